@@ -1,0 +1,99 @@
+// Package link keeps sessions between an agent and a relay, or between two
+// relay nodes: authenticated, multiplexed connections of streams and datagrams
+// over DTLS, or over TLS where a network lets no UDP through. Both transports
+// give the same Session. What is said on the streams is left to package wire.
+package link
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// Transport names what carries a session.
+type Transport string
+
+// The transports. Auto lets Dial begin with DTLS and join TLS to the race.
+const (
+	Auto Transport = ""
+	DTLS Transport = "dtls"
+	TLS  Transport = "tls"
+)
+
+// Errors that callers branch on. Every error of a session that has ended also
+// matches net.ErrClosed.
+var (
+	// ErrUntrusted is returned by Dial if the relay is not the one that the
+	// caller trusts: its authority's fingerprint is another.
+	ErrUntrusted = errors.New("the relay's certificate is not of the authority that the token names")
+	// ErrDatagramTooLarge is returned by SendDatagram above MaxDatagram.
+	ErrDatagramTooLarge = errors.New("datagram is larger than the session carries")
+	// ErrTimeout is the reason of a session whose peer went silent.
+	ErrTimeout = errors.New("the peer has gone silent")
+)
+
+// Session is one authenticated, multiplexed connection. All methods may be
+// called from several goroutines.
+type Session interface {
+	// OpenStream opens a stream. It returns at once: the peer learns of the
+	// stream with its first bytes. It waits while the peer's limit on open
+	// streams is reached.
+	OpenStream(ctx context.Context) (Stream, error)
+	// AcceptStream waits for a stream that the peer opened.
+	AcceptStream(ctx context.Context) (Stream, error)
+	// SendDatagram sends one unreliable message of at most MaxDatagram bytes;
+	// b may be used again when it returns.
+	SendDatagram(b []byte) error
+	// ReceiveDatagram waits for one message and copies it into b, which should
+	// have room for 65,535 bytes.
+	ReceiveDatagram(ctx context.Context, b []byte) (int, error)
+	// MaxDatagram is the largest message that SendDatagram takes now, in bytes.
+	MaxDatagram() int
+	// Transport is DTLS or TLS.
+	Transport() Transport
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+	Stats() Stats
+	// Done is closed when the session has ended; Err then says why.
+	Done() <-chan struct{}
+	// Err is nil while the session lives. A *CloseError tells that the peer
+	// closed it, and its reason.
+	Err() error
+	// Close ends the session and tells the peer why, in a short sentence.
+	Close(reason string) error
+}
+
+// Stream is one reliable byte stream inside a session. Close ends both
+// directions; what was written before is still delivered.
+type Stream interface {
+	net.Conn
+	// CloseWrite ends the stream's sending direction: the peer reads io.EOF.
+	CloseWrite() error
+	// Reset gives the stream up in both directions: the peer's reads and writes fail.
+	Reset()
+}
+
+// Stats is a snapshot of a session.
+type Stats struct {
+	// RTT is the smoothed round-trip time; zero if not yet measured.
+	RTT time.Duration
+	// LastReceived is when the peer was last heard, keep-alives included.
+	LastReceived time.Time
+	// KeepAlive is the interval within which a living peer is heard.
+	KeepAlive time.Duration
+	// BytesSent and BytesReceived count payload of streams and datagrams.
+	BytesSent, BytesReceived uint64
+	// PacketsSent, PacketsReceived and PacketsLost count records; zero over TLS.
+	PacketsSent, PacketsReceived, PacketsLost uint64
+	// Streams is how many streams are open.
+	Streams int
+}
+
+// CloseError is the end of a session that the peer asked for.
+type CloseError struct{ Reason string }
+
+func (e *CloseError) Error() string { return "session closed by the peer: " + e.Reason }
+
+// Is makes a closed session match net.ErrClosed.
+func (e *CloseError) Is(target error) bool { return target == net.ErrClosed }

@@ -1,0 +1,144 @@
+// Package wire has what an agent and a relay say to each other as values and
+// bytes: the messages of the control plane, the headers of streams and
+// datagrams, and the auth token. It is pure: no I/O, and every limit is checked
+// before memory is taken.
+//
+// The control plane is HTTP/1.1 over streams that the agent opens; the relay
+// answers. Streams that the relay opens carry visitors: they begin with a PROXY
+// protocol v2 header (see Preface). Datagrams carry UDP visitors (see Flow).
+package wire
+
+import "time"
+
+// Protocol is the version of the control plane, sent in Hello.
+const Protocol = 1
+
+// Paths of the control plane.
+const (
+	PathHello  = "/v1/hello"   // POST Hello, answers Welcome; first of all
+	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back
+	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends
+	PathErrors = "/v1/errors"  // POST []AgentError
+)
+
+// Hello authenticates the agent. It is the first request of a session; any other
+// request before it, and a second one, are refused.
+type Hello struct {
+	Protocol int    `json:"protocol"`
+	Secret   []byte `json:"secret"`              // of the auth token
+	ClientID string `json:"client_id,omitempty"` // what the person bound the agent to, if anything
+	Instance string `json:"instance"`            // random, once per state folder: tells two agents with one token apart
+	Version  string `json:"version"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Hostname string `json:"hostname,omitempty"`
+}
+
+// Welcome answers an accepted Hello.
+type Welcome struct {
+	SessionID  string `json:"session_id"`
+	ClientID   string `json:"client_id"`
+	ClientName string `json:"client_name"`
+	Domain     string `json:"domain"`
+	Node       string `json:"node"`
+	Version    string `json:"version"`
+	// Addresses are where this relay's nodes listen for agents, host:port, best
+	// first; empty keeps the token's. The authority stays the token's.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// Tunnel types and modes.
+const (
+	TypeHTTP  = "http"
+	TypeHTTPS = "https"
+	TypeTLS   = "tls"
+	TypeTCP   = "tcp"
+	TypeUDP   = "udp"
+
+	ModeStandard = "standard"
+	ModeBalanced = "balanced"
+)
+
+// Claim asks for a tunnel's public face. Doing it again with the same key
+// changes it; the same domain and port are given back as far as they are free.
+type Claim struct {
+	Type       string `json:"type"`
+	Mode       string `json:"mode"`
+	Domain     string `json:"domain,omitempty"`      // full name or one label; empty: the relay gives one
+	RemotePort int    `json:"remote_port,omitempty"` // tcp, udp; 0: the relay gives one
+	Name       string `json:"name,omitempty"`
+	HostHeader string `json:"host_header,omitempty"` // http, https: rewritten for the origin at the edge
+	// Ephemeral claims are forgotten when the session ends; others are kept for the client.
+	Ephemeral bool `json:"ephemeral,omitempty"`
+}
+
+// Grant answers a Claim that was accepted: the endpoint runs.
+type Grant struct {
+	EndpointID string `json:"endpoint_id"`
+	Number     uint32 `json:"number"` // names the endpoint in Preface and Flow, within this session
+	Domain     string `json:"domain,omitempty"`
+	RemotePort int    `json:"remote_port,omitempty"`
+	PublicURL  string `json:"public_url"`
+}
+
+// Event types.
+const (
+	EventDrain     = "drain"      // this relay ends: connect again, elsewhere if Addresses says so
+	EventClaimLost = "claim_lost" // Key's endpoint was taken away; Reason says why
+	EventRevoked   = "revoked"    // the client was revoked; the session ends now
+	EventMoved     = "moved"      // Addresses are the relay's from now on
+	EventAccess    = "access"     // one visitor's request or connection to an own tunnel
+	EventPing      = "ping"       // nothing; shows that the stream lives
+)
+
+// Event is one line of the relay's event stream.
+type Event struct {
+	Type      string   `json:"type"`
+	Key       string   `json:"key,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	Access    *Access  `json:"access,omitempty"`
+}
+
+// Access is one visitor's request (http, https) or connection, allowed or refused.
+type Access struct {
+	Time     time.Time     `json:"time"`
+	Endpoint string        `json:"endpoint_id"`
+	Key      string        `json:"key,omitempty"`
+	Visitor  string        `json:"visitor"` // address, without the port
+	Method   string        `json:"method,omitempty"`
+	Host     string        `json:"host,omitempty"`
+	Path     string        `json:"path,omitempty"` // without the query
+	Status   int           `json:"status,omitempty"`
+	Refused  string        `json:"refused,omitempty"` // the rule that refused it
+	BytesIn  int64         `json:"bytes_in"`
+	BytesOut int64         `json:"bytes_out"`
+	Duration time.Duration `json:"duration_ns"`
+}
+
+// AgentError is something that went wrong at the agent's side of a tunnel.
+type AgentError struct {
+	Time    time.Time `json:"time"`
+	Key     string    `json:"key,omitempty"`
+	Message string    `json:"message"`
+}
+
+// Problem is the body of every refusal of the control plane.
+type Problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Field   string `json:"field,omitempty"`
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// Codes of a Problem.
+const (
+	CodeUnauthorized = "unauthorized" // the secret is unknown, revoked or expired: do not try again
+	CodeProtocol     = "protocol"     // the versions do not fit
+	CodeInvalid      = "invalid"      // a value is wrong; Field names it
+	CodeTaken        = "taken"        // the name or port is another's
+	CodeForbidden    = "forbidden"    // the client may not have it
+	CodeLimit        = "limit"        // too many
+	CodeUnavailable  = "unavailable"  // the relay cannot now; try again
+)
