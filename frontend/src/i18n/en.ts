@@ -109,7 +109,7 @@ export const en = {
   reconnect: 'Reconnect',
 
   throughput: 'Throughput',
-  'throughput.window': 'last 3 minutes',
+  'throughput.window': 'last {span}',
   'throughput.in': 'From visitors',
   'throughput.out': 'To visitors',
   'throughput.total': '{total} in all',

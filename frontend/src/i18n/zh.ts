@@ -100,7 +100,7 @@ export const zh: Messages = {
   reconnect: '重新连接',
 
   throughput: '吞吐量',
-  'throughput.window': '最近 3 分钟',
+  'throughput.window': '最近 {span}',
   'throughput.in': '来自访客',
   'throughput.out': '发往访客',
   'throughput.total': '共 {total}',

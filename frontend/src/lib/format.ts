@@ -33,21 +33,24 @@ export function millis(ms: number): string {
   return `${trimZeros((ms / 60_000).toFixed(1))} min`;
 }
 
+const spanUnits = { en: ['d', 'h', 'm', 's'], zh: ['天', '小时', '分', '秒'] };
+
 /** Returns a span in its two largest units: "3d 4h", "12m 5s". */
-export function span(ms: number): string {
+export function span(ms: number, lang = 'en'): string {
+  const names = lang.startsWith('zh') ? spanUnits.zh : spanUnits.en;
   const s = Math.max(0, Math.floor(ms / 1000));
-  const parts: [number, string][] = [
-    [Math.floor(s / 86_400), 'd'],
-    [Math.floor(s / 3600) % 24, 'h'],
-    [Math.floor(s / 60) % 60, 'm'],
-    [s % 60, 's'],
-  ];
-  const first = parts.findIndex(([n]) => n > 0);
-  if (first < 0) return '0s';
+  const parts = [
+    Math.floor(s / 86_400),
+    Math.floor(s / 3600) % 24,
+    Math.floor(s / 60) % 60,
+    s % 60,
+  ].map((n, i) => ({ n, text: `${n}${names[i]}` }));
+  const first = parts.findIndex(({ n }) => n > 0);
+  if (first < 0) return `0${names[3]}`;
   return parts
     .slice(first, first + 2)
-    .filter(([n], i) => n > 0 || i === 0)
-    .map(([n, unit]) => `${n}${unit}`)
+    .filter(({ n }, i) => n > 0 || i === 0)
+    .map(({ text }) => text)
     .join(' ');
 }
 

@@ -27,6 +27,7 @@ class Feed {
   #lastId = '';
   #daemon = '';
   #batch: ServerEvent[] = [];
+  // eslint-disable-next-line no-unused-private-class-members -- read by ??=
   #flushing: ReturnType<typeof setTimeout> | undefined;
   #wake: () => void = () => undefined;
 
