@@ -159,8 +159,8 @@ export function detail(r: RequestSummary, reveal: boolean): RequestDetail {
         r.path === '/assets/app-5f3a9c.js'
           ? {
               size: 300,
-              base64: Buffer.from(Array.from({ length: 300 }, (_, i) => (i * 7) % 256)).toString(
-                'base64',
+              base64: btoa(
+                String.fromCharCode(...Array.from({ length: 300 }, (_, i) => (i * 7) % 256)),
               ),
             }
           : { size: text.length, text, encoding: 'gzip' },

@@ -4,2300 +4,2284 @@
  */
 
 export interface paths {
-  '/healthz': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell that the daemon answers. */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        /** The same without a body. */
+        head: operations["headHealth"];
+        patch?: never;
+        trace?: never;
     };
-    /** Tell that the daemon answers. */
-    get: operations['getHealth'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    /** The same without a body. */
-    head: operations['headHealth'];
-    patch?: never;
-    trace?: never;
-  };
-  '/metrics': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Figures in Prometheus text format 0.0.4. */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Figures in Prometheus text format 0.0.4. */
-    get: operations['getMetrics'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/openapi.yaml': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/openapi.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document. */
+        get: operations["getOpenAPI"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** This document. */
-    get: operations['getOpenAPI'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/auth/status': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/auth/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether a token is configured and the relay accepted it. */
+        get: operations["getAuthStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Whether a token is configured and the relay accepted it. */
-    get: operations['getAuthStatus'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/auth/configure': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/auth/configure": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store a token and use it at once.
+         * @description The relay's address comes from the token alone. The answer waits until the relay accepted the
+         *     token; a token that is malformed or refused leaves the configuration in force as it was.
+         */
+        post: operations["configureAuth"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /**
-     * Store a token and use it at once.
-     * @description The relay's address comes from the token alone. The answer waits until the relay accepted the
-     *     token; a token that is malformed or refused leaves the configuration in force as it was.
-     */
-    post: operations['configureAuth'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/auth': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Forget the token and close the session. */
+        delete: operations["deleteAuth"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    post?: never;
-    /** Forget the token and close the session. */
-    delete: operations['deleteAuth'];
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/status': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Connection, endpoints and runtime. */
+        get: operations["getStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Connection, endpoints and runtime. */
-    get: operations['getStatus'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/config': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The configuration in force, and where each value comes from. */
+        get: operations["getConfig"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The configuration in force, and where each value comes from. */
-    get: operations['getConfig'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/pause': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Close the session and stay away until resumed. */
+        post: operations["pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Close the session and stay away until resumed. */
-    post: operations['pause'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/resume': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Connect again after a pause. */
+        post: operations["resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Connect again after a pause. */
-    post: operations['resume'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/reconnect': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/reconnect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Drop the session and connect anew, at once. */
+        post: operations["reconnect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Drop the session and connect anew, at once. */
-    post: operations['reconnect'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/endpoints': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/endpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The running tunnels' public faces. */
+        get: operations["listEndpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The running tunnels' public faces. */
-    get: operations['listEndpoints'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/tunnels': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/tunnels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every tunnel, running or not. */
+        get: operations["listTunnels"];
+        put?: never;
+        /**
+         * Publish a local service.
+         * @description The answer waits for the relay, so that `public_url` is known and answers. If the relay does
+         *     not answer within 15 s, it is 503 `relay_unreachable`.
+         */
+        post: operations["createTunnel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Every tunnel, running or not. */
-    get: operations['listTunnels'];
-    put?: never;
-    /**
-     * Publish a local service.
-     * @description The answer waits for the relay, so that `public_url` is known and answers. If the relay does
-     *     not answer within 15 s, it is 503 `relay_unreachable`.
-     */
-    post: operations['createTunnel'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/tunnels/{id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
+    "/api/v1/tunnels/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        /** One tunnel. */
+        get: operations["getTunnel"];
+        put?: never;
+        post?: never;
+        /** Delete a tunnel; its public address is given back. */
+        delete: operations["deleteTunnel"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a tunnel.
+         * @description Fields that are left out stay. A declared tunnel is changed in `adit.toml` only.
+         */
+        patch: operations["updateTunnel"];
+        trace?: never;
     };
-    /** One tunnel. */
-    get: operations['getTunnel'];
-    put?: never;
-    post?: never;
-    /** Delete a tunnel; its public address is given back. */
-    delete: operations['deleteTunnel'];
-    options?: never;
-    head?: never;
-    /**
-     * Change a tunnel.
-     * @description Fields that are left out stay. A declared tunnel is changed in `adit.toml` only.
-     */
-    patch: operations['updateTunnel'];
-    trace?: never;
-  };
-  '/api/v1/tunnels/{id}/start': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
+    "/api/v1/tunnels/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start a tunnel; no error if it runs. */
+        post: operations["startTunnel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Start a tunnel; no error if it runs. */
-    post: operations['startTunnel'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/tunnels/{id}/stop': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
+    "/api/v1/tunnels/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop a tunnel and keep it; no error if it is stopped. */
+        post: operations["stopTunnel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Stop a tunnel and keep it; no error if it is stopped. */
-    post: operations['stopTunnel'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/events': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Changes as they happen, as server-sent events.
+         * @description Each event has an `id`, an `event` name and one line of JSON as `data`. Ids rise by one.
+         *
+         *     | event | data | when |
+         *     |---|---|---|
+         *     | `status` | Status | on connecting, then at each change |
+         *     | `tunnel` | TunnelEvent | a tunnel was created, changed or deleted |
+         *     | `endpoint` | EndpointEvent | an endpoint came up, changed or went |
+         *     | `request` | RequestSummary | an inspected request or flow began or ended |
+         *     | `log` | LogEntry | the daemon wrote a line |
+         *     | `missed` | MissedEvent | first of a resumed stream, if events between are no longer held |
+         *
+         *     Without `Last-Event-ID` the stream begins with one `status` event that carries the id of
+         *     the newest event; only what is newer follows. With it, the stream begins with the first
+         *     event after that id. A reader that falls too far behind is disconnected and resumes. A comment line
+         *     is sent every 15 s, so that a dead stream is noticed. The stream ends when the daemon stops.
+         */
+        get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Changes as they happen, as server-sent events.
-     * @description Each event has an `id`, an `event` name and one line of JSON as `data`. Ids rise by one.
-     *
-     *     | event | data | when |
-     *     |---|---|---|
-     *     | `status` | Status | on connecting, then at each change |
-     *     | `tunnel` | TunnelEvent | a tunnel was created, changed or deleted |
-     *     | `endpoint` | EndpointEvent | an endpoint came up, changed or went |
-     *     | `request` | RequestSummary | an inspected request or flow began or ended |
-     *     | `log` | LogEntry | the daemon wrote a line |
-     *     | `missed` | MissedEvent | first of a resumed stream, if events between are no longer held |
-     *
-     *     Without `Last-Event-ID` the stream begins with one `status` event that carries the id of
-     *     the newest event; only what is newer follows. With it, the stream begins with the first
-     *     event after that id. A reader that falls too far behind is disconnected and resumes. A comment line
-     *     is sent every 15 s, so that a dead stream is noticed. The stream ends when the daemon stops.
-     */
-    get: operations['streamEvents'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/requests': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Inspected requests and flows, newest first. */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        /** Forget everything that was inspected. */
+        delete: operations["clearRequests"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Inspected requests and flows, newest first. */
-    get: operations['listRequests'];
-    put?: never;
-    post?: never;
-    /** Forget everything that was inspected. */
-    delete: operations['clearRequests'];
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/requests/{id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The request's `id`. */
-        id: components['parameters']['RequestID'];
-      };
-      cookie?: never;
+    "/api/v1/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The request's `id`. */
+                id: components["parameters"]["RequestID"];
+            };
+            cookie?: never;
+        };
+        /** One request with headers and bodies. */
+        get: operations["getRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** One request with headers and bodies. */
-    get: operations['getRequest'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/requests/{id}/replay': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The request's `id`. */
-        id: components['parameters']['RequestID'];
-      };
-      cookie?: never;
+    "/api/v1/requests/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The request's `id`. */
+                id: components["parameters"]["RequestID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a request to the origin again, as it was or edited.
+         * @description A body is optional; what it leaves out is taken from the recorded request.
+         */
+        post: operations["replayRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /**
-     * Send a request to the origin again, as it was or edited.
-     * @description A body is optional; what it leaves out is taken from the recorded request.
-     */
-    post: operations['replayRequest'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/requests.har': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/requests.har": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The inspected HTTP requests as an HTTP Archive 1.2. */
+        get: operations["exportHAR"];
+        put?: never;
+        /**
+         * Add the entries of an HTTP Archive to the list.
+         * @description The archive counts as a request body and may be 1 MiB.
+         */
+        post: operations["importHAR"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The inspected HTTP requests as an HTTP Archive 1.2. */
-    get: operations['exportHAR'];
-    put?: never;
-    /**
-     * Add the entries of an HTTP Archive to the list.
-     * @description The archive counts as a request body and may be 1 MiB.
-     */
-    post: operations['importHAR'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/logs': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The daemon's own recent log, oldest first. */
+        get: operations["listLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The daemon's own recent log, oldest first. */
-    get: operations['listLogs'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/diagnostics': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/diagnostics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Try everything a working tunnel needs, and say what to do. */
+        post: operations["runDiagnostics"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Try everything a working tunnel needs, and say what to do. */
-    post: operations['runDiagnostics'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/login-links': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/login-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link that signs one browser in, once.
+         * @description For `adit open` and the tray while Bearer protection is on. The page behind the link trades
+         *     the code in its fragment for an HttpOnly, SameSite=Strict cookie that is taken instead of
+         *     the Bearer token from pages of this listener. With protection off, the link is the Web UI's
+         *     plain address.
+         */
+        post: operations["createLoginLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /**
-     * Make a link that signs one browser in, once.
-     * @description For `adit open` and the tray while Bearer protection is on. The page behind the link trades
-     *     the code in its fragment for an HttpOnly, SameSite=Strict cookie that is taken instead of
-     *     the Bearer token from pages of this listener. With protection off, the link is the Web UI's
-     *     plain address.
-     */
-    post: operations['createLoginLink'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/session': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Trade a login link's code for a cookie. */
+        post: operations["createSession"];
+        /** Sign this browser out. */
+        delete: operations["deleteSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Trade a login link's code for a cookie. */
-    post: operations['createSession'];
-    /** Sign this browser out. */
-    delete: operations['deleteSession'];
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
-  schemas: {
-    /** @description The daemon answers. */
-    Health: {
-      /** @constant */
-      status: 'ok';
-      /**
-       * @description The daemon's version.
-       * @example v1.4.0
-       */
-      version: string;
-    };
-    /**
-     * @description What went wrong, for programs. New codes may come.
-     * @enum {string}
-     */
-    ErrorCode:
-      | 'invalid_json'
-      | 'invalid_parameter'
-      | 'invalid_token'
-      | 'relay_rejected'
-      | 'not_configured'
-      | 'unauthorized'
-      | 'forbidden_host'
-      | 'forbidden_origin'
-      | 'not_found'
-      | 'method_not_allowed'
-      | 'control_busy'
-      | 'payload_too_large'
-      | 'unsupported_media_type'
-      | 'internal'
-      | 'relay_unreachable'
-      | 'too_many_streams';
-    /** @description Why a request was refused. */
-    Error: {
-      code: components['schemas']['ErrorCode'];
-      /** @description One sentence, for people. */
-      message: string;
-      /** @description The field or parameter at fault, if one is. */
-      field?: string;
-    };
-    ErrorAnswer: {
-      error: components['schemas']['Error'];
-    };
-    /** @description The token to use from now on. */
-    AuthConfigure: {
-      /**
-       * @description From `adit relay client add`, or the relay's console. A secret.
-       * @example adit_AbCd…
-       */
-      auth_token: string;
-      /** @description Binds this agent to an identifier of yours. */
-      client_id?: string;
-    };
-    /** @description The token in force, never its secret. */
-    AuthStatus: {
-      /** @description A token is stored. */
-      configured: boolean;
-      /** @description The relay accepted it and the session lives. */
-      authenticated: boolean;
-      /** @description Empty if none was given. */
-      client_id: string;
-      /**
-       * @description The relay's address; empty without a token.
-       * @example relay.example:4433
-       */
-      relay: string;
-      /**
-       * @description Tells tokens apart without giving them away.
-       * @example adit_…Zk3v9Q
-       */
-      token_hint: string;
-      /** Format: date-time */
-      configured_at: string | null;
-      /** @description Why the relay did not accept it; empty while all is well. */
-      last_error: string;
-    };
-    /**
-     * @example {
-     *       "data": {
-     *         "configured": true,
-     *         "authenticated": true,
-     *         "client_id": "workshop-nas",
-     *         "relay": "relay.example:4433",
-     *         "token_hint": "adit_…Zk3v9Q",
-     *         "configured_at": "2026-05-04T10:20:30Z",
-     *         "last_error": ""
-     *       }
-     *     }
-     */
-    AuthStatusAnswer: {
-      data: components['schemas']['AuthStatus'];
-    };
-    /** @description Visitors' payload since the daemon's start. */
-    Bytes: {
-      /**
-       * Format: int64
-       * @description From visitors to the origin.
-       */
-      in: number;
-      /**
-       * Format: int64
-       * @description From the origin to visitors.
-       */
-      out: number;
-    };
-    /** @description The agent as a whole. */
-    Status: {
-      /** @description A token is stored. */
-      configured: boolean;
-      /** @description The relay answered within the last keep-alive interval. */
-      connected: boolean;
-      /**
-       * @description `unconfigured`: no token yet. `connecting`: no session since the start or the token's change.
-       *     `connected`: see `connected`. `reconnecting`: the session is lost, or not known to live.
-       *     `paused`: until resumed. `rejected`: the relay refuses the token; configure a new one.
-       * @enum {string}
-       */
-      state: 'unconfigured' | 'connecting' | 'connected' | 'reconnecting' | 'paused' | 'rejected';
-      /**
-       * @description The relay's address; empty without a token.
-       * @example relay.example:4433
-       */
-      relay: string;
-      /**
-       * @description What carries the session; empty without one.
-       * @enum {string}
-       */
-      transport: '' | 'dtls' | 'tls';
-      /** @description Round trip to the relay; 0 if not measured. */
-      rtt_ms: number;
-      /** Format: date-time */
-      connected_since: string | null;
-      /** @description Why there is no session; empty while all is well. */
-      last_error: string;
-      /** @description How many endpoints run. */
-      endpoint_count: number;
-      /** @description The daemon's version. */
-      version: string;
-      /** @example linux */
-      os: string;
-      /** @example amd64 */
-      arch: string;
-      /** @description The daemon's process. */
-      pid: number;
-      /** Format: date-time */
-      started_at: string;
-      bytes: components['schemas']['Bytes'];
-    };
-    /**
-     * @example {
-     *       "data": {
-     *         "configured": true,
-     *         "connected": true,
-     *         "state": "connected",
-     *         "relay": "relay.example:4433",
-     *         "transport": "dtls",
-     *         "rtt_ms": 23.4,
-     *         "connected_since": "2026-05-04T10:20:30Z",
-     *         "last_error": "",
-     *         "endpoint_count": 1,
-     *         "version": "v1.4.0",
-     *         "os": "linux",
-     *         "arch": "amd64",
-     *         "pid": 4711,
-     *         "started_at": "2026-05-04T10:20:29Z",
-     *         "bytes": {
-     *           "in": 1200,
-     *           "out": 88000
-     *         }
-     *       }
-     *     }
-     */
-    StatusAnswer: {
-      data: components['schemas']['Status'];
-    };
-    /** @description One value in force. */
-    Setting: {
-      /**
-       * @description As in `adit.toml`, with its table.
-       * @example local_api.allowed_origins
-       */
-      key: string;
-      /**
-       * @description The value; of a secret only a hint.
-       * @example [
-       *       "https://nas.example"
-       *     ]
-       */
-      value: unknown;
-      /**
-       * @description Where it comes from.
-       * @enum {string}
-       */
-      source: 'default' | 'file' | 'environment' | 'flag' | 'state';
-      /** @description The value is only a hint. */
-      secret?: boolean;
-    };
-    /** @description A mistake in the file; the last good state stays in force. */
-    ConfigError: {
-      message: string;
-      line?: number;
-      /** @example tunnel[2].local_port */
-      key?: string;
-    };
-    /** @description The configuration in force. */
-    Config: {
-      /** @example /etc/adit/adit.toml */
-      config_file: string;
-      config_file_exists: boolean;
-      /** @example /var/lib/adit */
-      state_dir: string;
-      settings: components['schemas']['Setting'][];
-      error?: components['schemas']['ConfigError'];
-    };
-    /**
-     * @example {
-     *       "data": {
-     *         "config_file": "/etc/adit/adit.toml",
-     *         "config_file_exists": true,
-     *         "state_dir": "/var/lib/adit",
-     *         "settings": [
-     *           {
-     *             "key": "http_listen",
-     *             "value": "127.0.0.1:37271",
-     *             "source": "default"
-     *           },
-     *           {
-     *             "key": "local_api.bearer_token",
-     *             "value": "(set)",
-     *             "source": "file",
-     *             "secret": true
-     *           }
-     *         ]
-     *       }
-     *     }
-     */
-    ConfigAnswer: {
-      data: components['schemas']['Config'];
-    };
-    /** @description Visitors' connections (`tcp`, `tls`), requests (`http`, `https`) or flows (`udp`). */
-    Connections: {
-      /** Format: int64 */
-      open: number;
-      /** Format: int64 */
-      total: number;
-    };
-    /** @description A running tunnel's public face. */
-    Endpoint: {
-      id: string;
-      tunnel_id: string;
-      name: string;
-      type: components['schemas']['TunnelType'];
-      mode: components['schemas']['TunnelMode'];
-      /**
-       * @example https://shop.relay.example
-       * @example tcp://relay.example:20022
-       */
-      public_url: string;
-      /**
-       * @description The origin's address.
-       * @example 127.0.0.1:3000
-       */
-      local: string;
-      /**
-       * @description `waiting` while the session is away.
-       * @enum {string}
-       */
-      state: 'running' | 'waiting';
-      /** Format: date-time */
-      since: string;
-      connections: components['schemas']['Connections'];
-      bytes: components['schemas']['Bytes'];
-    };
-    EndpointList: {
-      items: components['schemas']['Endpoint'][];
-    };
-    /**
-     * @example {
-     *       "data": {
-     *         "items": [
-     *           {
-     *             "id": "e_7",
-     *             "tunnel_id": "t_01hq3",
-     *             "name": "shop",
-     *             "type": "https",
-     *             "mode": "standard",
-     *             "public_url": "https://shop.relay.example",
-     *             "local": "127.0.0.1:3000",
-     *             "state": "running",
-     *             "since": "2026-05-04T10:20:30Z",
-     *             "connections": {
-     *               "open": 1,
-     *               "total": 12
-     *             },
-     *             "bytes": {
-     *               "in": 1200,
-     *               "out": 88000
-     *             }
-     *           }
-     *         ]
-     *       }
-     *     }
-     */
-    EndpointListAnswer: {
-      data: components['schemas']['EndpointList'];
-    };
-    /**
-     * @description `tls` is passed through by its server name and never decrypted by the relay.
-     * @enum {string}
-     */
-    TunnelType: 'http' | 'https' | 'tls' | 'tcp' | 'udp';
-    /**
-     * @description `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it.
-     * @enum {string}
-     */
-    TunnelMode: 'standard' | 'balanced';
-    /**
-     * @description Which PROXY protocol header tells the origin the visitor's address; empty for none.
-     * @enum {string}
-     */
-    ProxyProtocol: '' | 'v1' | 'v2';
-    /**
-     * @description How the origin of an `http` or `https` tunnel is spoken to; empty is `http`.
-     * @enum {string}
-     */
-    LocalScheme: '' | 'http' | 'https';
-    /** @description What to publish, and how. Only `local_port` is required. */
-    TunnelCreate: {
-      /** @default https */
-      type?: components['schemas']['TunnelType'];
-      /** @default standard */
-      mode?: components['schemas']['TunnelMode'];
-      /**
-       * @description The local service's address or host name.
-       * @default 127.0.0.1
-       */
-      local_ip?: string;
-      local_port: number;
-      /** @description A full name that the client may use, or one label under the relay's domain; without it the relay gives one. */
-      domain?: string;
-      /** @description For people. */
-      name?: string;
-      local_scheme?: components['schemas']['LocalScheme'];
-      /** @description Public port of `tcp` and `udp`; 0 lets the relay give one. */
-      remote_port?: number;
-      /** @description The Host that the origin sees; empty keeps the visitor's. */
-      host_header?: string;
-      proxy_protocol?: components['schemas']['ProxyProtocol'];
-      /**
-       * @description Show what passes in the inspector.
-       * @default true
-       */
-      inspect?: boolean;
-      /**
-       * @description Gone when the daemon ends.
-       * @default false
-       */
-      ephemeral?: boolean;
-    };
-    /** @description The fields to change; what is left out stays. */
-    TunnelUpdate: {
-      type?: components['schemas']['TunnelType'];
-      mode?: components['schemas']['TunnelMode'];
-      local_ip?: string;
-      local_port?: number;
-      domain?: string;
-      name?: string;
-      local_scheme?: components['schemas']['LocalScheme'];
-      remote_port?: number;
-      host_header?: string;
-      proxy_protocol?: components['schemas']['ProxyProtocol'];
-      inspect?: boolean;
-    };
-    /** @description A declared mapping; it survives restarts. */
-    Tunnel: {
-      id: string;
-      name: string;
-      type: components['schemas']['TunnelType'];
-      mode: components['schemas']['TunnelMode'];
-      local_ip: string;
-      local_port: number;
-      local_scheme: components['schemas']['LocalScheme'];
-      /** @description As asked for, or as the relay gave it. */
-      domain: string;
-      /** @description As asked for, or as the relay gave it; 0 unless `tcp` or `udp`. */
-      remote_port: number;
-      host_header: string;
-      proxy_protocol: components['schemas']['ProxyProtocol'];
-      inspect: boolean;
-      ephemeral: boolean;
-      /** @description From `adit.toml`; not to be changed here. */
-      declared: boolean;
-      /** @description Where visitors reach it; empty until the relay gave one. */
-      public_url: string;
-      state: components['schemas']['TunnelState'];
-      /** @description Why it is `failed`; otherwise empty. */
-      error: string;
-      /** Format: date-time */
-      created_at: string;
-    };
-    /**
-     * @description `waiting`: no session now; it comes back by itself. `failed`: `error` says why.
-     * @enum {string}
-     */
-    TunnelState: 'starting' | 'running' | 'waiting' | 'stopped' | 'failed';
-    /**
-     * @example {
-     *       "data": {
-     *         "id": "t_01hq3",
-     *         "name": "shop",
-     *         "type": "https",
-     *         "mode": "standard",
-     *         "local_ip": "127.0.0.1",
-     *         "local_port": 3000,
-     *         "local_scheme": "http",
-     *         "domain": "shop",
-     *         "remote_port": 0,
-     *         "host_header": "",
-     *         "proxy_protocol": "",
-     *         "inspect": true,
-     *         "ephemeral": false,
-     *         "declared": false,
-     *         "public_url": "https://shop.relay.example",
-     *         "state": "running",
-     *         "error": "",
-     *         "created_at": "2026-05-04T10:20:30Z"
-     *       }
-     *     }
-     */
-    TunnelAnswer: {
-      data: components['schemas']['Tunnel'];
-    };
-    TunnelList: {
-      items: components['schemas']['Tunnel'][];
-    };
-    TunnelListAnswer: {
-      data: components['schemas']['TunnelList'];
-    };
-    /** @description A tunnel came, changed or went. */
-    TunnelEvent: {
-      /** @enum {string} */
-      action: 'created' | 'changed' | 'deleted';
-      tunnel: components['schemas']['Tunnel'];
-    };
-    /** @description An endpoint came, changed or went. */
-    EndpointEvent: {
-      /** @enum {string} */
-      action: 'up' | 'changed' | 'down';
-      endpoint: components['schemas']['Endpoint'];
-    };
-    /** @description Events between are no longer held: load the lists anew. Its id is that of the last event lost. */
-    MissedEvent: {
-      /**
-       * Format: int64
-       * @description How many.
-       */
-      missed: number;
-      /** @description The id is of an earlier run of the daemon; `missed` then does not count that run's. */
-      restarted?: boolean;
-    };
-    /** @description One line of the inspector's list. */
-    RequestSummary: {
-      id: string;
-      /**
-       * @description `flow`: one connection of a `tcp` or `tls` tunnel, or one flow of `udp`.
-       * @enum {string}
-       */
-      kind: 'http' | 'flow';
-      tunnel_id: string;
-      tunnel_name: string;
-      /** @description The tunnel's type. */
-      type: string;
-      /**
-       * Format: date-time
-       * @description When it began.
-       */
-      time: string;
-      /**
-       * @description Address and port.
-       * @example 203.0.113.9:50122
-       */
-      visitor: string;
-      /**
-       * @description `open` while bytes may still come.
-       * @enum {string}
-       */
-      state: 'open' | 'done' | 'failed';
-      duration_ms: number;
-      method?: string;
-      host?: string;
-      /** @description With the query. */
-      path?: string;
-      /** @description HTTP status of the answer. */
-      status?: number;
-      /** @description Of the answer. */
-      content_type?: string;
-      /**
-       * Format: int64
-       * @description From the visitor.
-       */
-      bytes_in: number;
-      /**
-       * Format: int64
-       * @description To the visitor.
-       */
-      bytes_out: number;
-      /** @description Why it failed. */
-      error?: string;
-      /** @description The request that this one repeats. */
-      replay_of?: string;
-      /** @description It came from an HTTP Archive. */
-      imported?: boolean;
-    };
-    RequestList: {
-      items: components['schemas']['RequestSummary'][];
-    };
-    /**
-     * @example {
-     *       "data": {
-     *         "items": [
-     *           {
-     *             "id": "r_91",
-     *             "kind": "http",
-     *             "tunnel_id": "t_01hq3",
-     *             "tunnel_name": "shop",
-     *             "type": "https",
-     *             "time": "2026-05-04T10:21:00Z",
-     *             "visitor": "203.0.113.9:50122",
-     *             "state": "done",
-     *             "duration_ms": 12.5,
-     *             "method": "POST",
-     *             "host": "shop.relay.example",
-     *             "path": "/orders",
-     *             "status": 201,
-     *             "content_type": "application/json",
-     *             "bytes_in": 410,
-     *             "bytes_out": 96
-     *           }
-     *         ]
-     *       }
-     *     }
-     */
-    RequestListAnswer: {
-      data: components['schemas']['RequestList'];
-    };
-    Header: {
-      name: string;
-      value: string;
-      /** @description The value is hidden; ask with `reveal=true`. */
-      redacted?: boolean;
-    };
-    /** @description What was kept of a body, decompressed for viewing. */
-    Body: {
-      /**
-       * Format: int64
-       * @description Bytes that passed.
-       */
-      size: number;
-      /** @description The body, if it is text. */
-      text?: string;
-      /** @description The body, if it is not text. */
-      base64?: string;
-      /**
-       * @description The Content-Encoding that was undone.
-       * @example gzip
-       */
-      encoding?: string;
-      /** @description More passed than was kept. */
-      truncated?: boolean;
-    };
-    /** @description A request or an answer. */
-    Message: {
-      /**
-       * @description Request line or status line.
-       * @example POST /orders HTTP/1.1
-       */
-      line: string;
-      /** @example HTTP/1.1 */
-      proto: string;
-      headers: components['schemas']['Header'][];
-      body: components['schemas']['Body'];
-    };
-    /** @description One request in full. Messages are missing from flows. */
-    RequestDetail: {
-      id: string;
-      /**
-       * @description `flow`: one connection of a `tcp` or `tls` tunnel, or one flow of `udp`.
-       * @enum {string}
-       */
-      kind: 'http' | 'flow';
-      tunnel_id: string;
-      tunnel_name: string;
-      /** @description The tunnel's type. */
-      type: string;
-      /**
-       * Format: date-time
-       * @description When it began.
-       */
-      time: string;
-      /**
-       * @description Address and port.
-       * @example 203.0.113.9:50122
-       */
-      visitor: string;
-      /**
-       * @description `open` while bytes may still come.
-       * @enum {string}
-       */
-      state: 'open' | 'done' | 'failed';
-      duration_ms: number;
-      method?: string;
-      host?: string;
-      /** @description With the query. */
-      path?: string;
-      /** @description HTTP status of the answer. */
-      status?: number;
-      /** @description Of the answer. */
-      content_type?: string;
-      /**
-       * Format: int64
-       * @description From the visitor.
-       */
-      bytes_in: number;
-      /**
-       * Format: int64
-       * @description To the visitor.
-       */
-      bytes_out: number;
-      /** @description Why it failed. */
-      error?: string;
-      /** @description The request that this one repeats. */
-      replay_of?: string;
-      /** @description It came from an HTTP Archive. */
-      imported?: boolean;
-      request?: components['schemas']['Message'];
-      response?: components['schemas']['Message'];
-      /** @description A command that repeats the request, quoted for a POSIX shell. */
-      curl?: string;
-      /** @description The request's public address. */
-      url?: string;
-    };
-    RequestAnswer: {
-      data: components['schemas']['RequestDetail'];
-    };
-    /** @description What to change before sending again; what is left out stays. */
-    Replay: {
-      method?: string;
-      /** @description With the query. */
-      path?: string;
-      /** @description Replace all headers. */
-      headers?: components['schemas']['Header'][];
-      /** @description Replaces the body. */
-      body?: string;
-      /** @description Replaces the body with what is not text. */
-      body_base64?: string;
-    };
-    /** @description HTTP Archive 1.2. */
-    HAR: {
-      log: {
-        /** @constant */
-        version: '1.2';
-        creator: Record<string, never>;
-        entries: Record<string, never>[];
-      };
-    };
-    HARImport: {
-      /** @description How many entries were added. */
-      added: number;
-    };
-    HARImportAnswer: {
-      data: components['schemas']['HARImport'];
-    };
-    /** @enum {string} */
-    LogLevel: 'debug' | 'info' | 'warn' | 'error';
-    /** @description One line of the daemon's log. */
-    LogEntry: {
-      /** Format: date-time */
-      time: string;
-      level: components['schemas']['LogLevel'];
-      message: string;
-      /** @description What belongs to the message; keys of groups are joined by dots. */
-      fields?: {
-        [key: string]: unknown;
-      };
-    };
-    LogList: {
-      items: components['schemas']['LogEntry'][];
-    };
-    LogListAnswer: {
-      data: components['schemas']['LogList'];
-    };
-    /** @description One thing that was tried. */
-    Check: {
-      /**
-       * @description Stable name.
-       * @example relay_udp
-       */
-      name: string;
-      /** @enum {string} */
-      status: 'ok' | 'warning' | 'failed' | 'skipped';
-      /** @description What was tried. */
-      tried: string;
-      /** @description What it showed. */
-      result: string;
-      /** @description What to do; empty if it is ok. */
-      advice: string;
-    };
-    CheckList: {
-      items: components['schemas']['Check'][];
-    };
-    /**
-     * @example {
-     *       "data": {
-     *         "items": [
-     *           {
-     *             "name": "relay_udp",
-     *             "status": "warning",
-     *             "tried": "DTLS to relay.example:4433",
-     *             "result": "no answer within 5 s",
-     *             "advice": "Let UDP port 4433 out through the firewall; until then TLS is used."
-     *           }
-     *         ]
-     *       }
-     *     }
-     */
-    CheckListAnswer: {
-      data: components['schemas']['CheckList'];
-    };
-    LoginLink: {
-      /**
-       * @description Open it in a browser of this machine. A secret until used.
-       * @example http://127.0.0.1:37271/login#3f9c…
-       */
-      url: string;
-      /**
-       * Format: date-time
-       * @description `null` for a plain address, which does not expire.
-       */
-      expires_at: string | null;
-    };
-    LoginLinkAnswer: {
-      data: components['schemas']['LoginLink'];
-    };
-    SessionCreate: {
-      /** @description From a login link's fragment. */
-      code: string;
-    };
-  };
-  responses: {
-    /** @description The auth status. */
-    AuthStatus: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['AuthStatusAnswer'];
-      };
-    };
-    /** @description The status. */
-    Status: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['StatusAnswer'];
-      };
-    };
-    /** @description The tunnel. */
-    Tunnel: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['TunnelAnswer'];
-      };
-    };
-    /** @description The request. */
-    Request: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['RequestAnswer'];
-      };
-    };
-    /** @description A bad body or value, no token yet, or a refusal of the relay. */
-    BadRequest: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description Bearer protection is on, and the token is missing or wrong. */
-    Unauthorized: {
-      headers: {
-        'WWW-Authenticate': components['headers']['WWWAuthenticate'];
-        [name: string]: unknown;
-      };
-      content: {
+    schemas: {
+        /** @description The daemon answers. */
+        Health: {
+            /** @constant */
+            status: "ok";
+            /**
+             * @description The daemon's version.
+             * @example v1.4.0
+             */
+            version: string;
+        };
+        /**
+         * @description What went wrong, for programs. New codes may come.
+         * @enum {string}
+         */
+        ErrorCode: "invalid_json" | "invalid_parameter" | "invalid_token" | "relay_rejected" | "not_configured" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "control_busy" | "payload_too_large" | "unsupported_media_type" | "internal" | "relay_unreachable" | "too_many_streams";
+        /** @description Why a request was refused. */
+        Error: {
+            code: components["schemas"]["ErrorCode"];
+            /** @description One sentence, for people. */
+            message: string;
+            /** @description The field or parameter at fault, if one is. */
+            field?: string;
+        };
+        ErrorAnswer: {
+            error: components["schemas"]["Error"];
+        };
+        /** @description The token to use from now on. */
+        AuthConfigure: {
+            /**
+             * @description From `adit relay client add`, or the relay's console. A secret.
+             * @example adit_AbCd…
+             */
+            auth_token: string;
+            /** @description Binds this agent to an identifier of yours. */
+            client_id?: string;
+        };
+        /** @description The token in force, never its secret. */
+        AuthStatus: {
+            /** @description A token is stored. */
+            configured: boolean;
+            /** @description The relay accepted it and the session lives. */
+            authenticated: boolean;
+            /** @description Empty if none was given. */
+            client_id: string;
+            /**
+             * @description The relay's address; empty without a token.
+             * @example relay.example:4433
+             */
+            relay: string;
+            /**
+             * @description Tells tokens apart without giving them away.
+             * @example adit_…Zk3v9Q
+             */
+            token_hint: string;
+            /** Format: date-time */
+            configured_at: string | null;
+            /** @description Why the relay did not accept it; empty while all is well. */
+            last_error: string;
+        };
         /**
          * @example {
-         *       "error": {
-         *         "code": "unauthorized",
-         *         "message": "this API asks for a Bearer token"
+         *       "data": {
+         *         "configured": true,
+         *         "authenticated": true,
+         *         "client_id": "workshop-nas",
+         *         "relay": "relay.example:4433",
+         *         "token_hint": "adit_…Zk3v9Q",
+         *         "configured_at": "2026-05-04T10:20:30Z",
+         *         "last_error": ""
          *       }
          *     }
          */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description The Host header is not one this listener answers to, or a page of another origin asks. */
-    Forbidden: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description There is nothing of this name here. */
-    NotFound: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
+        AuthStatusAnswer: {
+            data: components["schemas"]["AuthStatus"];
+        };
+        /** @description Visitors' payload since the daemon's start. */
+        Bytes: {
+            /**
+             * Format: int64
+             * @description From visitors to the origin.
+             */
+            in: number;
+            /**
+             * Format: int64
+             * @description From the origin to visitors.
+             */
+            out: number;
+        };
+        /** @description The agent as a whole. */
+        Status: {
+            /** @description A token is stored. */
+            configured: boolean;
+            /** @description The relay answered within the last keep-alive interval. */
+            connected: boolean;
+            /**
+             * @description `unconfigured`: no token yet. `connecting`: no session since the start or the token's change.
+             *     `connected`: see `connected`. `reconnecting`: the session is lost, or not known to live.
+             *     `paused`: until resumed. `rejected`: the relay refuses the token; configure a new one.
+             * @enum {string}
+             */
+            state: "unconfigured" | "connecting" | "connected" | "reconnecting" | "paused" | "rejected";
+            /**
+             * @description The relay's address; empty without a token.
+             * @example relay.example:4433
+             */
+            relay: string;
+            /**
+             * @description What carries the session; empty without one.
+             * @enum {string}
+             */
+            transport: "" | "dtls" | "tls";
+            /** @description Round trip to the relay; 0 if not measured. */
+            rtt_ms: number;
+            /** Format: date-time */
+            connected_since: string | null;
+            /** @description Why there is no session; empty while all is well. */
+            last_error: string;
+            /** @description How many endpoints run. */
+            endpoint_count: number;
+            /** @description The daemon's version. */
+            version: string;
+            /** @example linux */
+            os: string;
+            /** @example amd64 */
+            arch: string;
+            /** @description The daemon's process. */
+            pid: number;
+            /** Format: date-time */
+            started_at: string;
+            bytes: components["schemas"]["Bytes"];
+        };
         /**
          * @example {
-         *       "error": {
-         *         "code": "not_found",
-         *         "message": "there is no tunnel t_01hq3"
+         *       "data": {
+         *         "configured": true,
+         *         "connected": true,
+         *         "state": "connected",
+         *         "relay": "relay.example:4433",
+         *         "transport": "dtls",
+         *         "rtt_ms": 23.4,
+         *         "connected_since": "2026-05-04T10:20:30Z",
+         *         "last_error": "",
+         *         "endpoint_count": 1,
+         *         "version": "v1.4.0",
+         *         "os": "linux",
+         *         "arch": "amd64",
+         *         "pid": 4711,
+         *         "started_at": "2026-05-04T10:20:29Z",
+         *         "bytes": {
+         *           "in": 1200,
+         *           "out": 88000
+         *         }
          *       }
          *     }
          */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description The path is known and takes other methods. */
-    MethodNotAllowed: {
-      headers: {
-        Allow: components['headers']['Allow'];
-        [name: string]: unknown;
-      };
-      content: {
+        StatusAnswer: {
+            data: components["schemas"]["Status"];
+        };
+        /** @description One value in force. */
+        Setting: {
+            /**
+             * @description As in `adit.toml`, with its table.
+             * @example local_api.allowed_origins
+             */
+            key: string;
+            /**
+             * @description The value; of a secret only a hint.
+             * @example [
+             *       "https://nas.example"
+             *     ]
+             */
+            value: unknown;
+            /**
+             * @description Where it comes from.
+             * @enum {string}
+             */
+            source: "default" | "file" | "environment" | "flag" | "state";
+            /** @description The value is only a hint. */
+            secret?: boolean;
+        };
+        /** @description A mistake in the file; the last good state stays in force. */
+        ConfigError: {
+            message: string;
+            line?: number;
+            /** @example tunnel[2].local_port */
+            key?: string;
+        };
+        /** @description The configuration in force. */
+        Config: {
+            /** @example /etc/adit/adit.toml */
+            config_file: string;
+            config_file_exists: boolean;
+            /** @example /var/lib/adit */
+            state_dir: string;
+            settings: components["schemas"]["Setting"][];
+            error?: components["schemas"]["ConfigError"];
+        };
         /**
          * @example {
-         *       "error": {
-         *         "code": "method_not_allowed",
-         *         "message": "this path takes GET, HEAD"
+         *       "data": {
+         *         "config_file": "/etc/adit/adit.toml",
+         *         "config_file_exists": true,
+         *         "state_dir": "/var/lib/adit",
+         *         "settings": [
+         *           {
+         *             "key": "http_listen",
+         *             "value": "127.0.0.1:37271",
+         *             "source": "default"
+         *           },
+         *           {
+         *             "key": "local_api.bearer_token",
+         *             "value": "(set)",
+         *             "source": "file",
+         *             "secret": true
+         *           }
+         *         ]
          *       }
          *     }
          */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description Another control-plane request runs; try again. */
-    Busy: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
+        ConfigAnswer: {
+            data: components["schemas"]["Config"];
+        };
+        /** @description Visitors' connections (`tcp`, `tls`), requests (`http`, `https`) or flows (`udp`). */
+        Connections: {
+            /** Format: int64 */
+            open: number;
+            /** Format: int64 */
+            total: number;
+        };
+        /** @description A running tunnel's public face. */
+        Endpoint: {
+            id: string;
+            tunnel_id: string;
+            name: string;
+            type: components["schemas"]["TunnelType"];
+            mode: components["schemas"]["TunnelMode"];
+            /**
+             * @example https://shop.relay.example
+             * @example tcp://relay.example:20022
+             */
+            public_url: string;
+            /**
+             * @description The origin's address.
+             * @example 127.0.0.1:3000
+             */
+            local: string;
+            /**
+             * @description `waiting` while the session is away.
+             * @enum {string}
+             */
+            state: "running" | "waiting";
+            /** Format: date-time */
+            since: string;
+            connections: components["schemas"]["Connections"];
+            bytes: components["schemas"]["Bytes"];
+        };
+        EndpointList: {
+            items: components["schemas"]["Endpoint"][];
+        };
         /**
          * @example {
-         *       "error": {
-         *         "code": "control_busy",
-         *         "message": "another change is being made; try again in a moment"
+         *       "data": {
+         *         "items": [
+         *           {
+         *             "id": "e_7",
+         *             "tunnel_id": "t_01hq3",
+         *             "name": "shop",
+         *             "type": "https",
+         *             "mode": "standard",
+         *             "public_url": "https://shop.relay.example",
+         *             "local": "127.0.0.1:3000",
+         *             "state": "running",
+         *             "since": "2026-05-04T10:20:30Z",
+         *             "connections": {
+         *               "open": 1,
+         *               "total": 12
+         *             },
+         *             "bytes": {
+         *               "in": 1200,
+         *               "out": 88000
+         *             }
+         *           }
+         *         ]
          *       }
          *     }
          */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description The body is over 1 MiB. */
-    TooLarge: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
+        EndpointListAnswer: {
+            data: components["schemas"]["EndpointList"];
+        };
+        /**
+         * @description `tls` is passed through by its server name and never decrypted by the relay.
+         * @enum {string}
+         */
+        TunnelType: "http" | "https" | "tls" | "tcp" | "udp";
+        /**
+         * @description `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it.
+         * @enum {string}
+         */
+        TunnelMode: "standard" | "balanced";
+        /**
+         * @description Which PROXY protocol header tells the origin the visitor's address; empty for none.
+         * @enum {string}
+         */
+        ProxyProtocol: "" | "v1" | "v2";
+        /**
+         * @description How the origin of an `http` or `https` tunnel is spoken to; empty is `http`.
+         * @enum {string}
+         */
+        LocalScheme: "" | "http" | "https";
+        /** @description What to publish, and how. Only `local_port` is required. */
+        TunnelCreate: {
+            /** @default https */
+            type?: components["schemas"]["TunnelType"];
+            /** @default standard */
+            mode?: components["schemas"]["TunnelMode"];
+            /**
+             * @description The local service's address or host name.
+             * @default 127.0.0.1
+             */
+            local_ip?: string;
+            local_port: number;
+            /** @description A full name that the client may use, or one label under the relay's domain; without it the relay gives one. */
+            domain?: string;
+            /** @description For people. */
+            name?: string;
+            local_scheme?: components["schemas"]["LocalScheme"];
+            /** @description Public port of `tcp` and `udp`; 0 lets the relay give one. */
+            remote_port?: number;
+            /** @description The Host that the origin sees; empty keeps the visitor's. */
+            host_header?: string;
+            proxy_protocol?: components["schemas"]["ProxyProtocol"];
+            /**
+             * @description Show what passes in the inspector.
+             * @default true
+             */
+            inspect?: boolean;
+            /**
+             * @description Gone when the daemon ends.
+             * @default false
+             */
+            ephemeral?: boolean;
+        };
+        /** @description The fields to change; what is left out stays. */
+        TunnelUpdate: {
+            type?: components["schemas"]["TunnelType"];
+            mode?: components["schemas"]["TunnelMode"];
+            local_ip?: string;
+            local_port?: number;
+            domain?: string;
+            name?: string;
+            local_scheme?: components["schemas"]["LocalScheme"];
+            remote_port?: number;
+            host_header?: string;
+            proxy_protocol?: components["schemas"]["ProxyProtocol"];
+            inspect?: boolean;
+        };
+        /** @description A declared mapping; it survives restarts. */
+        Tunnel: {
+            id: string;
+            name: string;
+            type: components["schemas"]["TunnelType"];
+            mode: components["schemas"]["TunnelMode"];
+            local_ip: string;
+            local_port: number;
+            local_scheme: components["schemas"]["LocalScheme"];
+            /** @description As asked for, or as the relay gave it. */
+            domain: string;
+            /** @description As asked for, or as the relay gave it; 0 unless `tcp` or `udp`. */
+            remote_port: number;
+            host_header: string;
+            proxy_protocol: components["schemas"]["ProxyProtocol"];
+            inspect: boolean;
+            ephemeral: boolean;
+            /** @description From `adit.toml`; not to be changed here. */
+            declared: boolean;
+            /** @description Where visitors reach it; empty until the relay gave one. */
+            public_url: string;
+            state: components["schemas"]["TunnelState"];
+            /** @description Why it is `failed`; otherwise empty. */
+            error: string;
+            /** Format: date-time */
+            created_at: string;
+        };
+        /**
+         * @description `waiting`: no session now; it comes back by itself. `failed`: `error` says why.
+         * @enum {string}
+         */
+        TunnelState: "starting" | "running" | "waiting" | "stopped" | "failed";
         /**
          * @example {
-         *       "error": {
-         *         "code": "payload_too_large",
-         *         "message": "the body is over 1 MiB"
+         *       "data": {
+         *         "id": "t_01hq3",
+         *         "name": "shop",
+         *         "type": "https",
+         *         "mode": "standard",
+         *         "local_ip": "127.0.0.1",
+         *         "local_port": 3000,
+         *         "local_scheme": "http",
+         *         "domain": "shop",
+         *         "remote_port": 0,
+         *         "host_header": "",
+         *         "proxy_protocol": "",
+         *         "inspect": true,
+         *         "ephemeral": false,
+         *         "declared": false,
+         *         "public_url": "https://shop.relay.example",
+         *         "state": "running",
+         *         "error": "",
+         *         "created_at": "2026-05-04T10:20:30Z"
          *       }
          *     }
          */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description The body is not `application/json`. */
-    MediaType: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
+        TunnelAnswer: {
+            data: components["schemas"]["Tunnel"];
+        };
+        TunnelList: {
+            items: components["schemas"]["Tunnel"][];
+        };
+        TunnelListAnswer: {
+            data: components["schemas"]["TunnelList"];
+        };
+        /** @description A tunnel came, changed or went. */
+        TunnelEvent: {
+            /** @enum {string} */
+            action: "created" | "changed" | "deleted";
+            tunnel: components["schemas"]["Tunnel"];
+        };
+        /** @description An endpoint came, changed or went. */
+        EndpointEvent: {
+            /** @enum {string} */
+            action: "up" | "changed" | "down";
+            endpoint: components["schemas"]["Endpoint"];
+        };
+        /** @description Events between are no longer held: load the lists anew. Its id is that of the last event lost. */
+        MissedEvent: {
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            missed: number;
+            /** @description The id is of an earlier run of the daemon; `missed` then does not count that run's. */
+            restarted?: boolean;
+        };
+        /** @description One line of the inspector's list. */
+        RequestSummary: {
+            id: string;
+            /**
+             * @description `flow`: one connection of a `tcp` or `tls` tunnel, or one flow of `udp`.
+             * @enum {string}
+             */
+            kind: "http" | "flow";
+            tunnel_id: string;
+            tunnel_name: string;
+            /** @description The tunnel's type. */
+            type: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            time: string;
+            /**
+             * @description Address and port.
+             * @example 203.0.113.9:50122
+             */
+            visitor: string;
+            /**
+             * @description `open` while bytes may still come.
+             * @enum {string}
+             */
+            state: "open" | "done" | "failed";
+            duration_ms: number;
+            method?: string;
+            host?: string;
+            /** @description With the query. */
+            path?: string;
+            /** @description HTTP status of the answer. */
+            status?: number;
+            /** @description Of the answer. */
+            content_type?: string;
+            /**
+             * Format: int64
+             * @description From the visitor.
+             */
+            bytes_in: number;
+            /**
+             * Format: int64
+             * @description To the visitor.
+             */
+            bytes_out: number;
+            /** @description Why it failed. */
+            error?: string;
+            /** @description The request that this one repeats. */
+            replay_of?: string;
+            /** @description It came from an HTTP Archive. */
+            imported?: boolean;
+        };
+        RequestList: {
+            items: components["schemas"]["RequestSummary"][];
+        };
         /**
          * @example {
-         *       "error": {
-         *         "code": "unsupported_media_type",
-         *         "message": "send the body as application/json"
+         *       "data": {
+         *         "items": [
+         *           {
+         *             "id": "r_91",
+         *             "kind": "http",
+         *             "tunnel_id": "t_01hq3",
+         *             "tunnel_name": "shop",
+         *             "type": "https",
+         *             "time": "2026-05-04T10:21:00Z",
+         *             "visitor": "203.0.113.9:50122",
+         *             "state": "done",
+         *             "duration_ms": 12.5,
+         *             "method": "POST",
+         *             "host": "shop.relay.example",
+         *             "path": "/orders",
+         *             "status": 201,
+         *             "content_type": "application/json",
+         *             "bytes_in": 410,
+         *             "bytes_out": 96
+         *           }
+         *         ]
          *       }
          *     }
          */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
-    };
-    /** @description As many event streams are open as the daemon serves. */
-    TooManyStreams: {
-      headers: {
-        'Retry-After': components['headers']['RetryAfter'];
-        [name: string]: unknown;
-      };
-      content: {
+        RequestListAnswer: {
+            data: components["schemas"]["RequestList"];
+        };
+        Header: {
+            name: string;
+            value: string;
+            /** @description The value is hidden; ask with `reveal=true`. */
+            redacted?: boolean;
+        };
+        /** @description What was kept of a body, decompressed for viewing. */
+        Body: {
+            /**
+             * Format: int64
+             * @description Bytes that passed.
+             */
+            size: number;
+            /** @description The body, if it is text. */
+            text?: string;
+            /** @description The body, if it is not text. */
+            base64?: string;
+            /**
+             * @description The Content-Encoding that was undone.
+             * @example gzip
+             */
+            encoding?: string;
+            /** @description More passed than was kept. */
+            truncated?: boolean;
+        };
+        /** @description A request or an answer. */
+        Message: {
+            /**
+             * @description Request line or status line.
+             * @example POST /orders HTTP/1.1
+             */
+            line: string;
+            /** @example HTTP/1.1 */
+            proto: string;
+            headers: components["schemas"]["Header"][];
+            body: components["schemas"]["Body"];
+        };
+        /** @description One request in full. Messages are missing from flows. */
+        RequestDetail: {
+            id: string;
+            /**
+             * @description `flow`: one connection of a `tcp` or `tls` tunnel, or one flow of `udp`.
+             * @enum {string}
+             */
+            kind: "http" | "flow";
+            tunnel_id: string;
+            tunnel_name: string;
+            /** @description The tunnel's type. */
+            type: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            time: string;
+            /**
+             * @description Address and port.
+             * @example 203.0.113.9:50122
+             */
+            visitor: string;
+            /**
+             * @description `open` while bytes may still come.
+             * @enum {string}
+             */
+            state: "open" | "done" | "failed";
+            duration_ms: number;
+            method?: string;
+            host?: string;
+            /** @description With the query. */
+            path?: string;
+            /** @description HTTP status of the answer. */
+            status?: number;
+            /** @description Of the answer. */
+            content_type?: string;
+            /**
+             * Format: int64
+             * @description From the visitor.
+             */
+            bytes_in: number;
+            /**
+             * Format: int64
+             * @description To the visitor.
+             */
+            bytes_out: number;
+            /** @description Why it failed. */
+            error?: string;
+            /** @description The request that this one repeats. */
+            replay_of?: string;
+            /** @description It came from an HTTP Archive. */
+            imported?: boolean;
+            request?: components["schemas"]["Message"];
+            response?: components["schemas"]["Message"];
+            /** @description A command that repeats the request, quoted for a POSIX shell. */
+            curl?: string;
+            /** @description The request's public address. */
+            url?: string;
+        };
+        RequestAnswer: {
+            data: components["schemas"]["RequestDetail"];
+        };
+        /** @description What to change before sending again; what is left out stays. */
+        Replay: {
+            method?: string;
+            /** @description With the query. */
+            path?: string;
+            /** @description Replace all headers. */
+            headers?: components["schemas"]["Header"][];
+            /** @description Replaces the body. */
+            body?: string;
+            /** @description Replaces the body with what is not text. */
+            body_base64?: string;
+        };
+        /** @description HTTP Archive 1.2. */
+        HAR: {
+            log: {
+                /** @constant */
+                version: "1.2";
+                creator: Record<string, never>;
+                entries: Record<string, never>[];
+            };
+        };
+        HARImport: {
+            /** @description How many entries were added. */
+            added: number;
+        };
+        HARImportAnswer: {
+            data: components["schemas"]["HARImport"];
+        };
+        /** @enum {string} */
+        LogLevel: "debug" | "info" | "warn" | "error";
+        /** @description One line of the daemon's log. */
+        LogEntry: {
+            /** Format: date-time */
+            time: string;
+            level: components["schemas"]["LogLevel"];
+            message: string;
+            /** @description What belongs to the message; keys of groups are joined by dots. */
+            fields?: {
+                [key: string]: unknown;
+            };
+        };
+        LogList: {
+            items: components["schemas"]["LogEntry"][];
+        };
+        LogListAnswer: {
+            data: components["schemas"]["LogList"];
+        };
+        /** @description One thing that was tried. */
+        Check: {
+            /**
+             * @description Stable name.
+             * @example relay_udp
+             */
+            name: string;
+            /** @enum {string} */
+            status: "ok" | "warning" | "failed" | "skipped";
+            /** @description What was tried. */
+            tried: string;
+            /** @description What it showed. */
+            result: string;
+            /** @description What to do; empty if it is ok. */
+            advice: string;
+        };
+        CheckList: {
+            items: components["schemas"]["Check"][];
+        };
         /**
          * @example {
-         *       "error": {
-         *         "code": "too_many_streams",
-         *         "message": "256 event streams are open; close one first"
+         *       "data": {
+         *         "items": [
+         *           {
+         *             "name": "relay_udp",
+         *             "status": "warning",
+         *             "tried": "DTLS to relay.example:4433",
+         *             "result": "no answer within 5 s",
+         *             "advice": "Let UDP port 4433 out through the firewall; until then TLS is used."
+         *           }
+         *         ]
          *       }
          *     }
          */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
+        CheckListAnswer: {
+            data: components["schemas"]["CheckList"];
+        };
+        LoginLink: {
+            /**
+             * @description Open it in a browser of this machine. A secret until used.
+             * @example http://127.0.0.1:37271/login#3f9c…
+             */
+            url: string;
+            /**
+             * Format: date-time
+             * @description `null` for a plain address, which does not expire.
+             */
+            expires_at: string | null;
+        };
+        LoginLinkAnswer: {
+            data: components["schemas"]["LoginLink"];
+        };
+        SessionCreate: {
+            /** @description From a login link's fragment. */
+            code: string;
+        };
     };
-    /** @description A fault of the daemon itself; its log says more. */
-    Internal: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        /**
-         * @example {
-         *       "error": {
-         *         "code": "internal",
-         *         "message": "the daemon could not do it; its log says why"
-         *       }
-         *     }
-         */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
+    responses: {
+        /** @description The auth status. */
+        AuthStatus: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["AuthStatusAnswer"];
+            };
+        };
+        /** @description The status. */
+        Status: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["StatusAnswer"];
+            };
+        };
+        /** @description The tunnel. */
+        Tunnel: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["TunnelAnswer"];
+            };
+        };
+        /** @description The request. */
+        Request: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RequestAnswer"];
+            };
+        };
+        /** @description A bad body or value, no token yet, or a refusal of the relay. */
+        BadRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description Bearer protection is on, and the token is missing or wrong. */
+        Unauthorized: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWWAuthenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "unauthorized",
+                 *         "message": "this API asks for a Bearer token"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description The Host header is not one this listener answers to, or a page of another origin asks. */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description There is nothing of this name here. */
+        NotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "not_found",
+                 *         "message": "there is no tunnel t_01hq3"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description The path is known and takes other methods. */
+        MethodNotAllowed: {
+            headers: {
+                Allow: components["headers"]["Allow"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "method_not_allowed",
+                 *         "message": "this path takes GET, HEAD"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description Another control-plane request runs; try again. */
+        Busy: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "control_busy",
+                 *         "message": "another change is being made; try again in a moment"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description The body is over 1 MiB. */
+        TooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "payload_too_large",
+                 *         "message": "the body is over 1 MiB"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description The body is not `application/json`. */
+        MediaType: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "unsupported_media_type",
+                 *         "message": "send the body as application/json"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description As many event streams are open as the daemon serves. */
+        TooManyStreams: {
+            headers: {
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "too_many_streams",
+                 *         "message": "256 event streams are open; close one first"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description A fault of the daemon itself; its log says more. */
+        Internal: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "internal",
+                 *         "message": "the daemon could not do it; its log says why"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description The relay did not answer within 15 s. */
+        RelayUnreachable: {
+            headers: {
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "relay_unreachable",
+                 *         "message": "the relay relay.example:4433 did not answer within 15 s"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
     };
-    /** @description The relay did not answer within 15 s. */
-    RelayUnreachable: {
-      headers: {
-        'Retry-After': components['headers']['RetryAfter'];
-        [name: string]: unknown;
-      };
-      content: {
-        /**
-         * @example {
-         *       "error": {
-         *         "code": "relay_unreachable",
-         *         "message": "the relay relay.example:4433 did not answer within 15 s"
-         *       }
-         *     }
-         */
-        'application/json': components['schemas']['ErrorAnswer'];
-      };
+    parameters: {
+        /** @description The tunnel's `id`. */
+        TunnelID: string;
+        /** @description The request's `id`. */
+        RequestID: string;
+        /** @description Only of this tunnel. */
+        TunnelFilter: string;
+        /** @description Only with this HTTP method. */
+        MethodFilter: string;
+        /** @description Only with this HTTP status, or of a class such as `4xx`. */
+        StatusFilter: string;
+        /** @description Only with this text in host, path, method or visitor; case does not matter. */
+        TextFilter: string;
+        /** @description Only what is older than the request with this id, for paging. */
+        Before: string;
+        /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
+        KindFilter: "http" | "flow";
+        /** @description Only what is from this time or later. */
+        Since: string;
+        /** @description Only what is from before this time. */
+        Until: string;
+        /** @description At most this many. */
+        Limit: number;
+        /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
+        Reveal: boolean;
     };
-  };
-  parameters: {
-    /** @description The tunnel's `id`. */
-    TunnelID: string;
-    /** @description The request's `id`. */
-    RequestID: string;
-    /** @description Only of this tunnel. */
-    TunnelFilter: string;
-    /** @description Only with this HTTP method. */
-    MethodFilter: string;
-    /** @description Only with this HTTP status, or of a class such as `4xx`. */
-    StatusFilter: string;
-    /** @description Only with this text in host, path, method or visitor; case does not matter. */
-    TextFilter: string;
-    /** @description Only what is older than the request with this id, for paging. */
-    Before: string;
-    /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
-    KindFilter: 'http' | 'flow';
-    /** @description Only what is from this time or later. */
-    Since: string;
-    /** @description Only what is from before this time. */
-    Until: string;
-    /** @description At most this many. */
-    Limit: number;
-    /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
-    Reveal: boolean;
-  };
-  requestBodies: never;
-  headers: {
-    /** @description Answers of the API are never cached. */
-    NoStore: 'no-store';
-    /** @description Seconds to wait before trying again. */
-    RetryAfter: string;
-    /** @description The methods that this path takes. */
-    Allow: string;
-    /** @description How to authenticate. */
-    WWWAuthenticate: string;
-  };
-  pathItems: never;
+    requestBodies: never;
+    headers: {
+        /** @description Answers of the API are never cached. */
+        NoStore: "no-store";
+        /** @description Seconds to wait before trying again. */
+        RetryAfter: string;
+        /** @description The methods that this path takes. */
+        Allow: string;
+        /** @description How to authenticate. */
+        WWWAuthenticate: string;
+    };
+    pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
-  getHealth: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The daemon answers. The one body without an envelope. */
-      200: {
-        headers: {
-          'Cache-Control': components['headers']['NoStore'];
-          [name: string]: unknown;
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          /**
-           * @example {
-           *       "status": "ok",
-           *       "version": "v1.4.0"
-           *     }
-           */
-          'application/json': components['schemas']['Health'];
+        requestBody?: never;
+        responses: {
+            /** @description The daemon answers. The one body without an envelope. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "v1.4.0"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
         };
-      };
-      403: components['responses']['Forbidden'];
     };
-  };
-  headHealth: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The daemon answers. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    headHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content?: never;
-      };
-      /** @description The Host header or the origin is refused. */
-      403: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            /** @description The daemon answers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The Host header or the origin is refused. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
         };
-        content?: never;
-      };
     };
-  };
-  getMetrics: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The figures. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          /**
-           * @example # HELP adit_connected Whether the session with the relay is proved alive.
-           *     # TYPE adit_connected gauge
-           *     adit_connected 1
-           */
-          'text/plain': string;
+        requestBody?: never;
+        responses: {
+            /** @description The figures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example # HELP adit_connected Whether the session with the relay is proved alive.
+                     *     # TYPE adit_connected gauge
+                     *     adit_connected 1
+                     */
+                    "text/plain": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
     };
-  };
-  getOpenAPI: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description OpenAPI 3.1. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    getOpenAPI: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/yaml': string;
+        requestBody?: never;
+        responses: {
+            /** @description OpenAPI 3.1. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
     };
-  };
-  getAuthStatus: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['AuthStatus'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  configureAuth: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "auth_token": "adit_AbCd…",
-         *       "client_id": "workshop-nas"
-         *     }
-         */
-        'application/json': components['schemas']['AuthConfigure'];
-      };
-    };
-    responses: {
-      200: components['responses']['AuthStatus'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      409: components['responses']['Busy'];
-      413: components['responses']['TooLarge'];
-      415: components['responses']['MediaType'];
-      503: components['responses']['RelayUnreachable'];
-    };
-  };
-  deleteAuth: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description Forgotten; also if there was none. */
-      204: {
-        headers: {
-          [name: string]: unknown;
+    getAuthStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content?: never;
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      409: components['responses']['Busy'];
-    };
-  };
-  getStatus: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Status'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  getConfig: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The configuration; secrets only as hints. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["AuthStatus"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-        content: {
-          'application/json': components['schemas']['ConfigAnswer'];
+    };
+    configureAuth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  pause: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Status'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  resume: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Status'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  reconnect: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Status'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  listEndpoints: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The endpoints, oldest first. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "auth_token": "adit_AbCd…",
+                 *       "client_id": "workshop-nas"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AuthConfigure"];
+            };
         };
-        content: {
-          'application/json': components['schemas']['EndpointListAnswer'];
+        responses: {
+            200: components["responses"]["AuthStatus"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Busy"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["MediaType"];
+            503: components["responses"]["RelayUnreachable"];
         };
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
     };
-  };
-  listTunnels: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The tunnels, oldest first. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    deleteAuth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['TunnelListAnswer'];
+        requestBody?: never;
+        responses: {
+            /** @description Forgotten; also if there was none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Busy"];
         };
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
     };
-  };
-  createTunnel: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "type": "https",
-         *       "mode": "standard",
-         *       "local_ip": "127.0.0.1",
-         *       "local_port": 3000,
-         *       "domain": "shop"
-         *     }
-         */
-        'application/json': components['schemas']['TunnelCreate'];
-      };
-    };
-    responses: {
-      /** @description Created; `state` is normally `running`. */
-      201: {
-        headers: {
-          /** @description The tunnel's path. */
-          Location?: string;
-          [name: string]: unknown;
+    getStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['TunnelAnswer'];
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Status"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      409: components['responses']['Busy'];
-      413: components['responses']['TooLarge'];
-      415: components['responses']['MediaType'];
-      503: components['responses']['RelayUnreachable'];
     };
-  };
-  getTunnel: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Tunnel'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-    };
-  };
-  deleteTunnel: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description Deleted. */
-      204: {
-        headers: {
-          [name: string]: unknown;
+    getConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content?: never;
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      409: components['responses']['Busy'];
-      503: components['responses']['RelayUnreachable'];
-    };
-  };
-  updateTunnel: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "local_port": 3001
-         *     }
-         */
-        'application/json': components['schemas']['TunnelUpdate'];
-      };
-    };
-    responses: {
-      200: components['responses']['Tunnel'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      409: components['responses']['Busy'];
-      413: components['responses']['TooLarge'];
-      415: components['responses']['MediaType'];
-      503: components['responses']['RelayUnreachable'];
-    };
-  };
-  startTunnel: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Tunnel'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      409: components['responses']['Busy'];
-      503: components['responses']['RelayUnreachable'];
-    };
-  };
-  stopTunnel: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The tunnel's `id`. */
-        id: components['parameters']['TunnelID'];
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Tunnel'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      409: components['responses']['Busy'];
-      503: components['responses']['RelayUnreachable'];
-    };
-  };
-  streamEvents: {
-    parameters: {
-      query?: {
-        /** @description The same for a client that cannot set headers. The header wins. */
-        last_event_id?: string;
-      };
-      header?: {
-        /** @description The id of the last event that was received; browsers send it by themselves. */
-        'Last-Event-ID'?: string;
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The stream. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            /** @description The configuration; secrets only as hints. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-        content: {
-          /**
-           * @example id: 42
-           *     event: log
-           *     data: {"time":"2026-05-04T10:20:30Z","level":"info","message":"session is up","fields":{"transport":"dtls"}}
-           */
-          'text/event-stream': string;
+    };
+    pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      503: components['responses']['TooManyStreams'];
-    };
-  };
-  listRequests: {
-    parameters: {
-      query?: {
-        /** @description Only of this tunnel. */
-        tunnel_id?: components['parameters']['TunnelFilter'];
-        /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
-        kind?: components['parameters']['KindFilter'];
-        /** @description Only with this HTTP method. */
-        method?: components['parameters']['MethodFilter'];
-        /** @description Only with this HTTP status, or of a class such as `4xx`. */
-        status?: components['parameters']['StatusFilter'];
-        /** @description Only with this text in host, path, method or visitor; case does not matter. */
-        q?: components['parameters']['TextFilter'];
-        /** @description Only what is from this time or later. */
-        since?: components['parameters']['Since'];
-        /** @description Only what is from before this time. */
-        until?: components['parameters']['Until'];
-        /** @description Only what is older than the request with this id, for paging. */
-        before?: components['parameters']['Before'];
-        /** @description At most this many. */
-        limit?: components['parameters']['Limit'];
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The requests, newest first. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Status"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-        content: {
-          'application/json': components['schemas']['RequestListAnswer'];
+    };
+    resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  clearRequests: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description Forgotten. */
-      204: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Status"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-        content?: never;
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
     };
-  };
-  getRequest: {
-    parameters: {
-      query?: {
-        /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
-        reveal?: components['parameters']['Reveal'];
-      };
-      header?: never;
-      path: {
-        /** @description The request's `id`. */
-        id: components['parameters']['RequestID'];
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: components['responses']['Request'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-    };
-  };
-  replayRequest: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description The request's `id`. */
-        id: components['parameters']['RequestID'];
-      };
-      cookie?: never;
-    };
-    requestBody?: {
-      content: {
-        /**
-         * @example {
-         *       "method": "POST",
-         *       "path": "/orders?dry=1"
-         *     }
-         */
-        'application/json': components['schemas']['Replay'];
-      };
-    };
-    responses: {
-      200: components['responses']['Request'];
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      413: components['responses']['TooLarge'];
-      415: components['responses']['MediaType'];
-    };
-  };
-  exportHAR: {
-    parameters: {
-      query?: {
-        /** @description Only of this tunnel. */
-        tunnel_id?: components['parameters']['TunnelFilter'];
-        /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
-        kind?: components['parameters']['KindFilter'];
-        /** @description Only with this HTTP method. */
-        method?: components['parameters']['MethodFilter'];
-        /** @description Only with this HTTP status, or of a class such as `4xx`. */
-        status?: components['parameters']['StatusFilter'];
-        /** @description Only with this text in host, path, method or visitor; case does not matter. */
-        q?: components['parameters']['TextFilter'];
-        /** @description Only what is from this time or later. */
-        since?: components['parameters']['Since'];
-        /** @description Only what is from before this time. */
-        until?: components['parameters']['Until'];
-        /** @description Only what is older than the request with this id, for paging. */
-        before?: components['parameters']['Before'];
-        /** @description At most this many. */
-        limit?: components['parameters']['Limit'];
-        /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
-        reveal?: components['parameters']['Reveal'];
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The archive, as a file to save; without the envelope, as its format wants. */
-      200: {
-        headers: {
-          'Content-Disposition'?: string;
-          [name: string]: unknown;
+    reconnect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['HAR'];
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Status"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
     };
-  };
-  importHAR: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['HAR'];
-      };
-    };
-    responses: {
-      /** @description How many entries were added. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    listEndpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['HARImportAnswer'];
+        requestBody?: never;
+        responses: {
+            /** @description The endpoints, oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointListAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      413: components['responses']['TooLarge'];
-      415: components['responses']['MediaType'];
     };
-  };
-  listLogs: {
-    parameters: {
-      query?: {
-        /** @description The lowest level to show. */
-        level?: 'debug' | 'info' | 'warn' | 'error';
-        /** @description Only what is from this time or later. */
-        since?: components['parameters']['Since'];
-        /** @description At most this many. */
-        limit?: components['parameters']['Limit'];
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The newest lines that fit, oldest first. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    listTunnels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['LogListAnswer'];
+        requestBody?: never;
+        responses: {
+            /** @description The tunnels, oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TunnelListAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
         };
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
     };
-  };
-  runDiagnostics: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The checks, in the order of what depends on what. */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    createTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['CheckListAnswer'];
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "https",
+                 *       "mode": "standard",
+                 *       "local_ip": "127.0.0.1",
+                 *       "local_port": 3000,
+                 *       "domain": "shop"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TunnelCreate"];
+            };
         };
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  createLoginLink: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The link, good once and for one minute. */
-      201: {
-        headers: {
-          [name: string]: unknown;
+        responses: {
+            /** @description Created; `state` is normally `running`. */
+            201: {
+                headers: {
+                    /** @description The tunnel's path. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TunnelAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Busy"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["MediaType"];
+            503: components["responses"]["RelayUnreachable"];
         };
-        content: {
-          'application/json': components['schemas']['LoginLinkAnswer'];
+    };
+    getTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
         };
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-    };
-  };
-  createSession: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "code": "3f9c…"
-         *     }
-         */
-        'application/json': components['schemas']['SessionCreate'];
-      };
-    };
-    responses: {
-      /** @description Signed in. */
-      204: {
-        headers: {
-          /** @description `adit_session=…; Path=/; HttpOnly; SameSite=Strict` */
-          'Set-Cookie'?: string;
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Tunnel"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
         };
-        content?: never;
-      };
-      400: components['responses']['BadRequest'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      413: components['responses']['TooLarge'];
-      415: components['responses']['MediaType'];
     };
-  };
-  deleteSession: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description Signed out. */
-      204: {
-        headers: {
-          [name: string]: unknown;
+    deleteTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
         };
-        content?: never;
-      };
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Busy"];
+            503: components["responses"]["RelayUnreachable"];
+        };
     };
-  };
+    updateTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "local_port": 3001
+                 *     }
+                 */
+                "application/json": components["schemas"]["TunnelUpdate"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Tunnel"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Busy"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["MediaType"];
+            503: components["responses"]["RelayUnreachable"];
+        };
+    };
+    startTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Tunnel"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Busy"];
+            503: components["responses"]["RelayUnreachable"];
+        };
+    };
+    stopTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Tunnel"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Busy"];
+            503: components["responses"]["RelayUnreachable"];
+        };
+    };
+    streamEvents: {
+        parameters: {
+            query?: {
+                /** @description The same for a client that cannot set headers. The header wins. */
+                last_event_id?: string;
+            };
+            header?: {
+                /** @description The id of the last event that was received; browsers send it by themselves. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example id: 42
+                     *     event: log
+                     *     data: {"time":"2026-05-04T10:20:30Z","level":"info","message":"session is up","fields":{"transport":"dtls"}}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["TooManyStreams"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                /** @description Only of this tunnel. */
+                tunnel_id?: components["parameters"]["TunnelFilter"];
+                /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
+                kind?: components["parameters"]["KindFilter"];
+                /** @description Only with this HTTP method. */
+                method?: components["parameters"]["MethodFilter"];
+                /** @description Only with this HTTP status, or of a class such as `4xx`. */
+                status?: components["parameters"]["StatusFilter"];
+                /** @description Only with this text in host, path, method or visitor; case does not matter. */
+                q?: components["parameters"]["TextFilter"];
+                /** @description Only what is from this time or later. */
+                since?: components["parameters"]["Since"];
+                /** @description Only what is from before this time. */
+                until?: components["parameters"]["Until"];
+                /** @description Only what is older than the request with this id, for paging. */
+                before?: components["parameters"]["Before"];
+                /** @description At most this many. */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requests, newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestListAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    clearRequests: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Forgotten. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    getRequest: {
+        parameters: {
+            query?: {
+                /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
+                reveal?: components["parameters"]["Reveal"];
+            };
+            header?: never;
+            path: {
+                /** @description The request's `id`. */
+                id: components["parameters"]["RequestID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Request"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+        };
+    };
+    replayRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The request's `id`. */
+                id: components["parameters"]["RequestID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "method": "POST",
+                 *       "path": "/orders?dry=1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Replay"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Request"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["MediaType"];
+        };
+    };
+    exportHAR: {
+        parameters: {
+            query?: {
+                /** @description Only of this tunnel. */
+                tunnel_id?: components["parameters"]["TunnelFilter"];
+                /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
+                kind?: components["parameters"]["KindFilter"];
+                /** @description Only with this HTTP method. */
+                method?: components["parameters"]["MethodFilter"];
+                /** @description Only with this HTTP status, or of a class such as `4xx`. */
+                status?: components["parameters"]["StatusFilter"];
+                /** @description Only with this text in host, path, method or visitor; case does not matter. */
+                q?: components["parameters"]["TextFilter"];
+                /** @description Only what is from this time or later. */
+                since?: components["parameters"]["Since"];
+                /** @description Only what is from before this time. */
+                until?: components["parameters"]["Until"];
+                /** @description Only what is older than the request with this id, for paging. */
+                before?: components["parameters"]["Before"];
+                /** @description At most this many. */
+                limit?: components["parameters"]["Limit"];
+                /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
+                reveal?: components["parameters"]["Reveal"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive, as a file to save; without the envelope, as its format wants. */
+            200: {
+                headers: {
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HAR"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    importHAR: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HAR"];
+            };
+        };
+        responses: {
+            /** @description How many entries were added. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HARImportAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["MediaType"];
+        };
+    };
+    listLogs: {
+        parameters: {
+            query?: {
+                /** @description The lowest level to show. */
+                level?: "debug" | "info" | "warn" | "error";
+                /** @description Only what is from this time or later. */
+                since?: components["parameters"]["Since"];
+                /** @description At most this many. */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest lines that fit, oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogListAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    runDiagnostics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The checks, in the order of what depends on what. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckListAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    createLoginLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The link, good once and for one minute. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginLinkAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    createSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "code": "3f9c…"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SessionCreate"];
+            };
+        };
+        responses: {
+            /** @description Signed in. */
+            204: {
+                headers: {
+                    /** @description `adit_session=…; Path=/; HttpOnly; SameSite=Strict` */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["MediaType"];
+        };
+    };
+    deleteSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Signed out. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
 }
