@@ -42,7 +42,7 @@ async function drive(page: Page): Promise<string> {
   step = 'create a tunnel';
   await page.getByRole('link', { name: 'Tunnels' }).click();
   await page.getByRole('button', { name: 'New tunnel' }).first().click();
-  await page.getByText(type, { exact: true }).first().click();
+  await page.getByRole('radio', { name: type, exact: true }).check();
   await page.getByLabel('Local port').fill(port);
   await page.getByLabel('Name').fill('from-the-page');
   await page.getByRole('button', { name: 'Create' }).click();
