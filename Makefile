@@ -1,5 +1,5 @@
 # One line each; .ci/run has the same steps for all of it.
-.PHONY: dev build test race lint format fuzz bench frontend packages ci
+.PHONY: dev build test race lint format fuzz bench bench-e2e frontend packages ci
 
 dev: ; go run . dev
 build: ; CGO_ENABLED=0 go build -trimpath -o adit .
@@ -10,5 +10,6 @@ format: ; go tool -modfile=tools.mod gofumpt -w .
 fuzz: ; .ci/run fuzz
 bench: ; .ci/run bench
 frontend: ; .ci/run frontend
+bench-e2e: ; go run ./internal/bench
 packages: ; .ci/run packages
 ci: ; .ci/run
