@@ -155,7 +155,7 @@ func (c *chaos) download(random *rand.Rand) error {
 
 func (c *chaos) upload(random *rand.Rand) error {
 	size := int64(random.IntN(4 << 20))
-	resp, err := c.client.Post(c.url(random)+"/upload", "application/octet-stream", io.LimitReader(&pattern{}, size&^7))
+	resp, err := c.client.Post(c.url(random)+"/upload", "application/octet-stream", io.LimitReader(&pattern{}, size))
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c *chaos) upload(random *rand.Rand) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
-	if string(body) != patternSum(size&^7) {
+	if string(body) != patternSum(size) {
 		return wrongBytes(fmt.Sprintf("an upload of %d bytes arrived with another sum", size))
 	}
 	return nil
@@ -180,7 +180,7 @@ func (c *chaos) echo(random *rand.Rand) error {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
-	size := int64(random.IntN(1<<20)) &^ 7
+	size := int64(random.IntN(1 << 20))
 	go func() {
 		io.CopyN(conn, &pattern{}, size)
 		conn.(*net.TCPConn).CloseWrite()

@@ -17,15 +17,22 @@ import (
 	"github.com/coder/websocket"
 )
 
-// pattern is a stream of bytes without end that repeats only after 8 GiB.
-type pattern struct{ at uint64 }
+// pattern is a stream of bytes without end that repeats only after 2^67.
+type pattern struct{ at uint64 } // the next byte
 
 func (p *pattern) Read(b []byte) (int, error) {
-	b = b[:len(b)&^7]
-	for i := 0; i < len(b); i += 8 {
-		x := p.at * 0x9E3779B97F4A7C15
-		binary.LittleEndian.PutUint64(b[i:], x^x>>29)
-		p.at++
+	var word [8]byte
+	for n := 0; n < len(b); {
+		x := p.at / 8 * 0x9E3779B97F4A7C15
+		x ^= x >> 29
+		if p.at%8 == 0 && len(b)-n >= 8 {
+			binary.LittleEndian.PutUint64(b[n:], x)
+			n, p.at = n+8, p.at+8
+			continue
+		}
+		binary.LittleEndian.PutUint64(word[:], x)
+		m := copy(b[n:], word[p.at%8:])
+		n, p.at = n+m, p.at+uint64(m)
 	}
 	return len(b), nil
 }
