@@ -3,8 +3,6 @@ package localapi
 import (
 	"context"
 	"io"
-	"log/slog"
-	"time"
 
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/inspect"
@@ -90,21 +88,6 @@ type Feed interface {
 
 // lastID is what a Feed may tell besides: the id of the newest event when it began.
 type lastID interface{ Last() uint64 }
-
-// LogQuery picks lines of the log.
-type LogQuery struct {
-	Level slog.Level // the lowest shown
-	Since time.Time  // zero for all
-	Limit int        // the newest that many
-}
-
-// LogEntry is one line of the log.
-type LogEntry struct {
-	Time    time.Time         `json:"time"`
-	Level   string            `json:"level"` // debug, info, warn, error
-	Message string            `json:"message"`
-	Attrs   map[string]string `json:"attrs,omitempty"`
-}
 
 // Configuration is the configuration in force, without secrets.
 type Configuration struct {

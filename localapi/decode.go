@@ -44,16 +44,17 @@ func readBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
 	}
-	// An answer before the body is read would meet a peer that still sends, but
-	// what is too large by its own account need not be read to be known.
-	if r.ContentLength > maxBody {
+	if r.ContentLength > maxDrain {
 		return nil, tooLarge
 	}
-	b, err := io.ReadAll(r.Body)
-	var limit *http.MaxBytesError
-	switch {
-	case errors.As(err, &limit):
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if len(b) > maxBody {
+		// A peer that still sends would miss the answer: what is a little too
+		// large is read to its end.
+		_, _ = io.Copy(io.Discard, r.Body)
 		return nil, tooLarge
+	}
+	switch {
 	case err != nil:
 		return nil, badJSON("the body ended before it was whole")
 	case len(b) == 0:

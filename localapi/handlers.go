@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"adit/internal/logring"
 	"adit/tunnel/agent"
 )
 
@@ -101,24 +102,24 @@ func (s *Server) listLogs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query := LogQuery{Level: slog.LevelInfo, Since: q.time("since"), Limit: q.limit()}
-	switch level := q.values.Get("level"); level {
+	level, since, limit := slog.LevelInfo, q.time("since"), q.limit()
+	switch q.values.Get("level") {
 	case "", "info":
 	case "debug":
-		query.Level = slog.LevelDebug
+		level = slog.LevelDebug
 	case "warn":
-		query.Level = slog.LevelWarn
+		level = slog.LevelWarn
 	case "error":
-		query.Level = slog.LevelError
+		level = slog.LevelError
 	default:
 		q.fail("level", "level must be debug, info, warn or error")
 	}
 	if q.err != nil {
 		return q.err
 	}
-	var lines []LogEntry
+	var lines []logring.Line
 	if s.cfg.Logs != nil {
-		lines = s.cfg.Logs(query)
+		lines = s.cfg.Logs(level, since, limit)
 	}
 	return writeItems(w, lines)
 }

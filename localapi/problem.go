@@ -101,8 +101,6 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="adit"`)
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", strconv.Itoa(retryAfter))
-	case http.StatusRequestEntityTooLarge:
-		h.Set("Connection", "close")
 	}
 	type body struct {
 		Code    string `json:"code"`

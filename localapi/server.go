@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"time"
 
+	"adit/internal/logring"
 	"adit/tunnel/agent"
 )
 
@@ -30,6 +31,7 @@ const (
 // Limits on what a stranger can send or hold.
 const (
 	maxBody        = 1 << 20
+	maxDrain       = 8 << 20 // read and thrown away of a body over maxBody
 	maxDepth       = 32
 	maxHeader      = 32 << 10
 	maxConnections = 1000
@@ -62,8 +64,9 @@ type Config struct {
 	// Events begins a feed after the event with the id after; nil begins with
 	// what comes next.
 	Events func(after *uint64) Feed
-	// Logs returns the daemon's recent log, oldest first. Nil has none.
-	Logs func(LogQuery) []LogEntry
+	// Logs returns the newest limit lines of the daemon's log at or above min
+	// that came after since, oldest first. Nil has none.
+	Logs func(min slog.Level, since time.Time, limit int) []logring.Line
 	// Configuration returns the configuration in force. Nil shows none.
 	Configuration func() Configuration
 	// Checks adds findings of the daemon's surroundings to the agent's own. Nil adds none.
@@ -209,7 +212,7 @@ func (s *Server) guarded(addr netip.AddrPort) http.Handler {
 		} else if preflight(r) {
 			s.guard.answerPreflight(rec, r)
 		} else {
-			r.Body = http.MaxBytesReader(rec, r.Body, maxBody)
+			r.Body = http.MaxBytesReader(rec, r.Body, maxDrain)
 			s.handler.ServeHTTP(rec, r)
 		}
 		s.counts.add(r.Method, rec.status)
