@@ -213,3 +213,15 @@ func ignoreClosed(err error) error {
 	}
 	return nil
 }
+
+// HTTPAddr and HTTPSAddr are where the edge listens.
+func (e *Edge) HTTPAddr() net.Addr  { return e.cfg.HTTP.Addr() }
+func (e *Edge) HTTPSAddr() net.Addr { return e.cfg.HTTPS.Addr() }
+
+// Close closes the listeners of an edge that is not run, or is no longer.
+func (e *Edge) Close() error {
+	for _, f := range e.feeds {
+		f.Close()
+	}
+	return nil
+}
