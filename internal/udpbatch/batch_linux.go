@@ -260,7 +260,8 @@ func (f *fastIO) single(c *Conn, w *writer) (fits bool, err error) {
 
 // fill lays out as many packets as one call takes, and returns how many. With
 // gso, packets of one size, and a shorter one after them, make one message;
-// packets that lie side by side in memory make one vector.
+// packets that lie side by side in one slice, with its capacity left to them,
+// make one vector.
 func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
 	w.from, w.to = 0, 0
 	iov := 0
@@ -269,6 +270,7 @@ func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
 		size := len(packets[first])
 		start := iov
 		bytes := 0
+		var run []byte // what the last vector covers
 		for taken < len(packets) && iov < len(w.iovs) {
 			p := packets[taken]
 			if taken > first {
@@ -288,10 +290,11 @@ func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
 				}
 				break
 			}
-			last := iov - 1
-			if iov > start && unsafe.Pointer(&p[0]) == unsafe.Add(unsafe.Pointer(w.iovs[last].Base), int(w.iovs[last].Len)) {
-				w.iovs[last].SetLen(int(w.iovs[last].Len) + len(p))
+			if n := len(run); iov > start && n+len(p) <= cap(run) && &run[:n+1][n] == &p[0] {
+				run = run[:n+len(p)]
+				w.iovs[iov-1].SetLen(len(run))
 			} else {
+				run = p
 				w.iovs[iov].Base = &p[0]
 				w.iovs[iov].SetLen(len(p))
 				iov++

@@ -11,7 +11,6 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"runtime"
@@ -297,4 +296,3 @@ func TestClientCertificateReachesTheServer(t *testing.T) {
 	}
 }
 
-var _ io.Writer = (*bytes.Buffer)(nil)
