@@ -34,7 +34,9 @@ func BenchmarkBulk(b *testing.B) {
 		{"tls-yamux", bulkYamux},
 		{"quic", bulkQUIC},
 		{"pion-sctp", bulkSCTP},
-		{"tls", func(b *testing.B) (io.Writer, io.Reader) { return bulkOwn(b, TLS) }},
+		{"dtls", func(b *testing.B) (io.Writer, io.Reader) { return bulkOwn(b, DTLS, false) }},
+		{"dtls-nogso", func(b *testing.B) (io.Writer, io.Reader) { return bulkOwn(b, DTLS, true) }},
+		{"tls", func(b *testing.B) (io.Writer, io.Reader) { return bulkOwn(b, TLS, false) }},
 	} {
 		b.Run(bench.name, func(b *testing.B) { bulk(b, bench.dial) })
 	}
@@ -115,11 +117,11 @@ func check[T any](b *testing.B) func(v T, err error) T {
 	}
 }
 
-func bulkOwn(b *testing.B, transport Transport) (io.Writer, io.Reader) {
+func bulkOwn(b *testing.B, transport Transport, noOffload bool) (io.Writer, io.Reader) {
 	cert, fingerprint := benchAuthority(b)
-	l := check[*Listener](b)(Listen(ListenConfig{Addr: "127.0.0.1:0", Certificate: cert}))
+	l := check[*Listener](b)(Listen(ListenConfig{Addr: "127.0.0.1:0", Certificate: cert, NoOffload: noOffload}))
 	b.Cleanup(func() { l.Close() })
-	client := check[Session](b)(Dial(b.Context(), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport}))
+	client := check[Session](b)(Dial(b.Context(), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport, NoOffload: noOffload}))
 	b.Cleanup(func() { client.Close("over") })
 	server := check[Session](b)(l.Accept(b.Context()))
 	out := check[Stream](b)(client.OpenStream(b.Context()))

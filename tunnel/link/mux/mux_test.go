@@ -14,11 +14,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-var errSilent = errors.New("silent")
+var (
+	errSilent = errors.New("silent")
+	errReset  = errors.New("reset")
+)
 
 func config(client bool) Config {
 	return Config{
-		Client: client, Timeout: errSilent,
+		Client: client, Timeout: errSilent, Reset: errReset, TooLarge: errors.New("too large"),
 		PeerClosed: func(reason string) error { return errors.New("closed by the peer: " + reason) },
 	}
 }
@@ -171,8 +174,8 @@ func TestTooManyStreamsAreReset(t *testing.T) {
 			continue
 		}
 		st.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if _, err := st.Read(make([]byte, 1)); !errors.Is(err, ErrReset) {
-			t.Errorf("the third stream: got %v, want ErrReset", err)
+		if _, err := st.Read(make([]byte, 1)); !errors.Is(err, errReset) {
+			t.Errorf("the third stream: got %v, want errReset", err)
 		}
 	}
 }
@@ -193,7 +196,7 @@ func TestUnreadBytesAreBounded(t *testing.T) {
 		}
 		st.SetDeadline(time.Now().Add(500 * time.Millisecond))
 		st.Write(make([]byte, initialWindow))
-		if _, err := st.Read(make([]byte, 1)); errors.Is(err, ErrReset) {
+		if _, err := st.Read(make([]byte, 1)); errors.Is(err, errReset) {
 			reset++
 		}
 	}
