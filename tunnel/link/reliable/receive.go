@@ -267,10 +267,11 @@ func (s *Session) onReset(f *frame) error {
 	if st == nil {
 		return err
 	}
+	ended := st.finKnown
 	if err := s.extend(st, f.Offset, true); err != nil {
 		return err
 	}
-	if !st.complete() || st.closedRead {
+	if !ended || !st.complete() || st.closedRead {
 		st.gone = true
 		st.discard()
 		st.readable.Broadcast()
