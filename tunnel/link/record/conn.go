@@ -49,6 +49,7 @@ type Conn struct {
 	feed   atomic.Pointer[feed]
 	queue  chan *inbound
 	queued atomic.Int64
+	lost   atomic.Uint64
 	heard  atomic.Int64 // UnixNano of the last authentic record
 
 	// Of the goroutine in Receive.
@@ -192,7 +193,12 @@ func (c *Conn) enqueue(in *inbound) {
 	}
 }
 
+// Dropped is how many buffers of datagrams were dropped because Receive was
+// not called fast enough.
+func (c *Conn) Dropped() uint64 { return c.lost.Load() }
+
 func (c *Conn) drop(in *inbound) {
+	c.lost.Add(1)
 	c.queued.Add(-int64(len(in.buf)))
 	in.release()
 }
