@@ -32,7 +32,7 @@ type Config struct {
 	// moves back to DTLS when it works again.
 	Transport link.Transport
 	// Dial opens a session; nil is link.Dial.
-	Dial func(ctx context.Context, to Target) (link.Session, error)
+	Dial func(ctx context.Context, relay link.DialConfig) (link.Session, error)
 	// Refuse says why a tunnel must not lead to ip and port, nil if it may: adit's
 	// own listeners. Metadata addresses are refused without it.
 	Refuse func(ip netip.Addr, port int) error
@@ -44,13 +44,6 @@ type Config struct {
 	OriginTimeout time.Duration
 	// Inspect bounds what the inspector keeps.
 	Inspect inspect.Limits
-}
-
-// Target is the relay that a token names.
-type Target struct {
-	Addr        string   // host:port
-	Fingerprint [32]byte // SHA-256 of the relay's authority certificate (DER)
-	Transport   link.Transport
 }
 
 // Session states (Status.State).

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"adit/tunnel/link/mux"
 )
 
 // Transport names what carries a session.
@@ -29,6 +31,8 @@ var (
 	ErrUntrusted = errors.New("the relay's certificate is not of the authority that the token names")
 	// ErrDatagramTooLarge is returned by SendDatagram above MaxDatagram.
 	ErrDatagramTooLarge = errors.New("datagram is larger than the session carries")
+	// ErrReset is what reads and writes of a stream return that the peer gave up.
+	ErrReset = mux.ErrReset
 	// ErrTimeout is the reason of a session whose peer went silent.
 	ErrTimeout = errors.New("the peer has gone silent")
 )
