@@ -49,7 +49,9 @@ type Conn struct {
 	feed   atomic.Pointer[feed]
 	queue  chan *inbound
 	queued atomic.Int64
+	lost   atomic.Uint64
 	heard  atomic.Int64 // UnixNano of the last authentic record
+	handed int          // repeated handshake messages given to pion, by the reader
 
 	// Of the goroutine in Receive.
 	in        *half
@@ -58,7 +60,6 @@ type Conn struct {
 	held      []*inbound // handed out, to be released at the next Receive
 	datagram  []byte     // the rest of the datagram being read
 	forged    uint64
-	handed    int // repeated handshake messages given to pion
 	pending   challenge
 
 	moving atomic.Bool // old is set
@@ -192,35 +193,14 @@ func (c *Conn) enqueue(in *inbound) {
 	}
 }
 
+// Dropped is how many buffers of datagrams were dropped because Receive was
+// not called fast enough.
+func (c *Conn) Dropped() uint64 { return c.lost.Load() }
+
 func (c *Conn) drop(in *inbound) {
+	c.lost.Add(1)
 	c.queued.Add(-int64(len(in.buf)))
 	in.release()
-}
-
-// deliver takes what the socket brought for this session.
-func (c *Conn) deliver(in *inbound) {
-	if c.ready.Load() {
-		c.enqueue(in)
-		return
-	}
-	if f := c.feed.Load(); f != nil {
-		for len(in.data) > 0 {
-			p := in.next()
-			if isApplication(p) {
-				c.enqueue(in.copyOf(p)) // waits until there are keys
-			} else {
-				f.push(p)
-			}
-		}
-	}
-	in.release()
-}
-
-// isApplication reports whether a datagram begins with application data, which
-// the handshake must not see.
-func isApplication(p []byte) bool {
-	r, _, ok := parse(p, cidSize)
-	return ok && (r.typ == typeApplication || r.typ == typeCID && r.number() >= controlBase)
 }
 
 // PathChanged fires when the own or the peer's address has moved and the new

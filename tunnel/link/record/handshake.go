@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pion/dtls/v3"
@@ -205,7 +206,7 @@ type feed struct {
 	once          sync.Once
 
 	// established ends pion's right to send anything but a repeated flight.
-	established flag
+	established atomic.Bool
 	// intercept, at a server, sees what pion writes first.
 	intercept func(p []byte) (send bool)
 

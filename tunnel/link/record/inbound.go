@@ -101,21 +101,48 @@ func (s *socket) read(deliver func(*inbound)) error {
 			return err
 		}
 		now := time.Now()
-		for i := range bufs[:n] {
+		for i := 0; i < n; {
 			b := &bufs[i]
-			if b.N == 0 {
-				continue
-			}
 			in := owners[i]
-			if b.N <= smallBuffer {
-				in = takeInbound(b.N)
-				copy(in.buf, b.B[:b.N])
-			} else {
+			joined, total := join(bufs[i:n])
+			switch {
+			case b.N == 0:
+				i++
+				continue
+			case total <= smallBuffer || joined > 1:
+				in = takeInbound(total)
+				at := 0
+				for _, one := range bufs[i : i+joined] {
+					at += copy(in.buf[at:], one.B[:one.N])
+				}
+			default:
 				owners[i] = takeInbound(size)
 				b.B = owners[i].buf
 			}
-			in.data, in.seg, in.from, in.at, in.src = in.buf[:b.N], b.Segment, b.Addr, now, s
+			in.data, in.seg, in.from, in.at, in.src = in.buf[:total], b.Segment, b.Addr, now, s
 			deliver(in)
+			i += joined
 		}
 	}
+}
+
+// join counts the buffers from the first on that hold one small datagram each,
+// of one sender and one size (the last may be shorter): they are handed over as
+// one, as GRO would have brought them.
+func join(bufs []udpbatch.Buffer) (joined, total int) {
+	first := &bufs[0]
+	joined, total = 1, first.N
+	if first.N > smallBuffer || first.Segment != first.N {
+		return joined, total
+	}
+	for joined < len(bufs) {
+		b := &bufs[joined]
+		if b.N == 0 || b.N > first.N || b.Segment != b.N || total+b.N > largeBuffer ||
+			b.Addr.AddrPort != first.Addr.AddrPort || bufs[joined-1].N < first.N {
+			break
+		}
+		total += b.N
+		joined++
+	}
+	return joined, total
 }

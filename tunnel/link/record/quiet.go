@@ -2,12 +2,9 @@ package record
 
 import (
 	"crypto/rand"
-	"sync/atomic"
 
 	"github.com/pion/logging"
 )
-
-type flag = atomic.Bool
 
 // newCID returns a Connection ID that nobody can guess.
 func newCID() []byte {

@@ -12,9 +12,6 @@ const (
 	alertFatal       = 2 // a level
 )
 
-// maxRepeats bounds what of a finished handshake is given to pion again.
-const maxRepeats = 32
-
 // Packet is one opened record of application data.
 type Packet struct {
 	// Number is the record's number, counted as Send counts. The records of a
@@ -122,10 +119,6 @@ func (c *Conn) openInto(into []Packet, n int) int {
 // accept checks and opens one record. It returns application data; everything
 // else is dealt with here. What is not authentic changes nothing.
 func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok bool) {
-	if r.epoch() == 0 {
-		c.repeat(r)
-		return nil, 0, false
-	}
 	if r.epoch() != 1 || !bytes.Equal(r.cid, c.localCID) {
 		return nil, 0, false
 	}
@@ -134,15 +127,7 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 		w = &c.low
 	}
 	if !w.fresh(number) {
-		if number < controlBase {
-			c.repeatSealed(r)
-		}
 		return nil, 0, false
-	}
-	if number < controlBase && len(r.whole) <= maxFinished {
-		if f := c.feed.Load(); f != nil {
-			c.repeatSealed(r)
-		}
 	}
 	plain, typ, ok := c.in.open(r)
 	if !ok {
@@ -190,32 +175,6 @@ func (c *Conn) alert(plain []byte) {
 	case plain[0] == alertFatal:
 		c.finish(&AlertError{plain[1]})
 	}
-}
-
-// maxFinished bounds a record that may be a repeated Finished.
-const maxFinished = 128
-
-// repeat gives a peer's repeated handshake message to pion, which repeats its
-// last flight. Only what cannot end the handshake goes there: no alert, for it
-// is not authenticated, and no ClientHello.
-func (c *Conn) repeat(r rawRecord) {
-	f := c.feed.Load()
-	if f == nil || c.handed >= maxRepeats || r.typ != typeHandshake || len(r.body) < 1 || r.body[0] == clientHello {
-		return
-	}
-	c.handed++
-	f.push(r.whole)
-}
-
-// repeatSealed gives pion, as it came, a sealed record that may be a Finished.
-func (c *Conn) repeatSealed(r rawRecord) {
-	f := c.feed.Load()
-	if f == nil || c.handed >= maxRepeats || len(r.whole) > maxFinished ||
-		(r.typ != typeHandshake && r.typ != typeCID) {
-		return
-	}
-	c.handed++
-	f.push(r.whole)
 }
 
 func (c *Conn) String() string {

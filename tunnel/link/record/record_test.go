@@ -295,4 +295,3 @@ func TestClientCertificateReachesTheServer(t *testing.T) {
 		t.Errorf("got %d certificates, want 1", n)
 	}
 }
-
