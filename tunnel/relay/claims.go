@@ -206,7 +206,7 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	case err != nil:
 		return nil, err
 	}
-	backend := &edge.Backend{Agent: &s.agent, Key: key, HostHeader: c.HostHeader}
+	backend := &edge.Backend{Agent: &s.agent, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared}
 	if before != nil && before.face == face {
 		backend.Number = before.backend.Number
 	} else {
@@ -240,9 +240,9 @@ func faceName(f edge.Face) string {
 	return "the name " + f.Domain
 }
 
-// release gives a tunnel's face back; s.claiming is held. A tunnel that is not
-// there is no error.
-func (s *session) release(ctx context.Context, key string) error {
+// release gives a tunnel's face back, or closes it and keeps name or port for
+// the tunnel; s.claiming is held. A tunnel that is not there is no error.
+func (s *session) release(ctx context.Context, key string, keep bool) error {
 	s.mu.Lock()
 	t := s.tunnels[key]
 	delete(s.tunnels, key)
@@ -250,6 +250,9 @@ func (s *session) release(ctx context.Context, key string) error {
 	if t != nil {
 		s.relay.edge.Detach(t.face, t.backend)
 		s.relay.log.Info("tunnel down", "client", s.client.Name, "key", key, "public_url", t.url)
+	}
+	if keep || s.gone.Load() {
+		return nil
 	}
 	for _, c := range s.relay.store.Claims.OfTunnel(s.client.ID, s.hello.Instance, key) {
 		if err := s.relay.store.Claims.Release(ctx, c.Target, s.client.ID, s.hello.Instance, key); err != nil {

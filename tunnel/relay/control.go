@@ -175,7 +175,7 @@ func (s *session) serveClaim(w http.ResponseWriter, r *http.Request) error {
 func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	if err := s.release(r.Context(), r.PathValue("key")); err != nil {
+	if err := s.release(r.Context(), r.PathValue("key"), r.URL.Query().Get("keep") == "1"); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

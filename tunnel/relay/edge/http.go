@@ -83,9 +83,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := context.WithValue(r.Context(), visitKey{}, v)
 	ctx = context.WithValue(ctx, routeKey{}, to)
 	ctx = context.WithValue(ctx, forwardKey{}, e.forwardOf(r, remote.Addr(), h.secure))
-	refused := h.guard(cw, r, ep, client, func() {
-		in := r.WithContext(ctx)
-		if r.Body != nil && r.Body != http.NoBody {
+	refused := h.guard(cw, r.WithContext(ctx), ep, client, func(in *http.Request) {
+		if in.Body != nil && in.Body != http.NoBody {
 			in.Body = &countedBody{ReadCloser: in.Body, count: count}
 		}
 		h.serve(cw, in)

@@ -199,9 +199,14 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	for i, b := range order {
 		to.used = b
 		out := r
-		if b.HostHeader != "" && b.HostHeader != r.Host {
+		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared {
 			out = r.Clone(r.Context())
-			out.Host = b.HostHeader
+			if b.HostHeader != "" {
+				out.Host = b.HostHeader
+			}
+			if b.Unshared { // the transport pools by this name
+				out.URL.Host = r.Context().Value(visitKey{}).(visit).visitor.String()
+			}
 		}
 		transport := b.transport
 		if to.grpc {

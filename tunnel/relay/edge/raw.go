@@ -87,6 +87,8 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 		return
 	}
 	defer release()
+	ctx, done := ep.enter(e.life, v.addr.Addr())
+	defer done()
 	var used *Backend
 	var in, out int64
 	err := errNoAgent
@@ -94,7 +96,7 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	for i, b := range order {
 		used = b
 		var c *originConn
-		c, err = e.openStream(e.life, b, wire.StreamRaw, visit{visitor: v.addr, edge: v.edge, authority: authority})
+		c, err = e.openStream(ctx, b, wire.StreamRaw, visit{visitor: v.addr, edge: v.edge, authority: authority})
 		if err != nil {
 			continue
 		}
@@ -111,7 +113,7 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 			c.Reset()
 			break
 		}
-		in, out, err = pump(e.life, v, c, e.limits.StreamIdle, ep, func() error {
+		in, out, err = pump(ctx, v, c, e.limits.StreamIdle, ep, func() error {
 			c.SetReadDeadline(start.Add(answerTime + openTime))
 			defer c.SetReadDeadline(time.Time{})
 			c.read.Lock()

@@ -1,9 +1,11 @@
 package edge
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,6 +60,7 @@ type Backend struct {
 	Number     uint32 // within the session
 	Key        string
 	HostHeader string
+	Unshared   bool // a stream carries the requests of one visitor's connection only
 
 	transport *http.Transport
 	h2        *http.Transport
@@ -78,6 +81,14 @@ type Endpoint struct {
 	turn              atomic.Uint32
 	backends          atomic.Pointer[[]*Backend]
 	listener          *portListener // tcp, udp
+	visits            present
+}
+
+// enter notes a visitor. The context ends when its policy no longer lets it be.
+func (ep *Endpoint) enter(ctx context.Context, a netip.Addr) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	remove := ep.visits.add(a, cancel)
+	return ctx, func() { remove(); cancel() }
 }
 
 // Backends are the tunnels behind the endpoint now.

@@ -18,6 +18,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/internal/lockfile"
 )
 
 // SchemaVersion is of the shape of what is stored. A store of a newer shape is
@@ -67,7 +69,7 @@ type Store struct {
 	Events   *Events
 
 	log    *slog.Logger
-	lock   *fileLock
+	lock   *lockfile.Lock
 	server *server.Server // nil with an external cluster
 	conn   *nats.Conn
 	stop   context.CancelFunc
@@ -91,8 +93,11 @@ func (s *Store) open(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	if s.lock, err = lock(filepath.Join(cfg.Dir, lockFile)); err != nil {
-		return fmt.Errorf("lock data folder %s: %w", cfg.Dir, err)
+	if s.lock, err = lockfile.Take(filepath.Join(cfg.Dir, lockFile)); err != nil {
+		if errors.Is(err, lockfile.ErrHeld) {
+			err = ErrLocked
+		}
+		return fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
 	}
 	if len(cfg.URLs) == 0 {
 		err = s.embed(cfg)
@@ -233,7 +238,7 @@ func (s *Store) Close() error {
 		s.server.WaitForShutdown()
 	}
 	if s.lock != nil {
-		return s.lock.unlock()
+		return s.lock.Release()
 	}
 	return nil
 }
