@@ -91,7 +91,7 @@ type simulated struct {
 	dial        DialConfig
 }
 
-func newSimulated(t *testing.T, path simnet.Path) *simulated {
+func newSimulated(t *testing.T, path simnet.Path, cfg ListenConfig) *simulated {
 	t.Helper()
 	s := &simulated{network: simnet.New(1)}
 	s.there, s.back = s.network.Pair(path)
@@ -100,8 +100,9 @@ func newSimulated(t *testing.T, path simnet.Path) *simulated {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.PacketConn, cfg.KeepAlive = socket, time.Second
 	var fingerprint [32]byte
-	s.listener, fingerprint = testListener(t, ListenConfig{PacketConn: socket, KeepAlive: time.Second})
+	s.listener, fingerprint = testListener(t, cfg)
 	port := 1000
 	s.dial = DialConfig{
 		Relay: "10.0.0.1:4433", Fingerprint: fingerprint, NoWatch: true,
@@ -131,7 +132,7 @@ func TestSessionOverASimulatedNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testSession(t, synctest.Test, func(t *testing.T) pair {
-				s := newSimulated(t, path)
+				s := newSimulated(t, path, ListenConfig{})
 				client, server := dialDTLSPair(t, s.listener, s.dial)
 				return pair{client, server, func() { s.block(true) }, s.close}
 			})
