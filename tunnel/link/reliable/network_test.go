@@ -22,7 +22,7 @@ func TestGoodputOnBadNetworks(t *testing.T) {
 			path := broadband()
 			path.Loss = c.loss
 			inBubble(t, path, Config{}, func(w *world) {
-				const size = 150 << 20
+				const size = 300 << 20
 				took := transfer(t, w.a, w.b, size)
 				share := size / took.Seconds() / 12_500_000
 				there, stats := w.there.Stats(), w.a.Stats()
