@@ -15,7 +15,7 @@ import (
 // dialDTLSPair makes a session over l, whose fingerprint is given.
 func dialDTLSPair(t *testing.T, l *Listener, cfg DialConfig) (client, server Session) {
 	t.Helper()
-	cfg.Relay, cfg.Transport, cfg.KeepAlive = l.Addr().String(), DTLS, time.Second
+	cfg.Relay, cfg.Transport = l.Addr().String(), DTLS
 	client, err := Dial(testContext(t), cfg)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
@@ -100,7 +100,7 @@ func newSimulated(t *testing.T, path simnet.Path, cfg ListenConfig) *simulated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.PacketConn, cfg.KeepAlive = socket, time.Second
+	cfg.PacketConn = socket
 	var fingerprint [32]byte
 	s.listener, fingerprint = testListener(t, cfg)
 	port := 1000

@@ -52,6 +52,7 @@ func download(t *testing.T, server, client Session, size int64, events int, even
 	if done != events {
 		t.Errorf("%d changes happened, want %d", done, events)
 	}
+	t.Logf("longest pause %v", time.Duration(stall))
 	return time.Duration(stall)
 }
 
