@@ -103,12 +103,11 @@ func newSimulated(t *testing.T, path simnet.Path, cfg ListenConfig) *simulated {
 	cfg.PacketConn = socket
 	var fingerprint [32]byte
 	s.listener, fingerprint = testListener(t, cfg)
-	port := 1000
+	var port atomic.Uint32
 	s.dial = DialConfig{
 		Relay: "10.0.0.1:4433", Fingerprint: fingerprint, NoWatch: true,
 		ListenPacket: func(context.Context, netip.AddrPort) (net.PacketConn, error) {
-			port++
-			return s.network.Listen(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), uint16(port)).String())
+			return s.network.Listen(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), uint16(1000+port.Add(1))).String())
 		},
 	}
 	return s
