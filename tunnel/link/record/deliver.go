@@ -30,7 +30,7 @@ func (c *Conn) deliver(in *inbound) {
 func (c *Conn) share(f *feed, ready bool, in *inbound, p []byte) {
 	r, rest, ok := parse(p, cidSize)
 	switch {
-	case !ok:
+	case !ok, r.typ == typeCID && r.epoch() == 0:
 		return
 	case r.isApplication():
 		c.enqueue(in.copyOf(p)) // it waits there until there are keys
