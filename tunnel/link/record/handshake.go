@@ -65,11 +65,11 @@ func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config)
 	return c, nil
 }
 
-// readFrom reads a client's socket until it is closed.
+// readFrom reads a client's socket until it is closed, or fails: the session
+// may still go on over another.
 func (c *Conn) readFrom(s *socket) {
-	err := s.read(c.deliver)
-	if err != nil && c.sock.Load() == s {
-		c.finish(fmt.Errorf("read from %v: %w", s.conn.LocalAddr(), err))
+	if err := s.read(c.deliver); err != nil {
+		c.cfg.Logger.Debug("dtls socket gave up", "local", s.conn.LocalAddr(), "error", err)
 	}
 }
 
