@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -38,8 +39,15 @@ type DialConfig struct {
 	ListenPacket func(ctx context.Context, relay netip.AddrPort) (net.PacketConn, error)
 	// DialContext opens the connection of TLS. If nil, net.Dialer's.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// NoOffload leaves the kernel's segmentation offloads alone.
+	NoOffload bool
+	// NoWatch leaves changes of this machine's network unnoticed. A session
+	// over DTLS then moves to another socket only if its peer is silent.
+	NoWatch bool
 	// Logger may be nil.
 	Logger *slog.Logger
+
+	ownSocket bool // ListenPacket is listenUDP
 }
 
 func (c *DialConfig) withDefaults() *DialConfig {
@@ -49,6 +57,10 @@ func (c *DialConfig) withDefaults() *DialConfig {
 	}
 	if cfg.Resolver == nil {
 		cfg.Resolver = net.DefaultResolver
+	}
+	if cfg.ListenPacket == nil {
+		cfg.ListenPacket = listenUDP
+		cfg.ownSocket = true
 	}
 	if cfg.DialContext == nil {
 		cfg.DialContext = (&net.Dialer{Timeout: handshakeTimeout}).DialContext
@@ -66,18 +78,127 @@ func allProxy() string {
 	return os.Getenv("all_proxy")
 }
 
+// listenUDP opens a socket of the relay's address family. It is bound to no
+// address, so that the system's routes decide from where each packet leaves.
+func listenUDP(ctx context.Context, relay netip.AddrPort) (net.PacketConn, error) {
+	network := "udp6"
+	if relay.Addr().Is4() {
+		network = "udp4"
+	}
+	return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
+}
+
 // Dial makes a session with the relay. An error matches ErrUntrusted if the
 // relay answered and is not the one to trust.
+//
+// With Auto, whoever has got a session over TLS has found UDP blocked, or
+// slow. It may be open later: dial again with DTLS now and then, with pauses
+// from 5 s to 60 s, and move new streams to the session that this gives.
 func Dial(ctx context.Context, config DialConfig) (Session, error) {
 	cfg := config.withDefaults()
 	if _, _, err := net.SplitHostPort(cfg.Relay); err != nil {
 		return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
 	}
 	switch cfg.Transport {
-	case Auto, TLS:
+	case Auto:
+		return dialAuto(ctx, cfg)
+	case DTLS:
+		return dialDTLS(ctx, cfg, nil)
+	case TLS:
 		return dialTLS(ctx, cfg)
 	}
 	return nil, fmt.Errorf("dial relay %s: there is no transport %q", cfg.Relay, cfg.Transport)
+}
+
+// tlsDelay is how long DTLS has for itself.
+const tlsDelay = 700 * time.Millisecond
+
+// dialAuto begins with DTLS. TLS joins when that has had its time, has failed,
+// or is told by the network that it cannot work.
+func dialAuto(ctx context.Context, cfg *DialConfig) (Session, error) {
+	refused := make(chan struct{})
+	failed := make(chan struct{})
+	return race(ctx, []attempt{
+		{dial: func(ctx context.Context) (Session, error) {
+			s, err := dialDTLS(ctx, cfg, refused)
+			if err != nil {
+				close(failed)
+			}
+			return s, err
+		}},
+		{dial: func(ctx context.Context) (Session, error) {
+			timer := time.NewTimer(tlsDelay)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-refused:
+			case <-failed:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			return dialTLS(ctx, cfg)
+		}},
+	})
+}
+
+// dialDTLS tries every address, and closes refused once each of them refused
+// UDP as a whole.
+func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Session, error) {
+	addrs, err := lookup(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dial relay %s over DTLS: %w", cfg.Relay, err)
+	}
+	var attempts []attempt
+	for _, addr := range addrs {
+		attempts = append(attempts, attempt{after: attemptDelay, dial: func(ctx context.Context) (Session, error) {
+			return dtlsClient(ctx, addr, cfg)
+		}})
+	}
+	if refused == nil || !cfg.ownSocket {
+		return race(ctx, attempts)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var probes, all sync.WaitGroup
+	open := make(chan struct{}, len(addrs)) // of the addresses that did not refuse
+	for _, addr := range addrs {
+		probes.Go(func() {
+			if !refusesUDP(ctx, addr) {
+				open <- struct{}{}
+			}
+		})
+	}
+	all.Go(func() {
+		probes.Wait()
+		if len(open) == 0 {
+			close(refused)
+		}
+	})
+	defer all.Wait()
+	defer cancel()
+	return race(ctx, attempts)
+}
+
+// strayAlert is a record (RFC 6347 §4.1) of epoch 0 with the warning close_notify.
+var strayAlert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0}
+
+// refusesUDP reports whether the network answers a datagram to addr by saying
+// that it cannot be delivered, which only a connected socket is told. The
+// datagram is a DTLS record of a session that does not exist, which the relay
+// drops: nothing but DTLS shall be seen on the tunnel's path.
+func refusesUDP(ctx context.Context, addr netip.AddrPort) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", addr.String())
+	if err != nil {
+		return ctx.Err() == nil
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(tlsDelay))
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := conn.Write(strayAlert); err != nil {
+		return ctx.Err() == nil
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // lookup returns the relay's addresses, IPv6 and IPv4 in turn.
@@ -117,73 +238,6 @@ func lookup(ctx context.Context, cfg *DialConfig) ([]netip.AddrPort, error) {
 		return nil, fmt.Errorf("look up %s: it has no address", host)
 	}
 	return both[:min(len(both), maxAddresses)], nil
-}
-
-// maxAddresses is how many addresses of a name are tried.
-const maxAddresses = 8
-
-// attemptDelay is how long an attempt has before the next address is tried
-// beside it (RFC 8305 §5).
-const attemptDelay = 250 * time.Millisecond
-
-// race runs the attempts, each begun when the one before it has failed or its
-// delay is over, and returns the first session; the others are closed.
-func race(ctx context.Context, attempts []attempt) (Session, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type result struct {
-		session Session
-		err     error
-	}
-	results := make(chan result, len(attempts))
-	var errs []error
-	next, running := 0, 0
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			if next == len(attempts) {
-				continue
-			}
-			a := attempts[next]
-			next++
-			running++
-			go func() {
-				session, err := a.dial(ctx)
-				results <- result{session, err}
-			}()
-			if next < len(attempts) {
-				timer.Reset(attempts[next].after)
-			}
-		case r := <-results:
-			running--
-			if r.err == nil {
-				cancel()
-				for ; running > 0; running-- {
-					if r := <-results; r.session != nil {
-						r.session.Close("another attempt was faster")
-					}
-				}
-				return r.session, nil
-			}
-			errs = append(errs, r.err)
-			if next < len(attempts) && !attempts[next].patient {
-				timer.Reset(0)
-			} else if running == 0 && next < len(attempts) {
-				timer.Reset(0)
-			} else if running == 0 {
-				return nil, errors.Join(errs...)
-			}
-		}
-	}
-}
-
-// attempt is one way to a session.
-type attempt struct {
-	after   time.Duration // after the attempt before it
-	patient bool          // not begun sooner because one before it failed, if others still run
-	dial    func(context.Context) (Session, error)
 }
 
 // dialTLS goes through the proxy, which looks the name up itself, or tries

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"adit/tunnel/link/mux"
+	"adit/tunnel/link/record"
+	"adit/tunnel/link/reliable"
 )
 
 // ListenConfig says where to listen and as whom.
@@ -24,7 +28,7 @@ type ListenConfig struct {
 	PacketConn net.PacketConn
 	TCP        net.Listener
 	// Certificate is of Authority.Issue. GetCertificate, if set, is asked at
-	// each handshake instead.
+	// each handshake over TLS, and once for DTLS, instead.
 	Certificate    tls.Certificate
 	GetCertificate func() (*tls.Certificate, error)
 	// KeepAlive is the interval of pings on an idle session. If zero, one that
@@ -38,8 +42,15 @@ type ListenConfig struct {
 	// MaxHandshakes is how many handshakes one address (IPv6: one /64) may have
 	// under way. If zero, 64.
 	MaxHandshakes int
+	// NoOffload leaves the kernel's segmentation offloads alone.
+	NoOffload bool
+	// Memory bounds what the windows of all sessions over DTLS may grow to
+	// together, in bytes. If zero, 1 GiB.
+	Memory int64
 	// Logger may be nil.
 	Logger *slog.Logger
+
+	budget *reliable.Budget
 }
 
 // maxHandshakesTotal is how many handshakes are under way together.
@@ -49,7 +60,8 @@ const maxHandshakesTotal = 512
 type Listener struct {
 	cfg      ListenConfig
 	addr     net.Addr
-	tcp      net.Listener
+	tcp      net.Listener     // nil if TLS is not served
+	dtls     *record.Listener // nil if DTLS is not served
 	tls      *tls.Config
 	log      *slog.Logger
 	sessions chan Session
@@ -60,8 +72,7 @@ type Listener struct {
 	mu         sync.Mutex
 	handshakes map[netip.Prefix]int
 	total      int
-	live       int
-	err        error
+	live       map[Session]struct{}
 }
 
 // Listen opens the sockets and begins to take sessions; Accept gives them out.
@@ -72,9 +83,13 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	if cfg.MaxHandshakes == 0 {
 		cfg.MaxHandshakes = 64
 	}
+	if cfg.Memory == 0 {
+		cfg.Memory = 1 << 30
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	cfg.budget = reliable.NewBudget(cfg.Memory)
 	get := cfg.GetCertificate
 	if get == nil {
 		if len(cfg.Certificate.Certificate) == 0 {
@@ -89,19 +104,42 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 		log:        cfg.Logger,
 		sessions:   make(chan Session),
 		handshakes: map[netip.Prefix]int{},
+		live:       map[Session]struct{}{},
 	}
-	if err := l.open(); err != nil {
+	cert, err := get()
+	if err != nil {
+		return nil, fmt.Errorf("listen: get the certificate: %w", err)
+	}
+	udp, err := l.open()
+	if err != nil {
 		return nil, err
+	}
+	if udp != nil {
+		if l.dtls, err = record.Listen(udp, dtlsServerConfig(&l.cfg, cert)); err != nil {
+			if l.tcp != nil {
+				l.tcp.Close()
+			}
+			return nil, fmt.Errorf("listen: %w", err)
+		}
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.tcp != nil {
 		l.group.Go(l.serveTCP)
 	}
+	if l.dtls != nil {
+		l.group.Go(func() {
+			if err := l.dtls.Serve(context.Background()); err != nil && l.ctx.Err() == nil {
+				l.log.Error("serve DTLS", "error", err)
+			}
+		})
+		l.group.Go(l.acceptDTLS)
+	}
 	return l, nil
 }
 
-// open finds the sockets: the caller's, or both on one port.
-func (l *Listener) open() error {
+// open finds the sockets: the caller's, or both on one port. It sets tcp and
+// addr and returns the socket of DTLS.
+func (l *Listener) open() (net.PacketConn, error) {
 	if l.cfg.PacketConn != nil || l.cfg.TCP != nil {
 		l.tcp = l.cfg.TCP
 		if l.tcp != nil {
@@ -109,14 +147,24 @@ func (l *Listener) open() error {
 		} else {
 			l.addr = l.cfg.PacketConn.LocalAddr()
 		}
-		return nil
+		return l.cfg.PacketConn, nil
 	}
-	tcp, err := net.Listen("tcp", l.cfg.Addr)
-	if err != nil {
-		return fmt.Errorf("listen for agents on %s: %w", l.cfg.Addr, err)
+	// A free port of TCP may be another's for UDP: then the next is tried.
+	for try := 0; ; try++ {
+		tcp, err := net.Listen("tcp", l.cfg.Addr)
+		if err != nil {
+			return nil, fmt.Errorf("listen for agents on %s: %w", l.cfg.Addr, err)
+		}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err == nil {
+			l.tcp, l.addr = tcp, tcp.Addr()
+			return udp, nil
+		}
+		tcp.Close()
+		if _, port, _ := net.SplitHostPort(l.cfg.Addr); port != "0" && port != "" || try == 20 {
+			return nil, fmt.Errorf("listen for agents on %s: %w", l.cfg.Addr, err)
+		}
 	}
-	l.tcp, l.addr = tcp, tcp.Addr()
-	return nil
 }
 
 // Addr is the address of both sockets.
@@ -135,16 +183,51 @@ func (l *Listener) Accept(ctx context.Context) (Session, error) {
 	}
 }
 
-// Close stops listening. Sessions over TLS live on; sessions over DTLS share
-// the socket and end with it.
+// Close stops listening and ends the sessions.
 func (l *Listener) Close() error {
 	l.cancel()
 	var err error
 	if l.tcp != nil {
 		err = l.tcp.Close()
 	}
+	l.mu.Lock()
+	sessions := slices.Collect(maps.Keys(l.live))
+	l.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, s := range sessions {
+		closing.Go(func() { s.Close(goingAway) })
+	}
+	closing.Wait()
+	if l.dtls != nil {
+		l.dtls.Close()
+	}
 	l.group.Wait()
 	return err
+}
+
+const goingAway = "the relay is going away"
+
+func (l *Listener) acceptDTLS() {
+	for {
+		conn, err := l.dtls.Accept(l.ctx)
+		if err != nil {
+			return
+		}
+		if conn.ConnectionState().Protocol != alpn {
+			conn.Close()
+			continue
+		}
+		from := source(conn.RemoteAddr())
+		if !l.admit(from) {
+			conn.Close()
+			continue
+		}
+		s := dtlsServer(conn, &l.cfg)
+		l.group.Go(func() {
+			defer l.leave(from)
+			l.deliver(s)
+		})
+	}
 }
 
 func (l *Listener) serveTCP() {
@@ -194,27 +277,30 @@ func (l *Listener) handshakeTLS(conn net.Conn) {
 // deliver hands a session to Accept, or closes it.
 func (l *Listener) deliver(s Session) {
 	l.mu.Lock()
-	full := l.live >= l.cfg.MaxSessions
+	full := len(l.live) >= l.cfg.MaxSessions
 	if !full {
-		l.live++
+		l.live[s] = struct{}{}
 	}
 	l.mu.Unlock()
 	if full {
 		s.Close("the relay has too many sessions")
 		return
 	}
-	go func() { // ends with the session, which may outlive the listener
+	l.group.Go(func() { // Close ends every session that lives
 		<-s.Done()
 		l.mu.Lock()
-		l.live--
+		delete(l.live, s)
 		l.mu.Unlock()
-	}()
+	})
 	timer := time.NewTimer(handshakeTimeout)
 	defer timer.Stop()
 	select {
 	case l.sessions <- s:
+		if l.ctx.Err() != nil { // Close may not have seen it
+			s.Close(goingAway)
+		}
 	case <-l.ctx.Done():
-		s.Close("the relay is going away")
+		s.Close(goingAway)
 	case <-timer.C:
 		s.Close("the relay is too busy")
 	}

@@ -23,13 +23,19 @@ const patience = 20 * time.Second
 // pair is both ends of one session.
 type pair struct {
 	client, server Session
-	// cut makes the path between them swallow everything.
+	// cut makes the path between them swallow everything. Without one, what
+	// needs it is skipped.
 	cut func()
+	// close ends what lies below.
+	close func()
 }
 
-// testSession runs what every transport must do. dialPair makes a session
-// whose parts end with the test.
-func testSession(t *testing.T, dialPair func(t *testing.T) pair) {
+// inRealTime runs a test as it is; synctest.Test is the other way.
+func inRealTime(t *testing.T, f func(*testing.T)) { f(t) }
+
+// testSession runs what every transport must do, each by means of in. dialPair
+// makes a session and its ends, which end with the test.
+func testSession(t *testing.T, in func(*testing.T, func(*testing.T)), dialPair func(t *testing.T) pair) {
 	tests := []struct {
 		name string
 		run  func(t *testing.T, p pair)
@@ -54,10 +60,13 @@ func testSession(t *testing.T, dialPair func(t *testing.T) pair) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			p := dialPair(t)
-			defer p.server.Close("test over")
-			defer p.client.Close("test over")
-			test.run(t, p)
+			in(t, func(t *testing.T) {
+				p := dialPair(t)
+				defer p.close()
+				defer p.server.Close("test over")
+				defer p.client.Close("test over")
+				test.run(t, p)
+			})
 		})
 	}
 }
@@ -379,6 +388,9 @@ func testCloseReason(t *testing.T, p pair) {
 }
 
 func testPeerDeath(t *testing.T, p pair) {
+	if p.cut == nil {
+		t.Skip("this path cannot be cut")
+	}
 	a, _ := connect(t, p.client, p.server)
 	p.cut()
 	a.Write([]byte("into the void"))

@@ -57,19 +57,14 @@ func tlsServerConfig(get func() (*tls.Certificate, error)) *tls.Config {
 	}
 }
 
-// silentError is the end of a session whose peer went silent: ErrTimeout, and
-// like every end net.ErrClosed.
-type silentError struct{}
-
-func (silentError) Error() string        { return ErrTimeout.Error() }
-func (silentError) Is(target error) bool { return target == ErrTimeout || target == net.ErrClosed }
-
 func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config {
 	return mux.Config{
 		Client:     client,
 		MaxStreams: maxStreams,
 		KeepAlive:  keepAlive,
-		Timeout:    silentError{},
+		Timeout:    ErrTimeout,
+		Reset:      ErrReset,
+		TooLarge:   ErrDatagramTooLarge,
 		PeerClosed: func(reason string) error { return &CloseError{Reason: reason} },
 	}
 }
@@ -108,13 +103,6 @@ func (s *tlsSession) AcceptStream(ctx context.Context) (Stream, error) {
 		return nil, err
 	}
 	return stream, nil
-}
-
-func (s *tlsSession) SendDatagram(b []byte) error {
-	if len(b) > mux.MaxDatagram {
-		return ErrDatagramTooLarge
-	}
-	return s.Session.SendDatagram(b)
 }
 
 func (s *tlsSession) MaxDatagram() int     { return mux.MaxDatagram }

@@ -73,9 +73,8 @@ func (c holedConn) Close() error {
 }
 
 func TestSessionOverTLS(t *testing.T) {
-	testSession(t, func(t *testing.T) pair {
+	testSession(t, inRealTime, func(t *testing.T) pair {
 		l, fingerprint := testListener(t, ListenConfig{KeepAlive: time.Second})
-		defer l.Close()
 		var cut atomic.Bool
 		client, err := Dial(t.Context(), DialConfig{
 			Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: TLS, KeepAlive: time.Second,
@@ -97,16 +96,18 @@ func TestSessionOverTLS(t *testing.T) {
 		if client.Transport() != TLS || server.Transport() != TLS {
 			t.Errorf("got transports %q and %q, want tls", client.Transport(), server.Transport())
 		}
-		return pair{client, server, func() { cut.Store(true) }}
+		return pair{client, server, func() { cut.Store(true) }, func() { l.Close() }}
 	})
 }
 
 func TestDialRefusesAnotherAuthority(t *testing.T) {
-	l, fingerprint := testListener(t, ListenConfig{})
-	defer l.Close()
-	fingerprint[0] ^= 1
-	_, err := Dial(testContext(t), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: TLS})
-	if !errors.Is(err, ErrUntrusted) {
-		t.Errorf("got %v, want ErrUntrusted", err)
+	for _, transport := range []Transport{DTLS, TLS, Auto} {
+		l, fingerprint := testListener(t, ListenConfig{})
+		fingerprint[0] ^= 1
+		_, err := Dial(testContext(t), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport})
+		if !errors.Is(err, ErrUntrusted) {
+			t.Errorf("%q: got %v, want ErrUntrusted", transport, err)
+		}
+		l.Close()
 	}
 }

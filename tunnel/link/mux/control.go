@@ -3,7 +3,6 @@ package mux
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"sync"
 )
 
@@ -22,9 +21,6 @@ const (
 	// maxQueued is how many bytes of datagrams wait in each direction.
 	maxQueued = 512 << 10
 )
-
-// ErrDatagramSize is returned by SendDatagram above MaxDatagram.
-var ErrDatagramSize = errors.New("datagram is larger than the session carries")
 
 // controlStream is guarded by the session's mu, but for message and consumed,
 // which are the reader's.
@@ -51,7 +47,7 @@ func putDatagram(b []byte) {
 // SendDatagram queues a message; it is dropped if too many wait.
 func (s *Session) SendDatagram(b []byte) error {
 	if len(b) > MaxDatagram {
-		return ErrDatagramSize
+		return s.cfg.TooLarge
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -213,11 +213,11 @@ func (s *Session) resetByPeer(st *Stream) {
 	complete := st.finReceived
 	st.rmu.Unlock()
 	if !complete {
-		st.fail(ErrReset, ErrReset)
+		st.fail(s.cfg.Reset, s.cfg.Reset)
 		return
 	}
 	if st.writeErr == nil {
-		st.writeErr = ErrReset
+		st.writeErr = s.cfg.Reset
 	}
 	st.pending = nil
 	notify(st.writable)
@@ -272,7 +272,7 @@ func (s *Session) receive(st *Stream, length uint32) error {
 		if s.streams[st.id] == st {
 			s.appendControl(typeWindow, flagRST, st.id, 0)
 			s.drop(st)
-			st.fail(ErrReset, ErrReset)
+			st.fail(s.cfg.Reset, s.cfg.Reset)
 		}
 		s.mu.Unlock()
 		_, err := s.br.Discard(int(length))

@@ -34,8 +34,8 @@ const (
 	lingerTime   = 5 * time.Minute
 )
 
-// Config is what a session needs to know. Only PeerClosed and Timeout, which
-// make the errors of the package above, are required.
+// Config is what a session needs to know. The errors are of the package above,
+// and required.
 type Config struct {
 	// Client is true on the side that dialled.
 	Client bool
@@ -50,6 +50,10 @@ type Config struct {
 	MaxBuffered int64
 	// Timeout is the session's error once the peer went silent.
 	Timeout error
+	// Reset is what reads and writes of a stream return that the peer gave up.
+	Reset error
+	// TooLarge is what SendDatagram returns above MaxDatagram.
+	TooLarge error
 	// PeerClosed makes the session's error from the reason that the peer gave.
 	PeerClosed func(reason string) error
 }

@@ -1,16 +1,12 @@
 package mux
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"time"
 )
-
-// ErrReset is what reads and writes of a stream return that the peer gave up.
-var ErrReset = errors.New("stream reset by the peer")
 
 // Windows: the initial one is yamux's; a stream that is read as fast as it
 // comes is granted up to maxWindow, all of them together maxGrown beyond the
