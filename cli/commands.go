@@ -22,6 +22,8 @@ var commands = []func(*Env) *cobra.Command{
 	logsCommand,
 	configCommand,
 	doctorCommand,
+	serviceCommand,
+	trayCommand,
 	versionCommand,
 	manCommand,
 }
