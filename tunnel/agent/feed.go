@@ -98,9 +98,5 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Last is the id of the event that was given out last, or of the newest event
-// when the subscription began; 0 if there was none.
-func (s *Subscription) Last() uint64 { return s.id }
-
 // Publish puts an event of another part of the daemon (a log line) into the feed.
 func (a *Agent) Publish(kind string, data any) { a.feed.publish(kind, data) }
