@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -48,4 +49,31 @@ func TestGoodputOnBadNetworks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNumbersTakenByTheCarrier lets packets of the carrier's own take numbers
+// that the session had expected for its own.
+func TestNumbersTakenByTheCarrier(t *testing.T) {
+	path := broadband()
+	path.Loss, path.Reorder = 0.02, 0.02
+	inBubble(t, path, Config{}, func(w *world) {
+		rng := rand.New(rand.NewPCG(5, 5))
+		w.carA.steal = func() uint64 {
+			if rng.IntN(3) > 0 {
+				return 0
+			}
+			return 1 + rng.Uint64N(200)
+		}
+		const size = 30 << 20
+		took := transfer(t, w.a, w.b, size)
+		if share := size / took.Seconds() / 12_500_000; share < 0.7 {
+			t.Errorf("got %.2f of the link, want 0.7", share)
+		}
+		if got := w.a.Stats().InFlight; got != 0 {
+			time.Sleep(time.Second)
+			if got := w.a.Stats().InFlight; got != 0 {
+				t.Errorf("%d bytes in flight at rest", got)
+			}
+		}
+	})
 }
