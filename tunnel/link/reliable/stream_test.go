@@ -265,6 +265,43 @@ func TestDatagrams(t *testing.T) {
 	})
 }
 
+func TestDatagramsAndStreamsShareTheLink(t *testing.T) {
+	inBubble(t, broadband(), Config{}, func(w *world) {
+		stop, got := make(chan struct{}), 0
+		var wg sync.WaitGroup
+		wg.Go(func() { // twice what the link carries
+			for b := make([]byte, 1000); ; {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				for range 25 {
+					w.a.SendDatagram(b)
+				}
+			}
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		wg.Go(func() {
+			for b := make([]byte, 1000); ; got++ {
+				if _, err := w.b.ReceiveDatagram(ctx, b); err != nil {
+					return
+				}
+			}
+		})
+		const size = 10 << 20
+		took := transfer(t, w.a, w.b, size)
+		close(stop)
+		cancel()
+		wg.Wait()
+		stream, datagrams := size/took.Seconds()/12_500_000, float64(got*1000)/took.Seconds()/12_500_000
+		t.Logf("stream %.0f %%, datagrams %.0f %% of the link", stream*100, datagrams*100)
+		if min(stream, datagrams) < 0.25 {
+			t.Errorf("got %.2f for the stream and %.2f for the datagrams, want 0.25 for each", stream, datagrams)
+		}
+	})
+}
+
 func TestTenThousandIdleStreams(t *testing.T) {
 	inBubble(t, near, Config{}, func(w *world) {
 		const n = 10_000
