@@ -33,7 +33,7 @@ func (c *Conn) Receive(into []Packet) (int, error) {
 	}
 	n := 0
 	for {
-		if c.ending != nil && n == 0 {
+		if n == 0 && c.isEnding() {
 			c.endByPeer()
 			return 0, c.err
 		}
@@ -56,7 +56,7 @@ func (c *Conn) Receive(into []Packet) (int, error) {
 			continue
 		}
 		n = c.openInto(into, n)
-		if n == len(into) || n > 0 && c.ending != nil {
+		if n == len(into) || n > 0 && c.isEnding() {
 			return n, nil
 		}
 		if n == 0 && c.Err() != nil {
@@ -112,7 +112,7 @@ func (c *Conn) openInto(into []Packet, n int) int {
 				into[n] = Packet{Number: number, Data: data, Time: in.at}
 				n++
 			}
-			if c.ending != nil {
+			if c.isEnding() {
 				return n
 			}
 		}
@@ -180,6 +180,9 @@ func (c *Conn) alert(plain []byte) {
 		c.ending = &AlertError{plain[1]}
 	}
 }
+
+// isEnding reports whether the peer has ended the session, and this end has not yet.
+func (c *Conn) isEnding() bool { return c.ending != nil }
 
 func (c *Conn) endByPeer() {
 	if errors.Is(c.ending, ErrPeerClosed) {
