@@ -142,8 +142,8 @@ type Endpoint struct {
 	PublicURL string     `json:"public_url"`
 	// The origin's address.
 	Local string `json:"local"`
-	// `waiting` while the session is away.
-	State       string      `json:"state"`
+	// `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
+	State       TunnelState `json:"state"`
 	Since       time.Time   `json:"since"`
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`
