@@ -143,7 +143,7 @@ type Endpoint struct {
 	// The origin's address.
 	Local string `json:"local"`
 	// `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
-	State       TunnelState `json:"state"`
+	State       string      `json:"state"`
 	Since       time.Time   `json:"since"`
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`
