@@ -136,7 +136,7 @@ func (l *live) releaseAll(ctx context.Context) {
 	a.mu.Lock()
 	var keys []string
 	for key := range a.releases {
-		if t := a.tunnels[key]; t == nil {
+		if a.tunnels[key] == nil && key != a.making {
 			keys = append(keys, key)
 		}
 	}
