@@ -39,7 +39,13 @@ type challenge struct {
 // old one (RFC 9146 §6), so that an address that is not the peer's gets less
 // from us than it sent.
 func (c *Conn) noticePath(in *inbound) {
-	if c.isClient || in.from.AddrPort == c.remote.Load().AddrPort {
+	remote := c.remote.Load()
+	if c.isClient || in.from.SamePath(*remote) {
+		return
+	}
+	if in.from.AddrPort == remote.AddrPort {
+		from := in.from // the peer is where it was: it is our own address that changed
+		c.remote.Store(&from)
 		return
 	}
 	if c.pending.addr.AddrPort == in.from.AddrPort {

@@ -117,7 +117,6 @@ func TestHandshakeOutlivesLoss(t *testing.T) {
 	}
 }
 
-
 func TestLostFinishedIsRepeated(t *testing.T) {
 	server := netip.MustParseAddrPort("192.0.2.1:4433")
 	lost := 0
