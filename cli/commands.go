@@ -22,6 +22,7 @@ var commands = []func(*Env) *cobra.Command{
 	logsCommand,
 	configCommand,
 	doctorCommand,
+	relayCommand,
 	versionCommand,
 	manCommand,
 }

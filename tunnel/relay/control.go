@@ -96,7 +96,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 	err := s.authenticate(h)
 	if err != nil {
 		// One try: the session ends when the agent has had time to read why.
-		s.relay.tasks.Go(func() {
+		s.relay.task(func() {
 			wait := time.NewTimer(time.Second)
 			defer wait.Stop()
 			select {
@@ -148,7 +148,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Unlock()
 	// A revocation that came in between did not find the session.
 	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Active() {
-		s.relay.tasks.Go(func() { s.link.Close("the client was revoked") })
+		s.relay.task(func() { s.link.Close("the client was revoked") })
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token was revoked"}
 	}
 	return nil

@@ -78,6 +78,7 @@ type Relay struct {
 	tasks sync.WaitGroup // of short work that events start
 
 	mu         sync.Mutex
+	ended      bool                // no more tasks
 	sessions   map[string]*session // by id
 	byInstance map[instanceKey]*session
 	away       map[instanceKey]time.Time // when its last session ended
@@ -328,7 +329,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return nil
 	})
 	err = group.Wait()
-	r.tasks.Wait()
+	r.endTasks()
 	return errors.Join(err, r.Close())
 }
 
@@ -348,6 +349,22 @@ func (r *Relay) acceptSessions(ctx, life context.Context) error {
 		}
 		serving.Go(func() { r.serve(life, s) })
 	}
+}
+
+// task runs short work that an event starts, unless the relay has ended.
+func (r *Relay) task(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.tasks.Go(f)
+	}
+}
+
+func (r *Relay) endTasks() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.tasks.Wait()
 }
 
 // drain tells every agent to move on.

@@ -115,7 +115,7 @@ func (s *session) tell(e wire.Event) {
 	select {
 	case s.control <- e:
 	default:
-		s.relay.tasks.Go(func() { s.link.Close("events are not read") })
+		s.relay.task(func() { s.link.Close("events are not read") })
 	}
 }
 
@@ -147,7 +147,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
 	if old != nil {
-		r.tasks.Go(func() { r.retire(old, s) })
+		r.task(func() { r.retire(old, s) })
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func (r *Relay) clientChanged(c store.Client) {
 		}
 		s.gone.Store(true)
 		s.tell(wire.Event{Type: wire.EventRevoked, Reason: "the client was revoked"})
-		r.tasks.Go(func() {
+		r.task(func() {
 			wait := time.NewTimer(100 * time.Millisecond) // for the event to be read
 			defer wait.Stop()
 			select {
