@@ -333,21 +333,23 @@ func (r *Relay) Run(ctx context.Context) error {
 	return errors.Join(err, r.Close())
 }
 
-// acceptSessions takes sessions until ctx ends, and waits until those that live
-// have ended with life.
+// acceptSessions takes sessions until life ends; from the end of ctx on it
+// turns new ones away.
 func (r *Relay) acceptSessions(ctx, life context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for {
-		s, err := r.listener.Accept(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				<-life.Done()
-				return nil
-			}
+		s, err := r.listener.Accept(life)
+		switch {
+		case life.Err() != nil:
+			return nil
+		case err != nil:
 			return fmt.Errorf("accept agents: %w", err)
+		case ctx.Err() != nil:
+			serving.Go(func() { s.Close("the relay is shutting down") })
+		default:
+			serving.Go(func() { r.serve(life, s) })
 		}
-		serving.Go(func() { r.serve(life, s) })
 	}
 }
 
