@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"adit/cli"
+	"adit/internal/paths"
+	"adit/service"
 )
 
 func main() { os.Exit(run()) }
@@ -16,5 +18,13 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return cli.Run(ctx, cli.System(), os.Args[1:])
+	env := cli.System()
+	env.Daemon = func(ctx context.Context, opts cli.DaemonOptions) error {
+		folders, err := paths.Person()
+		if err != nil {
+			return err
+		}
+		return service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State}.Run(ctx)
+	}
+	return cli.Run(ctx, env, os.Args[1:])
 }

@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // commands is all of adit, in the order of a newcomer's way through it.
 var commands = []func(*Env) *cobra.Command{
 	startCommand,
+	devCommand,
 	loginCommand,
 	logoutCommand,
 	statusCommand,

@@ -33,6 +33,7 @@ type fastIO struct {
 	connected bool
 	gso       atomic.Bool
 	gro       bool
+	info      bool // each read says which own address it came to
 	writers   sync.Pool
 
 	// The reader's, of which there is one.
@@ -53,6 +54,14 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, offload bool) *fastIO {
 	err := raw.Control(func(fd uintptr) {
 		domain, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
 		f.v6 = err == nil && domain == unix.AF_INET6
+		if local, ok := udp.LocalAddr().(*net.UDPAddr); ok && local.IP.IsUnspecified() {
+			// A machine of several addresses must answer from the one asked.
+			if f.v6 {
+				f.info = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) == nil
+			} else {
+				f.info = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1) == nil
+			}
+		}
 		if !offload {
 			return
 		}
@@ -84,7 +93,7 @@ func (f *fastIO) read(bufs []Buffer) (int, error) {
 		h := &in.msgs[i].hdr
 		*h = unix.Msghdr{Iov: &in.iovs[i], Name: (*byte)(unsafe.Pointer(&in.names[i])), Namelen: unix.SizeofSockaddrInet6}
 		h.SetIovlen(1)
-		if f.gro {
+		if f.gro || f.info {
 			h.Control = &in.control[i][0]
 			h.SetControllen(controlSize)
 		}
@@ -99,30 +108,60 @@ func (f *fastIO) read(bufs []Buffer) (int, error) {
 		b := &bufs[i]
 		b.N = int(in.msgs[i].n)
 		b.Segment = b.N
-		if f.gro {
-			if s := segmentSize(in.control[i][:in.msgs[i].hdr.Controllen]); s > 0 && s < b.N {
-				b.Segment = s
+		b.Addr = Addr{AddrPort: addrOfSockaddr(&in.names[i])}
+		if f.gro || f.info {
+			var segment int
+			segment, b.Addr.local = parseControl(in.control[i][:in.msgs[i].hdr.Controllen])
+			if segment > 0 && segment < b.N {
+				b.Segment = segment
 			}
 		}
-		b.Addr = Addr{AddrPort: addrOfSockaddr(&in.names[i])}
 	}
 	return in.got, nil
 }
 
-// segmentSize finds the size of the datagrams that GRO joined; zero if it did not.
-func segmentSize(control []byte) int {
+// parseControl finds the size of the datagrams that GRO joined, zero if it did
+// not, and the own address that they came to, if the socket tells it.
+func parseControl(control []byte) (segment int, local netip.Addr) {
 	for len(control) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
 		size := int(h.Len)
 		if size < unix.SizeofCmsghdr || size > len(control) {
-			return 0
+			break
 		}
-		if h.Level == unix.IPPROTO_UDP && h.Type == unix.UDP_GRO && size >= unix.CmsgLen(2) {
-			return int(binary.NativeEndian.Uint16(control[unix.CmsgLen(0):]))
+		data := control[unix.CmsgLen(0):size]
+		switch {
+		case h.Level == unix.IPPROTO_UDP && h.Type == unix.UDP_GRO && len(data) >= 2:
+			segment = int(binary.NativeEndian.Uint16(data))
+		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
+			local = netip.AddrFrom4([4]byte(data[4:]))
+		case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
+			local = netip.AddrFrom16([16]byte(data))
 		}
 		control = control[min(unix.CmsgSpace(size-unix.CmsgLen(0)), len(control)):]
 	}
-	return 0
+	return segment, local
+}
+
+// appendInfo writes the control message that names the own address to send
+// from, and returns its size.
+func appendInfo(control []byte, local netip.Addr, v6 bool) int {
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+	data := control[unix.CmsgLen(0):]
+	if v6 {
+		h.Level, h.Type = unix.IPPROTO_IPV6, unix.IPV6_PKTINFO
+		h.SetLen(unix.CmsgLen(unix.SizeofInet6Pktinfo))
+		a := local.As16()
+		copy(data, a[:])
+		clear(data[16:20])
+		return unix.CmsgSpace(unix.SizeofInet6Pktinfo)
+	}
+	h.Level, h.Type = unix.IPPROTO_IP, unix.IP_PKTINFO
+	h.SetLen(unix.CmsgLen(unix.SizeofInet4Pktinfo))
+	a := local.Unmap().As4()
+	clear(data[:12])
+	copy(data[4:], a[:])
+	return unix.CmsgSpace(unix.SizeofInet4Pktinfo)
 }
 
 func addrOfSockaddr(sa *unix.RawSockaddrInet6) netip.AddrPort {
@@ -152,6 +191,8 @@ type writer struct {
 	control [maxMessages][controlSize]byte
 	name    unix.RawSockaddrInet6
 	namelen uint32
+	local   netip.Addr // to send from; the system chooses if not valid
+	v6      bool
 
 	from, to int // messages still to send
 	sent     int
@@ -173,8 +214,12 @@ func newWriter() *writer {
 func (f *fastIO) write(c *Conn, packets [][]byte, to Addr) error {
 	w := f.writers.Get().(*writer)
 	defer f.writers.Put(w)
+	w.local = netip.Addr{}
 	if !f.connected {
 		w.setName(to.AddrPort, f.v6)
+		if f.info && (f.v6 || to.local.Unmap().Is4()) {
+			w.local, w.v6 = to.local, f.v6
+		}
 	}
 	for len(packets) > 0 {
 		gso := f.gso.Load()
@@ -236,7 +281,7 @@ func (f *fastIO) single(c *Conn, w *writer) (fits bool, err error) {
 	iovs := unsafe.Slice(m.hdr.Iov, int(m.hdr.Iovlen))
 	one := f.writers.Get().(*writer)
 	defer f.writers.Put(one)
-	one.name, one.namelen = w.name, w.namelen
+	one.name, one.namelen, one.local, one.v6 = w.name, w.namelen, w.local, w.v6
 	fits = true
 	for _, iov := range iovs {
 		rest := unsafe.Slice(iov.Base, int(iov.Len))
@@ -312,14 +357,20 @@ func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
 			m.hdr.Name = (*byte)(unsafe.Pointer(&w.name))
 			m.hdr.Namelen = w.namelen
 		}
-		if taken-first > 1 {
-			control := w.control[w.to][:]
+		control, used := w.control[w.to][:], 0
+		if taken-first > 1 { // first of the control messages: see single
 			h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
 			h.Level, h.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
 			h.SetLen(unix.CmsgLen(2))
 			binary.NativeEndian.PutUint16(control[unix.CmsgLen(0):], uint16(size))
+			used = unix.CmsgSpace(2)
+		}
+		if w.local.IsValid() {
+			used += appendInfo(control[used:], w.local, w.v6)
+		}
+		if used > 0 {
 			m.hdr.Control = &control[0]
-			m.hdr.SetControllen(unix.CmsgSpace(2))
+			m.hdr.SetControllen(used)
 		}
 		w.packets[w.to] = taken - first
 		w.to++

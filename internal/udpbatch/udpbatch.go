@@ -20,8 +20,13 @@ type Addr struct {
 	// AddrPort is the address. For a network without IP addresses it is made
 	// up from the address's text, and serves for comparing only.
 	AddrPort netip.AddrPort
-	net      net.Addr // what the PacketConn takes; nil if AddrPort says all
+	net      net.Addr   // what the PacketConn takes; nil if AddrPort says all
+	local    netip.Addr // the own address to send from, as far as the system says
 }
+
+// SamePath reports whether both are one address of the peer, reached from one
+// address of our own.
+func (a Addr) SamePath(b Addr) bool { return a.AddrPort == b.AddrPort && a.local == b.local }
 
 // AddrOf returns the Addr of a network address.
 func AddrOf(a net.Addr) Addr {

@@ -78,6 +78,9 @@ func (a *Agent) Subscribe(after *uint64) *Subscription {
 	return s
 }
 
+// Last is the id of the last event that was given out or passed over.
+func (s *Subscription) Last() uint64 { return s.id }
+
 // Next waits for the next event. A reader that is too slow gets an EventMissed
 // in place of what it lost. It returns ctx's error if ctx ends first.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {

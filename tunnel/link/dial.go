@@ -178,9 +178,13 @@ func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Se
 	return race(ctx, attempts)
 }
 
+// strayAlert is a record (RFC 6347 §4.1) of epoch 0 with the warning close_notify.
+var strayAlert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0}
+
 // refusesUDP reports whether the network answers a datagram to addr by saying
 // that it cannot be delivered, which only a connected socket is told. The
-// datagram is too short to be anything, and the relay drops it.
+// datagram is a DTLS record of a session that does not exist, which the relay
+// drops: nothing but DTLS shall be seen on the tunnel's path.
 func refusesUDP(ctx context.Context, addr netip.AddrPort) bool {
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", addr.String())
 	if err != nil {
@@ -190,7 +194,7 @@ func refusesUDP(ctx context.Context, addr netip.AddrPort) bool {
 	conn.SetDeadline(time.Now().Add(tlsDelay))
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := conn.Write([]byte{0}); err != nil {
+	if _, err := conn.Write(strayAlert); err != nil {
 		return ctx.Err() == nil
 	}
 	_, err = conn.Read(make([]byte, 1))

@@ -15,7 +15,7 @@ import (
 // dialDTLSPair makes a session over l, whose fingerprint is given.
 func dialDTLSPair(t *testing.T, l *Listener, cfg DialConfig) (client, server Session) {
 	t.Helper()
-	cfg.Relay, cfg.Transport, cfg.KeepAlive = l.Addr().String(), DTLS, time.Second
+	cfg.Relay, cfg.Transport = l.Addr().String(), DTLS
 	client, err := Dial(testContext(t), cfg)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
@@ -91,7 +91,7 @@ type simulated struct {
 	dial        DialConfig
 }
 
-func newSimulated(t *testing.T, path simnet.Path) *simulated {
+func newSimulated(t *testing.T, path simnet.Path, cfg ListenConfig) *simulated {
 	t.Helper()
 	s := &simulated{network: simnet.New(1)}
 	s.there, s.back = s.network.Pair(path)
@@ -100,14 +100,14 @@ func newSimulated(t *testing.T, path simnet.Path) *simulated {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.PacketConn = socket
 	var fingerprint [32]byte
-	s.listener, fingerprint = testListener(t, ListenConfig{PacketConn: socket, KeepAlive: time.Second})
-	port := 1000
+	s.listener, fingerprint = testListener(t, cfg)
+	var port atomic.Uint32
 	s.dial = DialConfig{
 		Relay: "10.0.0.1:4433", Fingerprint: fingerprint, NoWatch: true,
 		ListenPacket: func(context.Context, netip.AddrPort) (net.PacketConn, error) {
-			port++
-			return s.network.Listen(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), uint16(port)).String())
+			return s.network.Listen(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), uint16(1000+port.Add(1))).String())
 		},
 	}
 	return s
@@ -131,7 +131,7 @@ func TestSessionOverASimulatedNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testSession(t, synctest.Test, func(t *testing.T) pair {
-				s := newSimulated(t, path)
+				s := newSimulated(t, path, ListenConfig{})
 				client, server := dialDTLSPair(t, s.listener, s.dial)
 				return pair{client, server, func() { s.block(true) }, s.close}
 			})

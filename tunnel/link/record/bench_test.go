@@ -136,3 +136,30 @@ func transfer(b *testing.B, from, to *Conn) {
 	b.ReportMetric(float64(sent-count.Load())/float64(sent), "lost")
 	b.ReportMetric(float64(to.Dropped()), "dropped")
 }
+
+// BenchmarkSessions reports what a session costs a listener: the time of a
+// handshake, both ends, and the memory of both ends of an idle session.
+func BenchmarkSessions(b *testing.B) {
+	cfg := serverConfig()
+	l := startListener(b, udpSocket(b), cfg)
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	before := heap()
+	keep := make([]*Conn, 0, 2*b.N)
+	for range b.N {
+		c, s := connect(b, l, udpSocket(b), clientConfig())
+		send(b, c, "first")
+		if _, err := s.Receive(make([]Packet, 1)); err != nil {
+			b.Fatal(err)
+		}
+		keep = append(keep, c, s)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(int64(heap()-before))/float64(b.N), "B/session")
+	runtime.KeepAlive(keep)
+}

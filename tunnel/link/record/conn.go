@@ -62,9 +62,9 @@ type Conn struct {
 	forged    uint64
 	pending   challenge
 
-	moving atomic.Bool // old is set
+	moving atomic.Bool // the new socket is not proven yet
 	moveMu sync.Mutex
-	old    *socket // the one before Rebind, until the new path works
+	old    *socket // the one before Rebind
 	probe  pathProbe
 
 	end     sync.Once
@@ -99,7 +99,9 @@ func (c *Conn) NextNumber() uint64 { return c.sent.Load() }
 // plaintext lies between head and tail bytes of room (see Room); the buffers
 // are the caller's again when Send returns, and hold ciphertext. Numbers rise
 // by one per packet from first on, and are counted from zero: they are the
-// record's own number less 2^40. A datagram that the system cannot send is
+// record's own number less 2^40. Packets that lie side by side in one slice,
+// with its capacity left to each, and are of one size are sent the fastest. A
+// datagram that the system cannot send is
 // lost like one that the network loses; an error means that the session ended.
 func (c *Conn) Send(packets [][]byte) (first uint64, err error) {
 	first, err = c.seal(packets, typeApplication)

@@ -13,27 +13,37 @@ const (
 func (c *Conn) deliver(in *inbound) {
 	f := c.feed.Load()
 	switch {
-	case f != nil:
+	case f != nil && !in.isApplication():
 		ready := c.ready.Load()
 		for len(in.data) > 0 {
 			c.share(f, ready, in, in.next())
 		}
 		in.release()
-	case c.ready.Load():
-		c.enqueue(in)
+	case f != nil, c.ready.Load():
+		c.enqueue(in) // before there are keys it waits
 	default:
 		in.release()
 	}
+}
+
+// isApplication reports whether nothing in a buffer can be of a handshake.
+func (in *inbound) isApplication() bool {
+	for rest := in.data; len(rest) > 0; rest = rest[min(in.seg, len(rest)):] {
+		if r, _, ok := parse(rest[:min(in.seg, len(rest))], cidSize); !ok || !r.isApplication() {
+			return false
+		}
+	}
+	return true
 }
 
 // share gives one datagram to pion, to Receive, or to both.
 func (c *Conn) share(f *feed, ready bool, in *inbound, p []byte) {
 	r, rest, ok := parse(p, cidSize)
 	switch {
-	case !ok:
+	case !ok, r.typ == typeCID && r.epoch() == 0:
 		return
 	case r.isApplication():
-		c.enqueue(in.copyOf(p)) // it waits there until there are keys
+		c.enqueue(in.copyOf(p))
 		return
 	case !ready:
 		f.push(p)

@@ -38,11 +38,7 @@ func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config)
 	c := newConn(cfg, true, s, udpbatch.AddrOf(remote))
 	f := newFeed(c, pc.LocalAddr(), remote)
 	c.feed.Store(f)
-	opts, err := cfg.options(newCID)
-	if err != nil {
-		_ = pc.Close()
-		return nil, err
-	}
+	opts := cfg.options(newCID, f.refuse)
 	clientOpts := make([]dtls.ClientOption, 0, len(opts)+1)
 	for _, o := range opts {
 		clientOpts = append(clientOpts, o)
@@ -69,16 +65,17 @@ func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config)
 	return c, nil
 }
 
-// readFrom reads a client's socket until it is closed.
+// readFrom reads a client's socket until it is closed, or fails: the session
+// may still go on over another.
 func (c *Conn) readFrom(s *socket) {
-	err := s.read(c.deliver)
-	if err != nil && c.sock.Load() == s {
-		c.finish(fmt.Errorf("read from %v: %w", s.conn.LocalAddr(), err))
+	if err := s.read(c.deliver); err != nil {
+		c.cfg.Logger.Debug("dtls socket gave up", "local", s.conn.LocalAddr(), "error", err)
 	}
 }
 
-// options are what both ends ask of pion.
-func (c *Config) options(cid func() []byte) ([]dtls.Option, error) {
+// options are what both ends ask of pion. refused is told why the peer's
+// certificates are not trusted: pion may lose that to what happens next.
+func (c *Config) options(cid func() []byte, refused func(error)) []dtls.Option {
 	suites := make([]dtls.CipherSuiteID, len(c.Suites))
 	for i, s := range c.Suites {
 		suites[i] = dtls.CipherSuiteID(s)
@@ -100,7 +97,11 @@ func (c *Config) options(cid func() []byte) ([]dtls.Option, error) {
 			if err != nil {
 				return err
 			}
-			return c.VerifyPeer(certs)
+			if err := c.VerifyPeer(certs); err != nil {
+				refused(err)
+				return err
+			}
+			return nil
 		}))
 	}
 	if len(c.Protocols) > 0 {
@@ -112,7 +113,7 @@ func (c *Config) options(cid func() []byte) ([]dtls.Option, error) {
 	if !c.NoConnectionID {
 		opts = append(opts, dtls.WithConnectionIDGenerator(cid))
 	}
-	return opts, nil
+	return opts
 }
 
 func parseCertificates(raw [][]byte) ([]*x509.Certificate, error) {
@@ -145,6 +146,9 @@ type exported struct {
 // handshake lets pion make the handshake and takes the keys over.
 func (c *Conn) handshake(ctx context.Context, pion *dtls.Conn, f *feed) error {
 	if err := pion.HandshakeContext(ctx); err != nil {
+		if refusal := f.refusal.Load(); refusal != nil {
+			return *refusal
+		}
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
@@ -207,6 +211,8 @@ type feed struct {
 
 	// established ends pion's right to send anything but a repeated flight.
 	established atomic.Bool
+	// refusal is why the peer's certificates are not trusted.
+	refusal atomic.Pointer[error]
 	// intercept, at a server, sees what pion writes first.
 	intercept func(p []byte) (send bool)
 
@@ -229,6 +235,8 @@ func (f *feed) push(p []byte) {
 	default:
 	}
 }
+
+func (f *feed) refuse(err error) { f.refusal.Store(&err) }
 
 // shut ends the feed: nothing is read or written by pion any more.
 func (f *feed) shut() { f.once.Do(func() { close(f.done) }) }
@@ -264,8 +272,21 @@ func (f *feed) WriteTo(p []byte, _ net.Addr) (int, error) {
 	if f.established.Load() && !isFlight(p) {
 		return len(p), nil // an alert of pion's own would end our session
 	}
-	_ = f.conn.write([][]byte{p}, *f.conn.remote.Load())
+	_ = f.conn.write([][]byte{unwrapAlert(p)}, *f.conn.remote.Load())
 	return len(p), nil
+}
+
+// unwrapAlert mends an alert that ends a handshake: once Connection IDs are
+// settled pion gives it their type although it is not sealed yet, and no peer
+// could read it.
+func unwrapAlert(p []byte) []byte {
+	r, _, ok := parse(p, cidSize)
+	if !ok || r.typ != typeCID || r.epoch() != 0 || len(r.body) != 3 || r.body[2] != typeAlert {
+		return p
+	}
+	q := append([]byte(nil), p[:11]...)
+	q[0] = typeAlert
+	return append(q, 0, 2, r.body[0], r.body[1])
 }
 
 // isFlight reports whether a datagram of pion's is a repeated last flight and

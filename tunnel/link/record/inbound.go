@@ -81,18 +81,20 @@ type socket struct {
 // until the socket is closed.
 func (s *socket) read(deliver func(*inbound)) error {
 	size := s.conn.BufferSize()
-	bufs := make([]udpbatch.Buffer, s.conn.Batch())
-	owners := make([]*inbound, len(bufs))
-	for i := range bufs {
-		owners[i] = takeInbound(size)
-		bufs[i].B = owners[i].buf
-	}
+	bufs := make([]udpbatch.Buffer, 0, s.conn.Batch())
+	owners := make([]*inbound, 0, cap(bufs))
+	want, quiet := 1, 0
 	defer func() {
 		for _, in := range owners {
 			in.release()
 		}
 	}()
 	for {
+		for len(bufs) < want {
+			in := takeInbound(size)
+			owners = append(owners, in)
+			bufs = append(bufs, udpbatch.Buffer{B: in.buf})
+		}
 		n, err := s.conn.ReadBatch(bufs)
 		if errors.Is(err, net.ErrClosed) {
 			return nil
@@ -101,6 +103,13 @@ func (s *socket) read(deliver func(*inbound)) error {
 			return err
 		}
 		now := time.Now()
+		// A busy socket gets more buffers, and gives them back after a while:
+		// most sockets are idle nearly all the time.
+		if n == len(bufs) {
+			want, quiet = min(2*want, cap(bufs)), 0
+		} else if quiet++; quiet > 64 {
+			want, quiet = max(want/2, 1), 0
+		}
 		for i := 0; i < n; {
 			b := &bufs[i]
 			in := owners[i]
@@ -122,6 +131,12 @@ func (s *socket) read(deliver func(*inbound)) error {
 			in.data, in.seg, in.from, in.at, in.src = in.buf[:total], b.Segment, b.Addr, now, s
 			deliver(in)
 			i += joined
+		}
+		for len(bufs) > want {
+			last := len(bufs) - 1
+			owners[last].release()
+			owners[last], bufs[last] = nil, udpbatch.Buffer{}
+			owners, bufs = owners[:last], bufs[:last]
 		}
 	}
 }

@@ -309,10 +309,7 @@ func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, first, second, c
 }
 
 func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, first, second, cookie []byte, seq uint64) (*dtls.Conn, error) {
-	opts, err := l.cfg.options(func() []byte { return l.name(c) })
-	if err != nil {
-		return nil, err
-	}
+	opts := l.cfg.options(func() []byte { return l.name(c) }, f.refuse)
 	serverOpts := make([]dtls.ServerOption, 0, len(opts)+1)
 	for _, o := range opts {
 		serverOpts = append(serverOpts, o)

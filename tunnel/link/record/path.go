@@ -23,6 +23,10 @@ const (
 // challengeEvery is how often a path that is not yet proven is asked about.
 const challengeEvery = 100 * time.Millisecond
 
+// lingerOld is how long a client still reads the socket it left, after the new
+// one has proven to work: what was under way to the old address is not lost.
+const lingerOld = 3 * time.Second
+
 // challenge is what a new address of the peer was asked, by the goroutine in Receive.
 type challenge struct {
 	addr  udpbatch.Addr
@@ -35,7 +39,13 @@ type challenge struct {
 // old one (RFC 9146 §6), so that an address that is not the peer's gets less
 // from us than it sent.
 func (c *Conn) noticePath(in *inbound) {
-	if c.isClient || in.from.AddrPort == c.remote.Load().AddrPort {
+	remote := c.remote.Load()
+	if c.isClient || in.from.SamePath(*remote) {
+		return
+	}
+	if in.from.AddrPort == remote.AddrPort {
+		from := in.from // the peer is where it was: it is our own address that changed
+		c.remote.Store(&from)
 		return
 	}
 	if c.pending.addr.AddrPort == in.from.AddrPort {
@@ -104,8 +114,8 @@ func (p *pathProbe) stop() {
 }
 
 // Rebind makes a client go on over another socket under the same Connection
-// ID, and closes the one before as soon as the peer was heard over the new one.
-// PathChanged then fires. The session owns pc from then on, also on an error.
+// ID. PathChanged fires when the peer was first heard over it; the socket before
+// is closed a little later, or with the next Rebind. The session owns pc from then on, also on an error.
 func (c *Conn) Rebind(pc net.PacketConn) error {
 	if !c.isClient || !c.state.ConnectionIDs {
 		_ = pc.Close()
@@ -120,13 +130,13 @@ func (c *Conn) Rebind(pc net.PacketConn) error {
 		return fmt.Errorf("rebind to %v: %w", pc.LocalAddr(), c.err)
 	default:
 	}
+	c.probe.stop()
 	if c.old != nil {
 		_ = c.old.conn.Close()
 	}
 	c.old = c.sock.Swap(s)
 	c.moving.Store(true)
 	c.readers.Go(func() { c.readFrom(s) })
-	c.probe.stop()
 	c.probe.wait = 200 * time.Millisecond
 	_, _ = rand.Read(c.probe.token[:])
 	c.moveMu.Unlock()
@@ -137,7 +147,7 @@ func (c *Conn) Rebind(pc net.PacketConn) error {
 // askPath sends the challenge, and again until the path is proven.
 func (c *Conn) askPath(s *socket) {
 	c.moveMu.Lock()
-	if c.Err() != nil || c.old == nil || c.sock.Load() != s || c.probe.wait > 20*time.Second {
+	if c.Err() != nil || !c.moving.Load() || c.sock.Load() != s || c.probe.wait > 20*time.Second {
 		c.moveMu.Unlock()
 		return
 	}
@@ -154,15 +164,15 @@ func (c *Conn) provePath(in *inbound) {
 		return
 	}
 	c.moveMu.Lock()
-	old := c.old
-	c.old = nil
-	c.moving.Store(false)
-	if old != nil {
+	proven := c.moving.CompareAndSwap(true, false)
+	if proven {
 		c.probe.stop()
+		if old := c.old; old != nil {
+			c.probe.timer = time.AfterFunc(lingerOld, func() { _ = old.conn.Close() })
+		}
 	}
 	c.moveMu.Unlock()
-	if old != nil {
-		_ = old.conn.Close()
+	if proven {
 		c.pathMoved()
 	}
 }

@@ -158,7 +158,7 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 		if number >= base {
 			number -= base
 		}
-		return plain, number, true
+		return plain[:len(plain):len(plain)], number, true
 	case typeAlert:
 		c.alert(plain)
 	}

@@ -285,6 +285,21 @@ func TestClientRefusesAnotherCertificate(t *testing.T) {
 	}
 }
 
+func TestRefusalReachesTheOtherEnd(t *testing.T) {
+	leakCheck(t)
+	scfg, ccfg := serverConfig(), clientConfig()
+	scfg.RequireClientCert = true
+	scfg.VerifyPeer = func([]*x509.Certificate) error { return errors.New("a stranger") }
+	ccfg.Certificates = []tls.Certificate{testCert()}
+	l := startListener(t, udpSocket(t), scfg)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := Client(ctx, udpSocket(t), l.Addr(), ccfg)
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "BadCertificate") {
+		t.Errorf("got %v, want the server's alert", err)
+	}
+}
+
 func TestClientCertificateReachesTheServer(t *testing.T) {
 	leakCheck(t)
 	scfg, ccfg := serverConfig(), clientConfig()

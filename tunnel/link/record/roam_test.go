@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -117,9 +116,6 @@ func TestHandshakeOutlivesLoss(t *testing.T) {
 		})
 	}
 }
-
-// isRecordOf reports whether a datagram is a record of epoch 1.
-func isSealed(p []byte) bool { return len(p) > headerSize && binary.BigEndian.Uint16(p[3:]) == 1 }
 
 func TestLostFinishedIsRepeated(t *testing.T) {
 	server := netip.MustParseAddrPort("192.0.2.1:4433")

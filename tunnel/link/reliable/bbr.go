@@ -103,7 +103,7 @@ func (b *bbr) bdp(gain float64) int {
 
 // queued reports whether the round's shortest round trip shows a queue.
 func (b *bbr) queued() bool {
-	return b.roundMin > b.minRTT+max(2*time.Millisecond, b.minRTT/10)
+	return b.roundMin > b.minRTT+max(b.minRTT/10, min(2*time.Millisecond, 2*b.minRTT))
 }
 
 func (b *bbr) onFeedback(f *feedback) {

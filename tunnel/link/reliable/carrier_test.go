@@ -127,12 +127,14 @@ func inBubbleBetween(t *testing.T, path simnet.Path, cfgA, cfgB Config, test fun
 		w.carA, w.carB = newPlain(w.connA, "10.0.0.2:2000"), newPlain(w.connB, "10.0.0.1:1000")
 		cfgA.Initiator, cfgB.Initiator = true, false
 		w.a, w.b = New(w.carA, cfgA), New(w.carB, cfgB)
+		defer func() { // also when the test gives up
+			w.a.Close("test over")
+			w.b.Close("test over")
+			w.net.Close()
+			synctest.Wait()
+			checkGoroutines(t)
+		}()
 		test(w)
-		w.a.Close("test over")
-		w.b.Close("test over")
-		w.net.Close()
-		synctest.Wait()
-		checkGoroutines(t)
 	})
 }
 

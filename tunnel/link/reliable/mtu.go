@@ -32,7 +32,7 @@ type mtu struct {
 	probing int
 	next    time.Duration // when to probe; zero: not
 	big     int           // packets above the base lost in a row
-	done    bool
+	bigAt   time.Duration // when one above the base was last acknowledged
 }
 
 func (m *mtu) restart(now time.Duration, size int) {
@@ -73,12 +73,13 @@ func (m *mtu) onAcked(s *Session, now time.Duration, p *sentPacket) {
 		m.flying, m.fails = false, 0
 		if m.probing > m.size {
 			s.setDatagram(m.probing)
+			m.bigAt = now
 		}
 		m.next = now + 1
 		return
 	}
 	if int(p.size) > baseDatagram {
-		m.big = 0
+		m.big, m.bigAt = 0, now
 	}
 }
 
@@ -92,7 +93,7 @@ func (m *mtu) onLost(s *Session, p *sentPacket) {
 	}
 	// A black hole: large packets vanish, small ones come through.
 	if int(p.size) > baseDatagram {
-		if m.big++; m.big >= 32 && m.size > baseDatagram && s.rtt.measured {
+		if m.big++; m.big >= 8 && m.size > baseDatagram && s.now()-m.bigAt > 3*s.rtt.pto() {
 			m.fallBack(s, baseDatagram, s.now())
 		}
 	}
@@ -119,7 +120,7 @@ func (m *mtu) onPTO(s *Session, now time.Duration) {
 	switch {
 	case s.ptoCount == 2 && m.size > baseDatagram:
 		m.fallBack(s, baseDatagram, now)
-	case s.ptoCount == 4 && m.size > floorDatagram:
+	case s.ptoCount >= 3 && m.size > floorDatagram:
 		m.fallBack(s, floorDatagram, now)
 	}
 }
@@ -128,6 +129,9 @@ func (m *mtu) fallBack(s *Session, size int, now time.Duration) {
 	s.setDatagram(size)
 	m.tried, m.near, m.fails, m.big = 0, false, 0, 0
 	m.next = now + 5*time.Second
+	if size < baseDatagram {
+		m.next = now + time.Second
+	}
 }
 
 // setDatagram changes the size of full datagrams.

@@ -15,24 +15,35 @@ func broadband() simnet.Path {
 
 func TestGoodputOnBadNetworks(t *testing.T) {
 	for _, c := range []struct {
-		loss float64
-		want float64 // share of the link
-	}{{0, 0.95}, {0.001, 0.92}, {0.01, 0.90}, {0.03, 0.80}} {
-		t.Run(fmt.Sprintf("loss=%v", c.loss), func(t *testing.T) {
+		control Congestion
+		loss    float64
+		size    uint64
+		want    float64 // share of the link
+		queue   time.Duration
+	}{
+		{BBR, 0, 300 << 20, 0.95, 100 * time.Millisecond},
+		{BBR, 0.001, 300 << 20, 0.92, 100 * time.Millisecond},
+		{BBR, 0.01, 300 << 20, 0.90, 100 * time.Millisecond},
+		{BBR, 0.03, 300 << 20, 0.80, 100 * time.Millisecond},
+		{CUBIC, 0, 300 << 20, 0.90, 250 * time.Millisecond},
+		{CUBIC, 0.001, 20 << 20, 0.05, 250 * time.Millisecond},
+		{CUBIC, 0.01, 10 << 20, 0.02, 250 * time.Millisecond},
+		{CUBIC, 0.03, 5 << 20, 0.01, 250 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("%s/loss=%v", c.control, c.loss), func(t *testing.T) {
 			path := broadband()
 			path.Loss = c.loss
-			inBubble(t, path, Config{}, func(w *world) {
-				const size = 150 << 20
-				took := transfer(t, w.a, w.b, size)
-				share := size / took.Seconds() / 12_500_000
+			inBubble(t, path, Config{Congestion: c.control}, func(w *world) {
+				took := transfer(t, w.a, w.b, c.size)
+				share := float64(c.size) / took.Seconds() / 12_500_000
 				there, stats := w.there.Stats(), w.a.Stats()
-				t.Logf("loss %.1f %%: %.1f %% of the link, queue mean %v most %v, lost %d of %d, datagram %d",
-					c.loss*100, share*100, there.Queue, there.MaxQueue, stats.PacketsLost, stats.PacketsSent, stats.Datagram)
+				t.Logf("%s, loss %.1f %%: %.1f %% of the link, queue mean %v most %v, lost %d of %d, datagram %d",
+					c.control, c.loss*100, share*100, there.Queue, there.MaxQueue, stats.PacketsLost, stats.PacketsSent, stats.Datagram)
 				if share < c.want {
 					t.Errorf("got %.3f of the link, want %.2f", share, c.want)
 				}
-				if there.MaxQueue > 100*time.Millisecond {
-					t.Errorf("queueing delay: got %v, want under 100 ms", there.MaxQueue)
+				if there.MaxQueue > c.queue {
+					t.Errorf("queueing delay: got %v, want at most %v", there.MaxQueue, c.queue)
 				}
 			})
 		})

@@ -78,6 +78,7 @@ func (s *Session) onPacket(now time.Duration, p *Packet) error {
 	}
 	if eliciting {
 		s.ackCount++
+		s.bulk++
 		if reordered {
 			s.ackNow = true
 		}

@@ -128,7 +128,7 @@ func (l *sentLog) advance() {
 }
 
 const (
-	initialRTT      = 333 * time.Millisecond
+	initialRTT      = 100 * time.Millisecond
 	maxAckDelay     = 10 * time.Millisecond
 	granularity     = time.Millisecond
 	packetThreshold = 3

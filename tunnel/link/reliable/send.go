@@ -118,6 +118,21 @@ func (s *Session) onTimers(now time.Duration) {
 	if now-s.lastReceived >= s.cfg.KeepAlive && s.unanswered == 0 {
 		s.pingPending = true
 	}
+	if at := s.quietAt(); at > 0 && now >= at {
+		s.pingPending, s.bulk = true, 0
+	}
+}
+
+// quietAt is when a side that only receives asks whether the peer lives, since
+// what it received in bulk has stopped: it has nothing in flight whose loss
+// would tell it of a dead path, and the peer may be waiting to hear from its
+// new address. Zero means never.
+func (s *Session) quietAt() time.Duration {
+	const least = 8 // packets in a row are bulk
+	if s.bulk < least || s.unanswered > 0 {
+		return 0
+	}
+	return s.lastReceived + max(200*time.Millisecond, 2*s.rtt.pto())
 }
 
 // nextTimer is when onTimers or flush has something to do.
@@ -131,6 +146,7 @@ func (s *Session) nextTimer(now time.Duration) time.Duration {
 	at(s.lossAt)
 	at(s.ptoAt())
 	at(s.ackAt)
+	at(s.quietAt())
 	at(s.pacer.due)
 	if !s.mtu.flying && s.mtu.next > now {
 		at(s.mtu.next)

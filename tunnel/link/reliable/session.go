@@ -168,6 +168,7 @@ type Session struct {
 	newest        uint64        // the largest number received
 	newestAt      time.Duration // and when
 	ackCount      int           // packets since the last ACK that ask for one
+	bulk          int           // such packets since the sender of them was last asked whether it lives
 	ackNow        bool
 	ackAt         time.Duration // when a delayed ACK is due
 	ackRanges     []span
