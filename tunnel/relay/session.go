@@ -22,6 +22,7 @@ const (
 	maxControlStreams = 64
 	maxControlBody    = 64 << 10
 	eventQueue        = 256
+	accessPerTurn     = 1024             // access events told to an agent in 50 ms; more are dropped
 	replacedTime      = 30 * time.Second // for a replaced session's streams
 	ephemeralTime     = 5 * time.Minute  // an ephemeral claim outlives its session
 	awayTime          = 15 * time.Minute // before another agent of the client may take a claim
@@ -73,7 +74,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	defer cancel()
 	s := &session{
 		relay: r, link: ls, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
-		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, eventQueue),
+		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, accessPerTurn),
 	}
 	s.agent.Session = ls
 	if len(r.sessionList()) >= r.cfg.Limits.Sessions {
