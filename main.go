@@ -2,6 +2,19 @@
 // agent's daemon, the relay, the tray companion and their commands in one program.
 package main
 
-import "os"
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
 
-func main() { os.Exit(0) }
+	"adit/cli"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return cli.Run(ctx, cli.System(), cli.Args(os.Args))
+}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"adit/tunnel/link/reliable"
 )
 
 // Transport names what carries a session.
@@ -28,9 +30,11 @@ var (
 	// caller trusts: its authority's fingerprint is another.
 	ErrUntrusted = errors.New("the relay's certificate is not of the authority that the token names")
 	// ErrDatagramTooLarge is returned by SendDatagram above MaxDatagram.
-	ErrDatagramTooLarge = errors.New("datagram is larger than the session carries")
+	ErrDatagramTooLarge = reliable.ErrDatagramTooLarge
+	// ErrReset is what reads and writes of a stream return that the peer gave up.
+	ErrReset = reliable.ErrReset
 	// ErrTimeout is the reason of a session whose peer went silent.
-	ErrTimeout = errors.New("the peer has gone silent")
+	ErrTimeout = reliable.ErrTimeout
 )
 
 // Session is one authenticated, multiplexed connection. All methods may be
@@ -90,10 +94,6 @@ type Stats struct {
 	Streams int
 }
 
-// CloseError is the end of a session that the peer asked for.
-type CloseError struct{ Reason string }
-
-func (e *CloseError) Error() string { return "session closed by the peer: " + e.Reason }
-
-// Is makes a closed session match net.ErrClosed.
-func (e *CloseError) Is(target error) bool { return target == net.ErrClosed }
+// CloseError is the end of a session that the peer asked for. It matches
+// net.ErrClosed.
+type CloseError = reliable.CloseError

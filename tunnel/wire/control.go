@@ -16,7 +16,7 @@ const Protocol = 1
 // Paths of the control plane.
 const (
 	PathHello  = "/v1/hello"   // POST Hello, answers Welcome; first of all
-	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back
+	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back, with ?keep=1 only the endpoint ends and the name stays the client's
 	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends
 	PathErrors = "/v1/errors"  // POST []AgentError
 )
@@ -70,6 +70,9 @@ type Claim struct {
 	HostHeader string `json:"host_header,omitempty"` // http, https: rewritten for the origin at the edge
 	// Ephemeral claims are forgotten when the session ends; others are kept for the client.
 	Ephemeral bool `json:"ephemeral,omitempty"`
+	// Unshared streams carry the requests of one visitor only (http, https),
+	// because the origin is told who it is in a PROXY header.
+	Unshared bool `json:"unshared,omitempty"`
 }
 
 // Grant answers a Claim that was accepted: the endpoint runs.

@@ -1,0 +1,15 @@
+# One line each; .ci/run has the same steps for all of it.
+.PHONY: dev build test race lint format fuzz bench bench-e2e frontend packages ci
+
+dev: ; go run . dev
+build: ; CGO_ENABLED=0 go build -trimpath -o adit .
+test: ; go test ./...
+race: ; .ci/run race
+lint: ; .ci/run static
+format: ; go tool -modfile=tools.mod gofumpt -w .
+fuzz: ; .ci/run fuzz
+bench: ; .ci/run bench
+frontend: ; .ci/run frontend
+bench-e2e: ; go run ./internal/bench
+packages: ; .ci/run packages
+ci: ; .ci/run

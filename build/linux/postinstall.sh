@@ -1,0 +1,34 @@
+#!/bin/sh
+# After installation and upgrade, of deb ($1 configure), rpm ($1 count), apk and Arch.
+set -e
+
+first=yes
+case "${1:-}" in
+configure) [ -z "${2:-}" ] || first=no ;;
+abort-*) exit 0 ;;
+[2-9]) first=no ;; # rpm counts; apk and Arch give a version, and the old one after it
+*) [ -z "${2:-}" ] || first=no ;;
+esac
+
+if command -v systemctl >/dev/null 2>&1 && [ ! -x /sbin/openrc-run ]; then
+	running=no
+	[ ! -d /run/systemd/system ] || running=yes
+	if [ $running = yes ]; then systemctl daemon-reload || true; fi
+	# A service that somebody has disabled stays so on an upgrade.
+	if [ $first = yes ]; then systemctl enable adit.service >/dev/null 2>&1 || true; fi
+	if [ $running = yes ]; then
+		if [ $first = yes ] || systemctl is-active --quiet adit.service; then
+			systemctl restart adit.service || echo "adit: the service did not start: see journalctl -u adit" >&2
+		fi
+	fi
+elif [ -x /sbin/openrc-run ] && [ -e /etc/init.d/adit ]; then
+	addgroup -S adit 2>/dev/null || true
+	adduser -S -D -H -h /var/lib/adit -s /bin/false -G adit adit 2>/dev/null || true
+	rc-update add adit default >/dev/null 2>&1 || true
+	if [ -d /run/openrc ]; then rc-service adit restart || true; fi
+fi
+
+if [ $first = yes ]; then
+	echo "adit: open http://127.0.0.1:37271 and paste the auth token, or run: adit login TOKEN"
+fi
+exit 0

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// entry is a file of an archive.
+type entry struct {
+	name string
+	from string
+	mode int64
+}
+
+// archives makes one archive a platform, for people who want no installer.
+func (p *packer) archives(ctx context.Context) error {
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		for _, arch := range p.arches {
+			exe, err := p.compile(ctx, goos, arch)
+			if err != nil {
+				return err
+			}
+			base := fmt.Sprintf("adit-%s-%s-%s", p.release.Version, goos, arch)
+			entries := []entry{
+				{base + "/" + filepath.Base(exe), exe, 0o755},
+				{base + "/LICENSE", filepath.Join(p.root, "LICENSE"), 0o644},
+				{base + "/INSTALL.md", filepath.Join(p.root, "docs/install.md"), 0o644},
+			}
+			name, write := base+".tar.gz", writeTar
+			if goos == "windows" {
+				tray, err := p.trayProgram(exe)
+				if err != nil {
+					return err
+				}
+				entries = append(entries, entry{base + "/adit-tray.exe", tray, 0o755})
+				name, write = base+".zip", writeZip
+			}
+			if err := writeFile(filepath.Join(p.out, name), func(w io.Writer) error { return write(w, entries, p.release.Time) }); err != nil {
+				return fmt.Errorf("write %s: %w", name, err)
+			}
+			p.add(name)
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+func writeTar(w io.Writer, entries []entry, when time.Time) error {
+	zw, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	tw := tar.NewWriter(zw)
+	for _, e := range entries {
+		data, err := os.ReadFile(e.from)
+		if err != nil {
+			return err
+		}
+		header := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(data)), ModTime: when, Uname: "root", Gname: "root", Format: tar.FormatUSTAR}
+		if err := tw.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := tw.Write(data); err != nil {
+			return err
+		}
+	}
+	if err := tw.Close(); err != nil {
+		return err
+	}
+	return zw.Close()
+}
+
+func writeZip(w io.Writer, entries []entry, when time.Time) error {
+	zw := zip.NewWriter(w)
+	for _, e := range entries {
+		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: when}
+		header.SetMode(os.FileMode(e.mode))
+		part, err := zw.CreateHeader(header)
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(e.from)
+		if err != nil {
+			return err
+		}
+		if _, err := part.Write(data); err != nil {
+			return err
+		}
+	}
+	return zw.Close()
+}

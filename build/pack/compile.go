@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// compile builds the program for one platform, once in a run, and returns the
+// file. On Windows it has an icon, a version and a manifest.
+func (p *packer) compile(ctx context.Context, goos, arch string) (string, error) {
+	exe := filepath.Join(p.work, goos+"-"+arch, "adit")
+	if goos == "windows" {
+		exe += ".exe"
+	}
+	if _, err := os.Stat(exe); err == nil {
+		return exe, nil
+	}
+	ldflags := fmt.Sprintf("-s -w -X adit/internal/buildinfo.version=%s -X adit/internal/buildinfo.commit=%s -X adit/internal/buildinfo.date=%s", p.release.Version, p.release.Commit, p.release.Time.Format(time.RFC3339))
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", exe}
+	if goos == "windows" {
+		object, err := p.resources(ctx, arch)
+		if err != nil {
+			return "", err
+		}
+		defer os.Remove(object)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, p.program)...)
+	cmd.Dir = p.root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=")
+	if err := p.do(cmd); err != nil {
+		return "", fmt.Errorf("build for %s/%s: %w", goos, arch, err)
+	}
+	return exe, nil
+}
+
+// resources makes the Windows resources beside the program's sources, where go
+// build links them in, and returns the file, which git ignores.
+func (p *packer) resources(ctx context.Context, arch string) (string, error) {
+	dir := filepath.Join(p.work, "winres")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	template, err := os.ReadFile(filepath.Join(p.root, "build/windows/winres.json"))
+	if err != nil {
+		return "", err
+	}
+	input := filepath.Join(dir, "winres.json")
+	if err := os.WriteFile(input, []byte(p.fill(string(template), map[string]string{
+		"ICON": "adit.ico",
+	})), 0o644); err != nil {
+		return "", err
+	}
+	if err := copyFile(filepath.Join(p.root, "build/icons/adit.ico"), filepath.Join(dir, "adit.ico")); err != nil {
+		return "", err
+	}
+	place := filepath.Join(p.root, p.program, "rsrc")
+	if err := p.tool(ctx, "go-winres", "make", "--in", input, "--arch", arch, "--out", place); err != nil {
+		return "", err
+	}
+	return place + "_windows_" + arch + ".syso", nil
+}
+
+// tool runs one of the programs that tools.mod pins.
+func (p *packer) tool(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "-modfile=tools.mod", name}, args...)...)
+	cmd.Dir = p.root
+	cmd.Env = append(os.Environ(), p.epoch())
+	return p.do(cmd)
+}
+
+// run runs a program of the machine.
+func (p *packer) run(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = p.work
+	cmd.Env = append(os.Environ(), p.epoch(), "TZ=UTC", "LC_ALL=C.UTF-8")
+	return p.do(cmd)
+}
+
+func (p *packer) epoch() string {
+	return "SOURCE_DATE_EPOCH=" + strconv.FormatInt(p.release.Time.Unix(), 10)
+}
+
+// do runs cmd, whose output is of interest only if it fails.
+func (p *packer) do(cmd *exec.Cmd) error {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, tail(out.String(), 4000))
+	}
+	return nil
+}
+
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + s[len(s)-n:]
+}
+
+// fill puts values in the places @NAME@ of a template.
+func (p *packer) fill(template string, more map[string]string) string {
+	pairs := []string{
+		"@VERSION@", p.release.Version,
+		"@COMMIT@", p.release.Commit,
+		"@DATE@", p.release.Time.Format("2006-01-02"),
+		"@TRIPLE@", p.release.numbers(),
+		"@QUAD@", p.release.numbers() + ".0",
+	}
+	for name, value := range more {
+		pairs = append(pairs, "@"+name+"@", value)
+	}
+	return strings.NewReplacer(pairs...).Replace(template)
+}
+
+// write puts a filled template of build/ into dir, and returns the file.
+func (p *packer) write(dir, name string, more map[string]string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(p.root, "build", name))
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, filepath.Base(name))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, []byte(p.fill(string(text), more)), 0o644)
+}

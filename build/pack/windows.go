@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1"
+	"debug/pe"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// windowsInstallers makes the setup program, which brings both architectures,
+// and one MSI an architecture for managed machines.
+func (p *packer) windowsInstallers(ctx context.Context) error {
+	dirs := map[string]string{}
+	for _, arch := range p.arches {
+		exe, err := p.compile(ctx, "windows", arch)
+		if err != nil {
+			return err
+		}
+		tray, err := p.trayProgram(exe)
+		if err != nil {
+			return err
+		}
+		dirs[arch] = filepath.Dir(exe)
+		for _, file := range []string{exe, tray} {
+			if err := p.sign.windows(ctx, p, file); err != nil {
+				return err
+			}
+		}
+	}
+	icon, license := filepath.Join(p.root, "build/icons/adit.ico"), filepath.Join(p.root, "LICENSE")
+	if p.wants("nsis") {
+		name := "adit-" + p.release.Version + "-setup.exe"
+		out := filepath.Join(p.out, name)
+		amd64, arm64 := dirs["amd64"], dirs["arm64"]
+		if arm64 == "" { // a build for tests alone
+			arm64 = amd64
+		}
+		err := p.run(ctx, "makensis", "-V2", "-INPUTCHARSET", "UTF8", "-XTarget amd64-unicode",
+			"-DVERSION="+p.release.Version, "-DQUAD="+p.release.numbers()+".0", "-DAMD64="+amd64, "-DARM64="+arm64,
+			"-DICON="+icon, "-DLICENSE="+license, "-DOUT="+out, filepath.Join(p.root, "build/windows/adit.nsi"))
+		if err != nil {
+			return fmt.Errorf("make %s: %w", name, err)
+		}
+		if err := p.sign.windows(ctx, p, out); err != nil {
+			return err
+		}
+		p.add(name)
+	}
+	if !p.wants("msi") {
+		return nil
+	}
+	for _, arch := range p.arches {
+		wixArch := map[string]string{"amd64": "x64", "arm64": "arm64"}[arch]
+		if arch != "amd64" {
+			continue // wixl knows no arm64; the setup program serves it
+		}
+		name := "adit-" + p.release.Version + "-" + wixArch + ".msi"
+		out := filepath.Join(p.out, name)
+		// wixl takes only paths that begin at its source.
+		dir, err := filepath.Rel(p.work, dirs[arch])
+		if err != nil {
+			return err
+		}
+		if err := copyFile(icon, filepath.Join(p.work, "adit.ico")); err != nil {
+			return err
+		}
+		source, err := p.write(p.work, "windows/adit.wxs", map[string]string{
+			"ICON": "adit.ico", "DIR": dir,
+			"PRODUCT": p.identity("product", wixArch), "PACKAGE": p.identity("package", wixArch),
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.run(ctx, "wixl", "-a", wixArch, "-o", out, source); err != nil {
+			return fmt.Errorf("make %s: %w", name, err)
+		}
+		if err := p.sign.windows(ctx, p, out); err != nil {
+			return err
+		}
+		p.add(name)
+	}
+	return nil
+}
+
+// trayProgram is the same program as exe without a console window: only the
+// header's word for the kind of program differs.
+func (p *packer) trayProgram(exe string) (string, error) {
+	tray := filepath.Join(filepath.Dir(exe), "adit-tray.exe")
+	if _, err := os.Stat(tray); err == nil {
+		return tray, nil
+	}
+	data, err := os.ReadFile(exe)
+	if err != nil {
+		return "", err
+	}
+	if err := makeWindowed(data); err != nil {
+		return "", fmt.Errorf("%s: %w", exe, err)
+	}
+	return tray, os.WriteFile(tray, data, 0o755)
+}
+
+// makeWindowed changes a console program into one without a console (PE/COFF
+// specification, optional header, field Subsystem).
+func makeWindowed(data []byte) error {
+	const (
+		pointerToPE     = 0x3c
+		subsystemOffset = 4 + 20 + 68 // signature, file header, place in the optional header
+	)
+	if len(data) < pointerToPE+4 {
+		return fmt.Errorf("not a Windows program")
+	}
+	at := int(binary.LittleEndian.Uint32(data[pointerToPE:])) + subsystemOffset
+	if at+2 > len(data) || binary.LittleEndian.Uint16(data[at:]) != pe.IMAGE_SUBSYSTEM_WINDOWS_CUI {
+		return fmt.Errorf("not a console program")
+	}
+	binary.LittleEndian.PutUint16(data[at:], pe.IMAGE_SUBSYSTEM_WINDOWS_GUI)
+	return nil
+}
+
+// identity returns a GUID that is the same for the same release (RFC 9562,
+// version 5).
+func (p *packer) identity(what, arch string) string {
+	sum := sha1.Sum([]byte("dev.adit " + what + " " + arch + " " + p.release.Version + " " + p.release.Commit))
+	id := sum[:16]
+	id[6] = id[6]&0x0f | 0x50
+	id[8] = id[8]&0x3f | 0x80
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
+}

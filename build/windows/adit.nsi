@@ -1,0 +1,150 @@
+; The setup program. Made by the pack program, which defines VERSION, QUAD,
+; AMD64 and ARM64 (folders with adit.exe and adit-tray.exe), ICON, LICENSE, OUT.
+Unicode true
+ManifestDPIAware true
+SetCompressor /SOLID lzma
+SetCompressorDictSize 128
+SetDateSave off
+RequestExecutionLevel admin
+Name "adit"
+OutFile "${OUT}"
+InstallDir "$PROGRAMFILES64\Adit"
+BrandingText "adit ${VERSION}"
+!include MUI2.nsh
+!include x64.nsh
+!include LogicLib.nsh
+!include FileFunc.nsh
+
+!define KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\Adit"
+!define RUN "Software\Microsoft\Windows\CurrentVersion\Run"
+!define MUI_ICON "${ICON}"
+!define MUI_UNICON "${ICON}"
+!define MUI_ABORTWARNING
+!define MUI_FINISHPAGE_RUN
+!define MUI_FINISHPAGE_RUN_FUNCTION Launch
+!define MUI_FINISHPAGE_RUN_TEXT "$(OpenWebUI)"
+!insertmacro MUI_PAGE_LICENSE "${LICENSE}"
+!insertmacro MUI_PAGE_INSTFILES
+!insertmacro MUI_PAGE_FINISH
+!insertmacro MUI_UNPAGE_CONFIRM
+!insertmacro MUI_UNPAGE_INSTFILES
+!insertmacro MUI_LANGUAGE "English"
+!insertmacro MUI_LANGUAGE "SimpChinese"
+LangString OpenWebUI ${LANG_ENGLISH} "Open adit in the browser, to enter the auth token"
+LangString OpenWebUI ${LANG_SIMPCHINESE} "在浏览器中打开 adit，填写认证令牌"
+LangString InUse ${LANG_ENGLISH} "A program of adit could not be replaced. Close what uses it and try again."
+LangString InUse ${LANG_SIMPCHINESE} "无法替换 adit 的程序。请关闭正在使用它的程序后重试。"
+LangString NoService ${LANG_ENGLISH} "The service could not be set up. The log above says why."
+LangString NoService ${LANG_SIMPCHINESE} "无法设置服务。原因见上面的日志。"
+
+VIProductVersion "${QUAD}"
+VIAddVersionKey /LANG=1033 ProductName "adit"
+VIAddVersionKey /LANG=1033 FileDescription "adit setup"
+VIAddVersionKey /LANG=1033 LegalCopyright "Apache License 2.0"
+VIAddVersionKey /LANG=1033 FileVersion "${VERSION}"
+VIAddVersionKey /LANG=1033 ProductVersion "${VERSION}"
+
+Function .onInit
+  ${IfNot} ${RunningX64}
+    MessageBox MB_ICONSTOP "adit needs 64-bit Windows." /SD IDOK
+    SetErrorLevel 2
+    Quit
+  ${EndIf}
+  SetRegView 64
+FunctionEnd
+
+Function un.onInit
+  SetRegView 64
+FunctionEnd
+
+; The tray holds its own file, and the service its own: both are ended before
+; anything is replaced.
+!macro EndAll
+  nsExec::Exec 'taskkill /F /IM adit-tray.exe'
+  Pop $0
+  ${If} ${FileExists} "$INSTDIR\adit.exe"
+    nsExec::ExecToLog '"$INSTDIR\adit.exe" service stop'
+    Pop $0
+  ${EndIf}
+  Sleep 300
+!macroend
+
+Section "adit"
+  SetShellVarContext all
+  SetOutPath "$INSTDIR"
+  !insertmacro EndAll
+  ClearErrors
+  SetOverwrite try
+  ${If} ${IsNativeARM64}
+    File "${ARM64}\adit.exe"
+    File "${ARM64}\adit-tray.exe"
+  ${Else}
+    File "${AMD64}\adit.exe"
+    File "${AMD64}\adit-tray.exe"
+  ${EndIf}
+  ${If} ${Errors}
+    DetailPrint "$(InUse)"
+    SetErrorLevel 3
+    Abort "$(InUse)"
+  ${EndIf}
+  SetOverwrite on
+  File "/oname=LICENSE.txt" "${LICENSE}"
+  nsExec::ExecToLog '"$INSTDIR\adit.exe" service install'
+  Pop $0
+  ${If} $0 != 0
+    SetErrorLevel 4
+    Abort "$(NoService)"
+  ${EndIf}
+  nsExec::ExecToLog '"$INSTDIR\adit.exe" service start'
+  Pop $0
+  ${If} $0 != 0
+    SetErrorLevel 5
+    DetailPrint "$(NoService)"
+  ${EndIf}
+  WriteUninstaller "$INSTDIR\uninstall.exe"
+  CreateShortcut "$SMPROGRAMS\adit.lnk" "$INSTDIR\adit-tray.exe" "--open"
+  WriteRegStr HKLM "${RUN}" "Adit" '"$INSTDIR\adit-tray.exe" --autostart'
+  WriteRegStr HKLM "${KEY}" "DisplayName" "adit"
+  WriteRegStr HKLM "${KEY}" "DisplayVersion" "${VERSION}"
+  WriteRegStr HKLM "${KEY}" "Publisher" "The adit authors"
+  WriteRegStr HKLM "${KEY}" "DisplayIcon" "$INSTDIR\adit.exe"
+  WriteRegStr HKLM "${KEY}" "InstallLocation" "$INSTDIR"
+  WriteRegStr HKLM "${KEY}" "UninstallString" '"$INSTDIR\uninstall.exe"'
+  WriteRegStr HKLM "${KEY}" "QuietUninstallString" '"$INSTDIR\uninstall.exe" /S'
+  WriteRegDWORD HKLM "${KEY}" "NoModify" 1
+  WriteRegDWORD HKLM "${KEY}" "NoRepair" 1
+  ${GetSize} "$INSTDIR" "/S=0K" $0 $1 $2
+  WriteRegDWORD HKLM "${KEY}" "EstimatedSize" $0
+SectionEnd
+
+Function Launch
+  ; Through the shell, so that tray and browser do not run as administrator.
+  Exec '"$WINDIR\explorer.exe" "$SMPROGRAMS\adit.lnk"'
+FunctionEnd
+
+Section "Uninstall"
+  SetShellVarContext all
+  !insertmacro EndAll
+  nsExec::ExecToLog '"$INSTDIR\adit.exe" service uninstall'
+  Pop $0
+  Delete "$INSTDIR\adit.exe"
+  Delete "$INSTDIR\adit-tray.exe"
+  Delete "$INSTDIR\LICENSE.txt"
+  Delete "$INSTDIR\uninstall.exe"
+  RMDir "$INSTDIR"
+  Delete "$SMPROGRAMS\adit.lnk"
+  DeleteRegValue HKLM "${RUN}" "Adit"
+  DeleteRegValue HKCU "${RUN}" "Adit"
+  DeleteRegKey HKCU "Software\Adit"
+  DeleteRegKey HKLM "${KEY}"
+  ; What a person has configured stays, unless /PURGE asks for it.
+  ${GetParameters} $0
+  ClearErrors
+  ${GetOptions} $0 "/PURGE" $1
+  ${IfNot} ${Errors}
+    ReadEnvStr $0 ProgramData
+    ${If} $0 != ""
+      RMDir /r "$0\Adit"
+    ${EndIf}
+  ${EndIf}
+SectionEnd

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/localapi/client"
+)
+
+// maxToken bounds what is read of a token from the standard input.
+const maxToken = 4096
+
+func loginCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "login TOKEN [CLIENT_ID]",
+		Aliases: []string{"authtoken"},
+		Short:   "Connect this machine to the relay that a token names",
+		Long: `Connect this machine to the relay that an auth token names.
+
+The relay's operator makes a token with "adit relay client add NAME". The daemon
+uses it at once, and keeps it. A token that the relay refuses changes nothing.
+With - the token is read from the standard input, which keeps it out of the
+shell's history.`,
+		Example: `  adit login adit_AbCd…
+  adit login - < token.txt
+  adit login adit_AbCd… workshop-nas`,
+		Args: args(1, 2, "TOKEN [CLIENT_ID]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
+			if args[0] == "-" {
+				line, err := bufio.NewReader(io.LimitReader(env.In, maxToken)).ReadString('\n')
+				if err != nil && err != io.EOF {
+					return fmt.Errorf("read the token from the standard input: %w", err)
+				}
+				in.AuthToken = strings.TrimSpace(line)
+			}
+			if in.AuthToken == "" {
+				return usagef("the token is empty")
+			}
+			if len(args) > 1 {
+				in.ClientID = args[1]
+			}
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			auth, err := patiently(cmd.Context(), func() (client.AuthStatus, error) {
+				return c.ConfigureAuth(cmd.Context(), in)
+			})
+			if err != nil {
+				return err
+			}
+			return env.print(auth, func(w io.Writer) {
+				fmt.Fprintf(w, "Connected to %s with the token %s.\n", auth.Relay, auth.TokenHint)
+				fmt.Fprintf(w, "Publish something: adit https 3000\n")
+			})
+		},
+	}
+}
+
+func logoutCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout",
+		Short: "Forget the token and close the session",
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if _, err := patiently(cmd.Context(), func() (struct{}, error) {
+				return struct{}{}, c.ForgetAuth(cmd.Context())
+			}); err != nil {
+				return err
+			}
+			env.say("The token is forgotten and the session closed.")
+			return nil
+		},
+	}
+}

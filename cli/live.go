@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"adit/localapi/client"
+)
+
+// removeTimeout is how long the tunnel of a short form has to be given back
+// after Ctrl-C.
+const removeTimeout = 10 * time.Second
+
+// shortCommand is the short form of one type: adit http 3000.
+func shortCommand(kind string) func(*Env) *cobra.Command {
+	return func(env *Env) *cobra.Command {
+		f := tunnelFlags{kind: kind}
+		cmd := &cobra.Command{
+			Use:   kind + " PORT | HOST:PORT",
+			Short: "Publish a local port over " + kind + " until Ctrl-C",
+			Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
+tunnel is removed; "adit tunnel create" makes one that stays.`,
+			Example: "  adit " + kind + " 3000\n  adit " + kind + " 192.168.1.20:3000 --name printer",
+			Args:    args(1, 1, "PORT"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				var err error
+				if f.localIP, f.localPort, err = parseLocal(args[0]); err != nil {
+					return err
+				}
+				in := f.create()
+				in.Ephemeral = true
+				return env.live(cmd.Context(), in)
+			},
+		}
+		f.shared(cmd.Flags())
+		return cmd
+	}
+}
+
+// live publishes what in says until ctx ends, and shows what happens.
+func (e *Env) live(ctx context.Context, in client.TunnelCreate) error {
+	c, err := e.client(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := patiently(ctx, func() (client.Tunnel, error) { return c.CreateTunnel(ctx, in) })
+	if err != nil {
+		return err
+	}
+	view := &liveView{env: e, tunnel: t, web: c.BaseURL()}
+	watchErr := view.follow(ctx, c)
+	// The end of ctx is the usual way here: giving the address back has its own time.
+	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	_, err = patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, t.ID) })
+	if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
+		return fmt.Errorf("remove the tunnel %s: %w", t.ID, err)
+	}
+	if watchErr == nil && view.gone {
+		return fmt.Errorf("the tunnel was deleted by somebody else")
+	}
+	if watchErr == nil {
+		e.say("Removed %s.", t.PublicURL)
+	}
+	return watchErr
+}
+
+// recentLines is how many requests the screen shows.
+const recentLines = 12
+
+// liveView is what a short form shows.
+type liveView struct {
+	env      *Env
+	tunnel   client.Tunnel
+	web      string
+	status   client.Status
+	endpoint client.Endpoint
+	recent   []client.RequestSummary // newest last
+	lost     string                  // why the daemon is not heard
+	gone     bool                    // the tunnel was deleted
+}
+
+// follow shows events until ctx ends or the tunnel is gone.
+func (v *liveView) follow(ctx context.Context, c *client.Client) error {
+	if v.env.json {
+		if err := v.env.print(v.tunnel, nil); err != nil {
+			return err
+		}
+	} else if !v.env.Terminal {
+		v.env.say("%s -> %s", v.tunnel.PublicURL, localText(v.tunnel))
+	}
+	v.draw()
+	for event, err := range c.Events(ctx, "") {
+		if err != nil {
+			var refusal *client.Error
+			if errors.As(err, &refusal) {
+				return err
+			}
+			if v.lost == "" && !v.env.Terminal {
+				v.env.say("%s the daemon is not heard; waiting for it", clock(time.Now()))
+			}
+			v.lost = err.Error()
+			v.draw()
+			continue
+		}
+		if v.lost != "" && !v.env.Terminal {
+			v.env.say("%s the daemon is back", clock(time.Now()))
+		}
+		v.lost = ""
+		if err := v.take(event); err != nil {
+			return err
+		}
+		if v.gone {
+			return nil
+		}
+		v.draw()
+	}
+	return nil
+}
+
+// take notes an event.
+func (v *liveView) take(event client.Event) error {
+	switch event.Type {
+	case client.EventStatus:
+		was := v.status
+		v.status = client.Status{}
+		if err := event.Into(&v.status); err != nil {
+			return err
+		}
+		if was.State != v.status.State && !v.env.Terminal {
+			v.env.say("%s session %s", clock(time.Now()), stateReason(v.status))
+		}
+	case client.EventTunnel:
+		var e client.TunnelEvent
+		if err := event.Into(&e); err != nil {
+			return err
+		}
+		if e.Tunnel.ID == v.tunnel.ID {
+			v.gone = e.Action == "deleted"
+			v.tunnel = e.Tunnel
+		}
+	case client.EventEndpoint:
+		var e client.EndpointEvent
+		if err := event.Into(&e); err != nil {
+			return err
+		}
+		if e.Endpoint.TunnelID == v.tunnel.ID {
+			v.endpoint = e.Endpoint
+		}
+	case client.EventRequest:
+		var r client.RequestSummary
+		if err := event.Into(&r); err != nil {
+			return err
+		}
+		if r.TunnelID == v.tunnel.ID {
+			v.note(r)
+		}
+	}
+	return nil
+}
+
+// note keeps a request; one that is known already has changed.
+func (v *liveView) note(r client.RequestSummary) {
+	if r.State != "open" && !v.env.Terminal {
+		v.env.say("%s", requestLine(r))
+	}
+	for i := range v.recent {
+		if v.recent[i].ID == r.ID {
+			v.recent[i] = r
+			return
+		}
+	}
+	v.recent = append(v.recent, r)
+	if len(v.recent) > recentLines {
+		v.recent = v.recent[1:]
+	}
+}
+
+// draw writes the whole screen anew.
+func (v *liveView) draw() {
+	if !v.env.Terminal || v.env.json {
+		return
+	}
+	var b strings.Builder
+	b.WriteString("\x1b[H\x1b[2J")
+	row := func(name, value string) { fmt.Fprintf(&b, "%-12s %s\n", name, printable(value)) }
+	state := stateText(v.status)
+	if v.lost != "" {
+		state = "the daemon is not heard; waiting for it"
+	}
+	b.WriteString("adit                                     Ctrl-C ends\n\n")
+	row("Session", state)
+	if v.status.LastError != "" && v.lost == "" {
+		row("Reason", v.status.LastError)
+	}
+	row("URL", v.tunnel.PublicURL)
+	row("Local", localText(v.tunnel))
+	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
+	row("Inspector", v.web)
+	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,
+		v.endpoint.Connections.Total, byteText(v.endpoint.Bytes.In), byteText(v.endpoint.Bytes.Out)))
+	b.WriteString("\n")
+	for _, r := range v.recent {
+		b.WriteString(requestLine(r) + "\n")
+	}
+	_, _ = io.WriteString(v.env.Out, b.String())
+}
+
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }
+
+func stateReason(st client.Status) string {
+	if st.LastError != "" && !st.Connected {
+		return st.State + ": " + printable(st.LastError)
+	}
+	return st.State
+}
+
+// requestLine is a request on one line of at most 100 columns. What a visitor
+// sent is shown without what a screen would obey.
+func requestLine(r client.RequestSummary) string {
+	result := r.State
+	if r.Status != 0 {
+		result = fmt.Sprint(r.Status)
+	}
+	line := fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(r.Method+" "+r.Path))
+	if r.Kind == "flow" {
+		line = fmt.Sprintf("%s %-6s %s %s in, %s out", clock(r.Time), result, printable(r.Visitor), byteText(r.BytesIn), byteText(r.BytesOut))
+	}
+	if runes := []rune(line); len(runes) > 84 {
+		line = string(runes[:83]) + "…"
+	}
+	if r.State != "open" {
+		line = fmt.Sprintf("%-84s %8.1f ms", line, r.DurationMillis)
+	}
+	return line
+}
+
+// printable replaces control characters: text of strangers must not steer a
+// person's screen.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return '·'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/localapi/client"
+)
+
+func logsCommand(env *Env) *cobra.Command {
+	var q client.LogQuery
+	var level string
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Show the daemon's recent log",
+		Example: `  adit logs --level warn
+  adit logs --follow`,
+		Args: args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q.Level = client.LogLevel(level)
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			lines, err := c.Logs(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if env.json && !follow {
+				return env.print(listOf(lines), nil)
+			}
+			for _, line := range lines {
+				if err := env.writeLog(line); err != nil {
+					return err
+				}
+			}
+			if !follow {
+				return nil
+			}
+			return env.followLogs(cmd.Context(), c, q.Level)
+		},
+	}
+	cmd.Flags().StringVar(&level, "level", "info", "lowest level shown: debug, info, warn, error")
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most this many")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C; with --json one document a line")
+	return cmd
+}
+
+var levels = []client.LogLevel{client.LogLevelDebug, client.LogLevelInfo, client.LogLevelWarn, client.LogLevelError}
+
+func (e *Env) followLogs(ctx context.Context, c *client.Client, least client.LogLevel) error {
+	for event, err := range c.Events(ctx, "") {
+		var refusal *client.Error
+		if errors.As(err, &refusal) {
+			return err
+		}
+		if err != nil || event.Type != client.EventLog {
+			continue
+		}
+		var line client.LogEntry
+		if err := event.Into(&line); err != nil {
+			return err
+		}
+		if slices.Index(levels, line.Level) < slices.Index(levels, least) {
+			continue
+		}
+		if err := e.writeLog(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Env) writeLog(line client.LogEntry) error {
+	if e.json {
+		return json.NewEncoder(e.Out).Encode(line)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %-5s %s", localTime(line.Time), strings.ToUpper(string(line.Level)), printable(line.Message))
+	for _, key := range slices.Sorted(maps.Keys(line.Fields)) {
+		fmt.Fprintf(&b, " %s=%s", key, printable(fmt.Sprint(line.Fields[key])))
+	}
+	_, err := fmt.Fprintln(e.Out, b.String())
+	return err
+}
+
+func doctorCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Try everything a working tunnel needs, and say what to do",
+		Long: `Try everything a working tunnel needs, and say what to do.
+The exit code is 1 if something failed.`,
+		Args: args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			checks, err := c.Diagnose(cmd.Context())
+			if err != nil {
+				return err
+			}
+			err = env.print(listOf(checks), func(w io.Writer) {
+				for _, check := range checks {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", check.Status, printable(check.Tried), printable(check.Result))
+					if check.Advice != "" {
+						fmt.Fprintf(w, "\t-> %s\t\n", printable(check.Advice))
+					}
+				}
+			})
+			if err == nil && slices.ContainsFunc(checks, func(c client.Check) bool { return c.Status == "failed" }) {
+				return errQuiet
+			}
+			return err
+		},
+	}
+}

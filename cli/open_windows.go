@@ -1,0 +1,4 @@
+package cli
+
+// browserCommands open a page, best first.
+var browserCommands = [][]string{{"rundll32.exe", "url.dll,FileProtocolHandler"}}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"adit/localapi/client"
+)
+
+// busyTries and busyWait bound how long a command waits for another's change.
+const (
+	busyTries = 20
+	busyWait  = 250 * time.Millisecond
+)
+
+// patiently does it again while another change is being made.
+func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	for try := 1; ; try++ {
+		v, err := do()
+		if try == busyTries || !client.IsCode(err, client.ErrorCodeControlBusy) {
+			return v, err
+		}
+		timer := time.NewTimer(busyWait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return v, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}

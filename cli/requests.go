@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/localapi/client"
+)
+
+func requestsCommand(env *Env) *cobra.Command {
+	return group("requests", "Look at what passed through tunnels, and send it again",
+		"Look at what passed through tunnels, and send it again. The Web UI shows the same.",
+		requestListCommand(env), requestShowCommand(env), requestReplayCommand(env), requestExportCommand(env), requestClearCommand(env))
+}
+
+func requestListCommand(env *Env) *cobra.Command {
+	var f client.RequestFilter
+	var tunnel string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List requests and flows, newest first",
+		Example: `  adit requests list --status 5xx
+  adit requests list --tunnel shop --q /orders --limit 20`,
+		Args: args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if tunnel != "" {
+				if f.TunnelID, err = findTunnel(cmd.Context(), c, tunnel); err != nil {
+					return err
+				}
+			}
+			list, err := c.Requests(cmd.Context(), f)
+			if err != nil {
+				return err
+			}
+			return env.print(listOf(list), func(w io.Writer) {
+				if len(list) == 0 {
+					fmt.Fprintln(w, "Nothing was seen yet.")
+					return
+				}
+				fmt.Fprintln(w, "ID\tTIME\tTUNNEL\tSTATUS\tREQUEST\tMS")
+				for _, r := range list {
+					what, status := r.Method+" "+r.Path, fmt.Sprint(r.Status)
+					if r.Kind == "flow" {
+						what = r.Visitor
+					}
+					if r.Status == 0 {
+						status = r.State
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.1f\n", r.ID, localTime(r.Time), r.TunnelName, status, printable(what), r.DurationMillis)
+				}
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&tunnel, "tunnel", "", "only of this tunnel (id or name)")
+	flags.StringVar(&f.Kind, "kind", "", "only http requests, or only flows: http or flow")
+	flags.StringVar(&f.Method, "method", "", "only with this method")
+	flags.StringVar(&f.Status, "status", "", "only with this status, or of a class such as 4xx")
+	flags.StringVar(&f.Text, "q", "", "only with this text in host, path, method or visitor")
+	flags.IntVar(&f.Limit, "limit", 50, "at most this many")
+	return cmd
+}
+
+func requestShowCommand(env *Env) *cobra.Command {
+	var reveal, curl bool
+	cmd := &cobra.Command{
+		Use:   "show REQUEST",
+		Short: "Show one request and its answer",
+		Args:  args(1, 1, "REQUEST (its id)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d, err := c.Request(cmd.Context(), args[0], reveal)
+			if err != nil {
+				return err
+			}
+			if curl && !env.json {
+				env.say("%s", d.Curl)
+				return nil
+			}
+			return env.print(d, func(w io.Writer) { writeRequest(w, d) })
+		},
+	}
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "show headers that hold secrets")
+	cmd.Flags().BoolVar(&curl, "curl", false, "print a cURL command that repeats it")
+	return cmd
+}
+
+func requestReplayCommand(env *Env) *cobra.Command {
+	var method, path, body string
+	cmd := &cobra.Command{
+		Use:   "replay REQUEST",
+		Short: "Send a request to the local service again",
+		Example: `  adit requests replay r_91
+  adit requests replay r_91 --path '/orders?dry=1'`,
+		Args: args(1, 1, "REQUEST (its id)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var edit client.Replay
+			for name, field := range map[string]**string{"method": &edit.Method, "path": &edit.Path, "body": &edit.Body} {
+				if cmd.Flags().Changed(name) {
+					*field = map[string]*string{"method": &method, "path": &path, "body": &body}[name]
+				}
+			}
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d, err := c.Replay(cmd.Context(), args[0], edit)
+			if err != nil {
+				return err
+			}
+			return env.print(d, func(w io.Writer) { writeRequest(w, d) })
+		},
+	}
+	cmd.Flags().StringVar(&method, "method", "", "another method")
+	cmd.Flags().StringVar(&path, "path", "", "another path, with its query")
+	cmd.Flags().StringVar(&body, "body", "", "another body")
+	return cmd
+}
+
+func requestExportCommand(env *Env) *cobra.Command {
+	var reveal bool
+	cmd := &cobra.Command{
+		Use:     "export [FILE]",
+		Short:   "Write the requests as an HTTP Archive (HAR 1.2)",
+		Example: "  adit requests export traffic.har",
+		Args:    args(0, 1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return c.ExportHAR(cmd.Context(), env.Out, client.RequestFilter{}, reveal)
+			}
+			// What passed is often secret: it is for the owner's eyes.
+			file, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			if err != nil {
+				return fmt.Errorf("write the archive: %w", err)
+			}
+			err = c.ExportHAR(cmd.Context(), file, client.RequestFilter{}, reveal)
+			if closeErr := file.Close(); err == nil {
+				err = closeErr
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "with headers that hold secrets")
+	return cmd
+}
+
+func requestClearCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear",
+		Short: "Forget everything that was seen",
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.ClearRequests(cmd.Context())
+		},
+	}
+}
+
+func writeRequest(w io.Writer, d client.RequestDetail) {
+	fmt.Fprintf(w, "%s, %s, %s\n", localTime(d.Time), d.TunnelName, printable(d.Visitor))
+	if d.Error != "" {
+		fmt.Fprintf(w, "%s\n", printable(d.Error))
+	}
+	if d.Kind == "flow" {
+		fmt.Fprintf(w, "%s, %s in, %s out, %.1f ms\n", d.State, byteText(d.BytesIn), byteText(d.BytesOut), d.DurationMillis)
+	}
+	for _, m := range []*client.Message{d.Request, d.Response} {
+		if m == nil {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s\n", printable(m.Line))
+		for _, h := range m.Headers {
+			value := h.Value
+			if h.Redacted {
+				value = "(hidden; --reveal shows it)"
+			}
+			fmt.Fprintf(w, "%s: %s\n", printable(h.Name), printable(value))
+		}
+		switch {
+		case m.Body.Text != "":
+			fmt.Fprintf(w, "\n%s\n", printableText(m.Body.Text))
+		case m.Body.Size > 0:
+			fmt.Fprintf(w, "\n(%s that are no text)\n", byteText(m.Body.Size))
+		}
+		if m.Body.Truncated {
+			fmt.Fprintf(w, "(cut; %s in all)\n", byteText(m.Body.Size))
+		}
+	}
+}
+
+// printableText is printable for text of several lines.
+func printableText(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = printable(strings.ReplaceAll(strings.TrimSuffix(lines[i], "\r"), "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Run runs one command line, without the program's name, and returns the exit code.
+func Run(ctx context.Context, env *Env, args []string) int {
+	root := newRoot(env)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if errors.Is(err, errQuiet) {
+		return exitFailed
+	}
+	message := strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " ")
+	var usage *usageError
+	if !env.ran || errors.As(err, &usage) {
+		if first, _, ok := strings.Cut(err.Error(), "\n"); ok { // cobra's suggestions follow
+			message = strings.TrimSpace(first)
+		}
+		fmt.Fprintf(env.Err, "adit: %s; `adit help` shows how it is used\n", message)
+		return exitUsage
+	}
+	fmt.Fprintf(env.Err, "adit: %s\n", message)
+	return exitFailed
+}
+
+func newRoot(env *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "adit",
+		Short: "Publish a service of this machine at a public URL",
+		Long: `adit publishes a service of this machine at a public URL, through a relay that
+you or somebody you trust runs.
+
+A first look, without a relay of your own and without leaving this machine:
+
+  adit dev 8000          a relay, the daemon and two tunnels to port 8000
+
+With a relay and its token:
+
+  adit start             runs the daemon (or: adit service install)
+  adit login TOKEN       connects it to the relay
+  adit https 3000        publishes port 3000 until Ctrl-C
+  adit tunnel create --local_port 3000 --domain shop
+                         publishes it for good`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.PersistentFlags().BoolVar(&env.json, "json", false, "print one JSON document instead of text")
+	// A flag is named as its config key; hyphens are taken too.
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))
+	})
+	cobra.EnableCommandSorting = false // the table's order is a newcomer's way
+	cobra.MousetrapHelpText = ""       // started from Windows' menu, adit tray must run
+	for _, command := range commands {
+		root.AddCommand(command(env))
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd("completion")
+	env.watch(root)
+	return root
+}
+
+// watch notes when a command has been understood and begins.
+func (e *Env) watch(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			e.ran = true
+			return run(cmd, args)
+		}
+	}
+	for _, child := range cmd.Commands() {
+		e.watch(child)
+	}
+}
+
+// group is a command that only has others.
+func group(use, short, long string, children ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use: use, Short: short, Long: long,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, child := range cmd.Commands() {
+				if child.IsAvailableCommand() {
+					names = append(names, child.Name())
+				}
+			}
+			if len(args) > 0 {
+				return usagef("%s has no command %q; there are %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
+			}
+			return usagef("say what %s is to do: %s", cmd.CommandPath(), strings.Join(names, ", "))
+		},
+	}
+	g.AddCommand(children...)
+	return g
+}
+
+// args checks how many there are, and names those that are missing.
+func args(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("%s needs %s", cmd.CommandPath(), names)
+		case len(args) > most && most == 0:
+			return usagef("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
+		case len(args) > most:
+			return usagef("%s takes %s and no more, and %q is more", cmd.CommandPath(), names, args[most])
+		}
+		return nil
+	}
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/paths"
+	"adit/service"
+)
+
+func startCommand(env *Env) *cobra.Command {
+	var opts DaemonOptions
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Run the daemon in the foreground",
+		Long: `Run the daemon in the foreground, until Ctrl-C.
+
+It keeps the session with the relay, and serves the Web UI and the local API at
+http://127.0.0.1:37271. "adit service install" runs it in the background instead,
+and at every start of the machine.`,
+		Example: `  adit start
+  adit start --http_listen 127.0.0.1:8181`,
+		Args: args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if env.Daemon == nil {
+				return errors.New("this build has no daemon; take a released one")
+			}
+			return env.Daemon(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.HTTPListen, "http_listen", "", "where Web UI and local API listen (default 127.0.0.1:37271)")
+	return cmd
+}
+
+// runDaemon is the daemon of this process, as a service or in a terminal.
+func runDaemon(ctx context.Context, opts DaemonOptions) error {
+	return service.Main(ctx, func(ctx context.Context) error {
+		folders, err := paths.Person()
+		if err != nil {
+			return err
+		}
+		return service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State}.Run(ctx)
+	})
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"adit/localapi/client"
+)
+
+func statusCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show whether this machine is connected, and why not",
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			st, err := c.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return env.print(st, func(w io.Writer) { writeStatus(w, st) })
+		},
+	}
+}
+
+func writeStatus(w io.Writer, st client.Status) {
+	fmt.Fprintf(w, "State\t%s\n", stateText(st))
+	if st.LastError != "" {
+		fmt.Fprintf(w, "Reason\t%s\n", st.LastError)
+	}
+	if st.Relay != "" {
+		fmt.Fprintf(w, "Relay\t%s\n", st.Relay)
+	}
+	fmt.Fprintf(w, "Endpoints\t%d\n", st.EndpointCount)
+	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d, since %s\n", st.Version, st.OS, st.Arch, st.PID, localTime(st.StartedAt))
+	if !st.Configured {
+		fmt.Fprintf(w, "Next\tadit login TOKEN\n")
+	}
+}
+
+// stateText is the state with what belongs to it.
+func stateText(st client.Status) string {
+	if !st.Connected {
+		return st.State
+	}
+	text := st.State + " over " + strings.ToUpper(st.Transport)
+	if st.RTTMillis > 0 {
+		text += fmt.Sprintf(", %.3g ms", st.RTTMillis)
+	}
+	if st.ConnectedSince != nil {
+		text += ", since " + localTime(*st.ConnectedSince)
+	}
+	return text
+}
+
+func localTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+func pauseCommand(env *Env) *cobra.Command {
+	return sessionCommand(env, "pause", "Close the session and stay away until resumed", (*client.Client).Pause)
+}
+
+func resumeCommand(env *Env) *cobra.Command {
+	return sessionCommand(env, "resume", "Connect again after a pause", (*client.Client).Resume)
+}
+
+func reconnectCommand(env *Env) *cobra.Command {
+	return sessionCommand(env, "reconnect", "Drop the session and connect anew, at once", (*client.Client).Reconnect)
+}
+
+func sessionCommand(env *Env, name, short string, do func(*client.Client, context.Context) (client.Status, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			st, err := patiently(cmd.Context(), func() (client.Status, error) { return do(c, cmd.Context()) })
+			if err != nil {
+				return err
+			}
+			return env.print(st, func(w io.Writer) { writeStatus(w, st) })
+		},
+	}
+}
+
+func endpointsCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "endpoints",
+		Short: "List the public addresses that answer now",
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			items, err := c.Endpoints(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return env.print(listOf(items), func(w io.Writer) {
+				if len(items) == 0 {
+					fmt.Fprintln(w, "Nothing is published now. Publish something: adit https 3000")
+					return
+				}
+				fmt.Fprintln(w, "NAME\tURL\tLOCAL\tSTATE\tOPEN\tTOTAL\tIN\tOUT")
+				for _, e := range items {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", e.Name, e.PublicURL, e.Local, e.State,
+						e.Connections.Open, e.Connections.Total, byteText(e.Bytes.In), byteText(e.Bytes.Out))
+				}
+			})
+		},
+	}
+}
+
+// items is a list as the API writes it.
+type items[T any] struct {
+	Items []T `json:"items"`
+}
+
+func listOf[T any](list []T) items[T] {
+	if list == nil {
+		list = []T{}
+	}
+	return items[T]{list}
+}
+
+// byteText is a count of bytes for people.
+func byteText(n int64) string {
+	const units = "KMGTP"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, i := float64(n)/1024, 0
+	for v >= 1024 && i < len(units)-1 {
+		v, i = v/1024, i+1
+	}
+	return fmt.Sprintf("%.1f %ciB", v, units[i])
+}
+
+func configCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Show the settings in force, and where each comes from",
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			cfg, err := c.Config(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return env.print(cfg, func(w io.Writer) {
+				note := ""
+				if !cfg.ConfigFileExists {
+					note = " (not there)"
+				}
+				fmt.Fprintf(w, "Config file\t%s%s\t\n", cfg.ConfigFile, note)
+				fmt.Fprintf(w, "State folder\t%s\t\n", cfg.StateDir)
+				if cfg.Error != nil {
+					fmt.Fprintf(w, "Mistake\t%s\tline %d\n", cfg.Error.Message, cfg.Error.Line)
+				}
+				for _, s := range cfg.Settings {
+					fmt.Fprintf(w, "%s\t%v\t%s\n", s.Key, s.Value, s.Source)
+				}
+			})
+		},
+	}
+}

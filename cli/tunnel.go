@@ -1,0 +1,304 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"adit/localapi/client"
+)
+
+func tunnelCommand(env *Env) *cobra.Command {
+	return group("tunnel", "Create, list, change and delete tunnels",
+		`A tunnel says what is published and where. It survives restarts of the daemon,
+until it is deleted.`,
+		tunnelCreateCommand(env),
+		tunnelListCommand(env),
+		oneTunnelCommand(env, "show", "Show one tunnel", (*client.Client).Tunnel),
+		oneTunnelCommand(env, "start", "Start a tunnel", (*client.Client).StartTunnel),
+		oneTunnelCommand(env, "stop", "Stop a tunnel and keep it", (*client.Client).StopTunnel),
+		tunnelUpdateCommand(env),
+		tunnelDeleteCommand(env),
+	)
+}
+
+// tunnelFlags are the flags of what may be said of a tunnel.
+type tunnelFlags struct {
+	kind, mode, localIP, domain, name, localScheme, hostHeader, proxyProtocol string
+	localPort, remotePort                                                     int
+	inspect                                                                   bool
+}
+
+// shared adds the flags that the short forms have too.
+func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
+	flags.StringVar(&f.mode, "mode", "", "standard, or balanced to share the address with other agents")
+	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain; without it the relay gives one")
+	flags.StringVar(&f.name, "name", "", "a name for people")
+	flags.StringVar(&f.localScheme, "local_scheme", "", "http or https: how the local service is spoken to")
+	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")
+	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
+	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")
+	flags.BoolVar(&f.inspect, "inspect", true, "show what passes in the inspector")
+}
+
+func (f *tunnelFlags) all(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kind, "type", "", "http, https, tls, tcp or udp (default https)")
+	flags.StringVar(&f.localIP, "local_ip", "", "address of the local service (default 127.0.0.1)")
+	flags.IntVar(&f.localPort, "local_port", 0, "port of the local service")
+	f.shared(flags)
+}
+
+func (f *tunnelFlags) create() client.TunnelCreate {
+	in := client.TunnelCreate{
+		Type: client.TunnelType(f.kind), Mode: client.TunnelMode(f.mode), LocalIP: f.localIP, LocalPort: f.localPort,
+		Domain: f.domain, Name: f.name, LocalScheme: client.LocalScheme(f.localScheme), RemotePort: f.remotePort,
+		HostHeader: f.hostHeader, ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
+	}
+	if !f.inspect {
+		in.Inspect = &f.inspect
+	}
+	return in
+}
+
+// update has the fields whose flags were given.
+func (f *tunnelFlags) update(flags *pflag.FlagSet) client.TunnelUpdate {
+	var in client.TunnelUpdate
+	given := func(name string, set func()) {
+		if flags.Changed(name) {
+			set()
+		}
+	}
+	given("type", func() { in.Type = (*client.TunnelType)(&f.kind) })
+	given("mode", func() { in.Mode = (*client.TunnelMode)(&f.mode) })
+	given("local_ip", func() { in.LocalIP = &f.localIP })
+	given("local_port", func() { in.LocalPort = &f.localPort })
+	given("domain", func() { in.Domain = &f.domain })
+	given("name", func() { in.Name = &f.name })
+	given("local_scheme", func() { in.LocalScheme = (*client.LocalScheme)(&f.localScheme) })
+	given("remote_port", func() { in.RemotePort = &f.remotePort })
+	given("host_header", func() { in.HostHeader = &f.hostHeader })
+	given("proxy_protocol", func() { in.ProxyProtocol = (*client.ProxyProtocol)(&f.proxyProtocol) })
+	given("inspect", func() { in.Inspect = &f.inspect })
+	return in
+}
+
+// parseLocal reads PORT, or HOST:PORT for a service that is not on 127.0.0.1.
+func parseLocal(text string) (ip string, port int, err error) {
+	portText := text
+	if strings.Contains(text, ":") {
+		if ip, portText, err = net.SplitHostPort(text); err != nil {
+			return "", 0, usagef("%q is neither a port nor HOST:PORT", text)
+		}
+	}
+	n, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil || n == 0 {
+		return "", 0, usagef("the port must be 1 to 65535, and %q is not", portText)
+	}
+	return ip, int(n), nil
+}
+
+func tunnelCreateCommand(env *Env) *cobra.Command {
+	var f tunnelFlags
+	cmd := &cobra.Command{
+		Use:   "create [PORT | HOST:PORT]",
+		Short: "Publish a local service for good",
+		Example: `  adit tunnel create 3000 --domain shop
+  adit tunnel create --type tcp --local_port 22 --remote_port 20022
+  adit tunnel create 192.168.1.20:80 --type http --host_header printer.lan`,
+		Args: args(0, 1, "PORT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				ip, port, err := parseLocal(args[0])
+				if err != nil {
+					return err
+				}
+				if f.localPort != 0 || (ip != "" && f.localIP != "") {
+					return usagef("the local service is named twice: as %s and by a flag", args[0])
+				}
+				f.localPort = port
+				if ip != "" {
+					f.localIP = ip
+				}
+			}
+			if f.localPort < 1 || f.localPort > 65535 {
+				return usagef("say which local port to publish, 1 to 65535, as in `adit tunnel create 3000`")
+			}
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			t, err := patiently(cmd.Context(), func() (client.Tunnel, error) { return c.CreateTunnel(cmd.Context(), f.create()) })
+			if err != nil {
+				return err
+			}
+			return env.print(t, func(w io.Writer) { writeTunnel(w, t) })
+		},
+	}
+	f.all(cmd.Flags())
+	return cmd
+}
+
+func tunnelUpdateCommand(env *Env) *cobra.Command {
+	var f tunnelFlags
+	cmd := &cobra.Command{
+		Use:     "update TUNNEL",
+		Short:   "Change a tunnel",
+		Long:    "Change a tunnel. What no flag names stays as it is.",
+		Example: "  adit tunnel update shop --local_port 3001",
+		Args:    args(1, 1, "TUNNEL (its id or name)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := f.update(cmd.Flags())
+			if in == (client.TunnelUpdate{}) {
+				return usagef("say what to change, as in `adit tunnel update %s --local_port 3001`", args[0])
+			}
+			return env.onTunnel(cmd.Context(), args[0], func(c *client.Client, ctx context.Context, id string) (client.Tunnel, error) {
+				return c.UpdateTunnel(ctx, id, in)
+			})
+		},
+	}
+	f.all(cmd.Flags())
+	return cmd
+}
+
+func oneTunnelCommand(env *Env, name, short string, do func(*client.Client, context.Context, string) (client.Tunnel, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " TUNNEL", Short: short,
+		Args: args(1, 1, "TUNNEL (its id or name)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.onTunnel(cmd.Context(), args[0], do)
+		},
+	}
+}
+
+// onTunnel does something with the tunnel that a person named, and shows it.
+func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client, context.Context, string) (client.Tunnel, error)) error {
+	c, err := e.client(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := findTunnel(ctx, c, named)
+	if err != nil {
+		return err
+	}
+	t, err := patiently(ctx, func() (client.Tunnel, error) { return do(c, ctx, id) })
+	if err != nil {
+		return err
+	}
+	return e.print(t, func(w io.Writer) { writeTunnel(w, t) })
+}
+
+// findTunnel returns the id of the tunnel with this id, or the only one with
+// this name.
+func findTunnel(ctx context.Context, c *client.Client, named string) (string, error) {
+	all, err := c.Tunnels(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, t := range all {
+		if t.ID == named {
+			return t.ID, nil
+		}
+		if t.Name == named {
+			found = append(found, t.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("there is no tunnel %q; `adit tunnel list` shows them", named)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%d tunnels have the name %q; name one by its id: %s", len(found), named, strings.Join(found, ", "))
+}
+
+func tunnelListCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"},
+		Short: "List all tunnels, running or not",
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			all, err := c.Tunnels(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return env.print(listOf(all), func(w io.Writer) {
+				if len(all) == 0 {
+					fmt.Fprintln(w, "There is no tunnel. Create one: adit tunnel create 3000")
+					return
+				}
+				fmt.Fprintln(w, "ID\tNAME\tTYPE\tLOCAL\tSTATE\tURL")
+				for _, t := range all {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
+				}
+			})
+		},
+	}
+}
+
+func tunnelDeleteCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete TUNNEL", Aliases: []string{"rm"},
+		Short: "Delete a tunnel; its public address is given back",
+		Args:  args(1, 1, "TUNNEL (its id or name)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			id, err := findTunnel(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := patiently(cmd.Context(), func() (struct{}, error) {
+				return struct{}{}, c.DeleteTunnel(cmd.Context(), id)
+			}); err != nil {
+				return err
+			}
+			env.say("Deleted %s.", args[0])
+			return nil
+		},
+	}
+}
+
+func localText(t client.Tunnel) string {
+	return net.JoinHostPort(t.LocalIP, strconv.Itoa(t.LocalPort))
+}
+
+func writeTunnel(w io.Writer, t client.Tunnel) {
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, value)
+		}
+	}
+	row("URL", t.PublicURL)
+	row("Local", localText(t))
+	row("State", string(t.State))
+	row("Error", t.Error)
+	row("Name", t.Name)
+	row("Type", string(t.Type)+", "+string(t.Mode))
+	row("Domain", t.Domain)
+	if t.RemotePort != 0 {
+		row("Port", strconv.Itoa(t.RemotePort))
+	}
+	row("Host header", t.HostHeader)
+	row("PROXY protocol", string(t.ProxyProtocol))
+	if t.Declared {
+		row("Declared", "in adit.toml; change it there")
+	}
+	if t.Ephemeral {
+		row("Ephemeral", "gone when the daemon ends")
+	}
+	row("Created", localTime(t.CreatedAt))
+	row("ID", t.ID)
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/buildinfo"
+)
+
+func versionCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show version, commit, Go version and platform",
+		Args:  args(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error {
+			i := buildinfo.Get()
+			return env.print(i, func(w io.Writer) {
+				commit := i.Commit
+				if commit == "" {
+					commit = "unknown"
+				}
+				if i.Modified {
+					commit += ", with changes"
+				}
+				fmt.Fprintf(w, "adit\t%s\ncommit\t%s\nGo\t%s\nplatform\t%s/%s\n", i.Version, commit, i.Go, i.OS, i.Arch)
+			})
+		},
+	}
+}

@@ -1,0 +1,217 @@
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// folder is one package folder: what its product files and its tests import.
+type folder struct {
+	path         string // slash-separated, relative to the root; "." is the root
+	imports      []string
+	testImports  []string
+	doc          bool
+	productFiles int
+}
+
+func readTree(t *testing.T) []folder {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	byPath := map[string]*folder{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata" || name == "dist" || name == "out") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		f := byPath[rel]
+		if f == nil {
+			f = &folder{path: rel}
+			byPath[rel] = f
+		}
+		isTest := strings.HasSuffix(name, "_test.go")
+		if !isTest {
+			f.productFiles++
+			f.doc = f.doc || len(strings.TrimSpace(file.Doc.Text())) > 20
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if isTest {
+				f.testImports = append(f.testImports, imported)
+			} else {
+				f.imports = append(f.imports, imported)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree []folder
+	for _, f := range byPath {
+		tree = append(tree, *f)
+	}
+	slices.SortFunc(tree, func(a, b folder) int { return strings.Compare(a.path, b.path) })
+	if len(tree) < 5 {
+		t.Fatalf("found %d packages: the walk does not see the tree", len(tree))
+	}
+	return tree
+}
+
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// owners says which folders alone may import a library, tests included unless
+// they compare with it.
+var owners = []struct {
+	library string
+	folders []string
+}{
+	{"github.com/pion/dtls", []string{"tunnel/link"}},
+	{"github.com/pion/transport", []string{"tunnel/link"}},
+	{"github.com/hashicorp/yamux", []string{"tunnel/link"}},
+	{"github.com/nats-io", []string{"tunnel/relay/store"}},
+	{"fyne.io/systray", []string{"tray"}},
+	{"github.com/ebitengine/purego", []string{"tray"}},
+	{"github.com/kardianos/service", []string{"service"}},
+	{"github.com/julienschmidt/httprouter", []string{"localapi", "tunnel/relay"}},
+	{"github.com/spf13/cobra", []string{"cli", "build"}},
+}
+
+// walls lists what a folder's product files must not import, of ours. The first
+// that matches a folder decides.
+var walls = []struct {
+	folder string
+	may    []string // nil: nothing but what is below
+}{
+	{"tunnel/wire", []string{}},
+	{"tunnel/link/record", []string{"internal"}},
+	{"tunnel/link/reliable", []string{"internal", "tunnel/link/record"}},
+	{"tunnel/link", []string{"internal", "tunnel/link"}},
+	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
+	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/store"}},
+	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
+	{"localapi/client", []string{"internal", "localapi/client"}},
+	{"localapi", []string{"internal", "localapi", "tunnel/agent", "tunnel/link", "tunnel/wire", "frontend"}},
+	{"tray", []string{"internal", "tray", "localapi/client"}},
+	{"service", []string{"internal", "service", "localapi", "tunnel/agent", "tunnel/link", "frontend"}},
+	{"frontend", []string{}},
+}
+
+func TestImportsRunDown(t *testing.T) {
+	for _, f := range readTree(t) {
+		for _, imported := range f.imports {
+			for _, o := range owners {
+				if within(imported, o.library) && !slices.ContainsFunc(o.folders, func(dir string) bool { return within(f.path, dir) }) {
+					t.Errorf("%s imports %s, which only %v may", f.path, imported, o.folders)
+				}
+			}
+			ours, ok := strings.CutPrefix(imported, "adit/")
+			if !ok {
+				continue
+			}
+			if within(f.path, "internal") && !within(ours, "internal") && !testOnly(f.path) {
+				t.Errorf("%s is a leaf and imports %s", f.path, ours)
+			}
+			for _, wall := range walls {
+				if !within(f.path, wall.folder) {
+					continue
+				}
+				if !slices.ContainsFunc(wall.may, func(dir string) bool { return within(ours, dir) }) {
+					t.Errorf("%s imports %s: it may import %v", f.path, ours, wall.may)
+				}
+				break
+			}
+		}
+	}
+}
+
+// testOnly reports whether a folder under internal holds nothing but tests and
+// their tools, which stand above everything.
+func testOnly(path string) bool {
+	return within(path, "internal/e2e") || within(path, "internal/bench") || within(path, "internal/desktoptest")
+}
+
+func TestAgentAndRelayDoNotKnowEachOther(t *testing.T) {
+	for _, f := range readTree(t) {
+		all := slices.Concat(f.imports, f.testImports)
+		for _, pair := range [][2]string{{"tunnel/agent", "tunnel/relay"}, {"tunnel/relay", "tunnel/agent"}} {
+			if !within(f.path, pair[0]) {
+				continue
+			}
+			for _, imported := range all {
+				if within(imported, "adit/"+pair[1]) {
+					t.Errorf("%s imports %s", f.path, imported)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasADoc(t *testing.T) {
+	for _, f := range readTree(t) {
+		if f.productFiles > 0 && !f.doc {
+			t.Errorf("package %s has no doc", f.path)
+		}
+	}
+}
+
+func TestNoForgottenLeftovers(t *testing.T) {
+	words := []string{"TO" + "DO", "FIX" + "ME", "X" + "XX", "not " + "implemented"}
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name := entry.Name(); path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "dist" || name == "out") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		switch filepath.Ext(path) {
+		case ".go", ".ts", ".svelte":
+		default:
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, word := range words {
+			if strings.Contains(string(text), word) {
+				t.Errorf("%s has %q", path, word)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,82 @@
+// Package atomicfile replaces a file so that whoever reads it, also after the
+// power went at any moment, finds all of the old content or all of the new.
+package atomicfile
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// FS has the steps of a replacement. Tests put a file system that stops at any
+// of them in its place.
+type FS interface {
+	CreateTemp(dir, pattern string) (File, error)
+	Rename(from, to string) error
+	Remove(path string) error
+	// SyncDir makes the names in a folder last.
+	SyncDir(dir string) error
+}
+
+// File is a new file being written.
+type File interface {
+	io.WriteCloser
+	Name() string
+	Chmod(mode fs.FileMode) error
+	// Sync makes the content last.
+	Sync() error
+}
+
+// Write replaces path by data on the machine's own file system. The file has
+// the permissions perm from its first byte on.
+func Write(path string, data []byte, perm fs.FileMode) error {
+	return WriteTo(system{}, path, data, perm)
+}
+
+// WriteTo is Write on another file system.
+func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	f, err := fsys.CreateTemp(dir, "."+base+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			fsys.Remove(f.Name())
+			err = fmt.Errorf("replace %s: %w", path, err)
+		}
+	}()
+	if err := f.Chmod(perm); err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	// The content must be there before the name points to it.
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := fsys.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	// The replacement is made; a folder that cannot be synced (some network
+	// file systems) only means that the old content may come back.
+	_ = fsys.SyncDir(dir)
+	return nil
+}
+
+type system struct{}
+
+func (system) CreateTemp(dir, pattern string) (File, error) { return os.CreateTemp(dir, pattern) }
+func (system) Rename(from, to string) error                 { return rename(from, to) }
+func (system) Remove(path string) error                     { return os.Remove(path) }
+func (system) SyncDir(dir string) error                     { return syncDir(dir) }

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// face is where visitors go: the direct path or the tunnels' public addresses.
+type face struct {
+	tcp, http, udp string
+	host           string // the Host of http
+}
+
+// process is one adit, whose memory and CPU time can be asked.
+type process struct {
+	cmd *exec.Cmd
+	log bytes.Buffer
+}
+
+func (p *process) end() {
+	p.cmd.Process.Kill()
+	p.cmd.Wait()
+}
+
+// memory is the resident set in bytes.
+func (p *process) memory() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// cpu is the CPU time used so far, user and system; ticks are 10 ms on Linux.
+func (p *process) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// lab is a relay and an agent as processes of their own.
+type lab struct {
+	program, dir, transport  string
+	relay, agent             *process
+	relayArgs                []string
+	console, local, http, ca string
+	startTime                time.Duration
+	agentEnv                 []string
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+func startLab(ctx context.Context, program, dir, transport string) (_ *lab, err error) {
+	l := &lab{program: program, dir: dir, transport: transport}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	var addrs [5]string
+	for i := range addrs {
+		if addrs[i], err = freeAddr(); err != nil {
+			return nil, err
+		}
+	}
+	l.console, l.local, l.http = addrs[0], addrs[1], addrs[2]
+	data := filepath.Join(dir, "relay")
+	l.relayArgs = []string{
+		"relay", "start", "--data_dir", data, "--domain", "localhost", "--public_host", "127.0.0.1",
+		"--tunnel_listen", addrs[3], "--edge_http_listen", l.http, "--edge_https_listen", addrs[4], "--console_listen", l.console,
+		"--tcp_ports", "20000-20099", "--udp_ports", "20000-20099",
+	}
+	if err := l.startRelay(ctx); err != nil {
+		return nil, err
+	}
+	out, err := exec.CommandContext(ctx, program, "relay", "client", "add", "bench", "--json", "--data_dir", data).Output()
+	if err != nil {
+		return nil, fmt.Errorf("add a client: %w", err)
+	}
+	var added struct {
+		AuthToken string `json:"auth_token"`
+	}
+	if err := json.Unmarshal(out, &added); err != nil {
+		return nil, err
+	}
+	state := filepath.Join(dir, "agent")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(state, "adit.toml"), []byte("transport = \""+transport+"\"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	l.agentEnv = append(os.Environ(), "ADIT_CONFIG_DIR="+state, "ADIT_STATE_DIR="+state, "ADIT_AUTH_TOKEN="+added.AuthToken)
+	begin := time.Now()
+	l.agent = &process{cmd: exec.Command(program, "start", "--http_listen", l.local)}
+	l.agent.cmd.Env = l.agentEnv
+	l.agent.cmd.Stdout, l.agent.cmd.Stderr = &l.agent.log, &l.agent.log
+	if err := l.agent.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := l.awaitConnected(ctx); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, &l.agent.log)
+	}
+	l.startTime = time.Since(begin)
+	return l, nil
+}
+
+func (l *lab) startRelay(ctx context.Context) error {
+	l.relay = &process{cmd: exec.Command(l.program, l.relayArgs...)}
+	l.relay.cmd.Stdout, l.relay.cmd.Stderr = &l.relay.log, &l.relay.log
+	if err := l.relay.cmd.Start(); err != nil {
+		return err
+	}
+	return poll(ctx, func() error {
+		resp, err := http.Get("http://" + l.console + "/healthz")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	})
+}
+
+func poll(ctx context.Context, condition func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+func (l *lab) awaitConnected(ctx context.Context) error {
+	return poll(ctx, func() error {
+		var status struct {
+			Connected bool
+			Transport string
+		}
+		if err := l.call("GET", "/api/v1/status", nil, &status); err != nil {
+			return err
+		}
+		if !status.Connected || status.Transport != l.transport {
+			return fmt.Errorf("status %+v", status)
+		}
+		return nil
+	})
+}
+
+func (l *lab) call(method, path string, body, into any) error {
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		reader = bytes.NewReader(text)
+	}
+	req, err := http.NewRequest(method, "http://"+l.local+path, reader)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s %s", method, path, resp.Status, raw)
+	}
+	return json.Unmarshal(raw, &struct {
+		Data any `json:"data"`
+	}{into})
+}
+
+// publish makes a tcp, an http and a udp tunnel, without the inspector.
+func (l *lab) publish(o *origin) (face, error) {
+	var f face
+	for _, kind := range []string{"tcp", "http", "udp"} {
+		addr := o.httpAddr
+		if kind == "udp" {
+			addr = o.udpAddr
+		}
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return f, err
+		}
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			return f, err
+		}
+		var made struct {
+			ID        string
+			State     string
+			PublicURL string `json:"public_url"`
+		}
+		if err := l.call("POST", "/api/v1/tunnels", map[string]any{"type": kind, "mode": "standard", "local_port": n, "inspect": false}, &made); err != nil {
+			return f, err
+		}
+		if made.PublicURL == "" {
+			return f, errors.New("the tunnel has no public_url")
+		}
+		_, rest, _ := strings.Cut(strings.TrimSuffix(made.PublicURL, "/"), "://")
+		switch kind {
+		case "tcp":
+			f.tcp = rest
+		case "udp":
+			f.udp = rest
+		case "http":
+			f.http, f.host = "http://"+l.http, rest
+		}
+	}
+	return f, nil
+}
+
+// recovery kills the relay, starts it again and returns how long after its
+// return the agent is connected.
+func (l *lab) recovery(ctx context.Context) (time.Duration, error) {
+	l.relay.end()
+	if err := poll(ctx, func() error {
+		var status struct{ Connected bool }
+		if err := l.call("GET", "/api/v1/status", nil, &status); err != nil {
+			return err
+		}
+		if status.Connected {
+			return errors.New("still connected")
+		}
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	if err := l.startRelay(ctx); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	err := l.awaitConnected(ctx)
+	return time.Since(begin), err
+}
+
+func (l *lab) close() {
+	if l.agent != nil && l.agent.cmd.Process != nil {
+		l.agent.end()
+	}
+	if l.relay != nil && l.relay.cmd.Process != nil {
+		l.relay.end()
+	}
+}

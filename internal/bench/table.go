@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// table gathers figures by name, in the order in which names first came.
+type table struct {
+	figures []figure
+	index   map[string]int
+}
+
+func newTable() *table { return &table{index: map[string]int{}} }
+
+func (t *table) add(name, unit, column string, value float64) {
+	at, ok := t.index[name]
+	if !ok {
+		at = len(t.figures)
+		t.index[name] = at
+		t.figures = append(t.figures, figure{Name: name, Unit: unit})
+	}
+	f := &t.figures[at]
+	switch column {
+	case "direct":
+		f.Direct = value
+	case "dtls":
+		f.DTLS = value
+	case "tls":
+		f.TLS = value
+	}
+}
+
+func (r report) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, %s/%s, %d CPUs, load before: %s\n\n", r.Go, r.OS, r.Arch, r.CPUs, r.Load)
+	fmt.Fprintln(w, "| figure | unit | direct | DTLS | TLS |")
+	fmt.Fprintln(w, "|---|---|---|---|---|")
+	for _, f := range r.Figures {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.Name, f.Unit, number(f.Direct), number(f.DTLS), number(f.TLS))
+	}
+}
+
+func number(v float64) string {
+	switch {
+	case v == 0:
+		return "–"
+	case v < 100:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.0f", v)
+	}
+}
+
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "not known"
+	}
+	return strings.Join(strings.Fields(string(text))[:3], " ")
+}

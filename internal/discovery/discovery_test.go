@@ -1,0 +1,70 @@
+package discovery
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestConnectAddrTurnsWildcardsToLoopback(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:37271": "127.0.0.1:37271",
+		"0.0.0.0:80":      "127.0.0.1:80",
+		"[::]:80":         "[::1]:80",
+		":80":             "127.0.0.1:80",
+		"192.0.2.1:80":    "192.0.2.1:80",
+		"[2001:db8::1]:9": "[2001:db8::1]:9",
+	} {
+		if got := ConnectAddr(addr); got != want {
+			t.Errorf("%s: got %s, want %s", addr, got, want)
+		}
+	}
+}
+
+func TestWrittenIsFoundUntilRemoved(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Find([]string{dir}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before: got error %v, want fs.ErrNotExist", err)
+	}
+	info := New(&net.TCPAddr{IP: net.IPv4zero, Port: 37271}, time.Now())
+	if err := Write(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Find([]string{t.TempDir(), dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ConnectAddr != "127.0.0.1:37271" || got.PID != os.Getpid() || !got.StartedAt.Equal(info.StartedAt) {
+		t.Errorf("got %+v, want %+v", got, info)
+	}
+	other := info
+	other.PID++
+	if err := Remove(dir, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); err != nil {
+		t.Errorf("another daemon's end removed the file: %v", err)
+	}
+	if err := Remove(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after: got error %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestBrokenFileIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	for _, content := range []string{"", "{", `{"connect_addr":""}`, "[]"} {
+		if err := os.WriteFile(filepath.Join(dir, Name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := Find([]string{dir}); err == nil {
+			t.Errorf("%q: got %+v, want an error", content, info)
+		}
+	}
+}

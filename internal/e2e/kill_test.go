@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// comeBack is the promise for a side that is there again, 5 s, with as much
+// again for a machine that does other things.
+const comeBack = 10 * time.Second
+
+// traffic asks for a URL until stopped, and counts.
+type traffic struct {
+	mu       sync.Mutex
+	answered int
+	wg       sync.WaitGroup
+	end      chan struct{}
+}
+
+func startTraffic(client *http.Client, url string) *traffic {
+	tr := &traffic{end: make(chan struct{})}
+	for range 4 {
+		tr.wg.Go(func() {
+			for {
+				select {
+				case <-tr.end:
+					return
+				default:
+				}
+				if code, _, err := fetch(client, url); err == nil && code == http.StatusOK {
+					tr.mu.Lock()
+					tr.answered++
+					tr.mu.Unlock()
+				}
+			}
+		})
+	}
+	return tr
+}
+
+func (tr *traffic) stop() int {
+	close(tr.end)
+	tr.wg.Wait()
+	return tr.answered
+}
+
+func answers(client *http.Client, url string) func() error {
+	return func() error {
+		code, body, err := fetch(client, url)
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%d %s", code, body)
+		}
+		return err
+	}
+}
+
+func TestKilledRelayComesBackWithTheSameURLs(t *testing.T) {
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	port := newOrigin(t)
+	given := agent.publish("http", port, nil)
+	chosen := agent.publish("https", port, map[string]any{"domain": "mine"})
+	raw := agent.publish("tcp", port, nil)
+	visitor := relay.visitor()
+	visitor.Timeout = 10 * time.Second
+	load := startTraffic(visitor, given.PublicURL)
+	await(t, "traffic flows", answers(visitor, given.PublicURL))
+
+	relay.proc.kill()
+	await(t, "the daemon says that it is not connected, and why", func() error {
+		s := agent.status()
+		if s.Connected || s.State != "reconnecting" && s.State != "connecting" || s.LastError == nil || s.LastError == "" {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
+	agent.awaitTunnel(given.ID, "waiting")
+	relay.start()
+	back := agent.awaitConnected()
+	for _, before := range []tunnel{given, chosen, raw} {
+		if after := agent.awaitTunnel(before.ID, "running"); after.PublicURL != before.PublicURL {
+			t.Errorf("public_url was %s and is %s", before.PublicURL, after.PublicURL)
+		}
+	}
+	await(t, "the http tunnel answers", answers(visitor, given.PublicURL))
+	await(t, "the https tunnel answers", answers(visitor, chosen.PublicURL))
+	t.Logf("connected %v after the relay was there again; %d answers in all", back, load.stop())
+	if back > comeBack {
+		t.Errorf("connected %v after the relay was there again", back)
+	}
+}
+
+func TestKilledDaemonComesBackWithTheSameURLs(t *testing.T) {
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	port := newOrigin(t)
+	given := agent.publish("http", port, nil)
+	stopped := agent.publish("https", port, nil)
+	agent.ok(http.StatusOK, "POST", "/api/v1/tunnels/"+stopped.ID+"/stop", nil, nil)
+	visitor := relay.visitor()
+	visitor.Timeout = 10 * time.Second
+	load := startTraffic(visitor, given.PublicURL)
+	await(t, "traffic flows", answers(visitor, given.PublicURL))
+
+	agent.proc.kill()
+	await(t, "the edge says that the tunnel is away", func() error {
+		code, _, err := fetch(visitor, given.PublicURL)
+		if err == nil && (code < 500 || code > 504) {
+			err = fmt.Errorf("status %d", code)
+		}
+		return err
+	})
+	agent.start()
+	back := agent.awaitConnected()
+	if after := agent.awaitTunnel(given.ID, "running"); after.PublicURL != given.PublicURL {
+		t.Errorf("public_url was %s and is %s", given.PublicURL, after.PublicURL)
+	}
+	agent.awaitTunnel(stopped.ID, "stopped")
+	await(t, "the tunnel answers", answers(visitor, given.PublicURL))
+	t.Logf("connected %v after the daemon was there again; %d answers in all", back, load.stop())
+	if back > comeBack {
+		t.Errorf("connected %v after the daemon was there again", back)
+	}
+}
+
+func TestOriginThatIsDownIsNamed(t *testing.T) {
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	port := freePort(t)
+	made := agent.publish("http", port, nil)
+	code, body, err := fetch(relay.visitor(), made.PublicURL)
+	if err != nil || code != http.StatusBadGateway {
+		t.Fatalf("got %d, %v, want 502", code, err)
+	}
+	if !strings.Contains(body, "nothing listens") {
+		t.Errorf("the page does not say that nothing listens:\n%s", body)
+	}
+}
+
+func TestStoppedRelayEndsInOrder(t *testing.T) {
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	if code := relay.proc.stop(); code != 0 {
+		t.Errorf("the relay ended with exit code %d after SIGTERM", code)
+	}
+	if code := agent.proc.stop(); code != 0 {
+		t.Errorf("the daemon ended with exit code %d after SIGTERM", code)
+	}
+}

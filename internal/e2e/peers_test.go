@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"adit/internal/require"
+)
+
+func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// tool runs a real peer's program and returns what it printed.
+func tool(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// background starts a real peer's server, ended with the test.
+func background(t *testing.T, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	var out output
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s printed:\n%s", name, tail(out.String()))
+		}
+	})
+}
+
+func awaitListening(t *testing.T, port int) {
+	t.Helper()
+	await(t, "the peer listens", func() error {
+		conn, err := net.Dial("tcp", loopback(port))
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
+}
+
+func TestSSHThroughATCPTunnel(t *testing.T) {
+	require.Root(t)
+	sshd, ssh, keygen := require.Tool(t, "/usr/sbin/sshd", "sshd"), require.Tool(t, "ssh"), require.Tool(t, "ssh-keygen")
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, key := range []string{"host", "person"} {
+		tool(t, keygen, "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key))
+	}
+	public, err := os.ReadFile(filepath.Join(dir, "person.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "authorized"), public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	config := filepath.Join(dir, "sshd_config")
+	text := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\n", port, dir, dir)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	background(t, sshd, "-D", "-e", "-f", config)
+	awaitListening(t, port)
+
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	made := agent.publish("tcp", port, nil)
+	out := tool(t, ssh, "-p", fmt.Sprint(portOf(t, strings.TrimPrefix(made.PublicURL, "tcp://"))), "-i", filepath.Join(dir, "person"),
+		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-F", "none",
+		me.Username+"@127.0.0.1", "head -c 3000000 /dev/zero | wc -c; echo said")
+	if !strings.Contains(out, "3000000\nsaid") {
+		t.Errorf("ssh printed %q", out)
+	}
+}
+
+func TestIperf3ThroughATCPTunnel(t *testing.T) {
+	iperf := require.Tool(t, "iperf3")
+	port := freePort(t)
+	background(t, iperf, "-s", "-B", "127.0.0.1", "-p", fmt.Sprint(port), "--forceflush")
+	awaitListening(t, port)
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	made := agent.publish("tcp", port, nil)
+	for _, direction := range [][]string{nil, {"-R"}} {
+		args := append([]string{"-c", "127.0.0.1", "-p", fmt.Sprint(portOf(t, strings.TrimPrefix(made.PublicURL, "tcp://"))), "-t", "2", "-J"}, direction...)
+		var report struct {
+			End struct {
+				SumReceived struct {
+					Bytes int64
+					Rate  float64 `json:"bits_per_second"`
+				} `json:"sum_received"`
+			}
+		}
+		if err := json.Unmarshal([]byte(tool(t, iperf, args...)), &report); err != nil {
+			t.Fatal(err)
+		}
+		if report.End.SumReceived.Bytes < 1<<20 {
+			t.Errorf("iperf3 %v moved %d bytes", direction, report.End.SumReceived.Bytes)
+		}
+		t.Logf("iperf3 %v: %.0f MB/s", direction, report.End.SumReceived.Rate/8e6)
+	}
+}
+
+func TestDNSQueryThroughAUDPTunnel(t *testing.T) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 250)
+	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		answer := new(dns.Msg).SetReply(q)
+		for range 12 { // larger than one datagram of the tunnel
+			answer.Answer = append(answer.Answer, &dns.TXT{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 1}, Txt: []string{long}})
+		}
+		w.WriteMsg(answer)
+	})}
+	go server.ActivateAndServe()
+	t.Cleanup(func() { server.Shutdown() })
+
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	made := agent.publish("udp", conn.LocalAddr().(*net.UDPAddr).Port, nil)
+	client := &dns.Client{UDPSize: 8192, Timeout: patience}
+	query := new(dns.Msg).SetQuestion("adit.example.", dns.TypeTXT)
+	query.SetEdns0(8192, false)
+	answer, _, err := client.Exchange(query, strings.TrimPrefix(made.PublicURL, "udp://"))
+	if err != nil || len(answer.Answer) != 12 || answer.Answer[11].(*dns.TXT).Txt[0] != long {
+		t.Fatalf("got %v, %v", answer, err)
+	}
+}
+
+func TestTLSPassesThroughUntouched(t *testing.T) {
+	openssl := require.Tool(t, "openssl")
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	tool(t, openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=own.localhost", "-addext", "subjectAltName=DNS:own.localhost")
+	port := freePort(t)
+	background(t, openssl, "s_server", "-accept", loopback(port), "-cert", cert, "-key", key, "-www", "-quiet")
+	awaitListening(t, port)
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	made := agent.publish("tls", port, map[string]any{"domain": "own"})
+	if !strings.Contains(made.PublicURL, "own.localhost") {
+		t.Errorf("public_url is %s", made.PublicURL)
+	}
+	out := tool(t, require.Tool(t, "curl"), "-sS", "--cacert", cert, "--resolve", fmt.Sprintf("own.localhost:%d:127.0.0.1", portOf(t, relay.https)), fmt.Sprintf("https://own.localhost:%d/", portOf(t, relay.https)))
+	if !strings.Contains(out, "s_server") {
+		t.Errorf("curl printed %q", tail(out))
+	}
+}
+
+func TestCurlOverBothVersionsOfHTTP(t *testing.T) {
+	curl := require.Tool(t, "curl")
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	made := agent.publish("https", newOrigin(t), map[string]any{"domain": "curl"})
+	port := portOf(t, relay.https)
+	for flag, version := range map[string]string{"--http1.1": "1.1", "--http2": "2"} {
+		out := tool(t, curl, "-sS", flag, "--cacert", filepath.Join(relay.dir, "ca.pem"), "--resolve", fmt.Sprintf("curl.localhost:%d:127.0.0.1", port),
+			"-w", " version=%{http_version}", made.PublicURL)
+		if !strings.Contains(out, "proto=https") || !strings.HasSuffix(out, "version="+version) {
+			t.Errorf("curl %s printed %q", flag, out)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a condition may take on a loaded machine. What an issue
+// promises in seconds is measured apart from it.
+const patience = 60 * time.Second
+
+var program string // the built adit
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "adit-e2e")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "adit")
+		build := exec.Command("go", "build", "-o", program, "adit")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build adit: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// output is what a process printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// process is one running adit.
+type process struct {
+	t      *testing.T
+	name   string
+	cmd    *exec.Cmd
+	stdout output
+	stderr output
+	done   chan struct{}
+}
+
+// launchIn starts adit inside a network namespace, or in this one if namespace is empty.
+func launchIn(t *testing.T, namespace string, env []string, args ...string) *process {
+	t.Helper()
+	command := append([]string{program}, args...)
+	if namespace != "" {
+		command = append([]string{"ip", "netns", "exec", namespace}, command...)
+	}
+	p := &process{t: t, name: strings.Join(args, " "), done: make(chan struct{})}
+	p.cmd = exec.Command(command[0], command[1:]...)
+	p.cmd.Env = append(cleanEnv(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", p.name, err)
+	}
+	go func() {
+		defer close(p.done)
+		p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("adit %s printed:\n%s%s", p.name, tail(p.stdout.String()), tail(p.stderr.String()))
+		}
+	})
+	return p
+}
+
+func launch(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	return launchIn(t, "", env, args...)
+}
+
+func tail(text string) string {
+	const most = 6000
+	if len(text) > most {
+		return "…" + text[len(text)-most:]
+	}
+	return text
+}
+
+// cleanEnv is the environment without adit's own variables and without proxies.
+func cleanEnv() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "ADIT_") || strings.HasSuffix(strings.ToLower(name), "_proxy") {
+			continue
+		}
+		env = append(env, entry)
+	}
+	return env
+}
+
+// kill ends the process as a power failure would.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.done
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("signal %s: %v", p.name, err)
+	}
+}
+
+// stop asks the process to end and returns its exit code.
+func (p *process) stop() int {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatalf("adit %s did not end", p.name)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// result is a command that has ended.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func run(t *testing.T, env []string, args ...string) result {
+	t.Helper()
+	return runInput(t, env, "", args...)
+}
+
+func runInput(t *testing.T, env []string, stdin string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(cleanEnv(), env...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("adit %s: %v", strings.Join(args, " "), err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("adit %s did not end\n%s%s", strings.Join(args, " "), &stdout, &stderr)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must is run, and the test ends if the command fails.
+func must(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	r := run(t, env, args...)
+	if r.code != 0 {
+		t.Fatalf("adit %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// await waits until the condition returns nil, and ends the test with its last
+// error if it never does.
+func await(t *testing.T, what string, condition func() error) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return time.Since(begin)
+		}
+		if time.Since(begin) > patience {
+			t.Fatalf("%s: %v", what, err)
+		}
+		<-tick.C
+	}
+}
+
+// ports are given out below the range from which the system takes its own, so
+// that a port keeps free while a process restarts.
+var ports struct {
+	sync.Mutex
+	next int
+}
+
+// freePort returns a port that nobody has, neither of TCP nor of UDP.
+func freePort(t *testing.T) int {
+	t.Helper()
+	ports.Lock()
+	defer ports.Unlock()
+	if ports.next == 0 {
+		ports.next = 12000 + os.Getpid()%8000
+	}
+	for range 5000 {
+		ports.next++
+		if ports.next > 19990 {
+			ports.next = 12000
+		}
+		addr := fmt.Sprintf("127.0.0.1:%d", ports.next)
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		c, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		c.Close()
+		return ports.next
+	}
+	t.Fatal("no free port")
+	return 0
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -1,0 +1,161 @@
+// Package netwatch notices that this machine's place in the network may have
+// changed: other addresses, another route, or a wake-up from sleep. It tells
+// that something changed, not what to do about it.
+package netwatch
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Change is what was noticed.
+type Change string
+
+// Changes.
+const (
+	Addresses Change = "addresses" // an interface came, went, or has other addresses
+	Route     Change = "route"     // traffic to the target leaves from another address, or its route was replaced
+	Wake      Change = "wake"      // the clock jumped, as after sleep
+)
+
+// Watcher watches until its Run ends.
+type Watcher struct {
+	// Target is whom traffic goes to; the source address that the system
+	// chooses towards it is watched. If invalid, only addresses are.
+	Target netip.AddrPort
+	// Interval is how often the state is compared, besides what the system
+	// tells. If zero, 5 seconds.
+	Interval time.Duration
+	// Changed is called from Run's goroutine, for each change once.
+	Changed func(Change)
+
+	// For tests.
+	look func() state
+	wall func() time.Time
+}
+
+// settle is how long the system's news are gathered: an address that changes
+// makes several of them.
+const settle = 150 * time.Millisecond
+
+// jump is how far the clock may be off between two looks.
+const jump = 10 * time.Second
+
+// state is what changes are told by.
+type state struct {
+	addresses string
+	source    netip.Addr
+}
+
+// Run watches until ctx ends, and then returns nil.
+func (w *Watcher) Run(ctx context.Context) error {
+	news, stop := subscribe() // nil where the system tells nothing
+	defer stop()
+	return w.run(ctx, news)
+}
+
+func (w *Watcher) run(ctx context.Context, news <-chan piece) error {
+	interval := w.Interval
+	if interval == 0 {
+		interval = 5 * time.Second
+	}
+	look := w.look
+	if look == nil {
+		look = func() state { return state{addresses(), source(w.Target)} }
+	}
+	wall := w.wall
+	if wall == nil {
+		wall = func() time.Time { return time.Now().Round(0) }
+	}
+	before, last := look(), wall()
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	replaced := false // something was taken away, though it may be there again
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case n, ok := <-news:
+			if !ok {
+				news = nil
+				continue
+			}
+			replaced = replaced || n == removed
+			timer.Reset(settle)
+			continue
+		case <-timer.C:
+		}
+		timer.Reset(interval)
+		now := wall()
+		slept := now.Sub(last) > interval+jump || now.Before(last.Add(-jump))
+		last = now
+		after := look()
+		switch {
+		case slept:
+			w.Changed(Wake)
+		case after.source != before.source:
+			w.Changed(Route)
+		case after.addresses != before.addresses:
+			w.Changed(Addresses)
+		case replaced:
+			w.Changed(Route)
+		}
+		before, replaced = after, false
+	}
+}
+
+// piece is one of the system's news.
+type piece int
+
+const (
+	changed piece = iota
+	removed       // an address or a default route
+)
+
+// addresses lists the addresses of all interfaces that are up, but for
+// loopback and link-local ones, which containers make and drop all the time.
+func addresses() string {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, i := range interfaces {
+		if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addrs {
+			prefix, err := netip.ParsePrefix(a.String())
+			if err == nil && prefix.Addr().IsGlobalUnicast() {
+				all = append(all, i.Name+" "+prefix.String())
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// source is the address that traffic to target leaves from; nothing is sent.
+func source(target netip.AddrPort) netip.Addr {
+	if !target.IsValid() {
+		return netip.Addr{}
+	}
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(target))
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer conn.Close()
+	local, _ := conn.LocalAddr().(*net.UDPAddr)
+	if local == nil {
+		return netip.Addr{}
+	}
+	return local.AddrPort().Addr().Unmap()
+}

@@ -1,0 +1,220 @@
+// Package udpbatch reads and writes datagrams many at a time: with the kernel's
+// segmentation offload (GSO and GRO) where the system has it, else as many
+// datagrams a call as the system takes, else one. What the system can do is
+// found out at run time, and an offload that refuses a send is left for good.
+// Any net.PacketConn works; only a *net.UDPConn is fast.
+package udpbatch
+
+import (
+	"errors"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Addr is the address of a peer, comparable by its AddrPort.
+type Addr struct {
+	// AddrPort is the address. For a network without IP addresses it is made
+	// up from the address's text, and serves for comparing only.
+	AddrPort netip.AddrPort
+	net      net.Addr   // what the PacketConn takes; nil if AddrPort says all
+	local    netip.Addr // the own address to send from, as far as the system says
+}
+
+// SamePath reports whether both are one address of the peer, reached from one
+// address of our own.
+func (a Addr) SamePath(b Addr) bool { return a.AddrPort == b.AddrPort && a.local == b.local }
+
+// AddrOf returns the Addr of a network address.
+func AddrOf(a net.Addr) Addr {
+	if u, ok := a.(*net.UDPAddr); ok {
+		ap := u.AddrPort()
+		return Addr{AddrPort: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
+	}
+	h := fnv.New128a()
+	_, _ = h.Write([]byte(a.Network() + "/" + a.String()))
+	var b [16]byte
+	h.Sum(b[:0])
+	return Addr{AddrPort: netip.AddrPortFrom(netip.AddrFrom16(b), 0), net: a}
+}
+
+// NetAddr returns the address as the net package has it.
+func (a Addr) NetAddr() net.Addr {
+	if a.net != nil {
+		return a.net
+	}
+	return net.UDPAddrFromAddrPort(a.AddrPort)
+}
+
+// Buffer is what one read brought: N bytes in B, which are datagrams of Segment
+// bytes each, all from Addr; only the last may be shorter.
+type Buffer struct {
+	B       []byte
+	N       int
+	Segment int
+	Addr    Addr
+}
+
+// Options tell what not to use. The zero value uses all that the system has.
+type Options struct {
+	// NoOffload leaves GSO and GRO alone.
+	NoOffload bool
+	// SocketBuffer is the size asked for the kernel's buffers, as far as it
+	// grants it. If zero, 7 MiB.
+	SocketBuffer int
+}
+
+// Conn reads and writes batches of datagrams. One goroutine may read, and any
+// number may write.
+type Conn struct {
+	pc      net.PacketConn
+	udp     *net.UDPConn // nil for any other PacketConn
+	fast    *fastIO      // nil where one datagram a call is all there is
+	refused atomic.Uint64
+}
+
+// New returns a Conn over pc. It sets up the socket's buffers and its
+// don't-fragment mode where pc is a UDP socket; a system that does not grant
+// them is no error.
+func New(pc net.PacketConn, opt Options) *Conn {
+	c := &Conn{pc: pc}
+	udp, ok := pc.(*net.UDPConn)
+	if !ok {
+		return c
+	}
+	c.udp = udp
+	if opt.SocketBuffer == 0 {
+		opt.SocketBuffer = 7 << 20
+	}
+	_ = udp.SetReadBuffer(opt.SocketBuffer)
+	_ = udp.SetWriteBuffer(opt.SocketBuffer)
+	if raw, err := udp.SyscallConn(); err == nil {
+		tuneSocket(raw, opt.SocketBuffer)
+		c.fast = newFastIO(raw, udp, !opt.NoOffload)
+	}
+	return c
+}
+
+// BufferSize is how many bytes each buffer given to ReadBatch should have.
+func (c *Conn) BufferSize() int {
+	if c.fast != nil && c.fast.gro {
+		return 65535
+	}
+	if c.udp == nil {
+		return 65535
+	}
+	return 9216
+}
+
+// Batch is how many buffers a ReadBatch can fill at most.
+func (c *Conn) Batch() int {
+	switch {
+	case c.fast == nil:
+		return 1
+	case c.fast.gro:
+		return 8
+	}
+	return 32
+}
+
+// Offloads reports whether sends and receives use GSO and GRO now.
+func (c *Conn) Offloads() (gso, gro bool) {
+	if c.fast == nil {
+		return false, false
+	}
+	return c.fast.gso.Load(), c.fast.gro
+}
+
+// TooLarge is how many datagrams the system refused to send for their size.
+func (c *Conn) TooLarge() uint64 { return c.refused.Load() }
+
+// ReadBatch waits for at least one datagram, fills as many of bufs as there is
+// data for now, and returns how many it filled. An error that a later datagram
+// can cure (a peer's ICMP message) is not returned.
+func (c *Conn) ReadBatch(bufs []Buffer) (int, error) {
+	for failures := 0; ; {
+		n, err := c.readOnce(bufs)
+		if n > 0 || err == nil {
+			return n, nil
+		}
+		var timeout net.Error
+		if errors.Is(err, net.ErrClosed) || (errors.As(err, &timeout) && timeout.Timeout()) {
+			return 0, err
+		}
+		var errno syscall.Errno
+		if failures++; failures > 64 || !errors.As(err, &errno) {
+			return 0, err
+		}
+	}
+}
+
+func (c *Conn) readOnce(bufs []Buffer) (int, error) {
+	if c.fast != nil {
+		return c.fast.read(bufs)
+	}
+	b := &bufs[0]
+	var err error
+	if c.udp != nil {
+		var ap netip.AddrPort
+		b.N, ap, err = c.udp.ReadFromUDPAddrPort(b.B)
+		b.Addr = Addr{AddrPort: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
+	} else {
+		var a net.Addr
+		b.N, a, err = c.pc.ReadFrom(b.B)
+		if err == nil {
+			b.Addr = AddrOf(a)
+		}
+	}
+	b.Segment = b.N
+	if err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// WriteBatch sends packets, each as one datagram, to one address. A datagram
+// that is larger than the path takes, or for which the system has no room now,
+// is lost as if the network had lost it; an error says that none of the rest
+// could be sent.
+func (c *Conn) WriteBatch(packets [][]byte, to Addr) error {
+	if c.fast != nil {
+		return c.fast.write(c, packets, to)
+	}
+	for _, p := range packets {
+		var err error
+		if c.udp != nil {
+			if c.udp.RemoteAddr() != nil {
+				_, err = c.udp.Write(p)
+			} else {
+				_, err = c.udp.WriteToUDPAddrPort(p, to.AddrPort)
+			}
+		} else {
+			_, err = c.pc.WriteTo(p, to.NetAddr())
+		}
+		if err != nil && !c.lost(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost reports whether an error of a send means no more than a lost datagram.
+func (c *Conn) lost(err error) bool {
+	if isTooLarge(err) {
+		c.refused.Add(1)
+		return true
+	}
+	return isTransient(err)
+}
+
+// LocalAddr is the socket's own address.
+func (c *Conn) LocalAddr() net.Addr { return c.pc.LocalAddr() }
+
+// SetReadDeadline ends a waiting ReadBatch at t.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.pc.SetReadDeadline(t) }
+
+// Close closes the socket.
+func (c *Conn) Close() error { return c.pc.Close() }

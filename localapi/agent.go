@@ -1,0 +1,113 @@
+package localapi
+
+import (
+	"context"
+	"io"
+
+	"adit/tunnel/agent"
+	"adit/tunnel/agent/inspect"
+)
+
+// Agent is all that the API asks of the client engine; *agent.Agent is one.
+type Agent interface {
+	AuthKeeper
+	StatusTeller
+	SessionKeeper
+	TunnelLister
+	TunnelChanger
+	TunnelSwitch
+	Inspector
+	Archive
+	Doctor
+}
+
+// AuthKeeper keeps the auth token.
+type AuthKeeper interface {
+	Auth() agent.AuthStatus
+	Configure(ctx context.Context, token, clientID string) (agent.AuthStatus, error)
+	Forget(ctx context.Context) error
+}
+
+// StatusTeller tells how the agent is.
+type StatusTeller interface {
+	Status() agent.Status
+	Endpoints() []agent.Endpoint
+}
+
+// SessionKeeper keeps the session with the relay.
+type SessionKeeper interface {
+	Pause(ctx context.Context) (agent.Status, error)
+	Resume(ctx context.Context) (agent.Status, error)
+	Reconnect(ctx context.Context) (agent.Status, error)
+}
+
+// TunnelLister shows tunnels.
+type TunnelLister interface {
+	Tunnels() []agent.Tunnel
+	Tunnel(id string) (agent.Tunnel, bool)
+}
+
+// TunnelChanger makes, changes and removes tunnels.
+type TunnelChanger interface {
+	Create(ctx context.Context, spec agent.TunnelSpec) (agent.Tunnel, error)
+	Change(ctx context.Context, id string, patch agent.TunnelPatch) (agent.Tunnel, error)
+	DeleteTunnel(ctx context.Context, id string) error
+}
+
+// TunnelSwitch starts and stops tunnels.
+type TunnelSwitch interface {
+	StartTunnel(ctx context.Context, id string) (agent.Tunnel, error)
+	StopTunnel(ctx context.Context, id string) (agent.Tunnel, error)
+}
+
+// Inspector shows and repeats what passed.
+type Inspector interface {
+	Requests(f inspect.Filter) []inspect.Summary
+	Request(id string, reveal bool) (inspect.Detail, bool)
+	Replay(ctx context.Context, id string, edit inspect.Edit) (inspect.Detail, error)
+}
+
+// Archive takes what passed out and in, and forgets it.
+type Archive interface {
+	ClearRequests()
+	WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error
+	ReadHAR(r io.Reader) (int, error)
+}
+
+// Doctor looks at what a session needs.
+type Doctor interface {
+	Diagnose(ctx context.Context) []agent.Check
+}
+
+// Feed is one reader's place among the events.
+type Feed interface {
+	// Next waits for the next event, or returns ctx's error if ctx ends first;
+	// no event is lost by that.
+	Next(ctx context.Context) (agent.Event, error)
+	// Last is the id of the newest event when the feed began, before Next is called.
+	Last() uint64
+}
+
+// Configuration is the configuration in force, without secrets.
+type Configuration struct {
+	ConfigFile       string       `json:"config_file"`
+	ConfigFileExists bool         `json:"config_file_exists"`
+	StateDir         string       `json:"state_dir"`
+	Settings         []Setting    `json:"settings"`
+	Error            *ConfigError `json:"error,omitempty"` // the file's mistake; the last good state is in force
+}
+
+// Setting is one value in force.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Source string `json:"source"` // default, file, environment, flag, state
+	Secret bool   `json:"secret,omitempty"`
+}
+
+// ConfigError is a mistake in the configuration file.
+type ConfigError struct {
+	Message string `json:"message"`
+	Line    int    `json:"line,omitempty"`
+	Key     string `json:"key,omitempty"`
+}

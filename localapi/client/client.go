@@ -1,0 +1,221 @@
+// Package client speaks to the adit daemon of this machine through its local
+// API: configure it, publish services, and follow what happens. Its types are
+// generated from openapi.yaml, which says what each of them means.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+//go:generate go run ./internal/gen ../openapi.yaml types.go
+
+// DefaultURL is where a daemon listens unless told otherwise.
+const DefaultURL = "http://127.0.0.1:37271"
+
+// maxAnswer bounds what is read of one answer.
+const maxAnswer = 128 << 20
+
+// Client speaks to one daemon. Its methods may be called from several goroutines.
+type Client struct {
+	base   string
+	bearer string
+	agent  string
+	http   *http.Client
+}
+
+// Option changes how a Client speaks.
+type Option func(*Client)
+
+// WithBearer shows token, for a daemon whose [local_api] bearer_token is set.
+func WithBearer(token string) Option { return func(c *Client) { c.bearer = token } }
+
+// WithHTTPClient uses h, which must follow no redirects and set no short
+// timeout: event streams last.
+func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
+
+// WithUserAgent tells the daemon's log who asks.
+func WithUserAgent(name string) Option { return func(c *Client) { c.agent = name } }
+
+// New returns a client of the daemon at baseURL; empty is DefaultURL. It
+// connects to nothing yet.
+func New(baseURL string, opts ...Option) *Client {
+	if baseURL == "" {
+		baseURL = DefaultURL
+	}
+	c := &Client{base: strings.TrimRight(baseURL, "/"), agent: "adit-client"}
+	for _, opt := range opts {
+		opt(c)
+	}
+	if c.http == nil {
+		c.http = &http.Client{
+			Transport: &http.Transport{
+				// No proxy: what is on this machine is not asked for elsewhere.
+				DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+				MaxIdleConnsPerHost: 4,
+				IdleConnTimeout:     30 * time.Second,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return c
+}
+
+// BaseURL is the daemon's address, which is also its Web UI's.
+func (c *Client) BaseURL() string { return c.base }
+
+// Error is a refusal of the daemon.
+type Error struct {
+	Status  int       // of HTTP
+	Code    ErrorCode // for programs
+	Message string    // for people
+	Field   string    // the field at fault, if one is
+	// RetryAfter is how long to wait before trying again; zero if not said.
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// IsCode reports whether err is a refusal of the daemon with this code.
+func IsCode(err error, code ErrorCode) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// ErrNotRunning is matched by errors that say that no daemon answers.
+var ErrNotRunning = errors.New("the adit daemon does not answer")
+
+// unreachable is an error of the connection.
+type unreachable struct {
+	base string
+	err  error
+}
+
+func (u *unreachable) Error() string {
+	return fmt.Sprintf("the adit daemon does not answer at %s: %v", u.base, u.err)
+}
+
+func (u *unreachable) Unwrap() error { return u.err }
+
+func (u *unreachable) Is(target error) bool { return target == ErrNotRunning }
+
+// call makes one request. in, if not nil, is sent as JSON; out, if not nil, gets
+// what is in the answer's envelope.
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	resp, err := c.send(ctx, method, path, in, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		_, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+		return c.lost(ctx, err)
+	}
+	envelope := struct {
+		Data any `json:"data"`
+	}{out}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&envelope); err != nil {
+		return fmt.Errorf("read the daemon's answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// send makes one request, and turns every refusal into an *Error.
+func (c *Client) send(ctx context.Context, method, path string, in any, header http.Header) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("write the request %s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request %s %s: %w", method, path, err)
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("User-Agent", c.agent)
+	if c.bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+c.bearer)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.lost(ctx, err)
+	}
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, readError(resp)
+}
+
+// lost says that the daemon is not there, unless the caller has left.
+func (c *Client) lost(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return &unreachable{c.base, err}
+}
+
+func readError(resp *http.Response) error {
+	var answer struct {
+		Error struct {
+			Code    ErrorCode `json:"code"`
+			Message string    `json:"message"`
+			Field   string    `json:"field"`
+		} `json:"error"`
+	}
+	err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer)
+	if err != nil || answer.Error.Code == "" {
+		// Not our daemon, or something between.
+		return &Error{Status: resp.StatusCode, Message: "the answer " + resp.Status + " is not of an adit daemon"}
+	}
+	e := &Error{
+		Status: resp.StatusCode, Code: answer.Error.Code, Message: answer.Error.Message, Field: answer.Error.Field,
+	}
+	if seconds, err := time.ParseDuration(resp.Header.Get("Retry-After") + "s"); err == nil {
+		e.RetryAfter = seconds
+	}
+	return e
+}
+
+// get calls GET and returns what is in the envelope.
+func get[T any](ctx context.Context, c *Client, path string) (T, error) {
+	return do[T](ctx, c, http.MethodGet, path, nil)
+}
+
+func do[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
+	var out T
+	err := c.call(ctx, method, path, in, &out)
+	return out, err
+}
+
+// list calls GET and returns the items in the envelope.
+func list[T any](ctx context.Context, c *Client, path string) ([]T, error) {
+	out, err := get[struct {
+		Items []T `json:"items"`
+	}](ctx, c, path)
+	return out.Items, err
+}

@@ -1,0 +1,136 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of events.
+const (
+	EventStatus   = "status"   // Status
+	EventTunnel   = "tunnel"   // TunnelEvent
+	EventEndpoint = "endpoint" // EndpointEvent
+	EventRequest  = "request"  // RequestSummary
+	EventLog      = "log"      // LogEntry
+	EventMissed   = "missed"   // MissedEvent: load the lists anew
+)
+
+// maxEvent bounds one event.
+const maxEvent = 4 << 20
+
+// silence is how long a stream may be silent before it counts as dead; the
+// daemon sends a sign of life every 15 s.
+const silence = 45 * time.Second
+
+// Event is one entry of the daemon's feed.
+type Event struct {
+	ID   string
+	Type string
+	Data json.RawMessage
+}
+
+// Into reads the event's data into v, a pointer to the type that Type names.
+func (e Event) Into(v any) error {
+	if err := json.Unmarshal(e.Data, v); err != nil {
+		return fmt.Errorf("read the data of event %s (%s): %w", e.ID, e.Type, err)
+	}
+	return nil
+}
+
+// Events follows the daemon's feed from the event after lastID on; an empty
+// lastID begins with the status now. It comes back by itself and resumes: a lost
+// connection is yielded as an error, without an event, each time it is tried in
+// vain, and the loop may go on. It ends when the loop does, when ctx does, and
+// after a refusal (*Error below 500), which trying again would not change.
+func (c *Client) Events(ctx context.Context, lastID string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		wait := firstWait
+		for {
+			going, err := true, error(nil)
+			err = c.stream(ctx, lastID, func(e Event) bool {
+				wait = firstWait
+				if e.ID != "" {
+					lastID = e.ID
+				}
+				going = yield(e, nil)
+				return going
+			})
+			if !going || ctx.Err() != nil || !yield(Event{}, err) {
+				return
+			}
+			var refusal *Error
+			if errors.As(err, &refusal) && refusal.Status < 500 {
+				return
+			}
+			timer := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			wait = min(wait*2, lastWait)
+		}
+	}
+}
+
+// Waits between tries.
+const (
+	firstWait = 250 * time.Millisecond
+	lastWait  = 5 * time.Second
+)
+
+// stream reads one connection's events until it ends, and says why it did.
+func (c *Client) stream(ctx context.Context, lastID string, each func(Event) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if _, err := strconv.ParseUint(lastID, 10, 64); err == nil {
+		header.Set("Last-Event-ID", lastID)
+	}
+	watchdog := time.AfterFunc(silence, cancel)
+	defer watchdog.Stop()
+	resp, err := c.send(ctx, http.MethodGet, api+"/events", nil, header)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 0, 4096), maxEvent)
+	var e Event
+	for lines.Scan() {
+		watchdog.Reset(silence)
+		line := lines.Text()
+		if line == "" {
+			if e.Data != nil && !each(e) {
+				return nil
+			}
+			e = Event{}
+			continue
+		}
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "id":
+			e.ID = value
+		case "event":
+			e.Type = value
+		case "data":
+			e.Data = json.RawMessage(value)
+		}
+	}
+	err = lines.Err()
+	if err == nil {
+		err = io.EOF
+	}
+	return &unreachable{c.base, fmt.Errorf("the event stream ended: %w", err)}
+}

@@ -1,0 +1,461 @@
+// Code generated from openapi.yaml by internal/gen. DO NOT EDIT.
+
+package client
+
+import "time"
+
+// Health: The daemon answers.
+type Health struct {
+	Status string `json:"status"`
+	// The daemon's version.
+	Version string `json:"version"`
+}
+
+// ErrorCode: What went wrong, for programs. New codes may come.
+type ErrorCode string
+
+// Values of ErrorCode.
+const (
+	ErrorCodeInvalidJSON          ErrorCode = "invalid_json"
+	ErrorCodeInvalidParameter     ErrorCode = "invalid_parameter"
+	ErrorCodeInvalidToken         ErrorCode = "invalid_token"
+	ErrorCodeRelayRejected        ErrorCode = "relay_rejected"
+	ErrorCodeNotConfigured        ErrorCode = "not_configured"
+	ErrorCodeUnauthorized         ErrorCode = "unauthorized"
+	ErrorCodeForbiddenHost        ErrorCode = "forbidden_host"
+	ErrorCodeForbiddenOrigin      ErrorCode = "forbidden_origin"
+	ErrorCodeNotFound             ErrorCode = "not_found"
+	ErrorCodeMethodNotAllowed     ErrorCode = "method_not_allowed"
+	ErrorCodeControlBusy          ErrorCode = "control_busy"
+	ErrorCodePayloadTooLarge      ErrorCode = "payload_too_large"
+	ErrorCodeUnsupportedMediaType ErrorCode = "unsupported_media_type"
+	ErrorCodeInternal             ErrorCode = "internal"
+	ErrorCodeRelayUnreachable     ErrorCode = "relay_unreachable"
+	ErrorCodeTooManyStreams       ErrorCode = "too_many_streams"
+)
+
+// AuthConfigure: The token to use from now on.
+type AuthConfigure struct {
+	// From `adit relay client add`, or the relay's console. A secret.
+	AuthToken string `json:"auth_token"`
+	// Binds this agent to an identifier of yours.
+	ClientID string `json:"client_id,omitempty"`
+}
+
+// AuthStatus: The token in force, never its secret.
+type AuthStatus struct {
+	// A token is stored.
+	Configured bool `json:"configured"`
+	// The relay accepted it and the session lives.
+	Authenticated bool `json:"authenticated"`
+	// Empty if none was given.
+	ClientID string `json:"client_id"`
+	// The relay's address; empty without a token.
+	Relay string `json:"relay"`
+	// Tells tokens apart without giving them away.
+	TokenHint    string     `json:"token_hint"`
+	ConfiguredAt *time.Time `json:"configured_at"`
+	// Why the relay did not accept it; empty while all is well.
+	LastError string `json:"last_error"`
+}
+
+// Bytes: Visitors' payload since the daemon's start.
+type Bytes struct {
+	// From visitors to the origin.
+	In int64 `json:"in"`
+	// From the origin to visitors.
+	Out int64 `json:"out"`
+}
+
+// Status: The agent as a whole.
+type Status struct {
+	// A token is stored.
+	Configured bool `json:"configured"`
+	// The relay answered within the last keep-alive interval.
+	Connected bool `json:"connected"`
+	// `unconfigured`: no token yet. `connecting`: no session since the start or the token's change.
+	// `connected`: see `connected`. `reconnecting`: the session is lost, or not known to live.
+	// `paused`: until resumed. `rejected`: the relay refuses the token; configure a new one.
+	State string `json:"state"`
+	// The relay's address; empty without a token.
+	Relay string `json:"relay"`
+	// What carries the session; empty without one.
+	Transport string `json:"transport"`
+	// Round trip to the relay; 0 if not measured.
+	RTTMillis      float64    `json:"rtt_ms"`
+	ConnectedSince *time.Time `json:"connected_since"`
+	// Why there is no session; empty while all is well.
+	LastError string `json:"last_error"`
+	// How many endpoints run.
+	EndpointCount int `json:"endpoint_count"`
+	// The daemon's version.
+	Version string `json:"version"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+	// The daemon's process.
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"started_at"`
+	Bytes     Bytes     `json:"bytes"`
+}
+
+// Setting: One value in force.
+type Setting struct {
+	// As in `adit.toml`, with its table.
+	Key string `json:"key"`
+	// The value; of a secret only a hint.
+	Value any `json:"value"`
+	// Where it comes from.
+	Source string `json:"source"`
+	// The value is only a hint.
+	Secret bool `json:"secret,omitempty"`
+}
+
+// ConfigError: A mistake in the file; the last good state stays in force.
+type ConfigError struct {
+	Message string `json:"message"`
+	Line    int    `json:"line,omitempty"`
+	Key     string `json:"key,omitempty"`
+}
+
+// Config: The configuration in force.
+type Config struct {
+	ConfigFile       string       `json:"config_file"`
+	ConfigFileExists bool         `json:"config_file_exists"`
+	StateDir         string       `json:"state_dir"`
+	Settings         []Setting    `json:"settings"`
+	Error            *ConfigError `json:"error,omitempty"`
+}
+
+// Connections: Visitors' connections (`tcp`, `tls`), requests (`http`, `https`) or flows (`udp`).
+type Connections struct {
+	Open  int64 `json:"open"`
+	Total int64 `json:"total"`
+}
+
+// Endpoint: A running tunnel's public face.
+type Endpoint struct {
+	ID        string     `json:"id"`
+	TunnelID  string     `json:"tunnel_id"`
+	Name      string     `json:"name"`
+	Type      TunnelType `json:"type"`
+	Mode      TunnelMode `json:"mode"`
+	PublicURL string     `json:"public_url"`
+	// The origin's address.
+	Local string `json:"local"`
+	// `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
+	State       string      `json:"state"`
+	Since       time.Time   `json:"since"`
+	Connections Connections `json:"connections"`
+	Bytes       Bytes       `json:"bytes"`
+}
+
+// TunnelType: `tls` is passed through by its server name and never decrypted by the relay.
+type TunnelType string
+
+// Values of TunnelType.
+const (
+	TunnelTypeHTTP  TunnelType = "http"
+	TunnelTypeHTTPS TunnelType = "https"
+	TunnelTypeTLS   TunnelType = "tls"
+	TunnelTypeTCP   TunnelType = "tcp"
+	TunnelTypeUDP   TunnelType = "udp"
+)
+
+// TunnelMode: `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it.
+type TunnelMode string
+
+// Values of TunnelMode.
+const (
+	TunnelModeStandard TunnelMode = "standard"
+	TunnelModeBalanced TunnelMode = "balanced"
+)
+
+// ProxyProtocol: Which PROXY protocol header tells the origin the visitor's address; empty for none.
+type ProxyProtocol string
+
+// Values of ProxyProtocol.
+const (
+	ProxyProtocolV1 ProxyProtocol = "v1"
+	ProxyProtocolV2 ProxyProtocol = "v2"
+)
+
+// LocalScheme: How the origin of an `http` or `https` tunnel is spoken to; empty is `http`.
+type LocalScheme string
+
+// Values of LocalScheme.
+const (
+	LocalSchemeHTTP  LocalScheme = "http"
+	LocalSchemeHTTPS LocalScheme = "https"
+)
+
+// TunnelCreate: What to publish, and how. Only `local_port` is required.
+type TunnelCreate struct {
+	Type TunnelType `json:"type,omitempty"`
+	Mode TunnelMode `json:"mode,omitempty"`
+	// The local service's address or host name.
+	LocalIP   string `json:"local_ip,omitempty"`
+	LocalPort int    `json:"local_port"`
+	// A full name that the client may use, or one label under the relay's domain; without it the relay gives one.
+	Domain string `json:"domain,omitempty"`
+	// For people.
+	Name        string      `json:"name,omitempty"`
+	LocalScheme LocalScheme `json:"local_scheme,omitempty"`
+	// Public port of `tcp` and `udp`; 0 lets the relay give one.
+	RemotePort int `json:"remote_port,omitempty"`
+	// The Host that the origin sees; empty keeps the visitor's.
+	HostHeader    string        `json:"host_header,omitempty"`
+	ProxyProtocol ProxyProtocol `json:"proxy_protocol,omitempty"`
+	// Show what passes in the inspector.
+	Inspect *bool `json:"inspect,omitempty"`
+	// Gone when the daemon ends.
+	Ephemeral bool `json:"ephemeral,omitempty"`
+}
+
+// TunnelUpdate: The fields to change; what is left out stays.
+type TunnelUpdate struct {
+	Type          *TunnelType    `json:"type,omitempty"`
+	Mode          *TunnelMode    `json:"mode,omitempty"`
+	LocalIP       *string        `json:"local_ip,omitempty"`
+	LocalPort     *int           `json:"local_port,omitempty"`
+	Domain        *string        `json:"domain,omitempty"`
+	Name          *string        `json:"name,omitempty"`
+	LocalScheme   *LocalScheme   `json:"local_scheme,omitempty"`
+	RemotePort    *int           `json:"remote_port,omitempty"`
+	HostHeader    *string        `json:"host_header,omitempty"`
+	ProxyProtocol *ProxyProtocol `json:"proxy_protocol,omitempty"`
+	Inspect       *bool          `json:"inspect,omitempty"`
+}
+
+// Tunnel: A declared mapping; it survives restarts.
+type Tunnel struct {
+	ID          string      `json:"id"`
+	Name        string      `json:"name"`
+	Type        TunnelType  `json:"type"`
+	Mode        TunnelMode  `json:"mode"`
+	LocalIP     string      `json:"local_ip"`
+	LocalPort   int         `json:"local_port"`
+	LocalScheme LocalScheme `json:"local_scheme"`
+	// As asked for, or as the relay gave it.
+	Domain string `json:"domain"`
+	// As asked for, or as the relay gave it; 0 unless `tcp` or `udp`.
+	RemotePort    int           `json:"remote_port"`
+	HostHeader    string        `json:"host_header"`
+	ProxyProtocol ProxyProtocol `json:"proxy_protocol"`
+	Inspect       bool          `json:"inspect"`
+	Ephemeral     bool          `json:"ephemeral"`
+	// From `adit.toml`; not to be changed here.
+	Declared bool `json:"declared"`
+	// Where visitors reach it; empty until the relay gave one.
+	PublicURL string      `json:"public_url"`
+	State     TunnelState `json:"state"`
+	// Why it is `failed`; otherwise empty.
+	Error     string    `json:"error"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// TunnelState: `waiting`: no session now; it comes back by itself. `failed`: `error` says why.
+type TunnelState string
+
+// Values of TunnelState.
+const (
+	TunnelStateStarting TunnelState = "starting"
+	TunnelStateRunning  TunnelState = "running"
+	TunnelStateWaiting  TunnelState = "waiting"
+	TunnelStateStopped  TunnelState = "stopped"
+	TunnelStateFailed   TunnelState = "failed"
+)
+
+// TunnelEvent: A tunnel came, changed or went.
+type TunnelEvent struct {
+	Action string `json:"action"`
+	Tunnel Tunnel `json:"tunnel"`
+}
+
+// EndpointEvent: An endpoint came, changed or went.
+type EndpointEvent struct {
+	Action   string   `json:"action"`
+	Endpoint Endpoint `json:"endpoint"`
+}
+
+// MissedEvent: Events between are no longer held: load the lists anew. Its id is that of the last event lost.
+type MissedEvent struct {
+	// How many.
+	Missed int64 `json:"missed"`
+	// The id is of an earlier run of the daemon; `missed` then does not count that run's.
+	Restarted bool `json:"restarted,omitempty"`
+}
+
+// RequestSummary: One line of the inspector's list.
+type RequestSummary struct {
+	ID string `json:"id"`
+	// `flow`: one connection of a `tcp` or `tls` tunnel, or one flow of `udp`.
+	Kind       string `json:"kind"`
+	TunnelID   string `json:"tunnel_id"`
+	TunnelName string `json:"tunnel_name"`
+	// The tunnel's type.
+	Type string `json:"type"`
+	// When it began.
+	Time time.Time `json:"time"`
+	// Address and port.
+	Visitor string `json:"visitor"`
+	// `open` while bytes may still come.
+	State          string  `json:"state"`
+	DurationMillis float64 `json:"duration_ms"`
+	Method         string  `json:"method,omitempty"`
+	Host           string  `json:"host,omitempty"`
+	// With the query.
+	Path string `json:"path,omitempty"`
+	// HTTP status of the answer.
+	Status int `json:"status,omitempty"`
+	// Of the answer.
+	ContentType string `json:"content_type,omitempty"`
+	// From the visitor.
+	BytesIn int64 `json:"bytes_in"`
+	// To the visitor.
+	BytesOut int64 `json:"bytes_out"`
+	// Why it failed.
+	Error string `json:"error,omitempty"`
+	// The request that this one repeats.
+	ReplayOf string `json:"replay_of,omitempty"`
+	// It came from an HTTP Archive.
+	Imported bool `json:"imported,omitempty"`
+}
+
+// Header: is described in openapi.yaml.
+type Header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// The value is hidden; ask with `reveal=true`.
+	Redacted bool `json:"redacted,omitempty"`
+}
+
+// Body: What was kept of a body, decompressed for viewing.
+type Body struct {
+	// Bytes that passed.
+	Size int64 `json:"size"`
+	// The body, if it is text.
+	Text string `json:"text,omitempty"`
+	// The body, if it is not text.
+	Base64 string `json:"base64,omitempty"`
+	// The Content-Encoding that was undone.
+	Encoding string `json:"encoding,omitempty"`
+	// More passed than was kept.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// Message: A request or an answer.
+type Message struct {
+	// Request line or status line.
+	Line    string   `json:"line"`
+	Proto   string   `json:"proto"`
+	Headers []Header `json:"headers"`
+	Body    Body     `json:"body"`
+}
+
+// RequestDetail: One request in full. Messages are missing from flows.
+type RequestDetail struct {
+	ID string `json:"id"`
+	// `flow`: one connection of a `tcp` or `tls` tunnel, or one flow of `udp`.
+	Kind       string `json:"kind"`
+	TunnelID   string `json:"tunnel_id"`
+	TunnelName string `json:"tunnel_name"`
+	// The tunnel's type.
+	Type string `json:"type"`
+	// When it began.
+	Time time.Time `json:"time"`
+	// Address and port.
+	Visitor string `json:"visitor"`
+	// `open` while bytes may still come.
+	State          string  `json:"state"`
+	DurationMillis float64 `json:"duration_ms"`
+	Method         string  `json:"method,omitempty"`
+	Host           string  `json:"host,omitempty"`
+	// With the query.
+	Path string `json:"path,omitempty"`
+	// HTTP status of the answer.
+	Status int `json:"status,omitempty"`
+	// Of the answer.
+	ContentType string `json:"content_type,omitempty"`
+	// From the visitor.
+	BytesIn int64 `json:"bytes_in"`
+	// To the visitor.
+	BytesOut int64 `json:"bytes_out"`
+	// Why it failed.
+	Error string `json:"error,omitempty"`
+	// The request that this one repeats.
+	ReplayOf string `json:"replay_of,omitempty"`
+	// It came from an HTTP Archive.
+	Imported bool     `json:"imported,omitempty"`
+	Request  *Message `json:"request,omitempty"`
+	Response *Message `json:"response,omitempty"`
+	// A command that repeats the request, quoted for a POSIX shell.
+	Curl string `json:"curl,omitempty"`
+	// The request's public address.
+	URL string `json:"url,omitempty"`
+}
+
+// Replay: What to change before sending again; what is left out stays.
+type Replay struct {
+	Method *string `json:"method,omitempty"`
+	// With the query.
+	Path *string `json:"path,omitempty"`
+	// Replace all headers.
+	Headers []Header `json:"headers,omitempty"`
+	// Replaces the body.
+	Body *string `json:"body,omitempty"`
+	// Replaces the body with what is not text.
+	BodyBase64 *string `json:"body_base64,omitempty"`
+}
+
+// HARImport: is described in openapi.yaml.
+type HARImport struct {
+	// How many entries were added.
+	Added int `json:"added"`
+}
+
+// LogLevel: is described in openapi.yaml.
+type LogLevel string
+
+// Values of LogLevel.
+const (
+	LogLevelDebug LogLevel = "debug"
+	LogLevelInfo  LogLevel = "info"
+	LogLevelWarn  LogLevel = "warn"
+	LogLevelError LogLevel = "error"
+)
+
+// LogEntry: One line of the daemon's log.
+type LogEntry struct {
+	Time    time.Time `json:"time"`
+	Level   LogLevel  `json:"level"`
+	Message string    `json:"message"`
+	// What belongs to the message; keys of groups are joined by dots.
+	Fields map[string]any `json:"fields,omitempty"`
+}
+
+// Check: One thing that was tried.
+type Check struct {
+	// Stable name.
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	// What was tried.
+	Tried string `json:"tried"`
+	// What it showed.
+	Result string `json:"result"`
+	// What to do; empty if it is ok.
+	Advice string `json:"advice"`
+}
+
+// LoginLink: is described in openapi.yaml.
+type LoginLink struct {
+	// Open it in a browser of this machine. A secret until used.
+	URL string `json:"url"`
+	// `null` for a plain address, which does not expire.
+	ExpiresAt *time.Time `json:"expires_at"`
+}
+
+// SessionCreate: is described in openapi.yaml.
+type SessionCreate struct {
+	// From a login link's fragment.
+	Code string `json:"code"`
+}

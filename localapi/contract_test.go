@@ -1,0 +1,450 @@
+package localapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+
+	"adit/internal/logring"
+	"adit/tunnel/agent"
+)
+
+// document is openapi.yaml, for checking answers against it.
+type document struct {
+	root     map[string]any
+	compiler *jsonschema.Compiler
+	seen     map[string]bool // "GET /path 200"
+}
+
+func loadDocument(tb testing.TB) *document {
+	tb.Helper()
+	var root map[string]any
+	if err := yaml.Unmarshal(openAPI, &root); err != nil {
+		tb.Fatal(err)
+	}
+	b, err := json.Marshal(root)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020) // the dialect of OpenAPI 3.1
+	c.AssertFormat()
+	if err := c.AddResource("https://adit.example/openapi.json", plain); err != nil {
+		tb.Fatal(err)
+	}
+	return &document{root: root, compiler: c, seen: make(map[string]bool)}
+}
+
+// at follows names from the root, and references on the way.
+func (d *document) at(tb testing.TB, names ...string) map[string]any {
+	tb.Helper()
+	node := d.root
+	for _, name := range names {
+		next, ok := node[name].(map[string]any)
+		if !ok {
+			return nil
+		}
+		if ref, ok := next["$ref"].(string); ok {
+			next = d.at(tb, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+		}
+		node = next
+	}
+	return node
+}
+
+func (d *document) schema(tb testing.TB, name string) *jsonschema.Schema {
+	tb.Helper()
+	s, err := d.compiler.Compile("https://adit.example/openapi.json#/components/schemas/" + name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// check fails the test if an answer is not as the document says.
+func (d *document) check(t *testing.T, path, method string, resp *http.Response, body []byte) {
+	t.Helper()
+	status := fmt.Sprint(resp.StatusCode)
+	d.seen[method+" "+path+" "+status] = true
+	answer := d.at(t, "paths", path, strings.ToLower(method), "responses", status)
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInternalServerError:
+		if answer == nil { // any path may say so
+			answer = d.at(t, "components", "responses", map[int]string{404: "NotFound", 405: "MethodNotAllowed", 500: "Internal"}[resp.StatusCode])
+		}
+	}
+	if answer == nil {
+		t.Fatalf("%s %s: status %s is not in the document; body %s", method, path, status, body)
+	}
+	if got := resp.Header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("%s %s: got Cache-Control %q, want no-store", method, path, got)
+	}
+	if headers, ok := answer["headers"].(map[string]any); ok {
+		for name := range headers {
+			if resp.Header.Get(name) == "" && method != http.MethodHead {
+				t.Errorf("%s %s %s: header %s is missing", method, path, status, name)
+			}
+		}
+	}
+	content, ok := answer["content"].(map[string]any)
+	if !ok || method == http.MethodHead {
+		if len(body) > 0 {
+			t.Errorf("%s %s %s: got body %q, want none", method, path, status, body)
+		}
+		return
+	}
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	media, ok := content[kind].(map[string]any)
+	if !ok {
+		t.Fatalf("%s %s %s: media type %q is not in the document", method, path, status, kind)
+	}
+	if kind != "application/json" {
+		return
+	}
+	ref := media["schema"].(map[string]any)["$ref"].(string)
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		t.Fatalf("%s %s %s: %v in %q", method, path, status, err, body)
+	}
+	if err := d.schema(t, strings.TrimPrefix(ref, "#/components/schemas/")).Validate(value); err != nil {
+		t.Errorf("%s %s %s: %v in %s", method, path, status, err, body)
+	}
+}
+
+// ask is one request of the contract test.
+type ask struct {
+	method, path, target string // target, if not path
+	body                 string
+	kind                 string // Content-Type; empty is JSON for a body
+	header               http.Header
+	host                 string
+	refuse               error
+	status               int
+	code                 string
+	field                string
+}
+
+func refusal(code string) error { return &agent.Error{Code: code, Message: "because of " + code} }
+
+const tunnelBody = `{"type":"https","mode":"standard","local_ip":"127.0.0.1","local_port":3000,"domain":"shop"}`
+
+func successes() []ask {
+	one, req := "/api/v1/tunnels/{id}", "/api/v1/requests/{id}"
+	return []ask{
+		{method: "GET", path: "/healthz", status: 200},
+		{method: "HEAD", path: "/healthz", status: 200},
+		{method: "GET", path: "/metrics", status: 200},
+		{method: "GET", path: "/api/v1/openapi.yaml", status: 200},
+		{method: "GET", path: "/api/v1/auth/status", status: 200},
+		{method: "POST", path: "/api/v1/auth/configure", body: `{"auth_token":"adit_x"}`, status: 200},
+		{method: "POST", path: "/api/v1/auth/configure", body: `{"auth_token":"adit_x","client_id":"nas"}`, kind: "application/json; charset=UTF-8", status: 200},
+		{method: "DELETE", path: "/api/v1/auth", status: 204},
+		{method: "GET", path: "/api/v1/status", status: 200},
+		{method: "GET", path: "/api/v1/config", status: 200},
+		{method: "POST", path: "/api/v1/pause", status: 200},
+		{method: "POST", path: "/api/v1/resume", status: 200},
+		{method: "POST", path: "/api/v1/reconnect", body: "{}", status: 200},
+		{method: "GET", path: "/api/v1/endpoints", status: 200},
+		{method: "GET", path: "/api/v1/tunnels", status: 200},
+		{method: "POST", path: "/api/v1/tunnels", body: tunnelBody, status: 201},
+		{method: "POST", path: "/api/v1/tunnels", body: `{"local_port":1,"inspect":false,"ephemeral":true}`, status: 201},
+		{method: "GET", path: one, target: "/api/v1/tunnels/t_1", status: 200},
+		{method: "PATCH", path: one, target: "/api/v1/tunnels/t_1", body: `{"local_port":3001}`, status: 200},
+		{method: "POST", path: one + "/start", target: "/api/v1/tunnels/t_1/start", status: 200},
+		{method: "POST", path: one + "/stop", target: "/api/v1/tunnels/t_1/stop", status: 200},
+		{method: "DELETE", path: one, target: "/api/v1/tunnels/t_1", status: 204},
+		{method: "GET", path: "/api/v1/requests", status: 200},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel_id=t_1&kind=http&method=get&status=4xx&q=a&since=2026-05-04T10:20:30Z&until=2026-05-04T10:20:30.5%2B02:00&before=r_9&limit=10000", status: 200},
+		{method: "GET", path: req, target: "/api/v1/requests/r_1?reveal=true", status: 200},
+		{method: "GET", path: req, target: "/api/v1/requests/r_2", status: 200},
+		{method: "POST", path: req + "/replay", target: "/api/v1/requests/r_1/replay", status: 200},
+		{method: "POST", path: req + "/replay", target: "/api/v1/requests/r_1/replay", body: `{"method":"PUT","headers":[{"name":"A","value":"b"}],"body":""}`, status: 200},
+		{method: "DELETE", path: "/api/v1/requests", status: 204},
+		{method: "GET", path: "/api/v1/requests.har", target: "/api/v1/requests.har?reveal=false", status: 200},
+		{method: "POST", path: "/api/v1/requests.har", body: `{"log":{"version":"1.2","creator":{},"entries":[]}}`, status: 200},
+		{method: "GET", path: "/api/v1/logs", target: "/api/v1/logs?level=debug&limit=5", status: 200},
+		{method: "POST", path: "/api/v1/diagnostics", status: 200},
+		{method: "POST", path: "/api/v1/login-links", status: 201},
+		{method: "DELETE", path: "/api/v1/session", status: 204},
+	}
+}
+
+func failures() []ask {
+	tunnels, configure := "/api/v1/tunnels", "/api/v1/auth/configure"
+	one := "/api/v1/tunnels/{id}"
+	asks := []ask{
+		{method: "POST", path: configure, body: `{`, status: 400, code: "invalid_json"},
+		{method: "POST", path: configure, status: 400, code: "invalid_json"},
+		{method: "POST", path: configure, body: `[]`, status: 400, code: "invalid_json"},
+		{method: "POST", path: configure, body: `null`, status: 400, code: "invalid_json"},
+		{method: "POST", path: configure, body: `{"auth_token":"a"} {}`, status: 400, code: "invalid_json"},
+		{method: "POST", path: configure, body: "{\"auth_token\":\"\xff\"}", status: 400, code: "invalid_json"},
+		{method: "POST", path: configure, body: `{}`, status: 400, code: "invalid_parameter", field: "auth_token"},
+		{method: "POST", path: configure, body: `{"auth_token":7}`, status: 400, code: "invalid_parameter", field: "auth_token"},
+		{method: "POST", path: configure, body: `{"auth_token":"a","relay":"evil:1"}`, status: 400, code: "invalid_parameter", field: "relay"},
+		{method: "POST", path: configure, body: `{"AUTH_TOKEN":"a"}`, status: 400, code: "invalid_parameter", field: "AUTH_TOKEN"},
+		{method: "POST", path: configure, body: `{"auth_token":"a","auth_token":"b"}`, status: 400, code: "invalid_parameter", field: "auth_token"},
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refusal("invalid_token"), status: 400, code: "invalid_token"},
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
+		{method: "POST", path: tunnels, body: `{}`, status: 400, code: "invalid_parameter", field: "local_port"},
+		{method: "POST", path: tunnels, body: `{"local_port":0}`, status: 400, code: "invalid_parameter", field: "local_port"},
+		{method: "POST", path: tunnels, body: `{"local_port":65536}`, status: 400, code: "invalid_parameter", field: "local_port"},
+		{method: "POST", path: tunnels, body: `{"local_port":"80"}`, status: 400, code: "invalid_parameter", field: "local_port"},
+		{method: "POST", path: tunnels, body: `{"local_port":80.5}`, status: 400, code: "invalid_parameter", field: "local_port"},
+		{method: "POST", path: tunnels, body: `{"local_port":80,"remote_port":-1}`, status: 400, code: "invalid_parameter", field: "remote_port"},
+		{method: "POST", path: tunnels, body: `{"local_port":80,"port":1}`, status: 400, code: "invalid_parameter", field: "port"},
+		{method: "POST", path: tunnels, body: tunnelBody, refuse: refusal("not_configured"), status: 400, code: "not_configured"},
+		{method: "POST", path: tunnels, body: tunnelBody, refuse: &agent.Error{Code: "relay_rejected", Message: "the name is taken", Field: "domain"}, status: 400, code: "relay_rejected", field: "domain"},
+		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":0}`, status: 400, code: "invalid_parameter", field: "local_port"},
+		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"id":"x"}`, status: 400, code: "invalid_parameter", field: "id"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?limit=0", status: 400, code: "invalid_parameter", field: "limit"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?status=9xx", status: 400, code: "invalid_parameter", field: "status"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?kind=x", status: 400, code: "invalid_parameter", field: "kind"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel=x", status: 400, code: "invalid_parameter", field: "tunnel"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?q=a&q=b", status: 400, code: "invalid_parameter", field: "q"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?since=today", status: 400, code: "invalid_parameter", field: "since"},
+		{method: "GET", path: "/api/v1/requests.har", target: "/api/v1/requests.har?reveal=1", status: 400, code: "invalid_parameter", field: "reveal"},
+		{method: "POST", path: "/api/v1/requests.har", body: `{}`, status: 400, code: "invalid_parameter"},
+		{method: "GET", path: "/api/v1/requests/{id}", target: "/api/v1/requests/r_1?reveal=yes", status: 400, code: "invalid_parameter", field: "reveal"},
+		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/r_1/replay", body: `{"body":"a","body_base64":"YQ=="}`, status: 400, code: "invalid_parameter", field: "body_base64"},
+		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/r_1/replay", body: `{"headers":[{"name":"a","valeu":"b"}]}`, status: 400, code: "invalid_parameter", field: "valeu"},
+		{method: "GET", path: "/api/v1/logs", target: "/api/v1/logs?level=loud", status: 400, code: "invalid_parameter", field: "level"},
+		{method: "GET", path: "/api/v1/events", target: "/api/v1/events?last_event_id=x", status: 400, code: "invalid_parameter", field: "last_event_id"},
+		{method: "GET", path: "/api/v1/events", header: http.Header{"Last-Event-Id": {"-1"}}, status: 400, code: "invalid_parameter", field: "Last-Event-ID"},
+		{method: "POST", path: "/api/v1/session", body: `{}{`, status: 400, code: "invalid_json"},
+		{method: "POST", path: "/api/v1/pause", refuse: refusal("not_configured"), status: 400, code: "not_configured"},
+		{method: "POST", path: "/api/v1/resume", refuse: refusal("not_configured"), status: 400, code: "not_configured"},
+		{method: "POST", path: "/api/v1/reconnect", body: `{"a":1}`, status: 400, code: "invalid_parameter", field: "a"},
+		{method: "GET", path: one, target: tunnels + "/nope", status: 404, code: "not_found"},
+		{method: "GET", path: "/api/v1/requests/{id}", target: "/api/v1/requests/nope", status: 404, code: "not_found"},
+		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/nope/replay", status: 404, code: "not_found"},
+		{method: "GET", path: "/api/v1/nothing", status: 404, code: "not_found"},
+		{method: "GET", path: "/api/v2/status", status: 404, code: "not_found"},
+		{method: "GET", path: "/api", status: 404, code: "not_found"},
+		{method: "GET", path: "/api/v1/status/", status: 404, code: "not_found"},
+		{method: "POST", path: "/api/v1/status", body: "{}", status: 405, code: "method_not_allowed"},
+		{method: "GET", path: "/api/v1/auth/configure", status: 405, code: "method_not_allowed"},
+		{method: "GET", path: "/api/v1/pause", status: 405, code: "method_not_allowed"},
+		{method: "PUT", path: tunnels, status: 405, code: "method_not_allowed"},
+		{method: "TRACE", path: "/healthz", status: 405, code: "method_not_allowed"},
+		{method: "GET", path: "/api/v1/auth/status", refuse: nil, host: "evil.example", status: 403, code: "forbidden_host"},
+		{method: "POST", path: tunnels, body: tunnelBody, refuse: errors.New("the disk is on fire at /secret"), status: 500, code: "internal"},
+	}
+	// What every request with a body refuses.
+	for _, a := range []ask{
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`},
+		{method: "POST", path: tunnels, body: tunnelBody},
+		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":1}`},
+		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/r_1/replay", body: `{}`},
+		{method: "POST", path: "/api/v1/requests.har", body: `{"log":{}}`},
+		{method: "POST", path: "/api/v1/session", body: `{"code":"x"}`},
+	} {
+		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=latin1", "application/jsonx", "none"} {
+			b := a
+			b.kind, b.status, b.code = kind, 415, "unsupported_media_type"
+			asks = append(asks, b)
+		}
+		a.body, a.status, a.code = `{"auth_token":"`+strings.Repeat("a", 1<<20)+`"}`, 413, "payload_too_large"
+		asks = append(asks, a)
+	}
+	// What every change refuses.
+	for _, a := range []ask{
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`},
+		{method: "DELETE", path: "/api/v1/auth"},
+		{method: "POST", path: tunnels, body: tunnelBody},
+		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":1}`},
+		{method: "POST", path: one + "/start", target: tunnels + "/t_1/start"},
+		{method: "POST", path: one + "/stop", target: tunnels + "/t_1/stop"},
+		{method: "DELETE", path: one, target: tunnels + "/t_1"},
+	} {
+		a.refuse, a.status, a.code = refusal("control_busy"), 409, "control_busy"
+		asks = append(asks, a)
+		if a.path == "/api/v1/auth" {
+			continue
+		}
+		a.refuse, a.status, a.code = refusal("relay_unreachable"), 503, "relay_unreachable"
+		asks = append(asks, a)
+		if a.target != "" {
+			a.refuse, a.status, a.code = refusal("relay_rejected"), 400, "relay_rejected"
+			asks = append(asks, a)
+			a.refuse, a.status, a.code = nil, 404, "not_found"
+			a.target = strings.Replace(a.target, "t_1", "nope", 1)
+			asks = append(asks, a)
+		}
+	}
+	// What every path refuses.
+	for _, a := range successes() {
+		a.status, a.code = 403, "forbidden_origin"
+		a.header = http.Header{"Origin": {"https://evil.example"}}
+		asks = append(asks, a)
+	}
+	return asks
+}
+
+func (r *running) ask(t *testing.T, d *document, a ask) *http.Response {
+	t.Helper()
+	r.agent.setRefusal(a.refuse)
+	defer r.agent.setRefusal(nil)
+	target := a.target
+	if target == "" {
+		target = a.path
+	}
+	var body io.Reader
+	if a.body != "" {
+		body = strings.NewReader(a.body)
+	}
+	req, err := http.NewRequest(a.method, r.url+target, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.header != nil {
+		req.Header = a.header.Clone()
+	}
+	switch {
+	case a.kind == "none":
+	case a.kind != "":
+		req.Header.Set("Content-Type", a.kind)
+	case a.body != "":
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Host = a.host
+	resp, err := plainClient.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", a.method, target, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", a.method, target, err)
+	}
+	short := a.body[:min(len(a.body), 60)]
+	if resp.StatusCode != a.status {
+		t.Fatalf("%s %s %s: got status %d, want %d; body %s", a.method, target, short, resp.StatusCode, a.status, answer)
+	}
+	d.check(t, a.path, a.method, resp, answer)
+	if a.code != "" && a.method != http.MethodHead {
+		var got struct {
+			Error struct{ Code, Message, Field string }
+		}
+		if err := json.Unmarshal(answer, &got); err != nil {
+			t.Fatalf("%s %s: %v in %q", a.method, target, err, answer)
+		}
+		if got.Error.Code != a.code || got.Error.Field != a.field {
+			t.Errorf("%s %s %s: got code %s of field %q, want %s of %q", a.method, target, short, got.Error.Code, got.Error.Field, a.code, a.field)
+		}
+		if strings.Contains(got.Error.Message, "/secret") {
+			t.Errorf("%s %s: the answer tells the inside: %s", a.method, target, got.Error.Message)
+		}
+	}
+	return resp
+}
+
+func TestEveryAnswerFitsTheDocument(t *testing.T) {
+	d := loadDocument(t)
+	r := serve(t, func(c *Config) {
+		c.Logs = func(slog.Level, time.Time, int) []logring.Line {
+			return []logring.Line{{Time: fakeTime, Level: "info", Message: "session is up", Fields: map[string]any{"n": 1}}}
+		}
+		c.Configuration = func() Configuration {
+			return Configuration{
+				ConfigFile: "/etc/adit/adit.toml", StateDir: "/var/lib/adit",
+				Settings: []Setting{{Key: "local_api.bearer_token", Value: "(set)", Source: "file", Secret: true}, {Key: "http_listen", Value: DefaultListen, Source: "default"}},
+				Error:    &ConfigError{Message: "must be 1 to 65535", Line: 3, Key: "tunnel[0].local_port"},
+			}
+		}
+	})
+	for _, a := range append(successes(), failures()...) {
+		r.ask(t, d, a)
+	}
+
+	protected := serve(t, func(c *Config) { c.BearerToken = "a long enough bearer token" })
+	for _, a := range successes() {
+		if a.path == HealthPath {
+			continue
+		}
+		a.status, a.code = 401, "unauthorized"
+		protected.ask(t, d, a)
+	}
+	protected.ask(t, d, ask{method: "GET", path: "/api/v1/events", status: 401, code: "unauthorized"})
+	protected.ask(t, d, ask{method: "GET", path: "/api/v1/events", header: http.Header{"Origin": {"null"}}, status: 403, code: "forbidden_origin"})
+	protected.ask(t, d, ask{method: "POST", path: "/api/v1/session", body: `{"code":"nope"}`, status: 401, code: "unauthorized"})
+	protected.ask(t, d, ask{method: "POST", path: "/api/v1/session", body: `{"code":"nope"}`, header: http.Header{"Sec-Fetch-Site": {"cross-site"}}, status: 403, code: "forbidden_origin"})
+
+	// Nothing is described that was not seen, but for what has tests of its own.
+	elsewhere := []string{
+		"GET /api/v1/events 200", "GET /api/v1/events 503", "POST /api/v1/session 204",
+		"POST /api/v1/reconnect 401", "POST /api/v1/login-links 401",
+	}
+	for path := range d.at(t, "paths") {
+		for method, operation := range d.at(t, "paths", path) {
+			o, ok := operation.(map[string]any)
+			if !ok {
+				continue
+			}
+			for status := range o["responses"].(map[string]any) {
+				key := strings.ToUpper(method) + " " + path + " " + status
+				if !d.seen[key] && !slices.Contains(elsewhere, key) {
+					t.Errorf("the document says %s, which no request got", key)
+				}
+			}
+		}
+	}
+}
+
+func TestDocumentAndTableHaveTheSamePaths(t *testing.T) {
+	d := loadDocument(t)
+	r := serve(t, nil)
+	table := make(map[string]bool)
+	for _, row := range r.table() {
+		path := strings.ReplaceAll(row.path, ":id", "{id}")
+		method := strings.ToLower(strings.TrimSpace(row.method))
+		table[method+" "+path] = true
+		if d.at(t, "paths", path, method) == nil {
+			t.Errorf("%s %s is not in the document", method, path)
+		}
+	}
+	for path := range d.at(t, "paths") {
+		for method, operation := range d.at(t, "paths", path) {
+			if _, ok := operation.(map[string]any); ok && method != "head" && !table[method+" "+path] {
+				t.Errorf("%s %s is in the document alone", method, path)
+			}
+		}
+	}
+}
+
+func TestExamplesFitTheirSchemas(t *testing.T) {
+	d := loadDocument(t)
+	for name, s := range d.root["components"].(map[string]any)["schemas"].(map[string]any) {
+		compiled := d.schema(t, name)
+		examples, _ := s.(map[string]any)["examples"].([]any)
+		for _, example := range examples {
+			b, err := json.Marshal(example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compiled.Validate(value); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package localapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// decode reads a request's body into v, a pointer to a struct. It takes only
+// what v names, spelled as v spells it and once.
+func decode(r *http.Request, v any) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	if len(b) == 0 {
+		return badJSON("the body is empty; send a JSON object")
+	}
+	return decodeStrict(b, v)
+}
+
+// decodeOptional is decode for a body that may be missing.
+func decodeOptional(r *http.Request, v any) error {
+	b, err := readBody(r)
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	return decodeStrict(b, v)
+}
+
+// readBody reads a body of JSON, or none, within maxBody.
+func readBody(r *http.Request) ([]byte, error) {
+	tooLarge := &problem{
+		status: http.StatusRequestEntityTooLarge, code: codePayloadTooLarge, message: "the body is over 1 MiB",
+	}
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if r.ContentLength > maxDrain {
+		return nil, tooLarge
+	}
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if len(b) > maxBody {
+		// A peer that still sends would miss the answer: what is a little too
+		// large is read to its end.
+		_, _ = io.Copy(io.Discard, r.Body)
+		return nil, tooLarge
+	}
+	switch {
+	case err != nil:
+		return nil, badJSON("the body ended before it was whole")
+	case len(b) == 0:
+		return nil, nil
+	}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, hasCharset := params["charset"]
+	if err != nil || kind != "application/json" || hasCharset && !strings.EqualFold(charset, "utf-8") ||
+		r.Header.Get("Content-Encoding") != "" || len(r.Header.Values("Content-Type")) > 1 {
+		return nil, &problem{
+			status: http.StatusUnsupportedMediaType, code: codeMediaType,
+			message: "send the body as application/json, in UTF-8 and not compressed",
+		}
+	}
+	return b, nil
+}
+
+func badJSON(message string) error {
+	return &problem{status: http.StatusBadRequest, code: codeInvalidJSON, message: message}
+}
+
+// checkJSON refuses what is no JSON of bounded depth.
+func checkJSON(b []byte) error {
+	if !utf8.Valid(b) {
+		return badJSON("the body is not UTF-8")
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return badJSON(fmt.Sprintf("the body is nested deeper than %d levels", maxDepth))
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	if !json.Valid(b) {
+		var syntax *json.SyntaxError
+		if err := json.Unmarshal(b, new(json.RawMessage)); errors.As(err, &syntax) {
+			return badJSON(fmt.Sprintf("the body is not JSON: %s, at byte %d", syntax.Error(), syntax.Offset))
+		}
+		return badJSON("the body is not JSON")
+	}
+	return nil
+}
+
+func decodeStrict(b []byte, v any) error {
+	if err := checkJSON(b); err != nil {
+		return err
+	}
+	if first := bytes.TrimLeft(b, " \t\r\n"); first[0] != '{' {
+		return badJSON("the body must be a JSON object")
+	}
+	if err := checkKeys(b, fieldsOf(v)); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &mismatch):
+		return invalid(mismatch.Field, fmt.Sprintf("%s must be %s, not %s", mismatch.Field, kindName(mismatch.Type), mismatch.Value))
+	}
+	// The only other error of a valid object is an unknown field deeper inside;
+	// encoding/json has no type for it.
+	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
+		name = strings.Trim(name, `"`)
+		return invalid(name, fmt.Sprintf("%q is not a field here", name))
+	}
+	return badJSON("the body does not fit: " + err.Error())
+}
+
+// checkKeys refuses keys of the outermost object that are not among known, also
+// if only case differs, and those that come twice: readers do not agree on which
+// of two counts.
+func checkKeys(b []byte, known []string) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if _, err := d.Token(); err != nil {
+		return badJSON("the body is not JSON")
+	}
+	seen := make(map[string]bool, len(known))
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return badJSON("the body is not JSON")
+		}
+		name, _ := token.(string)
+		if !slices.Contains(known, name) {
+			if len(name) > 64 {
+				name = name[:64]
+			}
+			name = strings.ToValidUTF8(name, "")
+			if len(known) == 0 {
+				return invalid(name, fmt.Sprintf("%q is not a field here: there are none", name))
+			}
+			return invalid(name, fmt.Sprintf("%q is not a field here; there are %s", name, strings.Join(known, ", ")))
+		}
+		if seen[name] {
+			return invalid(name, name+" is there twice")
+		}
+		seen[name] = true
+		var skipped json.RawMessage
+		if err := d.Decode(&skipped); err != nil {
+			return badJSON("the body is not JSON")
+		}
+	}
+	return nil
+}
+
+// fieldsOf returns the JSON names of the struct that v points to.
+func fieldsOf(v any) []string {
+	t := reflect.TypeOf(v).Elem()
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func kindName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a whole number"
+}

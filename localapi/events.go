@@ -1,0 +1,128 @@
+package localapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/agent"
+)
+
+// keepAliveEvery is how often a silent stream shows that it lives.
+const keepAliveEvery = 15 * time.Second
+
+// streams counts the open event streams.
+type streams struct{ open atomic.Int64 }
+
+// streamEvents writes the feed as server-sent events (WHATWG HTML, 9.2) until
+// the reader leaves, falls behind by eventTimeout, or the daemon ends.
+func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
+	after, err := resumeFrom(r)
+	if err != nil {
+		return err
+	}
+	defer s.streams.open.Add(-1)
+	if s.streams.open.Add(1) > maxStreams {
+		return &problem{
+			status: http.StatusServiceUnavailable, code: codeTooManyStreams,
+			message: fmt.Sprintf("%d event streams are open; close one first", maxStreams),
+		}
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if ending, ok := ctx.Value(streamKey{}).(context.Context); ok {
+		defer context.AfterFunc(ending, cancel)()
+	}
+
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("X-Accel-Buffering", "no")
+	out := &eventWriter{w: w, control: http.NewResponseController(w)}
+	// The request is read; its deadline must not end the answer.
+	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("lift the read deadline of an event stream: %w", err)
+	}
+	feed := s.cfg.Events(after)
+	if err := out.comment("retry: 1000\n\n"); err != nil {
+		return nil
+	}
+	if after == nil {
+		first := agent.Event{ID: feed.Last(), Type: agent.EventStatus, Data: utcStatus(s.cfg.Agent.Status())}
+		if err := out.event(first); err != nil {
+			return nil
+		}
+	}
+	for {
+		wait, done := context.WithTimeout(ctx, keepAliveEvery)
+		e, err := feed.Next(wait)
+		done()
+		switch {
+		case err == nil:
+			err = out.event(e)
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			err = out.comment(": still here\n\n")
+		}
+		if err != nil { // the reader or the daemon ends: so does the stream
+			return nil
+		}
+	}
+}
+
+// resumeFrom returns the id that the reader has seen last, nil if none.
+func resumeFrom(r *http.Request) (*uint64, error) {
+	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
+	if text == "" {
+		q, err := readQuery(r, "last_event_id")
+		if err != nil {
+			return nil, err
+		}
+		name, text = "last_event_id", q.values.Get("last_event_id")
+	}
+	if text == "" {
+		return nil, nil
+	}
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, invalid(name, name+" must be the id of an event, a whole number")
+	}
+	return &id, nil
+}
+
+// eventWriter writes one event after the other, each within eventTimeout.
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     bytes.Buffer
+}
+
+func (o *eventWriter) event(e agent.Event) error {
+	data, err := json.Marshal(e.Data)
+	if err != nil {
+		return fmt.Errorf("write event %d (%s) as JSON: %w", e.ID, e.Type, err)
+	}
+	o.buf.Reset()
+	fmt.Fprintf(&o.buf, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Type, data)
+	return o.flush()
+}
+
+func (o *eventWriter) comment(text string) error {
+	o.buf.Reset()
+	o.buf.WriteString(text)
+	return o.flush()
+}
+
+func (o *eventWriter) flush() error {
+	if err := o.control.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil {
+		return err
+	}
+	if _, err := o.w.Write(o.buf.Bytes()); err != nil {
+		return err
+	}
+	return o.control.Flush()
+}

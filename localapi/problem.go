@@ -1,0 +1,145 @@
+package localapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"adit/tunnel/agent"
+)
+
+// Codes of this package's own refusals; the agent has its own.
+const (
+	codeInvalidJSON      = "invalid_json"
+	codeInvalidParameter = "invalid_parameter"
+	codeUnauthorized     = "unauthorized"
+	codeForbiddenHost    = "forbidden_host"
+	codeForbiddenOrigin  = "forbidden_origin"
+	codeNotFound         = "not_found"
+	codeMethodNotAllowed = "method_not_allowed"
+	codePayloadTooLarge  = "payload_too_large"
+	codeMediaType        = "unsupported_media_type"
+	codeTooManyStreams   = "too_many_streams"
+	codeInternal         = "internal"
+)
+
+// retryAfter is what a 503 asks for, in seconds.
+const retryAfter = 5
+
+// problem is a refusal with its status.
+type problem struct {
+	status  int
+	code    string
+	message string
+	field   string
+}
+
+func (p *problem) Error() string { return p.message }
+
+func invalid(field, message string) error {
+	return &problem{status: http.StatusBadRequest, code: codeInvalidParameter, message: message, field: field}
+}
+
+func notFound(what string) error {
+	return &problem{status: http.StatusNotFound, code: codeNotFound, message: "there is no " + what}
+}
+
+// statusOf are the statuses of the agent's codes.
+var statusOf = map[string]int{
+	agent.CodeInvalidParameter: http.StatusBadRequest,
+	agent.CodeInvalidToken:     http.StatusBadRequest,
+	agent.CodeRelayRejected:    http.StatusBadRequest,
+	agent.CodeNotConfigured:    http.StatusBadRequest,
+	agent.CodeNotFound:         http.StatusNotFound,
+	agent.CodeControlBusy:      http.StatusConflict,
+	agent.CodeRelayUnreachable: http.StatusServiceUnavailable,
+}
+
+// problemOf turns any error into what the caller is told. A fault of our own is
+// told without its inside, which goes to the log.
+func problemOf(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var refused *agent.Error
+	if errors.As(err, &refused) {
+		if status, ok := statusOf[refused.Code]; ok {
+			return &problem{status: status, code: refused.Code, message: refused.Message, field: refused.Field}
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &problem{
+			status: http.StatusServiceUnavailable, code: agent.CodeRelayUnreachable,
+			message: "the relay did not answer in time",
+		}
+	}
+	return &problem{
+		status: http.StatusInternalServerError, code: codeInternal,
+		message: "the daemon could not do it; its log says why",
+	}
+}
+
+// refuse is the one place where an error becomes an answer and a line of the log.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	level := slog.LevelDebug
+	if p.status == http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	if r.Context().Err() == nil { // whoever left is owed neither answer nor line
+		s.log.LogAttrs(r.Context(), level, "request refused",
+			slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.Int("status", p.status), slog.String("code", p.code), slog.String("error", err.Error()))
+	}
+	h := w.Header()
+	switch p.status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="adit"`)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	type body struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+		Field   string `json:"field,omitempty"`
+	}
+	writeJSON(w, p.status, struct {
+		Error body `json:"error"`
+	}{body{p.code, p.message, p.field}})
+}
+
+// writeJSON writes v as it is. An error of writing is the reader's own.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil { // only what the packages below us put into v can do this
+		http.Error(w, `{"error":{"code":"internal","message":"the answer cannot be written as JSON"}}`, http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(b)+1))
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+}
+
+// writeData writes a success in its envelope.
+func writeData(w http.ResponseWriter, status int, data any) error {
+	writeJSON(w, status, struct {
+		Data any `json:"data"`
+	}{data})
+	return nil
+}
+
+// writeItems writes a list in its envelope; an empty one is [], never null.
+func writeItems[T any](w http.ResponseWriter, items []T) error {
+	if items == nil {
+		items = []T{}
+	}
+	return writeData(w, http.StatusOK, struct {
+		Items []T `json:"items"`
+	}{items})
+}

@@ -1,0 +1,108 @@
+package localapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+)
+
+// handler answers a request, or says why not.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// route is one line of the table.
+type route struct {
+	method, path string
+	handle       handler
+}
+
+// table is the whole API. Every row is described in openapi.yaml, and the
+// contract test holds both together.
+func (s *Server) table() []route {
+	return []route{
+		{"GET   ", "/healthz", s.getHealth},
+		{"GET   ", "/metrics", s.getMetrics},
+		{"GET   ", "/api/v1/openapi.yaml", s.getOpenAPI},
+
+		{"GET   ", "/api/v1/auth/status", s.getAuth},
+		{"POST  ", "/api/v1/auth/configure", s.configureAuth},
+		{"DELETE", "/api/v1/auth", s.deleteAuth},
+
+		{"GET   ", "/api/v1/status", s.getStatus},
+		{"GET   ", "/api/v1/config", s.getConfig},
+		{"POST  ", "/api/v1/pause", s.session(s.cfg.Agent.Pause)},
+		{"POST  ", "/api/v1/resume", s.session(s.cfg.Agent.Resume)},
+		{"POST  ", "/api/v1/reconnect", s.session(s.cfg.Agent.Reconnect)},
+
+		{"GET   ", "/api/v1/endpoints", s.listEndpoints},
+		{"GET   ", "/api/v1/tunnels", s.listTunnels},
+		{"POST  ", "/api/v1/tunnels", s.createTunnel},
+		{"GET   ", "/api/v1/tunnels/:id", s.getTunnel},
+		{"PATCH ", "/api/v1/tunnels/:id", s.changeTunnel},
+		{"DELETE", "/api/v1/tunnels/:id", s.deleteTunnel},
+		{"POST  ", "/api/v1/tunnels/:id/start", s.switchTunnel(s.cfg.Agent.StartTunnel)},
+		{"POST  ", "/api/v1/tunnels/:id/stop", s.switchTunnel(s.cfg.Agent.StopTunnel)},
+
+		{"GET   ", "/api/v1/events", s.streamEvents},
+
+		{"GET   ", "/api/v1/requests", s.listRequests},
+		{"DELETE", "/api/v1/requests", s.clearRequests},
+		{"GET   ", "/api/v1/requests.har", s.exportHAR},
+		{"POST  ", "/api/v1/requests.har", s.importHAR},
+		{"GET   ", "/api/v1/requests/:id", s.getRequest},
+		{"POST  ", "/api/v1/requests/:id/replay", s.replayRequest},
+
+		{"GET   ", "/api/v1/logs", s.listLogs},
+		{"POST  ", "/api/v1/diagnostics", s.runDiagnostics},
+
+		{"POST  ", "/api/v1/login-links", s.createLoginLink},
+		{"POST  ", "/api/v1/session", s.createSession},
+		{"DELETE", "/api/v1/session", s.deleteSession},
+	}
+}
+
+// routes is the router of the table, with the Web UI for what is not the API's.
+func (s *Server) routes(ui *static) http.Handler {
+	router := httprouter.New()
+	// A path is one thing or nothing: no redirects to what may have been meant.
+	router.RedirectTrailingSlash = false
+	router.RedirectFixedPath = false
+	router.HandleOPTIONS = false
+	router.HandleMethodNotAllowed = true
+	for _, row := range s.table() {
+		method := strings.TrimSpace(row.method)
+		router.Handler(method, row.path, s.handle(row.handle))
+		if method == http.MethodGet && row.path != Prefix+"/events" {
+			router.Handler(http.MethodHead, row.path, s.handle(row.handle))
+		}
+	}
+	router.MethodNotAllowed = s.handle(methodNotAllowed)
+	router.NotFound = s.handle(func(w http.ResponseWriter, r *http.Request) error {
+		if isAPI(r.URL.Path) {
+			return notFound("such path in this API")
+		}
+		return ui.serve(w, r)
+	})
+	return router
+}
+
+// handle is where a handler's error ends up.
+func (s *Server) handle(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			s.refuse(w, r, err)
+		}
+	})
+}
+
+// methodNotAllowed answers after the router has set Allow.
+func methodNotAllowed(w http.ResponseWriter, _ *http.Request) error {
+	return &problem{
+		status: http.StatusMethodNotAllowed, code: codeMethodNotAllowed,
+		message: "this path takes " + w.Header().Get("Allow"),
+	}
+}
+
+func pathID(r *http.Request) string {
+	return httprouter.ParamsFromContext(r.Context()).ByName("id")
+}

@@ -1,0 +1,261 @@
+// Package localapi is the daemon's HTTP face on this machine: the Web UI, the
+// API under /api/v1/, the probe and the figures, on one listener and behind one
+// set of guards. It holds no state of its own: the agent publishes snapshots,
+// and this package serves them. openapi.yaml describes all of it.
+package localapi
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"adit/internal/logring"
+	"adit/tunnel/agent"
+)
+
+// Paths that others rely on.
+const (
+	Prefix     = "/api/v1"
+	HealthPath = "/healthz"
+	// DefaultListen is where the daemon listens unless told otherwise.
+	DefaultListen = "127.0.0.1:37271"
+)
+
+// Limits on what a stranger can send or hold.
+const (
+	maxBody        = 1 << 20
+	maxDrain       = 8 << 20 // read and thrown away of a body over maxBody
+	maxDepth       = 32
+	maxHeader      = 32 << 10
+	maxConnections = 1000
+	maxStreams     = 256
+
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 2 * time.Minute
+	idleTimeout   = 2 * time.Minute
+	// eventTimeout is how long one event may take to be written before its
+	// reader counts as gone.
+	eventTimeout = 30 * time.Second
+	// controlTimeout bounds what waits for the relay. It is above the 15 s that
+	// the agent itself gives the relay, whose reason is the better one.
+	controlTimeout = 20 * time.Second
+	// shutdownTimeout is how long answers under way may take when the daemon ends.
+	shutdownTimeout = 5 * time.Second
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// OpenAPI returns the document that describes this API.
+func OpenAPI() []byte { return openAPI }
+
+// Config is what a Server stands on. Agent and Events are required.
+type Config struct {
+	// Agent answers what the API asks.
+	Agent Agent
+	// Events begins a feed after the event with the id after; nil begins with
+	// what comes next.
+	Events func(after *uint64) Feed
+	// Logs returns the newest limit lines of the daemon's log at or above min
+	// that came after since, oldest first. Nil has none.
+	Logs func(min slog.Level, since time.Time, limit int) []logring.Line
+	// Configuration returns the configuration in force. Nil shows none.
+	Configuration func() Configuration
+	// Checks adds findings of the daemon's surroundings to the agent's own. Nil adds none.
+	Checks func(context.Context) []agent.Check
+	// Frontend is the built Web UI. Nil serves a page that says it is missing.
+	Frontend fs.FS
+	// Logger is where faults are told; nil discards.
+	Logger *slog.Logger
+	// Version is adit's own.
+	Version string
+
+	// BearerToken turns the Bearer guard on. BearerTokenFile is read by New
+	// instead, if it is set.
+	BearerToken, BearerTokenFile string
+	// AllowedOrigins are the web consoles that may call from a browser, as
+	// scheme://host[:port].
+	AllowedOrigins []string
+	// AllowedHosts are further names in the Host header, as name or name:port.
+	AllowedHosts []string
+}
+
+// Server serves the local API.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	guard   *guard
+	logins  *logins
+	handler http.Handler
+	counts  *counts
+	conns   *connections
+	streams streams
+}
+
+// New checks cfg. It starts nothing.
+func New(cfg Config) (*Server, error) {
+	if cfg.Agent == nil || cfg.Events == nil {
+		return nil, errors.New("local API: agent and events are required")
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.BearerTokenFile != "" {
+		token, err := readBearerFile(cfg.BearerTokenFile)
+		if err != nil {
+			return nil, err
+		}
+		cfg.BearerToken = token
+	}
+	g, err := newGuard(cfg.AllowedHosts, cfg.AllowedOrigins)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg:    cfg,
+		log:    log,
+		guard:  g,
+		logins: newLogins(cfg.BearerToken),
+		counts: new(counts),
+		conns:  newConnections(maxConnections),
+	}
+	ui, err := newStatic(cfg.Frontend)
+	if err != nil {
+		return nil, err
+	}
+	s.handler = s.routes(ui)
+	return s, nil
+}
+
+// Serve answers on ln until ctx ends, and closes ln. A listener beyond loopback
+// is refused without a Bearer token.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	defer ln.Close()
+	addr, err := netip.ParseAddrPort(ln.Addr().String())
+	if err != nil {
+		return fmt.Errorf("listen on %s: the local API needs a TCP address: %w", ln.Addr(), err)
+	}
+	if err := CheckListen(addr, s.cfg.BearerToken != ""); err != nil {
+		return err
+	}
+	streaming, endStreams := context.WithCancel(ctx)
+	defer endStreams()
+	server := &http.Server{
+		Handler:           s.guarded(addr),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnState:         s.conns.changed,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
+		BaseContext: func(net.Listener) context.Context {
+			// Answers under way outlive ctx for shutdownTimeout; event
+			// streams end with it.
+			return context.WithValue(context.WithoutCancel(ctx), streamKey{}, streaming)
+		},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ln) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the local API on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	endStreams()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		server.Close()
+	}
+	<-ended
+	return nil
+}
+
+type (
+	connKey   struct{} // the request's net.Conn
+	streamKey struct{} // the context that ends event streams
+)
+
+// CheckListen says why the local API must not listen on addr, nil if it may:
+// beyond loopback it needs a Bearer token.
+func CheckListen(addr netip.AddrPort, bearer bool) error {
+	if addr.Addr().Unmap().IsLoopback() || bearer {
+		return nil
+	}
+	return fmt.Errorf("listening on %s would open the local API to other machines: set [local_api] bearer_token in adit.toml first, or listen on 127.0.0.1", addr)
+}
+
+// guarded is the whole chain in front of the routes, for a listener at addr.
+// The order is part of the promise: who is not spoken to learns nothing more.
+func (s *Server) guarded(addr netip.AddrPort) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			s.conns.serving(c)
+		}
+		rec := &recorder{ResponseWriter: w}
+		secure(rec.Header())
+		if err := s.admit(rec, r, addr); err != nil {
+			s.refuse(rec, r, err)
+		} else if preflight(r) {
+			s.guard.answerPreflight(rec, r)
+		} else {
+			r.Body = http.MaxBytesReader(rec, r.Body, maxDrain)
+			s.handler.ServeHTTP(rec, r)
+		}
+		s.counts.add(r.Method, rec.status)
+	})
+}
+
+// admit runs the guards in their order.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, addr netip.AddrPort) error {
+	if err := checkPeer(r.RemoteAddr, addr); err != nil {
+		return err
+	}
+	if err := s.guard.checkHost(r, addr); err != nil {
+		return err
+	}
+	if err := s.guard.checkOrigin(r); err != nil {
+		return err
+	}
+	s.guard.allow(w.Header(), r)
+	if preflight(r) {
+		return nil
+	}
+	return s.logins.check(r)
+}
+
+// recorder remembers the status for the figures.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

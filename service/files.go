@@ -1,0 +1,50 @@
+package service
+
+import (
+	_ "embed"
+	"strings"
+)
+
+var (
+	//go:embed files/adit.service
+	systemdUnit string
+	//go:embed files/adit.openrc
+	openrcScript string
+	//go:embed files/adit.sysv
+	sysvScript string
+	//go:embed files/adit.plist
+	launchdPlist string
+)
+
+// SystemdUnit returns the unit that runs exe, for `adit service install` and
+// for the packages alike.
+func SystemdUnit(exe string) string {
+	// systemd reads quotes, escapes and % in ExecStart.
+	quoted := exe
+	if strings.ContainsAny(exe, " \t'\"\\%$") {
+		r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`)
+		quoted = `"` + r.Replace(exe) + `"`
+	}
+	return strings.ReplaceAll(systemdUnit, "@EXEC@", quoted)
+}
+
+// OpenRCScript returns the OpenRC script that runs exe.
+func OpenRCScript(exe string) string {
+	return strings.ReplaceAll(openrcScript, "@EXEC@", shellQuoted(exe))
+}
+
+// SysVScript returns the System V init script that runs exe.
+func SysVScript(exe string) string {
+	return strings.ReplaceAll(sysvScript, "@EXEC@", shellQuoted(exe))
+}
+
+// LaunchdPlist returns the launch daemon that runs exe.
+func LaunchdPlist(exe string) string {
+	r := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	return strings.ReplaceAll(launchdPlist, "@EXEC@", r.Replace(exe))
+}
+
+// shellQuoted escapes what is special between a shell's double quotes.
+func shellQuoted(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s)
+}

@@ -1,0 +1,17 @@
+//go:build !windows
+
+package service
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+)
+
+// Main runs the daemon, as a service or in a terminal, until it ends by itself
+// or is told to stop.
+func Main(ctx context.Context, run func(ctx context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return run(ctx)
+}

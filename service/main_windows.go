@@ -1,0 +1,96 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/eventlog"
+)
+
+// Main runs the daemon, as a service or in a terminal, until it ends by itself
+// or is told to stop.
+func Main(ctx context.Context, run func(ctx context.Context) error) error {
+	// Connecting to the service manager is the one sure sign of being its
+	// child; what the session id or the parent process say is not.
+	h := &handler{ctx: ctx, run: run}
+	err := svc.Run(Name, h)
+	if !errors.Is(err, windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT) {
+		return errors.Join(err, h.err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	return run(ctx)
+}
+
+// handler speaks with the service manager while run runs.
+type handler struct {
+	ctx context.Context // of Main, which the manager's callback cannot be given
+	run func(ctx context.Context) error
+	err error
+}
+
+// Execute implements svc.Handler. An exit code other than zero makes the
+// manager bring the service back.
+func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
+	status <- svc.Status{State: svc.StartPending, WaitHint: 10_000}
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(ended)
+		h.err = h.run(ctx)
+	})
+	const accepts = svc.AcceptStop | svc.AcceptShutdown
+	status <- svc.Status{State: svc.Running, Accepts: accepts}
+	stopping := false
+	var tick <-chan time.Time
+	for {
+		select {
+		case <-ended:
+			wg.Wait()
+			if h.err != nil {
+				report(h.err)
+				return true, 1
+			}
+			// Ending unasked is a failure to the manager, else it would not
+			// bring the service back.
+			if !stopping {
+				return true, 2
+			}
+			return false, 0
+		case <-tick:
+			status <- svc.Status{State: svc.StopPending, WaitHint: 5_000}
+		case r := <-requests:
+			switch r.Cmd {
+			case svc.Interrogate:
+				status <- r.CurrentStatus
+			case svc.Stop, svc.Shutdown:
+				if stopping {
+					continue
+				}
+				stopping = true
+				status <- svc.Status{State: svc.StopPending, WaitHint: 5_000}
+				ticker := time.NewTicker(2 * time.Second)
+				defer ticker.Stop()
+				tick = ticker.C
+				cancel()
+			}
+		}
+	}
+}
+
+// report puts the reason why the daemon ended where an administrator looks.
+func report(err error) {
+	if log, openErr := eventlog.Open(Name); openErr == nil {
+		defer log.Close()
+		// The daemon ends with this error in any case.
+		_ = log.Error(1, err.Error())
+	}
+}

@@ -1,0 +1,252 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	kardianos "github.com/kardianos/service"
+)
+
+// packageMark is in the init scripts that a package brings, and not in ours.
+const packageMark = "# This file belongs to the adit package."
+
+// PackagedScript marks an init script as a package's own.
+func PackagedScript(script string) string {
+	head, rest, _ := strings.Cut(script, "\n")
+	return head + "\n" + packageMark + "\n" + rest
+}
+
+func runDir() string { return "/run/adit" }
+
+// current finds the service manager of this machine.
+func current() (manager, error) {
+	switch platform := kardianos.Platform(); {
+	case platform == "linux-systemd":
+		return systemd{}, nil
+	case platform == "linux-openrc":
+		return initScript{openrc: true}, nil
+	case platform == "unix-systemv":
+		return initScript{}, nil
+	case platform == "":
+		return nil, errors.New("no service manager was found on this machine: run adit start under one of your own")
+	default:
+		return nil, fmt.Errorf("the service manager %s is not supported: have it run adit start", platform)
+	}
+}
+
+// declare has kardianos/service write and enable the declaration.
+func declare(exe string, option, script string) error {
+	svc, err := kardianos.New(nil, &kardianos.Config{
+		Name: Name, DisplayName: DisplayName, Description: Description,
+		Executable: exe, Arguments: []string{"start"},
+		Option: kardianos.KeyValue{option: script},
+	})
+	if err != nil {
+		return err
+	}
+	return svc.Install()
+}
+
+type systemd struct{}
+
+const ownUnit = "/etc/systemd/system/adit.service"
+
+var packagedUnits = []string{"/usr/lib/systemd/system/adit.service", "/lib/systemd/system/adit.service"}
+
+func (systemd) name() string { return "systemd" }
+
+func (systemd) declared() (string, bool) {
+	for _, file := range packagedUnits {
+		if exists(file) {
+			return file, true
+		}
+	}
+	if exists(ownUnit) {
+		return ownUnit, false
+	}
+	return "", false
+}
+
+func (systemd) install(ctx context.Context, exe string) error {
+	// One that an older version or an interrupted installation has left.
+	if err := removeAll(ownUnit); err != nil {
+		return err
+	}
+	if err := declare(exe, "SystemdScript", SystemdUnit(exe)); err != nil {
+		return err
+	}
+	_, err := command(ctx, "systemctl", "daemon-reload")
+	return err
+}
+
+func (systemd) uninstall(ctx context.Context) error {
+	// It fails where the unit is gone and only its links are left, which are
+	// removed below.
+	_, _ = command(ctx, "systemctl", "disable", "adit.service")
+	if err := removeAll(ownUnit, "/etc/systemd/system/multi-user.target.wants/adit.service"); err != nil {
+		return err
+	}
+	if _, err := command(ctx, "systemctl", "daemon-reload"); err != nil {
+		return err
+	}
+	// systemd has made this one; with a person's file in it, it stays.
+	_ = os.Remove("/etc/adit")
+	// A unit that has failed is remembered until this.
+	_, _ = command(ctx, "systemctl", "reset-failed", "adit.service")
+	return nil
+}
+
+func (systemd) start(ctx context.Context) error {
+	_, err := command(ctx, "systemctl", "start", "adit.service")
+	return err
+}
+
+func (systemd) stop(ctx context.Context) error {
+	_, err := command(ctx, "systemctl", "stop", "adit.service")
+	if exitCode(err) == 5 {
+		return ErrNotInstalled
+	}
+	return err
+}
+
+func (systemd) state(ctx context.Context) (string, error) {
+	out, err := command(ctx, "systemctl", "show", "--property=LoadState,ActiveState", "adit.service")
+	if err != nil {
+		return "", err
+	}
+	return systemdState(out), nil
+}
+
+// systemdState reads what `systemctl show` prints.
+func systemdState(out string) string {
+	switch {
+	case strings.Contains(out, "LoadState=not-found"):
+		return NotInstalled
+	case strings.Contains(out, "ActiveState=active"), strings.Contains(out, "ActiveState=reloading"):
+		return Running
+	case strings.Contains(out, "ActiveState=activating"):
+		return Starting
+	case strings.Contains(out, "ActiveState=failed"):
+		return Failed
+	default:
+		return Stopped
+	}
+}
+
+// initScript is a service that is a script in /etc/init.d, run by OpenRC or by
+// System V init.
+type initScript struct{ openrc bool }
+
+const scriptFile = "/etc/init.d/adit"
+
+func (i initScript) name() string {
+	if i.openrc {
+		return "openrc"
+	}
+	return "sysv"
+}
+
+func (initScript) declared() (string, bool) {
+	text, err := os.ReadFile(scriptFile)
+	if err != nil {
+		return "", false
+	}
+	return scriptFile, strings.Contains(string(text), packageMark)
+}
+
+func (i initScript) install(ctx context.Context, exe string) error {
+	if err := addUser(ctx); err != nil {
+		return err
+	}
+	if err := removeAll(scriptFile); err != nil {
+		return err
+	}
+	if i.openrc {
+		return declare(exe, "OpenRCScript", OpenRCScript(exe))
+	}
+	if err := removeAll(runlevelLinks()...); err != nil {
+		return err
+	}
+	return declare(exe, "SysvScript", SysVScript(exe))
+}
+
+func (i initScript) uninstall(ctx context.Context) error {
+	if i.openrc {
+		// It fails where the service is in no runlevel.
+		_, _ = command(ctx, "rc-update", "delete", Name)
+	}
+	if err := removeAll(append(runlevelLinks(), scriptFile)...); err != nil {
+		return err
+	}
+	_ = os.Remove("/etc/adit") // with a person's file in it, it stays
+	return errors.Join(os.RemoveAll("/var/log/adit"), os.RemoveAll(runDir()))
+}
+
+// runlevelLinks returns the links that start and stop the service. Removing the
+// script alone would leave them dangling.
+func runlevelLinks() []string {
+	links, _ := filepath.Glob("/etc/rc?.d/[SK][0-9][0-9]adit") // the pattern is well-formed
+	return links
+}
+
+func (i initScript) start(ctx context.Context) error {
+	if state, err := i.state(ctx); err == nil && state == Running {
+		return nil
+	}
+	_, err := i.script(ctx, "start")
+	return err
+}
+
+func (i initScript) stop(ctx context.Context) error {
+	if !exists(scriptFile) {
+		return ErrNotInstalled
+	}
+	_, err := i.script(ctx, "stop")
+	return err
+}
+
+func (i initScript) state(ctx context.Context) (string, error) {
+	if !exists(scriptFile) {
+		return NotInstalled, nil
+	}
+	_, err := i.script(ctx, "status")
+	switch exitCode(err) {
+	case 3:
+		return Stopped, nil
+	case 32: // OpenRC: it has crashed
+		return Failed, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return Running, nil
+}
+
+func (i initScript) script(ctx context.Context, verb string) (string, error) {
+	if i.openrc {
+		return command(ctx, "rc-service", Name, verb)
+	}
+	return command(ctx, scriptFile, verb)
+}
+
+// addUser makes the system user that the init scripts run the daemon as.
+func addUser(ctx context.Context) error {
+	if _, err := command(ctx, "id", "-u", Name); err == nil {
+		return nil
+	}
+	if _, err := exec.LookPath("useradd"); err == nil {
+		_, err := command(ctx, "useradd", "--system", "--user-group", "--home-dir", "/var/lib/adit", "--no-create-home", "--shell", "/bin/false", Name)
+		return err
+	}
+	// BusyBox, as on Alpine.
+	if _, err := command(ctx, "addgroup", "-S", Name); err != nil && !strings.Contains(err.Error(), "in use") {
+		return err
+	}
+	_, err := command(ctx, "adduser", "-S", "-D", "-H", "-h", "/var/lib/adit", "-s", "/bin/false", "-G", Name, Name)
+	return err
+}

@@ -1,0 +1,280 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	kardianos "github.com/kardianos/service"
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/eventlog"
+	"golang.org/x/sys/windows/svc/mgr"
+
+	"adit/internal/paths"
+)
+
+const (
+	elevationHint = "run it in a terminal that was opened as administrator"
+	serviceKey    = `SYSTEM\CurrentControlSet\Services\` + Name
+	account       = `NT AUTHORITY\LocalService`
+)
+
+func elevated() bool { return windows.GetCurrentProcessToken().IsElevated() }
+
+func runDir() string { return filepath.Join(paths.Service().State, "run") }
+
+// checkOwner leaves the rights of the program's folder to the installer, which
+// puts it under Program Files.
+func checkOwner(string, fs.FileInfo) error { return nil }
+
+func current() (manager, error) { return scm{}, nil }
+
+// scm is the Windows service manager.
+type scm struct{}
+
+func (scm) name() string { return "windows" }
+
+// declared reads the registry, which everybody may; the manager itself answers
+// an ordinary user only with the right mask.
+func (scm) declared() (string, bool) {
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, serviceKey, registry.QUERY_VALUE)
+	if err != nil {
+		return "", false
+	}
+	defer key.Close()
+	if _, _, err := key.GetStringValue("ImagePath"); err != nil {
+		return "", false // half removed: it is not there until the next start of the machine
+	}
+	return `HKLM\` + serviceKey, false
+}
+
+func (s scm) install(ctx context.Context, exe string) error {
+	if err := makeFolders(); err != nil {
+		return err
+	}
+	// An event source that an older installation has left is not fatal: it is
+	// made anew.
+	_ = eventlog.Remove(Name)
+	if err := s.remove(ctx); err != nil {
+		return err
+	}
+	svc, err := kardianos.New(nil, &kardianos.Config{
+		Name: Name, DisplayName: DisplayName, Description: Description,
+		Executable: exe, Arguments: []string{"start"}, UserName: account,
+		EnvVars: map[string]string{
+			paths.EnvConfig: paths.Service().Config,
+			paths.EnvState:  paths.Service().State,
+			EnvRun:          runDir(),
+		},
+		Option: kardianos.KeyValue{"DelayedAutoStart": true},
+	})
+	if err != nil {
+		return err
+	}
+	if err := svc.Install(); err != nil {
+		return err
+	}
+	return Harden()
+}
+
+// Harden gives the installed service its recovery actions: it comes back after
+// a crash and after an exit with an error alike. Installers that declare the
+// service by their own means call it too.
+func Harden() error {
+	if err := makeFolders(); err != nil {
+		return err
+	}
+	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_ALL_ACCESS)
+	if err != nil {
+		return err
+	}
+	defer m.Disconnect()
+	defer service.Close()
+	actions := []mgr.RecoveryAction{
+		{Type: mgr.ServiceRestart, Delay: 2 * time.Second},
+		{Type: mgr.ServiceRestart, Delay: 2 * time.Second},
+		{Type: mgr.ServiceRestart, Delay: 10 * time.Second},
+	}
+	if err := service.SetRecoveryActions(actions, 3600); err != nil {
+		return fmt.Errorf("set the recovery actions: %w", err)
+	}
+	// Wine's service manager does not know this one.
+	if err := service.SetRecoveryActionsOnNonCrashFailures(true); err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
+		return fmt.Errorf("set the recovery actions: %w", err)
+	}
+	return nil
+}
+
+// makeFolders makes the service's folder, which only the system, administrators
+// and the service enter, and in it the one where everybody may read how to
+// reach the daemon.
+func makeFolders() error {
+	state := paths.Service().State
+	for _, folder := range []struct{ path, sddl string }{
+		{state, "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;;0x1200a9;;;BU)"},
+		{runDir(), "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;OICI;0x1200a9;;;BU)"},
+	} {
+		if err := os.MkdirAll(folder.path, 0o755); err != nil {
+			return err
+		}
+		sd, err := windows.SecurityDescriptorFromString(folder.sddl)
+		if err != nil {
+			return fmt.Errorf("rights of %s: %w", folder.path, err)
+		}
+		dacl, _, err := sd.DACL()
+		if err != nil {
+			return fmt.Errorf("rights of %s: %w", folder.path, err)
+		}
+		err = windows.SetNamedSecurityInfo(folder.path, windows.SE_FILE_OBJECT,
+			windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, dacl, nil)
+		if err != nil {
+			return fmt.Errorf("rights of %s: %w", folder.path, err)
+		}
+	}
+	return nil
+}
+
+func (s scm) uninstall(ctx context.Context) error {
+	err := s.remove(ctx)
+	// The source may never have been made.
+	_ = eventlog.Remove(Name)
+	return err
+}
+
+// remove deletes the service and waits until it is gone, because one that is
+// only marked for deletion cannot be made anew.
+func (scm) remove(ctx context.Context) error {
+	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_ALL_ACCESS)
+	if errors.Is(err, ErrNotInstalled) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer m.Disconnect()
+	err = service.Delete()
+	service.Close()
+	if err != nil && !errors.Is(err, windows.ERROR_SERVICE_MARKED_FOR_DELETE) {
+		return err
+	}
+	for {
+		again, still, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_QUERY_STATUS)
+		if err != nil {
+			return nil
+		}
+		still.Close()
+		again.Disconnect()
+		if err := pause(ctx); err != nil {
+			return errors.New("the service is to be deleted, but a program (the service console, or the event viewer) holds it: close it")
+		}
+	}
+}
+
+func (scm) start(ctx context.Context) error {
+	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_START|windows.SERVICE_QUERY_STATUS)
+	if err != nil {
+		return err
+	}
+	defer m.Disconnect()
+	defer service.Close()
+	if err := service.Start(); err != nil && !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+		return err
+	}
+	return await(ctx, service, svc.Running)
+}
+
+func (scm) stop(ctx context.Context) error {
+	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_STOP|windows.SERVICE_QUERY_STATUS)
+	if err != nil {
+		return err
+	}
+	defer m.Disconnect()
+	defer service.Close()
+	if _, err := service.Control(svc.Stop); err != nil && !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) && !errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) {
+		return err
+	}
+	return await(ctx, service, svc.Stopped)
+}
+
+func (scm) state(context.Context) (string, error) {
+	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_QUERY_STATUS)
+	if errors.Is(err, ErrNotInstalled) {
+		return NotInstalled, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer m.Disconnect()
+	defer service.Close()
+	status, err := service.Query()
+	if err != nil {
+		return "", err
+	}
+	switch status.State {
+	case svc.Running:
+		return Running, nil
+	case svc.StartPending, svc.ContinuePending:
+		return Starting, nil
+	}
+	if status.Win32ExitCode != 0 && status.Win32ExitCode != uint32(windows.ERROR_SERVICE_NEVER_STARTED) {
+		return Failed, nil
+	}
+	return Stopped, nil
+}
+
+// open asks for no more rights than are needed, so that what an ordinary user
+// may do needs no administrator.
+func open(managerRights, serviceRights uint32) (*mgr.Mgr, *mgr.Service, error) {
+	handle, err := windows.OpenSCManager(nil, nil, managerRights)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask the service manager: %w", err)
+	}
+	m := &mgr.Mgr{Handle: handle}
+	name, err := windows.UTF16PtrFromString(Name)
+	if err != nil {
+		m.Disconnect()
+		return nil, nil, err
+	}
+	service, err := windows.OpenService(handle, name, serviceRights)
+	if err != nil {
+		m.Disconnect()
+		if errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
+			return nil, nil, ErrNotInstalled
+		}
+		return nil, nil, fmt.Errorf("ask for the service: %w", err)
+	}
+	return m, &mgr.Service{Handle: service, Name: Name}, nil
+}
+
+func await(ctx context.Context, service *mgr.Service, want svc.State) error {
+	for {
+		status, err := service.Query()
+		if err != nil {
+			return err
+		}
+		if status.State == want {
+			return nil
+		}
+		if want == svc.Running && status.State == svc.Stopped {
+			return fmt.Errorf("the service ended at once (exit code %d): the Event Log says why", status.Win32ExitCode)
+		}
+		if err := pause(ctx); err != nil {
+			return fmt.Errorf("the service did not come to the wanted state in time (it is in state %d)", status.State)
+		}
+	}
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(200 * time.Millisecond):
+		return nil
+	}
+}

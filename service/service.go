@@ -1,0 +1,248 @@
+// Package service is the daemon's life as a service of the operating system:
+// installing, starting, stopping and asking for its state under systemd,
+// OpenRC, System V init, launchd and the Windows service manager, and Main, by
+// which the same program runs under each of them and in a terminal.
+//
+// What the daemon is made of is in the same package, in daemon.go.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Name is the service's name wherever names are short; Label is its name for
+// launchd.
+const (
+	Name        = "adit"
+	DisplayName = "adit"
+	Label       = "dev.adit.daemon"
+	Description = "Publishes services of this machine at public URLs"
+)
+
+// EnvRun names the folder in which the daemon keeps a second copy of
+// runtime.json, for readers who may not enter its state folder. systemd sets it.
+const EnvRun = "RUNTIME_DIRECTORY"
+
+// The states of Status.
+const (
+	Running      = "running"
+	Starting     = "starting"
+	Stopped      = "stopped"
+	Failed       = "failed"
+	NotInstalled = "not installed"
+)
+
+// ErrNotInstalled is matched when the service that is to be started or stopped
+// is not there.
+var ErrNotInstalled = errors.New("the service is not installed: run adit service install first")
+
+// Status is what anybody may know of the service.
+type Status struct {
+	State   string `json:"state"`
+	Manager string `json:"manager"`           // the operating system's service manager
+	File    string `json:"file,omitempty"`    // where the service is declared
+	Owner   string `json:"owner,omitempty"`   // "package" if a package manager owns File
+	Healthy bool   `json:"healthy"`           // /healthz answers
+	Version string `json:"version,omitempty"` // of the daemon that answers
+	Address string `json:"address,omitempty"` // where it answers
+}
+
+// limits of the operations; a manager that takes longer is reported, not
+// waited for.
+const (
+	startLimit = 30 * time.Second
+	stopLimit  = 40 * time.Second
+)
+
+// manager is one kind of service manager. Its methods are told apart from what
+// holds everywhere, which is in Install to Query below.
+type manager interface {
+	name() string
+	// declared returns the file or key that declares the service, and whether a
+	// package owns it. An empty file means that there is none.
+	declared() (file string, packaged bool)
+	install(ctx context.Context, exe string) error
+	uninstall(ctx context.Context) error
+	start(ctx context.Context) error
+	stop(ctx context.Context) error
+	state(ctx context.Context) (string, error)
+}
+
+// Install declares the service for the executable exe, to be started with the
+// machine. A declaration of ours that is already there is replaced, and a
+// running service is restarted with the new one; one that a package owns is
+// refused, because ours would hide it.
+func Install(ctx context.Context, exe string) error {
+	m, err := current()
+	if err != nil {
+		return err
+	}
+	if file, packaged := m.declared(); packaged {
+		return fmt.Errorf("a package has installed the service as %s: use adit service start, or remove the package first", file)
+	}
+	if err := checkExecutable(exe); err != nil {
+		return err
+	}
+	was, _ := m.state(ctx)
+	ctx, cancel := context.WithTimeout(ctx, startLimit+stopLimit)
+	defer cancel()
+	if was != NotInstalled {
+		if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
+			return fmt.Errorf("stop the service to replace it: %w", err)
+		}
+	}
+	if err := m.install(ctx, exe); err != nil {
+		return privileged(fmt.Errorf("install the service: %w", err))
+	}
+	if was == Running || was == Starting {
+		return privileged(m.start(ctx))
+	}
+	return nil
+}
+
+// Uninstall stops the service and takes its declaration away, with what an
+// interrupted installation has left. That nothing is there is no error.
+func Uninstall(ctx context.Context) error {
+	m, err := current()
+	if err != nil {
+		return err
+	}
+	if file, packaged := m.declared(); packaged {
+		return fmt.Errorf("a package has installed the service as %s: remove the package instead", file)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
+	if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
+		return privileged(fmt.Errorf("stop the service to remove it: %w", err))
+	}
+	return privileged(m.uninstall(ctx))
+}
+
+// Start starts the service and waits until the daemon answers. That it runs
+// already is no error.
+func Start(ctx context.Context) error {
+	m, err := installed()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := m.start(ctx); err != nil {
+		return privileged(fmt.Errorf("start the service: %w", err))
+	}
+	return waitHealthy(ctx, m)
+}
+
+// Stop stops the service and waits until it has ended. That it is stopped
+// already is no error.
+func Stop(ctx context.Context) error {
+	m, err := installed()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
+	if err := m.stop(ctx); err != nil {
+		return privileged(fmt.Errorf("stop the service: %w", err))
+	}
+	return nil
+}
+
+// Restart is Stop and Start.
+func Restart(ctx context.Context) error {
+	if err := Stop(ctx); err != nil {
+		return err
+	}
+	return Start(ctx)
+}
+
+// Query returns the service's state. It asks nothing that an ordinary user may
+// not ask: where the manager does not answer, the declaration's presence and
+// the daemon's own health decide.
+func Query(ctx context.Context) (Status, error) {
+	m, err := current()
+	if err != nil {
+		return Status{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s := Status{Manager: m.name()}
+	file, packaged := m.declared()
+	s.File = file
+	if packaged {
+		s.Owner = "package"
+	}
+	health, healthErr := Probe(ctx)
+	if healthErr == nil {
+		s.Healthy, s.Version, s.Address = true, health.Version, health.Address
+	}
+	if file == "" {
+		s.State = NotInstalled
+		return s, nil
+	}
+	if s.State, err = m.state(ctx); err != nil {
+		s.State = Stopped
+		if s.Healthy {
+			s.State = Running
+		}
+	}
+	return s, nil
+}
+
+func installed() (manager, error) {
+	m, err := current()
+	if err != nil {
+		return nil, err
+	}
+	if file, _ := m.declared(); file == "" {
+		return nil, ErrNotInstalled
+	}
+	return m, nil
+}
+
+// waitHealthy waits until the daemon answers, and ends early when the manager
+// says that the service has failed.
+func waitHealthy(ctx context.Context, m manager) error {
+	for {
+		if _, err := Probe(ctx); err == nil {
+			return nil
+		}
+		if state, err := m.state(ctx); err == nil && (state == Failed || state == Stopped) {
+			return fmt.Errorf("the service was started and has ended again (%s): its log says why", state)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("the service was started, but the daemon did not answer in time: its log says why")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// privileged says what to do about an error that comes from missing rights.
+func privileged(err error) error {
+	if err == nil || elevated() {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, elevationHint)
+}
+
+// checkExecutable refuses a program that the service could not read, or that
+// its user could replace to gain the service's rights.
+func checkExecutable(exe string) error {
+	if !filepath.IsAbs(exe) {
+		return fmt.Errorf("the service needs the program's full path, got %q", exe)
+	}
+	info, err := os.Stat(exe)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("%s is a folder", exe)
+	}
+	return checkOwner(exe, info)
+}

@@ -1,0 +1,71 @@
+//go:build linux
+
+package service
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestSystemdStateIsReadFromProperties(t *testing.T) {
+	for out, want := range map[string]string{
+		"LoadState=loaded\nActiveState=active":     Running,
+		"LoadState=loaded\nActiveState=activating": Starting,
+		"LoadState=loaded\nActiveState=failed":     Failed,
+		"LoadState=loaded\nActiveState=inactive":   Stopped,
+		"LoadState=not-found\nActiveState=active":  NotInstalled,
+	} {
+		if got := systemdState(out); got != want {
+			t.Errorf("%q: got %s, want %s", out, got, want)
+		}
+	}
+}
+
+func TestInstallRefusesAProgramThatOthersMayReplace(t *testing.T) {
+	exe := filepath.Join("/tmp", "adit-test-"+t.Name())
+	if err := os.WriteFile(exe, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(exe)
+	if err := checkExecutable(exe); err == nil || !strings.Contains(err.Error(), "/usr/local/bin") {
+		t.Errorf("in /tmp: got error %v, want where to put it", err)
+	}
+	if err := checkExecutable("adit"); err == nil {
+		t.Error("a relative path was accepted")
+	}
+	if err := checkExecutable("/etc"); err == nil {
+		t.Error("a folder was accepted")
+	}
+	info, err := os.Stat("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkOwner("/bin/sh", info); err != nil {
+		t.Errorf("/bin/sh: %v", err)
+	}
+}
+
+func TestPackagedScriptIsTold(t *testing.T) {
+	script := PackagedScript(OpenRCScript("/usr/bin/adit"))
+	if !strings.HasPrefix(script, "#!/sbin/openrc-run\n"+packageMark+"\n") {
+		t.Errorf("got %s", script[:80])
+	}
+}
+
+func TestMainEndsOnSIGTERM(t *testing.T) {
+	err := Main(context.Background(), func(ctx context.Context) error {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return errors.New("stopped")
+	})
+	if err == nil || err.Error() != "stopped" {
+		t.Errorf("got error %v, want what run returned", err)
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !windows
+
+package tray
+
+// Declined reports whether the person wants no tray at login although the
+// installer starts one for everybody. Here the desktop knows, and does not
+// start it.
+func Declined() bool { return false }

@@ -1,0 +1,49 @@
+package tray
+
+import "fmt"
+
+// Notice is a notification: something that a person wants to hear of without
+// having asked.
+type Notice struct{ Title, Body string }
+
+// Notices returns what is worth telling between two looks: that the connection
+// is lost or back, that the token is refused, and each new public address. What
+// the person has done alone, as pausing, is no news.
+func Notices(before, after View, w words) []Notice {
+	var notices []Notice
+	was, is := before.Status.State, after.Status.State
+	switch {
+	case before.Reachable && !after.Reachable:
+		return []Notice{{w.lost, w.notRunning}}
+	case !after.Reachable:
+		return nil
+	case was == "connected" && (is == "reconnecting" || is == "connecting"):
+		notices = append(notices, Notice{w.lost, after.Status.LastError})
+	case is == "connected" && before.Reachable && (was == "reconnecting" || was == "connecting"):
+		notices = append(notices, Notice{w.back, after.Status.Relay})
+	case is == "rejected" && was != "rejected":
+		notices = append(notices, Notice{w.states["rejected"], after.Status.LastError})
+	}
+	if !before.Reachable {
+		return notices // it has just started: all addresses would be new
+	}
+	known := make(map[string]bool, len(before.Endpoints))
+	for _, e := range before.Endpoints {
+		known[e.PublicURL] = true
+	}
+	var fresh []string
+	for _, e := range after.Endpoints {
+		if e.PublicURL != "" && !known[e.PublicURL] {
+			fresh = append(fresh, e.PublicURL)
+		}
+	}
+	switch {
+	// After a reconnection addresses come back: one word on that is enough.
+	case len(fresh) == 0 || len(before.Endpoints) == 0 && was != "connected":
+	case len(fresh) == 1:
+		notices = append(notices, Notice{w.newURL, fresh[0]})
+	default:
+		notices = append(notices, Notice{w.newURL, fmt.Sprintf("%s (+%d)", fresh[0], len(fresh)-1)})
+	}
+	return notices
+}

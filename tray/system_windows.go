@@ -1,0 +1,264 @@
+package tray
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+)
+
+const iconKind = "ico"
+
+var (
+	user32           = windows.NewLazySystemDLL("user32.dll")
+	kernel32         = windows.NewLazySystemDLL("kernel32.dll")
+	shell32          = windows.NewLazySystemDLL("shell32.dll")
+	openClipboard    = user32.NewProc("OpenClipboard")
+	closeClipboard   = user32.NewProc("CloseClipboard")
+	emptyClipboard   = user32.NewProc("EmptyClipboard")
+	setClipboardData = user32.NewProc("SetClipboardData")
+	findWindow       = user32.NewProc("FindWindowW")
+	windowProcess    = user32.NewProc("GetWindowThreadProcessId")
+	globalAlloc      = kernel32.NewProc("GlobalAlloc")
+	globalFree       = kernel32.NewProc("GlobalFree")
+	globalLock       = kernel32.NewProc("GlobalLock")
+	globalUnlock     = kernel32.NewProc("GlobalUnlock")
+	notifyIcon       = shell32.NewProc("Shell_NotifyIconW")
+)
+
+// system connects to the person's desktop.
+func system(clicks chan<- Action, _ *slog.Logger) (desk, screen, error) {
+	return explorer{}, newScreen(clicks), nil
+}
+
+// explorer is the Windows desktop.
+type explorer struct{}
+
+// notifyIconData is NOTIFYICONDATAW.
+type notifyIconData struct {
+	size            uint32
+	window          uintptr
+	id              uint32
+	flags           uint32
+	callbackMessage uint32
+	icon            uintptr
+	tip             [128]uint16
+	state           uint32
+	stateMask       uint32
+	info            [256]uint16
+	version         uint32
+	infoTitle       [64]uint16
+	infoFlags       uint32
+	guid            windows.GUID
+	balloonIcon     uintptr
+}
+
+// notify shows a balloon at the icon of the systray library, which it finds by
+// the class of its window.
+func (explorer) notify(n Notice) error {
+	const (
+		nimModify     = 1
+		nifInfo       = 0x10
+		niifUser      = 4
+		libraryIconID = 100
+	)
+	class, err := windows.UTF16PtrFromString("SystrayClass")
+	if err != nil {
+		return err
+	}
+	window, _, _ := findWindow.Call(uintptr(unsafe.Pointer(class)), 0)
+	var process uint32
+	if window != 0 {
+		windowProcess.Call(window, uintptr(unsafe.Pointer(&process)))
+	}
+	if window == 0 || process != windows.GetCurrentProcessId() {
+		return errors.New("show a notification: the icon is not there")
+	}
+	data := notifyIconData{window: window, id: libraryIconID, flags: nifInfo, infoFlags: niifUser}
+	data.size = uint32(unsafe.Sizeof(data))
+	put(data.infoTitle[:], n.Title)
+	put(data.info[:], n.Body)
+	if n.Body == "" {
+		put(data.info[:], n.Title) // a balloon without a body is not shown
+	}
+	if ok, _, err := notifyIcon.Call(nimModify, uintptr(unsafe.Pointer(&data))); ok == 0 {
+		return fmt.Errorf("show a notification: %w", err)
+	}
+	return nil
+}
+
+// put writes as much of s as fits, ended by a zero.
+func put(to []uint16, s string) {
+	text, err := windows.UTF16FromString(strings.ReplaceAll(s, "\x00", " "))
+	if err != nil {
+		return
+	}
+	if len(text) > len(to) {
+		text = append(text[:len(to)-1:len(to)-1], 0)
+	}
+	copy(to, text)
+}
+
+func (explorer) open(address string) error {
+	verb, err := windows.UTF16PtrFromString("open")
+	if err != nil {
+		return err
+	}
+	file, err := windows.UTF16PtrFromString(address)
+	if err != nil {
+		return err
+	}
+	if err := windows.ShellExecute(0, verb, file, nil, nil, windows.SW_SHOWNORMAL); err != nil {
+		return fmt.Errorf("open %s: %w", address, err)
+	}
+	return nil
+}
+
+func (explorer) copyText(text string) error {
+	const (
+		cfUnicodeText = 13
+		gmemMoveable  = 2
+	)
+	data, err := windows.UTF16FromString(text)
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	if ok, _, err := openClipboard.Call(0); ok == 0 {
+		return fmt.Errorf("copy: another program holds the clipboard: %w", err)
+	}
+	defer closeClipboard.Call()
+	emptyClipboard.Call()
+	size := uintptr(len(data)) * 2
+	memory, _, err := globalAlloc.Call(gmemMoveable, size)
+	if memory == 0 {
+		return fmt.Errorf("copy: %w", err)
+	}
+	place, _, err := globalLock.Call(memory)
+	if place == 0 {
+		globalFree.Call(memory)
+		return fmt.Errorf("copy: %w", err)
+	}
+	// The memory is the system's, not the collector's, so a number is a safe
+	// way to hold it.
+	copy(unsafe.Slice(*(**uint16)(unsafe.Pointer(&place)), len(data)), data)
+	globalUnlock.Call(memory)
+	if ok, _, err := setClipboardData.Call(cfUnicodeText, memory); ok == 0 {
+		globalFree.Call(memory)
+		return fmt.Errorf("copy: %w", err)
+	}
+	return nil // the memory is the clipboard's now
+}
+
+// panelLook follows the taskbar's colour.
+func (explorer) panelLook() Look {
+	key, err := registry.OpenKey(registry.CURRENT_USER, `Software\Microsoft\Windows\CurrentVersion\Themes\Personalize`, registry.QUERY_VALUE)
+	if err != nil {
+		return LookAny
+	}
+	defer key.Close()
+	light, _, err := key.GetIntegerValue("SystemUsesLightTheme")
+	switch {
+	case err != nil:
+		return LookAny
+	case light == 0:
+		return LookDark
+	default:
+		return LookLight
+	}
+}
+
+const (
+	runKey   = `Software\Microsoft\Windows\CurrentVersion\Run`
+	runValue = "Adit"
+	ownKey   = `Software\Adit`
+	// noLogin is set by a person who does not want what the installer set up
+	// for everybody.
+	noLogin = "NoTrayAtLogin"
+)
+
+// startsAtLogin reports whether a Run key starts the tray, and the person has
+// not declined it.
+func (explorer) startsAtLogin() bool {
+	return !declined() && (hasValue(registry.CURRENT_USER, runKey, runValue) || hasValue(registry.LOCAL_MACHINE, runKey, runValue))
+}
+
+// Declined reports whether the person wants no tray at login although the
+// installer starts one for everybody.
+func Declined() bool { return declined() }
+
+func declined() bool { return hasValue(registry.CURRENT_USER, ownKey, noLogin) }
+
+func hasValue(root registry.Key, path, name string) bool {
+	key, err := registry.OpenKey(root, path, registry.QUERY_VALUE)
+	if err != nil {
+		return false
+	}
+	defer key.Close()
+	_, _, err = key.GetValue(name, nil)
+	return err == nil
+}
+
+func (explorer) setStartAtLogin(command []string, on bool) error {
+	everybody := hasValue(registry.LOCAL_MACHINE, runKey, runValue)
+	var err error
+	switch {
+	case on:
+		err = deleteValue(ownKey, noLogin)
+		if err == nil && !everybody {
+			quoted := make([]string, len(command))
+			for i, arg := range command {
+				quoted[i] = syscall.EscapeArg(arg)
+			}
+			err = setValue(runKey, runValue, strings.Join(quoted, " "))
+		}
+	case everybody:
+		err = setValue(ownKey, noLogin, "1")
+	default:
+		err = deleteValue(runKey, runValue)
+	}
+	if err != nil {
+		return fmt.Errorf("change what starts at login: %w", err)
+	}
+	return nil
+}
+
+func setValue(path, name, value string) error {
+	key, _, err := registry.CreateKey(registry.CURRENT_USER, path, registry.SET_VALUE)
+	if err != nil {
+		return err
+	}
+	defer key.Close()
+	return key.SetStringValue(name, value)
+}
+
+func deleteValue(path, name string) error {
+	key, err := registry.OpenKey(registry.CURRENT_USER, path, registry.SET_VALUE)
+	if errors.Is(err, registry.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer key.Close()
+	if err := key.DeleteValue(name); err != nil && !errors.Is(err, registry.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// languages returns the person's languages, the dearest first.
+func languages() []string {
+	names, err := windows.GetUserPreferredUILanguages(windows.MUI_LANGUAGE_NAME)
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// escapeLabel keeps an ampersand from being taken for the mark of a key.
+func escapeLabel(s string) string { return strings.ReplaceAll(s, "&", "&&") }

@@ -1,0 +1,281 @@
+// Package tray is the companion in the desktop's tray: an icon that says how
+// the daemon is, and a menu for what a person does most. What the menu shows is
+// a pure function of what the daemon says (Menu, Face, Notices); drawing it,
+// and whatever differs between desktops, is behind the small interface screen.
+package tray
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Status is what the tray shows of the daemon. The states are those of the
+// local API.
+type Status struct {
+	Configured bool
+	Connected  bool
+	State      string
+	Relay      string
+	LastError  string
+	Version    string
+}
+
+// Endpoint is a running tunnel's public face.
+type Endpoint struct {
+	TunnelID  string
+	Name      string
+	Type      string
+	PublicURL string
+	Local     string
+	State     string
+}
+
+// Daemon is what the tray asks of the local API.
+type Daemon interface {
+	// Look returns the status and the endpoints as they are now.
+	Look(ctx context.Context) (Status, []Endpoint, error)
+	// Order carries out pause, resume or reconnect.
+	Order(ctx context.Context, order string) error
+	// Watch calls changed after each change, until the stream of events ends.
+	Watch(ctx context.Context, changed func()) error
+}
+
+// Config is what a tray needs.
+type Config struct {
+	Daemon Daemon
+	// WebUI returns where the Web UI is now, with a way past its login if it has one.
+	WebUI func(ctx context.Context, place string) (string, error)
+	// StartDaemon starts the daemon that is not running. If nil, it is not offered.
+	StartDaemon func(ctx context.Context) error
+	// Command is what starts this tray, for "Start at login".
+	Command []string
+	// Version is shown by About.
+	Version string
+	// Log is where troubles go. If nil, nowhere.
+	Log *slog.Logger
+}
+
+// ErrNoDesktop is matched when there is no desktop session to show an icon in.
+var ErrNoDesktop = errors.New("there is no desktop session here (no session bus): open the Web UI in a browser instead")
+
+// errSessionEnded ends Run without an error: the person has logged out.
+var errSessionEnded = errors.New("the desktop session has ended")
+
+// screen draws what it is told. A click is sent on the channel that it was
+// made with.
+type screen interface {
+	// loop runs in the goroutine that Run was called in, which some desktops
+	// insist on. It calls ready once and returns when ctx ends.
+	loop(ctx context.Context, ready func()) error
+	show(p picture)
+}
+
+// desk is the rest of the desktop.
+type desk interface {
+	notify(n Notice) error
+	open(url string) error
+	copyText(text string) error
+	startsAtLogin() bool
+	setStartAtLogin(command []string, on bool) error
+	panelLook() Look
+}
+
+// picture is all that is to be seen.
+type picture struct {
+	icon  Icon
+	look  Look
+	title string
+	items []Item
+}
+
+// Run shows the tray until the person quits it, ctx ends, or the desktop's
+// session does. It is to be called in the main goroutine.
+func Run(ctx context.Context, config Config) error {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	clicks := make(chan Action, 8)
+	d, s, err := system(clicks, config.Log)
+	if err != nil {
+		return err
+	}
+	c := &companion{config: config, desk: d, screen: s, clicks: clicks, words: wordsFor(languages())}
+	return c.run(ctx)
+}
+
+type companion struct {
+	config Config
+	desk   desk
+	screen screen
+	clicks chan Action
+	words  words
+
+	view  View // touched by keep alone
+	shown picture
+}
+
+func (c *companion) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	ready := func() {
+		wg.Go(func() {
+			defer cancel()
+			c.keep(ctx)
+		})
+	}
+	err := c.screen.loop(ctx, ready)
+	cancel()
+	wg.Wait()
+	if errors.Is(err, errSessionEnded) {
+		c.config.Log.Info("the desktop session has ended")
+		return nil
+	}
+	return err
+}
+
+// How often the daemon is looked at without an event: seldom while its stream
+// of events is open, often while it is missing.
+const (
+	idleLook    = 30 * time.Second
+	missingLook = 2 * time.Second
+)
+
+// keep shows each change and carries out each click, until ctx ends or the
+// person quits.
+func (c *companion) keep(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	signal := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // one is waiting to be looked at already
+		}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Go(func() { c.watch(ctx, signal) })
+
+	c.look(ctx, true)
+	for {
+		wait := idleLook
+		if !c.view.Reachable {
+			wait = missingLook
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case action := <-c.clicks:
+			if action.Kind == Quit {
+				timer.Stop()
+				return
+			}
+			c.act(ctx, action)
+			c.look(ctx, false)
+		case <-changed:
+			c.look(ctx, false)
+		case <-timer.C:
+			c.look(ctx, false)
+		}
+		timer.Stop()
+	}
+}
+
+// watch keeps the stream of events open.
+func (c *companion) watch(ctx context.Context, changed func()) {
+	for {
+		err := c.config.Daemon.Watch(ctx, changed)
+		if ctx.Err() != nil {
+			return
+		}
+		c.config.Log.Debug("the stream of events ended", "err", err)
+		changed()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(missingLook):
+		}
+	}
+}
+
+// look asks the daemon and shows what has changed. The first look tells nobody
+// anything: what is there at the start is no news.
+func (c *companion) look(ctx context.Context, first bool) {
+	before := c.view
+	c.view = View{CanStart: c.config.StartDaemon != nil, AtLogin: c.desk.startsAtLogin(), Version: c.config.Version, Note: before.Note}
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	status, endpoints, err := c.config.Daemon.Look(asking)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		c.view.Reachable, c.view.Status, c.view.Endpoints = true, status, endpoints
+		if before.Reachable != c.view.Reachable || before.Status != status {
+			c.view.Note = "" // it was about what is no longer so
+		}
+	}
+	icon, title := Face(c.view, c.words)
+	next := picture{icon: icon, look: c.desk.panelLook(), title: title, items: Menu(c.view, c.words)}
+	if first || !samePicture(c.shown, next) {
+		c.screen.show(next)
+		c.shown = next
+	}
+	if first {
+		return
+	}
+	for _, n := range Notices(before, c.view, c.words) {
+		c.tell(n)
+	}
+}
+
+func (c *companion) tell(n Notice) {
+	if err := c.desk.notify(n); err != nil {
+		c.config.Log.Debug("the desktop shows no notification", "err", err)
+	}
+}
+
+// act carries out what was clicked. What goes wrong is told to the person, who
+// is waiting for something to happen.
+func (c *companion) act(ctx context.Context, action Action) {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	var err error
+	switch action.Kind {
+	case OpenWebUI:
+		var address string
+		if address, err = c.config.WebUI(ctx, action.Arg); err == nil {
+			err = c.desk.open(address)
+		}
+	case OpenURL:
+		err = c.desk.open(action.Arg)
+	case CopyURL:
+		if err = c.desk.copyText(action.Arg); err == nil {
+			c.tell(Notice{Title: c.words.copied, Body: action.Arg})
+		}
+	case Order:
+		err = c.config.Daemon.Order(ctx, action.Arg)
+	case StartDaemon:
+		if c.config.StartDaemon != nil {
+			err = c.config.StartDaemon(ctx)
+		}
+	case AtLogin:
+		err = c.desk.setStartAtLogin(c.config.Command, !c.view.AtLogin)
+	}
+	if err != nil {
+		c.config.Log.Warn("a click had no effect", "action", string(action.Kind), "err", err)
+		c.view.Note = err.Error()
+		c.tell(Notice{Title: c.words.trouble, Body: err.Error()})
+	}
+}
+
+func samePicture(a, b picture) bool {
+	return a.icon == b.icon && a.look == b.look && a.title == b.title && slices.EqualFunc(a.items, b.items, sameItem)
+}

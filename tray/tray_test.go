@@ -1,0 +1,228 @@
+package tray
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// fakeDaemon is a local API whose answers the test decides.
+type fakeDaemon struct {
+	mu        sync.Mutex
+	err       error      // guarded
+	status    Status     // guarded
+	endpoints []Endpoint // guarded
+	orders    []string   // guarded
+	events    chan func()
+}
+
+func (d *fakeDaemon) Look(context.Context) (Status, []Endpoint, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.status, d.endpoints, d.err
+}
+
+func (d *fakeDaemon) Order(_ context.Context, order string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.orders = append(d.orders, order)
+	return nil
+}
+
+func (d *fakeDaemon) Watch(ctx context.Context, changed func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case change, ok := <-d.events:
+			if !ok {
+				return errors.New("the stream ended")
+			}
+			change()
+			changed()
+		}
+	}
+}
+
+func (d *fakeDaemon) set(status Status, endpoints ...Endpoint) func() {
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.status, d.endpoints, d.err = status, endpoints, nil
+	}
+}
+
+// fakeScreen is also the desk.
+type fakeScreen struct {
+	mu      sync.Mutex
+	shows   []picture // guarded
+	did     []string  // guarded
+	openErr error
+	login   bool // guarded
+}
+
+func (s *fakeScreen) loop(ctx context.Context, ready func()) error {
+	ready()
+	<-ctx.Done()
+	return nil
+}
+
+func (s *fakeScreen) show(p picture) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shows = append(s.shows, p)
+}
+
+func (s *fakeScreen) do(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.did = append(s.did, what)
+}
+
+func (s *fakeScreen) notify(n Notice) error      { s.do("notify " + n.Title); return nil }
+func (s *fakeScreen) open(url string) error      { s.do("open " + url); return s.openErr }
+func (s *fakeScreen) copyText(text string) error { s.do("copy " + text); return nil }
+func (s *fakeScreen) panelLook() Look            { return LookDark }
+func (s *fakeScreen) startsAtLogin() bool        { s.mu.Lock(); defer s.mu.Unlock(); return s.login }
+func (s *fakeScreen) setStartAtLogin(_ []string, on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.login = on
+	return nil
+}
+
+func (s *fakeScreen) last() picture {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shows[len(s.shows)-1]
+}
+
+func (s *fakeScreen) took() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	did := s.did
+	s.did = nil
+	return did
+}
+
+func try(t *testing.T, daemon *fakeDaemon, s *fakeScreen, config Config, test func(clicks chan<- Action)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		daemon.events = make(chan func())
+		config.Daemon, config.Log = daemon, slog.New(slog.DiscardHandler)
+		config.WebUI = func(_ context.Context, place string) (string, error) { return "http://web" + place, nil }
+		clicks := make(chan Action)
+		c := &companion{config: config, desk: s, screen: s, clicks: clicks, words: english}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.run(ctx) }()
+		synctest.Wait()
+		test(clicks)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("got error %v", err)
+		}
+	})
+}
+
+func TestTrayFollowsEvents(t *testing.T) {
+	d, s := &fakeDaemon{err: errors.New("refused")}, &fakeScreen{}
+	try(t, d, s, Config{}, func(chan<- Action) {
+		if got := s.last().icon; got != IconOff {
+			t.Errorf("without a daemon: got icon %s", got)
+		}
+		d.events <- d.set(connected().Status)
+		synctest.Wait()
+		if got := s.last().icon; got != IconConnected {
+			t.Errorf("connected: got icon %s", got)
+		}
+		if did := s.took(); len(did) != 0 {
+			t.Errorf("at the start: got %v, want no notifications", did)
+		}
+		d.events <- d.set(connected().Status, web)
+		synctest.Wait()
+		if did := s.took(); !slices.Equal(did, []string{"notify New public address"}) {
+			t.Errorf("new endpoint: got %v", did)
+		}
+		n := len(s.shows)
+		d.events <- d.set(connected().Status, web)
+		synctest.Wait()
+		if len(s.shows) != n {
+			t.Error("an event without a change has the menu drawn again")
+		}
+	})
+}
+
+func TestClicksHaveTheirEffect(t *testing.T) {
+	d, s := &fakeDaemon{}, &fakeScreen{}
+	d.set(connected().Status, web)()
+	var started int
+	config := Config{StartDaemon: func(context.Context) error { started++; return nil }}
+	try(t, d, s, config, func(clicks chan<- Action) {
+		for _, a := range []Action{
+			{CopyURL, "https://web.example"}, {OpenURL, "https://web.example"}, {OpenWebUI, "/#/tunnels/t1"},
+			{Order, "pause"}, {Order, "reconnect"}, {StartDaemon, ""}, {AtLogin, ""},
+		} {
+			clicks <- a
+			synctest.Wait()
+		}
+		want := []string{"copy https://web.example", "notify Address copied", "open https://web.example", "open http://web/#/tunnels/t1"}
+		if did := s.took(); !slices.Equal(did, want) {
+			t.Errorf("got %q, want %q", did, want)
+		}
+		if !slices.Equal(d.orders, []string{"pause", "reconnect"}) || started != 1 || !s.startsAtLogin() {
+			t.Errorf("got orders %v, %d starts, at login %t", d.orders, started, s.startsAtLogin())
+		}
+	})
+}
+
+func TestAFailedClickIsTold(t *testing.T) {
+	d, s := &fakeDaemon{}, &fakeScreen{openErr: errors.New("no browser")}
+	d.set(connected().Status)()
+	try(t, d, s, Config{}, func(clicks chan<- Action) {
+		clicks <- Action{OpenWebUI, ""}
+		synctest.Wait()
+		if did := s.took(); !slices.Contains(did, "notify adit could not do that") {
+			t.Errorf("got %q", did)
+		}
+		if got := s.last().items[1].Title; got != "no browser" {
+			t.Errorf("got second line %q, want the reason", got)
+		}
+		d.events <- d.set(Status{Configured: true, State: "paused"})
+		synctest.Wait()
+		if got := s.last().items[1]; !got.Separator {
+			t.Errorf("got second line %+v, want the reason gone", got)
+		}
+	})
+}
+
+func TestQuitEndsTheTray(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := &fakeDaemon{events: make(chan func())}, &fakeScreen{}
+		clicks := make(chan Action, 1)
+		clicks <- Action{Kind: Quit}
+		c := &companion{config: Config{Daemon: d, Log: slog.New(slog.DiscardHandler)}, desk: s, screen: s, clicks: clicks, words: english}
+		if err := c.run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALostStreamIsOpenedAgain(t *testing.T) {
+	d, s := &fakeDaemon{}, &fakeScreen{}
+	try(t, d, s, Config{}, func(chan<- Action) {
+		old := d.events
+		d.mu.Lock()
+		d.err = errors.New("gone")
+		d.mu.Unlock()
+		close(old)
+		synctest.Wait()
+		if got := s.last().icon; got != IconOff {
+			t.Errorf("got icon %s, want that the daemon is gone seen at once", got)
+		}
+	})
+}

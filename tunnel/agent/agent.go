@@ -1,0 +1,409 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/lockfile"
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// relayWait is how long a control-plane request waits for the relay.
+const relayWait = 15 * time.Second
+
+// Agent keeps the session and the tunnels. Its methods may be called from
+// several goroutines; those that change something run one at a time, and while
+// one runs another gets CodeControlBusy at once.
+type Agent struct {
+	cfg       Config
+	log       *slog.Logger
+	store     store
+	started   time.Time
+	feed      feed
+	inspector *inspect.Inspector
+	lock      *lockfile.Lock
+
+	control sync.Mutex // held by the one control-plane request that runs
+	saving  sync.Mutex // held while a state file is written
+	// publishing is held while changes are told, so that they are told in order.
+	publishing sync.Mutex
+	wake       chan struct{} // tells the keeper to look again; room for one
+	activity   chan struct{} // tells that visitors came or went; room for one
+	reports    chan wire.AgentError
+	limiter    reportLimiter
+	in, out    atomic.Int64 // visitors' payload
+
+	mu         sync.Mutex
+	auth       savedAuth
+	token      wire.Token // of auth.Token
+	tokenSaved bool       // false while auth.Token came from the environment and is not yet accepted
+	clientID   string     // as the relay calls the client
+	epoch      int        // rises with each change of the token
+	cur        *live      // the session in use; nil without one
+	unserved   []*live    // sessions that Run has not begun to serve
+	rejected   bool       // the relay refused the token
+	reconnect  bool       // a person asked for a new session
+	known      bool       // there was a session since the token or a pause changed
+	attempts   int        // ended attempts at a session, whatever came of them
+	lastError  string
+	notices    []string // what went wrong with the state files
+	tunnels    map[string]*tunnel
+	granted    map[string]grant // of declared tunnels that are not here now
+	releases   map[string]bool  // claims to give back
+	making     string           // id of the tunnel that is being created
+	closed     bool
+	lastState  string        // as last published
+	changed    chan struct{} // closed by the next change; nil while nobody waits
+}
+
+// New reads the state folder and makes it the agent's own until Run returns or
+// Close is called. It starts nothing.
+func New(cfg Config) (*Agent, error) {
+	if cfg.StateDir == "" {
+		return nil, errors.New("state_dir: is missing")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = link.Dial
+	}
+	if cfg.OriginTimeout == 0 {
+		cfg.OriginTimeout = 5 * time.Second
+	}
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state folder: %w", err)
+	}
+	lock, err := lockfile.Take(filepath.Join(cfg.StateDir, lockName))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return nil, fmt.Errorf("another adit uses the state folder %s; stop it first, or set another folder: %w", cfg.StateDir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the state folder: %w", err)
+	}
+	a := &Agent{
+		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now().UTC(),
+		inspector: inspect.New(cfg.Inspect),
+		lock:      lock,
+		wake:      make(chan struct{}, 1),
+		activity:  make(chan struct{}, 1),
+		reports:   make(chan wire.AgentError, 64),
+		tunnels:   make(map[string]*tunnel),
+		releases:  make(map[string]bool),
+	}
+	a.inspector.Follow(func(s inspect.Summary) { a.feed.publish(EventRequest, s) })
+	if err := a.restore(); err != nil {
+		lock.Release()
+		return nil, err
+	}
+	return a, nil
+}
+
+// restore takes the state files in.
+func (a *Agent) restore() error {
+	var kept *aside
+	auth, err := a.store.loadAuth()
+	if errors.As(err, &kept) {
+		a.notices = append(a.notices, kept.Error())
+	} else if err != nil {
+		return err
+	}
+	saved, err := a.store.loadTunnels()
+	if errors.As(err, &kept) {
+		a.notices = append(a.notices, kept.Error())
+	} else if err != nil {
+		return err
+	}
+	for _, n := range a.notices {
+		a.log.Error("state file put aside", "error", n)
+	}
+	a.auth = auth
+	a.tokenSaved = true
+	if auth.Token == "" && a.cfg.AuthToken != "" {
+		a.auth.Token = a.cfg.AuthToken
+		a.auth.ClientID = a.cfg.ClientID
+		a.auth.ConfiguredAt = a.started
+		a.tokenSaved = false
+	}
+	if a.auth.Token != "" {
+		if a.token, err = wire.ParseToken(a.auth.Token); err != nil {
+			a.notices = append(a.notices, fmt.Sprintf("the configured token is of no use: %v; configure one anew", err))
+			a.log.Error("token is of no use", "error", err)
+			a.auth.Token, a.tokenSaved = "", true
+		}
+	}
+	a.granted = saved.Granted
+	if a.granted == nil {
+		a.granted = make(map[string]grant)
+	}
+	for _, key := range saved.Releases {
+		a.releases[key] = true
+	}
+	for _, st := range saved.Tunnels {
+		spec, bad := a.normalize(st.Spec)
+		t := newTunnel(st.ID, spec, st.CreatedAt)
+		t.stopped, t.grant = st.Stopped, st.Granted
+		if bad != nil { // kept and shown, for a person to mend
+			t.failure = bad.Message
+		}
+		a.tunnels[st.ID] = t
+	}
+	return nil
+}
+
+// Close gives the state folder back if Run was not called.
+func (a *Agent) Close() error {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.closed = true
+	sessions := a.unserved
+	a.unserved, a.cur = nil, nil
+	a.mu.Unlock()
+	for _, l := range sessions {
+		l.session.Close("the agent ends")
+		l.ctl.close()
+	}
+	return a.lock.Release()
+}
+
+// Run keeps session and tunnels until ctx ends.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { a.inspector.Run(ctx) })
+	wg.Go(func() { a.publishActivity(ctx) })
+	a.keep(ctx)
+	cancel()
+	wg.Wait()
+	return nil
+}
+
+// Status returns the agent as a whole.
+func (a *Agent) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.statusLocked()
+}
+
+func (a *Agent) statusLocked() Status {
+	s := Status{
+		Configured: a.auth.Token != "",
+		State:      a.stateLocked(),
+		Version:    a.cfg.Version,
+		OS:         runtime.GOOS,
+		Arch:       runtime.GOARCH,
+		PID:        os.Getpid(),
+		StartedAt:  a.started,
+		Bytes:      Bytes{In: a.in.Load(), Out: a.out.Load()},
+	}
+	s.Connected = s.State == StateConnected
+	if s.Configured {
+		s.Relay = a.token.Relay
+	}
+	if a.cur != nil && a.cur.alive() {
+		stats := a.cur.session.Stats()
+		s.Relay = a.cur.addr
+		s.Transport = string(a.cur.session.Transport())
+		s.RTTMillis = float64(stats.RTT.Microseconds()) / 1000
+		if s.Connected {
+			since := a.cur.since
+			s.ConnectedSince = &since
+		}
+	}
+	s.LastError = a.errorLocked(s.State)
+	for _, t := range a.tunnels {
+		if a.tunnelStateLocked(t, s.State) == TunnelRunning {
+			s.EndpointCount++
+		}
+	}
+	return s
+}
+
+// errorLocked says what is wrong in the given state.
+func (a *Agent) errorLocked(state string) string {
+	switch {
+	case state == StateConnected || state == StatePaused:
+	case a.lastError != "":
+		return a.lastError
+	case state == StateReconnecting:
+		return "the relay has not answered within the last keep-alive interval; trying again"
+	}
+	if len(a.notices) > 0 {
+		return a.notices[len(a.notices)-1]
+	}
+	return ""
+}
+
+func (a *Agent) stateLocked() string {
+	switch {
+	case a.auth.Token == "":
+		return StateUnconfigured
+	case a.auth.Paused:
+		return StatePaused
+	case a.cur != nil && a.cur.alive():
+		if a.cur.fresh() {
+			return StateConnected
+		}
+		return StateReconnecting
+	case a.rejected:
+		return StateRejected
+	case a.known:
+		return StateReconnecting
+	}
+	return StateConnecting
+}
+
+// Endpoints returns the public faces of the tunnels that run.
+func (a *Agent) Endpoints() []Endpoint {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	state := a.stateLocked()
+	out := []Endpoint{}
+	for _, t := range a.sortedLocked() {
+		if a.tunnelStateLocked(t, state) == TunnelRunning {
+			out = append(out, t.endpoint(TunnelRunning))
+		}
+	}
+	return out
+}
+
+// sortedLocked returns the tunnels, oldest first.
+func (a *Agent) sortedLocked() []*tunnel {
+	return slices.SortedFunc(maps.Values(a.tunnels), func(x, y *tunnel) int {
+		if c := x.created.Compare(y.created); c != 0 {
+			return c
+		}
+		if x.id < y.id {
+			return -1
+		}
+		return 1
+	})
+}
+
+// poke has the keeper look again.
+func (a *Agent) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// publish tells waiters and the feed what has changed since the last call. It
+// must be called without a.mu.
+func (a *Agent) publish() {
+	type change struct {
+		kind string
+		data any
+	}
+	var changes []change
+	a.publishing.Lock()
+	defer a.publishing.Unlock()
+	a.mu.Lock()
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+	state := a.stateLocked()
+	status := a.statusLocked()
+	key := fmt.Sprintf("%s %s %s %s %d %t", status.State, status.Relay, status.Transport, status.LastError, status.EndpointCount, status.Configured)
+	if key != a.lastState {
+		a.lastState = key
+		changes = append(changes, change{EventStatus, status})
+	}
+	for _, t := range a.tunnels {
+		now := t.snapshot(a.tunnelStateLocked(t, state))
+		if t.published == nil {
+			changes = append(changes, change{EventTunnel, TunnelEvent{Action: "created", Tunnel: now}})
+		} else if *t.published != now {
+			changes = append(changes, change{EventTunnel, TunnelEvent{Action: "changed", Tunnel: now}})
+		}
+		was := t.published != nil && t.published.State == TunnelRunning
+		switch is := now.State == TunnelRunning; {
+		case is && !was:
+			changes = append(changes, change{EventEndpoint, EndpointEvent{Action: "up", Endpoint: t.endpoint(TunnelRunning)}})
+		case was && !is:
+			changes = append(changes, change{EventEndpoint, EndpointEvent{Action: "down", Endpoint: t.endpoint(now.State)}})
+		}
+		t.published = &now
+	}
+	a.mu.Unlock()
+	for _, c := range changes {
+		a.feed.publish(c.kind, c.data)
+	}
+}
+
+// waitChange returns a channel that is closed by the next change. a.mu is held.
+func (a *Agent) waitChangeLocked() <-chan struct{} {
+	if a.changed == nil {
+		a.changed = make(chan struct{})
+	}
+	return a.changed
+}
+
+// publishActivity tells the feed how much passes, once a second while something
+// does, and sleeps else.
+func (a *Agent) publishActivity(ctx context.Context) {
+	look := time.NewTimer(time.Hour)
+	defer look.Stop()
+	look.Stop()
+	last := map[string]Endpoint{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.activity:
+		case <-look.C:
+		}
+		moved, open := false, false
+		now := map[string]Endpoint{}
+		for _, e := range a.Endpoints() {
+			now[e.TunnelID] = e
+			open = open || e.Connections.Open > 0
+			if before, ok := last[e.TunnelID]; ok && before != e || !ok && e.Connections.Total > 0 {
+				moved = true
+				a.feed.publish(EventEndpoint, EndpointEvent{Action: "changed", Endpoint: e})
+			}
+		}
+		last = now
+		if moved {
+			a.feed.publish(EventStatus, a.Status())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		switch {
+		case moved:
+			look.Reset(0)
+		case open: // bytes of connections that stay open
+			look.Reset(4 * time.Second)
+		default:
+			look.Stop()
+		}
+	}
+}
+
+func (a *Agent) active() {
+	select {
+	case a.activity <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// Auth returns the token in force.
+func (a *Agent) Auth() AuthStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.authLocked()
+}
+
+func (a *Agent) authLocked() AuthStatus {
+	state := a.stateLocked()
+	s := AuthStatus{Configured: a.auth.Token != "", LastError: a.errorLocked(state)}
+	if !s.Configured {
+		return s
+	}
+	s.Authenticated = a.cur != nil && a.cur.alive()
+	s.ClientID = a.auth.ClientID
+	if s.ClientID == "" {
+		s.ClientID = a.clientID
+	}
+	s.Relay = a.token.Relay
+	s.TokenHint = a.token.Hint()
+	at := a.auth.ConfiguredAt
+	s.ConfiguredAt = &at
+	return s
+}
+
+// Configure tries token at its relay and then takes it instead of the one in
+// force; if it is refused, all stays as it was. A clientID binds the agent to
+// that client: a token of another is refused.
+func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStatus, error) {
+	if !a.control.TryLock() {
+		return AuthStatus{}, busy()
+	}
+	defer a.control.Unlock()
+	tok, err := wire.ParseToken(token)
+	if err != nil {
+		return AuthStatus{}, &Error{Code: CodeInvalidToken, Message: err.Error(), Field: "auth_token"}
+	}
+	if bad := checkClientID(clientID); bad != nil {
+		return AuthStatus{}, bad
+	}
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	l, err := a.connect(ctx, tok, clientID, tok.Relay, a.cfg.Transport)
+	if err != nil {
+		no := relayError(err)
+		if no.Code == CodeRelayRejected {
+			no.Field = "auth_token"
+			if p := (*wire.Problem)(nil); errors.As(err, &p) && p.Field == "client_id" {
+				no.Field = "client_id"
+			}
+		}
+		a.poke() // the session in force may have been replaced for a moment
+		return AuthStatus{}, no
+	}
+	drop := func() {
+		l.session.Close("not taken")
+		l.ctl.close()
+	}
+	a.mu.Lock()
+	before, wasSaved := a.auth, a.tokenSaved
+	next := a.auth
+	next.Token, next.ClientID, next.Paused = tok.Reveal(), clientID, false
+	next.ConfiguredAt = time.Now().UTC()
+	same := before.Token != "" && a.token.Fingerprint == tok.Fingerprint
+	if !same || a.token.Relay != tok.Relay {
+		next.Addresses = nil
+	}
+	a.mu.Unlock()
+	a.saving.Lock()
+	err = a.store.saveAuth(next)
+	a.saving.Unlock()
+	if err != nil {
+		drop()
+		return AuthStatus{}, err
+	}
+	a.mu.Lock()
+	a.auth, a.token, a.tokenSaved = next, tok, true
+	a.epoch++
+	epoch := a.epoch
+	a.rejected, a.lastError = false, ""
+	if !same {
+		// Another relay knows nothing of what this one gave.
+		clear(a.releases)
+		clear(a.granted)
+		for _, t := range a.tunnels {
+			t.grant = grant{}
+		}
+	}
+	for _, t := range a.tunnels {
+		t.failure = ""
+	}
+	a.mu.Unlock()
+	if !a.adopt(l, epoch, reconnectGrace) {
+		drop()
+	}
+	if !same && before.Token != "" {
+		if err := a.saveTunnels(); err != nil {
+			a.log.Error("tunnels not saved", "error", err)
+		}
+	}
+	a.log.Info("token configured", "token", tok.Hint(), "replaced", before.Token != "" && wasSaved)
+	return a.Auth(), nil
+}
+
+// Forget drops the token and closes the session. Tunnels stay and wait.
+func (a *Agent) Forget(ctx context.Context) error {
+	if !a.control.TryLock() {
+		return busy()
+	}
+	defer a.control.Unlock()
+	a.mu.Lock()
+	next := a.auth
+	next.Token, next.ClientID, next.Paused, next.Addresses = "", "", false, nil
+	next.ConfiguredAt = time.Time{}
+	a.mu.Unlock()
+	a.saving.Lock()
+	err := a.store.saveAuth(next)
+	a.saving.Unlock()
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.auth, a.token, a.clientID, a.tokenSaved = next, wire.Token{}, "", true
+	a.epoch++
+	a.rejected, a.known, a.lastError = false, false, ""
+	l := a.dropLocked()
+	a.mu.Unlock()
+	l.end("the token was forgotten")
+	a.publish()
+	a.poke()
+	return nil
+}
+
+// Pause ends the session until Resume; it outlives a restart.
+func (a *Agent) Pause(ctx context.Context) (Status, error) {
+	if err := a.setPaused(true); err != nil {
+		return Status{}, err
+	}
+	return a.Status(), nil
+}
+
+// Resume undoes Pause, and waits a little for the session.
+func (a *Agent) Resume(ctx context.Context) (Status, error) {
+	a.mu.Lock()
+	attempts := a.attempts
+	a.mu.Unlock()
+	if err := a.setPaused(false); err != nil {
+		return Status{}, err
+	}
+	return a.settled(ctx, attempts), nil
+}
+
+func (a *Agent) setPaused(paused bool) error {
+	a.mu.Lock()
+	if a.auth.Token == "" {
+		a.mu.Unlock()
+		return notConfigured()
+	}
+	if a.auth.Paused == paused {
+		a.mu.Unlock()
+		return nil
+	}
+	a.auth.Paused = paused
+	var l *live
+	if paused {
+		a.known, a.lastError = false, ""
+		l = a.dropLocked()
+	}
+	a.mu.Unlock()
+	l.end("paused")
+	a.publish()
+	a.poke()
+	return a.saveAuth()
+}
+
+// Reconnect replaces the session by a new one at once, and waits a little for it.
+// A refused token is tried once more.
+func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
+	a.mu.Lock()
+	if a.auth.Token == "" {
+		a.mu.Unlock()
+		return Status{}, notConfigured()
+	}
+	if a.auth.Paused {
+		a.mu.Unlock()
+		return a.Status(), nil
+	}
+	a.reconnect = true
+	attempts := a.attempts
+	a.mu.Unlock()
+	a.poke()
+	return a.settled(ctx, attempts), nil
+}
+
+// settled waits until an attempt at a session has ended since attempts were
+// counted, for relayWait at most.
+func (a *Agent) settled(ctx context.Context, attempts int) Status {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	for {
+		a.mu.Lock()
+		if a.attempts > attempts || a.auth.Token == "" || a.auth.Paused || a.closed {
+			s := a.statusLocked()
+			a.mu.Unlock()
+			return s
+		}
+		changed := a.waitChangeLocked()
+		a.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return a.Status()
+		case <-changed:
+		}
+	}
+}
+
+// dropLocked takes the session out of use; the caller ends it.
+func (a *Agent) dropLocked() *live {
+	l := a.cur
+	a.cur = nil
+	return l
+}
+
+// end closes the session; nil has none.
+func (l *live) end(reason string) {
+	if l != nil {
+		l.session.Close(reason)
+	}
+}
+
+func (a *Agent) saveAuth() error {
+	a.saving.Lock()
+	defer a.saving.Unlock()
+	a.mu.Lock()
+	auth := a.auth
+	if !a.tokenSaved { // not yet accepted: it stays where it came from
+		auth.Token, auth.ClientID, auth.ConfiguredAt = "", "", time.Time{}
+	}
+	a.mu.Unlock()
+	err := a.store.saveAuth(auth)
+	if err != nil {
+		a.log.Error("session state not saved", "error", err)
+	}
+	return err
+}
+
+// validRelay reports whether addr may be a relay's address.
+func validRelay(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host == "" || len(addr) > 260 || strings.ContainsAny(host, " /@") {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
+}

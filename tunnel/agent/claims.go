@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// claimers is how many claims are asked for at once when a session begins.
+const claimers = 16
+
+// claimPause is how long the first claims that the relay could not answer wait
+// for another try.
+const claimPause = 500 * time.Millisecond
+
+// claim asks the relay for t's endpoint on l, unless l has it already. A refusal
+// is noted in t if note is set; it is returned in any case.
+func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
+	a := l.agent
+	t.claiming.Lock()
+	defer t.claiming.Unlock()
+	a.mu.Lock()
+	if t.deleted || t.stopped || t.live == l && t.claimed == t.rev {
+		a.mu.Unlock()
+		return nil
+	}
+	rev, want, remembers := t.rev, t.claim(false), t.remembers()
+	a.mu.Unlock()
+	got, err := l.ctl.claim(ctx, t.id, want)
+	if remembers && isProblem(err) && !unavailable(err) {
+		// What the relay gave before is another's now: anything will do.
+		a.mu.Lock()
+		want = t.claim(true)
+		a.mu.Unlock()
+		got, err = l.ctl.claim(ctx, t.id, want)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		if note && isProblem(err) && !unavailable(err) && t.rev == rev {
+			t.failure = clipMessage(err.Error())
+		}
+		return err
+	}
+	if t.live == l && t.number != got.Number {
+		l.unregister(t.number, t)
+	}
+	t.live, t.claimed, t.number, t.endpointID = l, rev, got.Number, got.EndpointID
+	t.failure = ""
+	t.grant = grant{PublicURL: got.PublicURL, Domain: got.Domain, RemotePort: got.RemotePort}
+	t.since = time.Now().UTC()
+	l.register(got.Number, t)
+	return nil
+}
+
+func unavailable(err error) bool {
+	var p *wire.Problem
+	return errors.As(err, &p) && p.Code == wire.CodeUnavailable
+}
+
+// look has claimAll look for tunnels to claim; nil does nothing.
+func (l *live) look() {
+	if l == nil {
+		return
+	}
+	select {
+	case l.again <- struct{}{}:
+	default:
+	}
+}
+
+// claimAll gives back what is to be given back and claims every tunnel that
+// should run, and looks again when it is told to, until ctx ends.
+func (l *live) claimAll(ctx context.Context) {
+	a := l.agent
+	l.releaseAll(ctx)
+	for wait := claimPause; ; wait = min(2*wait, 30*time.Second) {
+		before := a.grants()
+		left := l.claimRound(ctx)
+		if ctx.Err() == nil && a.grants() != before {
+			if err := a.saveTunnels(); err != nil {
+				a.log.Error("tunnels not saved", "error", err)
+			}
+		}
+		a.publish()
+		var later <-chan time.Time
+		if left > 0 {
+			later = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.again:
+			wait = claimPause
+		case <-later:
+		}
+	}
+}
+
+// claimRound tries every tunnel once and returns how many should be tried again.
+func (l *live) claimRound(ctx context.Context) int {
+	a := l.agent
+	a.mu.Lock()
+	var todo []*tunnel
+	for _, t := range a.sortedLocked() {
+		if !t.stopped && (t.live != l || t.claimed != t.rev) {
+			todo = append(todo, t)
+		}
+	}
+	a.mu.Unlock()
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		left int
+		next = make(chan *tunnel)
+	)
+	for range min(claimers, len(todo)) {
+		wg.Go(func() {
+			for t := range next {
+				err := l.claim(ctx, t, true)
+				if err == nil {
+					continue
+				}
+				a.log.Warn("tunnel not claimed", "tunnel", t.id, "error", err)
+				if !isProblem(err) || unavailable(err) {
+					mu.Lock()
+					left++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i, t := range todo {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- t
+		if i%32 == 31 {
+			a.publish()
+		}
+	}
+	close(next)
+	wg.Wait()
+	return left
+}
+
+// releaseAll gives back the claims of tunnels that were deleted while there was
+// no session.
+func (l *live) releaseAll(ctx context.Context) {
+	a := l.agent
+	a.mu.Lock()
+	var keys []string
+	for key := range a.releases {
+		if a.tunnels[key] == nil && key != a.making {
+			keys = append(keys, key)
+		}
+	}
+	a.mu.Unlock()
+	done := 0
+	for _, key := range keys {
+		err := l.ctl.release(ctx, key, false)
+		if err != nil && !isProblem(err) || unavailable(err) {
+			continue
+		}
+		a.mu.Lock()
+		delete(a.releases, key)
+		a.mu.Unlock()
+		done++
+	}
+	if done > 0 {
+		if err := a.saveTunnels(); err != nil {
+			a.log.Error("tunnels not saved", "error", err)
+		}
+	}
+}
+
+// grants sums up what the relay has given, to tell whether it must be saved.
+func (a *Agent) grants() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sum := make([]byte, 0, 64*len(a.tunnels))
+	for _, t := range a.sortedLocked() {
+		sum = append(sum, t.id...)
+		sum = append(sum, t.grant.PublicURL...)
+	}
+	return string(sum)
+}
+
+// claimLost notes that the relay took the endpoint of the tunnel id away.
+func (a *Agent) claimLost(l *live, id, reason string) {
+	a.mu.Lock()
+	t := a.tunnels[id]
+	if t == nil || t.live != l {
+		a.mu.Unlock()
+		return
+	}
+	t.live, t.failure = nil, "the relay took the endpoint away: "+reason
+	l.unregister(t.number, t)
+	a.mu.Unlock()
+	a.log.Warn("endpoint lost", "tunnel", id, "reason", reason)
+	t.conns.abort()
+	a.publish()
+}
+
+// session waits until there is a session in use other than not, for as long as
+// ctx lasts. It returns nil without error if the agent is paused.
+func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
+	for {
+		a.mu.Lock()
+		l, state, last := a.cur, a.stateLocked(), a.lastError
+		changed := a.waitChangeLocked()
+		a.mu.Unlock()
+		switch {
+		case state == StateUnconfigured:
+			return nil, notConfigured()
+		case state == StatePaused:
+			return nil, nil
+		case state == StateRejected:
+			return nil, &Error{Code: CodeRelayRejected, Message: orElse(last, "the relay refused the token; configure another")}
+		case l != nil && l != not && l.alive():
+			return l, nil
+		}
+		timer := time.NewTimer(time.Second) // a session may have died unannounced
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, &Error{Code: CodeRelayUnreachable, Message: orElse(last, "the relay does not answer; try again in a moment")}
+		case <-changed:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// claimNow claims t on the session in use, waiting for one for relayWait. It
+// returns nil without a claim if the agent is paused.
+func (a *Agent) claimNow(ctx context.Context, t *tunnel) *Error {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	var not *live
+	for {
+		l, no := a.session(ctx, not)
+		if no != nil {
+			return no
+		}
+		if l == nil {
+			return nil
+		}
+		err := l.claim(ctx, t, false)
+		if err == nil {
+			return nil
+		}
+		if isProblem(err) || ctx.Err() != nil {
+			return relayError(err)
+		}
+		// The session broke under the claim: the next one may do.
+		select {
+		case <-l.session.Done():
+			not = l
+		case <-l.retired:
+			not = l
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// Bounds of what the relay may answer.
+const (
+	maxAnswer = 1 << 20
+	maxEvent  = 256 << 10
+)
+
+// control speaks the control plane on streams of one session.
+type control struct {
+	client http.Client
+	pool   *http.Transport
+}
+
+func newControl(s link.Session) *control {
+	pool := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return s.OpenStream(ctx)
+		},
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     30 * time.Second,
+	}
+	return &control{pool: pool, client: http.Client{
+		Transport:     pool,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// close gives the streams that wait for another request back.
+func (c *control) close() { c.pool.CloseIdleConnections() }
+
+// refused is an answer of the relay that is not a success. It wraps the
+// *wire.Problem.
+type refused struct {
+	status  int
+	problem *wire.Problem
+}
+
+func (e *refused) Error() string { return e.problem.Message }
+func (e *refused) Unwrap() error { return e.problem }
+
+// call makes one request. in and out may be nil.
+func (c *control) call(ctx context.Context, method, path string, in, out any) error {
+	res, err := c.do(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("read the relay's answer to %s %s: %w", method, path, err)
+	}
+	if len(body) > maxAnswer {
+		return fmt.Errorf("the relay's answer to %s %s is larger than %d bytes", method, path, maxAnswer)
+	}
+	if res.StatusCode/100 != 2 {
+		return problem(res.StatusCode, body)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("the relay's answer to %s %s does not parse: %w", method, path, err)
+	}
+	return nil
+}
+
+func (c *control) do(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.client.Do(req)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return nil, fmt.Errorf("ask the relay %s %s: %w", method, path, err)
+	}
+	return res, nil
+}
+
+func problem(status int, body []byte) error {
+	p := &wire.Problem{}
+	if json.Unmarshal(body, p) != nil || p.Message == "" {
+		p = &wire.Problem{Code: wire.CodeUnavailable, Message: fmt.Sprintf("the relay answered with status %d", status)}
+		if status == http.StatusUnauthorized {
+			p.Code = wire.CodeUnauthorized
+		}
+	}
+	p.Message = clipMessage(p.Message)
+	return &refused{status: status, problem: p}
+}
+
+func clipMessage(s string) string {
+	const most = 512
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+func (c *control) hello(ctx context.Context, h wire.Hello) (wire.Welcome, error) {
+	var w wire.Welcome
+	err := c.call(ctx, http.MethodPost, wire.PathHello, h, &w)
+	return w, err
+}
+
+func (c *control) claim(ctx context.Context, key string, claim wire.Claim) (wire.Grant, error) {
+	var g wire.Grant
+	err := c.call(ctx, http.MethodPut, wire.PathClaims+url.PathEscape(key), claim, &g)
+	return g, err
+}
+
+// release gives a claim back. With keep only its endpoint ends: the name and the
+// port stay the client's. What is not there is released.
+func (c *control) release(ctx context.Context, key string, keep bool) error {
+	path := wire.PathClaims + url.PathEscape(key)
+	if keep {
+		path += "?keep=1"
+	}
+	err := c.call(ctx, http.MethodDelete, path, nil, nil)
+	var no *refused
+	if errors.As(err, &no) && no.status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+func (c *control) report(ctx context.Context, list []wire.AgentError) error {
+	return c.call(ctx, http.MethodPost, wire.PathErrors, list, nil)
+}
+
+// ping reports whether the relay answers now, whatever it says.
+func (c *control) ping(ctx context.Context) error {
+	err := c.report(ctx, []wire.AgentError{})
+	var no *refused
+	if errors.As(err, &no) {
+		return nil
+	}
+	return err
+}
+
+// events calls handle with each event until the stream ends.
+func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
+	res, err := c.do(ctx, http.MethodGet, wire.PathEvents, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+		return problem(res.StatusCode, body)
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(make([]byte, 0, 4096), maxEvent)
+	for lines.Scan() {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var e wire.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("an event of the relay does not parse: %w", err)
+		}
+		handle(e)
+	}
+	return lines.Err()
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+func notFound(id string) *Error {
+	return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tunnel %q", clip(id))}
+}
+
+func declaredError() *Error {
+	return &Error{Code: CodeInvalidParameter, Message: "this tunnel is declared in adit.toml; change it there", Field: "id"}
+}
+
+func busy() *Error {
+	return &Error{Code: CodeControlBusy, Message: "another change is being made; try again in a moment"}
+}
+
+func notConfigured() *Error {
+	return &Error{Code: CodeNotConfigured, Message: "there is no auth token yet; configure one first"}
+}
+
+// relayError says what err of the relay means to whoever asked for the change.
+func relayError(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	var p *wire.Problem
+	if errors.As(err, &p) {
+		if p.Code == wire.CodeUnavailable {
+			return &Error{Code: CodeRelayUnreachable, Message: "the relay cannot do it now: " + p.Message}
+		}
+		return &Error{Code: CodeRelayRejected, Message: "the relay refused: " + p.Message, Field: p.Field}
+	}
+	if errors.Is(err, link.ErrUntrusted) {
+		return &Error{Code: CodeRelayRejected, Message: describe(err, "")}
+	}
+	return &Error{Code: CodeRelayUnreachable, Message: describe(err, "")}
+}
+
+// final reports whether err is a refusal of the token, which trying again would
+// not mend.
+func final(err error) bool {
+	var p *wire.Problem
+	if !errors.As(err, &p) {
+		return false
+	}
+	return p.Code == wire.CodeUnauthorized || p.Code == wire.CodeForbidden || p.Code == wire.CodeInvalid
+}
+
+// describe says in one sentence why there is no session with the relay at addr
+// (empty: the relay), and what may help.
+func describe(err error, addr string) string {
+	relay := "the relay"
+	if addr != "" {
+		relay += " at " + addr
+	}
+	var (
+		p      *wire.Problem
+		dns    *net.DNSError
+		closed *link.CloseError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &p):
+		switch p.Code {
+		case wire.CodeUnauthorized:
+			return relay + " refused the token: " + p.Message + "; ask its operator for a new one"
+		case wire.CodeProtocol:
+			return relay + " speaks another version: " + p.Message + "; update adit or the relay"
+		}
+		return relay + " refused: " + p.Message
+	case errors.Is(err, link.ErrUntrusted):
+		return relay + " is not the one that the token names; if it was set up anew, ask its operator for a new token"
+	case errors.As(err, &dns):
+		return fmt.Sprintf("the relay's name %s does not resolve; check the network and its DNS", dns.Name)
+	case errors.As(err, &closed):
+		return relay + " ended the session: " + closed.Reason
+	case errors.Is(err, link.ErrTimeout):
+		return relay + " has gone silent; trying again"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing answers for " + relay + "; it may be down, or the port is another"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
+		return "there is no way to " + relay + "; check the network"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return relay + " did not answer in time; it may be down, or a firewall may block its port for UDP and TCP"
+	}
+	return fmt.Sprintf("no session with %s: %v", relay, err)
+}
+
+// describeOrigin says why the local service at addr cannot be reached, to a
+// visitor's eyes too.
+func describeOrigin(err error, addr string) error {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens at the local address %s", addr)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the local service at %s does not accept connections", addr)
+	}
+	var no net.Error
+	if errors.As(err, &no) && no.Timeout() {
+		return fmt.Errorf("the local service at %s does not accept connections", addr)
+	}
+	return fmt.Errorf("the local service at %s cannot be reached: %w", addr, err)
+}

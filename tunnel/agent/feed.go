@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// feedSize is how many events are held for readers that fell behind or went
+// away for a while.
+const feedSize = 2048
+
+// feed numbers events and holds the newest. Readers pull, so that a slow one
+// costs nothing but its own gaps.
+type feed struct {
+	mu      sync.Mutex
+	ring    []Event
+	last    uint64        // id of the newest event; 0: none yet
+	changed chan struct{} // closed by the next event; nil while nobody waits
+}
+
+func (f *feed) publish(kind string, data any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last++
+	e := Event{ID: f.last, Type: kind, Time: time.Now().UTC(), Data: data}
+	if len(f.ring) < feedSize {
+		f.ring = append(f.ring, e)
+	} else {
+		f.ring[(f.last-1)%feedSize] = e
+	}
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
+// after returns the event that follows id, or what was missed in its place; or a
+// channel that is closed when there is one.
+func (f *feed) after(id uint64) (Event, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	oldest := f.last - uint64(len(f.ring)) + 1
+	switch {
+	case id > f.last:
+		e := Event{ID: oldest - 1, Type: EventMissed, Time: time.Now().UTC(), Data: Missed{Restarted: true}}
+		return e, nil
+	case id == f.last:
+		if f.changed == nil {
+			f.changed = make(chan struct{})
+		}
+		return Event{}, f.changed
+	case id+1 < oldest:
+		e := Event{ID: oldest - 1, Type: EventMissed, Time: time.Now().UTC(), Data: Missed{Missed: oldest - 1 - id}}
+		return e, nil
+	}
+	return f.ring[id%feedSize], nil
+}
+
+// Subscription is one reader's place in the event feed. It holds nothing that
+// must be closed, and belongs to one goroutine.
+type Subscription struct {
+	feed *feed
+	id   uint64 // of the last event given out
+}
+
+// Subscribe begins a feed after the event with the id after; nil begins with
+// what comes next.
+func (a *Agent) Subscribe(after *uint64) *Subscription {
+	s := &Subscription{feed: &a.feed}
+	if after != nil {
+		s.id = *after
+		return s
+	}
+	a.feed.mu.Lock()
+	defer a.feed.mu.Unlock()
+	s.id = a.feed.last
+	return s
+}
+
+// Last is the id of the last event that was given out or passed over.
+func (s *Subscription) Last() uint64 { return s.id }
+
+// Next waits for the next event. A reader that is too slow gets an EventMissed
+// in place of what it lost. It returns ctx's error if ctx ends first.
+func (s *Subscription) Next(ctx context.Context) (Event, error) {
+	for {
+		e, changed := s.feed.after(s.id)
+		if changed == nil {
+			s.id = e.ID
+			return e, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// Publish puts an event of another part of the daemon (a log line) into the feed.
+func (a *Agent) Publish(kind string, data any) { a.feed.publish(kind, data) }

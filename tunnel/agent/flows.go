@@ -1,0 +1,283 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/wire"
+)
+
+const (
+	maxFlows  = 4096 // of one session
+	flowIdle  = 90 * time.Second
+	maxQueued = 16 // packets of a flow whose origin's name is being resolved
+)
+
+// flowKey names a visitor of a udp tunnel within a session.
+type flowKey struct{ endpoint, number uint32 }
+
+// flow is one visitor of a udp tunnel.
+type flow struct {
+	key    flowKey
+	tunnel *tunnel
+	route  *route
+	tap    *inspect.Tap
+	used   atomic.Int64 // when a packet last passed, in Unix nanoseconds
+	ended  atomic.Bool
+
+	mu     sync.Mutex
+	conn   *net.UDPConn // nil until the origin's name is resolved
+	queued [][]byte
+}
+
+// abort ends the flow.
+func (f *flow) abort() {
+	f.ended.Store(true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn != nil {
+		f.conn.Close()
+	}
+}
+
+// flows are the visitors of a session's udp tunnels.
+type flows struct {
+	live *live
+	wg   sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[flowKey]*flow
+}
+
+// receiveDatagrams serves udp visitors until the session ends.
+func (l *live) receiveDatagrams(ctx context.Context) {
+	fs := &flows{live: l, open: make(map[flowKey]*flow)}
+	defer fs.wg.Wait()
+	defer fs.abort()
+	var parts wire.Reassembly
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := l.session.ReceiveDatagram(ctx, buf)
+		if err != nil {
+			return
+		}
+		d, err := wire.ParseFlow(buf[:n])
+		if err != nil {
+			l.agent.log.Debug("datagram does not parse", "error", err)
+			continue
+		}
+		key := flowKey{d.Endpoint, d.Number}
+		if d.Kind == wire.FlowClose {
+			if f := fs.get(key); f != nil {
+				f.abort()
+			}
+			continue
+		}
+		if payload := parts.Add(d); payload != nil {
+			fs.deliver(ctx, key, payload)
+		}
+	}
+}
+
+func (fs *flows) get(key flowKey) *flow {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.open[key]
+}
+
+func (fs *flows) abort() {
+	fs.mu.Lock()
+	list := make([]*flow, 0, len(fs.open))
+	for _, f := range fs.open {
+		list = append(list, f)
+	}
+	fs.mu.Unlock()
+	for _, f := range list {
+		f.abort()
+	}
+}
+
+// deliver hands a visitor's packet to the origin. Like the network, it drops
+// what it cannot.
+func (fs *flows) deliver(ctx context.Context, key flowKey, payload []byte) {
+	f := fs.get(key)
+	if f == nil || f.ended.Load() {
+		if f = fs.start(ctx, key); f == nil {
+			return
+		}
+	}
+	f.used.Store(time.Now().UnixNano())
+	f.mu.Lock()
+	conn := f.conn
+	if conn == nil && len(f.queued) < maxQueued {
+		f.queued = append(f.queued, append([]byte(nil), payload...))
+	}
+	f.mu.Unlock()
+	if conn != nil {
+		fs.write(f, conn, payload)
+	}
+}
+
+func (fs *flows) write(f *flow, conn *net.UDPConn, payload []byte) {
+	if _, err := conn.Write(payload); err != nil {
+		if !errors.Is(err, net.ErrClosed) {
+			fs.live.agent.complain(f.route, describeOrigin(err, f.route.local).Error())
+		}
+		return
+	}
+	f.tunnel.counters.in.Add(int64(len(payload)))
+	fs.live.agent.in.Add(int64(len(payload)))
+	f.tap.FromVisitor(payload)
+	fs.live.agent.active()
+}
+
+// start makes the flow of key; nil if there is no such tunnel.
+func (fs *flows) start(ctx context.Context, key flowKey) *flow {
+	t := fs.live.find(key.endpoint)
+	if t == nil {
+		return nil
+	}
+	a, r := fs.live.agent, t.route.Load()
+	if r.spec.Type != wire.TypeUDP {
+		return nil
+	}
+	f := &flow{key: key, tunnel: t, route: r}
+	f.used.Store(time.Now().UnixNano())
+	if r.inspect {
+		f.tap = a.inspector.Flow(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type})
+	}
+	fs.mu.Lock()
+	if len(fs.open) >= maxFlows {
+		fs.evict()
+	}
+	fs.open[key] = f
+	fs.mu.Unlock()
+	t.conns.add(f)
+	t.counters.open.Add(1)
+	t.counters.total.Add(1)
+	a.active()
+	fs.wg.Go(func() {
+		fs.run(ctx, f)
+		f.abort()
+		fs.mu.Lock()
+		if fs.open[key] == f {
+			delete(fs.open, key)
+		}
+		fs.mu.Unlock()
+		t.conns.remove(f)
+		t.counters.open.Add(-1)
+		f.tap.Close()
+		a.active()
+	})
+	return f
+}
+
+// evict ends the flow that has been silent longest. fs.mu is held.
+func (fs *flows) evict() {
+	var oldest *flow
+	for _, f := range fs.open {
+		if oldest == nil || f.used.Load() < oldest.used.Load() {
+			oldest = f
+		}
+	}
+	if oldest != nil {
+		delete(fs.open, oldest.key)
+		oldest.abort()
+	}
+}
+
+// run connects a flow to its origin and carries the answers, until the flow has
+// been idle or was ended.
+func (fs *flows) run(ctx context.Context, f *flow) {
+	a := fs.live.agent
+	conn, err := fs.connect(ctx, f)
+	if err != nil {
+		a.complain(f.route, err.Error())
+		fs.close(f)
+		return
+	}
+	defer conn.Close()
+	var packet uint16
+	out := make([]byte, 0, 2048)
+	in := make([]byte, 64<<10)
+	for {
+		conn.SetReadDeadline(time.Now().Add(flowIdle))
+		n, err := conn.Read(in)
+		switch {
+		case f.ended.Load() || errors.Is(err, net.ErrClosed):
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if time.Since(time.Unix(0, f.used.Load())) >= flowIdle {
+				fs.close(f)
+				return
+			}
+			continue
+		case err != nil: // an ICMP message: the service may come later
+			a.complain(f.route, describeOrigin(err, f.route.local).Error())
+			continue
+		}
+		f.used.Store(time.Now().UnixNano())
+		packet++
+		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in[:n]}
+		session := fs.live.session
+		out, err = wire.SplitFlow(out, d, session.MaxDatagram(), session.SendDatagram)
+		if err != nil {
+			if !fs.live.alive() {
+				return
+			}
+			a.log.Debug("datagram not sent", "error", err)
+			continue
+		}
+		f.tunnel.counters.out.Add(int64(n))
+		a.out.Add(int64(n))
+		f.tap.FromOrigin(in[:n])
+	}
+}
+
+// connect opens the flow's socket and sends what has waited for it.
+func (fs *flows) connect(ctx context.Context, f *flow) (*net.UDPConn, error) {
+	a, spec := fs.live.agent, f.route.spec
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
+	defer cancel()
+	addrs, err := a.resolveOrigin(ctx, spec.LocalIP, spec.LocalPort)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addrs[0]))
+	if err != nil {
+		return nil, describeOrigin(err, f.route.local)
+	}
+	for {
+		f.mu.Lock()
+		queued := f.queued
+		f.queued = nil
+		if len(queued) == 0 {
+			f.conn = conn
+		}
+		f.mu.Unlock()
+		if len(queued) == 0 {
+			break
+		}
+		for _, b := range queued {
+			fs.write(f, conn, b)
+		}
+	}
+	if f.ended.Load() {
+		conn.Close()
+	}
+	return conn, nil
+}
+
+// close tells the relay that the flow is over.
+func (fs *flows) close(f *flow) {
+	d := wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.key.endpoint, Number: f.key.number})
+	if err := fs.live.session.SendDatagram(d); err != nil {
+		fs.live.agent.log.Debug("end of a flow not told", "error", err)
+	}
+}

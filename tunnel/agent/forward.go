@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+const (
+	prefaceWait = 10 * time.Second
+	// lingering is how long an origin may be silent after the edge has closed a
+	// stream of HTTP requests: nobody may be reading any more.
+	lingering = 30 * time.Second
+)
+
+// acceptStreams serves the visitors that the relay sends, until the session ends.
+func (l *live) acceptStreams(ctx context.Context, wg *sync.WaitGroup) {
+	for {
+		stream, err := l.session.AcceptStream(ctx)
+		if err != nil {
+			return
+		}
+		wg.Go(func() { l.visit(ctx, stream) })
+	}
+}
+
+// visit serves one stream.
+func (l *live) visit(ctx context.Context, stream link.Stream) {
+	defer stream.Close()
+	stream.SetReadDeadline(time.Now().Add(prefaceWait))
+	preface, err := wire.ReadPreface(stream)
+	if err != nil {
+		l.agent.log.Debug("stream without a preface", "error", err)
+		stream.Reset()
+		return
+	}
+	stream.SetReadDeadline(time.Time{})
+	t := l.lookup(ctx, preface.Endpoint)
+	if t == nil {
+		l.answer(stream, errors.New("this tunnel is not running"))
+		return
+	}
+	r := t.route.Load()
+	origin, err := l.agent.dialOrigin(ctx, r)
+	if err != nil {
+		l.agent.complain(r, err.Error())
+		l.answer(stream, err)
+		return
+	}
+	defer origin.Close()
+	if err := l.answer(stream, nil); err != nil {
+		return
+	}
+	if header := proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge); header != nil {
+		if _, err := origin.Write(header); err != nil {
+			stream.Reset()
+			return
+		}
+	}
+	l.agent.pipe(t, r, stream, origin, preface)
+}
+
+// answer tells the edge whether the origin is connected.
+func (l *live) answer(stream link.Stream, err error) error {
+	stream.SetWriteDeadline(time.Now().Add(prefaceWait))
+	_, writeErr := stream.Write(wire.AppendAnswer(nil, err))
+	stream.SetWriteDeadline(time.Time{})
+	return writeErr
+}
+
+// halfCloser is a connection whose sending side ends by itself: *net.TCPConn,
+// *tls.Conn, link.Stream.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// dialOrigin connects to a tunnel's local service. Its errors are for the
+// visitor to read.
+func (a *Agent) dialOrigin(ctx context.Context, r *route) (halfCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
+	defer cancel()
+	addrs, err := a.resolveOrigin(ctx, r.spec.LocalIP, r.spec.LocalPort)
+	if err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	var conn net.Conn
+	var addr netip.AddrPort
+	for i, next := range addrs {
+		share, done := ctx, context.CancelFunc(func() {})
+		if more := len(addrs) - i; more > 1 { // the last has what the others leave
+			share, done = context.WithTimeout(ctx, a.cfg.OriginTimeout/time.Duration(len(addrs)))
+		}
+		addr = next
+		conn, err = dialer.DialContext(share, "tcp", addr.String())
+		done()
+		if err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, describeOrigin(err, r.local)
+	}
+	tcp := conn.(*net.TCPConn)
+	if r.spec.LocalScheme != "https" {
+		return tcp, nil
+	}
+	secure := tls.Client(tcp, originTLS(r.spec, addr.Addr()))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		tcp.Close()
+		return nil, fmt.Errorf("the local service at %s does not answer with TLS that can be trusted: %w", r.local, err)
+	}
+	return secure, nil
+}
+
+// originTLS verifies the certificate of an origin elsewhere. One on this machine
+// or in its private network hardly ever has a certificate that could be
+// verified, and its path is not a stranger's.
+func originTLS(spec TunnelSpec, ip netip.Addr) *tls.Config {
+	name := spec.LocalIP
+	if host, _, err := net.SplitHostPort(spec.HostHeader); err == nil {
+		name = host
+	} else if spec.HostHeader != "" {
+		name = spec.HostHeader
+	}
+	near := ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	return &tls.Config{ServerName: name, InsecureSkipVerify: near, NextProtos: []string{"http/1.1"}}
+}
+
+// pipe is one visitor's connection with its origin.
+type pipe struct {
+	stream link.Stream
+	origin halfCloser
+	once   sync.Once
+}
+
+// abort ends both sides at once.
+func (p *pipe) abort() {
+	p.once.Do(func() {
+		p.stream.Reset()
+		if tcp, ok := p.origin.(*net.TCPConn); ok {
+			tcp.SetLinger(0) // the origin learns that it was cut, not ended
+		}
+		p.origin.Close()
+	})
+}
+
+// pipe copies both ways until both are over.
+func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser, preface wire.Preface) {
+	p := &pipe{stream: stream, origin: origin}
+	t.conns.add(p)
+	defer t.conns.remove(p)
+	t.counters.open.Add(1)
+	t.counters.total.Add(1)
+	a.active()
+	defer a.active()
+	defer t.counters.open.Add(-1)
+	if now := t.route.Load(); now.local != r.local || now.spec.Type != r.spec.Type {
+		p.abort() // changed while the origin was dialled
+	}
+
+	tap := a.tap(t, r, preface)
+	defer tap.Close()
+	var closed atomic.Bool // by the edge: nobody reads the origin's answer for long
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := copyHalf(origin, stream, func(b []byte) {
+			t.counters.in.Add(int64(len(b)))
+			a.in.Add(int64(len(b)))
+			tap.FromVisitor(b)
+		})
+		tap.VisitorEnded()
+		if err != nil || origin.CloseWrite() != nil {
+			p.abort()
+			return
+		}
+		if preface.Kind == wire.StreamHTTP {
+			closed.Store(true)
+			origin.SetReadDeadline(time.Now().Add(lingering))
+		}
+	})
+	err := copyHalf(stream, origin, func(b []byte) {
+		t.counters.out.Add(int64(len(b)))
+		a.out.Add(int64(len(b)))
+		tap.FromOrigin(b)
+		if closed.Load() {
+			origin.SetReadDeadline(time.Now().Add(lingering))
+		}
+	})
+	tap.OriginEnded()
+	if err != nil || stream.CloseWrite() != nil {
+		p.abort()
+	}
+	wg.Wait()
+}
+
+// tap returns the inspector's ear on one connection; a nil one hears nothing.
+func (a *Agent) tap(t *tunnel, r *route, preface wire.Preface) *inspect.Tap {
+	if !r.inspect {
+		return nil
+	}
+	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String()}
+	if preface.Kind == wire.StreamHTTP {
+		return a.inspector.HTTP(meta)
+	}
+	return a.inspector.Flow(meta)
+}
+
+// The sizes of copies. Most connections are idle most of the time, so they wait
+// with a small buffer; one that fills it goes on with a large one.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 64 << 10
+)
+
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
+	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
+)
+
+// copyHalf copies src to dst until src ends, and shows each part to see before it
+// is written. It returns nil if src ended with io.EOF.
+func copyHalf(dst io.Writer, src io.Reader, see func([]byte)) error {
+	small := smallBuffers.Get().(*[smallBuffer]byte)
+	defer smallBuffers.Put(small)
+	var large *[largeBuffer]byte
+	defer func() {
+		if large != nil {
+			largeBuffers.Put(large)
+		}
+	}()
+	buf := small[:]
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			see(buf[:n]) // first: what is written may be answered before Write returns
+			if _, writeErr := dst.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case large == nil && n == len(buf):
+			large = largeBuffers.Get().(*[largeBuffer]byte)
+			buf = large[:]
+		case large != nil && n < smallBuffer:
+			largeBuffers.Put(large)
+			large, buf = nil, small[:]
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/), as far as it is
+// filled here.
+type (
+	har struct {
+		Log harLog `json:"log"`
+	}
+	harLog struct {
+		Version string     `json:"version"`
+		Creator harName    `json:"creator"`
+		Entries []harEntry `json:"entries"`
+	}
+	harName struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}
+	harEntry struct {
+		StartedDateTime time.Time   `json:"startedDateTime"`
+		Time            float64     `json:"time"`
+		Request         harRequest  `json:"request"`
+		Response        harResponse `json:"response"`
+		Cache           struct{}    `json:"cache"`
+		Timings         harTimings  `json:"timings"`
+		Comment         string      `json:"comment,omitempty"`
+	}
+	harPair struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	harRequest struct {
+		Method      string    `json:"method"`
+		URL         string    `json:"url"`
+		HTTPVersion string    `json:"httpVersion"`
+		Cookies     []harPair `json:"cookies"`
+		Headers     []harPair `json:"headers"`
+		QueryString []harPair `json:"queryString"`
+		PostData    *harPost  `json:"postData,omitempty"`
+		HeadersSize int       `json:"headersSize"`
+		BodySize    int64     `json:"bodySize"`
+	}
+	harPost struct {
+		MimeType string    `json:"mimeType"`
+		Params   []harPair `json:"params"`
+		Text     string    `json:"text"`
+		// Encoding is base64 or absent; not in the specification, but written
+		// and read by many for what is not text.
+		Encoding string `json:"encoding,omitempty"`
+	}
+	harResponse struct {
+		Status      int        `json:"status"`
+		StatusText  string     `json:"statusText"`
+		HTTPVersion string     `json:"httpVersion"`
+		Cookies     []harPair  `json:"cookies"`
+		Headers     []harPair  `json:"headers"`
+		Content     harContent `json:"content"`
+		RedirectURL string     `json:"redirectURL"`
+		HeadersSize int        `json:"headersSize"`
+		BodySize    int64      `json:"bodySize"`
+	}
+	harContent struct {
+		Size        int64  `json:"size"`
+		Compression int64  `json:"compression,omitempty"`
+		MimeType    string `json:"mimeType"`
+		Text        string `json:"text,omitempty"`
+		Encoding    string `json:"encoding,omitempty"`
+	}
+	harTimings struct {
+		Send    float64 `json:"send"`
+		Wait    float64 `json:"wait"`
+		Receive float64 `json:"receive"`
+	}
+)
+
+// WriteHAR writes the HTTP entries that f picks, oldest first; reveal shows what
+// is redacted otherwise.
+func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal bool) error {
+	f.Kind = KindHTTP
+	if f.Limit == 0 {
+		f.Limit = 10_000
+	}
+	picked := ins.pick(f)
+	doc := har{Log: harLog{Version: "1.2", Creator: harName{Name: "adit", Version: version}, Entries: []harEntry{}}}
+	for i := len(picked) - 1; i >= 0; i-- {
+		doc.Log.Entries = append(doc.Log.Entries, picked[i].har(reveal))
+	}
+	return json.NewEncoder(w).Encode(doc)
+}
+
+func (e *entry) har(reveal bool) harEntry {
+	e.mu.Lock()
+	first := e.firstByte
+	e.mu.Unlock()
+	d := e.detail(reveal)
+	h := harEntry{StartedDateTime: d.Time, Time: d.DurationMillis, Comment: d.Error}
+	h.Timings.Wait = d.DurationMillis
+	if !first.IsZero() {
+		h.Timings.Wait = min(float64(first.Sub(d.Time).Microseconds())/1000, d.DurationMillis)
+		h.Timings.Receive = d.DurationMillis - h.Timings.Wait
+	}
+	q := d.Request
+	h.Request = harRequest{
+		Method: d.Method, URL: d.URL, HTTPVersion: q.Proto, Headers: pairs(q.Headers), Cookies: []harPair{},
+		QueryString: []harPair{}, HeadersSize: -1, BodySize: q.Body.Size,
+	}
+	if u, err := url.Parse(d.URL); err == nil {
+		for part := range strings.SplitSeq(u.RawQuery, "&") {
+			name, value, _ := strings.Cut(part, "=")
+			if name != "" {
+				h.Request.QueryString = append(h.Request.QueryString, harPair{unescape(name), unescape(value)})
+			}
+		}
+	}
+	if q.Body.Text != "" || q.Body.Base64 != "" {
+		h.Request.PostData = &harPost{MimeType: get(q.Headers, "Content-Type"), Params: []harPair{}, Text: q.Body.Text}
+		if q.Body.Base64 != "" {
+			h.Request.PostData.Text, h.Request.PostData.Encoding = q.Body.Base64, "base64"
+		}
+	}
+	h.Response = harResponse{Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1}
+	if r := d.Response; r != nil {
+		parts := strings.SplitN(r.Line, " ", 3)
+		h.Response.Status, h.Response.HTTPVersion = d.Status, r.Proto
+		if len(parts) == 3 {
+			h.Response.StatusText = parts[2]
+		}
+		h.Response.Headers = pairs(r.Headers)
+		h.Response.RedirectURL = get(r.Headers, "Location")
+		h.Response.BodySize = r.Body.Size
+		h.Response.Content = harContent{Size: r.Body.Size, MimeType: d.ContentType, Text: r.Body.Text}
+		if r.Body.Base64 != "" {
+			h.Response.Content.Text, h.Response.Content.Encoding = r.Body.Base64, "base64"
+		}
+		if r.Body.Encoding != "" {
+			h.Response.Content.Size = int64(len(r.Body.Text))
+			if r.Body.Base64 != "" {
+				h.Response.Content.Size = int64(base64.StdEncoding.DecodedLen(len(r.Body.Base64)))
+			}
+			h.Response.Content.Compression = h.Response.Content.Size - r.Body.Size
+		}
+	}
+	return h
+}
+
+func unescape(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+func pairs(headers []Header) []harPair {
+	out := make([]harPair, 0, len(headers))
+	for _, h := range headers {
+		out = append(out, harPair{h.Name, h.Value})
+	}
+	return out
+}
+
+// Bounds of an imported file.
+const (
+	maxHAR        = 64 << 20
+	maxHAREntries = 10_000
+)
+
+// ErrHAR is matched by ReadHAR's error if the file is not one.
+var ErrHAR = errors.New("not a HAR file")
+
+// ReadHAR takes the entries of a HAR file in, and returns how many there were.
+func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
+	if ins == nil || ins.limits.Memory < 0 {
+		return 0, errors.New("the inspector is off")
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxHAR+1))
+	if err != nil {
+		return 0, err
+	}
+	if len(data) > maxHAR {
+		return 0, fmt.Errorf("%w: it is larger than %d bytes", ErrHAR, maxHAR)
+	}
+	var doc har
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrHAR, err)
+	}
+	if doc.Log.Version == "" || len(doc.Log.Entries) > maxHAREntries {
+		return 0, fmt.Errorf("%w: it names no version, or has more than %d entries", ErrHAR, maxHAREntries)
+	}
+	for i, h := range doc.Log.Entries {
+		e, err := ins.imported(h)
+		if err != nil {
+			return i, fmt.Errorf("%w: entry %d: %w", ErrHAR, i, err)
+		}
+		ins.list(e)
+	}
+	return len(doc.Log.Entries), nil
+}
+
+func (ins *Inspector) imported(h harEntry) (*entry, error) {
+	u, err := url.Parse(h.Request.URL)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("its URL does not parse")
+	}
+	if !token(h.Request.Method) {
+		return nil, errors.New("its method is not one")
+	}
+	reqBody, err := h.Request.PostData.bytes()
+	if err != nil {
+		return nil, err
+	}
+	resBody := []byte(h.Response.Content.Text)
+	if h.Response.Content.Encoding == "base64" {
+		if resBody, err = base64.StdEncoding.DecodeString(h.Response.Content.Text); err != nil {
+			return nil, errors.New("its response does not decode")
+		}
+	}
+	e := ins.newEntry(Meta{}, KindHTTP)
+	e.imported = true
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.start = h.StartedDateTime.UTC()
+	e.end = e.start.Add(time.Duration(h.Time * float64(time.Millisecond)))
+	e.state, e.method, e.status, e.url = stateDone, h.Request.Method, h.Response.Status, h.Request.URL
+	e.keepHead(&e.req, harHead(h.Request.Method+" "+u.RequestURI()+" HTTP/1.1", h.Request.Headers, u.Host))
+	e.keepBody(&e.req, reqBody)
+	if h.Response.Status > 0 {
+		line := "HTTP/1.1 " + strconv.Itoa(h.Response.Status) + " " + http.StatusText(h.Response.Status)
+		e.keepHead(&e.res, harHead(line, h.Response.Headers, ""))
+		e.keepBody(&e.res, resBody)
+	}
+	e.req.ended, e.res.ended = true, true
+	e.in.Store(int64(len(e.req.head) + len(e.req.body)))
+	e.out.Store(int64(len(e.res.head) + len(e.res.body)))
+	return e, nil
+}
+
+func (p *harPost) bytes() ([]byte, error) {
+	if p == nil {
+		return nil, nil
+	}
+	if p.Encoding == "base64" {
+		b, err := base64.StdEncoding.DecodeString(p.Text)
+		if err != nil {
+			return nil, errors.New("its request's body does not decode")
+		}
+		return b, nil
+	}
+	return []byte(p.Text), nil
+}
+
+// harHead writes a head. Fields that do not belong in one are left out; bodies
+// in HAR files are decoded, so Content-Encoding is too.
+func harHead(line string, headers []harPair, host string) []byte {
+	var b bytes.Buffer
+	b.WriteString(line + "\r\n")
+	if host != "" {
+		b.WriteString("Host: " + host + "\r\n")
+	}
+	for _, h := range headers {
+		switch name := strings.ToLower(h.Name); {
+		case !token(h.Name), strings.ContainsAny(h.Value, "\r\n\x00"), host != "" && name == "host",
+			name == "content-encoding", name == "transfer-encoding", name == "content-length":
+			continue
+		}
+		b.WriteString(h.Name + ": " + h.Value + "\r\n")
+	}
+	b.WriteString("\r\n")
+	return b.Bytes()
+}

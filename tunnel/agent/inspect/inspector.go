@@ -1,0 +1,352 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// entryCost is what an empty entry counts for in memory.
+const entryCost = 1024
+
+// States of an entry.
+const (
+	stateOpen   = "open"
+	stateDone   = "done"
+	stateFailed = "failed"
+)
+
+// Inspector keeps the newest entries. It is made by New; a nil one is off.
+type Inspector struct {
+	limits Limits
+	used   atomic.Int64  // bytes held by entries
+	seq    atomic.Uint64 // of the newest entry
+	news   chan *entry   // entries that began, changed or ended
+	lost   atomic.Int64  // entries that came too fast to be listed
+	follow func(Summary)
+
+	mu      sync.Mutex
+	entries []*entry // oldest first
+}
+
+// New returns an Inspector within limits. Entries appear while Run runs.
+func New(limits Limits) *Inspector {
+	if limits.Memory == 0 {
+		limits.Memory = 64 << 20
+	}
+	if limits.Body <= 0 {
+		limits.Body = 512 << 10
+	}
+	if limits.Entries <= 0 {
+		limits.Entries = 10_000
+	}
+	return &Inspector{limits: limits, news: make(chan *entry, 1024)}
+}
+
+// Follow has f called when an entry begins, is answered, or ends. It must be set
+// before Run.
+func (ins *Inspector) Follow(f func(Summary)) { ins.follow = f }
+
+// Lost is how many entries were not listed because they came too fast.
+func (ins *Inspector) Lost() int64 { return ins.lost.Load() }
+
+// Run lists what taps hear, until ctx ends.
+func (ins *Inspector) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-ins.news:
+			ins.list(e)
+		}
+	}
+}
+
+// tell hands e to Run, or loses it if Run is behind.
+func (ins *Inspector) tell(e *entry) {
+	select {
+	case ins.news <- e:
+	default:
+		e.mu.Lock()
+		lost := !e.listed && !e.missed
+		e.missed = e.missed || lost
+		e.mu.Unlock()
+		if lost {
+			ins.lost.Add(1)
+			e.drop()
+		}
+	}
+}
+
+func (ins *Inspector) list(e *entry) {
+	e.mu.Lock()
+	add := !e.listed && !e.gone
+	gone := e.gone
+	e.listed = true
+	e.mu.Unlock()
+	if gone {
+		return
+	}
+	if add {
+		ins.mu.Lock()
+		ins.entries = append(ins.entries, e)
+		for i := len(ins.entries) - 1; i > 0 && ins.entries[i-1].seq > e.seq; i-- {
+			ins.entries[i-1], ins.entries[i] = ins.entries[i], ins.entries[i-1]
+		}
+		ins.mu.Unlock()
+	}
+	ins.evict()
+	if ins.follow != nil {
+		ins.follow(e.summary())
+	}
+}
+
+// evict makes room: the oldest entries go.
+func (ins *Inspector) evict() {
+	most := int64(ins.limits.Memory)
+	most -= most / 8
+	ins.mu.Lock()
+	n := 0
+	freed := int64(0)
+	for n < len(ins.entries) && (len(ins.entries)-n > ins.limits.Entries || ins.used.Load()-freed > most) {
+		freed += ins.entries[n].weight()
+		n++
+	}
+	old := slices.Clone(ins.entries[:n])
+	clear(ins.entries[:n])
+	ins.entries = ins.entries[n:]
+	ins.mu.Unlock()
+	for _, e := range old {
+		e.drop()
+	}
+}
+
+// Clear forgets all entries.
+func (ins *Inspector) Clear() {
+	if ins == nil {
+		return
+	}
+	ins.mu.Lock()
+	old := ins.entries
+	ins.entries = nil
+	ins.mu.Unlock()
+	for _, e := range old {
+		e.drop()
+	}
+}
+
+func (ins *Inspector) find(id string) *entry {
+	if ins == nil {
+		return nil
+	}
+	seq, ok := parseID(id)
+	if !ok {
+		return nil
+	}
+	ins.mu.Lock()
+	defer ins.mu.Unlock()
+	i, found := slices.BinarySearchFunc(ins.entries, seq, func(e *entry, seq uint64) int {
+		switch {
+		case e.seq < seq:
+			return -1
+		case e.seq > seq:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		return nil
+	}
+	return ins.entries[i]
+}
+
+func formatID(seq uint64) string { return "req_" + strconv.FormatUint(seq, 10) }
+
+func parseID(id string) (uint64, bool) {
+	rest, ok := strings.CutPrefix(id, "req_")
+	if !ok {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(rest, 10, 64)
+	return seq, err == nil
+}
+
+// List returns the entries that f picks, newest first.
+func (ins *Inspector) List(f Filter) []Summary {
+	out := []Summary{}
+	for _, e := range ins.pick(f) {
+		out = append(out, e.summary())
+	}
+	return out
+}
+
+func (ins *Inspector) pick(f Filter) []*entry {
+	if ins == nil {
+		return nil
+	}
+	limit := f.Limit
+	switch {
+	case limit <= 0:
+		limit = 100
+	case limit > 10_000:
+		limit = 10_000
+	}
+	before, paged := parseID(f.Before)
+	text := strings.ToLower(f.Text)
+	ins.mu.Lock()
+	all := slices.Clone(ins.entries)
+	ins.mu.Unlock()
+	var out []*entry
+	for _, e := range slices.Backward(all) {
+		if len(out) == limit {
+			break
+		}
+		if paged && e.seq >= before || !e.matches(f, text) {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (e *entry) matches(f Filter, text string) bool {
+	s := e.summary()
+	switch {
+	case f.TunnelID != "" && s.TunnelID != f.TunnelID,
+		f.Kind != "" && s.Kind != f.Kind,
+		f.Method != "" && !strings.EqualFold(s.Method, f.Method),
+		f.Status > 9 && s.Status != f.Status,
+		f.Status > 0 && f.Status <= 9 && s.Status/100 != f.Status,
+		!f.Since.IsZero() && s.Time.Before(f.Since),
+		!f.Until.IsZero() && !s.Time.Before(f.Until):
+		return false
+	case text == "":
+		return true
+	}
+	for _, v := range []string{s.Host, s.Path, s.Method, s.Visitor, s.TunnelName} {
+		if strings.Contains(strings.ToLower(v), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// entry is one request with its response, or one flow.
+type entry struct {
+	ins      *Inspector
+	seq      uint64
+	meta     Meta
+	kind     string
+	start    time.Time
+	imported bool
+
+	in, out          atomic.Int64 // bytes that passed
+	reqFull, resFull atomic.Bool  // no more of the body is kept
+
+	mu        sync.Mutex
+	held      int // bytes counted in ins.used
+	listed    bool
+	missed    bool
+	gone      bool // dropped: nothing more is kept
+	state     string
+	problem   string
+	end       time.Time
+	firstByte time.Time
+	method    string
+	upgrade   bool
+	status    int
+	req, res  capture
+	known     *parsed // of req.head; nil until asked for
+	url       string  // of an imported entry
+}
+
+// capture is what is kept of one message.
+type capture struct {
+	head      []byte
+	body      []byte
+	truncated bool
+	ended     bool
+}
+
+func (ins *Inspector) newEntry(meta Meta, kind string) *entry {
+	e := &entry{ins: ins, seq: ins.seq.Add(1), meta: meta, kind: kind, start: time.Now().UTC(), state: stateOpen, held: entryCost}
+	ins.used.Add(entryCost)
+	return e
+}
+
+// hold reports whether n more bytes may be kept. e.mu is held.
+func (e *entry) hold(n int) bool {
+	if e.gone || e.ins.used.Load()+int64(n) > int64(e.ins.limits.Memory) {
+		return false
+	}
+	e.held += n
+	e.ins.used.Add(int64(n))
+	return true
+}
+
+func (e *entry) weight() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return int64(e.held)
+}
+
+// drop frees what the entry holds.
+func (e *entry) drop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return
+	}
+	e.gone = true
+	e.ins.used.Add(-int64(e.held))
+	e.held = 0
+	e.req, e.res, e.known = capture{}, capture{}, nil
+	e.reqFull.Store(true)
+	e.resFull.Store(true)
+}
+
+// finish ends the entry; the first call counts.
+func (e *entry) finish(problem string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != stateOpen {
+		return
+	}
+	e.state, e.problem, e.end = stateDone, problem, time.Now().UTC()
+	if problem != "" {
+		e.state = stateFailed
+	}
+}
+
+func (e *entry) summary() Summary {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.summaryLocked()
+}
+
+func (e *entry) summaryLocked() Summary {
+	end := e.end
+	if e.state == stateOpen {
+		end = time.Now()
+	}
+	s := Summary{
+		ID: formatID(e.seq), Kind: e.kind, TunnelID: e.meta.TunnelID, TunnelName: e.meta.TunnelName,
+		Type: e.meta.Type, Time: e.start, Visitor: e.meta.Visitor, State: e.state,
+		DurationMillis: float64(end.Sub(e.start).Microseconds()) / 1000,
+		BytesIn:        e.in.Load(), BytesOut: e.out.Load(), Error: e.problem,
+		ReplayOf: e.meta.ReplayOf, Imported: e.imported,
+		Method: e.method, Status: e.status,
+	}
+	if e.kind == KindHTTP {
+		p := e.parsedLocked()
+		s.Host, s.Path, s.ContentType = p.host, p.path, p.contentType
+		if p.visitor != "" {
+			s.Visitor = p.visitor
+		}
+	}
+	return s
+}

@@ -1,0 +1,312 @@
+package inspect
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Meta says whose connection a Tap hears.
+type Meta struct {
+	TunnelID, TunnelName string
+	Type                 string // the tunnel's
+	Visitor              string // address:port, if known
+	ReplayOf             string // id of the entry that is repeated
+}
+
+// maxPending is how many requests may wait for their response on one connection.
+const maxPending = 128
+
+// Tap hears one connection. What it is shown it copies or counts; it never
+// blocks. Its methods for the visitor's direction belong to one goroutine, those
+// for the origin's to one; Close comes after both. A nil Tap hears nothing.
+type Tap struct {
+	ins  *Inspector
+	meta Meta
+	flow *entry // of connections that are not HTTP
+
+	request, response framer
+	ear               requestEar
+
+	// upgraded is the request that turned the connection into something else.
+	upgraded atomic.Pointer[entry]
+
+	mu      sync.Mutex
+	pending []*entry // requests whose response has not ended, oldest first
+	dead    bool     // no more messages are looked for
+}
+
+// HTTP returns a Tap for a connection of HTTP/1.1 requests; nil if the inspector
+// is off.
+func (ins *Inspector) HTTP(meta Meta) *Tap {
+	if ins == nil || ins.limits.Memory < 0 {
+		return nil
+	}
+	t := &Tap{ins: ins, meta: meta}
+	t.ear.tap = t
+	t.request = framer{to: &t.ear}
+	t.response = framer{response: true, to: &responseEar{tap: t}}
+	return t
+}
+
+// Flow returns a Tap that counts; nil if the inspector is off.
+func (ins *Inspector) Flow(meta Meta) *Tap {
+	if ins == nil || ins.limits.Memory < 0 {
+		return nil
+	}
+	t := &Tap{ins: ins, meta: meta, flow: ins.newEntry(meta, KindFlow)}
+	ins.tell(t.flow)
+	return t
+}
+
+// FromVisitor shows the next bytes from the visitor.
+func (t *Tap) FromVisitor(b []byte) {
+	switch {
+	case t == nil:
+	case t.flow != nil:
+		t.flow.in.Add(int64(len(b)))
+	default:
+		if e := t.upgraded.Load(); e != nil {
+			e.in.Add(int64(len(b)))
+			return
+		}
+		t.request.feed(b)
+	}
+}
+
+// FromOrigin shows the next bytes from the origin.
+func (t *Tap) FromOrigin(b []byte) {
+	switch {
+	case t == nil:
+	case t.flow != nil:
+		t.flow.out.Add(int64(len(b)))
+	default:
+		t.response.feed(b)
+	}
+}
+
+// VisitorEnded tells that the visitor's direction is over.
+func (t *Tap) VisitorEnded() {
+	if t != nil && t.flow == nil {
+		t.request.closed()
+	}
+}
+
+// OriginEnded tells that the origin's direction is over.
+func (t *Tap) OriginEnded() {
+	if t != nil && t.flow == nil {
+		t.response.closed()
+	}
+}
+
+// Close ends what is still open.
+func (t *Tap) Close() {
+	if t == nil {
+		return
+	}
+	if t.flow != nil {
+		t.flow.finish("")
+		t.ins.tell(t.flow)
+		return
+	}
+	t.mu.Lock()
+	open := t.pending
+	t.pending, t.dead = nil, true
+	t.mu.Unlock()
+	for _, e := range open {
+		e.finish("the connection ended before the response was complete")
+		t.ins.tell(e)
+	}
+	if e := t.upgraded.Load(); e != nil {
+		e.finish("")
+		t.ins.tell(e)
+	}
+}
+
+// fail gives up on the connection's messages.
+func (t *Tap) fail(why error) {
+	t.mu.Lock()
+	open := t.pending
+	t.pending, t.dead = nil, true
+	t.mu.Unlock()
+	for _, e := range open {
+		e.finish(why.Error())
+		t.ins.tell(e)
+	}
+}
+
+// requestEar hears the visitor's framer.
+type requestEar struct {
+	tap *Tap
+	cur *entry
+}
+
+func (r *requestEar) message(raw []byte, h head) (bodyKind, int64) {
+	t := r.tap
+	t.mu.Lock()
+	if t.dead || len(t.pending) >= maxPending {
+		t.mu.Unlock()
+		t.request.state = inNothing
+		return noBody, 0
+	}
+	e := t.ins.newEntry(t.meta, KindHTTP)
+	r.cur = e
+	t.pending = append(t.pending, e)
+	t.mu.Unlock()
+	e.mu.Lock()
+	e.method, e.upgrade = h.method, h.upgrade
+	e.keepHead(&e.req, raw)
+	e.mu.Unlock()
+	e.in.Add(int64(len(raw)))
+	t.ins.tell(e)
+	return h.body(false)
+}
+
+func (r *requestEar) body(b []byte) {
+	e := r.cur
+	if e == nil {
+		return
+	}
+	e.in.Add(int64(len(b)))
+	if e.reqFull.Load() {
+		return
+	}
+	e.mu.Lock()
+	if e.keepBody(&e.req, b) {
+		e.reqFull.Store(true)
+	}
+	e.mu.Unlock()
+}
+
+func (r *requestEar) end() {
+	if r.cur != nil {
+		r.cur.mu.Lock()
+		r.cur.req.ended = true
+		r.cur.mu.Unlock()
+	}
+}
+
+func (r *requestEar) lost(why error) {
+	// A visitor may leave while the response still comes; and what follows a
+	// request to upgrade is no HTTP, even if the response is not seen yet.
+	upgrading := false
+	if r.cur != nil {
+		r.cur.mu.Lock()
+		upgrading = r.cur.upgrade && r.cur.req.ended
+		r.cur.mu.Unlock()
+	}
+	if why != errCut && !upgrading {
+		r.tap.fail(why)
+	}
+}
+
+// responseEar hears the origin's framer.
+type responseEar struct {
+	tap *Tap
+	cur *entry
+}
+
+func (r *responseEar) message(raw []byte, h head) (bodyKind, int64) {
+	t := r.tap
+	t.mu.Lock()
+	var e *entry
+	if len(t.pending) > 0 {
+		e = t.pending[0]
+	}
+	t.mu.Unlock()
+	if e == nil { // an answer to nothing
+		t.response.state = inNothing
+		return noBody, 0
+	}
+	e.out.Add(int64(len(raw)))
+	if h.status/100 == 1 && h.status != 101 {
+		r.cur = nil // interim: the response is still to come
+		return noBody, 0
+	}
+	r.cur = e
+	e.mu.Lock()
+	e.status = h.status
+	method := e.method
+	e.firstByte = time.Now()
+	e.keepHead(&e.res, raw)
+	e.mu.Unlock()
+	kind, length := h.body(true)
+	switch {
+	case h.status == 101, method == "CONNECT" && h.status/100 == 2:
+		t.mu.Lock()
+		t.pending, t.dead = nil, true
+		t.mu.Unlock()
+		t.upgraded.Store(e)
+		kind, length = rawBody, 0
+	case method == "HEAD", h.status == 204, h.status == 304:
+		kind, length = noBody, 0
+	}
+	if kind != noBody {
+		t.ins.tell(e)
+	}
+	return kind, length
+}
+
+func (r *responseEar) body(b []byte) {
+	e := r.cur
+	if e == nil {
+		return
+	}
+	e.out.Add(int64(len(b)))
+	if e.resFull.Load() {
+		return
+	}
+	e.mu.Lock()
+	if e.status != 101 && e.keepBody(&e.res, b) {
+		e.resFull.Store(true)
+	}
+	e.mu.Unlock()
+}
+
+func (r *responseEar) end() {
+	t, e := r.tap, r.cur
+	r.cur = nil
+	if e == nil {
+		return
+	}
+	t.mu.Lock()
+	if len(t.pending) > 0 && t.pending[0] == e {
+		copy(t.pending, t.pending[1:])
+		t.pending[len(t.pending)-1] = nil
+		t.pending = t.pending[:len(t.pending)-1]
+	}
+	t.mu.Unlock()
+	e.mu.Lock()
+	e.res.ended = true
+	e.mu.Unlock()
+	e.finish("")
+	t.ins.tell(e)
+}
+
+func (r *responseEar) lost(why error) { r.tap.fail(why) }
+
+// keepHead takes raw, which is the entry's own from now on. e.mu is held.
+func (e *entry) keepHead(c *capture, raw []byte) {
+	if e.hold(len(raw)) {
+		c.head = raw
+	} else if i := bytes.IndexByte(raw, '\n'); i >= 0 && i < 2048 {
+		c.head = append(bytes.Clone(raw[:i+1]), "\r\n"...) // the first line at least
+		c.truncated = true
+	}
+}
+
+// keepBody copies what the limits leave room for, and reports whether that was
+// the last. e.mu is held.
+func (e *entry) keepBody(c *capture, b []byte) (full bool) {
+	room := e.ins.limits.Body - len(c.body)
+	if len(b) > room {
+		b, full = b[:room], true
+	}
+	if !e.hold(len(b)) {
+		b, full = nil, true
+	}
+	c.body = append(c.body, b...)
+	c.truncated = c.truncated || full
+	return full
+}

@@ -1,0 +1,122 @@
+// Package inspect shows what passes through tunnels: requests and responses of
+// HTTP tunnels, and flows of the others. It looks at copies that traffic leaves
+// behind, never at traffic itself: when it cannot keep up, it loses what it
+// would have shown, and nothing waits for it. What it keeps is bounded.
+package inspect
+
+import "time"
+
+// Limits bound what an Inspector keeps.
+type Limits struct {
+	// Memory is the most that all entries together hold, in bytes. If zero,
+	// 64 MiB; below zero the inspector is off.
+	Memory int
+	// Body is the most that is kept of one body, in bytes. If zero, 512 KiB.
+	Body int
+	// Entries is the most entries kept. If zero, 10,000.
+	Entries int
+}
+
+// Kinds of an entry.
+const (
+	KindHTTP = "http" // one request with its response
+	KindFlow = "flow" // one connection of a tcp or tls tunnel, one flow of udp
+)
+
+// Summary is one line of the list.
+type Summary struct {
+	ID         string    `json:"id"`
+	Kind       string    `json:"kind"`
+	TunnelID   string    `json:"tunnel_id"`
+	TunnelName string    `json:"tunnel_name"`
+	Type       string    `json:"type"` // the tunnel's
+	Time       time.Time `json:"time"`
+	Visitor    string    `json:"visitor"` // address:port
+	// State is open while bytes may still come, then done or failed.
+	State          string  `json:"state"`
+	DurationMillis float64 `json:"duration_ms"`
+	Method         string  `json:"method,omitempty"`
+	Host           string  `json:"host,omitempty"`
+	Path           string  `json:"path,omitempty"` // with the query
+	Status         int     `json:"status,omitempty"`
+	ContentType    string  `json:"content_type,omitempty"` // of the response
+	BytesIn        int64   `json:"bytes_in"`               // from the visitor
+	BytesOut       int64   `json:"bytes_out"`              // to the visitor
+	Error          string  `json:"error,omitempty"`
+	// ReplayOf is the entry that this one repeats.
+	ReplayOf string `json:"replay_of,omitempty"`
+	// Imported is set for what came from a HAR file.
+	Imported bool `json:"imported,omitempty"`
+}
+
+// Header is one header field; their order is kept.
+type Header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Redacted is set if the value is hidden.
+	Redacted bool `json:"redacted,omitempty"`
+}
+
+// Body is what was kept of a message's body.
+type Body struct {
+	// Size is how many bytes went over the wire.
+	Size int64 `json:"size"`
+	// Text is the body for viewing, decompressed, if it is text.
+	Text string `json:"text,omitempty"`
+	// Base64 is the body for viewing if it is not text.
+	Base64 string `json:"base64,omitempty"`
+	// Encoding is the Content-Encoding that was undone for viewing.
+	Encoding string `json:"encoding,omitempty"`
+	// Truncated is set if more passed than was kept.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// Message is a request or a response.
+type Message struct {
+	// Line is the request line or status line as it passed.
+	Line    string   `json:"line"`
+	Proto   string   `json:"proto"`
+	Headers []Header `json:"headers"`
+	Body    Body     `json:"body"`
+}
+
+// Detail is one entry in full.
+type Detail struct {
+	Summary
+	Request  *Message `json:"request,omitempty"`
+	Response *Message `json:"response,omitempty"`
+	// Curl repeats the request from a shell.
+	Curl string `json:"curl,omitempty"`
+	// URL is the request's public address.
+	URL string `json:"url,omitempty"`
+}
+
+// Filter picks entries; its zero value picks all.
+type Filter struct {
+	TunnelID string
+	Kind     string
+	Method   string
+	// Status is one status (404), or a class (4 for all 4xx); 0 for all.
+	Status int
+	// Text is looked for in host, path, method and visitor, without regard to case.
+	Text string
+	// Since and Until bound the time; zero does not.
+	Since, Until time.Time
+	// Before is the id of the entry that the page ends before (older entries
+	// follow newer ones); empty begins with the newest.
+	Before string
+	// Limit is the most entries returned. If zero, 100; at most 10,000.
+	Limit int
+}
+
+// Edit changes a request that is repeated; nil and empty fields keep what was.
+type Edit struct {
+	Method string `json:"method,omitempty"`
+	Path   string `json:"path,omitempty"` // with the query
+	// Headers, if not nil, replace all.
+	Headers []Header `json:"headers,omitempty"`
+	// Body, if not nil, replaces the body.
+	Body *string `json:"body,omitempty"`
+	// BodyBase64, if not nil, is Body for what is not text.
+	BodyBase64 *string `json:"body_base64,omitempty"`
+}

@@ -1,0 +1,246 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+	"unicode/utf8"
+)
+
+// parsed is what the list shows of the heads.
+type parsed struct {
+	host, path, visitor, proto string
+	contentType                string
+	answered                   bool // the response's head is in it
+}
+
+// parsedLocked returns what the heads say, and keeps it. e.mu is held.
+func (e *entry) parsedLocked() *parsed {
+	if e.known != nil && (e.known.answered || e.res.head == nil) {
+		return e.known
+	}
+	p := &parsed{answered: e.res.head != nil}
+	line, headers := splitHead(e.req.head)
+	if parts := strings.SplitN(line, " ", 3); len(parts) == 3 {
+		p.path = parts[1]
+	}
+	p.host = get(headers, "Host")
+	p.proto = get(headers, "X-Forwarded-Proto")
+	// The edge puts the visitor first and drops what strangers claim.
+	visitor, _, _ := strings.Cut(get(headers, "X-Forwarded-For"), ",")
+	p.visitor = strings.TrimSpace(visitor)
+	_, headers = splitHead(e.res.head)
+	p.contentType = get(headers, "Content-Type")
+	e.known = p
+	return p
+}
+
+// splitHead returns the first line and the fields of a head.
+func splitHead(raw []byte) (string, []Header) {
+	line, rest, _ := bytes.Cut(raw, []byte("\n"))
+	first := clean(bytes.TrimSuffix(line, []byte("\r")))
+	headers := []Header{}
+	for len(rest) > 0 {
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok || len(name) == 0 {
+			continue
+		}
+		headers = append(headers, Header{Name: clean(name), Value: clean(bytes.TrimSpace(value))})
+	}
+	return first, headers
+}
+
+func clean(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+
+func get(headers []Header, name string) string {
+	for _, h := range headers {
+		if strings.EqualFold(h.Name, name) {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+// hidden is shown in place of a secret.
+const hidden = "(redacted)"
+
+// secret reports whether a field's value lets whoever reads it act as another.
+func secret(name string) bool {
+	switch strings.ToLower(name) {
+	case "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "x-auth-token":
+		return true
+	}
+	return false
+}
+
+func redact(headers []Header) []Header {
+	for i, h := range headers {
+		if !secret(h.Name) || h.Value == "" {
+			continue
+		}
+		headers[i].Redacted = true
+		headers[i].Value = hidden
+		// The scheme tells what kind of secret it was.
+		if scheme, _, ok := strings.Cut(h.Value, " "); ok && strings.HasSuffix(strings.ToLower(h.Name), "authorization") {
+			headers[i].Value = scheme + " " + hidden
+		}
+	}
+	return headers
+}
+
+// Detail returns one entry in full; reveal shows what is redacted otherwise.
+func (ins *Inspector) Detail(id string, reveal bool) (Detail, bool) {
+	e := ins.find(id)
+	if e == nil {
+		return Detail{}, false
+	}
+	return e.detail(reveal), true
+}
+
+// snapshot is an entry's own data, to be worked on without its lock.
+type snapshot struct {
+	summary  Summary
+	proto    string
+	url      string
+	req, res capture
+}
+
+func (e *entry) snapshot() snapshot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := snapshot{summary: e.summaryLocked(), url: e.url}
+	if e.kind == KindHTTP {
+		s.proto = e.parsedLocked().proto
+	}
+	// Heads are never changed once they are set, and bodies only grow.
+	s.req, s.res = e.req, e.res
+	return s
+}
+
+func (e *entry) detail(reveal bool) Detail {
+	s := e.snapshot()
+	d := Detail{Summary: s.summary}
+	if s.summary.Kind != KindHTTP {
+		return d
+	}
+	d.URL = s.address()
+	d.Request = s.req.message(reveal, s.summary.BytesIn)
+	if s.res.head != nil {
+		d.Response = s.res.message(reveal, s.summary.BytesOut)
+	}
+	d.Curl = curl(s, reveal)
+	return d
+}
+
+// address is the URL that the visitor used.
+func (s snapshot) address() string {
+	if s.url != "" {
+		return s.url
+	}
+	proto := s.proto
+	if proto != "http" && proto != "https" {
+		proto = "http"
+	}
+	if s.summary.Host == "" {
+		return ""
+	}
+	return proto + "://" + s.summary.Host + s.summary.Path
+}
+
+func (c capture) message(reveal bool, passed int64) *Message {
+	line, headers := splitHead(c.head)
+	m := &Message{Line: line, Headers: headers}
+	if i := strings.Index(line, "HTTP/"); i >= 0 {
+		m.Proto, _, _ = strings.Cut(line[i:], " ")
+	}
+	m.Body = c.view(headers, passed-int64(len(c.head)))
+	if !reveal {
+		m.Headers = redact(headers)
+	}
+	return m
+}
+
+// view returns the body as a person reads it.
+func (c capture) view(headers []Header, size int64) Body {
+	b := Body{Size: max(size, int64(len(c.body))), Truncated: c.truncated}
+	if !c.truncated && c.ended {
+		b.Size = int64(len(c.body)) // without the framing of chunks
+	}
+	if len(c.body) == 0 {
+		return b
+	}
+	data := c.body
+	if encoding := strings.ToLower(get(headers, "Content-Encoding")); encoding != "" && encoding != "identity" {
+		if plain, cut, ok := decode(encoding, data); ok {
+			data, b.Encoding = plain, encoding
+			b.Truncated = b.Truncated || cut
+		}
+	}
+	if text, ok := asText(data, b.Truncated || !c.ended); ok {
+		b.Text = text
+	} else {
+		b.Base64 = base64.StdEncoding.EncodeToString(data)
+	}
+	return b
+}
+
+// asText returns data as text if it is text. One that was cut may end within a
+// character.
+func asText(data []byte, cut bool) (string, bool) {
+	if cut {
+		for i := 0; i < utf8.UTFMax-1 && len(data) > 0; i++ {
+			if r, _ := utf8.DecodeLastRune(data); r != utf8.RuneError {
+				break
+			}
+			data = data[:len(data)-1]
+		}
+	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return "", false
+	}
+	return string(data), true
+}
+
+// curl returns a shell command that repeats the request. What is redacted is
+// left for the person to fill in.
+func curl(s snapshot, reveal bool) string {
+	line, headers := splitHead(s.req.head)
+	method, _, _ := strings.Cut(line, " ")
+	url := s.address()
+	if method == "" || url == "" {
+		return ""
+	}
+	if !reveal {
+		headers = redact(headers)
+	}
+	var b strings.Builder
+	b.WriteString("curl")
+	switch {
+	case method == "HEAD":
+		b.WriteString(" --head")
+	case method != "GET" || len(s.req.body) > 0:
+		b.WriteString(" --request " + quote(method))
+	}
+	for _, h := range headers {
+		switch strings.ToLower(h.Name) {
+		case "host", "content-length", "transfer-encoding", "connection", "accept-encoding",
+			"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded":
+			continue // curl's own, or the edge's
+		}
+		b.WriteString(" \\\n  --header " + quote(h.Name+": "+h.Value))
+	}
+	if len(s.req.body) > 0 {
+		if text, ok := asText(s.req.body, false); ok {
+			b.WriteString(" \\\n  --data-raw " + quote(text))
+		} else {
+			b.WriteString(" \\\n  --data-binary @body.bin")
+		}
+	}
+	b.WriteString(" \\\n  " + quote(url))
+	return b.String()
+}
+
+// quote makes s one word for a POSIX shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

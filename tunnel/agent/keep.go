@@ -1,0 +1,343 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"adit/tunnel/link"
+)
+
+// Times of the keeper. Within eager of the loss of a session the ceiling of the
+// back-off stays at eagerCeiling, so that an agent is back within seconds after
+// a relay's restart; then it doubles up to maxCeiling.
+const (
+	firstCeiling = time.Second
+	eagerCeiling = 4 * time.Second
+	eager        = 2 * time.Minute
+	maxCeiling   = time.Minute
+
+	attemptTime    = 15 * time.Second
+	quickAttempt   = 6 * time.Second // the first attempts: a relay that restarts may swallow the first packets
+	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again
+	maxUpgrade     = time.Minute
+	reconnectGrace = 30 * time.Second
+	// lasting is how long a session must have lived for its loss to be tried to
+	// mend at once.
+	lasting = 10 * time.Second
+)
+
+// backoff is exponential with full jitter.
+type backoff struct {
+	ceiling time.Duration
+	since   time.Time // of the loss
+	failed  int
+}
+
+func (b *backoff) reset() { *b = backoff{} }
+
+// next returns how long to wait after another failure.
+func (b *backoff) next() time.Duration {
+	if b.failed++; b.since.IsZero() {
+		b.since = time.Now()
+	}
+	switch {
+	case b.ceiling == 0:
+		b.ceiling = firstCeiling
+	case b.ceiling < eagerCeiling, time.Since(b.since) > eager:
+		b.ceiling = min(2*b.ceiling, maxCeiling)
+	}
+	return 50*time.Millisecond + rand.N(b.ceiling)
+}
+
+// outcome is the end of an attempt at a session.
+type outcome struct {
+	live  *live
+	err   error
+	addr  string
+	epoch int
+	// upgrade is set if the attempt was at DTLS beside a session over TLS.
+	upgrade bool
+}
+
+// keeper is the state of keep, which alone uses it.
+type keeper struct {
+	agent   *Agent
+	back    backoff
+	retry   time.Time // not before; zero: now
+	attempt context.CancelFunc
+	results chan outcome
+	// served is the session in use that upgrade and lived belong to.
+	served    *live
+	upgrade   time.Time
+	upgrading time.Duration
+}
+
+// keep holds a session as long as one is wished for, until ctx ends. It waits
+// for all that it started.
+func (a *Agent) keep(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	k := &keeper{agent: a, results: make(chan outcome)}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		wait := k.step(ctx, &wg)
+		a.publish()
+		timer.Reset(wait)
+		var ended <-chan struct{}
+		if k.served != nil {
+			ended = k.served.session.Done()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.wake:
+		case <-timer.C:
+		case <-ended:
+			k.lost()
+		case r := <-k.results:
+			k.attempt = nil
+			k.ended(r)
+		case <-a.cfg.NetworkChanged:
+			k.network(ctx, &wg)
+		}
+	}
+}
+
+// step looks at what is wished for and what there is, begins what is needed,
+// and returns when to look again at the latest.
+func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
+	a := k.agent
+	a.mu.Lock()
+	begin := a.unserved
+	a.unserved = nil
+	cur, asked := a.cur, a.reconnect
+	wished := a.auth.Token != "" && !a.auth.Paused && (!a.rejected || asked)
+	a.mu.Unlock()
+	for _, l := range begin {
+		wg.Go(func() { l.serve(ctx) })
+	}
+	if cur != k.served {
+		k.served = cur
+		if cur != nil {
+			k.stop()
+			k.retry = time.Time{}
+			k.upgrading = firstUpgrade
+			k.upgrade = time.Now().Add(k.upgrading)
+		}
+	}
+	if !wished {
+		k.stop()
+		k.back.reset()
+		return time.Hour
+	}
+	if k.attempt != nil {
+		return time.Hour
+	}
+	now := time.Now()
+	if cur != nil && time.Since(cur.since) > lasting && k.back.since.Before(cur.since) {
+		k.back.reset() // what failed before it is over
+	}
+	switch {
+	case asked:
+		k.begin(ctx, wg, a.cfg.Transport, false)
+	case cur == nil || cur.leaving():
+		if wait := k.retry.Sub(now); wait > 0 {
+			return wait
+		}
+		k.begin(ctx, wg, a.cfg.Transport, false)
+	case a.cfg.Transport == link.Auto && cur.session.Transport() == link.TLS:
+		if wait := k.upgrade.Sub(now); wait > 0 {
+			return wait
+		}
+		k.begin(ctx, wg, link.DTLS, true)
+	}
+	return time.Hour
+}
+
+// stop ends the attempt that runs; its outcome is thrown away by its epoch or
+// by keep's end.
+func (k *keeper) stop() {
+	if k.attempt != nil {
+		k.attempt()
+	}
+}
+
+// begin starts an attempt.
+func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transport, upgrade bool) {
+	a := k.agent
+	a.mu.Lock()
+	a.reconnect = false
+	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
+	addrs := append(slices.Clone(a.auth.Addresses), token.Relay)
+	a.mu.Unlock()
+	addr := addrs[k.back.failed%len(addrs)]
+	if upgrade && k.served != nil {
+		addr = k.served.addr
+	}
+	limit := attemptTime
+	if k.back.failed < 3 || upgrade {
+		limit = quickAttempt
+	}
+	try, cancel := context.WithTimeout(ctx, limit)
+	k.attempt = cancel
+	wg.Go(func() {
+		defer cancel()
+		l, err := a.connect(try, token, clientID, addr, over)
+		select {
+		case k.results <- outcome{live: l, err: err, addr: addr, epoch: epoch, upgrade: upgrade}:
+		case <-ctx.Done():
+			if l != nil {
+				l.session.Close("the agent ends")
+				l.ctl.close()
+			}
+		}
+	})
+}
+
+// ended takes the outcome of an attempt.
+func (k *keeper) ended(r outcome) {
+	a := k.agent
+	if r.err == nil {
+		if !a.adopt(r.live, r.epoch, 0) {
+			r.live.session.Close("not wished for any more")
+			r.live.ctl.close()
+			return
+		}
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.epoch != a.epoch || errors.Is(r.err, context.Canceled) {
+		return
+	}
+	a.attempts++
+	if r.upgrade {
+		k.upgrading = min(2*k.upgrading, maxUpgrade)
+		k.upgrade = time.Now().Add(k.upgrading)
+		a.log.Debug("no way for dtls yet", "relay", r.addr, "error", r.err)
+		return
+	}
+	wait := k.back.next()
+	k.retry = time.Now().Add(wait)
+	a.lastError = describe(r.err, r.addr)
+	if final(r.err) {
+		a.rejected = true
+		a.log.Error("relay refuses the token", "relay", r.addr, "error", r.err)
+		return
+	}
+	a.log.Warn("no session with the relay", "relay", r.addr, "error", r.err, "next_in", wait.Round(time.Millisecond))
+}
+
+// lost notes the end of the session in use.
+func (k *keeper) lost() {
+	a := k.agent
+	l := k.served
+	k.served = nil
+	if time.Since(l.since) > lasting {
+		k.back.reset()
+	} else {
+		// A relay that takes sessions only to end them is not asked at once.
+		k.retry = time.Now().Add(k.back.next())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cur != l {
+		return
+	}
+	a.cur = nil
+	if !a.rejected {
+		a.lastError = describe(l.session.Err(), l.addr)
+	}
+	a.log.Warn("session lost", "relay", l.addr, "error", l.session.Err())
+}
+
+// network does what a change of network asks for: nothing is waited for any
+// more, and a session that there is has to prove that it lives.
+func (k *keeper) network(ctx context.Context, wg *sync.WaitGroup) {
+	k.retry = time.Time{}
+	k.back.reset()
+	k.upgrading = firstUpgrade
+	k.upgrade = time.Now().Add(time.Second)
+	l := k.served
+	if l == nil {
+		return
+	}
+	k.agent.log.Info("network changed", "relay", l.addr)
+	// A session that can move to another network is told to.
+	if mover, ok := l.session.(interface{ NetworkChanged() }); ok {
+		mover.NetworkChanged()
+	}
+	wg.Go(func() { l.probe(ctx) })
+}
+
+// adopt makes l the session in use, if the token is still that of epoch, and
+// retires the one before with the given grace.
+func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
+	a.mu.Lock()
+	if a.closed || epoch != a.epoch || a.auth.Token == "" || a.auth.Paused {
+		a.mu.Unlock()
+		return false
+	}
+	before := a.cur
+	a.cur = l
+	a.unserved = append(a.unserved, l)
+	a.known, a.rejected = true, false
+	a.attempts++
+	a.lastError = ""
+	a.clientID = l.welcome.ClientID
+	save := !a.tokenSaved
+	a.tokenSaved = true
+	a.mu.Unlock()
+	if before != nil {
+		before.retire(grace)
+	}
+	a.log.Info("session with the relay", "relay", l.addr, "transport", string(l.session.Transport()), "client", l.welcome.ClientName)
+	if len(l.welcome.Addresses) > 0 {
+		a.moved(l, l.welcome.Addresses)
+	} else if save {
+		a.saveAuth()
+	}
+	a.publish()
+	a.poke()
+	return true
+}
+
+// moved keeps where the relay of l says that it is from now on.
+func (a *Agent) moved(l *live, addrs []string) {
+	var good []string
+	for _, addr := range addrs {
+		if len(good) < 8 && validRelay(addr) {
+			good = append(good, addr)
+		}
+	}
+	a.mu.Lock()
+	if a.cur != l || len(good) == 0 || slices.Equal(good, a.auth.Addresses) {
+		a.mu.Unlock()
+		return
+	}
+	a.auth.Addresses = good
+	a.mu.Unlock()
+	a.saveAuth()
+}
+
+// refuse notes that the relay of l takes the token no more.
+func (a *Agent) refuse(l *live, reason string) {
+	a.mu.Lock()
+	if a.cur != l {
+		a.mu.Unlock()
+		return
+	}
+	a.cur, a.rejected, a.lastError = nil, true, reason
+	a.mu.Unlock()
+	a.log.Error("relay revoked the token", "relay", l.addr)
+	l.session.Close("revoked")
+	a.publish()
+	a.poke()
+}

@@ -1,0 +1,322 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// live is one session after Hello, with all that belongs to it.
+type live struct {
+	agent   *Agent
+	session link.Session
+	ctl     *control
+	welcome wire.Welcome
+	addr    string // the relay's, as dialled
+	since   time.Time
+	retired chan struct{} // closed when another session has taken over
+	again   chan struct{} // tells claimAll to look for tunnels; room for one
+
+	mu      sync.Mutex
+	numbers map[uint32]*tunnel
+	added   chan struct{} // closed by the next added number; nil while nobody waits
+	gone    bool          // retired is closed
+	grace   time.Duration // how long visitors have after that; 0: as long as they take
+	drain   bool          // the relay asked to move on
+	suspect bool          // a probe was not answered
+}
+
+// connect makes a session at addr and says Hello with token.
+func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr string, over link.Transport) (*live, error) {
+	a.mu.Lock()
+	instance := a.auth.Instance
+	a.mu.Unlock()
+	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over, Logger: a.log})
+	if err != nil {
+		return nil, err
+	}
+	ctl := newControl(session)
+	hostname, _ := os.Hostname()
+	welcome, err := ctl.hello(ctx, wire.Hello{
+		Protocol: wire.Protocol, Secret: token.Secret[:], ClientID: clientID, Instance: instance,
+		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname,
+	})
+	if err == nil && clientID != "" && welcome.ClientID != clientID {
+		err = &refused{problem: &wire.Problem{
+			Code: wire.CodeForbidden, Field: "client_id",
+			Message: fmt.Sprintf("the token is of the client %s, not of %s", clip(welcome.ClientID), clientID),
+		}}
+	}
+	if err != nil {
+		ctl.close()
+		session.Close("no welcome")
+		// The session's end says more than the request that it broke.
+		if ended := session.Err(); ended != nil && !isProblem(err) && ctx.Err() == nil {
+			var closed *link.CloseError
+			if errors.As(ended, &closed) {
+				err = ended
+			}
+		}
+		return nil, err
+	}
+	return &live{
+		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now().UTC(),
+		retired: make(chan struct{}), again: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
+	}, nil
+}
+
+func isProblem(err error) bool {
+	var p *wire.Problem
+	return errors.As(err, &p)
+}
+
+// alive reports whether the session has not ended.
+func (l *live) alive() bool {
+	select {
+	case <-l.session.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// fresh reports whether the relay was heard within the last keep-alive interval.
+func (l *live) fresh() bool { return l.staleIn() > 0 }
+
+// staleIn is how long the session stays fresh if nothing is heard.
+func (l *live) staleIn() time.Duration {
+	s := l.session.Stats()
+	heard := s.LastReceived
+	if heard.IsZero() {
+		heard = l.since
+	}
+	interval := s.KeepAlive
+	if interval <= 0 {
+		interval = 15 * time.Second
+	}
+	// An answer may be on its way for as long as a round trip takes.
+	return time.Until(heard.Add(interval + 2*s.RTT))
+}
+
+// retire leaves the session to the visitors it has, for grace at most (0: as
+// long as they take).
+func (l *live) retire(grace time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.gone {
+		l.gone, l.grace = true, grace
+		close(l.retired)
+	}
+}
+
+// serve works for the session until it has ended. If ctx ends, it closes it.
+func (l *live) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	// While the session is in use; retiring ends it.
+	use, unuse := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { l.acceptStreams(ctx, &wg) })
+	wg.Go(func() { l.receiveDatagrams(ctx) })
+	wg.Go(func() { l.followEvents(use) })
+	wg.Go(func() { l.claimAll(use) })
+	wg.Go(func() { l.watch(use) })
+	wg.Go(func() { l.sendReports(use) })
+	select {
+	case <-ctx.Done():
+		l.session.Close("the agent ends")
+	case <-l.session.Done():
+	case <-l.retired:
+		unuse()
+		l.fade(ctx)
+	}
+	unuse()
+	cancel()
+	<-l.session.Done()
+	wg.Wait()
+	l.ctl.close()
+}
+
+// fade closes a retired session when its visitors have gone.
+func (l *live) fade(ctx context.Context) {
+	l.ctl.close()
+	var end <-chan time.Time
+	if l.grace > 0 {
+		timer := time.NewTimer(l.grace)
+		defer timer.Stop()
+		end = timer.C
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for quiet := 0; quiet < 2; {
+		select {
+		case <-ctx.Done():
+			l.session.Close("the agent ends")
+			return
+		case <-l.session.Done():
+			return
+		case <-end:
+			quiet = 2
+		case <-tick.C:
+			if quiet++; l.session.Stats().Streams > 0 {
+				quiet = 0
+			}
+		}
+	}
+	l.session.Close("another session has taken over")
+}
+
+// watch tells when the session goes stale and when it is heard again.
+func (l *live) watch(ctx context.Context) {
+	fresh := true
+	for {
+		wait := l.staleIn()
+		if now := wait > 0; now != fresh {
+			fresh = now
+			if !fresh {
+				l.agent.log.Warn("relay not heard within the keep-alive interval", "relay", l.addr)
+			}
+			l.agent.publish()
+			l.agent.poke()
+		}
+		if !fresh {
+			wait = 250 * time.Millisecond
+		}
+		timer := time.NewTimer(wait + 10*time.Millisecond)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-l.session.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// probe asks the relay for an answer now, and marks the session if none comes.
+func (l *live) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := l.ctl.ping(ctx); err != nil {
+		l.mu.Lock()
+		l.suspect = true
+		l.mu.Unlock()
+		l.agent.poke()
+	}
+}
+
+// leaving reports whether another session should take over from this one.
+func (l *live) leaving() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.drain || l.suspect || !l.fresh()
+}
+
+// register makes t the tunnel of number.
+func (l *live) register(number uint32, t *tunnel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.numbers[number] = t
+	if l.added != nil {
+		close(l.added)
+		l.added = nil
+	}
+}
+
+func (l *live) unregister(number uint32, t *tunnel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.numbers[number] == t {
+		delete(l.numbers, number)
+	}
+}
+
+// lookup returns the tunnel of number. A visitor may be faster than the grant
+// that announced it, so it waits a little.
+func (l *live) lookup(ctx context.Context, number uint32) *tunnel {
+	timer := time.NewTimer(3 * time.Second)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		t := l.numbers[number]
+		if t == nil && l.added == nil {
+			l.added = make(chan struct{})
+		}
+		added := l.added
+		l.mu.Unlock()
+		if t != nil {
+			return t
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			return nil
+		case <-added:
+		}
+	}
+}
+
+// find is lookup without waiting.
+func (l *live) find(number uint32) *tunnel {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.numbers[number]
+}
+
+// followEvents does what the relay's events ask for.
+func (l *live) followEvents(ctx context.Context) {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		begin := time.Now()
+		err := l.ctl.events(ctx, l.handle)
+		if ctx.Err() != nil || !l.alive() {
+			return
+		}
+		l.agent.log.Debug("event stream ended", "error", err)
+		if time.Since(begin) > time.Minute {
+			wait = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.session.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (l *live) handle(e wire.Event) {
+	a := l.agent
+	switch e.Type {
+	case wire.EventDrain:
+		a.log.Info("relay asks to move on", "reason", e.Reason)
+		l.mu.Lock()
+		l.drain = true
+		l.mu.Unlock()
+		a.moved(l, e.Addresses)
+		a.poke()
+	case wire.EventMoved:
+		a.log.Info("relay moved", "addresses", e.Addresses)
+		a.moved(l, e.Addresses)
+	case wire.EventRevoked:
+		a.refuse(l, "the relay revoked the token: "+orElse(e.Reason, "no reason given")+"; ask its operator for a new one")
+	case wire.EventClaimLost:
+		a.claimLost(l, e.Key, orElse(e.Reason, "the relay took it away"))
+	}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return clipMessage(s)
+}

@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/wire"
+)
+
+// replayTime is how long a repeated request may take.
+const replayTime = 30 * time.Second
+
+// Requests returns the inspector's entries, newest first.
+func (a *Agent) Requests(f inspect.Filter) []inspect.Summary { return a.inspector.List(f) }
+
+// Request returns one entry in full; reveal shows what is redacted otherwise.
+func (a *Agent) Request(id string, reveal bool) (inspect.Detail, bool) {
+	return a.inspector.Detail(id, reveal)
+}
+
+// ClearRequests forgets all entries.
+func (a *Agent) ClearRequests() { a.inspector.Clear() }
+
+// WriteHAR writes the entries that f picks as HAR 1.2.
+func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {
+	return a.inspector.WriteHAR(w, f, a.cfg.Version, reveal)
+}
+
+// ReadHAR takes the entries of a HAR file in, to look at and to replay.
+func (a *Agent) ReadHAR(r io.Reader) (int, error) {
+	n, err := a.inspector.ReadHAR(r)
+	if errors.Is(err, inspect.ErrHAR) {
+		return n, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+	}
+	return n, err
+}
+
+// Replay sends a kept request to its tunnel's origin again, changed by edit,
+// and returns the new entry.
+func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspect.Detail, error) {
+	again, err := a.inspector.Repeat(id, edit)
+	switch {
+	case errors.Is(err, inspect.ErrGone):
+		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: err.Error()}
+	case err != nil:
+		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+	}
+	a.mu.Lock()
+	t := a.tunnels[again.TunnelID]
+	if t == nil && again.TunnelID == "" { // imported: for the tunnel that there is
+		for _, other := range a.tunnels {
+			if web(other.spec.Type) {
+				if t != nil {
+					t = nil
+					break
+				}
+				t = other
+			}
+		}
+	}
+	a.mu.Unlock()
+	if t == nil {
+		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, replayTime)
+	defer cancel()
+	r := t.route.Load()
+	if !web(r.spec.Type) {
+		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
+	}
+	origin, err := a.dialOrigin(ctx, r)
+	if err != nil {
+		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+	}
+	defer origin.Close()
+	stop := context.AfterFunc(ctx, func() { origin.Close() })
+	defer stop()
+
+	tap := a.inspector.HTTP(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id})
+	defer tap.Close()
+	if header := proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}); header != nil {
+		if _, err := origin.Write(header); err != nil {
+			return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: describeOrigin(err, r.local).Error()}
+		}
+	}
+	tap.FromVisitor(again.Bytes)
+	// Large bodies and early answers pass each other.
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { io.Copy(origin, bytes.NewReader(again.Bytes)) })
+	err = copyHalf(io.Discard, origin, tap.FromOrigin)
+	if err == nil {
+		tap.OriginEnded()
+	}
+	tap.Close()
+	origin.Close()
+	if d, ok := tap.Detail(false); ok {
+		return d, nil
+	}
+	return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
+}
+
+func web(kind string) bool { return kind == wire.TypeHTTP || kind == wire.TypeHTTPS }

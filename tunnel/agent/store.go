@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"adit/internal/atomicfile"
+)
+
+// The state folder's files.
+const (
+	authFile    = "auth.json"
+	tunnelsFile = "tunnels.json"
+	lockName    = "agent.lock"
+)
+
+// Versions of the files' schemas. A file of a later adit is not touched.
+const (
+	authVersion    = 1
+	tunnelsVersion = 1
+)
+
+const maxStateFile = 64 << 20
+
+// savedAuth is auth.json: the token and what belongs to the session.
+type savedAuth struct {
+	Version      int       `json:"version"`
+	Instance     string    `json:"instance"` // random, once per state folder
+	Paused       bool      `json:"paused,omitempty"`
+	Token        string    `json:"auth_token,omitempty"`
+	ClientID     string    `json:"client_id,omitempty"` // what the person bound the agent to
+	ConfiguredAt time.Time `json:"configured_at,omitzero"`
+	// Addresses are where the relay moved.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// savedTunnels is tunnels.json.
+type savedTunnels struct {
+	Version int           `json:"version"`
+	Tunnels []savedTunnel `json:"tunnels"`
+	// Granted has what the relay gave declared tunnels, by tunnel id.
+	Granted map[string]grant `json:"granted,omitempty"`
+	// Releases are claims to give back as soon as there is a session.
+	Releases []string `json:"releases,omitempty"`
+}
+
+type savedTunnel struct {
+	ID        string     `json:"id"`
+	CreatedAt time.Time  `json:"created_at"`
+	Stopped   bool       `json:"stopped,omitempty"`
+	Spec      TunnelSpec `json:"spec"`
+	Granted   grant      `json:"granted,omitzero"`
+}
+
+// grant is what the relay gave a tunnel last.
+type grant struct {
+	Domain     string `json:"domain,omitempty"`
+	RemotePort int    `json:"remote_port,omitempty"`
+	PublicURL  string `json:"public_url,omitempty"`
+}
+
+// store reads and replaces the files of the state folder.
+type store struct {
+	dir string
+	// write is atomicfile.Write; tests let it fail.
+	write func(path string, data []byte, perm fs.FileMode) error
+}
+
+func newStore(dir string) store { return store{dir: dir, write: atomicfile.Write} }
+
+// aside is the error about a file that could not be read and was put aside.
+type aside struct {
+	path, kept string
+	cause      error
+}
+
+func (e *aside) Error() string {
+	return fmt.Sprintf("%s does not read (%v); it was kept as %s and adit began without it", e.path, e.cause, e.kept)
+}
+
+// loadAuth reads auth.json, and makes one in memory if there is none. An *aside
+// comes with a value to go on with.
+func (s store) loadAuth() (savedAuth, error) {
+	var v savedAuth
+	err := s.load(authFile, authVersion, &v)
+	if err != nil {
+		v = savedAuth{}
+	}
+	if v.Instance == "" {
+		v.Instance = newID("")
+	}
+	v.Version = authVersion
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return v, err
+}
+
+func (s store) loadTunnels() (savedTunnels, error) {
+	var v savedTunnels
+	err := s.load(tunnelsFile, tunnelsVersion, &v)
+	if err != nil {
+		v = savedTunnels{}
+	}
+	v.Version = tunnelsVersion
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return v, err
+}
+
+func (s store) load(name string, version int, v any) error {
+	path := filepath.Join(s.dir, name)
+	data, err := readBounded(path)
+	if err != nil {
+		return err
+	}
+	var head struct {
+		Version int `json:"version"`
+	}
+	err = json.Unmarshal(data, &head)
+	if err == nil && head.Version > version {
+		return fmt.Errorf("%s is of a later adit (schema %d, this one knows %d); update adit", path, head.Version, version)
+	}
+	if err == nil && head.Version < 1 {
+		err = errors.New("it names no version")
+	}
+	if err == nil {
+		if err = json.Unmarshal(data, v); err == nil {
+			return nil
+		}
+	}
+	kept := path + ".corrupt-" + time.Now().UTC().Format("20060102T150405Z")
+	if moveErr := os.Rename(path, kept); moveErr != nil {
+		return fmt.Errorf("%s does not read (%w) and cannot be put aside: %w", path, err, moveErr)
+	}
+	return &aside{path: path, kept: kept, cause: err}
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxStateFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxStateFile {
+		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, maxStateFile)
+	}
+	return data, nil
+}
+
+func (s store) saveAuth(v savedAuth) error       { return s.save(authFile, v) }
+func (s store) saveTunnels(v savedTunnels) error { return s.save(tunnelsFile, v) }
+
+func (s store) save(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return s.write(filepath.Join(s.dir, name), append(data, '\n'), 0o600)
+}
+
+// newID returns prefix and 80 random bits.
+func newID(prefix string) string {
+	var b [10]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// tunnel is one tunnel. The agent's mutex guards its fields, but for those that
+// say otherwise.
+type tunnel struct {
+	id       string
+	created  time.Time
+	declared bool
+
+	spec    TunnelSpec // normalized
+	rev     int        // rises with each change of what the relay is told
+	stopped bool
+	deleted bool
+	failure string // why the relay, or the file, refuses it; empty if it does not
+
+	grant grant // what the relay gave last; kept when the session goes
+	live  *live // the session that the endpoint is claimed on; nil if it is not
+	// claimed is the rev that live knows.
+	claimed    int
+	number     uint32
+	endpointID string
+	since      time.Time
+
+	published *Tunnel // as last told to the feed
+
+	claiming sync.Mutex            // held while the relay is asked about this tunnel
+	route    atomic.Pointer[route] // what forwarding needs; not guarded
+	counters counters              // not guarded
+	conns    conns                 // not guarded
+}
+
+// route is what forwarding needs to know of a tunnel. It is never changed.
+type route struct {
+	id, name string
+	spec     TunnelSpec
+	inspect  bool
+	local    string // host:port
+}
+
+// counters count visitors.
+type counters struct {
+	open, total, in, out atomic.Int64
+}
+
+// conns are the visitors' connections of one tunnel, to be cut when it stops.
+type conns struct {
+	mu   sync.Mutex
+	open map[interface{ abort() }]struct{}
+}
+
+func (c *conns) add(p interface{ abort() }) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = make(map[interface{ abort() }]struct{})
+	}
+	c.open[p] = struct{}{}
+}
+
+func (c *conns) remove(p interface{ abort() }) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, p)
+}
+
+func (c *conns) abort() {
+	c.mu.Lock()
+	list := make([]interface{ abort() }, 0, len(c.open))
+	for p := range c.open {
+		list = append(list, p)
+	}
+	c.mu.Unlock()
+	for _, p := range list {
+		p.abort()
+	}
+}
+
+func newTunnel(id string, spec TunnelSpec, created time.Time) *tunnel {
+	t := &tunnel{id: id, created: created, rev: 1}
+	t.setSpec(spec)
+	return t
+}
+
+func (t *tunnel) setSpec(spec TunnelSpec) {
+	t.spec = spec
+	t.route.Store(&route{
+		id: t.id, name: spec.Name, spec: spec,
+		inspect: spec.Inspect == nil || *spec.Inspect,
+		local:   net.JoinHostPort(spec.LocalIP, strconv.Itoa(spec.LocalPort)),
+	})
+}
+
+// claim returns what the relay is asked for. What it gave before is asked for
+// again, so that the public address lasts; with fresh it is not.
+func (t *tunnel) claim(fresh bool) wire.Claim {
+	c := wire.Claim{
+		Type: t.spec.Type, Mode: t.spec.Mode, Domain: t.spec.Domain, RemotePort: t.spec.RemotePort,
+		Name: t.spec.Name, HostHeader: t.spec.HostHeader, Ephemeral: t.spec.Ephemeral,
+		Unshared: t.spec.ProxyProtocol != "",
+	}
+	if !fresh {
+		if c.Domain == "" {
+			c.Domain = t.grant.Domain
+		}
+		if c.RemotePort == 0 {
+			c.RemotePort = t.grant.RemotePort
+		}
+	}
+	return c
+}
+
+// remembers reports whether claim asks for more than the person did.
+func (t *tunnel) remembers() bool {
+	return t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0
+}
+
+func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
+	switch {
+	case t.stopped:
+		return TunnelStopped
+	case t.failure != "":
+		return TunnelFailed
+	case session != StateConnected:
+		return TunnelWaiting
+	case t.live != nil && t.live == a.cur:
+		return TunnelRunning
+	}
+	return TunnelStarting
+}
+
+func (t *tunnel) snapshot(state string) Tunnel {
+	s := Tunnel{
+		ID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
+		LocalIP: t.spec.LocalIP, LocalPort: t.spec.LocalPort, LocalScheme: t.spec.LocalScheme,
+		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
+		ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
+		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
+		PublicURL: t.grant.PublicURL, State: state, Error: t.failure, CreatedAt: t.created,
+	}
+	if s.Domain == "" {
+		s.Domain = t.grant.Domain
+	}
+	if s.RemotePort == 0 {
+		s.RemotePort = t.grant.RemotePort
+	}
+	if state == TunnelStopped {
+		s.Error = ""
+	}
+	return s
+}
+
+func (t *tunnel) endpoint(state string) Endpoint {
+	return Endpoint{
+		ID: t.endpointID, TunnelID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
+		PublicURL: t.grant.PublicURL, Local: t.route.Load().local, State: state, Since: t.since,
+		Connections: Connections{Open: t.counters.open.Load(), Total: t.counters.total.Load()},
+		Bytes:       Bytes{In: t.counters.in.Load(), Out: t.counters.out.Load()},
+	}
+}

@@ -1,0 +1,246 @@
+// Package agent is the client engine: it keeps one session with the relay that
+// its auth token names, claims a public face for every tunnel that should run,
+// and forwards the visitors' streams and datagrams to local services. It keeps
+// tunnels and token in a state folder and tells what happens in one event feed.
+// How the session is carried is left to package link, what is said on it to
+// package wire, and the HTTP face of all this to package localapi.
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/link"
+)
+
+// Config is what an Agent stands on. StateDir alone is required.
+type Config struct {
+	// StateDir is the folder of auth.json and tunnels.json. One agent owns it
+	// at a time.
+	StateDir string
+	// Logger is where the agent tells what happens; nil discards.
+	Logger *slog.Logger
+	// Version is adit's own, told to the relay and shown in Status.
+	Version string
+	// AuthToken configures the agent at start if it has no token yet; ClientID
+	// goes with it.
+	AuthToken, ClientID string
+	// Transport is what carries the session. Zero tries DTLS, then TLS, and
+	// moves back to DTLS when it works again.
+	Transport link.Transport
+	// Dial opens a session; nil is link.Dial.
+	Dial func(ctx context.Context, relay link.DialConfig) (link.Session, error)
+	// Refuse says why a tunnel must not lead to ip and port, nil if it may: adit's
+	// own listeners. Metadata addresses are refused without it.
+	Refuse func(ip netip.Addr, port int) error
+	// NetworkChanged fires after a change of network or a wake-up; the agent
+	// then tries at once. Nil never fires.
+	NetworkChanged <-chan struct{}
+	// OriginTimeout is how long a local service has to accept a connection. If
+	// zero, 5 seconds.
+	OriginTimeout time.Duration
+	// Inspect bounds what the inspector keeps.
+	Inspect inspect.Limits
+}
+
+// Session states (Status.State).
+const (
+	StateUnconfigured = "unconfigured" // no token yet
+	StateConnecting   = "connecting"   // no session since the start or the token's change
+	StateConnected    = "connected"    // the relay answered within the last keep-alive interval
+	StateReconnecting = "reconnecting" // the session is lost, or not known to live
+	StatePaused       = "paused"       // a person asked for no session
+	StateRejected     = "rejected"     // the relay refused the token; not tried again until configured anew
+)
+
+// Tunnel states (Tunnel.State).
+const (
+	TunnelStarting = "starting" // the relay is being asked for the endpoint
+	TunnelRunning  = "running"  // the endpoint answers visitors
+	TunnelWaiting  = "waiting"  // no session now; it comes back by itself
+	TunnelStopped  = "stopped"  // a person stopped it
+	TunnelFailed   = "failed"   // the relay refused it; Error says why
+)
+
+// Status is the agent as a whole.
+type Status struct {
+	Configured     bool       `json:"configured"`
+	Connected      bool       `json:"connected"`
+	State          string     `json:"state"`
+	Relay          string     `json:"relay"`     // host:port of the token, or where the relay moved
+	Transport      string     `json:"transport"` // dtls or tls; empty without a session
+	RTTMillis      float64    `json:"rtt_ms"`
+	ConnectedSince *time.Time `json:"connected_since"` // nil without a session
+	LastError      string     `json:"last_error"`      // one sentence with a hint; empty while all is well
+	EndpointCount  int        `json:"endpoint_count"`
+	Version        string     `json:"version"`
+	OS             string     `json:"os"`
+	Arch           string     `json:"arch"`
+	PID            int        `json:"pid"`
+	StartedAt      time.Time  `json:"started_at"`
+	// Bytes count visitors' payload since the start: In from visitors, Out to them.
+	Bytes Bytes `json:"bytes"`
+}
+
+// AuthStatus is the token in force, never its secret.
+type AuthStatus struct {
+	Configured    bool       `json:"configured"`
+	Authenticated bool       `json:"authenticated"` // the relay accepted the token and the session lives
+	ClientID      string     `json:"client_id"`
+	Relay         string     `json:"relay"`
+	TokenHint     string     `json:"token_hint"`
+	ConfiguredAt  *time.Time `json:"configured_at"`
+	LastError     string     `json:"last_error"`
+}
+
+// TunnelSpec is what a person wishes for. Zero fields take the defaults.
+type TunnelSpec struct {
+	Type          string `json:"type,omitempty"`     // default https
+	Mode          string `json:"mode,omitempty"`     // default standard
+	LocalIP       string `json:"local_ip,omitempty"` // address or host name; default 127.0.0.1
+	LocalPort     int    `json:"local_port"`
+	Domain        string `json:"domain,omitempty"`         // full name or one label; empty: the relay gives one
+	Name          string `json:"name,omitempty"`           // default: type and port
+	LocalScheme   string `json:"local_scheme,omitempty"`   // http (default), https; of http and https tunnels
+	RemotePort    int    `json:"remote_port,omitempty"`    // tcp, udp; 0: the relay gives one
+	HostHeader    string `json:"host_header,omitempty"`    // http, https: the Host that the origin sees
+	ProxyProtocol string `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
+	Inspect       *bool  `json:"inspect,omitempty"`        // default true
+	Ephemeral     bool   `json:"ephemeral,omitempty"`      // gone when the daemon ends
+}
+
+// TunnelPatch has the fields of a tunnel to change; nil ones stay.
+type TunnelPatch struct {
+	Type          *string `json:"type,omitempty"`
+	Mode          *string `json:"mode,omitempty"`
+	LocalIP       *string `json:"local_ip,omitempty"`
+	LocalPort     *int    `json:"local_port,omitempty"`
+	Domain        *string `json:"domain,omitempty"`
+	Name          *string `json:"name,omitempty"`
+	LocalScheme   *string `json:"local_scheme,omitempty"`
+	RemotePort    *int    `json:"remote_port,omitempty"`
+	HostHeader    *string `json:"host_header,omitempty"`
+	ProxyProtocol *string `json:"proxy_protocol,omitempty"`
+	Inspect       *bool   `json:"inspect,omitempty"`
+}
+
+// Tunnel is a snapshot of one tunnel.
+type Tunnel struct {
+	ID            string    `json:"id"`
+	Name          string    `json:"name"`
+	Type          string    `json:"type"`
+	Mode          string    `json:"mode"`
+	LocalIP       string    `json:"local_ip"`
+	LocalPort     int       `json:"local_port"`
+	LocalScheme   string    `json:"local_scheme"`
+	Domain        string    `json:"domain"`      // as asked for, or as the relay gave it
+	RemotePort    int       `json:"remote_port"` // as asked for, or as the relay gave it; 0 unless tcp or udp
+	HostHeader    string    `json:"host_header"`
+	ProxyProtocol string    `json:"proxy_protocol"`
+	Inspect       bool      `json:"inspect"`
+	Ephemeral     bool      `json:"ephemeral"`
+	Declared      bool      `json:"declared"` // from adit.toml; not to be changed here
+	PublicURL     string    `json:"public_url"`
+	State         string    `json:"state"`
+	Error         string    `json:"error"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+// Connections counts visitors' connections (tcp, tls), streams (http, https) or
+// flows (udp).
+type Connections struct {
+	Open  int64 `json:"open"`
+	Total int64 `json:"total"`
+}
+
+// Bytes counts payload: In from visitors to the origin, Out back.
+type Bytes struct {
+	In  int64 `json:"in"`
+	Out int64 `json:"out"`
+}
+
+// Endpoint is a running tunnel's public face.
+type Endpoint struct {
+	ID          string      `json:"id"`
+	TunnelID    string      `json:"tunnel_id"`
+	Name        string      `json:"name"`
+	Type        string      `json:"type"`
+	Mode        string      `json:"mode"`
+	PublicURL   string      `json:"public_url"`
+	Local       string      `json:"local"` // host:port of the origin
+	State       string      `json:"state"` // running, or waiting while the session is away
+	Since       time.Time   `json:"since"`
+	Connections Connections `json:"connections"`
+	Bytes       Bytes       `json:"bytes"`
+}
+
+// Event types.
+const (
+	EventStatus   = "status"   // Data is a Status
+	EventTunnel   = "tunnel"   // Data is a TunnelEvent
+	EventEndpoint = "endpoint" // Data is an EndpointEvent
+	EventRequest  = "request"  // Data is an inspect.Summary
+	EventLog      = "log"      // Data is a log line (see internal/logring)
+	EventMissed   = "missed"   // Data is a Missed; first event of a feed that could not resume in full
+)
+
+// Event is one entry of the feed. IDs rise by one.
+type Event struct {
+	ID   uint64    `json:"id"`
+	Type string    `json:"type"`
+	Time time.Time `json:"time"`
+	Data any       `json:"data"`
+}
+
+// TunnelEvent tells that a tunnel came, changed or went.
+type TunnelEvent struct {
+	Action string `json:"action"` // created, changed, deleted
+	Tunnel Tunnel `json:"tunnel"`
+}
+
+// EndpointEvent tells that an endpoint came, changed or went.
+type EndpointEvent struct {
+	Action   string   `json:"action"` // up, changed, down
+	Endpoint Endpoint `json:"endpoint"`
+}
+
+// Missed tells a subscriber what the feed no longer holds. Its event's ID is
+// that of the last event lost, so the next one follows on.
+type Missed struct {
+	Missed uint64 `json:"missed"`
+	// Restarted is set if the id to resume from is of an earlier daemon; how
+	// many were missed is then not known.
+	Restarted bool `json:"restarted,omitempty"`
+}
+
+// Check is one finding of Diagnose.
+type Check struct {
+	Name   string `json:"name"`   // snake_case, stable
+	Status string `json:"status"` // ok, warning, failed, skipped
+	Tried  string `json:"tried"`
+	Result string `json:"result"`
+	Advice string `json:"advice"` // what to do; empty if ok
+}
+
+// Codes of an Error.
+const (
+	CodeInvalidParameter = "invalid_parameter"
+	CodeInvalidToken     = "invalid_token"
+	CodeRelayRejected    = "relay_rejected"
+	CodeNotConfigured    = "not_configured"
+	CodeNotFound         = "not_found"
+	CodeControlBusy      = "control_busy"
+	CodeRelayUnreachable = "relay_unreachable"
+)
+
+// Error is what an operation refuses with; any other error is the agent's own fault.
+type Error struct {
+	Code    string
+	Message string
+	Field   string // the field at fault, if one is
+}
+
+func (e *Error) Error() string { return e.Message }

@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"adit/tunnel/wire"
+
+	"golang.org/x/net/idna"
+)
+
+var (
+	knownTypes = []string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
+	knownModes = []string{wire.ModeStandard, wire.ModeBalanced}
+)
+
+const (
+	maxName     = 64 // runes
+	maxDomain   = 253
+	maxClientID = 128
+)
+
+func invalid(field, format string, args ...any) *Error {
+	return &Error{Code: CodeInvalidParameter, Message: field + ": " + fmt.Sprintf(format, args...), Field: field}
+}
+
+// normalize checks spec and returns it with defaults filled in and names in
+// their usual form.
+func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
+	if spec.Type == "" {
+		spec.Type = wire.TypeHTTPS
+	}
+	if spec.Mode == "" {
+		spec.Mode = wire.ModeStandard
+	}
+	if spec.LocalIP == "" {
+		spec.LocalIP = "127.0.0.1"
+	}
+	web := spec.Type == wire.TypeHTTP || spec.Type == wire.TypeHTTPS
+	port := spec.Type == wire.TypeTCP || spec.Type == wire.TypeUDP
+	if web && spec.LocalScheme == "" {
+		spec.LocalScheme = "http"
+	}
+	if spec.Inspect == nil {
+		yes := true
+		spec.Inspect = &yes
+	}
+	switch {
+	case !slices.Contains(knownTypes, spec.Type):
+		return spec, invalid("type", "%q is not known; it must be one of %s", clip(spec.Type), strings.Join(knownTypes, ", "))
+	case !slices.Contains(knownModes, spec.Mode):
+		return spec, invalid("mode", "%q is not known; it must be one of %s", clip(spec.Mode), strings.Join(knownModes, ", "))
+	case spec.LocalPort < 1 || spec.LocalPort > 65535:
+		return spec, invalid("local_port", "must be 1 to 65535")
+	case !web && spec.LocalScheme != "":
+		return spec, invalid("local_scheme", "is for http and https tunnels only")
+	case web && spec.LocalScheme != "http" && spec.LocalScheme != "https":
+		return spec, invalid("local_scheme", "must be http or https")
+	case !port && spec.RemotePort != 0:
+		return spec, invalid("remote_port", "is for tcp and udp tunnels only")
+	case spec.RemotePort < 0 || spec.RemotePort > 65535:
+		return spec, invalid("remote_port", "must be 1 to 65535, or 0 for one that the relay gives")
+	case !web && spec.HostHeader != "":
+		return spec, invalid("host_header", "is for http and https tunnels only")
+	case spec.HostHeader != "" && !validHostHeader(spec.HostHeader):
+		return spec, invalid("host_header", "must be a host name, with a port if need be")
+	case !slices.Contains([]string{"", "v1", "v2"}, spec.ProxyProtocol):
+		return spec, invalid("proxy_protocol", "must be v1 or v2, or empty for none")
+	case spec.ProxyProtocol != "" && spec.Type == wire.TypeUDP:
+		return spec, invalid("proxy_protocol", "is not for udp tunnels")
+	}
+	if err := checkName(spec.Name); err != nil {
+		return spec, err
+	}
+	host, err := a.normalHost(spec.LocalIP, spec.LocalPort)
+	if err != nil {
+		return spec, err
+	}
+	spec.LocalIP = host
+	if spec.Domain != "" {
+		domain, err := normalDomain(spec.Domain)
+		if err != nil {
+			return spec, err
+		}
+		spec.Domain = domain
+	}
+	return spec, nil
+}
+
+// clip keeps a value that is told back to its sender short.
+func clip(s string) string {
+	if len(s) > 64 {
+		return strings.ToValidUTF8(s[:64], "") + "…"
+	}
+	return s
+}
+
+func checkName(name string) *Error {
+	if utf8.RuneCountInString(name) > maxName {
+		return invalid("name", "must have at most %d characters", maxName)
+	}
+	if !utf8.ValidString(name) || strings.TrimSpace(name) != name {
+		return invalid("name", "must not begin or end with white space")
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return invalid("name", "must have printable characters only")
+		}
+	}
+	return nil
+}
+
+func checkClientID(id string) *Error {
+	if len(id) > maxClientID {
+		return invalid("client_id", "must have at most %d bytes", maxClientID)
+	}
+	for _, r := range id {
+		if r <= ' ' || r > '~' {
+			return invalid("client_id", "must have printable ASCII characters only")
+		}
+	}
+	return nil
+}
+
+func (a *Agent) normalHost(host string, port int) (string, *Error) {
+	host = strings.TrimSpace(host)
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if err := a.checkOrigin(ip, port); err != nil {
+			return "", invalid("local_ip", "%v", err)
+		}
+		if !ip.Is4In6() {
+			return ip.String(), nil
+		}
+		return ip.Unmap().String(), nil
+	}
+	if metadataName(host) {
+		return "", invalid("local_ip", "%s is a name at which clouds give out credentials; adit does not publish it", host)
+	}
+	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
+	// A last label of digits is an IPv4 address in a spelling that some
+	// resolvers take (2852039166, 0xa9fea9fe): not a name.
+	if err != nil || name == "" || len(name) > maxDomain || numericTail(name) || !plainLabels(name, true) {
+		return "", invalid("local_ip", "%q is neither an IP address nor a host name", clip(host))
+	}
+	name = strings.ToLower(name)
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		if err := a.checkOrigin(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port); err != nil {
+			return "", invalid("local_ip", "%v", err)
+		}
+	}
+	return name, nil
+}
+
+func numericTail(name string) bool {
+	tail := name[strings.LastIndexByte(name, '.')+1:]
+	if hex, ok := strings.CutPrefix(strings.ToLower(tail), "0x"); ok {
+		tail = strings.Trim(hex, "abcdef0123456789")
+		return tail == ""
+	}
+	return strings.Trim(tail, "0123456789") == ""
+}
+
+// plainLabels reports whether each label has 1 to 63 letters, digits and inner
+// hyphens; underscores too where local names have them.
+func plainLabels(name string, underscores bool) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			c := label[i]
+			if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' && underscores) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// normalDomain returns a full name or a label in lower case and ASCII.
+func normalDomain(domain string) (string, *Error) {
+	if utf8.RuneCountInString(domain) > maxDomain {
+		return "", invalid("domain", "must have at most %d characters", maxDomain)
+	}
+	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(strings.TrimSpace(domain), "."))
+	if err != nil || name == "" || len(name) > maxDomain || !plainLabels(name, false) {
+		return "", invalid("domain", "%q is not a domain name, such as shop or shop.example.com", clip(domain))
+	}
+	if numericTail(name) {
+		return "", invalid("domain", "%q is an address, not a domain name", clip(domain))
+	}
+	return strings.ToLower(name), nil
+}
+
+func validHostHeader(h string) bool {
+	host := h
+	if inner, port, err := net.SplitHostPort(h); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+		host = inner
+	} else if inner, ok := strings.CutPrefix(h, "["); ok && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Zone() == ""
+	}
+	return len(host) <= maxDomain && plainLabels(host, true)
+}
+
+// patched returns spec with the fields of p changed.
+func patched(spec TunnelSpec, p TunnelPatch) TunnelSpec {
+	set(&spec.Type, p.Type)
+	set(&spec.Mode, p.Mode)
+	set(&spec.LocalIP, p.LocalIP)
+	set(&spec.LocalPort, p.LocalPort)
+	set(&spec.Domain, p.Domain)
+	set(&spec.Name, p.Name)
+	set(&spec.LocalScheme, p.LocalScheme)
+	set(&spec.RemotePort, p.RemotePort)
+	set(&spec.HostHeader, p.HostHeader)
+	set(&spec.ProxyProtocol, p.ProxyProtocol)
+	if p.Inspect != nil {
+		v := *p.Inspect
+		spec.Inspect = &v
+	}
+	return spec
+}
+
+func set[T any](field *T, v *T) {
+	if v != nil {
+		*field = *v
+	}
+}

@@ -1,0 +1,284 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+)
+
+// DialConfig says which relay to dial and how.
+type DialConfig struct {
+	// Relay is the relay's address, host:port. A name is looked up anew at
+	// each Dial, and all of its addresses are tried.
+	Relay string
+	// Fingerprint is of the authority to trust: Authority.Fingerprint.
+	Fingerprint [32]byte
+	// Transport forces one. If Auto, DTLS begins and TLS joins the race.
+	Transport Transport
+	// KeepAlive is the interval of pings on an idle session. If zero, one that
+	// suits the transport.
+	KeepAlive time.Duration
+	// MaxStreams is how many streams may be open in each direction. If zero, 16,384.
+	MaxStreams int
+	// Proxy names the proxy for TLS to addr (host:port); nil without error
+	// means none. If Proxy is nil, EnvironmentProxy.
+	Proxy func(addr string) (*url.URL, error)
+	// Resolver looks names up. If nil, net.DefaultResolver.
+	Resolver interface {
+		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	}
+	// ListenPacket opens the socket of DTLS towards relay, and again when the
+	// network changes. If nil, a UDP socket of the system.
+	ListenPacket func(ctx context.Context, relay netip.AddrPort) (net.PacketConn, error)
+	// DialContext opens the connection of TLS. If nil, net.Dialer's.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// NoOffload leaves the kernel's segmentation offloads alone.
+	NoOffload bool
+	// NoWatch leaves changes of this machine's network unnoticed. A session
+	// over DTLS then moves to another socket only if its peer is silent.
+	NoWatch bool
+	// Logger may be nil.
+	Logger *slog.Logger
+
+	ownSocket bool // ListenPacket is listenUDP
+}
+
+func (c *DialConfig) withDefaults() *DialConfig {
+	cfg := *c
+	if cfg.Proxy == nil {
+		cfg.Proxy = EnvironmentProxy
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	if cfg.ListenPacket == nil {
+		cfg.ListenPacket = listenUDP
+		cfg.ownSocket = true
+	}
+	if cfg.DialContext == nil {
+		cfg.DialContext = (&net.Dialer{Timeout: handshakeTimeout}).DialContext
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &cfg
+}
+
+func allProxy() string {
+	if all := os.Getenv("ALL_PROXY"); all != "" {
+		return all
+	}
+	return os.Getenv("all_proxy")
+}
+
+// listenUDP opens a socket of the relay's address family. It is bound to no
+// address, so that the system's routes decide from where each packet leaves.
+func listenUDP(ctx context.Context, relay netip.AddrPort) (net.PacketConn, error) {
+	network := "udp6"
+	if relay.Addr().Is4() {
+		network = "udp4"
+	}
+	return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
+}
+
+// Dial makes a session with the relay. An error matches ErrUntrusted if the
+// relay answered and is not the one to trust.
+//
+// With Auto, whoever has got a session over TLS has found UDP blocked, or
+// slow. It may be open later: dial again with DTLS now and then, with pauses
+// from 5 s to 60 s, and move new streams to the session that this gives.
+func Dial(ctx context.Context, config DialConfig) (Session, error) {
+	cfg := config.withDefaults()
+	if _, _, err := net.SplitHostPort(cfg.Relay); err != nil {
+		return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
+	}
+	switch cfg.Transport {
+	case Auto:
+		return dialAuto(ctx, cfg)
+	case DTLS:
+		return dialDTLS(ctx, cfg, nil)
+	case TLS:
+		return dialTLS(ctx, cfg)
+	}
+	return nil, fmt.Errorf("dial relay %s: there is no transport %q", cfg.Relay, cfg.Transport)
+}
+
+// tlsDelay is how long DTLS has for itself.
+const tlsDelay = 700 * time.Millisecond
+
+// dialAuto begins with DTLS. TLS joins when that has had its time, has failed,
+// or is told by the network that it cannot work.
+func dialAuto(ctx context.Context, cfg *DialConfig) (Session, error) {
+	refused := make(chan struct{})
+	failed := make(chan struct{})
+	return race(ctx, []attempt{
+		{dial: func(ctx context.Context) (Session, error) {
+			s, err := dialDTLS(ctx, cfg, refused)
+			if err != nil {
+				close(failed)
+			}
+			return s, err
+		}},
+		{dial: func(ctx context.Context) (Session, error) {
+			timer := time.NewTimer(tlsDelay)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-refused:
+			case <-failed:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			return dialTLS(ctx, cfg)
+		}},
+	})
+}
+
+// dialDTLS tries every address, and closes refused once each of them refused
+// UDP as a whole.
+func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Session, error) {
+	addrs, err := lookup(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dial relay %s over DTLS: %w", cfg.Relay, err)
+	}
+	var attempts []attempt
+	for _, addr := range addrs {
+		attempts = append(attempts, attempt{after: attemptDelay, dial: func(ctx context.Context) (Session, error) {
+			return dtlsClient(ctx, addr, cfg)
+		}})
+	}
+	if refused == nil || !cfg.ownSocket {
+		return race(ctx, attempts)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var probes, all sync.WaitGroup
+	open := make(chan struct{}, len(addrs)) // of the addresses that did not refuse
+	for _, addr := range addrs {
+		probes.Go(func() {
+			if !refusesUDP(ctx, addr) {
+				open <- struct{}{}
+			}
+		})
+	}
+	all.Go(func() {
+		probes.Wait()
+		if len(open) == 0 {
+			close(refused)
+		}
+	})
+	defer all.Wait()
+	defer cancel()
+	return race(ctx, attempts)
+}
+
+// strayAlert is a record (RFC 6347 §4.1) of epoch 0 with the warning close_notify.
+var strayAlert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0}
+
+// refusesUDP reports whether the network answers a datagram to addr by saying
+// that it cannot be delivered, which only a connected socket is told. The
+// datagram is a DTLS record of a session that does not exist, which the relay
+// drops: nothing but DTLS shall be seen on the tunnel's path.
+func refusesUDP(ctx context.Context, addr netip.AddrPort) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", addr.String())
+	if err != nil {
+		return ctx.Err() == nil
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(tlsDelay))
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := conn.Write(strayAlert); err != nil {
+		return ctx.Err() == nil
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// lookup returns the relay's addresses, IPv6 and IPv4 in turn.
+func lookup(ctx context.Context, cfg *DialConfig) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(cfg.Relay)
+	if err != nil {
+		return nil, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	if err != nil {
+		return nil, err
+	}
+	var ips []netip.Addr
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ips = []netip.Addr{ip}
+	} else if ips, err = cfg.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
+		return nil, fmt.Errorf("look up %s: %w", host, err)
+	}
+	var six, four, both []netip.AddrPort
+	for _, ip := range ips {
+		ip = ip.Unmap()
+		if ip.Is4() {
+			four = append(four, netip.AddrPortFrom(ip, uint16(port)))
+		} else {
+			six = append(six, netip.AddrPortFrom(ip, uint16(port)))
+		}
+	}
+	for i := 0; i < len(six) || i < len(four); i++ {
+		if i < len(six) {
+			both = append(both, six[i])
+		}
+		if i < len(four) {
+			both = append(both, four[i])
+		}
+	}
+	if len(both) == 0 {
+		return nil, fmt.Errorf("look up %s: it has no address", host)
+	}
+	return both[:min(len(both), maxAddresses)], nil
+}
+
+// dialTLS goes through the proxy, which looks the name up itself, or tries
+// every address.
+func dialTLS(ctx context.Context, cfg *DialConfig) (Session, error) {
+	attempts, err := tlsAttempts(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
+	}
+	return race(ctx, attempts)
+}
+
+func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
+	via, err := cfg.Proxy(cfg.Relay)
+	if err != nil {
+		return nil, fmt.Errorf("find the proxy: %w", err)
+	}
+	if via != nil {
+		return []attempt{{dial: func(ctx context.Context) (Session, error) {
+			limited, cancel := context.WithTimeout(ctx, handshakeTimeout)
+			defer cancel()
+			conn, err := proxyDial(limited, cfg.DialContext, via, cfg.Relay)
+			if err != nil {
+				return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
+			}
+			return tlsClient(ctx, conn, cfg)
+		}}}, nil
+	}
+	addrs, err := lookup(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	var attempts []attempt
+	for _, addr := range addrs {
+		attempts = append(attempts, attempt{after: attemptDelay, dial: func(ctx context.Context) (Session, error) {
+			conn, err := cfg.DialContext(ctx, "tcp", addr.String())
+			if err != nil {
+				return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, err)
+			}
+			return tlsClient(ctx, conn, cfg)
+		}})
+	}
+	return attempts, nil
+}

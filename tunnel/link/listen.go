@@ -1,0 +1,343 @@
+package link
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"adit/tunnel/link/mux"
+	"adit/tunnel/link/record"
+	"adit/tunnel/link/reliable"
+)
+
+// ListenConfig says where to listen and as whom.
+type ListenConfig struct {
+	// Addr is host:port for UDP and TCP alike; with port 0 both get the same
+	// free one. It is not used for what PacketConn or TCP give.
+	Addr string
+	// PacketConn is used for DTLS and TCP for TLS, instead of sockets on Addr.
+	// If only one of them is set, only that transport is served.
+	PacketConn net.PacketConn
+	TCP        net.Listener
+	// Certificate is of Authority.Issue. GetCertificate, if set, is asked at
+	// each handshake over TLS, and once for DTLS, instead.
+	Certificate    tls.Certificate
+	GetCertificate func() (*tls.Certificate, error)
+	// KeepAlive is the interval of pings on an idle session. If zero, one that
+	// suits the transport.
+	KeepAlive time.Duration
+	// MaxStreams is how many streams may be open in each direction of a
+	// session. If zero, 16,384.
+	MaxStreams int
+	// MaxSessions is how many sessions may live at once. If zero, 20,000.
+	MaxSessions int
+	// MaxHandshakes is how many handshakes one address (IPv6: one /64) may have
+	// under way. If zero, 64.
+	MaxHandshakes int
+	// NoOffload leaves the kernel's segmentation offloads alone.
+	NoOffload bool
+	// Memory bounds what the windows of all sessions over DTLS may grow to
+	// together, in bytes. If zero, 1 GiB.
+	Memory int64
+	// Logger may be nil.
+	Logger *slog.Logger
+
+	budget *reliable.Budget
+}
+
+// maxHandshakesTotal is how many handshakes are under way together.
+const maxHandshakesTotal = 512
+
+// Listener takes sessions of both transports.
+type Listener struct {
+	cfg      ListenConfig
+	addr     net.Addr
+	tcp      net.Listener     // nil if TLS is not served
+	dtls     *record.Listener // nil if DTLS is not served
+	tls      *tls.Config
+	log      *slog.Logger
+	sessions chan Session
+	ctx      context.Context // of the handshakes; ended by Close
+	cancel   context.CancelFunc
+	group    sync.WaitGroup
+
+	mu         sync.Mutex
+	handshakes map[netip.Prefix]int
+	total      int
+	live       map[Session]struct{}
+}
+
+// Listen opens the sockets and begins to take sessions; Accept gives them out.
+func Listen(cfg ListenConfig) (*Listener, error) {
+	if cfg.MaxSessions == 0 {
+		cfg.MaxSessions = 20000
+	}
+	if cfg.MaxHandshakes == 0 {
+		cfg.MaxHandshakes = 64
+	}
+	if cfg.Memory == 0 {
+		cfg.Memory = 1 << 30
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.budget = reliable.NewBudget(cfg.Memory)
+	get := cfg.GetCertificate
+	if get == nil {
+		if len(cfg.Certificate.Certificate) == 0 {
+			return nil, errors.New("listen: a certificate is needed")
+		}
+		cert := cfg.Certificate
+		get = func() (*tls.Certificate, error) { return &cert, nil }
+	}
+	l := &Listener{
+		cfg:        cfg,
+		tls:        tlsServerConfig(get),
+		log:        cfg.Logger,
+		sessions:   make(chan Session),
+		handshakes: map[netip.Prefix]int{},
+		live:       map[Session]struct{}{},
+	}
+	cert, err := get()
+	if err != nil {
+		return nil, fmt.Errorf("listen: get the certificate: %w", err)
+	}
+	udp, err := l.open()
+	if err != nil {
+		return nil, err
+	}
+	if udp != nil {
+		if l.dtls, err = record.Listen(udp, dtlsServerConfig(&l.cfg, cert)); err != nil {
+			if l.tcp != nil {
+				l.tcp.Close()
+			}
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	if l.tcp != nil {
+		l.group.Go(l.serveTCP)
+	}
+	if l.dtls != nil {
+		l.group.Go(func() {
+			if err := l.dtls.Serve(context.Background()); err != nil && l.ctx.Err() == nil {
+				l.log.Error("serve DTLS", "error", err)
+			}
+		})
+		l.group.Go(l.acceptDTLS)
+	}
+	return l, nil
+}
+
+// open finds the sockets: the caller's, or both on one port. It sets tcp and
+// addr and returns the socket of DTLS.
+func (l *Listener) open() (net.PacketConn, error) {
+	if l.cfg.PacketConn != nil || l.cfg.TCP != nil {
+		l.tcp = l.cfg.TCP
+		if l.tcp != nil {
+			l.addr = l.tcp.Addr()
+		} else {
+			l.addr = l.cfg.PacketConn.LocalAddr()
+		}
+		return l.cfg.PacketConn, nil
+	}
+	// A free port of TCP may be another's for UDP: then the next is tried.
+	for try := 0; ; try++ {
+		tcp, err := net.Listen("tcp", l.cfg.Addr)
+		if err != nil {
+			return nil, fmt.Errorf("listen for agents on %s: %w", l.cfg.Addr, err)
+		}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err == nil {
+			l.tcp, l.addr = tcp, tcp.Addr()
+			return udp, nil
+		}
+		tcp.Close()
+		if _, port, _ := net.SplitHostPort(l.cfg.Addr); port != "0" && port != "" || try == 20 {
+			return nil, fmt.Errorf("listen for agents on %s: %w", l.cfg.Addr, err)
+		}
+	}
+}
+
+// Addr is the address of both sockets.
+func (l *Listener) Addr() net.Addr { return l.addr }
+
+// Accept waits for a session whose handshake is done. After Close its error
+// matches net.ErrClosed.
+func (l *Listener) Accept(ctx context.Context) (Session, error) {
+	select {
+	case s := <-l.sessions:
+		return s, nil
+	case <-l.ctx.Done():
+		return nil, fmt.Errorf("accept a session: %w", net.ErrClosed)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close stops listening and ends the sessions.
+func (l *Listener) Close() error {
+	l.cancel()
+	var err error
+	if l.tcp != nil {
+		err = l.tcp.Close()
+	}
+	l.mu.Lock()
+	sessions := slices.Collect(maps.Keys(l.live))
+	l.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, s := range sessions {
+		closing.Go(func() { s.Close(goingAway) })
+	}
+	closing.Wait()
+	if l.dtls != nil {
+		l.dtls.Close()
+	}
+	l.group.Wait()
+	return err
+}
+
+const goingAway = "the relay is going away"
+
+func (l *Listener) acceptDTLS() {
+	for {
+		conn, err := l.dtls.Accept(l.ctx)
+		if err != nil {
+			return
+		}
+		if conn.ConnectionState().Protocol != alpn {
+			conn.Close()
+			continue
+		}
+		from := source(conn.RemoteAddr())
+		if !l.admit(from) {
+			conn.Close()
+			continue
+		}
+		s := dtlsServer(conn, &l.cfg)
+		l.group.Go(func() {
+			defer l.leave(from)
+			l.deliver(s)
+		})
+	}
+}
+
+func (l *Listener) serveTCP() {
+	var pause time.Duration
+	for {
+		conn, err := l.tcp.Accept()
+		if err != nil {
+			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			// Out of file descriptors, most likely: others must end first.
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			l.log.Warn("accept over tcp", "error", err, "pause", pause)
+			select {
+			case <-time.After(pause):
+			case <-l.ctx.Done():
+				return
+			}
+			continue
+		}
+		pause = 0
+		from := source(conn.RemoteAddr())
+		if !l.admit(from) {
+			conn.Close()
+			continue
+		}
+		l.group.Go(func() {
+			defer l.leave(from)
+			l.handshakeTLS(conn)
+		})
+	}
+}
+
+func (l *Listener) handshakeTLS(conn net.Conn) {
+	tuneTCP(conn)
+	secured := tls.Server(conn, l.tls)
+	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
+	defer cancel()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		l.log.Debug("handshake over tls", "remote", conn.RemoteAddr(), "error", err)
+		conn.Close()
+		return
+	}
+	l.deliver(&tlsSession{mux.New(secured, muxConfig(false, l.cfg.MaxStreams, l.cfg.KeepAlive))})
+}
+
+// deliver hands a session to Accept, or closes it.
+func (l *Listener) deliver(s Session) {
+	l.mu.Lock()
+	full := len(l.live) >= l.cfg.MaxSessions
+	if !full {
+		l.live[s] = struct{}{}
+	}
+	l.mu.Unlock()
+	if full {
+		s.Close("the relay has too many sessions")
+		return
+	}
+	l.group.Go(func() { // Close ends every session that lives
+		<-s.Done()
+		l.mu.Lock()
+		delete(l.live, s)
+		l.mu.Unlock()
+	})
+	timer := time.NewTimer(handshakeTimeout)
+	defer timer.Stop()
+	select {
+	case l.sessions <- s:
+		if l.ctx.Err() != nil { // Close may not have seen it
+			s.Close(goingAway)
+		}
+	case <-l.ctx.Done():
+		s.Close(goingAway)
+	case <-timer.C:
+		s.Close("the relay is too busy")
+	}
+}
+
+// source is what handshakes are counted by: an IPv4 address or an IPv6 /64,
+// which is what one customer has.
+func source(addr net.Addr) netip.Prefix {
+	ap, err := netip.ParseAddrPort(addr.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	ip := ap.Addr().Unmap().WithZone("")
+	bits := 32
+	if ip.Is6() {
+		bits = 64
+	}
+	prefix, _ := ip.Prefix(bits)
+	return prefix
+}
+
+func (l *Listener) admit(from netip.Prefix) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total >= maxHandshakesTotal || l.handshakes[from] >= l.cfg.MaxHandshakes {
+		return false
+	}
+	l.total++
+	l.handshakes[from]++
+	return true
+}
+
+func (l *Listener) leave(from netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total--
+	if l.handshakes[from]--; l.handshakes[from] == 0 {
+		delete(l.handshakes, from)
+	}
+}

@@ -1,0 +1,318 @@
+package mux
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// closeWriter is what a *tls.Conn has besides net.Conn.
+type closeWriter interface{ CloseWrite() error }
+
+// writeLoop hands frames to the connection, as many at once as have gathered.
+func (s *Session) writeLoop() {
+	for {
+		<-s.wake
+		for {
+			s.mu.Lock()
+			if s.err == nil {
+				s.fill()
+			}
+			ended, batch := s.err != nil, s.out
+			s.out = nil
+			flush := !ended || s.flushing
+			s.mu.Unlock()
+			if len(batch) == 0 && !ended {
+				break
+			}
+			if len(batch) > 0 && flush {
+				s.sentSince.Store(true)
+				if _, err := s.conn.Write(batch); err != nil {
+					s.end(lost(err))
+					ended = true
+				}
+				putBatch(batch)
+			}
+			if ended {
+				if cw, ok := s.conn.(closeWriter); ok && flush {
+					cw.CloseWrite()
+				}
+				return
+			}
+		}
+	}
+}
+
+// fill gathers the next batch: datagrams first, then each stream that waits in
+// turn. It is called with mu held.
+func (s *Session) fill() {
+	for _, b := range s.outgoing {
+		s.appendDatagram(b)
+		putDatagram(b)
+	}
+	clear(s.outgoing)
+	s.outgoing, s.outBytes = s.outgoing[:0], 0
+	for len(s.ring) > 0 && len(s.out) < maxBatch {
+		st := s.ring[0]
+		s.ring[0] = nil
+		s.ring = s.ring[1:]
+		st.inRing = false
+		if st.writeErr != nil {
+			continue
+		}
+		s.fillFrom(st, maxFrame)
+		if len(st.pending) == 0 {
+			notify(st.writable)
+			continue
+		}
+		s.enqueue(st)
+	}
+	if len(s.ring) == 0 {
+		s.ring = nil
+	}
+}
+
+// fillFrom moves up to limit pending bytes of a stream into frames, as far as
+// its window and the batch allow. It is called with mu held.
+func (s *Session) fillFrom(st *Stream, limit int) {
+	for limit > 0 && len(st.pending) > 0 && st.sendWindow > 0 && len(s.out) < maxBatch {
+		if s.out == nil {
+			s.out = getBatch()
+		}
+		n := min(limit, len(st.pending), int(st.sendWindow), maxFrame)
+		s.out = appendHeader(s.out, typeData, st.openFlag(), st.id, uint32(n))
+		s.out = append(s.out, st.pending[:n]...)
+		st.pending = st.pending[n:]
+		st.sendWindow -= uint32(n)
+		limit -= n
+		s.bytesSent.Add(uint64(n))
+		s.wakeWriter()
+	}
+}
+
+// readLoop takes frames from the connection until it ends.
+func (s *Session) readLoop() {
+	err := s.readFrames()
+	var violation protocolError
+	if errors.As(err, &violation) {
+		s.violation(violation)
+	} else {
+		s.end(lost(err))
+	}
+	// After Close the peer may still have been sending; what it sent is read
+	// until it has ended too, or a reset would take our last words from it.
+	s.mu.Lock()
+	flushing := s.flushing
+	s.mu.Unlock()
+	if flushing {
+		io.Copy(io.Discard, s.br)
+	}
+}
+
+func (s *Session) readFrames() error {
+	var raw [headerSize]byte
+	for {
+		if _, err := io.ReadFull(s.br, raw[:]); err != nil {
+			return err
+		}
+		h := parseHeader(raw[:])
+		if h.version != 0 {
+			return protocolError("a frame of an unknown version")
+		}
+		s.heard()
+		var err error
+		switch h.kind {
+		case typeData, typeWindow:
+			err = s.streamFrame(h)
+		case typePing:
+			s.pingFrame(h)
+		case typeGoAway:
+			if h.length != 0 {
+				err = errors.New("the peer gave up")
+			}
+		default:
+			err = protocolError("a frame of an unknown type")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Session) pingFrame(h header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.flags&flagSYN != 0 {
+		s.appendControl(typePing, flagACK, 0, h.length)
+		return
+	}
+	if h.length != s.pingID || s.pingSent.IsZero() {
+		return
+	}
+	sample := max(time.Since(s.pingSent), 1)
+	s.pingSent = time.Time{}
+	if old := time.Duration(s.rtt.Load()); old != 0 {
+		sample = (7*old + sample) / 8
+	}
+	s.rtt.Store(int64(sample))
+}
+
+func (s *Session) streamFrame(h header) error {
+	if h.id == controlID {
+		return s.controlFrame(h)
+	}
+	st, err := s.lookup(h)
+	if err != nil {
+		return err
+	}
+	if h.kind == typeData && h.length > 0 {
+		if err := s.receive(st, h.length); err != nil {
+			return err
+		}
+	}
+	if st == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams[st.id] != st {
+		return nil
+	}
+	if h.flags&flagACK != 0 && !st.acked {
+		st.acked = true
+		s.unacked--
+		close(s.free)
+		s.free = make(chan struct{})
+	}
+	if h.kind == typeWindow && h.length > 0 {
+		if uint64(st.sendWindow)+uint64(h.length) >= 1<<31 {
+			return protocolError("a window beyond all bounds")
+		}
+		st.sendWindow += h.length
+		s.enqueue(st)
+	}
+	if h.flags&flagRST != 0 {
+		s.resetByPeer(st)
+	} else if h.flags&flagFIN != 0 {
+		st.rmu.Lock()
+		st.finReceived = true
+		st.rmu.Unlock()
+		notify(st.readable)
+		if st.finSent {
+			s.drop(st)
+		}
+	}
+	return nil
+}
+
+// resetByPeer ends a stream; what the peer sent and ended before is still read.
+// It is called with mu held.
+func (s *Session) resetByPeer(st *Stream) {
+	s.drop(st)
+	st.rmu.Lock()
+	complete := st.finReceived
+	st.rmu.Unlock()
+	if !complete {
+		st.fail(s.cfg.Reset, s.cfg.Reset)
+		return
+	}
+	if st.writeErr == nil {
+		st.writeErr = s.cfg.Reset
+	}
+	st.pending = nil
+	notify(st.writable)
+}
+
+// lookup finds the stream of a frame, or makes one that the peer opens. No
+// stream and no error mean one that has ended here.
+func (s *Session) lookup(h header) (*Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.streams[h.id]
+	if h.flags&flagSYN == 0 || s.err != nil {
+		return st, nil
+	}
+	if st != nil || h.id == 0 || (h.id%2 == 1) == s.cfg.Client {
+		return nil, protocolError("a stream opened with another's number")
+	}
+	st = newStream(s, h.id, false)
+	if s.remote >= s.cfg.MaxStreams {
+		s.appendControl(typeWindow, flagRST, h.id, 0)
+		return nil, nil
+	}
+	select {
+	case s.accept <- st:
+		s.streams[h.id] = st
+		s.remote++
+		return st, nil
+	default:
+		s.appendControl(typeWindow, flagRST, h.id, 0)
+		return nil, nil
+	}
+}
+
+// receive reads the body of a data frame into the stream; without a stream, or
+// with one that is no longer read, it is dropped.
+func (s *Session) receive(st *Stream, length uint32) error {
+	if st == nil {
+		_, err := s.br.Discard(int(length))
+		return err
+	}
+	st.rmu.Lock()
+	closed, within := st.readErr != nil, length <= st.credit && !st.finReceived
+	if within {
+		st.credit -= length
+		st.arriving = length
+	}
+	st.rmu.Unlock()
+	if !within {
+		return protocolError("more bytes on a stream than its window allows")
+	}
+	if closed || s.buffered.Load()+int64(length) > s.cfg.MaxBuffered {
+		s.mu.Lock()
+		if s.streams[st.id] == st {
+			s.appendControl(typeWindow, flagRST, st.id, 0)
+			s.drop(st)
+			st.fail(s.cfg.Reset, s.cfg.Reset)
+		}
+		s.mu.Unlock()
+		_, err := s.br.Discard(int(length))
+		return err
+	}
+	for left := int(length); left > 0; {
+		chunk := getChunk()
+		n, err := s.br.Read(chunk[:min(left, chunkSize)])
+		if n > 0 {
+			st.put(chunk[:n])
+			left -= n
+		} else {
+			putChunk(chunk)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.bytesReceived.Add(uint64(length))
+	return nil
+}
+
+// put appends a chunk, which the stream owns from now on.
+func (st *Stream) put(chunk []byte) {
+	st.rmu.Lock()
+	defer notify(st.readable)
+	defer st.rmu.Unlock()
+	st.arriving -= uint32(len(chunk))
+	if st.readErr != nil {
+		putChunk(chunk)
+		return
+	}
+	st.length += len(chunk)
+	st.session.buffered.Add(int64(len(chunk)))
+	// Small pieces share a buffer, so that memory stays near what the window allows.
+	if last := len(st.chunks) - 1; last >= 0 && len(st.chunks[last])+len(chunk) <= chunkSize {
+		st.chunks[last] = append(st.chunks[last], chunk...)
+		putChunk(chunk)
+		return
+	}
+	st.chunks = append(st.chunks, chunk)
+}

@@ -1,0 +1,421 @@
+// Package mux carries many streams and unreliable messages over one reliable
+// connection, in the wire format of yamux (version 0). It differs from
+// hashicorp/yamux in what the format leaves to the implementation: streams are
+// served in turn, half-close and reset are real, windows grow with the path,
+// and the reserved stream 1 carries datagrams and the reason of the end. It
+// knows nothing of TLS: the connection is the caller's.
+package mux
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of a session, part of the protocol where both ends must know them.
+const (
+	// MaxDatagram is the largest message of SendDatagram.
+	MaxDatagram = 65535
+	// Backlog is how many streams may be open that the peer has not yet accepted.
+	Backlog = 1024
+	// MaxReason is what is kept of a reason for closing, in bytes.
+	MaxReason = 512
+
+	maxBatch     = 128 << 10 // bytes handed to the connection at once
+	maxFrame     = 32 << 10  // bytes a stream sends before the next one's turn
+	maxControl   = 256 << 10 // bytes of control frames that may wait beyond a batch
+	flushTimeout = time.Second
+	lingerTime   = 5 * time.Minute
+)
+
+// Config is what a session needs to know. The errors are of the package above,
+// and required.
+type Config struct {
+	// Client is true on the side that dialled.
+	Client bool
+	// MaxStreams is how many streams each side may have open. If zero, 16,384.
+	MaxStreams int
+	// KeepAlive is the interval of pings on an idle session. If zero, 6 seconds.
+	// A session that hears nothing for three of them ends with Timeout.
+	KeepAlive time.Duration
+	// MaxBuffered is how many bytes that nobody has read the session holds,
+	// all streams together, before it resets the ones that send more. If
+	// zero, 256 MiB.
+	MaxBuffered int64
+	// Timeout is the session's error once the peer went silent.
+	Timeout error
+	// Reset is what reads and writes of a stream return that the peer gave up.
+	Reset error
+	// TooLarge is what SendDatagram returns above MaxDatagram.
+	TooLarge error
+	// PeerClosed makes the session's error from the reason that the peer gave.
+	PeerClosed func(reason string) error
+}
+
+// Session is one multiplexed connection. All methods may be called from
+// several goroutines.
+type Session struct {
+	conn net.Conn
+	br   *bufio.Reader
+	cfg  Config
+
+	accept    chan *Stream
+	datagrams chan []byte // each from datagramPool
+	queuedIn  atomic.Int64
+	buffered  atomic.Int64
+	wake      chan struct{} // tells the writer that there is something to write
+	done      chan struct{}
+	finished  chan struct{} // closed when all goroutines have ended
+	group     sync.WaitGroup
+
+	lastReceived  atomic.Int64 // Unix nanoseconds
+	sentSince     atomic.Bool  // something was written since the peer was last heard
+	bytesSent     atomic.Uint64
+	bytesReceived atomic.Uint64
+	rtt           atomic.Int64
+
+	mu        sync.Mutex
+	err       error
+	flushing  bool // closed by us: what waits in out is still written
+	streams   map[uint32]*Stream
+	lingering map[*Stream]time.Time // closed by us alone, since when
+	nextID    uint32
+	local     int           // open streams of ours
+	remote    int           // open streams of the peer's
+	unacked   int           // streams of ours that the peer has not accepted
+	free      chan struct{} // closed and renewed when a stream of ours may be opened
+	out       []byte        // frames to be written next
+	ring      []*Stream     // streams with bytes to send and window to send them in
+	outgoing  [][]byte      // datagrams to be sent, each from datagramPool
+	outBytes  int
+	control   controlStream
+	grown     int64 // bytes of window granted beyond the initial ones
+	pingID    uint32
+	pingSent  time.Time // zero: no ping is under way
+}
+
+// New starts a session on conn, which it owns from now on.
+func New(conn net.Conn, cfg Config) *Session {
+	if cfg.MaxStreams == 0 {
+		cfg.MaxStreams = 16384
+	}
+	if cfg.KeepAlive == 0 {
+		cfg.KeepAlive = 6 * time.Second
+	}
+	if cfg.MaxBuffered == 0 {
+		cfg.MaxBuffered = 256 << 20
+	}
+	s := &Session{
+		conn:      conn,
+		br:        bufio.NewReaderSize(conn, 16<<10),
+		cfg:       cfg,
+		accept:    make(chan *Stream, Backlog),
+		datagrams: make(chan []byte, 256),
+		wake:      make(chan struct{}, 1),
+		done:      make(chan struct{}),
+		finished:  make(chan struct{}),
+		streams:   map[uint32]*Stream{},
+		lingering: map[*Stream]time.Time{},
+		nextID:    2,
+		free:      make(chan struct{}),
+		control:   controlStream{window: initialWindow},
+	}
+	if cfg.Client {
+		s.nextID = 3
+		s.out = appendHeader(s.out, typeWindow, flagSYN, controlID, 0)
+		s.control.open = true
+		s.wakeWriter()
+	}
+	s.lastReceived.Store(time.Now().UnixNano())
+	s.group.Go(s.readLoop)
+	s.group.Go(s.writeLoop)
+	s.group.Go(s.watch)
+	go func() {
+		s.group.Wait()
+		s.conn.Close()
+		close(s.finished)
+	}()
+	return s
+}
+
+// OpenStream opens a stream; the peer learns of it with its first bytes. It
+// waits while too many are open or not yet accepted.
+func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
+	for {
+		s.mu.Lock()
+		if s.err != nil {
+			defer s.mu.Unlock()
+			return nil, s.err
+		}
+		if s.local < s.cfg.MaxStreams && s.unacked < Backlog && s.nextID < 1<<32-2 {
+			st := newStream(s, s.nextID, true)
+			s.nextID += 2
+			s.local++
+			s.unacked++
+			s.streams[st.id] = st
+			s.mu.Unlock()
+			return st, nil
+		}
+		free := s.free
+		s.mu.Unlock()
+		select {
+		case <-free:
+		case <-s.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// AcceptStream waits for a stream that the peer opened.
+func (s *Session) AcceptStream(ctx context.Context) (*Stream, error) {
+	select {
+	case st := <-s.accept:
+		s.mu.Lock()
+		if s.err == nil && s.streams[st.id] == st {
+			s.appendControl(typeWindow, flagACK, st.id, 0)
+		}
+		s.mu.Unlock()
+		return st, nil
+	case <-s.done:
+		return nil, s.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Done is closed when the session has ended.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Err says why the session has ended; nil while it lives.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// LocalAddr is the connection's.
+func (s *Session) LocalAddr() net.Addr { return s.conn.LocalAddr() }
+
+// RemoteAddr is the connection's.
+func (s *Session) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }
+
+// Stats is a snapshot of a session.
+type Stats struct {
+	RTT                      time.Duration
+	LastReceived             time.Time
+	KeepAlive                time.Duration
+	BytesSent, BytesReceived uint64
+	Streams                  int
+}
+
+// Stats returns the session's figures of this moment.
+func (s *Session) Stats() Stats {
+	s.mu.Lock()
+	streams := s.local + s.remote
+	s.mu.Unlock()
+	return Stats{
+		RTT:          time.Duration(s.rtt.Load()),
+		LastReceived: time.Unix(0, s.lastReceived.Load()),
+		// A ping goes out at each interval and its answer takes a round trip.
+		KeepAlive:     s.cfg.KeepAlive + max(2*time.Second, 2*time.Duration(s.rtt.Load())),
+		BytesSent:     s.bytesSent.Load(),
+		BytesReceived: s.bytesReceived.Load(),
+		Streams:       streams,
+	}
+}
+
+// endError is the end of a session for a cause other than the peer's wish.
+type endError struct {
+	text  string
+	cause error
+}
+
+func (e *endError) Error() string {
+	if e.cause == nil {
+		return e.text
+	}
+	return e.text + ": " + e.cause.Error()
+}
+func (e *endError) Unwrap() error        { return e.cause }
+func (e *endError) Is(target error) bool { return target == net.ErrClosed }
+
+// protocolError ends the session and tells the peer.
+type protocolError string
+
+func (e protocolError) Error() string { return string(e) }
+
+// Close ends the session and tells the peer why. It returns when the
+// connection is closed, which takes a second at most.
+func (s *Session) Close(reason string) error {
+	s.closeWith(reason, &endError{text: "session closed: " + reason})
+	<-s.finished
+	return nil
+}
+
+// closeWith tells the peer the reason and ends the session here with err.
+func (s *Session) closeWith(reason string, err error) {
+	s.mu.Lock()
+	if s.err == nil {
+		s.appendReason(reason)
+		s.flushing = true
+		s.err = err
+		s.conn.SetDeadline(time.Now().Add(flushTimeout))
+		s.endLocked()
+		return
+	}
+	s.mu.Unlock()
+}
+
+// end ends the session at once.
+func (s *Session) end(err error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = err
+	s.conn.SetDeadline(time.Now()) // wakes the reader and the writer
+	s.endLocked()
+}
+
+// endLocked wakes all that wait; it is called with mu held, and gives it back.
+func (s *Session) endLocked() {
+	close(s.done)
+	streams := make([]*Stream, 0, len(s.streams))
+	for _, st := range s.streams {
+		streams = append(streams, st)
+		st.pending = nil
+	}
+	clear(s.streams)
+	clear(s.lingering)
+	s.local, s.remote = 0, 0
+	s.ring, s.outgoing = nil, nil
+	s.mu.Unlock()
+	s.wakeWriter()
+	for _, st := range streams {
+		notify(st.readable)
+		notify(st.writable)
+	}
+}
+
+func (s *Session) wakeWriter() { notify(s.wake) }
+
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// watch sends pings and ends a session whose peer has gone silent.
+func (s *Session) watch() {
+	// Under traffic a ping goes out every second, so that a dead peer is
+	// noticed sooner than on an idle session.
+	const tick = time.Second
+	timer := time.NewTimer(tick)
+	defer timer.Stop()
+	idle := time.Duration(0)
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-timer.C:
+		}
+		silent := time.Since(time.Unix(0, s.lastReceived.Load()))
+		busy := s.sentSince.Load()
+		idle += tick
+		switch {
+		case silent > 3*s.cfg.KeepAlive, busy && silent > 2*s.cfg.KeepAlive:
+			s.end(s.cfg.Timeout)
+			return
+		case busy || idle >= s.cfg.KeepAlive:
+			s.ping()
+			idle = 0
+		}
+		s.resetLingering()
+		timer.Reset(tick)
+	}
+}
+
+func (s *Session) ping() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil || !s.pingSent.IsZero() {
+		return
+	}
+	s.pingID++
+	s.pingSent = time.Now()
+	s.appendControl(typePing, flagSYN, 0, s.pingID)
+}
+
+// resetLingering gives up streams that we closed and the peer never did.
+func (s *Session) resetLingering() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st, since := range s.lingering {
+		if time.Since(since) > lingerTime {
+			s.appendControl(typeWindow, flagRST, st.id, 0)
+			s.drop(st)
+		}
+	}
+}
+
+// appendControl queues a frame without a body. It is called with mu held.
+func (s *Session) appendControl(kind uint8, flags uint16, id, length uint32) {
+	if s.err != nil {
+		return
+	}
+	if len(s.out) > maxBatch+maxControl {
+		// A peer that makes us answer and reads no answer.
+		err := &endError{text: "the peer does not read"}
+		go s.end(err) // mu is held here
+		return
+	}
+	s.out = appendHeader(s.out, kind, flags, id, length)
+	s.wakeWriter()
+}
+
+// drop forgets a stream that has ended in both directions. It is called with mu held.
+func (s *Session) drop(st *Stream) {
+	if s.streams[st.id] != st {
+		return
+	}
+	delete(s.streams, st.id)
+	delete(s.lingering, st)
+	if st.local {
+		s.local--
+		if !st.acked {
+			s.unacked--
+		}
+		close(s.free)
+		s.free = make(chan struct{})
+	} else {
+		s.remote--
+	}
+	s.grown -= st.takeGrown()
+}
+
+func (s *Session) heard() {
+	s.lastReceived.Store(time.Now().UnixNano())
+	s.sentSince.Store(false)
+}
+
+// lost makes the session's error of a failed read or write.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &endError{text: "the peer ended the connection"}
+	}
+	return &endError{text: "connection lost", cause: err}
+}
+
+// violation ends the session for what the peer did wrong.
+func (s *Session) violation(err protocolError) {
+	s.closeWith(string(err), &endError{text: fmt.Sprintf("the peer broke the protocol: %s", string(err))})
+}

@@ -1,0 +1,364 @@
+package mux
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Windows: the initial one is yamux's; a stream that is read as fast as it
+// comes is granted up to maxWindow, all of them together maxGrown beyond the
+// initial ones.
+const (
+	initialWindow = 256 << 10
+	maxWindow     = 16 << 20
+	maxGrown      = 128 << 20
+)
+
+// Stream is one reliable byte stream of a session.
+type Stream struct {
+	session *Session
+	id      uint32
+	local   bool // opened by us
+
+	readable chan struct{} // the state of reading has changed
+	writable chan struct{} // pending was taken, or the state of writing has changed
+	readMu   sync.Mutex    // one Read at a time
+	writeMu  sync.Mutex    // one Write at a time
+
+	// Guarded by session.mu.
+	pending       []byte // of the Write under way: not yet in a frame
+	inRing        bool
+	opened        bool // the peer knows of it
+	acked         bool
+	finSent       bool
+	sendWindow    uint32
+	writeErr      error
+	writeDeadline time.Time
+
+	rmu          sync.Mutex // taken after session.mu, if both are
+	chunks       [][]byte   // received and not yet read, each from chunkPool
+	offset       int        // of chunks[0], what was read of it
+	length       int
+	finReceived  bool
+	readErr      error
+	readDeadline time.Time
+	window       uint32 // granted to the peer as a whole
+	credit       uint32 // what the peer may still send
+	arriving     uint32 // of the frame that is being received: not in chunks yet
+	updated      time.Time
+}
+
+func newStream(s *Session, id uint32, local bool) *Stream {
+	return &Stream{
+		session: s, id: id, local: local,
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
+		opened: !local, acked: !local,
+		sendWindow: initialWindow, window: initialWindow, credit: initialWindow,
+	}
+}
+
+// Read reads what has arrived; what came before the end of the session, or
+// before the peer's CloseWrite, can still be read after it.
+func (st *Stream) Read(b []byte) (int, error) {
+	st.readMu.Lock()
+	defer st.readMu.Unlock()
+	for {
+		n, deadline, err := st.take(b)
+		if n > 0 || err != nil || len(b) == 0 {
+			return n, err
+		}
+		if err := wait(st.readable, deadline); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// take reads without waiting; no bytes and no error mean that there is nothing yet.
+func (st *Stream) take(b []byte) (int, time.Time, error) {
+	sessionErr := st.session.endedErr()
+	st.rmu.Lock()
+	deadline := st.readDeadline
+	switch {
+	case !deadline.IsZero() && !deadline.After(time.Now()):
+		st.rmu.Unlock()
+		return 0, deadline, os.ErrDeadlineExceeded
+	case st.readErr != nil:
+		defer st.rmu.Unlock()
+		return 0, deadline, st.readErr
+	case st.length == 0 && st.finReceived:
+		st.rmu.Unlock()
+		return 0, deadline, io.EOF
+	case st.length == 0:
+		st.rmu.Unlock()
+		return 0, deadline, sessionErr
+	}
+	n := 0
+	for n < len(b) && len(st.chunks) > 0 {
+		m := copy(b[n:], st.chunks[0][st.offset:])
+		n += m
+		if st.offset += m; st.offset == len(st.chunks[0]) {
+			putChunk(st.chunks[0])
+			st.chunks[0] = nil
+			st.chunks = st.chunks[1:]
+			st.offset = 0
+		}
+	}
+	if len(st.chunks) == 0 {
+		st.chunks = nil
+	}
+	st.length -= n
+	st.session.buffered.Add(-int64(n))
+	// The window that is used up and read is granted again, half of it at a time.
+	grant := st.window - st.credit - uint32(st.length) - st.arriving
+	if st.finReceived || grant < st.window/2 {
+		grant = 0
+	}
+	st.rmu.Unlock()
+	if grant > 0 {
+		st.update(grant)
+	}
+	return n, deadline, nil
+}
+
+// update grants the peer more to send, and a larger window to a stream that
+// used half of its own in a few round trips.
+func (st *Stream) update(grant uint32) {
+	s := st.session
+	now := time.Now()
+	quick := 4 * max(10*time.Millisecond, time.Duration(s.rtt.Load()))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams[st.id] != st {
+		return
+	}
+	st.rmu.Lock()
+	if more := int64(st.window); now.Sub(st.updated) < quick && 2*more <= maxWindow && s.grown+more <= maxGrown {
+		s.grown += more
+		st.window += uint32(more)
+		grant += uint32(more)
+	}
+	st.updated = now
+	st.credit += grant
+	st.rmu.Unlock()
+	s.appendControl(typeWindow, st.openFlag(), st.id, grant)
+}
+
+// takeGrown gives back what the stream was granted beyond the initial window.
+func (st *Stream) takeGrown() int64 {
+	st.rmu.Lock()
+	defer st.rmu.Unlock()
+	grown := int64(st.window) - initialWindow
+	st.window = initialWindow
+	return grown
+}
+
+// openFlag is the flag of the first frame. It is called with session.mu held.
+func (st *Stream) openFlag() uint16 {
+	if st.opened {
+		return 0
+	}
+	st.opened = true
+	return flagSYN
+}
+
+// Write returns when all of b is on its way to the connection.
+func (st *Stream) Write(b []byte) (int, error) {
+	st.writeMu.Lock()
+	defer st.writeMu.Unlock()
+	s := st.session
+	s.mu.Lock()
+	st.pending = b
+	if st.writeErr == nil && s.err == nil && len(s.ring) == 0 && st.live() {
+		s.fillFrom(st, len(b)) // nobody waits: no need to wake anybody for room that there is
+	}
+	for {
+		n := len(b) - len(st.pending)
+		if n == len(b) {
+			s.mu.Unlock()
+			return n, nil
+		}
+		var err error
+		switch {
+		case st.writeErr != nil:
+			err = st.writeErr
+		case s.err != nil:
+			err = s.err
+		case !st.live():
+			err = os.ErrDeadlineExceeded
+		}
+		if err != nil {
+			st.pending = nil
+			s.mu.Unlock()
+			return n, err
+		}
+		s.enqueue(st)
+		deadline := st.writeDeadline
+		s.mu.Unlock()
+		err = wait(st.writable, deadline)
+		s.mu.Lock()
+		if err != nil {
+			n := len(b) - len(st.pending)
+			st.pending = nil
+			s.mu.Unlock()
+			return n, err
+		}
+	}
+}
+
+// live reports whether the write deadline is ahead. It is called with session.mu held.
+func (st *Stream) live() bool {
+	return st.writeDeadline.IsZero() || st.writeDeadline.After(time.Now())
+}
+
+// enqueue has the writer serve the stream in turn. It is called with mu held.
+func (s *Session) enqueue(st *Stream) {
+	if st.inRing || len(st.pending) == 0 || st.sendWindow == 0 {
+		return
+	}
+	st.inRing = true
+	s.ring = append(s.ring, st)
+	s.wakeWriter()
+}
+
+// CloseWrite ends the sending direction: the peer reads io.EOF.
+func (st *Stream) CloseWrite() error {
+	s := st.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.writeErr == nil && s.err != nil {
+		return s.err
+	}
+	st.finish()
+	return nil
+}
+
+// finish sends the end of the stream once. It is called with session.mu held.
+func (st *Stream) finish() {
+	if st.finSent || st.writeErr != nil {
+		return
+	}
+	s := st.session
+	st.finSent = true
+	st.writeErr = net.ErrClosed
+	st.pending = nil
+	s.appendControl(typeWindow, st.openFlag()|flagFIN, st.id, 0)
+	notify(st.writable)
+	st.rmu.Lock()
+	over := st.finReceived
+	st.rmu.Unlock()
+	if over {
+		s.drop(st)
+	}
+}
+
+// Close ends both directions: the peer reads what was written and then io.EOF;
+// what it writes from now on is answered by a reset.
+func (st *Stream) Close() error {
+	s := st.session
+	s.mu.Lock()
+	st.finish()
+	st.discard(net.ErrClosed)
+	if s.streams[st.id] == st {
+		s.lingering[st] = time.Now()
+	}
+	s.mu.Unlock()
+	return nil
+}
+
+// Reset gives the stream up in both directions.
+func (st *Stream) Reset() {
+	s := st.session
+	s.mu.Lock()
+	if s.err == nil && s.streams[st.id] == st {
+		if st.opened {
+			s.appendControl(typeWindow, flagRST, st.id, 0)
+		}
+		s.drop(st)
+	}
+	st.fail(net.ErrClosed, net.ErrClosed)
+	s.mu.Unlock()
+}
+
+// fail ends both directions here. It is called with session.mu held.
+func (st *Stream) fail(readErr, writeErr error) {
+	if st.writeErr == nil {
+		st.writeErr = writeErr
+	}
+	st.pending = nil
+	notify(st.writable)
+	st.discard(readErr)
+}
+
+// discard drops what was received; reads return err.
+func (st *Stream) discard(err error) {
+	st.rmu.Lock()
+	if st.readErr == nil {
+		st.readErr = err
+	}
+	for _, chunk := range st.chunks {
+		putChunk(chunk)
+	}
+	st.session.buffered.Add(-int64(st.length))
+	st.chunks, st.offset, st.length = nil, 0, 0
+	st.rmu.Unlock()
+	notify(st.readable)
+}
+
+// LocalAddr is the session's.
+func (st *Stream) LocalAddr() net.Addr { return st.session.LocalAddr() }
+
+// RemoteAddr is the session's.
+func (st *Stream) RemoteAddr() net.Addr { return st.session.RemoteAddr() }
+
+// SetDeadline sets both deadlines.
+func (st *Stream) SetDeadline(t time.Time) error {
+	st.SetReadDeadline(t)
+	return st.SetWriteDeadline(t)
+}
+
+// SetReadDeadline also ends a Read that waits.
+func (st *Stream) SetReadDeadline(t time.Time) error {
+	st.rmu.Lock()
+	st.readDeadline = t
+	st.rmu.Unlock()
+	notify(st.readable)
+	return nil
+}
+
+// SetWriteDeadline also ends a Write that waits.
+func (st *Stream) SetWriteDeadline(t time.Time) error {
+	st.session.mu.Lock()
+	st.writeDeadline = t
+	st.session.mu.Unlock()
+	notify(st.writable)
+	return nil
+}
+
+// wait returns nil when ch has something, which may be only that the deadline
+// was changed.
+func wait(ch chan struct{}, deadline time.Time) error {
+	if deadline.IsZero() {
+		<-ch
+		return nil
+	}
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return nil
+	case <-timer.C:
+		return os.ErrDeadlineExceeded
+	}
+}
+
+func (s *Session) endedErr() error {
+	select {
+	case <-s.done:
+		return s.Err()
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,145 @@
+package link
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/net/proxy"
+)
+
+// EnvironmentProxy returns the proxy that HTTPS_PROXY, ALL_PROXY and NO_PROXY
+// set for addr (host:port); nil means none.
+func EnvironmentProxy(addr string) (*url.URL, error) {
+	return proxyFor(httpproxy.FromEnvironment(), allProxy(), addr)
+}
+
+func proxyFor(cfg *httpproxy.Config, all, addr string) (*url.URL, error) {
+	if cfg.HTTPSProxy == "" {
+		cfg.HTTPSProxy = all
+	}
+	return cfg.ProxyFunc()(&url.URL{Scheme: "https", Host: addr})
+}
+
+// proxyDial connects to addr through the proxy at via.
+func proxyDial(ctx context.Context, dial dialFunc, via *url.URL, addr string) (net.Conn, error) {
+	switch via.Scheme {
+	case "http", "https":
+		return connectDial(ctx, dial, via, addr)
+	case "socks5", "socks5h":
+		var auth *proxy.Auth
+		if via.User != nil {
+			password, _ := via.User.Password()
+			auth = &proxy.Auth{User: via.User.Username(), Password: password}
+		}
+		dialer, err := proxy.SOCKS5("tcp", hostPort(via, "1080"), auth, dial)
+		if err != nil {
+			return nil, fmt.Errorf("use proxy %s: %w", via.Host, err)
+		}
+		conn, err := dialer.(proxy.ContextDialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, fmt.Errorf("dial through proxy %s: %w", via.Host, err)
+		}
+		return conn, nil
+	}
+	return nil, fmt.Errorf("use proxy %s: %q is not http, https or socks5", via.Host, via.Scheme)
+}
+
+// dialFunc is net.Dialer.DialContext; it is also a proxy.Dialer.
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Dial is needed by package proxy, which prefers DialContext.
+func (d dialFunc) Dial(network, addr string) (net.Conn, error) {
+	return d(context.Background(), network, addr)
+}
+
+// DialContext calls d.
+func (d dialFunc) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d(ctx, network, addr)
+}
+
+func hostPort(u *url.URL, port string) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// connectDial asks an HTTP proxy for a tunnel (RFC 9110 §9.3.6).
+func connectDial(ctx context.Context, dial dialFunc, via *url.URL, addr string) (net.Conn, error) {
+	port := "80"
+	if via.Scheme == "https" {
+		port = "443"
+	}
+	conn, err := dial(ctx, "tcp", hostPort(via, port))
+	if err != nil {
+		return nil, fmt.Errorf("dial proxy %s: %w", via.Host, err)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	raw := conn
+	if via.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: via.Hostname()})
+	}
+	tunnel, err := askConnect(conn, via, addr)
+	if err != nil {
+		raw.Close()
+		return nil, fmt.Errorf("dial through proxy %s: %w", via.Host, err)
+	}
+	return tunnel, nil
+}
+
+func askConnect(conn net.Conn, via *url.URL, addr string) (net.Conn, error) {
+	request := &http.Request{
+		Method: http.MethodConnect,
+		URL:    &url.URL{Opaque: addr},
+		Host:   addr,
+		Header: http.Header{},
+	}
+	if via.User != nil {
+		password, _ := via.User.Password()
+		secret := base64.StdEncoding.EncodeToString([]byte(via.User.Username() + ":" + password))
+		request.Header.Set("Proxy-Authorization", "Basic "+secret)
+	}
+	if err := request.Write(conn); err != nil {
+		return nil, err
+	}
+	// A proxy that answers without end is cut off.
+	limited := &limitedConn{Conn: conn, left: 64 << 10}
+	br := bufio.NewReader(limited)
+	response, err := http.ReadResponse(br, request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Body.Close()
+		return nil, fmt.Errorf("it answered %s", response.Status)
+	}
+	if br.Buffered() > 0 {
+		return nil, errors.New("it sent more than its answer")
+	}
+	return conn, nil
+}
+
+// limitedConn reads a bounded number of bytes.
+type limitedConn struct {
+	net.Conn
+	left int
+}
+
+func (c *limitedConn) Read(b []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errors.New("its answer is too long")
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
+	return n, err
+}

@@ -1,0 +1,284 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/udpbatch"
+)
+
+// Bounds of what waits for Receive: above them datagrams are dropped, as a full
+// network would.
+const (
+	queueBuffers = 512
+	queueBytes   = 4 << 20
+)
+
+// Conn is one DTLS session. Send may be called by one goroutine at a time and
+// Receive by one other; all else by any. Receive must be called all the time:
+// it also answers the peer's path challenges and notices the session's end.
+type Conn struct {
+	cfg      Config
+	isClient bool
+	listener *Listener // nil at a client
+	state    ConnectionState
+	localCID []byte // what the peer's records carry; set with ready
+
+	// At a listener: the address and the random bytes that its ClientHello came
+	// with, and the session that this one takes the place of.
+	firstAddr netip.AddrPort
+	random    [32]byte
+	replaces  *Conn
+	routeKey  [cidSize]byte // guarded by the listener's mu
+
+	sock   atomic.Pointer[socket]
+	remote atomic.Pointer[udpbatch.Addr]
+	moved  chan struct{}
+
+	sendMu sync.Mutex
+	out    *half
+	sent   atomic.Uint64 // application records and alerts sealed
+	ctl    uint64        // messages about paths sealed
+
+	ready  atomic.Bool // the handshake is done, and out and in are set
+	feed   atomic.Pointer[feed]
+	queue  chan *inbound
+	queued atomic.Int64
+	lost   atomic.Uint64
+	heard  atomic.Int64 // UnixNano of the last authentic record
+	handed int          // repeated handshake messages given to pion, by the reader
+
+	// Of the goroutine in Receive.
+	in        *half
+	high, low window // application data; everything below base
+	current   *inbound
+	held      []*inbound // handed out, to be released at the next Receive
+	datagram  []byte     // the rest of the datagram being read
+	forged    uint64
+	pending   challenge
+	ending    error // the peer's alert, until all before it is handed out
+
+	moving atomic.Bool // the new socket is not proven yet
+	moveMu sync.Mutex
+	old    *socket // the one before Rebind
+	probe  pathProbe
+
+	end     sync.Once
+	done    chan struct{}
+	err     error // set before done is closed
+	readers sync.WaitGroup
+}
+
+func newConn(cfg Config, isClient bool, sock *socket, remote udpbatch.Addr) *Conn {
+	c := &Conn{
+		cfg: cfg, isClient: isClient,
+		moved: make(chan struct{}, 1),
+		queue: make(chan *inbound, queueBuffers),
+		done:  make(chan struct{}),
+	}
+	c.sock.Store(sock)
+	c.remote.Store(&remote)
+	return c
+}
+
+// Room is how many bytes each buffer given to Send must have before and after
+// its plaintext.
+func (c *Conn) Room() (head, tail int) { return c.out.head, c.out.tail }
+
+// MaxPayload is how many bytes of plaintext fit in a datagram of that size.
+func (c *Conn) MaxPayload(datagram int) int { return datagram - c.out.head - c.out.tail }
+
+// NextNumber is the number that the first packet of the next Send gets.
+func (c *Conn) NextNumber() uint64 { return c.sent.Load() }
+
+// Send seals each packet where it lies and sends them as one batch. A packet's
+// plaintext lies between head and tail bytes of room (see Room); the buffers
+// are the caller's again when Send returns, and hold ciphertext. Numbers rise
+// by one per packet from first on, and are counted from zero: they are the
+// record's own number less 2^40. Packets that lie side by side in one slice,
+// with its capacity left to each, and are of one size are sent the fastest. A
+// datagram that the system cannot send is
+// lost like one that the network loses; an error means that the session ended.
+func (c *Conn) Send(packets [][]byte) (first uint64, err error) {
+	first, err = c.seal(packets, typeApplication)
+	if err != nil {
+		return first, err
+	}
+	return first, c.write(packets, *c.remote.Load())
+}
+
+func (c *Conn) seal(packets [][]byte, typ byte) (first uint64, err error) {
+	select {
+	case <-c.done:
+		return 0, c.err
+	default:
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	first = c.sent.Load()
+	if first+uint64(len(packets)) > maxSent {
+		c.finish(ErrExhausted)
+		return first, ErrExhausted
+	}
+	for _, p := range packets {
+		if len(p) < c.out.head+c.out.tail || len(p) > largeBuffer {
+			return first, fmt.Errorf("seal a record in a buffer of %d bytes: it needs %d for head and tail", len(p), c.out.head+c.out.tail)
+		}
+	}
+	// The numbers are taken before they are used: a fault between cannot
+	// make one serve twice.
+	c.sent.Add(uint64(len(packets)))
+	for i, p := range packets {
+		c.out.seal(p, typ, epoch1|(base+first+uint64(i)))
+	}
+	return first, nil
+}
+
+// write sends sealed datagrams. A socket that was closed under it by a Rebind
+// has lost them, no more.
+func (c *Conn) write(packets [][]byte, to udpbatch.Addr) error {
+	s := c.sock.Load()
+	err := s.conn.WriteBatch(packets, to)
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return c.err
+	default:
+	}
+	if c.isClient && errors.Is(err, net.ErrClosed) && c.sock.Load() == s {
+		c.finish(fmt.Errorf("send to %v: %w", to.NetAddr(), err))
+		return c.err
+	}
+	return nil
+}
+
+// sendAlert tells the peer of the session's end.
+func (c *Conn) sendAlert(level, description byte) {
+	if !c.ready.Load() {
+		return
+	}
+	p := make([]byte, c.out.head+2+c.out.tail)
+	p[c.out.head], p[c.out.head+1] = level, description
+	if _, err := c.seal([][]byte{p}, typeAlert); err == nil {
+		_ = c.write([][]byte{p}, *c.remote.Load())
+	}
+}
+
+// enqueue gives a buffer to Receive. When too much waits, a server drops it;
+// a client lets its socket's buffer fill.
+func (c *Conn) enqueue(in *inbound) {
+	if c.queued.Add(int64(len(in.buf))) > queueBytes {
+		if !c.isClient || !c.ready.Load() {
+			c.drop(in)
+			return
+		}
+	}
+	select {
+	case c.queue <- in:
+		return
+	default:
+	}
+	if !c.isClient || !c.ready.Load() {
+		c.drop(in)
+		return
+	}
+	select {
+	case c.queue <- in:
+	case <-c.done:
+		c.drop(in)
+	}
+}
+
+// Dropped is how many buffers of datagrams were dropped because Receive was
+// not called fast enough.
+func (c *Conn) Dropped() uint64 { return c.lost.Load() }
+
+func (c *Conn) drop(in *inbound) {
+	c.lost.Add(1)
+	c.queued.Add(-int64(len(in.buf)))
+	in.release()
+}
+
+// PathChanged fires when the own or the peer's address has moved and the new
+// path was found to work.
+func (c *Conn) PathChanged() <-chan struct{} { return c.moved }
+
+func (c *Conn) pathMoved() {
+	select {
+	case c.moved <- struct{}{}:
+	default:
+	}
+}
+
+// ConnectionState is what the handshake settled.
+func (c *Conn) ConnectionState() ConnectionState { return c.state }
+
+// LocalAddr is the own socket's address.
+func (c *Conn) LocalAddr() net.Addr { return c.sock.Load().conn.LocalAddr() }
+
+// RemoteAddr is the peer's address, the last that was found to work.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote.Load().NetAddr() }
+
+// Offloads reports whether the socket sends with GSO and receives with GRO.
+func (c *Conn) Offloads() (gso, gro bool) { return c.sock.Load().conn.Offloads() }
+
+// LastReceived is when the peer's last authentic record came.
+func (c *Conn) LastReceived() time.Time { return time.Unix(0, c.heard.Load()) }
+
+// Done is closed when the session has ended.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err is nil while the session lives, and then why it ended.
+func (c *Conn) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Close tells the peer that the session ends (close_notify) and ends it. A
+// client's socket is closed with it. When Close returns, no goroutine of the
+// session is left.
+func (c *Conn) Close() error {
+	select {
+	case <-c.done:
+	default:
+		c.sendAlert(1, alertCloseNotify)
+	}
+	c.finish(errClosed)
+	c.readers.Wait()
+	return nil
+}
+
+// finish ends the session once; it starts nothing and waits for nothing.
+func (c *Conn) finish(err error) {
+	c.end.Do(func() {
+		c.err = err
+		close(c.done)
+		if f := c.feed.Load(); f != nil {
+			f.shut()
+		}
+		c.moveMu.Lock()
+		c.probe.stop()
+		old := c.old
+		c.old = nil
+		c.moveMu.Unlock()
+		if c.listener != nil {
+			c.listener.forget(c)
+			return
+		}
+		if old != nil {
+			_ = old.conn.Close()
+		}
+		_ = c.sock.Load().conn.Close()
+	})
+}

@@ -1,0 +1,402 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/dtls/v3"
+
+	"adit/internal/udpbatch"
+)
+
+// repeatFor is how long a server may have to repeat its last flight, if the
+// client sends nothing that shows it got it.
+const repeatFor = time.Minute
+
+// acceptBacklog bounds the sessions that wait for Accept.
+const acceptBacklog = 256
+
+// Listener accepts sessions on one socket. Serve must run for anything to happen.
+type Listener struct {
+	cfg      Config
+	sock     *socket
+	cookies  *cookies
+	accepted chan *Conn
+	done     chan struct{}
+	closing  sync.Once
+	workers  sync.WaitGroup
+
+	// Of the goroutine in Serve: where the last datagram went.
+	lastKey  [cidSize]byte
+	lastConn *Conn
+	lastGen  uint64
+
+	changes atomic.Uint64 // counts changes of the tables
+
+	mu       sync.RWMutex
+	byCID    map[[cidSize]byte]*Conn
+	byAddr   map[netip.AddrPort]*Conn
+	running  int
+	bySource map[netip.Prefix]int
+	closed   bool
+}
+
+// Listen returns a Listener on pc, which it owns from then on.
+func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
+	cfg, err := cfg.filled(true)
+	if err != nil {
+		_ = pc.Close()
+		return nil, fmt.Errorf("dtls listener: %w", err)
+	}
+	return &Listener{
+		cfg: cfg, sock: &socket{conn: udpbatch.New(pc, cfg.batchOptions())},
+		cookies: newCookies(), accepted: make(chan *Conn, acceptBacklog), done: make(chan struct{}),
+		byCID: map[[cidSize]byte]*Conn{}, byAddr: map[netip.AddrPort]*Conn{}, bySource: map[netip.Prefix]int{},
+	}, nil
+}
+
+// Addr is the socket's address.
+func (l *Listener) Addr() net.Addr { return l.sock.conn.LocalAddr() }
+
+// Serve reads the socket and makes handshakes until ctx ends or the Listener is
+// closed; its sessions end with it.
+func (l *Listener) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { l.shut() })
+	err := l.sock.read(func(in *inbound) { l.sort(ctx, in) })
+	cancel()
+	stop()
+	l.shut()
+	l.workers.Wait()
+	return err
+}
+
+// Accept waits for the next session whose handshake is done.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	select {
+	case c := <-l.accepted:
+		return c, nil
+	default:
+	}
+	select {
+	case c := <-l.accepted:
+		return c, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-l.done:
+		return nil, fmt.Errorf("accept on %v: %w", l.Addr(), net.ErrClosed)
+	}
+}
+
+// Close ends the Listener and its sessions, telling their peers. Serve then returns.
+func (l *Listener) Close() error {
+	l.shut()
+	return nil
+}
+
+func (l *Listener) shut() {
+	l.closing.Do(func() {
+		l.mu.Lock()
+		l.closed = true
+		conns := make(map[*Conn]struct{}, len(l.byAddr))
+		for _, c := range l.byCID {
+			conns[c] = struct{}{}
+		}
+		for _, c := range l.byAddr {
+			conns[c] = struct{}{}
+		}
+		l.mu.Unlock()
+		close(l.done)
+		for c := range conns {
+			_ = c.Close()
+		}
+		_ = l.sock.conn.Close()
+	})
+}
+
+// Sessions is how many sessions there are, those in their handshake included.
+func (l *Listener) Sessions() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return max(len(l.byCID), len(l.byAddr))
+}
+
+// sort hands a buffer to its session. All datagrams of a buffer are of one
+// sender and nearly always of one session: then it goes whole.
+func (l *Listener) sort(ctx context.Context, in *inbound) {
+	if len(in.data) > in.seg && !uniform(in.data, in.seg) {
+		for len(in.data) > 0 {
+			l.sort(ctx, in.copyOf(in.next()))
+		}
+		in.release()
+		return
+	}
+	p := in.data[:min(in.seg, len(in.data))]
+	if len(p) < headerSize {
+		in.release()
+		return
+	}
+	var c *Conn
+	switch {
+	case p[0] == typeCID:
+		c = l.routeCID(p)
+	case p[0] == typeHandshake && len(p) > headerSize && p[headerSize] == clientHello && p[3]|p[4] == 0:
+		l.hello(ctx, p, in.from)
+	default:
+		l.mu.RLock()
+		c = l.byAddr[in.from.AddrPort]
+		l.mu.RUnlock()
+	}
+	if c == nil {
+		in.release()
+		return
+	}
+	c.deliver(in)
+}
+
+// uniform reports whether all datagrams of a buffer have the first one's
+// destination: the same Connection ID, or none and no handshake.
+func uniform(data []byte, seg int) bool {
+	first := data[:seg]
+	for rest := data[seg:]; len(rest) > 0; rest = rest[min(seg, len(rest)):] {
+		if rest[0] != first[0] || first[0] == typeHandshake {
+			return false
+		}
+		if first[0] == typeCID {
+			if len(first) < 11+cidSize || len(rest) < 11+cidSize ||
+				[cidSize]byte(rest[11:]) != [cidSize]byte(first[11:]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (l *Listener) routeCID(p []byte) *Conn {
+	if len(p) < headerSize+cidSize {
+		return nil
+	}
+	key := [cidSize]byte(p[11:])
+	gen := l.changes.Load()
+	if l.lastConn != nil && l.lastGen == gen && l.lastKey == key {
+		return l.lastConn
+	}
+	l.mu.RLock()
+	c := l.byCID[key]
+	l.mu.RUnlock()
+	l.lastKey, l.lastConn, l.lastGen = key, c, gen
+	return c
+}
+
+// hello answers a ClientHello. Until a cookie has come back, a HelloVerifyRequest
+// is all that is spent on it.
+func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
+	h, ok := parseHello(p)
+	if !ok {
+		return
+	}
+	now := time.Now()
+	if h.message != 1 || h.seq == 0 || !l.cookies.valid(h, from.AddrPort, now) {
+		_ = l.sock.conn.WriteBatch([][]byte{l.cookies.request(h, from.AddrPort, now)}, from)
+		return
+	}
+	c, f := l.admit(h, from)
+	if f == nil {
+		return
+	}
+	if c == nil {
+		f.push(p) // repeated: its answer was lost
+		return
+	}
+	first, second := h.withoutCookie(p), append([]byte(nil), p[:h.size]...)
+	cookie := append([]byte(nil), h.cookie...)
+	l.workers.Go(func() {
+		hctx, cancel := context.WithTimeout(ctx, l.cfg.HandshakeTimeout)
+		defer cancel()
+		l.serve(hctx, c, f, first, second, cookie, h.seq)
+	})
+}
+
+// source is what handshakes are counted by.
+func source(a netip.Addr) netip.Prefix {
+	bits := 64
+	if a.Is4() {
+		bits = 32
+	}
+	p, _ := a.WithZone("").Prefix(bits)
+	return p
+}
+
+// admit makes room for a handshake: a new Conn and its feed; or only the feed,
+// if this handshake is under way; or neither, if there is no room.
+func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, nil
+	}
+	if c := l.byAddr[from.AddrPort]; c != nil && c.random == [32]byte(h.random) {
+		return nil, c.feed.Load()
+	}
+	src := source(from.AddrPort.Addr())
+	if l.running >= l.cfg.MaxHandshakes || l.bySource[src] >= l.cfg.MaxHandshakesPerAddress ||
+		len(l.byAddr)+l.running >= l.cfg.MaxSessions || len(l.byCID) >= l.cfg.MaxSessions {
+		return nil, nil
+	}
+	l.running++
+	l.bySource[src]++
+	c := newConn(l.cfg, false, l.sock, from)
+	c.listener = l
+	c.random, c.firstAddr = [32]byte(h.random), from.AddrPort
+	f := newFeed(c, l.sock.conn.LocalAddr(), from.NetAddr())
+	c.feed.Store(f)
+	// A session that this address had before stays under its Connection ID; one
+	// without is replaced only when this handshake is done (RFC 6347 §4.2.8).
+	if before := l.byAddr[from.AddrPort]; before != nil && before.ready.Load() && len(before.localCID) == 0 {
+		c.replaces = before
+	}
+	l.byAddr[from.AddrPort] = c
+	l.changes.Add(1)
+	return c, f
+}
+
+// serve makes one handshake, and then stays as long as the client may need its
+// last flight repeated.
+func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, first, second, cookie []byte, seq uint64) {
+	pion, err := l.handshake(ctx, c, f, first, second, cookie, seq)
+	l.mu.Lock()
+	l.running--
+	src := source(c.firstAddr.Addr())
+	if l.bySource[src]--; l.bySource[src] <= 0 {
+		delete(l.bySource, src)
+	}
+	l.mu.Unlock()
+	if pion != nil {
+		defer func() { f.shut(); _ = pion.Close() }()
+	}
+	if err != nil {
+		l.cfg.Logger.Debug("dtls handshake ended", "peer", f.remote, "error", err)
+		before := c.replaces
+		c.finish(fmt.Errorf("dtls handshake with %v: %w", f.remote, err))
+		l.restore(before)
+		return
+	}
+	if c.replaces != nil {
+		c.replaces.finish(errClosed)
+	}
+	select {
+	case l.accepted <- c:
+	default:
+		l.cfg.Logger.Warn("dtls session dropped: nobody accepts it", "peer", f.remote)
+		_ = c.Close()
+		return
+	}
+	timer := time.NewTimer(repeatFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.done:
+	case <-c.done:
+	}
+	c.feed.CompareAndSwap(f, nil)
+	l.settled(c)
+}
+
+func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, first, second, cookie []byte, seq uint64) (*dtls.Conn, error) {
+	opts := l.cfg.options(func() []byte { return l.name(c) }, f.refuse)
+	serverOpts := make([]dtls.ServerOption, 0, len(opts)+1)
+	for _, o := range opts {
+		serverOpts = append(serverOpts, o)
+	}
+	if l.cfg.RequireClientCert {
+		serverOpts = append(serverOpts, dtls.WithClientAuth(dtls.RequireAnyClientCert))
+	}
+	pion, err := dtls.ServerWithOptions(f, f.remote, serverOpts...)
+	if err != nil {
+		return nil, err
+	}
+	var adopted bool
+	f.intercept = func(p []byte) bool {
+		if len(p) > headerSize && p[0] == typeHandshake && p[headerSize] == helloVerifyRequest {
+			if !adopted {
+				adopted = adoptCookie(pion, cookie) == nil
+				f.push(second)
+			}
+			return false // the client has one
+		}
+		// pion's HelloVerifyRequest was record 0, and the ServerHello follows
+		// it; on the wire it has the number of the ClientHello.
+		shiftNumbers(p, seq-1)
+		return true
+	}
+	f.push(first)
+	if err := c.handshake(ctx, pion, f); err != nil {
+		return pion, err
+	}
+	return pion, nil
+}
+
+// name gives a session the Connection ID that its client's records will carry.
+func (l *Listener) name(c *Conn) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		cid := newCID()
+		key := [cidSize]byte(cid)
+		if l.byCID[key] != nil {
+			continue
+		}
+		if l.byCID[c.routeKey] == c { // a repeated flight names it again
+			delete(l.byCID, c.routeKey)
+		}
+		c.routeKey = key
+		l.byCID[key] = c
+		l.changes.Add(1)
+		return cid
+	}
+}
+
+// settled frees the address of a session that is known by its Connection ID.
+func (l *Listener) settled(c *Conn) {
+	if len(c.localCID) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropAddr(c)
+}
+
+// restore puts a session back that a new handshake from its address did not replace.
+func (l *Listener) restore(before *Conn) {
+	if before == nil || before.Err() != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if key := before.remote.Load().AddrPort; l.byAddr[key] == nil {
+		l.byAddr[key] = before
+	}
+}
+
+// forget takes a session that ended off the tables.
+func (l *Listener) forget(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byCID[c.routeKey] == c {
+		delete(l.byCID, c.routeKey)
+	}
+	l.dropAddr(c)
+	l.changes.Add(1)
+}
+
+func (l *Listener) dropAddr(c *Conn) {
+	if l.byAddr[c.firstAddr] == c {
+		delete(l.byAddr, c.firstAddr)
+	}
+}

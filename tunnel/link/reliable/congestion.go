@@ -1,0 +1,61 @@
+package reliable
+
+import "time"
+
+// Congestion names a congestion controller.
+type Congestion string
+
+// The controllers. BBR is the default: docs/decisions/0002 has the figures.
+const (
+	BBR   Congestion = "bbr"
+	CUBIC Congestion = "cubic"
+)
+
+// feedback is what one ACK, or one expiry of the loss timer, has taught. Times
+// are since the session began, sizes are bytes of UDP payload.
+type feedback struct {
+	now      time.Duration
+	acked    int           // newly acknowledged
+	lost     int           // newly declared lost
+	lostSent time.Duration // when the newest of the lost was sent
+	rtt      time.Duration // newest sample; zero if none
+	srtt     time.Duration
+	minRTT   time.Duration
+	inflight int // after this feedback
+	prior    int // before it
+
+	// The delivery rate sample of draft-cheng-iccrg-delivery-rate-estimation:
+	// rate is zero if there is none.
+	rate           float64
+	appLimited     bool
+	delivered      uint64 // in all, by now
+	priorDelivered uint64 // in all, when the newest acknowledged packet was sent
+	limited        bool   // the sender fills its window
+}
+
+// controller decides how many bytes may be in flight and how fast they leave.
+// The session calls it under its lock.
+type controller interface {
+	// onFeedback takes acknowledged and lost packets together.
+	onFeedback(f *feedback)
+	// onSpurious says that packets declared lost since at had only been late.
+	onSpurious(now time.Duration)
+	// onPersistent says that nothing came through for several probe timeouts.
+	onPersistent(now time.Duration)
+	// window is how many bytes may be in flight.
+	window() int
+	// rate is how many bytes leave in a second; zero if they are not paced.
+	rate() float64
+	// setDatagram tells the size of full datagrams.
+	setDatagram(size int)
+}
+
+func newController(c Congestion, datagram int) controller {
+	if c == CUBIC {
+		return newCubic(datagram)
+	}
+	return newBBR(datagram)
+}
+
+// initialWindow is RFC 9002 §7.2's, with the larger first flight of today's paths.
+func initialWindow(datagram int) int { return 32 * min(datagram, 1500) }

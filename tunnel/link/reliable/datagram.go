@@ -1,0 +1,121 @@
+package reliable
+
+import (
+	"context"
+	"sync"
+)
+
+const (
+	// datagramQueue bounds the datagrams waiting in one direction, in number
+	// and in bytes; the oldest make room for the newest.
+	datagramQueue = 1024
+	datagramBytes = 1 << 20
+	smallDatagram = 2 << 10
+)
+
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([smallDatagram]byte) }}
+	largeBuffers = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
+)
+
+// datagrams is a bounded queue of messages in pooled buffers.
+type datagrams struct {
+	list  [][]byte // a ring once it has grown
+	first int
+	n     int
+	bytes int
+}
+
+func buffered(data []byte) []byte {
+	if len(data) <= smallDatagram {
+		b := smallBuffers.Get().(*[smallDatagram]byte)
+		return b[:copy(b[:], data)]
+	}
+	b := largeBuffers.Get().(*[maxDatagram]byte)
+	return b[:copy(b[:], data)]
+}
+
+func unbuffer(b []byte) {
+	switch cap(b) {
+	case smallDatagram:
+		smallBuffers.Put((*[smallDatagram]byte)(b[:smallDatagram]))
+	case maxDatagram:
+		largeBuffers.Put((*[maxDatagram]byte)(b[:maxDatagram]))
+	}
+}
+
+// push queues a copy of data. When there is no room, the oldest goes, or data
+// itself.
+func (d *datagrams) push(data []byte, dropOldest bool) {
+	if len(data) > maxDatagram {
+		return
+	}
+	for d.n >= datagramQueue || d.bytes+len(data) > datagramBytes {
+		if !dropOldest || d.n == 0 {
+			return
+		}
+		unbuffer(d.pop())
+	}
+	if d.n == len(d.list) {
+		bigger := make([][]byte, max(16, 2*d.n))
+		for i := range d.n {
+			bigger[i] = d.list[(d.first+i)%d.n]
+		}
+		d.list, d.first = bigger, 0
+	}
+	d.list[(d.first+d.n)%len(d.list)] = buffered(data)
+	d.n++
+	d.bytes += len(data)
+}
+
+func (d *datagrams) front() []byte { return d.list[d.first] }
+
+// pop hands the oldest to the caller, who gives it to unbuffer.
+func (d *datagrams) pop() []byte {
+	b := d.list[d.first]
+	d.list[d.first] = nil
+	d.first = (d.first + 1) % len(d.list)
+	d.n--
+	d.bytes -= len(b)
+	return b
+}
+
+// datagramHeader is the most that a DATAGRAM frame takes beside its data.
+const datagramHeader = 1 + 2
+
+// MaxDatagram is the largest message that SendDatagram takes now.
+func (s *Session) MaxDatagram() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.payload - datagramHeader
+}
+
+// SendDatagram queues one unreliable message. When messages wait already, the
+// oldest are dropped.
+func (s *Session) SendDatagram(b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil:
+		return s.err
+	case len(b) > s.payload-datagramHeader:
+		return ErrDatagramTooLarge
+	}
+	s.outbox.push(b, true)
+	s.wake()
+	return nil
+}
+
+// ReceiveDatagram waits for one message and copies it into b; what does not fit
+// is cut off.
+func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.wait(ctx, func() bool { return s.inbox.n > 0 }); err != nil {
+		return 0, err
+	}
+	data := s.inbox.pop()
+	n := copy(b, data)
+	unbuffer(data)
+	return n, nil
+}

@@ -1,0 +1,223 @@
+package reliable
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// examples are frames as they stand on the wire, with the name that the golden
+// file gives them.
+func examples() map[string][]byte {
+	return map[string][]byte{
+		"padding":             {0, 0, 0},
+		"ping":                {framePing},
+		"ack":                 appendAck(nil, []span{{1000, 1100}}, 8*time.Millisecond, 100),
+		"ack ranges":          appendAck(nil, []span{{1000, 1100}, {900, 950}, {3, 3}}, time.Millisecond, 100),
+		"reset_stream":        appendNumbers(nil, frameResetStream, 4, 0, 1<<20),
+		"stop_sending":        appendNumbers(nil, frameStopSending, 5, 0),
+		"stream":              append(appendStreamHeader(nil, 8, 70000, 5, false), "hello"...),
+		"stream fin":          append(appendStreamHeader(nil, 8, 70005, 1, true), "!"...),
+		"max_data":            appendNumbers(nil, frameMaxData, 4<<20),
+		"max_stream_data":     appendNumbers(nil, frameMaxStreamData, 4, 1<<30),
+		"max_streams":         appendNumbers(nil, frameMaxStreams, 16384),
+		"data_blocked":        appendNumbers(nil, frameDataBlocked, 4<<20),
+		"stream_data_blocked": appendNumbers(nil, frameStreamDataBlocked, 4, 512<<10),
+		"streams_blocked":     appendNumbers(nil, frameStreamsBlocked, 1024),
+		"close":               appendClose(nil, codeFlowControl, "more than the session's window"),
+		"datagram":            appendDatagram(nil, []byte("ping")),
+	}
+}
+
+func TestFramesKeepTheirBytes(t *testing.T) {
+	var names []string
+	frames := examples()
+	for name := range frames {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var got strings.Builder
+	for _, name := range names {
+		var f frame
+		n, err := decodeFrame(frames[name], &f)
+		if err != nil || n != len(frames[name]) {
+			t.Fatalf("%s: decoded %d of %d bytes: %v", name, n, len(frames[name]), err)
+		}
+		fmt.Fprintf(&got, "%s: %s\n\tstream=%d offset=%d value=%d fin=%v data=%q delay=%v ranges=%v\n", name,
+			hex.EncodeToString(frames[name]), f.Stream, f.Offset, f.Value, f.Fin, f.Data, f.Delay, f.Ranges)
+	}
+	const golden = "testdata/frames.golden"
+	if *update {
+		os.MkdirAll("testdata", 0o755)
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("frames have changed; got:\n%s\nwant:\n%s", got.String(), want)
+	}
+}
+
+func TestMalformedFramesAreRefused(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"empty":                {},
+		"unknown type":         {0x3f},
+		"reserved type":        {0xf0},
+		"type of two bytes":    {0x40, 0x01},
+		"short number":         {frameMaxData, 0xc0, 0},
+		"stream beyond packet": {frameStream | streamLength, 0, 5, 'a'},
+		"stream beyond offset": append(appendVarint([]byte{frameStream | streamOffset, 0}, maxVarint), 'a'),
+		"ack below zero":       {frameAck, 5, 0, 0, 6},
+		"ack gap below zero":   {frameAck, 5, 0, 1, 0, 5, 0},
+		"ack of many ranges":   appendVarint([]byte{frameAck, 5, 0}, maxAckRanges),
+		"long reason":          appendVarint([]byte{frameClose, 0}, maxReason+1),
+		"datagram too long":    {frameDatagram | 1, 9, 'x'},
+	} {
+		var f frame
+		if n, err := decodeFrame(b, &f); err == nil {
+			t.Errorf("%s: got %d bytes as %+v, want an error", name, n, f)
+		}
+	}
+}
+
+func FuzzFrames(f *testing.F) {
+	for _, b := range examples() {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var fr frame
+		for len(b) > 0 {
+			n, err := decodeFrame(b, &fr)
+			if err != nil {
+				return
+			}
+			if n <= 0 || n > len(b) || len(fr.Data) > n || len(fr.Ranges) > maxAckRanges {
+				t.Fatalf("took %d of %d bytes: %+v", n, len(b), fr)
+			}
+			if fr.Type == frameAck {
+				for i, r := range fr.Ranges {
+					if r.lo > r.hi || i > 0 && r.hi+1 >= fr.Ranges[i-1].lo {
+						t.Fatalf("ranges out of order: %v", fr.Ranges)
+					}
+				}
+				again := appendAck(nil, fr.Ranges, fr.Delay, 1<<20)
+				var back frame
+				if _, err := decodeFrame(again, &back); err != nil || !slices.Equal(back.Ranges, fr.Ranges) {
+					t.Fatalf("encoded anew: %v, %v; want %v", err, back.Ranges, fr.Ranges)
+				}
+			}
+			b = b[n:]
+		}
+	})
+}
+
+// FuzzRanges holds the sets of numbers against a plain bitmap.
+func FuzzRanges(f *testing.F) {
+	f.Add([]byte{1, 5, 10, 20, 5, 10, 0, 30, 129, 3})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		var set intervals
+		var bits [512]bool
+		for ; len(ops) >= 2; ops = ops[2:] {
+			lo := uint64(ops[0])
+			hi := lo + uint64(ops[1]&0x7f)
+			if ops[1]&0x80 != 0 {
+				set.remove(lo, hi)
+				for i := lo; i < hi; i++ {
+					bits[i] = false
+				}
+				continue
+			}
+			var want uint64
+			for i := lo; i < hi; i++ {
+				if !bits[i] {
+					want++
+				}
+				bits[i] = true
+			}
+			if got := set.add(lo, hi); got != want {
+				t.Fatalf("add(%d, %d): got %d new, want %d", lo, hi, got, want)
+			}
+		}
+		for i, want := range bits {
+			if set.contains(uint64(i)) != want {
+				t.Fatalf("%d: got %v, want %v in %v", i, !want, want, set)
+			}
+		}
+		for i := 1; i < len(set); i++ {
+			if set[i-1].hi >= set[i].lo {
+				t.Fatalf("not disjoint: %v", set)
+			}
+		}
+	})
+}
+
+// FuzzReceived holds the ranges of an ACK to what has arrived.
+func FuzzReceived(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 4, 6, 5, 3, 200, 9})
+	f.Fuzz(func(t *testing.T, numbers []byte) {
+		var r received
+		seen := make(map[uint64]bool)
+		var base uint64
+		for i, n := range numbers {
+			number := base + uint64(n)
+			if i%16 == 15 {
+				base += 100
+			}
+			r.add(number)
+			seen[number] = true
+			if n == 77 {
+				r.forget(number)
+			}
+			ranges := r.ranges(nil)
+			if len(ranges) > keptRanges {
+				t.Fatalf("%d ranges", len(ranges))
+			}
+			for _, e := range ranges {
+				for v := e.lo; v <= e.hi; v++ {
+					if !seen[v] {
+						t.Fatalf("tells %d, which never arrived", v)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestAckFitsItsRoom(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var ranges []span
+	for at := uint64(1 << 40); len(ranges) < 100; at -= 2 + rng.Uint64N(1<<20) {
+		lo := at - rng.Uint64N(1<<10)
+		ranges = append(ranges, span{lo, at})
+		at = lo
+	}
+	for room := range 600 {
+		b := appendAck(nil, ranges, time.Second, room)
+		if len(b) > room {
+			t.Fatalf("room %d: got %d bytes", room, len(b))
+		}
+		if len(b) == 0 {
+			continue
+		}
+		var f frame
+		if n, err := decodeFrame(b, &f); err != nil || n != len(b) || !slices.Equal(f.Ranges, ranges[:len(f.Ranges)]) {
+			t.Fatalf("room %d: %v", room, err)
+		}
+	}
+	if !bytes.Equal(appendAck(nil, nil, 0, 100), nil) {
+		t.Error("an ACK of nothing")
+	}
+}

@@ -1,0 +1,115 @@
+package reliable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestHostilePeers speaks to a session frame by frame, and expects it to end
+// with the code of the rule that was broken.
+func TestHostilePeers(t *testing.T) {
+	data := func(id, off uint64, n int, fin bool) []byte {
+		return append(appendStreamHeader(nil, id, off, n, fin), make([]byte, n)...)
+	}
+	for name, c := range map[string]struct {
+		frames [][]byte
+		code   uint64
+	}{
+		"acknowledges what was never sent":   {[][]byte{appendAck(nil, []span{{1 << 30, 1 << 30}}, 0, 100)}, codeProtocol},
+		"acknowledges over and over":         {[][]byte{bytes.Repeat(appendAck(nil, []span{{0, 0}}, 0, 100), 5)}, codeProtocol},
+		"opens streams without end":          {[][]byte{data(20000<<2, 0, 1, false)}, codeStreamLimit},
+		"sends beyond a stream's window":     {[][]byte{data(0, initialStreamWindow, 1, false)}, codeFlowControl},
+		"sends beyond the session's window":  {nineStreams(), codeFlowControl},
+		"ends a stream twice":                {[][]byte{data(0, 0, 10, true), data(0, 10, 5, true)}, codeFinalSize},
+		"ends a stream before its data":      {[][]byte{data(0, 0, 10, false), data(0, 0, 5, true)}, codeFinalSize},
+		"resets beyond the window":           {[][]byte{appendNumbers(nil, frameResetStream, 0, 0, 1<<40)}, codeFlowControl},
+		"speaks of streams never opened":     {[][]byte{appendNumbers(nil, frameStopSending, 1, 0)}, codeStreamState},
+		"uses streams in one direction":      {[][]byte{data(2, 0, 1, false)}, codeStreamState},
+		"sends frames that do not exist":     {[][]byte{{0x3e}}, codeFrame},
+		"allows more streams than there are": {[][]byte{appendNumbers(nil, frameMaxStreams, 1<<61)}, codeFrame},
+		"leaves a stream in pieces":          {pieces(), codeProtocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, near, Config{}, func(w *world) {
+				for _, f := range c.frames {
+					b := make([]byte, plainHead, plainHead+len(f)+plainTail)
+					b = append(b, f...)
+					w.carA.Send([][]byte{b[:len(b)+plainTail]})
+				}
+				select {
+				case <-w.b.Done():
+				case <-time.After(5 * time.Second):
+					t.Fatal("the session goes on")
+				}
+				var broken *ProtocolError
+				if err := w.b.Err(); !errors.As(err, &broken) || broken.Code != c.code || !errors.Is(err, net.ErrClosed) {
+					t.Errorf("got %v, want code %d", err, c.code)
+				}
+				<-w.a.Done()
+				var closed *CloseError
+				if err := w.a.Err(); !errors.As(err, &closed) || closed.Code != c.code || closed.Reason == "" {
+					t.Errorf("the peer was told %v, want code %d and a reason", err, c.code)
+				}
+			})
+		})
+	}
+}
+
+// nineStreams fill the session's window, each within its own, with one byte at
+// its end.
+func nineStreams() (frames [][]byte) {
+	for i := range uint64(200) {
+		frames = append(frames, append(appendStreamHeader(nil, i<<2, initialStreamWindow-1, 1, false), 0))
+	}
+	return frames
+}
+
+// pieces is every second byte of a stream.
+func pieces() (frames [][]byte) {
+	for i := range uint64(maxGaps + 2) {
+		frames = append(frames, append(appendStreamHeader(nil, 0, 2*i, 1, false), 0))
+	}
+	return frames
+}
+
+func TestUnreadStreamsCostBoundedMemory(t *testing.T) {
+	budget := NewBudget(8 << 20)
+	cfg := Config{Budget: budget}
+	inBubble(t, broadband(), cfg, func(w *world) {
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() {
+				st, err := w.a.OpenStream(context.Background())
+				if err != nil {
+					return
+				}
+				st.SetWriteDeadline(time.Now().Add(30 * time.Second))
+				st.Write(make([]byte, 1<<20))
+			})
+		}
+		wg.Wait()
+		w.b.mu.Lock()
+		held, window := w.b.recvData-w.b.consumed, w.b.recvWindow
+		w.b.mu.Unlock()
+		if held > window || window > initialSessionWindow+8<<20 {
+			t.Errorf("the reader holds %d bytes within %d, the budget is %d", held, window, 8<<20)
+		}
+		if used := budget.Used(); used > 8<<20 {
+			t.Errorf("the budget: %d used", used)
+		}
+		w.a.mu.Lock()
+		sending := w.a.buffered
+		w.a.mu.Unlock()
+		if limit := int64(w.a.cfg.SendBuffer) + 200*(64<<10); sending > limit {
+			t.Errorf("the writer holds %d bytes, want at most %d", sending, limit)
+		}
+	})
+	if used := budget.Used(); used != 0 {
+		t.Errorf("the budget after the end: %d used", used)
+	}
+}

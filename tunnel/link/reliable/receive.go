@@ -1,0 +1,361 @@
+package reliable
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// receiveBatch is how many packets one Receive takes at most.
+const receiveBatch = 64
+
+// receiveLoop handles what arrives until the carrier is closed.
+func (s *Session) receiveLoop() {
+	packets := make([]Packet, receiveBatch)
+	for {
+		n, err := s.carrier.Receive(packets)
+		s.mu.Lock()
+		if err != nil {
+			var text string
+			if !errors.Is(err, net.ErrClosed) {
+				text = "receive: " + err.Error()
+			} else {
+				text = "session closed: the carrier below has ended"
+			}
+			s.end(&endError{text}, nil)
+		}
+		if s.err != nil {
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+			continue // the sender closes the carrier
+		}
+		now := s.now()
+		for i := range packets[:n] {
+			if s.onPacket(now, &packets[i]) != nil {
+				break
+			}
+		}
+		s.afterPackets(now)
+		s.mu.Unlock()
+	}
+}
+
+// onPacket takes one packet. An error has ended the session.
+func (s *Session) onPacket(now time.Duration, p *Packet) error {
+	fresh, reordered := s.received.add(p.Number)
+	if !fresh {
+		return nil
+	}
+	s.packetsRecv++
+	s.lastReceived, s.unanswered = now, 0
+	at := now
+	if !p.Time.IsZero() {
+		at = min(now, p.Time.Sub(s.start))
+	}
+	if p.Number >= s.newest {
+		s.newest, s.newestAt = p.Number, at
+	}
+	eliciting, acks := false, 0
+	for b := p.Data; len(b) > 0; {
+		n, err := decodeFrame(b, &s.frame)
+		if err != nil {
+			return s.violation(codeFrame, fmt.Sprintf("a packet that cannot be read: %v", err))
+		}
+		b = b[n:]
+		switch s.frame.Type {
+		case framePadding, frameClose:
+		case frameAck:
+			if acks++; acks > 4 { // each walks what is in flight
+				return s.violation(codeProtocol, "a packet of too many acknowledgements")
+			}
+		case framePing:
+			eliciting, s.ackNow = true, true
+		default:
+			eliciting = true
+		}
+		if err := s.onFrame(now, &s.frame); err != nil {
+			return err
+		}
+	}
+	if eliciting {
+		s.ackCount++
+		s.bulk++
+		if reordered {
+			s.ackNow = true
+		}
+	}
+	return nil
+}
+
+// ackEvery is after how many packets an ACK is sent: often at first, while the
+// peer learns the path, and less often in bulk.
+func (s *Session) ackEvery() int {
+	if s.packetsRecv < 100 {
+		return 2
+	}
+	return 10
+}
+
+// afterPackets decides whether an ACK is due.
+func (s *Session) afterPackets(now time.Duration) {
+	if s.ackCount >= s.ackEvery() {
+		s.ackNow = true
+	}
+	if s.ackCount > 0 && s.ackAt == 0 {
+		s.ackAt = now + maxAckDelay
+		s.wake()
+	}
+	if s.ackNow {
+		s.wake()
+	}
+}
+
+// onFrame does what a frame says.
+func (s *Session) onFrame(now time.Duration, f *frame) error {
+	switch f.Type {
+	case frameAck:
+		err := s.onAck(now, f.Ranges, f.Delay)
+		s.wake()
+		return err
+	case frameStream:
+		return s.onStreamData(f)
+	case frameMaxData:
+		if f.Value > s.peerData {
+			s.peerData = f.Value
+			s.feedStarved()
+		}
+	case frameMaxStreams:
+		if f.Value > 1<<60 {
+			return s.violation(codeFrame, "a limit on streams that is too large")
+		}
+		if f.Value > s.peerStreams {
+			s.peerStreams = f.Value
+			s.changed.Broadcast()
+		}
+	case frameMaxStreamData:
+		st, err := s.known(f.Stream)
+		if st != nil && f.Value > st.allowed {
+			st.allowed = f.Value
+			s.activate(st)
+			s.wake()
+		}
+		return err
+	case frameResetStream:
+		return s.onReset(f)
+	case frameStopSending:
+		st, err := s.known(f.Stream)
+		if st != nil && !st.stopped {
+			st.stopped = true
+			st.resetWriting()
+			st.writable.Broadcast()
+		}
+		return err
+	case frameClose:
+		s.end(&CloseError{Code: f.Value, Reason: string(f.Data)}, nil)
+		return s.err
+	case frameDatagram:
+		s.bytesReceived += uint64(len(f.Data))
+		s.inbox.push(f.Data, false)
+		s.changed.Broadcast()
+	case frameStreamDataBlocked:
+		_, err := s.known(f.Stream)
+		return err
+	}
+	return nil
+}
+
+// known returns the stream with an id, or nil if it is over. It makes streams
+// that the peer opens.
+func (s *Session) known(id uint64) (*Stream, error) {
+	if st := s.streams[id]; st != nil {
+		if !st.announced && id&1 != s.side() {
+			st.announced = true
+			s.accepts = append(s.accepts, st)
+			s.changed.Broadcast()
+		}
+		return st, nil
+	}
+	if id&2 != 0 {
+		return nil, s.violation(codeStreamState, "a frame of a stream in one direction")
+	}
+	count := id>>2 + 1
+	if id&1 == s.side() {
+		if count > s.nextLocal {
+			return nil, s.violation(codeStreamState, "a frame of a stream that was never opened")
+		}
+		return nil, nil
+	}
+	if count <= s.nextRemote {
+		return nil, nil
+	}
+	if count > s.ourStreams {
+		return nil, s.violation(codeStreamLimit, fmt.Sprintf("stream %d, beyond the limit of %d", count, s.ourStreams))
+	}
+	for ; s.nextRemote < count; s.nextRemote++ {
+		s.newStream(s.nextRemote<<2 | id&3)
+	}
+	return s.known(id)
+}
+
+func (s *Session) onStreamData(f *frame) error {
+	st, err := s.known(f.Stream)
+	if st == nil {
+		return err
+	}
+	end := f.Offset + uint64(len(f.Data))
+	if err := s.extend(st, end, f.Fin); err != nil {
+		return err
+	}
+	if st.finished {
+		s.consume(st.highest - st.read)
+		st.read = st.highest
+		if st.finKnown {
+			st.finishReading()
+		}
+		return nil
+	}
+	before := st.available()
+	off, data := f.Offset, f.Data
+	if off < before { // what may be being read must not be written again
+		data = data[min(before-off, uint64(len(data))):]
+		off = before
+	}
+	if len(data) > 0 {
+		st.in.write(st.read, off, data)
+		s.bytesReceived += st.have.add(off, off+uint64(len(data)))
+		if len(st.have) > maxGaps {
+			return s.violation(codeProtocol, "a stream in too many pieces")
+		}
+	}
+	if st.available() > before || st.finKnown && st.available() == st.finalSize {
+		st.readable.Signal()
+	}
+	if st.finKnown && st.read == st.finalSize {
+		st.finishReading()
+	}
+	return nil
+}
+
+// maxGaps bounds the pieces in which a stream may wait for what is missing.
+const maxGaps = 8192
+
+// extend checks that a stream may reach end, and keeps the accounts.
+func (s *Session) extend(st *Stream, end uint64, fin bool) error {
+	if st.finKnown && (end > st.finalSize || fin && end != st.finalSize) || fin && end < st.highest {
+		return s.violation(codeFinalSize, "a stream with two ends")
+	}
+	if fin {
+		st.finKnown, st.finalSize = true, end
+	}
+	if end <= st.highest {
+		return nil
+	}
+	if end > st.granted {
+		return s.violation(codeFlowControl, "more on a stream than its window")
+	}
+	s.recvData += end - st.highest
+	st.highest = end
+	if s.recvData > s.recvAllowed {
+		return s.violation(codeFlowControl, "more than the session's window")
+	}
+	if s.recvData-s.consumed > s.recvWindow/2 {
+		s.growWindow(2 * s.recvWindow)
+	}
+	return nil
+}
+
+func (s *Session) onReset(f *frame) error {
+	st, err := s.known(f.Stream)
+	if st == nil {
+		return err
+	}
+	ended := st.finKnown
+	if err := s.extend(st, f.Offset, true); err != nil {
+		return err
+	}
+	if !ended || !st.complete() || st.closedRead {
+		st.gone = true
+		st.discard()
+		st.readable.Broadcast()
+	}
+	st.settle()
+	return nil
+}
+
+// complete reports whether all of the stream has arrived.
+func (st *Stream) complete() bool { return st.finKnown && st.available() == st.finalSize }
+
+// discard drops what has arrived and will arrive.
+func (st *Stream) discard() {
+	if st.finished {
+		if st.highest > st.read {
+			st.s.consume(st.highest - st.read)
+			st.read = st.highest
+		}
+		return
+	}
+	st.finished = true
+	st.s.consume(st.highest - st.read)
+	st.read = st.highest
+	st.have = nil
+	if !st.copyingIn {
+		st.in.reset()
+	}
+	if st.finKnown {
+		st.finishReading()
+	}
+}
+
+// finishReading notes that nothing more will be read.
+func (st *Stream) finishReading() {
+	if st.finished && st.highest < st.finalSize { // never to arrive
+		return
+	}
+	st.finished = true
+	st.tellWindow, st.stopPending = false, false
+	st.settle()
+}
+
+// settle forgets the stream once both directions are over.
+func (st *Stream) settle() {
+	s := st.s
+	reading := !st.finKnown || !st.gone && !(st.finished && st.read == st.finalSize)
+	if reading || !st.finAcked && !st.resetAcked || s.streams[st.id] != st {
+		return
+	}
+	delete(s.streams, st.id)
+	if st.id&1 != s.side() {
+		s.remoteClosed++
+		if limit := s.remoteClosed + uint64(s.cfg.MaxStreams); limit-s.ourStreams > uint64(s.cfg.MaxStreams)/8 {
+			s.ourStreams, s.tellStreams = limit, true
+			s.wake()
+		}
+	}
+}
+
+// consume gives n bytes of the session's window back.
+func (s *Session) consume(n uint64) {
+	s.consumed += n
+	if s.recvAllowed-s.consumed < s.recvWindow/2 {
+		s.allow()
+	}
+}
+
+func (s *Session) allow() {
+	s.recvAllowed = s.consumed + s.recvWindow
+	s.tellData = true
+	s.wake()
+}
+
+// growWindow widens the session's window while it may have more memory.
+func (s *Session) growWindow(to uint64) {
+	to = min(to, uint64(s.cfg.SessionWindow))
+	if to <= s.recvWindow || s.err != nil || !s.cfg.Budget.take(int64(to-s.recvWindow)) {
+		return
+	}
+	s.recvWindow = to
+	s.allow()
+}

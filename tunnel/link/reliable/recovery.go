@@ -1,0 +1,356 @@
+package reliable
+
+import "time"
+
+// What a sent frame was, for when its packet is acknowledged or lost.
+const (
+	sentStream = iota + 1
+	sentMaxData
+	sentMaxStreams
+	sentMaxStreamData
+	sentReset
+	sentStop
+)
+
+type sentFrame struct {
+	stream *Stream
+	offset uint64
+	length uint32
+	kind   uint8
+	fin    bool
+}
+
+type packetState uint8
+
+const (
+	packetAbsent packetState = iota // never tracked, or done with
+	packetInFlight
+	packetLost // declared lost; kept a while to notice that it was only late
+)
+
+type sentPacket struct {
+	sent        time.Duration
+	delivered   uint64
+	deliveredAt time.Duration
+	firstSent   time.Duration
+	ackLargest  uint64 // one above the largest number that the packet acknowledged
+	size        int32
+	state       packetState
+	appLimited  bool
+	probe       bool // of the path's MTU
+	n           uint8
+	frames      [2]sentFrame
+	more        []sentFrame
+}
+
+func (p *sentPacket) add(f sentFrame) {
+	if int(p.n) < len(p.frames) {
+		p.frames[p.n] = f
+		p.n++
+		return
+	}
+	p.more = append(p.more, f)
+}
+
+// each calls do with every frame.
+func (p *sentPacket) each(do func(*sentFrame)) {
+	for i := range p.n {
+		do(&p.frames[i])
+	}
+	for i := range p.more {
+		do(&p.more[i])
+	}
+}
+
+// clear makes the entry absent and lets go of what it points at.
+func (p *sentPacket) clear() {
+	p.state, p.n, p.ackLargest, p.probe = packetAbsent, 0, 0, false
+	p.frames = [2]sentFrame{}
+	if len(p.more) > 0 {
+		clear(p.more)
+		p.more = p.more[:0]
+	}
+}
+
+// maxTracked bounds the packets in flight.
+const maxTracked = 1 << 16
+
+// sentLog is a ring of the packets sent, by their number.
+type sentLog struct {
+	entries    []sentPacket // a power of two
+	base, next uint64       // numbers below base are done with
+}
+
+func (l *sentLog) at(number uint64) *sentPacket {
+	return &l.entries[number&uint64(len(l.entries)-1)]
+}
+
+// reserve makes room for n more packets from number on, and reports whether
+// there is any.
+func (l *sentLog) reserve(number uint64, n int) bool {
+	if l.base == l.next {
+		l.base, l.next = number, number
+	}
+	for l.next < number { // numbers that went to others
+		l.advance()
+		if l.next-l.base >= uint64(len(l.entries)) && !l.grow() {
+			return false
+		}
+		l.at(l.next).clear()
+		l.next++
+	}
+	for l.next+uint64(n)-l.base > uint64(len(l.entries)) {
+		if !l.grow() {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *sentLog) grow() bool {
+	size := max(32, 2*len(l.entries))
+	if size > maxTracked {
+		return false
+	}
+	bigger := make([]sentPacket, size)
+	for n := l.base; n < l.next; n++ {
+		bigger[n&uint64(size-1)] = *l.at(n)
+	}
+	l.entries = bigger
+	return true
+}
+
+// advance moves base over what is done with.
+func (l *sentLog) advance() {
+	for l.base < l.next && l.at(l.base).state == packetAbsent {
+		l.base++
+	}
+}
+
+const (
+	initialRTT      = 100 * time.Millisecond
+	maxAckDelay     = 10 * time.Millisecond
+	granularity     = time.Millisecond
+	packetThreshold = 3
+)
+
+// rtt is the round-trip time: RFC 9002 §5.
+type rtt struct {
+	smoothed, variance, latest, min time.Duration
+	measured                        bool
+}
+
+func (r *rtt) update(sample, delay time.Duration) {
+	r.latest = sample
+	if !r.measured {
+		r.measured = true
+		r.smoothed, r.variance, r.min = sample, sample/2, sample
+		return
+	}
+	r.min = min(r.min, sample)
+	if delay = min(delay, maxAckDelay); sample >= r.min+delay {
+		sample -= delay
+	}
+	r.variance = (3*r.variance + (r.smoothed - sample).Abs()) / 4
+	r.smoothed = (7*r.smoothed + sample) / 8
+}
+
+// pto is how long to wait for an answer: RFC 9002 §6.2.1.
+func (r *rtt) pto() time.Duration {
+	if r.smoothed == 0 {
+		return initialRTT + 2*initialRTT + maxAckDelay
+	}
+	return r.smoothed + max(4*r.variance, granularity) + maxAckDelay
+}
+
+// onAck takes an ACK frame. Numbers that the batch now leaving may bear wait
+// until their packets are known by their numbers.
+func (s *Session) onAck(now time.Duration, ranges []span, delay time.Duration) error {
+	if largest := ranges[0].hi; largest >= s.carrier.NextNumber() && !(s.sending && largest < s.sent.next) {
+		return s.violation(codeProtocol, "an acknowledgement of a packet that was never sent")
+	}
+	if s.sending && ranges[0].hi >= s.batchFirst {
+		s.late.ranges = append(s.late.ranges[:0], ranges...)
+		s.late.delay, s.late.at = delay, now
+	}
+	s.applyAck(now, ranges, delay)
+	return nil
+}
+
+func (s *Session) applyAck(now time.Duration, ranges []span, delay time.Duration) {
+	l := &s.sent
+	f := feedback{now: now, prior: s.inFlight, limited: !s.appLimited()}
+	var newest uint64
+	var newestPacket sentPacket
+	for _, r := range ranges {
+		hi := min(r.hi+1, l.next)
+		if s.sending {
+			hi = min(hi, s.batchFirst)
+		}
+		if hi <= l.base {
+			break
+		}
+		for n := hi; n > max(r.lo, l.base); {
+			n--
+			p := l.at(n)
+			if p.state == packetAbsent {
+				continue
+			}
+			if n >= newest {
+				newest = n
+				newestPacket.sent, newestPacket.size = p.sent, p.size
+				newestPacket.delivered, newestPacket.deliveredAt = p.delivered, p.deliveredAt
+				newestPacket.firstSent, newestPacket.appLimited = p.firstSent, p.appLimited
+				newestPacket.state = p.state
+			}
+			s.onPacketAcked(&f, n, p)
+		}
+	}
+	if f.acked == 0 {
+		return
+	}
+	if newest >= s.largestAcked {
+		s.largestAcked = newest
+		if sample := now - newestPacket.sent; sample > 0 {
+			s.rtt.update(sample, delay)
+			if f.rtt = sample; sample > s.rtt.min+delay {
+				f.rtt = sample - min(delay, maxAckDelay)
+			}
+		}
+	}
+	s.ptoCount, s.suspected = 0, false
+	s.rateSample(&f, &newestPacket)
+	s.detectLoss(now, &f)
+	s.tellController(&f)
+	l.advance()
+}
+
+// onPacketAcked lets go of a packet that arrived.
+func (s *Session) onPacketAcked(f *feedback, number uint64, p *sentPacket) {
+	if p.state == packetLost {
+		// It was only late: be slower to judge from now on.
+		s.threshold = min(max(s.threshold, s.largestAcked-min(number, s.largestAcked)+1), 1024)
+		if late := f.now - p.sent - s.rtt.smoothed*9/8; late > s.reordering {
+			s.reordering = min(late, s.rtt.smoothed)
+		}
+		s.packetsLost--
+		s.control.onSpurious(f.now)
+	} else {
+		s.inFlight -= int(p.size)
+		f.acked += int(p.size)
+		s.delivered += uint64(p.size)
+	}
+	f.acked = max(f.acked, 1)
+	s.mtu.onAcked(s, f.now, p)
+	if p.ackLargest > 0 {
+		s.received.forget(p.ackLargest - 1)
+	}
+	p.each(s.onFrameAcked)
+	p.clear()
+}
+
+// rateSample measures how fast packets arrive.
+func (s *Session) rateSample(f *feedback, p *sentPacket) {
+	s.deliveredAt, s.firstSent = f.now, p.sent
+	f.delivered, f.priorDelivered = s.delivered, p.delivered
+	interval := max(p.sent-p.firstSent, f.now-p.deliveredAt)
+	if interval > 0 && interval >= s.rtt.min && p.state != packetLost {
+		f.rate = float64(s.delivered-p.delivered) / interval.Seconds()
+	}
+	f.appLimited = p.appLimited
+}
+
+// lossDelay is how long after a later packet's arrival a packet counts as lost.
+func (s *Session) lossDelay() time.Duration {
+	return max(max(s.rtt.smoothed, s.rtt.latest)*9/8+s.reordering, granularity)
+}
+
+// detectLoss declares packets lost by RFC 9002 §6.1, with thresholds that have
+// grown where the path reorders, and sets the timer for those that may be.
+func (s *Session) detectLoss(now time.Duration, f *feedback) {
+	l, delay := &s.sent, s.lossDelay()
+	s.lossAt = 0
+	var first, last time.Duration
+	for n := l.base; n < l.next && n < s.largestAcked; n++ {
+		switch p := l.at(n); {
+		case p.state == packetLost && now-p.sent > 3*s.rtt.pto():
+			p.clear()
+		case p.state != packetInFlight:
+		case p.sent+delay <= now || s.largestAcked-n >= s.threshold:
+			s.declareLost(p)
+			if p.probe {
+				continue // says nothing of congestion
+			}
+			if f.lost == 0 {
+				first = p.sent
+			}
+			last = p.sent
+			f.lost += int(p.size)
+			f.lostSent = p.sent
+		case s.lossAt == 0 || p.sent+delay < s.lossAt:
+			s.lossAt = p.sent + delay
+		}
+	}
+	if last-first > 3*s.rtt.pto() && s.rtt.measured && f.acked <= s.mtu.size {
+		s.control.onPersistent(now)
+	}
+}
+
+// declareLost queues what a packet carried anew.
+func (s *Session) declareLost(p *sentPacket) {
+	p.state = packetLost
+	s.inFlight -= int(p.size)
+	s.packetsLost++
+	s.mtu.onLost(s, p)
+	p.each(s.onFrameLost)
+}
+
+func (s *Session) tellController(f *feedback) {
+	f.srtt, f.minRTT, f.inflight = s.rtt.smoothed, s.rtt.min, s.inFlight
+	s.control.onFeedback(f)
+}
+
+// onLossTimer is for packets that were waited for long enough.
+func (s *Session) onLossTimer(now time.Duration) {
+	f := feedback{now: now, prior: s.inFlight, delivered: s.delivered}
+	s.detectLoss(now, &f)
+	if f.lost > 0 {
+		s.tellController(&f)
+	}
+	s.sent.advance()
+}
+
+// ptoAt is when the next probe is due, or zero. The wait doubles each time, to
+// at most half a second once the path is known, so that a dead path is noticed
+// in time.
+func (s *Session) ptoAt() time.Duration {
+	if s.inFlight == 0 {
+		return 0
+	}
+	pto := s.rtt.pto()
+	return s.lastEliciting + max(pto, min(pto<<min(s.ptoCount, 6), 500*time.Millisecond))
+}
+
+// onPTO sends the oldest data once more: RFC 9002 §6.2.4.
+func (s *Session) onPTO(now time.Duration) {
+	s.ptoCount++
+	s.mtu.onPTO(s, now)
+	s.probes, s.pingPending = 2, true
+	left := 4
+	for n := s.sent.base; n < s.sent.next && left > 0; n++ {
+		if p := s.sent.at(n); p.state == packetInFlight && !p.probe {
+			p.each(s.onFrameLost)
+			left--
+		}
+	}
+}
+
+// abandonFlight sends again all that is in flight, because the path has moved.
+func (s *Session) abandonFlight() {
+	for n := s.sent.base; n < s.sent.next; n++ {
+		if p := s.sent.at(n); p.state == packetInFlight {
+			s.declareLost(p)
+		}
+	}
+	s.lossAt = 0
+}

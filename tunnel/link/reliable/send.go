@@ -1,0 +1,341 @@
+package reliable
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// sendBatch and sendBytes bound what one Send of the carrier takes.
+	sendBatch = 64
+	sendBytes = 64 << 10
+	never     = time.Duration(1<<63 - 1)
+)
+
+// slabs hold one batch each, with the carrier's room around every packet.
+var slabs = sync.Pool{New: func() any { return new([sendBytes + maxDatagram + sendBatch*128]byte) }}
+
+// pacer is a bucket of bytes that fills at the controller's rate.
+type pacer struct {
+	tokens float64
+	at     time.Duration
+	due    time.Duration // when a worthwhile batch may leave; zero: now
+}
+
+// refill adds what the time since the last call allows. Timers are no finer
+// than a millisecond, so the bucket holds what two of them bring.
+func (p *pacer) refill(now time.Duration, rate float64, datagram int) {
+	burst := max(8*float64(datagram), rate*0.002)
+	p.tokens = min(burst, p.tokens+rate*(now-p.at).Seconds())
+	p.at, p.due = now, 0
+}
+
+// wait sets when there will be tokens for a small batch.
+func (p *pacer) wait(rate float64, datagram int) {
+	want := max(float64(datagram), min(rate*0.001, sendBytes)) - p.tokens
+	p.due = p.at + max(time.Duration(want/rate*float64(time.Second)), 100*time.Microsecond)
+}
+
+// sendLoop sends what there is to send until the session ends, keeps its
+// timers, and closes the carrier.
+func (s *Session) sendLoop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	changed := s.carrier.PathChanged()
+	s.mu.Lock()
+	for s.err == nil {
+		now := s.now()
+		s.onTimers(now)
+		if s.err != nil {
+			break
+		}
+		if s.suspected && s.ptoCount == 2 {
+			s.suspected = false
+			if hook := s.cfg.OnSuspect; hook != nil {
+				s.mu.Unlock()
+				hook()
+				s.mu.Lock()
+			}
+		}
+		if s.flush(now) {
+			select {
+			case <-changed:
+				s.onPathChanged(s.now())
+			default:
+			}
+			continue
+		}
+		wait := s.nextTimer(now) - now
+		s.sleeping = true
+		s.mu.Unlock()
+		timer.Reset(max(0, min(wait, time.Hour)))
+		moved := false
+		select {
+		case <-s.wakes:
+		case <-timer.C:
+		case _, moved = <-changed:
+			if !moved {
+				changed = nil
+			}
+		}
+		s.mu.Lock()
+		s.sleeping = false
+		if moved {
+			s.onPathChanged(s.now())
+		}
+	}
+	goodbye := s.goodbye
+	s.mu.Unlock()
+	if goodbye != nil {
+		for range 2 {
+			b := make([]byte, s.head, s.head+len(goodbye)+s.tail)
+			b = append(b, goodbye...)
+			s.carrier.Send([][]byte{b[:len(b)+s.tail]})
+		}
+	}
+	s.carrier.Close()
+}
+
+// onTimers does what has come due.
+func (s *Session) onTimers(now time.Duration) {
+	if s.lossAt > 0 && now >= s.lossAt {
+		s.onLossTimer(now)
+	}
+	if at := s.ptoAt(); at > 0 && now >= at {
+		s.onPTO(now)
+		s.suspected = s.ptoCount == 2
+		s.lastEliciting = now // the next probe is due a timeout from here
+	}
+	if s.ackAt > 0 && now >= s.ackAt {
+		s.ackNow = true
+	}
+	if s.unanswered > 0 && s.ptoCount >= 3 && now-s.unanswered >= max(s.cfg.Timeout, 2*s.rtt.pto()) {
+		s.end(ErrTimeout, appendClose(nil, codeTimeout, "no answer"))
+		return
+	}
+	if now-s.lastReceived >= s.cfg.KeepAlive && s.unanswered == 0 {
+		s.pingPending = true
+	}
+	if at := s.quietAt(); at > 0 && now >= at {
+		s.pingPending, s.bulk = true, 0
+	}
+}
+
+// quietAt is when a side that only receives asks whether the peer lives, since
+// what it received in bulk has stopped: it has nothing in flight whose loss
+// would tell it of a dead path, and the peer may be waiting to hear from its
+// new address. Zero means never.
+func (s *Session) quietAt() time.Duration {
+	const least = 8 // packets in a row are bulk
+	if s.bulk < least || s.unanswered > 0 {
+		return 0
+	}
+	return s.lastReceived + max(200*time.Millisecond, 2*s.rtt.pto())
+}
+
+// nextTimer is when onTimers or flush has something to do.
+func (s *Session) nextTimer(now time.Duration) time.Duration {
+	next := never
+	at := func(t time.Duration) {
+		if t > 0 && t < next {
+			next = t
+		}
+	}
+	at(s.lossAt)
+	at(s.ptoAt())
+	at(s.ackAt)
+	at(s.quietAt())
+	at(s.pacer.due)
+	if !s.mtu.flying && s.mtu.next > now {
+		at(s.mtu.next)
+	}
+	if s.unanswered == 0 {
+		at(s.lastReceived + s.cfg.KeepAlive)
+	} else if s.ptoCount >= 3 {
+		at(max(now+granularity, s.unanswered+max(s.cfg.Timeout, 2*s.rtt.pto())))
+	}
+	return next
+}
+
+// onPathChanged begins the path's measurements anew.
+func (s *Session) onPathChanged(now time.Duration) {
+	s.abandonFlight()
+	s.control = newController(s.cfg.Congestion, baseDatagram)
+	smoothed := s.rtt.smoothed
+	s.rtt = rtt{smoothed: smoothed, variance: smoothed / 2}
+	s.mtu.restart(now, baseDatagram)
+	s.setDatagram(baseDatagram)
+	s.threshold, s.reordering = packetThreshold, 0
+	s.ptoCount, s.suspected, s.probes, s.unanswered = 0, false, 1, 0
+	s.pacer = pacer{at: now}
+	s.pingPending = true
+}
+
+// flush sends at most one batch, and reports whether there was one. The caller
+// holds the lock, which is given up while the carrier sends.
+func (s *Session) flush(now time.Duration) bool {
+	slab := slabs.Get().(*[sendBytes + maxDatagram + sendBatch*128]byte)
+	defer slabs.Put(slab)
+	s.batchFirst = s.carrier.NextNumber()
+	if !s.sent.reserve(s.batchFirst, sendBatch) {
+		s.pacer.due = now + granularity
+		return false
+	}
+	s.batch = s.batch[:0]
+	s.assemble(now, slab[:])
+	if len(s.batch) == 0 {
+		return false
+	}
+	s.sending = true
+	s.mu.Unlock()
+	first, err := s.carrier.Send(s.batch)
+	s.mu.Lock()
+	s.sending = false
+	s.packetsSent += uint64(len(s.batch))
+	switch {
+	case err != nil && errors.Is(err, net.ErrClosed):
+		s.end(&endError{"session closed: the carrier below has ended"}, nil)
+	case err != nil:
+		// As good as lost; the timers see to it. A probe may be too large to send.
+		if p := s.sent.at(s.batchFirst); p.state == packetInFlight && p.probe {
+			s.declareLost(p)
+			p.clear()
+		}
+	case first != s.batchFirst:
+		s.renumber(first)
+	}
+	if len(s.late.ranges) > 0 && s.err == nil {
+		s.applyAck(s.late.at, s.late.ranges, s.late.delay)
+		s.late.ranges = s.late.ranges[:0]
+	}
+	return true
+}
+
+// renumber mends the log when other packets of the carrier took the numbers
+// that this batch was expected to bear.
+func (s *Session) renumber(first uint64) {
+	l, n := &s.sent, uint64(len(s.batch))
+	shift := first - s.batchFirst
+	if first < s.batchFirst || shift > maxTracked {
+		return
+	}
+	for l.next-l.base+shift > uint64(len(l.entries)) {
+		if !l.grow() {
+			return
+		}
+	}
+	l.next += shift
+	for i := n; i > 0; i-- {
+		from, to := l.at(s.batchFirst+i-1), l.at(first+i-1)
+		more := to.more[:0]
+		*to = *from
+		from.more = more
+		from.state, from.n = packetAbsent, 0
+		from.frames = [2]sentFrame{}
+	}
+}
+
+// assemble builds packets into slab until there is no more to send, or no more
+// may be sent.
+func (s *Session) assemble(now time.Duration, slab []byte) {
+	rate := s.control.rate()
+	if s.rtt.smoothed < granularity && s.rtt.measured {
+		rate = 0 // timers are too coarse to pace a path this short
+	}
+	if rate > 0 {
+		s.pacer.refill(now, rate, s.mtu.size)
+	} else {
+		s.pacer.due = 0
+	}
+	if s.probe(now, slab) {
+		return
+	}
+	used := 0
+	for len(s.batch) < sendBatch && used < sendBytes {
+		may := s.probes > 0 || s.inFlight+s.mtu.size <= s.control.window()
+		if may && s.probes == 0 && rate > 0 && s.pacer.tokens < float64(s.mtu.size) {
+			may = false
+			if s.wantsToSend() {
+				s.pacer.wait(rate, s.mtu.size)
+			}
+		}
+		if !may && !s.ackNow {
+			return
+		}
+		room := slab[used+s.head : used+s.head : used+s.head+s.payload]
+		entry := s.sent.at(s.batchFirst + uint64(len(s.batch)))
+		entry.clear()
+		body, eliciting := s.fill(now, room, entry, may)
+		if len(body) == 0 {
+			if may && s.inFlight+s.mtu.size <= s.control.window() {
+				s.limitedUntil = max(1, s.delivered+uint64(s.inFlight))
+			}
+			return
+		}
+		size := s.commit(now, entry, slab[used:used+s.head+len(body)+s.tail], eliciting, len(body))
+		used += size
+		if eliciting && rate > 0 {
+			s.pacer.tokens -= float64(size)
+		}
+		if eliciting && s.probes > 0 {
+			s.probes--
+		}
+	}
+}
+
+// wantsToSend reports whether anything but an ACK waits.
+func (s *Session) wantsToSend() bool {
+	return s.queue.head != nil || s.fresh.head != nil || s.beside.head != nil ||
+		s.outbox.n > 0 || s.pingPending || s.tellData || s.tellStreams
+}
+
+// commit notes a packet as sent.
+func (s *Session) commit(now time.Duration, p *sentPacket, packet []byte, eliciting bool, body int) int {
+	size := len(packet)
+	s.batch = append(s.batch, packet)
+	s.sent.next = s.batchFirst + uint64(len(s.batch))
+	if !eliciting {
+		p.clear()
+		return size
+	}
+	if s.inFlight == 0 {
+		s.firstSent, s.deliveredAt = now, now
+	}
+	p.state, p.sent, p.size = packetInFlight, now, int32(size)
+	p.delivered, p.deliveredAt, p.firstSent = s.delivered, s.deliveredAt, s.firstSent
+	p.appLimited = s.appLimited()
+	p.probe = false
+	s.inFlight += size
+	s.lastEliciting = now
+	if s.unanswered == 0 {
+		s.unanswered = now
+	}
+	return size
+}
+
+// appLimited reports whether the application, not the path, bounds what is sent.
+func (s *Session) appLimited() bool { return s.limitedUntil > s.delivered }
+
+// probe builds a probe of the path's MTU, alone in its batch, when one is due.
+func (s *Session) probe(now time.Duration, slab []byte) bool {
+	size := s.mtu.due(s, now)
+	if size == 0 {
+		return false
+	}
+	room := s.carrier.MaxPayload(size)
+	if room <= s.payload || s.head+room+s.tail > len(slab) {
+		s.mtu.failed(now)
+		return false
+	}
+	body := slab[s.head : s.head+room]
+	clear(body)
+	body[0] = framePing
+	entry := s.sent.at(s.batchFirst)
+	entry.clear()
+	s.commit(now, entry, slab[:s.head+room+s.tail], true, room)
+	entry.probe = true
+	s.mtu.onSent(size)
+	return true
+}

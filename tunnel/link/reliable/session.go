@@ -1,0 +1,429 @@
+// Package reliable makes a session of streams and datagrams out of records that
+// may be lost, late or doubled: frames shaped as QUIC's (RFC 9000 §19, RFC 9221),
+// loss recovery by RFC 9002, flow control for each stream and for the session,
+// pacing and congestion control, and path MTU discovery. Sealing records and
+// following a peer's address are left to the carrier below.
+package reliable
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// Packet is one packet that arrived.
+type Packet struct {
+	Number uint64
+	Data   []byte
+	Time   time.Time // if zero, now
+}
+
+// Carrier moves packets, each with a number that rises, each at most once.
+type Carrier interface {
+	// Room is how many bytes before and after a packet the carrier needs.
+	Room() (head, tail int)
+	// Send sends packets with consecutive numbers and returns the first. Each
+	// buffer is head, plaintext, tail, and is the session's again afterwards.
+	Send(packets [][]byte) (first uint64, err error)
+	// Receive waits for packets. Their data is valid until the next Receive.
+	Receive(into []Packet) (int, error)
+	// MaxPayload is how much plaintext a UDP payload of so many bytes bears.
+	MaxPayload(datagram int) int
+	// PathChanged tells that the peer is reached another way from now on.
+	PathChanged() <-chan struct{}
+	// NextNumber is the number that the next packet will bear.
+	NextNumber() uint64
+	Close() error
+}
+
+// Config are a session's settings. The zero value is usable, for an accepting
+// side.
+type Config struct {
+	// Initiator says that this side began the session; its peer must not.
+	Initiator bool
+	// Congestion names the congestion controller. If empty, BBR.
+	Congestion Congestion
+	// KeepAlive is how long the session may be silent before it asks the peer
+	// for a sign of life. If zero, 10 seconds.
+	KeepAlive time.Duration
+	// Timeout is how long the peer may leave packets unanswered. If zero, 3 seconds.
+	Timeout time.Duration
+	// MaxStreams is how many streams of the peer may be open. If zero, 16,384.
+	MaxStreams int
+	// StreamWindow is how much of a stream may wait for its reader, at most. If
+	// zero, 16 MiB. Windows begin with 512 KiB and grow to the path.
+	StreamWindow int
+	// SessionWindow is the same for all streams together. If zero, 64 MiB.
+	SessionWindow int
+	// SendBuffer is how much written data may wait for the peer in all streams
+	// together, beside 64 KiB for each. If zero, 64 MiB.
+	SendBuffer int
+	// Budget is shared by the sessions of a process. If nil, there is none.
+	Budget *Budget
+	// OnSuspect is called, from one goroutine, when two probes in a row had no
+	// answer: the time to try another socket. It may be nil.
+	OnSuspect func()
+}
+
+// What both sides assume of each other at the beginning.
+const (
+	initialStreamWindow  = 512 << 10
+	initialSessionWindow = 4 << 20
+	initialStreams       = 1024
+)
+
+func (c Config) withDefaults() Config {
+	set := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = 10 * time.Second
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 3 * time.Second
+	}
+	set(&c.MaxStreams, 16384)
+	set(&c.StreamWindow, 16<<20)
+	set(&c.SessionWindow, 64<<20)
+	set(&c.SendBuffer, 64<<20)
+	c.StreamWindow = max(c.StreamWindow, initialStreamWindow)
+	c.SessionWindow = max(c.SessionWindow, initialSessionWindow)
+	c.MaxStreams = max(c.MaxStreams, initialStreams)
+	return c
+}
+
+// Session is one connection of streams and datagrams. All methods may be called
+// from several goroutines.
+type Session struct {
+	carrier    Carrier
+	cfg        Config
+	start      time.Time
+	head, tail int
+
+	wg    sync.WaitGroup
+	wakes chan struct{} // to the sender
+	done  chan struct{}
+
+	mu       sync.Mutex
+	changed  sync.Cond // streams to open or accept, datagrams, the end
+	err      error     // why the session ended
+	goodbye  []byte    // the CLOSE frame to send at the end
+	sleeping bool      // the sender waits for a wake-up
+
+	// Streams.
+	streams                 map[uint64]*Stream
+	nextLocal, nextRemote   uint64 // counts, not ids
+	peerStreams, ourStreams uint64 // how many may ever be opened
+	remoteClosed            uint64
+	accepts                 []*Stream
+
+	// Flow control of the session.
+	sentData, peerData    uint64 // new stream bytes sent, and allowed
+	recvData, recvAllowed uint64 // highest offsets received, and allowed
+	consumed, recvWindow  uint64
+	windowAt              time.Duration
+	buffered              int64 // unacknowledged bytes of all streams
+	tellData, tellStreams bool  // limits to be told
+	pingPending           bool
+	beside, fresh, queue  streamQueue // with frames beside data; served first; in turn
+	starved               []*Stream   // want the session's window
+	outbox, inbox         datagrams
+	datagramsLast         bool // the last packet was of datagrams
+
+	// Sending.
+	payload    int // plaintext bytes of a full packet
+	sending    bool
+	batchFirst uint64
+	batch      [][]byte
+	late       struct { // an ACK of packets that were leaving when it came
+		ranges []span
+		delay  time.Duration
+		at     time.Duration
+	}
+	control       controller
+	pacer         pacer
+	mtu           mtu
+	lastEliciting time.Duration
+	unanswered    time.Duration // when the first packet without any answer left
+	limitedUntil  uint64        // rate samples until so much is delivered are the application's
+
+	// Recovery.
+	sent                   sentLog
+	rtt                    rtt
+	inFlight               int
+	largestAcked           uint64
+	delivered              uint64
+	deliveredAt, firstSent time.Duration
+	threshold              uint64 // packets
+	reordering             time.Duration
+	lossAt                 time.Duration
+	ptoCount, probes       int
+	suspected              bool
+
+	// Receiving.
+	received      received
+	newest        uint64        // the largest number received
+	newestAt      time.Duration // and when
+	ackCount      int           // packets since the last ACK that ask for one
+	bulk          int           // such packets since the sender of them was last asked whether it lives
+	ackNow        bool
+	ackAt         time.Duration // when a delayed ACK is due
+	ackRanges     []span
+	frame         frame
+	lastReceived  time.Duration
+	bytesSent     uint64
+	bytesReceived uint64
+	packetsSent   uint64
+	packetsRecv   uint64
+	packetsLost   uint64
+}
+
+// New makes a session over carrier, which it owns from now on, and begins to
+// send and receive. Close ends it.
+func New(carrier Carrier, cfg Config) *Session {
+	cfg = cfg.withDefaults()
+	s := &Session{
+		carrier:     carrier,
+		cfg:         cfg,
+		start:       time.Now().Add(-time.Millisecond), // so that no time is zero
+		wakes:       make(chan struct{}, 1),
+		done:        make(chan struct{}),
+		streams:     make(map[uint64]*Stream),
+		peerStreams: initialStreams,
+		ourStreams:  uint64(cfg.MaxStreams),
+		tellStreams: cfg.MaxStreams > initialStreams,
+		peerData:    initialSessionWindow,
+		recvAllowed: initialSessionWindow,
+		recvWindow:  initialSessionWindow,
+		threshold:   packetThreshold,
+	}
+	s.head, s.tail = carrier.Room()
+	s.changed.L = &s.mu
+	now := s.now()
+	s.mtu.restart(now, baseDatagram)
+	s.payload = carrier.MaxPayload(baseDatagram)
+	s.control = newController(cfg.Congestion, baseDatagram)
+	s.lastReceived = now
+	s.wg.Go(s.sendLoop)
+	s.wg.Go(s.receiveLoop)
+	return s
+}
+
+// now is the time since the session began.
+func (s *Session) now() time.Duration { return time.Since(s.start) }
+
+// wake lets the sender look again. The caller holds mu.
+func (s *Session) wake() {
+	if s.sleeping {
+		s.sleeping = false
+		select {
+		case s.wakes <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// end ends the session. The goodbye, if any, goes to the peer. The caller holds mu.
+func (s *Session) end(err error, goodbye []byte) {
+	if s.err != nil {
+		return
+	}
+	s.err, s.goodbye = err, goodbye
+	close(s.done)
+	for _, st := range s.streams {
+		st.readable.Broadcast()
+		st.writable.Broadcast()
+	}
+	s.changed.Broadcast()
+	s.cfg.Budget.give(int64(s.recvWindow) - initialSessionWindow)
+	s.wake()
+}
+
+// violation ends a session whose peer broke the rules.
+func (s *Session) violation(code uint64, what string) error {
+	err := &ProtocolError{Code: code, Reason: what}
+	s.end(err, appendClose(nil, code, what))
+	return err
+}
+
+// Done is closed when the session has ended.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Err is why the session ended; nil while it lives.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Close ends the session, tells the peer why, and waits for its goroutines.
+// What streams have not delivered yet is lost.
+func (s *Session) Close(reason string) error {
+	s.mu.Lock()
+	s.end(ErrClosed, appendClose(nil, codeNone, reason))
+	s.mu.Unlock()
+	s.wg.Wait()
+	return nil
+}
+
+// Probe asks the peer for a sign of life at once, as after a wake-up.
+func (s *Session) Probe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pingPending = true
+	s.wake()
+}
+
+// Suspect reports whether probes have gone without an answer.
+func (s *Session) Suspect() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ptoCount >= 2
+}
+
+// OpenStream opens a stream. The peer learns of it with its first bytes. It
+// waits while the peer's limit on open streams is reached.
+func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.wait(ctx, func() bool { return s.nextLocal < s.peerStreams }); err != nil {
+		return nil, err
+	}
+	st := s.newStream(s.nextLocal<<2 | s.side())
+	s.nextLocal++
+	return st, nil
+}
+
+// AcceptStream waits for a stream that the peer opened.
+func (s *Session) AcceptStream(ctx context.Context) (*Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.wait(ctx, func() bool { return len(s.accepts) > 0 }); err != nil {
+		return nil, err
+	}
+	st := s.accepts[0]
+	s.accepts[0] = nil
+	s.accepts = s.accepts[1:]
+	return st, nil
+}
+
+// side is the lowest bit of the ids of streams that this side opens.
+func (s *Session) side() uint64 {
+	if s.cfg.Initiator {
+		return 0
+	}
+	return 1
+}
+
+// wait waits until ready, the session's end or ctx's. The caller holds mu.
+func (s *Session) wait(ctx context.Context, ready func() bool) error {
+	var stop func() bool
+	for {
+		switch {
+		case s.err != nil:
+			return s.err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case ready():
+			return nil
+		}
+		if stop == nil {
+			stop = context.AfterFunc(ctx, func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.changed.Broadcast()
+			})
+			defer stop()
+		}
+		s.changed.Wait()
+	}
+}
+
+// Stats is a snapshot of a session.
+type Stats struct {
+	RTT                                       time.Duration
+	MinRTT                                    time.Duration
+	LastReceived                              time.Time
+	KeepAlive                                 time.Duration
+	BytesSent, BytesReceived                  uint64
+	PacketsSent, PacketsReceived, PacketsLost uint64
+	Streams                                   int
+	// Datagram is the UDP payload of full packets; Window the congestion window.
+	Datagram, Window, InFlight int
+	// Rate is how many bytes leave in a second at most; zero if unpaced.
+	Rate float64
+}
+
+// Stats returns the session's figures.
+func (s *Session) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{
+		RTT:             s.rtt.smoothed,
+		MinRTT:          s.rtt.min,
+		LastReceived:    s.start.Add(s.lastReceived),
+		KeepAlive:       s.cfg.KeepAlive + s.cfg.Timeout,
+		BytesSent:       s.bytesSent,
+		BytesReceived:   s.bytesReceived,
+		PacketsSent:     s.packetsSent,
+		PacketsReceived: s.packetsRecv,
+		PacketsLost:     s.packetsLost,
+		Streams:         len(s.streams),
+		Datagram:        s.mtu.size,
+		Window:          s.control.window(),
+		InFlight:        s.inFlight,
+		Rate:            s.control.rate(),
+	}
+}
+
+// Codes of a CLOSE frame, of RESET_STREAM and of STOP_SENDING.
+const (
+	codeNone        = 0x00
+	codeFlowControl = 0x03
+	codeStreamLimit = 0x04
+	codeStreamState = 0x05
+	codeFinalSize   = 0x06
+	codeFrame       = 0x07
+	codeProtocol    = 0x0a
+	codeTimeout     = 0x0b
+)
+
+// Errors that callers branch on. All of a session that has ended match
+// net.ErrClosed.
+var (
+	// ErrClosed is the end of a session that this side closed.
+	ErrClosed error = &endError{"session closed"}
+	// ErrTimeout is the end of a session whose peer went silent.
+	ErrTimeout error = &endError{"the peer has gone silent"}
+	// ErrDatagramTooLarge is returned by SendDatagram above MaxDatagram.
+	ErrDatagramTooLarge = errors.New("datagram is larger than the session carries")
+	// ErrReset is what reading and writing a reset stream returns.
+	ErrReset = errors.New("stream reset by the peer")
+)
+
+type endError struct{ text string }
+
+func (e *endError) Error() string        { return e.text }
+func (e *endError) Is(target error) bool { return target == net.ErrClosed }
+
+// CloseError is the end of a session that the peer asked for.
+type CloseError struct {
+	Code   uint64
+	Reason string
+}
+
+func (e *CloseError) Error() string        { return "session closed by the peer: " + e.Reason }
+func (e *CloseError) Is(target error) bool { return target == net.ErrClosed }
+
+// ProtocolError is the end of a session whose peer broke the rules.
+type ProtocolError struct {
+	Code   uint64
+	Reason string
+}
+
+func (e *ProtocolError) Error() string        { return "session closed, the peer sent " + e.Reason }
+func (e *ProtocolError) Is(target error) bool { return target == net.ErrClosed }

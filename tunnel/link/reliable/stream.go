@@ -1,0 +1,380 @@
+package reliable
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Stream is one reliable byte stream. It is a net.Conn whose addresses are the
+// session's affair; the glue above supplies them.
+type Stream struct {
+	s        *Session
+	id       uint64
+	priority bool
+
+	reads, writes sync.Mutex // one Read and one Write at a time; taken before the session's lock
+
+	// All below is under the session's lock.
+	readable, writable sync.Cond
+	next               *Stream // in its queue
+	queued             *streamQueue
+	nextControl        *Stream
+	inControl          bool
+	credit             int  // bytes until its turn ends
+	announced          bool // handed to AcceptStream, or opened here
+
+	// Sending: bytes below base are acknowledged, below sent were sent once,
+	// below end were written.
+	out                            buffer
+	base, sentTo, end              uint64
+	allowed                        uint64
+	acked, again                   intervals
+	copyingOut                     bool
+	finWanted, finSent, finAcked   bool
+	finArrived                     bool
+	resetWanted, resetPending      bool
+	resetAcked, stopped, starvedIn bool
+	writeDeadline                  deadline
+
+	// Receiving: bytes below read were taken, below in's first span's end may be.
+	in                         buffer
+	have                       intervals
+	read, highest, granted     uint64
+	window                     uint64
+	grownAt                    time.Duration
+	finalSize                  uint64
+	finKnown, gone, closedRead bool // gone: reset by the peer
+	stopPending, tellWindow    bool
+	copyingIn                  bool
+	finished                   bool // receiving is over
+	readDeadline               deadline
+}
+
+// deadline wakes a condition when its time has come.
+type deadline struct {
+	at    time.Time
+	timer *time.Timer
+}
+
+func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+
+func (d *deadline) set(s *Session, at time.Time, c *sync.Cond) {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	d.at = at
+	if !at.IsZero() {
+		d.timer = time.AfterFunc(time.Until(at), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			c.Broadcast()
+		})
+	}
+	c.Broadcast()
+}
+
+func (s *Session) newStream(id uint64) *Stream {
+	st := &Stream{
+		s:       s,
+		id:      id,
+		allowed: initialStreamWindow,
+		granted: initialStreamWindow,
+		window:  initialStreamWindow,
+		grownAt: s.now(),
+	}
+	st.readable.L, st.writable.L = &s.mu, &s.mu
+	s.streams[id] = st
+	return st
+}
+
+// ID is the stream's number on the wire.
+func (st *Stream) ID() uint64 { return st.id }
+
+// SetPriority lets the stream's data leave before that of others.
+func (st *Stream) SetPriority(first bool) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.priority = first
+}
+
+// available is how far the stream has arrived without a gap.
+func (st *Stream) available() uint64 {
+	if len(st.have) > 0 && st.have[0].lo <= st.read {
+		return max(st.read, st.have[0].hi)
+	}
+	return st.read
+}
+
+// Read reads what has arrived.
+func (st *Stream) Read(b []byte) (int, error) {
+	st.reads.Lock()
+	defer st.reads.Unlock()
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		ready := st.available() - st.read
+		switch {
+		case st.closedRead:
+			return 0, net.ErrClosed
+		case st.gone:
+			return 0, ErrReset
+		case st.readDeadline.passed():
+			return 0, os.ErrDeadlineExceeded
+		case ready > 0 && len(b) > 0:
+			return st.take(b[:min(uint64(len(b)), ready)]), nil
+		case ready > 0:
+			return 0, nil
+		case st.finKnown && st.read == st.finalSize:
+			return 0, io.EOF
+		case s.err != nil:
+			return 0, s.err
+		case len(b) == 0:
+			return 0, nil
+		}
+		st.readable.Wait()
+	}
+}
+
+// take copies arrived bytes into b outside of the lock, and gives their window
+// back. The caller holds the lock.
+func (st *Stream) take(b []byte) int {
+	s := st.s
+	var parts [copyBlocks + 1][]byte
+	n, off, hi := 0, st.read, st.read+uint64(len(b))
+	for ; n < copyBlocks && off < hi; n++ {
+		parts[n] = st.in.slice(off, hi)
+		off += uint64(len(parts[n]))
+	}
+	st.copyingIn = true
+	s.mu.Unlock()
+	count := 0
+	for _, p := range parts[:n] {
+		count += copy(b[count:], p)
+	}
+	s.mu.Lock()
+	st.copyingIn = false
+	if st.finished { // reset or closed meanwhile; its bytes are accounted for
+		st.in.reset()
+		return count
+	}
+	st.read += uint64(count)
+	s.consume(uint64(count))
+	st.in.release(st.read)
+	st.renewWindow()
+	if len(st.have) == 1 && st.have[0].hi == st.read {
+		st.in.reset() // an idle stream holds no memory
+	}
+	if st.finKnown && st.read == st.finalSize {
+		st.finishReading()
+	}
+	return count
+}
+
+// renewWindow tells the peer that it may send more once half of the window is
+// used up, and doubles the window of a reader that uses it up fast.
+func (st *Stream) renewWindow() {
+	if st.finKnown || st.granted-st.read > st.window/2 {
+		return
+	}
+	s := st.s
+	now := s.now()
+	if now-st.grownAt < 4*max(s.rtt.smoothed, granularity) && st.window < uint64(s.cfg.StreamWindow) {
+		st.window = min(2*st.window, uint64(s.cfg.StreamWindow))
+		s.growWindow(st.window * 3 / 2)
+	}
+	st.grownAt = now
+	st.granted = st.read + st.window
+	st.tellWindow = true
+	s.controls(st)
+}
+
+// Write queues b for sending. It waits while too much of the stream waits for
+// the peer.
+func (st *Stream) Write(b []byte) (int, error) {
+	st.writes.Lock()
+	defer st.writes.Unlock()
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	written := 0
+	for {
+		switch {
+		case s.err != nil:
+			return written, s.err
+		case st.finWanted || st.resetWanted && !st.stopped:
+			return written, net.ErrClosed
+		case st.stopped:
+			return written, ErrReset
+		case st.writeDeadline.passed():
+			return written, os.ErrDeadlineExceeded
+		case written == len(b):
+			return written, nil
+		}
+		room := s.sendLimit() - int(st.end-st.base)
+		if room <= 0 {
+			st.writable.Wait()
+			continue
+		}
+		written += st.put(b[written:min(len(b), written+room)])
+	}
+}
+
+// put copies some of b behind what is written, outside of the lock.
+func (st *Stream) put(b []byte) int {
+	s := st.s
+	var parts [copyBlocks + 1][]byte
+	n, off, hi := 0, st.end, st.end+uint64(len(b))
+	hi = min(hi, (off/blockSize+copyBlocks)*blockSize)
+	st.out.ensure(st.base, hi)
+	for ; off < hi; n++ {
+		parts[n] = st.out.slice(off, hi)
+		off += uint64(len(parts[n]))
+	}
+	st.copyingOut = true
+	s.mu.Unlock()
+	count := 0
+	for _, p := range parts[:n] {
+		count += copy(p, b[count:])
+	}
+	s.mu.Lock()
+	st.copyingOut = false
+	if st.resetWanted {
+		st.out.reset()
+		return count
+	}
+	st.end += uint64(count)
+	s.buffered += int64(count)
+	s.activate(st)
+	s.wake()
+	return count
+}
+
+// CloseWrite ends the sending direction: the peer reads io.EOF behind what was
+// written.
+func (st *Stream) CloseWrite() error {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.s.err != nil {
+		return st.s.err
+	}
+	st.endWriting()
+	return nil
+}
+
+func (st *Stream) endWriting() {
+	if st.finWanted || st.resetWanted {
+		return
+	}
+	st.finWanted = true
+	st.writable.Broadcast()
+	st.s.activate(st)
+	st.s.wake()
+}
+
+// Close ends both directions. What was written is still delivered, while the
+// session lives.
+func (st *Stream) Close() error {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.s.err != nil {
+		return nil
+	}
+	st.endWriting()
+	st.stopReading()
+	st.dropTimers()
+	return nil
+}
+
+// Reset gives the stream up in both directions; what was written may be lost.
+func (st *Stream) Reset() {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.s.err != nil {
+		return
+	}
+	st.resetWriting()
+	st.stopReading()
+	st.dropTimers()
+}
+
+func (st *Stream) dropTimers() {
+	st.readDeadline.set(st.s, time.Time{}, &st.readable)
+	st.writeDeadline.set(st.s, time.Time{}, &st.writable)
+}
+
+// stopReading drops what has arrived and tells the peer to send no more.
+func (st *Stream) stopReading() {
+	if st.closedRead {
+		return
+	}
+	st.closedRead = true
+	if !st.finished {
+		if !st.finKnown || !st.complete() {
+			st.stopPending = true
+			st.s.controls(st)
+		}
+		st.discard()
+	}
+	st.readable.Broadcast()
+	st.settle()
+}
+
+// resetWriting drops what was written and tells the peer.
+func (st *Stream) resetWriting() {
+	if st.resetWanted || st.finAcked {
+		return
+	}
+	s := st.s
+	st.resetWanted, st.resetPending = true, true
+	s.buffered -= int64(st.end - st.base)
+	st.base, st.end = st.sentTo, st.sentTo
+	st.again, st.acked = nil, nil
+	if !st.copyingOut {
+		st.out.reset()
+	}
+	st.writable.Broadcast()
+	s.controls(st)
+	s.wake()
+}
+
+// SetDeadline sets both deadlines.
+func (st *Stream) SetDeadline(t time.Time) error {
+	st.SetReadDeadline(t)
+	return st.SetWriteDeadline(t)
+}
+
+// SetReadDeadline ends reads at t.
+func (st *Stream) SetReadDeadline(t time.Time) error {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.readDeadline.set(st.s, t, &st.readable)
+	return nil
+}
+
+// SetWriteDeadline ends writes at t.
+func (st *Stream) SetWriteDeadline(t time.Time) error {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.writeDeadline.set(st.s, t, &st.writable)
+	return nil
+}
+
+// Addr stands for a stream's end where the carrier's addresses are not known.
+type Addr struct{}
+
+// Network is "stream".
+func (Addr) Network() string { return "stream" }
+func (Addr) String() string  { return "stream" }
+
+// LocalAddr is an Addr.
+func (st *Stream) LocalAddr() net.Addr { return Addr{} }
+
+// RemoteAddr is an Addr.
+func (st *Stream) RemoteAddr() net.Addr { return Addr{} }
+
+var _ net.Conn = (*Stream)(nil)

@@ -1,0 +1,140 @@
+package link
+
+import (
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+// memory is what the process holds, heap and stacks, after a collection.
+func memory() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
+
+// TestThousandSessions prints what a session takes: both of its ends, for they
+// are in one process here, each idle after a request and its answer.
+func TestThousandSessions(t *testing.T) {
+	count := 1000
+	if testing.Short() {
+		count = 50
+	}
+	for _, transport := range []Transport{DTLS, TLS} {
+		t.Run(string(transport), func(t *testing.T) {
+			l, fingerprint := testListener(t, ListenConfig{})
+			defer l.Close()
+			before := memory()
+			var mu sync.Mutex
+			var sessions []Session
+			var group sync.WaitGroup
+			slots := make(chan struct{}, 8)
+			for range count {
+				slots <- struct{}{}
+				group.Go(func() {
+					defer func() { <-slots }()
+					client, err := Dial(t.Context(), DialConfig{
+						Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport,
+						NoWatch: true, // one would do for all of them
+					})
+					if err != nil {
+						t.Errorf("dial: %v", err)
+						return
+					}
+					mu.Lock()
+					sessions = append(sessions, client)
+					mu.Unlock()
+				})
+				group.Go(func() {
+					server, err := l.Accept(testContext(t))
+					if err != nil {
+						t.Errorf("accept: %v", err)
+						return
+					}
+					if s, err := server.AcceptStream(testContext(t)); err == nil {
+						io.Copy(s, s)
+						s.Close()
+					}
+				})
+			}
+			wait(t, "the handshakes", 3*patience, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(sessions) == count || t.Failed()
+			})
+			for _, s := range sessions {
+				stream, err := s.OpenStream(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				stream.Write(make([]byte, 10_000))
+				stream.CloseWrite()
+				if n, err := io.Copy(io.Discard, onlyReader{stream}); n != 10_000 || err != nil {
+					t.Fatalf("echo: got %d bytes, %v", n, err)
+				}
+				stream.Close()
+			}
+			group.Wait()
+			t.Logf("%d sessions over %s take %d KiB each, both ends together", count, transport, (memory()-before)/int64(count)/1024)
+			for _, s := range sessions {
+				group.Go(func() { s.Close("over") })
+			}
+			group.Wait()
+		})
+	}
+}
+
+// wait waits until a condition holds.
+func wait(t *testing.T, what string, limit time.Duration, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestTenThousandIdleStreams prints what a stream takes that waits: both ends.
+func TestTenThousandIdleStreams(t *testing.T) {
+	count := 10_000
+	if testing.Short() {
+		count = 1000
+	}
+	for _, transport := range []Transport{DTLS, TLS} {
+		t.Run(string(transport), func(t *testing.T) {
+			l, fingerprint := testListener(t, ListenConfig{})
+			defer l.Close()
+			client, err := Dial(t.Context(), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close("over")
+			server, err := l.Accept(testContext(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := memory()
+			ends := make([]Stream, 0, 2*count)
+			for range count {
+				a, b := connect(t, client, server)
+				ends = append(ends, a, b)
+			}
+			if got := server.Stats().Streams; got != count {
+				t.Errorf("got %d streams, want %d", got, count)
+			}
+			t.Logf("%d idle streams over %s take %d bytes each, both ends together", count, transport, (memory()-before)/int64(count))
+			a, b := connect(t, client, server) // and the session still works
+			a.Close()
+			b.Close()
+			for _, s := range ends {
+				s.Reset()
+			}
+		})
+	}
+}

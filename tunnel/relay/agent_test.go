@@ -1,0 +1,388 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+const patience = 20 * time.Second
+
+// transport is what the fake agents dial with; the race of both, as agents do.
+var transport = link.Transport(os.Getenv("ADIT_TEST_TRANSPORT"))
+
+// testRelay is a relay on loopback, which is stopped when the test ends.
+type testRelay struct {
+	*Relay
+	stop func() error
+}
+
+func testConfig(dir string) Config {
+	cfg := Defaults()
+	cfg.Domain, cfg.PublicHost, cfg.DataDir = "relay.test", "127.0.0.1", dir
+	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen, cfg.ConsoleListen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	first := 21000 + os.Getpid()%200*100
+	cfg.TCPPorts = fmt.Sprintf("%d-%d", first, first+99)
+	cfg.UDPPorts = cfg.TCPPorts
+	return cfg
+}
+
+func startRelay(tb testing.TB, cfg Config) *testRelay {
+	tb.Helper()
+	opts := Options{Config: cfg, Version: "test", Drain: 5 * time.Second}
+	if os.Getenv("ADIT_TEST_LOG") != "" {
+		opts.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	r, err := New(opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	var once sync.Once
+	var result error
+	stop := func() error {
+		once.Do(func() {
+			cancel()
+			select {
+			case result = <-done:
+			case <-time.After(60 * time.Second):
+				result = errors.New("the relay did not end")
+			}
+		})
+		return result
+	}
+	tb.Cleanup(func() {
+		if err := stop(); err != nil {
+			tb.Errorf("the relay ended with: %v", err)
+		}
+	})
+	return &testRelay{r, stop}
+}
+
+func (r *testRelay) client(tb testing.TB, name string) wire.Token {
+	tb.Helper()
+	_, token, err := r.AddClient(context.Background(), name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return token
+}
+
+// fakeAgent is the agent's side of the protocol, as short as it can be.
+type fakeAgent struct {
+	tb      testing.TB
+	session link.Session
+	http    *http.Client
+	welcome wire.Welcome
+	events  chan wire.Event
+
+	mu      sync.Mutex
+	origins map[uint32]string // number → address
+	wg      sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+func dialAgent(tb testing.TB, token wire.Token, instance string) (*fakeAgent, error) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: transport})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	a := &fakeAgent{tb: tb, session: s, origins: make(map[uint32]string), cancel: cancel, events: make(chan wire.Event, 1000)}
+	a.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.OpenStream(ctx) }}}
+	a.wg.Go(func() { a.serve(ctx) })
+	a.wg.Go(func() { a.datagrams(ctx) })
+	tb.Cleanup(a.close)
+	err = a.call(http.MethodPost, wire.PathHello, wire.Hello{
+		Protocol: wire.Protocol, Secret: token.Secret[:], Instance: instance, Version: "test", OS: "linux", Arch: "amd64",
+	}, &a.welcome)
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	a.wg.Go(func() { a.readEvents(ctx) })
+	return a, nil
+}
+
+func connect(tb testing.TB, token wire.Token, instance string) *fakeAgent {
+	tb.Helper()
+	a, err := dialAgent(tb, token, instance)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return a
+}
+
+func (a *fakeAgent) close() {
+	a.cancel()
+	a.session.Close("test over")
+	a.http.CloseIdleConnections()
+	a.wg.Wait()
+}
+
+// call makes a request on the control plane.
+func (a *fakeAgent) call(method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		var p wire.Problem
+		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
+			return fmt.Errorf("status %d without a problem: %w", resp.StatusCode, err)
+		}
+		return &p
+	}
+	if out != nil {
+		return json.NewDecoder(resp.Body).Decode(out)
+	}
+	return nil
+}
+
+func (a *fakeAgent) claim(key string, c wire.Claim, origin string) (wire.Grant, error) {
+	if c.Mode == "" {
+		c.Mode = wire.ModeStandard
+	}
+	var g wire.Grant
+	err := a.call(http.MethodPut, wire.PathClaims+key, c, &g)
+	a.mu.Lock()
+	a.origins[g.Number] = origin
+	a.mu.Unlock()
+	return g, err
+}
+
+func (a *fakeAgent) mustClaim(key string, c wire.Claim, origin string) wire.Grant {
+	a.tb.Helper()
+	g, err := a.claim(key, c, origin)
+	if err != nil {
+		a.tb.Fatalf("claim %s: %v", key, err)
+	}
+	return g
+}
+
+func (a *fakeAgent) readEvents(ctx context.Context) {
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://relay"+wire.PathEvents, nil)
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	dec := json.NewDecoder(resp.Body)
+	for {
+		var e wire.Event
+		if dec.Decode(&e) != nil {
+			return
+		}
+		select {
+		case a.events <- e:
+		default:
+		}
+	}
+}
+
+// event waits for an event of a type.
+func (a *fakeAgent) event(kind string) wire.Event {
+	a.tb.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case e := <-a.events:
+			if e.Type == kind {
+				return e
+			}
+		case <-limit:
+			a.tb.Fatalf("no %s event came", kind)
+		}
+	}
+}
+
+func (a *fakeAgent) serve(ctx context.Context) {
+	for {
+		s, err := a.session.AcceptStream(ctx)
+		if err != nil {
+			return
+		}
+		a.wg.Go(func() { a.forward(s) })
+	}
+}
+
+func (a *fakeAgent) forward(s link.Stream) {
+	defer s.Close()
+	p, err := wire.ReadPreface(s)
+	if err != nil {
+		s.Reset()
+		return
+	}
+	// The grant may be on its way to claim yet.
+	origin, ok := "", false
+	for range 200 {
+		a.mu.Lock()
+		origin, ok = a.origins[p.Endpoint]
+		a.mu.Unlock()
+		if ok {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	conn, err := net.Dial("tcp", origin)
+	s.Write(wire.AppendAnswer(nil, err))
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	var both sync.WaitGroup
+	both.Go(func() { io.Copy(conn, s); conn.(*net.TCPConn).CloseWrite() })
+	both.Go(func() {
+		if _, err := io.Copy(s, conn); err != nil {
+			s.Reset()
+		}
+		s.CloseWrite()
+	})
+	both.Wait()
+}
+
+// datagrams answers each packet of a udp visitor with what origin says: "echo",
+// or "flood" for a hundred times as much.
+func (a *fakeAgent) datagrams(ctx context.Context) {
+	buf := make([]byte, 65535)
+	var parts wire.Reassembly
+	var scratch []byte
+	packet := uint16(0)
+	for {
+		n, err := a.session.ReceiveDatagram(ctx, buf)
+		if err != nil {
+			return
+		}
+		f, err := wire.ParseFlow(buf[:n])
+		if err != nil {
+			a.tb.Errorf("datagram from the relay: %v", err)
+			continue
+		}
+		payload := parts.Add(f)
+		if payload == nil {
+			continue
+		}
+		a.mu.Lock()
+		origin := a.origins[f.Endpoint]
+		a.mu.Unlock()
+		if origin == "flood" {
+			payload = bytes.Repeat(payload, 100)
+		}
+		packet++
+		out := wire.Flow{Endpoint: f.Endpoint, Number: f.Number, Packet: packet, Payload: bytes.Clone(payload)}
+		scratch, _ = wire.SplitFlow(scratch, out, a.session.MaxDatagram(), a.session.SendDatagram)
+	}
+}
+
+// visitor returns an HTTP client whose every name is the relay's edge.
+func (r *testRelay) visitor(tb testing.TB) *http.Client {
+	tb.Helper()
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(r.CAFile())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		tb.Fatal("ca.pem has no certificate")
+	}
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			_, port, _ := net.SplitHostPort(addr)
+			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
+		},
+		TLSClientConfig:   &tls.Config{RootCAs: pool},
+		ForceAttemptHTTP2: true,
+	}
+	tb.Cleanup(t.CloseIdleConnections)
+	return &http.Client{Transport: t, Timeout: 2 * patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+func get(tb testing.TB, c *http.Client, url string) (int, string) {
+	tb.Helper()
+	resp, err := c.Get(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// startOrigin serves a handler and returns its address.
+func startOrigin(tb testing.TB, h http.Handler) string {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &http.Server{Handler: h}
+	go s.Serve(ln)
+	tb.Cleanup(func() { s.Close() })
+	return ln.Addr().String()
+}
+
+func text(s string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, s) })
+}
+
+// eventually waits until f is true.
+func eventually(tb testing.TB, what string, f func() bool) {
+	tb.Helper()
+	limit := time.Now().Add(patience)
+	for !f() {
+		if time.Now().After(limit) {
+			tb.Fatalf("did not happen: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func hostOf(tb testing.TB, publicURL string) string {
+	tb.Helper()
+	u, err := url.Parse(publicURL)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", u.Port())
+}
+
+// lines reads lines of a connection one by one.
+func lines(r io.Reader) func() (string, error) {
+	b := bufio.NewReader(r)
+	return func() (string, error) { return b.ReadString('\n') }
+}

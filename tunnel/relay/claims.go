@@ -1,0 +1,316 @@
+package relay
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strconv"
+	"strings"
+
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+const (
+	givenTries = 32 // to find a free name or port
+	givenChars = "bcdfghjkmnpqrstvwxz23456789"
+	givenLen   = 10
+)
+
+func invalid(field, format string, args ...any) error {
+	return &wire.Problem{Code: wire.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// claim gives a tunnel its public face; s.claiming is held.
+func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Grant, error) {
+	r := s.relay
+	if s.gone.Load() {
+		return wire.Grant{}, &wire.Problem{Code: wire.CodeUnauthorized, Message: "the session has ended"}
+	}
+	if err := checkClaim(&c); err != nil {
+		return wire.Grant{}, err
+	}
+	s.mu.Lock()
+	before, count := s.tunnels[key], len(s.tunnels)
+	s.mu.Unlock()
+	if before == nil && count >= r.cfg.Limits.TunnelsPerSession {
+		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("an agent may have at most %d tunnels here", r.cfg.Limits.TunnelsPerSession)}
+	}
+	held := r.store.Claims.OfTunnel(s.client.ID, s.hello.Instance, key)
+	if len(held) == 0 && r.store.Claims.CountOfClient(s.client.ID) >= r.cfg.Limits.ClaimsPerClient {
+		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("a client may keep at most %d names and ports here", r.cfg.Limits.ClaimsPerClient)}
+	}
+	t, err := s.place(ctx, key, c, held, before)
+	if err != nil {
+		return wire.Grant{}, err
+	}
+	for _, old := range held {
+		if old.Target != t.face.Target {
+			if err := r.store.Claims.Release(ctx, old.Target, s.client.ID, s.hello.Instance, key); err != nil {
+				r.log.Warn("give back a claim", "target", old.Target, "error", err)
+			}
+		}
+	}
+	if before != nil && before.face != t.face {
+		r.edge.Detach(before.face, before.backend)
+	}
+	s.mu.Lock()
+	ended := s.tunnels == nil
+	if !ended {
+		s.tunnels[key] = t
+	}
+	s.mu.Unlock()
+	if ended {
+		r.edge.Detach(t.face, t.backend)
+		return wire.Grant{}, &wire.Problem{Code: wire.CodeUnavailable, Message: "the session has ended"}
+	}
+	r.log.Info("tunnel up", "client", s.client.Name, "key", key, "public_url", t.url)
+	return wire.Grant{
+		EndpointID: t.face.ID(), Number: t.backend.Number, Domain: t.face.Domain, RemotePort: t.face.Port, PublicURL: t.url,
+	}, nil
+}
+
+func checkClaim(c *wire.Claim) error {
+	switch c.Type {
+	case wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS:
+		if c.RemotePort != 0 {
+			return invalid("remote_port", "a tunnel of type %s has no port of its own", c.Type)
+		}
+	case wire.TypeTCP, wire.TypeUDP:
+		if c.RemotePort < 0 || c.RemotePort > 65535 {
+			return invalid("remote_port", "the port must be 1 to 65535")
+		}
+		c.Domain = ""
+	default:
+		return invalid("type", "the relay knows the types http, https, tls, tcp and udp")
+	}
+	if c.Mode != wire.ModeStandard && c.Mode != wire.ModeBalanced {
+		return invalid("mode", "the relay knows the modes standard and balanced")
+	}
+	if len(c.Name) > 128 {
+		return invalid("name", "the name has at most 128 bytes")
+	}
+	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
+	if c.HostHeader != "" {
+		host := c.HostHeader
+		if h, port, err := net.SplitHostPort(host); err == nil {
+			if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+				return invalid("host_header", "%q is not a host", c.HostHeader)
+			}
+			host = h
+		}
+		if net.ParseIP(strings.Trim(host, "[]")) == nil && !validName(strings.ToLower(host)) {
+			return invalid("host_header", "%q is not a host", c.HostHeader)
+		}
+	}
+	return nil
+}
+
+// place takes a target for the tunnel and opens its face.
+func (s *session) place(ctx context.Context, key string, c wire.Claim, held []store.Claim, before *tunnel) (*tunnel, error) {
+	face := edge.Face{Slot: edge.SlotOf(c.Type), Type: c.Type, Mode: c.Mode}
+	if face.Slot == store.SlotPort {
+		return s.placePort(ctx, key, c, face, held, before)
+	}
+	if c.Domain != "" {
+		name, err := s.relay.fullName(c.Domain)
+		if err != nil {
+			return nil, err
+		}
+		face.Domain, face.Target = name, store.TargetDomain(name)
+		return s.open(ctx, key, c, face, before)
+	}
+	for _, old := range held { // the name that it had
+		if name := store.DomainOf(old.Target); name != "" {
+			face.Domain, face.Target = name, old.Target
+			if t, err := s.open(ctx, key, c, face, before); err == nil {
+				return t, nil
+			}
+		}
+	}
+	for range givenTries {
+		name := givenName() + "." + s.relay.cfg.Domain
+		face.Domain, face.Target = name, store.TargetDomain(name)
+		if _, taken := s.relay.store.Claims.Get(face.Target); !taken {
+			return s.open(ctx, key, c, face, before)
+		}
+	}
+	return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: "no free name was found"}
+}
+
+func (s *session) placePort(ctx context.Context, key string, c wire.Claim, face edge.Face, held []store.Claim, before *tunnel) (*tunnel, error) {
+	ports := s.relay.tcp
+	if c.Type == wire.TypeUDP {
+		ports = s.relay.udp
+	}
+	if ports.last == 0 {
+		return nil, &wire.Problem{Code: wire.CodeForbidden, Field: "type", Message: "the relay gives no ports to tunnels of type " + c.Type}
+	}
+	if c.RemotePort != 0 {
+		if !ports.has(c.RemotePort) {
+			return nil, &wire.Problem{Code: wire.CodeForbidden, Field: "remote_port",
+				Message: fmt.Sprintf("ports of type %s are %d to %d here", c.Type, ports.first, ports.last)}
+		}
+		face.Port, face.Target = c.RemotePort, store.TargetPort(c.Type, c.RemotePort)
+		return s.open(ctx, key, c, face, before)
+	}
+	for _, old := range held {
+		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.has(port) {
+			face.Port, face.Target = port, old.Target
+			if t, err := s.open(ctx, key, c, face, before); err == nil {
+				return t, nil
+			}
+		}
+	}
+	size := ports.last - ports.first + 1
+	start := randomBelow(size)
+	opened := 0
+	for i := range size {
+		port := ports.first + (start+i)%size
+		face.Port, face.Target = port, store.TargetPort(c.Type, port)
+		if _, taken := s.relay.store.Claims.Get(face.Target); taken {
+			continue
+		}
+		t, err := s.open(ctx, key, c, face, before)
+		if err == nil {
+			return t, nil
+		}
+		var p *wire.Problem
+		if opened++; !errors.As(err, &p) || opened >= givenTries {
+			return nil, err
+		}
+	}
+	return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: "no port is free"}
+}
+
+// open takes the face's target and serves it. If it cannot be served, a target
+// that the tunnel did not have before is given back.
+func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.Face, before *tunnel) (*tunnel, error) {
+	r := s.relay
+	_, had := r.store.Claims.Get(face.Target)
+	holder := store.Holder{
+		Slot: face.Slot, Instance: s.hello.Instance, Key: key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
+	}
+	_, err := r.store.Claims.Take(ctx, face.Target, s.client.ID, holder, r.gone)
+	switch field := fieldOf(face); {
+	case errors.Is(err, store.ErrTaken):
+		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another client"}
+	case errors.Is(err, store.ErrTakenByOwn):
+		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another tunnel of this client"}
+	case errors.Is(err, store.ErrMode):
+		return nil, &wire.Problem{Code: wire.CodeTaken, Field: "mode", Message: faceName(face) + " is in use in another mode"}
+	case err != nil:
+		return nil, err
+	}
+	backend := &edge.Backend{Agent: &s.agent, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared}
+	if before != nil && before.face == face {
+		backend.Number = before.backend.Number
+	} else {
+		s.mu.Lock()
+		s.next++
+		backend.Number = s.next
+		s.mu.Unlock()
+	}
+	ep, err := r.edge.Attach(face, backend)
+	if err != nil {
+		if !had {
+			r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, key)
+		}
+		r.log.Warn("open a public port", "target", face.Target, "error", err)
+		return nil, &wire.Problem{Code: wire.CodeTaken, Field: fieldOf(face), Message: faceName(face) + " is in use on the relay's machine"}
+	}
+	return &tunnel{face: face, backend: backend, endpoint: ep, name: c.Name, url: r.publicURL(face)}, nil
+}
+
+func fieldOf(f edge.Face) string {
+	if f.Slot == store.SlotPort {
+		return "remote_port"
+	}
+	return "domain"
+}
+
+func faceName(f edge.Face) string {
+	if f.Slot == store.SlotPort {
+		return fmt.Sprintf("the %s port %d", f.Type, f.Port)
+	}
+	return "the name " + f.Domain
+}
+
+// release gives a tunnel's face back, or closes it and keeps name or port for
+// the tunnel; s.claiming is held. A tunnel that is not there is no error.
+func (s *session) release(ctx context.Context, key string, keep bool) error {
+	s.mu.Lock()
+	t := s.tunnels[key]
+	delete(s.tunnels, key)
+	s.mu.Unlock()
+	if t != nil {
+		s.relay.edge.Detach(t.face, t.backend)
+		s.relay.log.Info("tunnel down", "client", s.client.Name, "key", key, "public_url", t.url)
+	}
+	if keep || s.gone.Load() {
+		return nil
+	}
+	for _, c := range s.relay.store.Claims.OfTunnel(s.client.ID, s.hello.Instance, key) {
+		if err := s.relay.store.Claims.Release(ctx, c.Target, s.client.ID, s.hello.Instance, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fullName is the name that a claim's domain means: one label is under the
+// relay's domain, and a full name must be, unless any may be had.
+func (r *Relay) fullName(domain string) (string, error) {
+	if !strings.Contains(domain, ".") && domain != r.cfg.Domain {
+		domain += "." + r.cfg.Domain
+	}
+	switch {
+	case !validName(domain):
+		return "", invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
+	case domain == r.cfg.Domain, domain == r.cfg.PublicHost:
+		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name"}
+	case !strings.HasSuffix(domain, "."+r.cfg.Domain) && !r.cfg.AnyDomain:
+		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is not under the relay's domain " + r.cfg.Domain}
+	}
+	return domain, nil
+}
+
+func givenName() string {
+	b := make([]byte, givenLen)
+	for i := range b {
+		b[i] = givenChars[randomBelow(len(givenChars))]
+	}
+	return string(b)
+}
+
+func randomBelow(n int) int {
+	v, err := rand.Int(rand.Reader, big.NewInt(int64(n)))
+	if err != nil {
+		panic(err) // crypto/rand does not fail
+	}
+	return int(v.Int64())
+}
+
+// publicURL is where visitors find a face.
+func (r *Relay) publicURL(f edge.Face) string {
+	switch f.Type {
+	case wire.TypeHTTP:
+		return "http://" + withPort(f.Domain, portOf(r.edge.HTTPAddr()), 80)
+	case wire.TypeHTTPS:
+		return "https://" + withPort(f.Domain, portOf(r.edge.HTTPSAddr()), 443)
+	case wire.TypeTLS:
+		return "tls://" + withPort(f.Domain, portOf(r.edge.HTTPSAddr()), 0)
+	}
+	return f.Type + "://" + net.JoinHostPort(r.publicHost(), strconv.Itoa(f.Port))
+}
+
+func withPort(host string, port, usual int) string {
+	if port == usual {
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}

@@ -1,0 +1,253 @@
+package relay
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+const (
+	pingTime      = 15 * time.Second
+	maxErrorsKept = 100
+	accessTurn    = 50 * time.Millisecond
+)
+
+var claimKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// routes is the control plane of one session.
+func (s *session) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, before bool, f func(http.ResponseWriter, *http.Request) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxControlBody)
+			err := error(&wire.Problem{Code: wire.CodeUnauthorized, Message: "the first request of a session is its hello"})
+			if before || s.isKnown() {
+				err = f(w, r)
+			}
+			if err != nil {
+				s.refuse(w, err)
+			}
+		})
+	}
+	handle("POST "+wire.PathHello, true, s.serveHello)
+	handle("PUT "+wire.PathClaims+"{key}", false, s.serveClaim)
+	handle("DELETE "+wire.PathClaims+"{key}", false, s.serveRelease)
+	handle("GET "+wire.PathEvents, false, s.serveEvents)
+	handle("POST "+wire.PathErrors, false, s.serveErrors)
+	return mux
+}
+
+var problemStatus = map[string]int{
+	wire.CodeUnauthorized: http.StatusUnauthorized,
+	wire.CodeProtocol:     http.StatusBadRequest,
+	wire.CodeInvalid:      http.StatusBadRequest,
+	wire.CodeTaken:        http.StatusConflict,
+	wire.CodeForbidden:    http.StatusForbidden,
+	wire.CodeLimit:        http.StatusTooManyRequests,
+	wire.CodeUnavailable:  http.StatusServiceUnavailable,
+}
+
+// refuse maps an error to an answer.
+func (s *session) refuse(w http.ResponseWriter, err error) {
+	var p *wire.Problem
+	if !errors.As(err, &p) {
+		s.relay.log.Warn("control plane", "client", s.client.Name, "error", err)
+		p = &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay cannot do this now"}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(problemStatus[p.Code])
+	json.NewEncoder(w).Encode(p)
+}
+
+func readJSON(r *http.Request, v any) error {
+	dec := json.NewDecoder(r.Body)
+	// Unknown fields are let through: a newer agent may say more.
+	if err := dec.Decode(v); err != nil {
+		return &wire.Problem{Code: wire.CodeInvalid, Message: "the request's body does not parse"}
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return &wire.Problem{Code: wire.CodeInvalid, Message: "something follows the request's body"}
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(v)
+}
+
+func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
+	var h wire.Hello
+	if err := readJSON(r, &h); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	tried := s.tried
+	s.tried = true
+	s.mu.Unlock()
+	if tried {
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "a session has one hello"}
+	}
+	err := s.authenticate(h)
+	if err != nil {
+		// One try: the session ends when the agent has had time to read why.
+		s.relay.task(func() {
+			wait := time.NewTimer(time.Second)
+			defer wait.Stop()
+			select {
+			case <-wait.C:
+			case <-s.link.Done():
+			}
+			s.link.Close("the hello was refused")
+		})
+		return err
+	}
+	return writeJSON(w, wire.Welcome{
+		SessionID: s.id, ClientID: s.client.ID, ClientName: s.client.Name,
+		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version,
+	})
+}
+
+func (s *session) authenticate(h wire.Hello) error {
+	if h.Protocol != wire.Protocol {
+		return &wire.Problem{Code: wire.CodeProtocol, Message: "the relay speaks another version of the protocol; update adit"}
+	}
+	for _, f := range []struct {
+		name, value string
+		limit       int
+	}{{"instance", h.Instance, 64}, {"client_id", h.ClientID, 128}, {"version", h.Version, 64}, {"os", h.OS, 32}, {"arch", h.Arch, 32}, {"hostname", h.Hostname, 255}} {
+		if len(f.value) > f.limit || strings.ContainsFunc(f.value, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			return &wire.Problem{Code: wire.CodeInvalid, Message: f.name + " is too long or has control characters", Field: f.name}
+		}
+	}
+	if h.Instance == "" {
+		return &wire.Problem{Code: wire.CodeInvalid, Message: "instance is missing", Field: "instance"}
+	}
+	client, ok := s.relay.store.Clients.Authenticate(h.Secret, time.Now())
+	if !ok {
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is not known here, or was revoked"}
+	}
+	if h.ClientID != "" && h.ClientID != client.ID && !strings.EqualFold(h.ClientID, client.Name) {
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is of another client than the client id says", Field: "client_id"}
+	}
+	h.Secret = nil
+	s.mu.Lock()
+	s.hello, s.client = h, client
+	s.mu.Unlock()
+	s.agent.ClientID, s.agent.Instance = client.ID, h.Instance
+	if p := s.relay.join(s); p != nil {
+		return p
+	}
+	s.mu.Lock()
+	s.known = true
+	s.mu.Unlock()
+	// A revocation that came in between did not find the session.
+	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Active() {
+		s.relay.task(func() { s.link.Close("the client was revoked") })
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token was revoked"}
+	}
+	return nil
+}
+
+func (s *session) serveClaim(w http.ResponseWriter, r *http.Request) error {
+	key := r.PathValue("key")
+	if !claimKey.MatchString(key) {
+		return &wire.Problem{Code: wire.CodeInvalid, Message: "the claim's key has 1 to 64 letters, digits, dots, hyphens or underscores"}
+	}
+	var c wire.Claim
+	if err := readJSON(r, &c); err != nil {
+		return err
+	}
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	grant, err := s.claim(r.Context(), key, c)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, grant)
+}
+
+func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	if err := s.release(r.Context(), r.PathValue("key"), r.URL.Query().Get("keep") == "1"); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// serveEvents writes events until the session ends: what the agent must know at
+// once, access events together in turns, since a busy tunnel has many.
+func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	enc, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
+	ping := time.NewTicker(pingTime)
+	defer ping.Stop()
+	turn := time.NewTicker(accessTurn)
+	defer turn.Stop()
+	next := wire.Event{Type: wire.EventPing}
+	for {
+		if enc.Encode(next) != nil {
+			return nil
+		}
+		for range len(s.access) {
+			if next.Type != wire.EventAccess {
+				break
+			}
+			if enc.Encode(<-s.access) != nil {
+				return nil
+			}
+		}
+		if flush() != nil {
+			return nil
+		}
+		if next.Type == wire.EventAccess {
+			select { // what the agent must know does not wait for the next turn
+			case <-turn.C:
+			case next = <-s.control:
+				continue
+			case <-r.Context().Done():
+				return nil
+			}
+		}
+		select {
+		case next = <-s.control:
+			continue
+		default:
+		}
+		select {
+		case next = <-s.control:
+		case next = <-s.access:
+		case <-ping.C:
+			next = wire.Event{Type: wire.EventPing}
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}
+
+func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
+	var list []wire.AgentError
+	if err := readJSON(r, &list); err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].Message = strings.ToValidUTF8(list[i].Message[:min(len(list[i].Message), 1024)], "?")
+		list[i].Key = list[i].Key[:min(len(list[i].Key), 64)]
+	}
+	s.mu.Lock()
+	s.errors = append(s.errors, list...)
+	if extra := len(s.errors) - maxErrorsKept; extra > 0 {
+		s.errors = append([]wire.AgentError(nil), s.errors[extra:]...)
+	}
+	s.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

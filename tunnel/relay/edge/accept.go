@@ -1,0 +1,265 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	proxyproto "github.com/pires/go-proxyproto"
+)
+
+// feed is a listener of connections that were looked at first: from a load
+// balancer or not, too many from one address or not, for a tls endpoint or not.
+type feed struct {
+	net.Listener
+	secure bool
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newFeed(ln net.Listener, secure bool) *feed {
+	return &feed{Listener: ln, secure: secure, conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// Accept returns the next connection for HTTP.
+func (f *feed) Accept() (net.Conn, error) {
+	select {
+	case c := <-f.conns:
+		return c, nil
+	case <-f.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (f *feed) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	return f.Listener.Close()
+}
+
+// accept takes connections of a public listener and sorts them, until it is closed.
+func (e *Edge) accept(ctx context.Context, f *feed) error {
+	var sorting sync.WaitGroup
+	defer sorting.Wait()
+	return acceptEach(ctx, f.Listener, f.closed, func(conn net.Conn) {
+		sorting.Go(func() { e.sort(f, conn) })
+	})
+}
+
+// acceptEach calls f with each connection until the listener is closed. It
+// rides out a moment without file descriptors.
+func acceptEach(ctx context.Context, ln net.Listener, closed <-chan struct{}, f func(net.Conn)) error {
+	for {
+		conn, err := ln.Accept()
+		if err == nil {
+			f(conn)
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		pause := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-closed:
+			pause.Stop()
+			return nil
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+func (e *Edge) sort(f *feed, conn net.Conn) {
+	v := e.admit(conn)
+	if v == nil {
+		conn.Close()
+		return
+	}
+	if f.secure && e.table.passing.Load() > 0 {
+		name, replay, err := peekServerName(v, e.limits.HeaderTime)
+		if err != nil {
+			v.Close()
+			return
+		}
+		v.replay = replay
+		if ep := e.passThrough(name); ep != nil {
+			e.serveRaw(v, ep, name)
+			return
+		}
+	}
+	select {
+	case f.conns <- v:
+	case <-f.closed:
+		v.Close()
+	}
+}
+
+// admit reads a load balancer's PROXY header and counts the visitor's address.
+// It returns nil if there are too many of it, or the header is bad.
+func (e *Edge) admit(conn net.Conn) *visitor {
+	remote, local := addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr())
+	v := &visitor{Conn: conn, addr: remote, edge: local}
+	if e.trusted(remote.Addr()) {
+		pc := proxyproto.NewConn(conn,
+			proxyproto.WithPolicy(proxyproto.USE), proxyproto.SetReadHeaderTimeout(e.limits.HeaderTime))
+		if h := pc.ProxyHeader(); h != nil && !h.Command.IsLocal() {
+			v.addr, v.edge = addrPort(pc.RemoteAddr()), addrPort(pc.LocalAddr())
+		}
+		v.Conn = pc
+	}
+	if !e.visits.enter(v.addr.Addr()) {
+		return nil
+	}
+	v.leave = func() { e.visits.leave(v.addr.Addr()) }
+	return v
+}
+
+func (e *Edge) trusted(a netip.Addr) bool {
+	for _, p := range e.cfg.Trusted {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return clean(a.AddrPort())
+	case *net.UDPAddr:
+		return clean(a.AddrPort())
+	}
+	if ap, err := netip.ParseAddrPort(a.String()); err == nil {
+		return clean(ap)
+	}
+	return netip.AddrPort{}
+}
+
+func clean(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+// visitor is a visitor's connection: its own address where a load balancer
+// stands between, and bytes that were read ahead.
+type visitor struct {
+	net.Conn
+	addr, edge netip.AddrPort
+	replay     []byte
+	leave      func()
+	once       sync.Once
+}
+
+func (v *visitor) Read(b []byte) (int, error) {
+	if len(v.replay) > 0 {
+		n := copy(b, v.replay)
+		v.replay = v.replay[n:]
+		return n, nil
+	}
+	return v.Conn.Read(b)
+}
+
+func (v *visitor) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(v.addr) }
+func (v *visitor) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(v.edge) }
+
+func (v *visitor) Close() error {
+	err := v.Conn.Close()
+	v.once.Do(v.leave)
+	return err
+}
+
+// tcp is the TCP connection underneath, or nil.
+func (v *visitor) tcp() *net.TCPConn {
+	switch c := v.Conn.(type) {
+	case *net.TCPConn:
+		return c
+	case *proxyproto.Conn:
+		tcp, _ := c.TCPConn()
+		return tcp
+	}
+	return nil
+}
+
+func (v *visitor) CloseWrite() error {
+	if c := v.tcp(); c != nil {
+		return c.CloseWrite()
+	}
+	return v.Close()
+}
+
+// abort closes the connection so that the visitor sees it broken, not ended.
+func (v *visitor) abort() {
+	if c := v.tcp(); c != nil {
+		c.SetLinger(0)
+	}
+	v.Close()
+}
+
+// visitors counts open connections by address.
+type visitors struct {
+	limit int
+
+	mu    sync.Mutex
+	open  map[netip.Prefix]int
+	all   int
+	empty chan struct{} // closed when all is 0 again; nil unless waited for
+}
+
+// owner is the block of addresses that one visitor is taken to have.
+func owner(a netip.Addr) netip.Prefix {
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+func (v *visitors) enter(a netip.Addr) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.open == nil {
+		v.open = make(map[netip.Prefix]int)
+	}
+	if v.open[owner(a)] >= v.limit {
+		return false
+	}
+	v.open[owner(a)]++
+	v.all++
+	return true
+}
+
+func (v *visitors) leave(a netip.Addr) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.open[owner(a)]--; v.open[owner(a)] <= 0 {
+		delete(v.open, owner(a))
+	}
+	if v.all--; v.all == 0 && v.empty != nil {
+		close(v.empty)
+		v.empty = nil
+	}
+}
+
+// wait returns when no connection is open or ctx ends.
+func (v *visitors) wait(ctx context.Context) {
+	v.mu.Lock()
+	if v.all == 0 {
+		v.mu.Unlock()
+		return
+	}
+	if v.empty == nil {
+		v.empty = make(chan struct{})
+	}
+	empty := v.empty
+	v.mu.Unlock()
+	select {
+	case <-empty:
+	case <-ctx.Done():
+	}
+}

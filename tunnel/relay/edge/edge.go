@@ -1,0 +1,227 @@
+// Package edge is the part of a relay that visitors connect to: public
+// listeners for HTTP, TLS by name, TCP and UDP. It holds the limits and policies
+// before a byte reaches an agent, and forwards what they allow over the streams
+// and datagrams of the agents' sessions. Who may have which name or port is
+// decided above it.
+package edge
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/wire"
+)
+
+// Limits bound what visitors may take. A zero field has the default named.
+type Limits struct {
+	HeaderBytes           int           // of a request; 65,536
+	HeaderTime            time.Duration // to send a request's header, or the TLS handshake; 10 s
+	IdleTime              time.Duration // between requests of a connection; 2 min
+	StreamIdle            time.Duration // of a tcp or tls connection without a byte; 2 h
+	OriginTime            time.Duration // for an origin's response header; 5 min
+	ConnectionsPerAddress int           // open at once; 1,024; IPv6 by /64
+	UDPFlows              int           // of one endpoint; 4,096
+	UDPFlowsPerAddress    int           // of one endpoint; 64
+	UDPIdle               time.Duration // after which a flow is forgotten; 1 min
+	UDPAmplification      int           // bytes back for a byte of a visitor not yet proved; 3
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	defTime := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&l.HeaderBytes, 64<<10)
+	defTime(&l.HeaderTime, 10*time.Second)
+	defTime(&l.IdleTime, 2*time.Minute)
+	defTime(&l.StreamIdle, 2*time.Hour)
+	defTime(&l.OriginTime, 5*time.Minute)
+	def(&l.ConnectionsPerAddress, 1024)
+	def(&l.UDPFlows, 4096)
+	def(&l.UDPFlowsPerAddress, 64)
+	defTime(&l.UDPIdle, time.Minute)
+	def(&l.UDPAmplification, 3)
+	return l
+}
+
+// Config is what an edge works with. HTTP, HTTPS and Certificates are required.
+type Config struct {
+	// HTTP and HTTPS are the public listeners; the edge closes them.
+	HTTP, HTTPS net.Listener
+	// PortHost is the address that tcp and udp ports are opened on; empty: all.
+	PortHost string
+	// HTTPSPort is the public port of HTTPS, for redirects.
+	HTTPSPort    int
+	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Trusted are load balancers: their PROXY protocol and X-Forwarded headers count.
+	Trusted []netip.Prefix
+	// Claimed reports whether a domain is some client's, running or not. May be nil.
+	Claimed func(domain string) bool
+	// Policy returns the policy of a target, or nil. May be nil.
+	Policy func(target string) *policy.Policy
+	// Record is told of every visitor's request or connection. It must not wait. May be nil.
+	Record func(*Endpoint, *Backend, wire.Access)
+	Limits Limits
+	Log    *slog.Logger // may be nil
+}
+
+// Edge serves visitors.
+type Edge struct {
+	cfg     Config
+	limits  Limits
+	log     *slog.Logger
+	table   table
+	attach  sync.Mutex // one change of the table at a time
+	visits  visitors
+	ports   sync.WaitGroup
+	servers []*http.Server
+	feeds   []*feed
+	// life ends when visitors' connections must end.
+	life context.Context
+	kill context.CancelFunc
+}
+
+// New returns an edge that serves when it is run; tunnels may be attached at once.
+func New(cfg Config) *Edge {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Claimed == nil {
+		cfg.Claimed = func(string) bool { return false }
+	}
+	if cfg.Policy == nil {
+		cfg.Policy = func(string) *policy.Policy { return nil }
+	}
+	if cfg.Record == nil {
+		cfg.Record = func(*Endpoint, *Backend, wire.Access) {}
+	}
+	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log}
+	e.table.endpoints = make(map[string]*Endpoint)
+	e.visits.limit = e.limits.ConnectionsPerAddress
+	e.life, e.kill = context.WithCancel(context.Background())
+	for _, secure := range []bool{false, true} {
+		ln := cfg.HTTP
+		if secure {
+			ln = cfg.HTTPS
+		}
+		e.feeds = append(e.feeds, newFeed(ln, secure))
+		e.servers = append(e.servers, e.newServer(secure))
+	}
+	return e
+}
+
+func (e *Edge) newServer(secure bool) *http.Server {
+	s := &http.Server{
+		Handler:                      &handler{edge: e, proxy: e.newProxy(), secure: secure},
+		ReadHeaderTimeout:            e.limits.HeaderTime,
+		IdleTimeout:                  e.limits.IdleTime,
+		MaxHeaderBytes:               e.limits.HeaderBytes,
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return e.life },
+		ErrorLog:                     slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
+	}
+	if secure {
+		s.TLSConfig = &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"h2", "http/1.1"},
+			GetCertificate: e.cfg.Certificates,
+		}
+		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 250}
+	}
+	return s
+}
+
+// Run serves until ctx ends, then stops accepting, lets visitors finish for up
+// to drain, and ends what is left.
+func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
+	var group errgroup.Group
+	for i, s := range e.servers {
+		feed := e.feeds[i]
+		group.Go(func() error {
+			if feed.secure {
+				return ignoreClosed(s.ServeTLS(feed, "", ""))
+			}
+			return ignoreClosed(s.Serve(feed))
+		})
+		group.Go(func() error { return e.accept(ctx, feed) })
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		e.shutDown(drain)
+		return nil
+	})
+	return group.Wait()
+}
+
+// shutDown stops accepting and waits for visitors up to drain.
+func (e *Edge) shutDown(drain time.Duration) {
+	for _, f := range e.feeds {
+		f.Close()
+	}
+	e.attach.Lock()
+	for _, ep := range e.Endpoints() {
+		if ep.listener != nil {
+			ep.listener.stopAccepting()
+		}
+	}
+	e.attach.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	var group errgroup.Group
+	for _, s := range e.servers {
+		group.Go(func() error {
+			if s.Shutdown(ctx) != nil {
+				return s.Close()
+			}
+			return nil
+		})
+	}
+	group.Wait()
+	e.visits.wait(ctx)
+	e.kill()
+	e.attach.Lock()
+	for _, ep := range e.Endpoints() {
+		e.drop(ep)
+	}
+	e.attach.Unlock()
+	e.ports.Wait()
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("serve visitors: %w", err)
+	}
+	return nil
+}
+
+// HTTPAddr and HTTPSAddr are where the edge listens.
+func (e *Edge) HTTPAddr() net.Addr  { return e.cfg.HTTP.Addr() }
+func (e *Edge) HTTPSAddr() net.Addr { return e.cfg.HTTPS.Addr() }
+
+// Close closes the listeners of an edge that is not run, or is no longer.
+func (e *Edge) Close() error {
+	for _, f := range e.feeds {
+		f.Close()
+	}
+	return nil
+}

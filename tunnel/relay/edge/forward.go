@@ -1,0 +1,105 @@
+package edge
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strings"
+)
+
+// forward is what an origin is told of the way a request came.
+type forward struct {
+	trusted bool // the peer is a configured load balancer
+	peer    netip.Addr
+	host    string
+	proto   string
+	before  http.Header // the load balancer's own headers
+}
+
+type forwardKey struct{}
+
+var forwardHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"}
+
+func (e *Edge) forwardOf(r *http.Request, peer netip.Addr, secure bool) forward {
+	f := forward{trusted: e.trusted(peer), peer: peer, host: r.Host, proto: "http"}
+	if secure {
+		f.proto = "https"
+	}
+	if f.trusted {
+		f.before = make(http.Header)
+		for _, name := range forwardHeaders {
+			if v := r.Header.Values(name); len(v) > 0 {
+				f.before[name] = v
+			}
+		}
+	}
+	return f
+}
+
+// clientAddr is the address that policies and logs know the visitor by: the
+// peer's, or where that is a load balancer, the last address in
+// X-Forwarded-For that is not.
+func (e *Edge) clientAddr(r *http.Request, peer netip.Addr) netip.Addr {
+	if !e.trusted(peer) {
+		return peer
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		a, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		if a = a.Unmap().WithZone(""); !e.trusted(a) {
+			return a
+		}
+		peer = a
+	}
+	return peer
+}
+
+// rewrite makes the request that the origin gets. net/http/httputil has taken
+// the hop-by-hop headers and the forwarding headers away.
+func rewrite(p *httputil.ProxyRequest) {
+	f := p.In.Context().Value(forwardKey{}).(forward)
+	p.Out.URL.Scheme = "http"
+	p.Out.URL.Host = "origin" // streams need no address
+	p.Out.URL.RawQuery = p.In.URL.RawQuery
+	p.Out.Host = p.In.Host
+	for name := range p.Out.Header {
+		if strings.HasPrefix(name, "X-Forwarded-") && !f.trusted {
+			p.Out.Header.Del(name)
+		}
+	}
+	p.Out.Header.Del("X-Real-Ip")
+	p.Out.Header.Set("X-Forwarded-For", f.peer.String())
+	p.Out.Header.Set("X-Forwarded-Host", f.host)
+	p.Out.Header.Set("X-Forwarded-Proto", f.proto)
+	p.Out.Header.Set("Forwarded", forwardedElement(f))
+	if !f.trusted {
+		return
+	}
+	for _, name := range []string{"X-Forwarded-For", "Forwarded"} {
+		if v := f.before.Values(name); len(v) > 0 {
+			p.Out.Header.Set(name, strings.Join(v, ", ")+", "+p.Out.Header.Get(name))
+		}
+	}
+	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"} {
+		if v := f.before.Values(name); len(v) > 0 {
+			p.Out.Header[name] = v
+		}
+	}
+}
+
+// forwardedElement is RFC 7239's; an IPv6 address is quoted and in brackets
+// (§6), and so is a host with a port.
+func forwardedElement(f forward) string {
+	node := f.peer.String()
+	if f.peer.Is6() {
+		node = `"[` + node + `]"`
+	}
+	host := f.host
+	if strings.ContainsAny(host, ":[]") {
+		host = `"` + host + `"`
+	}
+	return "for=" + node + ";host=" + host + ";proto=" + f.proto
+}

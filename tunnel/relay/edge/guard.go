@@ -1,0 +1,134 @@
+package edge
+
+import (
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"adit/tunnel/relay/policy"
+)
+
+// shadowed marks a rule in an access event that would have refused.
+const shadowed = "shadow:"
+
+// guard calls next if the endpoint's policy lets a request in, else it answers
+// and returns the rule that refused. next's argument ends it early.
+func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(*http.Request)) (refused string) {
+	ctx, live := ep.enter(r.Context(), client)
+	defer live()
+	r = r.WithContext(ctx)
+	p := h.edge.cfg.Policy(ep.Target)
+	if p == nil {
+		next(r)
+		return ""
+	}
+	q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
+	if p.AsksPassword() {
+		q.User, q.Password, q.HasUser = r.BasicAuth()
+	}
+	d, release := p.Enter(q, time.Now())
+	defer release()
+	if !d.Allowed && !p.Shadow() {
+		h.refusePolicy(w, r, d)
+		return d.Rule
+	}
+	if p.AsksPassword() && !p.Shadow() {
+		r.Header.Del("Authorization") // it was meant for the edge
+	}
+	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
+	}
+	next(r)
+	if !d.Allowed {
+		return shadowed + d.Rule
+	}
+	return ""
+}
+
+func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Decision) {
+	status := policy.Status(d.Rule)
+	switch d.Rule {
+	case policy.RuleBasicAuth:
+		w.Header().Set("WWW-Authenticate", `Basic realm="site", charset="UTF-8"`)
+	case policy.RuleRate, policy.RulePerAddress, policy.RuleConnections:
+		w.Header().Set("Retry-After", "1")
+	case policy.RuleTries:
+		w.Header().Set("Retry-After", strconv.Itoa(60))
+	}
+	refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
+}
+
+// guardRaw returns the rule that refuses a connection or flow, or "" and what to
+// call at its end.
+func (e *Edge) guardRaw(ep *Endpoint, client netip.Addr) (refused string, release func()) {
+	p := e.cfg.Policy(ep.Target)
+	if p == nil {
+		return "", func() {}
+	}
+	d, release := p.Enter(policy.Request{Addr: client}, time.Now())
+	if !d.Allowed && !p.Shadow() {
+		return d.Rule, release
+	}
+	return "", release
+}
+
+// Recheck ends what is open on a target and its policy no longer lets in.
+func (e *Edge) Recheck(target string) {
+	p := e.cfg.Policy(target)
+	if p == nil || p.Shadow() {
+		return
+	}
+	for _, ep := range e.Endpoints() {
+		if ep.Target == target {
+			ep.visits.end(func(a netip.Addr) bool { return !p.Address(a).Allowed })
+			if ep.listener != nil && ep.listener.udp != nil {
+				ep.listener.udp.end(func(f *flow) bool { return !p.Address(f.visitor.Addr()).Allowed })
+			}
+		}
+	}
+}
+
+// present is the visitors that an endpoint has now.
+type present struct {
+	mu   sync.Mutex
+	next uint64
+	all  map[uint64]presence
+}
+
+type presence struct {
+	addr netip.Addr
+	end  func()
+}
+
+func (p *present) add(a netip.Addr, end func()) (remove func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = make(map[uint64]presence)
+	}
+	p.next++
+	id := p.next
+	p.all[id] = presence{a, end}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.all, id)
+	}
+}
+
+// end ends those whose address is picked.
+func (p *present) end(pick func(netip.Addr) bool) {
+	p.mu.Lock()
+	var ending []func()
+	for _, v := range p.all {
+		if pick(v.addr) {
+			ending = append(ending, v.end)
+		}
+	}
+	p.mu.Unlock()
+	for _, end := range ending {
+		end()
+	}
+}

@@ -1,0 +1,256 @@
+package edge
+
+import (
+	"bufio"
+	"context"
+	"errors"
+
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// handler serves the requests of one public HTTP listener.
+type handler struct {
+	edge   *Edge
+	proxy  *httputil.ReverseProxy
+	secure bool
+}
+
+func (e *Edge) newProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:    rewrite,
+		Transport:  roundTripper{},
+		BufferPool: bufferPool{},
+		// Bodies of known length are sent on after 20 ms at most; those without
+		// and event streams at once, which net/http/httputil sees to.
+		FlushInterval: 20 * time.Millisecond,
+		ErrorHandler:  e.explain,
+		ErrorLog:      log.New(slogWriter{e.log}, "", 0),
+	}
+}
+
+type slogWriter struct{ log *slog.Logger }
+
+func (w slogWriter) Write(b []byte) (int, error) {
+	w.log.Debug("forward", "detail", strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e, start := h.edge, time.Now()
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	client := e.clientAddr(r, remote.Addr())
+	name, ok := hostName(r.Host)
+	if !ok {
+		refuse(w, r, page{status: http.StatusBadRequest, title: "The request names no host", text: "Its Host header is missing or is not a name."})
+		return
+	}
+	ep := h.find(name)
+	if ep == nil {
+		h.unknown(w, r, name)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+		return
+	}
+	defer ep.begin()()
+	if r.ProtoMajor == 1 {
+		http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
+	}
+	cw := &countedWriter{ResponseWriter: w, ep: ep}
+	to := &route{endpoint: ep, grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	var in atomic.Int64
+	count := func(n int) { in.Add(int64(n)); ep.bytesIn.Add(int64(n)) }
+	cw.in = count
+
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	v := visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
+	if local != nil {
+		v.edge = addrPort(local)
+	}
+	ctx := context.WithValue(r.Context(), visitKey{}, v)
+	ctx = context.WithValue(ctx, routeKey{}, to)
+	ctx = context.WithValue(ctx, forwardKey{}, e.forwardOf(r, remote.Addr(), h.secure))
+	refused := h.guard(cw, r.WithContext(ctx), ep, client, func(in *http.Request) {
+		if in.Body != nil && in.Body != http.NoBody {
+			in.Body = &countedBody{ReadCloser: in.Body, count: count}
+		}
+		h.serve(cw, in)
+	})
+	e.cfg.Record(ep, to.used, wire.Access{
+		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
+		Status: cw.code(), Refused: refused, BytesIn: in.Load(), BytesOut: cw.out.Load(), Duration: time.Since(start),
+	})
+}
+
+// serve forwards, and lets the abort of a response that breaks half-way through
+// pass after it is recorded.
+func (h *handler) serve(w *countedWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler {
+				panic(p)
+			}
+			w.aborted = true
+		}
+	}()
+	h.proxy.ServeHTTP(w, r)
+}
+
+// find returns the endpoint that serves a name on this listener.
+func (h *handler) find(name string) *Endpoint {
+	if !h.secure {
+		return h.edge.table.domain(name, store.SlotPlain)
+	}
+	if ep := h.edge.table.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeHTTPS {
+		return ep
+	}
+	return nil
+}
+
+func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
+	e := h.edge
+	if ep := e.table.domain(name, store.SlotTLS); !h.secure && ep != nil && ep.Type == wire.TypeHTTPS {
+		host := name
+		if e.cfg.HTTPSPort != 0 && e.cfg.HTTPSPort != 443 {
+			host = net.JoinHostPort(name, strconv.Itoa(e.cfg.HTTPSPort))
+		}
+		http.Redirect(w, r, "https://"+host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+		return
+	}
+	if e.cfg.Claimed(name) {
+		w.Header().Set("Retry-After", "5")
+		refuse(w, r, page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."})
+		return
+	}
+	refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "No tunnel serves this name here."})
+}
+
+// explain answers a visitor whose request could not be forwarded.
+func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
+	var down *wire.OriginError
+	var tooLarge *http.MaxBytesError
+	var timeout net.Error
+	p := page{status: http.StatusBadGateway, title: "The site did not answer", text: "The connection to the computer that serves it broke."}
+	switch {
+	case errors.As(err, &down):
+		p.title, p.text = "The site's service is down", "The computer that serves it is connected, but its local service cannot be reached: "+down.Reason
+	case errors.Is(err, errNoAgent), errors.Is(err, net.ErrClosed):
+		w.Header().Set("Retry-After", "5")
+		p = page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."}
+	case errors.As(err, &tooLarge):
+		p = page{status: http.StatusRequestEntityTooLarge, title: "The request is too large", text: "This site takes at most " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes."}
+	case errors.Is(err, context.Canceled):
+		p = page{status: 499, title: "The request was given up"}
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		p = page{status: http.StatusGatewayTimeout, title: "The site took too long to answer", text: "Its local service was reached but sent nothing in time."}
+	}
+	e.log.Debug("forward", "host", r.Host, "status", p.status, "error", err)
+	refuse(w, r, p)
+}
+
+// hostName is the name that a Host header gives, in lower case.
+func hostName(host string) (string, bool) {
+	name := host
+	if strings.HasPrefix(host, "[") || strings.Count(host, ":") == 1 {
+		h, port, err := net.SplitHostPort(host)
+		if err != nil && !strings.HasSuffix(host, "]") {
+			return "", false
+		}
+		if err == nil {
+			if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
+				return "", false
+			}
+			name = h
+		}
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if name == "" || len(name) > 253 {
+		return "", false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == ':', c == '[', c == ']':
+		default:
+			return "", false
+		}
+	}
+	return name, true
+}
+
+// countedWriter counts what a visitor is sent, also after a change of protocol.
+type countedWriter struct {
+	http.ResponseWriter
+	ep      *Endpoint
+	out     atomic.Int64
+	in      func(int)
+	status  int
+	aborted bool
+}
+
+// Unwrap lets http.ResponseController reach the writer underneath.
+func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *countedWriter) code() int {
+	if w.aborted && w.status == 0 {
+		return 499
+	}
+	if w.status == 0 {
+		return http.StatusOK
+	}
+	return w.status
+}
+
+func (w *countedWriter) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *countedWriter) Write(b []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(b)
+	w.out.Add(int64(n))
+	w.ep.bytesOut.Add(int64(n))
+	return n, err
+}
+
+// Hijack is asked for by a change of protocol (WebSocket).
+func (w *countedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.status = http.StatusSwitchingProtocols
+	return &countedConn{Conn: conn, w: w}, rw, nil
+}
+
+type countedConn struct {
+	net.Conn
+	w *countedWriter
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.w.in(n)
+	return n, err
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.w.out.Add(int64(n))
+	c.w.ep.bytesOut.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,264 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// Errors that pick the page a visitor sees.
+var (
+	errNoAgent = errors.New("no agent serves this address now")
+	errIdle    = errors.New("no byte was moved for too long")
+)
+
+const (
+	openTime   = 10 * time.Second // to open a stream
+	answerTime = 20 * time.Second // for an agent's answer
+	// originIdle is how long an unused connection to an origin is kept. Common
+	// origins close theirs after 5 s, and a request that meets the closing
+	// cannot always be sent again.
+	originIdle = 4 * time.Second
+	maxIdle    = 256
+	downTime   = 5 * time.Second
+)
+
+// visit travels in a request's context to the stream that is opened for it.
+type visit struct {
+	visitor, edge netip.AddrPort
+	authority     string
+}
+
+type visitKey struct{}
+
+// openStream opens a stream to a backend; the preface goes out with the first write.
+func (e *Edge) openStream(ctx context.Context, b *Backend, kind wire.StreamKind, v visit) (*originConn, error) {
+	preface, err := wire.AppendPreface(nil, wire.Preface{
+		Visitor: v.visitor, Edge: v.edge, Endpoint: b.Number, Kind: kind, Authority: v.authority,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	s, err := b.Agent.Session.OpenStream(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAgent, err)
+	}
+	return &originConn{Stream: s, preface: preface, done: make(chan struct{})}, nil
+}
+
+// originConn is a stream to an origin. The preface is sent with the first bytes
+// written, and the agent's answer is taken off the first bytes read, so that a
+// new connection costs no round trip.
+type originConn struct {
+	link.Stream
+
+	write   sync.Mutex
+	preface []byte
+
+	read     sync.Mutex
+	answered bool
+	done     chan struct{} // closed when the answer is read
+	refusal  error         // set before done is closed
+}
+
+func (c *originConn) Write(b []byte) (int, error) {
+	c.write.Lock()
+	defer c.write.Unlock()
+	if c.preface == nil {
+		n, err := c.Stream.Write(b)
+		return n, c.explain(err)
+	}
+	skip := len(c.preface)
+	n, err := c.Stream.Write(append(c.preface, b...))
+	c.preface = nil
+	return max(n-skip, 0), c.explain(err)
+}
+
+// explain finds the reason of a write that broke: an agent that cannot reach
+// its origin says so and closes the stream, which may break a write before the
+// reason is read.
+func (c *originConn) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	wait := time.NewTimer(2 * time.Second)
+	defer wait.Stop()
+	select {
+	case <-c.done:
+		if c.refusal != nil {
+			return c.refusal
+		}
+	case <-wait.C:
+	}
+	return err
+}
+
+func (c *originConn) Read(b []byte) (int, error) {
+	c.read.Lock()
+	defer c.read.Unlock()
+	if err := c.answer(); err != nil {
+		return 0, err
+	}
+	return c.Stream.Read(b)
+}
+
+// answer reads the agent's answer if it is not yet read; c.read is held.
+func (c *originConn) answer() error {
+	if c.answered {
+		return c.refusal
+	}
+	err := wire.ReadAnswer(c.Stream)
+	c.answered = true
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	c.refusal = err
+	close(c.done)
+	return err
+}
+
+// begin sends the preface alone and waits for the answer.
+func (c *originConn) begin() error {
+	if _, err := c.Write(nil); err != nil {
+		return err
+	}
+	c.SetReadDeadline(time.Now().Add(answerTime))
+	c.read.Lock()
+	err := c.answer()
+	c.read.Unlock()
+	c.SetReadDeadline(time.Time{})
+	return err
+}
+
+// newTransports returns the pools of streams of a backend: for HTTP/1.1, which
+// the agent may look into, and for gRPC, which needs HTTP/2 down to the origin.
+func (e *Edge) newTransports(b *Backend) (h1, h2 *http.Transport) {
+	dial := func(kind wire.StreamKind) func(context.Context, string, string) (net.Conn, error) {
+		return func(ctx context.Context, _, _ string) (net.Conn, error) {
+			v, _ := ctx.Value(visitKey{}).(visit)
+			c, err := e.openStream(ctx, b, kind, v)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		}
+	}
+	base := func() *http.Transport {
+		return &http.Transport{
+			DisableCompression:     true,
+			MaxIdleConns:           maxIdle,
+			MaxIdleConnsPerHost:    maxIdle,
+			IdleConnTimeout:        originIdle,
+			ResponseHeaderTimeout:  e.limits.OriginTime,
+			ExpectContinueTimeout:  time.Second,
+			MaxResponseHeaderBytes: 1 << 20,
+			WriteBufferSize:        16 << 10,
+			ReadBufferSize:         16 << 10,
+		}
+	}
+	h1 = base()
+	h1.DialContext = dial(wire.StreamHTTP)
+	h2 = base()
+	h2.DialContext = dial(wire.StreamRaw)
+	h2.Protocols = new(http.Protocols)
+	h2.Protocols.SetUnencryptedHTTP2(true)
+	return h1, h2
+}
+
+// roundTripper sends a request to one of an endpoint's backends. While nothing
+// of the request's body is gone, the next is tried where one cannot be reached.
+type roundTripper struct{}
+
+// route is what the handler has found for a request.
+type route struct {
+	endpoint *Endpoint
+	grpc     bool
+	used     *Backend // who answered, or was tried last
+}
+
+type routeKey struct{}
+
+func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	to := r.Context().Value(routeKey{}).(*route)
+	order := to.endpoint.pick()
+	if len(order) == 0 {
+		return nil, errNoAgent
+	}
+	body, _ := r.Body.(*countedBody)
+	for i, b := range order {
+		to.used = b
+		out := r
+		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared {
+			out = r.Clone(r.Context())
+			if b.HostHeader != "" {
+				out.Host = b.HostHeader
+			}
+			if b.Unshared { // the transport pools by this name
+				out.URL.Host = r.Context().Value(visitKey{}).(visit).visitor.String()
+			}
+		}
+		transport := b.transport
+		if to.grpc {
+			transport = b.h2
+		}
+		resp, err := transport.RoundTrip(out)
+		if err == nil {
+			return resp, nil
+		}
+		var down *wire.OriginError
+		if errors.As(err, &down) {
+			b.downUntil.Store(time.Now().Add(downTime).UnixNano())
+		} else if !errors.Is(err, errNoAgent) && b.Agent.Session.Err() == nil {
+			return nil, err
+		}
+		if i == len(order)-1 || body.touched() || r.Context().Err() != nil {
+			return nil, err
+		}
+	}
+	return nil, errNoAgent
+}
+
+// countedBody counts a request's body.
+type countedBody struct {
+	io.ReadCloser
+	count func(int)
+	mu    sync.Mutex
+	begun bool
+	over  bool // closed by a transport
+}
+
+func (c *countedBody) touched() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.begun || c.over
+}
+
+func (c *countedBody) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	c.begun = true
+	c.mu.Unlock()
+	n, err := c.ReadCloser.Read(b)
+	c.count(n)
+	return n, err
+}
+
+func (c *countedBody) Close() error {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	return c.ReadCloser.Close()
+}

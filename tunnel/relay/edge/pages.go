@@ -1,0 +1,110 @@
+package edge
+
+import (
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// page is what a visitor sees instead of the site.
+type page struct {
+	status      int
+	title, text string
+}
+
+// Code is the page's name in JSON.
+func (p page) code() string {
+	switch p.status {
+	case http.StatusBadGateway:
+		return "origin_down"
+	case http.StatusServiceUnavailable:
+		return "offline"
+	case http.StatusGatewayTimeout:
+		return "origin_timeout"
+	}
+	return strings.ReplaceAll(strings.ToLower(http.StatusText(p.status)), " ", "_")
+}
+
+var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>{{.Title}}</title>
+<style>
+:root{color-scheme:light dark}
+body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto 0;padding:0 1.5rem}
+h1{font-size:1.5rem;line-height:1.25}
+p.status{opacity:.7}
+</style>
+</head>
+<body>
+<main>
+<p class="status">{{.Status}}</p>
+<h1>{{.Title}}</h1>
+{{with .Text}}<p>{{.}}</p>{{end}}
+</main>
+</body>
+</html>
+`))
+
+// refuse answers with a page, or with JSON where the visitor would rather have that.
+func refuse(w http.ResponseWriter, r *http.Request, p page) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		h.Set("Content-Type", "application/grpc")
+		h.Set("Grpc-Status", grpcStatus(p.status))
+		h.Set("Grpc-Message", p.title)
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	if wantsJSON(r.Header.Get("Accept")) {
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(p.status)
+		message := p.title + "."
+		if p.text != "" {
+			message = p.text
+		}
+		json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": p.code(), "message": message}})
+		return
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	w.WriteHeader(p.status)
+	if r.Method == http.MethodHead {
+		return
+	}
+	pageTemplate.Execute(w, struct{ Status, Title, Text string }{strconv.Itoa(p.status), p.title, p.text})
+}
+
+// grpcStatus follows gRPC's mapping of HTTP statuses.
+func grpcStatus(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "16"
+	case http.StatusForbidden:
+		return "7"
+	case http.StatusNotFound:
+		return "12"
+	}
+	return "14"
+}
+
+// wantsJSON reports whether an Accept header names JSON before HTML.
+func wantsJSON(accept string) bool {
+	for part := range strings.SplitSeq(accept, ",") {
+		media, _, _ := strings.Cut(strings.TrimSpace(part), ";")
+		switch {
+		case media == "text/html":
+			return false
+		case media == "application/json" || strings.HasSuffix(media, "+json"):
+			return true
+		}
+	}
+	return false
+}

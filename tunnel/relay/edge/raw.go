@@ -1,0 +1,145 @@
+package edge
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// portListener is the public port of a tcp or udp endpoint.
+type portListener struct {
+	tcp    net.Listener
+	udp    *udpPort
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *portListener) stopAccepting() {
+	if l.tcp != nil {
+		l.close()
+	}
+}
+
+func (l *portListener) close() {
+	l.once.Do(func() {
+		close(l.closed)
+		if l.tcp != nil {
+			l.tcp.Close()
+		}
+		if l.udp != nil {
+			l.udp.conn.Close()
+		}
+	})
+}
+
+// openPort opens the port of a tcp or udp endpoint and serves it.
+func (e *Edge) openPort(ep *Endpoint) error {
+	addr := net.JoinHostPort(e.cfg.PortHost, strconv.Itoa(ep.Port))
+	l := &portListener{closed: make(chan struct{})}
+	switch ep.Type {
+	case wire.TypeTCP:
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			return fmt.Errorf("open port: %w", err)
+		}
+		l.tcp = ln
+		e.ports.Go(func() {
+			acceptEach(e.life, ln, l.closed, func(conn net.Conn) {
+				e.ports.Go(func() {
+					v := e.admit(conn)
+					if v == nil {
+						conn.Close()
+						return
+					}
+					e.serveRaw(v, ep, "")
+				})
+			})
+		})
+	case wire.TypeUDP:
+		conn, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			return fmt.Errorf("open port: %w", err)
+		}
+		l.udp = newUDPPort(e, ep, conn, l.closed)
+		e.ports.Go(l.udp.serve)
+	default:
+		return nil
+	}
+	ep.listener = l
+	return nil
+}
+
+// serveRaw forwards one connection byte for byte (tcp, tls).
+func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
+	start := time.Now()
+	defer ep.begin()()
+	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
+	refused, release := e.guardRaw(ep, v.addr.Addr())
+	if refused != "" {
+		v.abort()
+		access.Refused = refused
+		e.cfg.Record(ep, nil, access)
+		return
+	}
+	defer release()
+	ctx, done := ep.enter(e.life, v.addr.Addr())
+	defer done()
+	var used *Backend
+	var in, out int64
+	err := errNoAgent
+	order := ep.pick()
+	for i, b := range order {
+		used = b
+		var c *originConn
+		c, err = e.openStream(ctx, b, wire.StreamRaw, visit{visitor: v.addr, edge: v.edge, authority: authority})
+		if err != nil {
+			continue
+		}
+		if len(order) > 1 { // there is another to turn to: wait for the answer first
+			if err = c.begin(); err != nil {
+				c.Reset()
+				b.downUntil.Store(time.Now().Add(downTime).UnixNano())
+				if i < len(order)-1 {
+					continue
+				}
+				break
+			}
+		} else if _, err = c.Write(nil); err != nil {
+			c.Reset()
+			break
+		}
+		in, out, err = pump(ctx, v, c, e.limits.StreamIdle, ep, func() error {
+			c.SetReadDeadline(start.Add(answerTime + openTime))
+			defer c.SetReadDeadline(time.Time{})
+			c.read.Lock()
+			defer c.read.Unlock()
+			return c.answer()
+		})
+		break
+	}
+	v.abortIf(err)
+	var down *wire.OriginError
+	switch {
+	case errors.As(err, &down):
+		access.Status = 502
+		e.log.Debug("origin is down", "endpoint", access.Endpoint, "reason", down.Reason)
+	case errors.Is(err, errNoAgent):
+		access.Status = 503
+	}
+	access.BytesIn, access.BytesOut, access.Duration = in, out, time.Since(start)
+	e.cfg.Record(ep, used, access)
+}
+
+// abortIf ends the connection: as broken if err says that it was not all.
+func (v *visitor) abortIf(err error) {
+	if err != nil {
+		v.abort()
+		return
+	}
+	v.Close()
+}

@@ -1,0 +1,248 @@
+package edge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// Face is what visitors see of an endpoint.
+type Face struct {
+	Target string // of the claim: a domain or a port
+	Slot   string // of the claim
+	Type   string
+	Mode   string
+	Domain string
+	Port   int // tcp, udp
+}
+
+// ID names an endpoint. It is the same each time the face is served.
+func (f Face) ID() string {
+	sum := sha256.Sum256([]byte(f.Target + "/" + f.Slot))
+	return "ep_" + hex.EncodeToString(sum[:9])
+}
+
+func (f Face) place() string { return f.Target + "/" + f.Slot }
+
+// SlotOf returns the slot of a claim that a tunnel type takes.
+func SlotOf(tunnelType string) string {
+	switch tunnelType {
+	case wire.TypeHTTP:
+		return store.SlotPlain
+	case wire.TypeHTTPS, wire.TypeTLS:
+		return store.SlotTLS
+	}
+	return store.SlotPort
+}
+
+// Agent is one session of an agent.
+type Agent struct {
+	Session  link.Session
+	ClientID string
+	Instance string
+
+	flows flowTable // of its UDP visitors
+}
+
+// Backend is one tunnel of an agent: where an endpoint's visitors go.
+type Backend struct {
+	Agent      *Agent
+	Number     uint32 // within the session
+	Key        string
+	HostHeader string
+	Unshared   bool // a stream carries the requests of one visitor's connection only
+
+	transport *http.Transport
+	h2        *http.Transport
+	downUntil atomic.Int64 // unix nanoseconds; its origin was down
+}
+
+func (b *Backend) same(o *Backend) bool {
+	return b.Key == o.Key && b.Agent.ClientID == o.Agent.ClientID && b.Agent.Instance == o.Agent.Instance
+}
+
+// Endpoint is a public face with the tunnels behind it.
+type Endpoint struct {
+	Face
+	Since time.Time
+
+	open, total       atomic.Int64
+	bytesIn, bytesOut atomic.Int64
+	turn              atomic.Uint32
+	backends          atomic.Pointer[[]*Backend]
+	listener          *portListener // tcp, udp
+	visits            present
+}
+
+// enter notes a visitor. The context ends when its policy no longer lets it be.
+func (ep *Endpoint) enter(ctx context.Context, a netip.Addr) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	remove := ep.visits.add(a, cancel)
+	return ctx, func() { remove(); cancel() }
+}
+
+// Backends are the tunnels behind the endpoint now.
+func (ep *Endpoint) Backends() []*Backend {
+	if p := ep.backends.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// pick returns the backends in the order in which to try them: in turn, and
+// those whose origin was down a moment ago last.
+func (ep *Endpoint) pick() []*Backend {
+	list := ep.Backends()
+	if len(list) < 2 {
+		return list
+	}
+	start := int(ep.turn.Add(1)) % len(list)
+	now := time.Now().UnixNano()
+	order := make([]*Backend, 0, len(list))
+	var down []*Backend
+	for i := range list {
+		b := list[(start+i)%len(list)]
+		if b.downUntil.Load() > now {
+			down = append(down, b)
+		} else {
+			order = append(order, b)
+		}
+	}
+	return append(order, down...)
+}
+
+// Counters is a snapshot of an endpoint's figures.
+type Counters struct {
+	Open     int64 `json:"open"`
+	Total    int64 `json:"total"`
+	BytesIn  int64 `json:"bytes_in"`
+	BytesOut int64 `json:"bytes_out"`
+}
+
+// Counters returns the endpoint's figures.
+func (ep *Endpoint) Counters() Counters {
+	return Counters{ep.open.Load(), ep.total.Load(), ep.bytesIn.Load(), ep.bytesOut.Load()}
+}
+
+// begin counts a visitor in, and the returned function out.
+func (ep *Endpoint) begin() func() {
+	ep.open.Add(1)
+	ep.total.Add(1)
+	return func() { ep.open.Add(-1) }
+}
+
+// table finds endpoints by what a visitor asks for.
+type table struct {
+	mu        sync.RWMutex
+	endpoints map[string]*Endpoint // by place
+	passing   atomic.Int32         // how many are of type tls
+}
+
+func (t *table) get(place string) *Endpoint {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.endpoints[place]
+}
+
+func (t *table) domain(name, slot string) *Endpoint {
+	return t.get(Face{Target: store.TargetDomain(name), Slot: slot}.place())
+}
+
+// Endpoints returns all endpoints by target.
+func (e *Edge) Endpoints() []*Endpoint {
+	e.table.mu.RLock()
+	list := make([]*Endpoint, 0, len(e.table.endpoints))
+	for _, ep := range e.table.endpoints {
+		list = append(list, ep)
+	}
+	e.table.mu.RUnlock()
+	slices.SortFunc(list, func(a, b *Endpoint) int {
+		if a.place() < b.place() {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// Attach puts a tunnel behind a face, which is opened if it is new. A tunnel of
+// the same agent and key is replaced, and in standard mode any other; visitors
+// that are under way stay where they are. The error says why a port cannot be
+// opened.
+func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
+	e.attach.Lock()
+	defer e.attach.Unlock()
+	b.transport, b.h2 = e.newTransports(b)
+	ep := e.table.get(f.place())
+	if ep != nil && (ep.Type != f.Type || ep.Mode != f.Mode) {
+		e.drop(ep)
+		ep = nil
+	}
+	if ep == nil {
+		ep = &Endpoint{Face: f, Since: time.Now().UTC()}
+		ep.backends.Store(&[]*Backend{b})
+		if err := e.openPort(ep); err != nil {
+			return nil, err
+		}
+		if f.Type == wire.TypeTLS {
+			e.table.passing.Add(1)
+		}
+		e.table.mu.Lock()
+		e.table.endpoints[f.place()] = ep
+		e.table.mu.Unlock()
+		return ep, nil
+	}
+	next := []*Backend{b}
+	for _, old := range ep.Backends() {
+		if f.Mode == wire.ModeBalanced && !old.same(b) {
+			next = append(next, old)
+		} else {
+			old.transport.CloseIdleConnections()
+			old.h2.CloseIdleConnections()
+		}
+	}
+	ep.backends.Store(&next)
+	return ep, nil
+}
+
+// Detach takes a tunnel from behind its face, which is closed if no other is left.
+func (e *Edge) Detach(f Face, b *Backend) {
+	e.attach.Lock()
+	defer e.attach.Unlock()
+	b.transport.CloseIdleConnections()
+	b.h2.CloseIdleConnections()
+	ep := e.table.get(f.place())
+	if ep == nil {
+		return
+	}
+	next := slices.DeleteFunc(slices.Clone(ep.Backends()), func(o *Backend) bool { return o == b })
+	ep.backends.Store(&next)
+	if len(next) == 0 {
+		e.drop(ep)
+	}
+}
+
+// drop closes an endpoint; e.attach is held.
+func (e *Edge) drop(ep *Endpoint) {
+	e.table.mu.Lock()
+	if e.table.endpoints[ep.place()] == ep {
+		delete(e.table.endpoints, ep.place())
+	}
+	e.table.mu.Unlock()
+	if ep.Type == wire.TypeTLS {
+		e.table.passing.Add(-1)
+	}
+	if ep.listener != nil {
+		ep.listener.close()
+	}
+}

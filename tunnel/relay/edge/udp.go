@@ -1,0 +1,243 @@
+package edge
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// udpPort is the public port of a udp endpoint: it gives each visitor a flow
+// and carries packets between the two as datagrams of the session.
+type udpPort struct {
+	edge *Edge
+	ep   *Endpoint
+	conn net.PacketConn
+
+	closed <-chan struct{}
+
+	mu     sync.Mutex
+	flows  map[netip.AddrPort]*flow
+	owners map[netip.Prefix]int
+	buf    []byte
+}
+
+// flow is one visitor's address and port on one endpoint.
+type flow struct {
+	port    *udpPort
+	backend *Backend
+	number  uint32
+	visitor netip.AddrPort
+	start   time.Time
+	release func()
+
+	packet   atomic.Uint32
+	last     atomic.Int64 // unix nanoseconds
+	in, out  atomic.Int64 // payload bytes
+	answered atomic.Bool  // something went back to the visitor
+	proved   atomic.Bool  // and it sent more after that: its address is no forgery
+	dropped  atomic.Int64
+}
+
+// flowTable finds the flows of a session by number.
+type flowTable struct {
+	mu    sync.RWMutex
+	next  uint32
+	flows map[uint32]*flow
+}
+
+func (t *flowTable) add(f *flow) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next++
+	f.number = t.next
+	if t.flows == nil {
+		t.flows = make(map[uint32]*flow)
+	}
+	t.flows[f.number] = f
+}
+
+func (t *flowTable) get(n uint32) *flow {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.flows[n]
+}
+
+func (t *flowTable) remove(n uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.flows, n)
+}
+
+func newUDPPort(e *Edge, ep *Endpoint, conn net.PacketConn, closed <-chan struct{}) *udpPort {
+	return &udpPort{
+		edge: e, ep: ep, conn: conn, closed: closed,
+		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), buf: make([]byte, 64<<10),
+	}
+}
+
+// serve takes visitors' packets until the port is closed.
+func (p *udpPort) serve() {
+	var sweeping sync.WaitGroup
+	stop := make(chan struct{})
+	sweeping.Go(func() { p.sweep(stop) })
+	defer func() {
+		close(stop)
+		sweeping.Wait()
+		p.end(func(*flow) bool { return true })
+	}()
+	packet := make([]byte, 64<<10)
+	for {
+		n, from, err := p.conn.ReadFrom(packet)
+		if err != nil {
+			select {
+			case <-p.closed:
+				return
+			default: // an ICMP error of an earlier packet, on some systems
+				continue
+			}
+		}
+		p.receive(addrPort(from), packet[:n])
+	}
+}
+
+// receive sends one packet of a visitor to the agent.
+func (p *udpPort) receive(from netip.AddrPort, payload []byte) {
+	f := p.flowOf(from)
+	if f == nil {
+		return
+	}
+	now := time.Now().UnixNano()
+	f.last.Store(now)
+	f.in.Add(int64(len(payload)))
+	p.ep.bytesIn.Add(int64(len(payload)))
+	if f.answered.Load() {
+		f.proved.Store(true)
+	}
+	session := f.backend.Agent.Session
+	out := wire.Flow{Endpoint: f.backend.Number, Number: f.number, Packet: uint16(f.packet.Add(1)), Payload: payload}
+	p.buf, _ = wire.SplitFlow(p.buf, out, session.MaxDatagram(), session.SendDatagram) // a lost packet is UDP's own
+}
+
+// flowOf finds or begins a visitor's flow. It returns nil if there may be no more.
+func (p *udpPort) flowOf(from netip.AddrPort) *flow {
+	p.mu.Lock()
+	f := p.flows[from]
+	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[owner(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress
+	p.mu.Unlock()
+	if f != nil {
+		return f
+	}
+	list := p.ep.pick()
+	if full || len(list) == 0 {
+		return nil
+	}
+	refused, release := p.edge.guardRaw(p.ep, from.Addr())
+	if refused != "" {
+		p.edge.cfg.Record(p.ep, nil, wire.Access{
+			Time: time.Now().UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
+		})
+		return nil
+	}
+	f = &flow{port: p, backend: list[0], visitor: from, start: time.Now(), release: release}
+	f.backend.Agent.flows.add(f)
+	p.ep.open.Add(1)
+	p.ep.total.Add(1)
+	p.mu.Lock()
+	p.flows[from] = f
+	p.owners[owner(from.Addr())]++
+	p.mu.Unlock()
+	return f
+}
+
+// answer sends one packet of the origin to the visitor, unless the visitor's
+// address may be forged and the packet would make more of what it sent.
+func (f *flow) answer(payload []byte) {
+	out := f.out.Load() + int64(len(payload))
+	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {
+		f.dropped.Add(1)
+		return
+	}
+	f.last.Store(time.Now().UnixNano())
+	f.out.Store(out)
+	f.port.ep.bytesOut.Add(int64(len(payload)))
+	f.answered.Store(true)
+	f.port.conn.WriteTo(payload, net.UDPAddrFromAddrPort(f.visitor))
+}
+
+// sweep forgets idle flows and those whose session has ended.
+func (p *udpPort) sweep(stop <-chan struct{}) {
+	tick := time.NewTicker(max(p.edge.limits.UDPIdle/4, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		before := time.Now().Add(-p.edge.limits.UDPIdle).UnixNano()
+		p.end(func(f *flow) bool {
+			return f.last.Load() < before || f.backend.Agent.Session.Err() != nil
+		})
+	}
+}
+
+// end ends the flows that over picks.
+func (p *udpPort) end(over func(*flow) bool) {
+	var ended []*flow
+	p.mu.Lock()
+	for from, f := range p.flows {
+		if !over(f) {
+			continue
+		}
+		delete(p.flows, from)
+		if p.owners[owner(from.Addr())]--; p.owners[owner(from.Addr())] <= 0 {
+			delete(p.owners, owner(from.Addr()))
+		}
+		ended = append(ended, f)
+	}
+	p.mu.Unlock()
+	for _, f := range ended {
+		a := f.backend.Agent
+		a.flows.remove(f.number)
+		f.release()
+		p.ep.open.Add(-1)
+		a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
+		p.edge.cfg.Record(p.ep, f.backend, wire.Access{
+			Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(),
+			BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
+		})
+	}
+}
+
+// Datagrams brings what an agent's session receives to its visitors, until the
+// session or ctx ends.
+func (a *Agent) Datagrams(ctx context.Context) error {
+	buf := make([]byte, 64<<10)
+	var parts wire.Reassembly
+	for {
+		n, err := a.Session.ReceiveDatagram(ctx, buf)
+		if err != nil {
+			return err
+		}
+		d, err := wire.ParseFlow(buf[:n])
+		if err != nil {
+			continue
+		}
+		f := a.flows.get(d.Number)
+		if f == nil || f.backend.Number != d.Endpoint {
+			continue
+		}
+		if d.Kind == wire.FlowClose {
+			f.port.end(func(o *flow) bool { return o == f })
+			continue
+		}
+		if payload := parts.Add(d); payload != nil {
+			f.answer(payload)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oschwald/maxminddb-golang/v2"
+
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
+)
+
+const geoCheck = 10 * time.Second
+
+// policies are the policies in force, by target.
+type policies struct {
+	mu       sync.RWMutex
+	byTarget map[string]*policy.Policy
+	geo      atomic.Pointer[geoDatabase]
+}
+
+func (p *policies) get(target string) *policy.Policy {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.byTarget[target]
+}
+
+func (p *policies) database() policy.Geo {
+	if db := p.geo.Load(); db != nil {
+		return db
+	}
+	return nil
+}
+
+// openPolicies reads the policies and follows their changes, of this node and others.
+func (r *Relay) openPolicies() error {
+	if r.cfg.Geo.Database != "" {
+		db, err := openGeo(r.cfg.Geo.Database)
+		if err != nil {
+			return fmt.Errorf("geo.database: %w", err)
+		}
+		r.policies.geo.Store(db)
+	}
+	r.policies.byTarget = make(map[string]*policy.Policy)
+	r.store.Policies.OnChange(r.policyChanged)
+	for _, p := range r.store.Policies.List() {
+		r.policyChanged(p.Target, p, true)
+	}
+	return nil
+}
+
+func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists bool) {
+	var next *policy.Policy
+	if exists {
+		var d policy.Document
+		if err := json.Unmarshal(stored.Document, &d); err != nil {
+			// Nobody is let in by a policy that cannot be read.
+			r.log.Error("a stored policy does not parse; its target is closed", "target", target, "error", err)
+			d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
+		}
+		next = policy.New(d, r.policies.database)
+	}
+	r.policies.mu.Lock()
+	if next == nil {
+		delete(r.policies.byTarget, target)
+	} else {
+		r.policies.byTarget[target] = next
+	}
+	r.policies.mu.Unlock()
+	r.task(func() { r.edge.Recheck(target) })
+}
+
+// watchGeo reads the geo database again when its file changes. A file that
+// does not parse keeps the one before it.
+func (r *Relay) watchGeo(ctx context.Context) {
+	if r.cfg.Geo.Database == "" {
+		return
+	}
+	tick := time.NewTicker(geoCheck)
+	defer tick.Stop()
+	bad := time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		info, err := os.Stat(r.cfg.Geo.Database)
+		if err != nil || info.ModTime().Equal(r.policies.geo.Load().changed) || info.ModTime().Equal(bad) {
+			continue
+		}
+		db, err := openGeo(r.cfg.Geo.Database)
+		if err != nil {
+			bad = info.ModTime()
+			r.log.Warn("the new geo database is not used", "error", err)
+			continue
+		}
+		r.policies.geo.Store(db)
+		r.log.Info("geo database read again", "file", r.cfg.Geo.Database)
+	}
+}
+
+// geoDatabase is a database of countries and regions in MaxMind's format. It is
+// read into memory: a mapped file that somebody cuts short would end the process.
+type geoDatabase struct {
+	reader  *maxminddb.Reader
+	changed time.Time
+}
+
+const maxGeoSize = 1 << 30
+
+func openGeo(path string) (*geoDatabase, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read geo database: %w", err)
+	}
+	if info.Size() > maxGeoSize {
+		return nil, fmt.Errorf("read geo database %s: it is larger than 1 GiB", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read geo database: %w", err)
+	}
+	reader, err := maxminddb.OpenBytes(data)
+	if err != nil {
+		return nil, fmt.Errorf("read geo database %s: %w", path, err)
+	}
+	return &geoDatabase{reader, info.ModTime()}, nil
+}
+
+// Country returns where an address is, as far as the database says.
+func (g *geoDatabase) Country(a netip.Addr) (country, region string, known bool) {
+	var record struct {
+		Country struct {
+			Code string `maxminddb:"iso_code"`
+		} `maxminddb:"country"`
+		Regions []struct {
+			Code string `maxminddb:"iso_code"`
+		} `maxminddb:"subdivisions"`
+	}
+	if err := g.reader.Lookup(a).Decode(&record); err != nil || record.Country.Code == "" {
+		return "", "", false
+	}
+	if len(record.Regions) > 0 {
+		region = record.Regions[0].Code
+	}
+	return record.Country.Code, region, true
+}

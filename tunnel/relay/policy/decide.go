@@ -1,0 +1,393 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Rules, as a decision names them.
+const (
+	RuleDeny           = "deny"
+	RuleAllow          = "allow"
+	RuleDenyCountry    = "deny_countries"
+	RuleAllowCountry   = "allow_countries"
+	RuleUnknownCountry = "unknown_country"
+	RuleConnections    = "connections"
+	RulePerAddress     = "connections_per_address"
+	RuleRate           = "rate"
+	RuleMaxBody        = "max_body"
+	RuleBasicAuth      = "basic_auth"
+	RuleTries          = "basic_auth_tries"
+)
+
+// Geo knows the country of an address, and its region if the database has it.
+// Known is false if it does not know.
+type Geo interface {
+	Country(netip.Addr) (country, region string, known bool)
+}
+
+// Request is what a policy is asked about.
+type Request struct {
+	Addr netip.Addr
+	// HTTP is a request that can be asked for a password; else it is a
+	// connection or flow.
+	HTTP     bool
+	BodySize int64 // as announced; below zero: not known
+	User     string
+	Password string
+	HasUser  bool
+}
+
+// Decision is what a policy says.
+type Decision struct {
+	Allowed bool
+	Rule    string // the rule that refused; "" if allowed
+	Detail  string // for the operator, not for the visitor
+}
+
+// Step is a rule and what it says, for an explanation.
+type Step struct {
+	Rule    string `json:"rule"`
+	Refuses bool   `json:"refuses"`
+	Detail  string `json:"detail"`
+}
+
+// Policy is a document with its state, ready to decide.
+type Policy struct {
+	doc         Document
+	geo         func() Geo
+	deny, allow []netip.Prefix
+	users       *passwords // nil: nobody is asked
+
+	mu     sync.Mutex
+	open   map[netip.Prefix]int
+	all    int
+	rates  map[netip.Prefix]*bucket
+	failed map[netip.Prefix]*bucket
+}
+
+// bucket is a token bucket.
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+const maxBuckets = 65_536
+
+// Tries of a password: ten at once, one more every six seconds.
+const (
+	triesBurst = 10
+	triesRate  = 1.0 / 6
+)
+
+// New makes a policy of a checked document. geo returns the database in force,
+// nil if there is none; it may be nil itself.
+func New(d Document, geo func() Geo) *Policy {
+	p := &Policy{
+		doc: d, geo: geo, open: make(map[netip.Prefix]int),
+		rates: make(map[netip.Prefix]*bucket), failed: make(map[netip.Prefix]*bucket),
+	}
+	for _, text := range d.Deny {
+		if prefix, err := parsePrefix(text); err == nil {
+			p.deny = append(p.deny, prefix)
+		}
+	}
+	for _, text := range d.Allow {
+		if prefix, err := parsePrefix(text); err == nil {
+			p.allow = append(p.allow, prefix)
+		}
+	}
+	if len(d.BasicAuth) > 0 {
+		p.users = newPasswords(d.BasicAuth)
+	}
+	return p
+}
+
+// Document is what the policy was made of.
+func (p *Policy) Document() Document { return p.doc }
+
+// Shadow reports whether the policy only records.
+func (p *Policy) Shadow() bool { return p.doc.Shadow }
+
+// MaxBody is the largest body; 0: any.
+func (p *Policy) MaxBody() int64 { return p.doc.MaxBody }
+
+// AsksPassword reports whether visitors must name themselves.
+func (p *Policy) AsksPassword() bool { return p.users != nil }
+
+// Address decides by the visitor's address alone: the rules that also hold for
+// what is open already when a policy changes.
+func (p *Policy) Address(addr netip.Addr) Decision {
+	steps := p.addressSteps(addr, true)
+	if n := len(steps); n > 0 && steps[n-1].Refuses {
+		return Decision{Rule: steps[n-1].Rule, Detail: steps[n-1].Detail}
+	}
+	return Decision{Allowed: true}
+}
+
+// addressSteps tries the address's rules in order; up to the first that
+// refuses, if first.
+func (p *Policy) addressSteps(addr netip.Addr, first bool) []Step {
+	addr = addr.Unmap().WithZone("")
+	var steps []Step
+	add := func(rule string, refuses bool, format string, args ...any) bool {
+		if !refuses && first {
+			return false // nobody asks for it
+		}
+		steps = append(steps, Step{rule, refuses, fmt.Sprintf(format, args...)})
+		return refuses && first
+	}
+	if len(p.deny) > 0 {
+		if m, ok := match(p.deny, addr); ok {
+			if add(RuleDeny, true, "%s is in %s", addr, m) {
+				return steps
+			}
+		} else if add(RuleDeny, false, "%s is in none of %d", addr, len(p.deny)) {
+			return steps
+		}
+	}
+	if len(p.allow) > 0 {
+		if m, ok := match(p.allow, addr); !ok {
+			if add(RuleAllow, true, "%s is in none of %d", addr, len(p.allow)) {
+				return steps
+			}
+		} else if add(RuleAllow, false, "%s is in %s", addr, m) {
+			return steps
+		}
+	}
+	if len(p.doc.DenyCountries)+len(p.doc.AllowCountries) == 0 {
+		return steps
+	}
+	var g Geo
+	if p.geo != nil {
+		g = p.geo()
+	}
+	if g == nil {
+		add(RuleUnknownCountry, p.doc.UnknownCountry != "allow", "the relay has no geo database")
+		return steps
+	}
+	c, region, known := g.Country(addr)
+	if !known {
+		add(RuleUnknownCountry, p.doc.UnknownCountry != "allow", "the database does not know %s", addr)
+		return steps
+	}
+	place := c
+	if region != "" {
+		place += "-" + region
+	}
+	if len(p.doc.DenyCountries) > 0 {
+		if m, ok := matchCountry(p.doc.DenyCountries, c, place); ok {
+			if add(RuleDenyCountry, true, "%s is in %s", addr, m) {
+				return steps
+			}
+		} else if add(RuleDenyCountry, false, "%s is in %s", addr, place) {
+			return steps
+		}
+	}
+	if len(p.doc.AllowCountries) > 0 {
+		_, ok := matchCountry(p.doc.AllowCountries, c, place)
+		add(RuleAllowCountry, !ok, "%s is in %s", addr, place)
+	}
+	return steps
+}
+
+func match(list []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
+	for _, p := range list {
+		if p.Contains(a) {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+func matchCountry(list []string, country, place string) (string, bool) {
+	for _, c := range list {
+		if c == country || c == place {
+			return c, true
+		}
+	}
+	return "", false
+}
+
+// Explain says what each rule makes of a request, in the order in which they
+// decide, without counting it. Rules that depend on what is open or was asked
+// before are told as they stand now.
+func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
+	steps := p.addressSteps(r.Addr, false)
+	if steps == nil {
+		steps = []Step{}
+	}
+	who := owner(r.Addr)
+	p.mu.Lock()
+	all, own := p.all, p.open[who]
+	tokens := p.tokens(p.rates, who, p.doc.Rate, p.burst(), now)
+	tries := p.tokens(p.failed, who, triesRate, triesBurst, now)
+	p.mu.Unlock()
+	if limit := p.doc.Connections; limit > 0 {
+		steps = append(steps, Step{RuleConnections, all >= limit, fmt.Sprintf("%d of %d are open", all, limit)})
+	}
+	if limit := p.doc.ConnectionsPerAddress; limit > 0 {
+		steps = append(steps, Step{RulePerAddress, own >= limit, fmt.Sprintf("%d of %d are open", own, limit)})
+	}
+	if p.doc.Rate > 0 {
+		steps = append(steps, Step{RuleRate, tokens < 1, fmt.Sprintf("%g a second, %d at once; %d may come now", p.doc.Rate, int(p.burst()), int(tokens))})
+	}
+	if limit := p.doc.MaxBody; limit > 0 && r.HTTP {
+		steps = append(steps, Step{RuleMaxBody, r.BodySize > limit, fmt.Sprintf("at most %d bytes", limit)})
+	}
+	if p.users != nil {
+		switch {
+		case !r.HTTP:
+			steps = append(steps, Step{RuleBasicAuth, true, "this type of tunnel cannot ask for a password"})
+		case !r.HasUser:
+			steps = append(steps, Step{RuleBasicAuth, true, fmt.Sprintf("one of %d users is asked for", len(p.doc.BasicAuth))})
+		case tries < 1:
+			steps = append(steps, Step{RuleTries, true, "too many wrong passwords came from the address"})
+		default:
+			steps = append(steps, Step{RuleBasicAuth, !p.users.check(r.User, r.Password), "the password is checked"})
+		}
+	}
+	for _, s := range steps {
+		if s.Refuses {
+			return Decision{Rule: s.Rule, Detail: s.Detail}, steps
+		}
+	}
+	return Decision{Allowed: true}, steps
+}
+
+// Enter decides on a request and counts it; release is called when it is over,
+// if it is allowed. In shadow mode it is for the caller to let it in all the same.
+func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
+	release = func() {}
+	if d := p.Address(r.Addr); !d.Allowed {
+		return d, release
+	}
+	who := owner(r.Addr)
+	p.mu.Lock()
+	switch {
+	case p.doc.Connections > 0 && p.all >= p.doc.Connections:
+		d.Rule = RuleConnections
+	case p.doc.ConnectionsPerAddress > 0 && p.open[who] >= p.doc.ConnectionsPerAddress:
+		d.Rule = RulePerAddress
+	case p.doc.Rate > 0 && !p.spend(p.rates, who, p.doc.Rate, p.burst(), now):
+		d.Rule = RuleRate
+	case p.doc.MaxBody > 0 && r.HTTP && r.BodySize > p.doc.MaxBody:
+		d.Rule = RuleMaxBody
+	case p.users != nil && (!r.HTTP || !r.HasUser):
+		d.Rule = RuleBasicAuth
+	case p.users != nil && p.tokens(p.failed, who, triesRate, triesBurst, now) < 1:
+		d.Rule = RuleTries
+	}
+	if d.Rule != "" {
+		p.mu.Unlock()
+		return d, release
+	}
+	p.open[who]++
+	p.all++
+	p.mu.Unlock()
+	var once sync.Once
+	release = func() {
+		once.Do(func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.all--
+			if p.open[who]--; p.open[who] <= 0 {
+				delete(p.open, who)
+			}
+		})
+	}
+	if p.users != nil && !p.users.check(r.User, r.Password) {
+		release()
+		p.mu.Lock()
+		p.spend(p.failed, who, triesRate, triesBurst, now)
+		p.mu.Unlock()
+		return Decision{Rule: RuleBasicAuth, Detail: "wrong user or password"}, func() {}
+	}
+	return Decision{Allowed: true}, release
+}
+
+func (p *Policy) burst() float64 {
+	if p.doc.Burst > 0 {
+		return float64(p.doc.Burst)
+	}
+	return max(p.doc.Rate, 1)
+}
+
+// tokens is what a bucket holds now; p.mu is held.
+func (p *Policy) tokens(set map[netip.Prefix]*bucket, who netip.Prefix, rate, burst float64, now time.Time) float64 {
+	b := set[who]
+	if b == nil {
+		return burst
+	}
+	return min(burst, b.tokens+now.Sub(b.at).Seconds()*rate)
+}
+
+// spend takes a token, if there is one; p.mu is held.
+func (p *Policy) spend(set map[netip.Prefix]*bucket, who netip.Prefix, rate, burst float64, now time.Time) bool {
+	have := p.tokens(set, who, rate, burst, now)
+	if have < 1 {
+		return false
+	}
+	b := set[who]
+	if b == nil {
+		if len(set) >= maxBuckets { // the full ones say nothing
+			for k := range set {
+				if p.tokens(set, k, rate, burst, now) >= burst {
+					delete(set, k)
+				}
+			}
+			if len(set) >= maxBuckets {
+				clear(set)
+			}
+		}
+		b = &bucket{}
+		set[who] = b
+	}
+	b.tokens, b.at = have-1, now
+	return true
+}
+
+// owner is the block of addresses that one visitor is taken to have.
+func owner(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+// Status is the HTTP status of a refusal by a rule.
+func Status(rule string) int {
+	switch rule {
+	case RuleBasicAuth:
+		return 401
+	case RuleRate, RuleTries, RulePerAddress:
+		return 429
+	case RuleConnections:
+		return 503
+	case RuleMaxBody:
+		return 413
+	}
+	return 403
+}
+
+// Text tells the visitor, without telling the rules.
+func Text(rule string) string {
+	switch rule {
+	case RuleBasicAuth:
+		return "A user name and password are needed."
+	case RuleRate, RulePerAddress:
+		return "Too many requests come from your address. Try again in a moment."
+	case RuleTries:
+		return "Too many wrong passwords came from your address. Try again in a minute."
+	case RuleConnections:
+		return "The site takes no more visitors now. Try again in a moment."
+	case RuleMaxBody:
+		return "The request is larger than the site takes."
+	}
+	return "The site does not let your address in."
+}

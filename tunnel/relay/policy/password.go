@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Bounds of argon2id's cost, so that a policy cannot stop the relay.
+const (
+	maxArgonMemory = 256 << 10 // KiB
+	maxArgonTime   = 10
+	maxBcryptCost  = 15
+	maxProved      = 1024
+)
+
+// hashing bounds how many passwords are tried at once: each takes a core for
+// some 50 ms.
+var hashing = make(chan struct{}, 2)
+
+type argonHash struct {
+	memory, time uint32
+	threads      uint8
+	salt, sum    []byte
+}
+
+func parseArgon(hash string) (h argonHash, ok bool) {
+	parts := strings.Split(hash, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != "v=19" {
+		return h, false
+	}
+	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.threads); err != nil || n != 3 {
+		return h, false
+	}
+	var err1, err2 error
+	h.salt, err1 = base64.RawStdEncoding.DecodeString(parts[4])
+	h.sum, err2 = base64.RawStdEncoding.DecodeString(parts[5])
+	ok = err1 == nil && err2 == nil && len(h.salt) >= 8 && len(h.sum) >= 16 && len(h.sum) <= 64 &&
+		h.memory > 0 && h.memory <= maxArgonMemory && h.time > 0 && h.time <= maxArgonTime && h.threads > 0
+	return h, ok
+}
+
+func validHash(hash string) bool {
+	if strings.HasPrefix(hash, "$argon2id$") {
+		_, ok := parseArgon(hash)
+		return ok
+	}
+	cost, err := bcrypt.Cost([]byte(hash))
+	return err == nil && cost <= maxBcryptCost
+}
+
+func checkHash(hash, password string) bool {
+	if h, ok := parseArgon(hash); ok {
+		sum := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.threads, uint32(len(h.sum)))
+		return subtle.ConstantTimeCompare(sum, h.sum) == 1
+	}
+	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
+}
+
+// passwords checks the users of one policy. It remembers who was right, by a
+// keyed hash, so that only the first request of a visitor is slow.
+type passwords struct {
+	users map[string]string // name → hash
+	other string            // a hash that nobody's password has
+	key   [32]byte
+
+	mu     sync.Mutex
+	proved map[[sha256.Size]byte]bool
+}
+
+func newPasswords(users []User) *passwords {
+	p := &passwords{users: make(map[string]string, len(users)), proved: make(map[[sha256.Size]byte]bool)}
+	rand.Read(p.key[:])
+	for _, u := range users {
+		p.users[u.Name] = u.Hash
+		p.other = u.Hash
+	}
+	return p
+}
+
+func (p *passwords) check(name, password string) bool {
+	mac := hmac.New(sha256.New, p.key[:])
+	fmt.Fprintf(mac, "%d:%s%s", len(name), name, password)
+	id := [sha256.Size]byte(mac.Sum(nil))
+	p.mu.Lock()
+	known := p.proved[id]
+	p.mu.Unlock()
+	if known {
+		return true
+	}
+	hash, ok := p.users[name]
+	if !ok {
+		hash = p.other // takes as long as for a name that there is
+	}
+	hashing <- struct{}{}
+	right := checkHash(hash, password)
+	<-hashing
+	if !right || !ok {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.proved) >= maxProved {
+		clear(p.proved)
+	}
+	p.proved[id] = true
+	return true
+}

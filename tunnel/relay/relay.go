@@ -1,0 +1,384 @@
+// Package relay is the server that agents connect to: it authenticates them,
+// gives their tunnels public names and ports, and lets its edge forward
+// visitors to them. The sessions are package link's, the words on them package
+// wire's; what must last is in package store.
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// DrainTime is how long streams may finish when the relay ends.
+const DrainTime = 30 * time.Second
+
+const (
+	caFile  = "ca.pem"
+	openFor = 60 * time.Second // to open the store
+	// linkCertLife is after how long the certificate towards agents is issued anew.
+	linkCertLife = 24 * time.Hour
+)
+
+// Options is what a relay is made of.
+type Options struct {
+	Config  Config
+	Version string        // as agents and the console see it
+	Log     *slog.Logger  // may be nil
+	Drain   time.Duration // if zero, DrainTime
+}
+
+// Addrs are the addresses that a relay listens on, ports filled in.
+type Addrs struct {
+	Tunnel, HTTP, HTTPS, Console string
+}
+
+// Relay is a relay with its sockets open.
+type Relay struct {
+	cfg     Config
+	opts    Options
+	log     *slog.Logger
+	node    string
+	started time.Time
+	tcp     portRange
+	udp     portRange
+	local   *edge.LocalCertificates
+
+	store     *store.Store
+	authority *link.Authority
+	listener  *link.Listener
+	edge      *edge.Edge
+	console   net.Listener
+	handler   http.Handler
+	admin     string // the admin token
+	access    *accessLog
+	policies  policies
+
+	certMu  sync.Mutex
+	cert    tls.Certificate
+	certAge time.Time
+
+	tasks sync.WaitGroup // of short work that events start
+
+	mu         sync.Mutex
+	ended      bool                // no more tasks
+	sessions   map[string]*session // by id
+	byInstance map[instanceKey]*session
+	away       map[instanceKey]time.Time // when its last session ended
+	draining   bool
+}
+
+type instanceKey struct{ client, instance string }
+
+// New opens the store and the sockets. What it opened is closed when Run
+// returns, or by Close if it is never run.
+func New(opts Options) (*Relay, error) {
+	if err := opts.Config.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Drain == 0 {
+		opts.Drain = DrainTime
+	}
+	r := &Relay{
+		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now().UTC(),
+		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
+	}
+	r.tcp, _ = parsePorts(r.cfg.TCPPorts)
+	r.udp, _ = parsePorts(r.cfg.UDPPorts)
+	if r.node, _ = os.Hostname(); r.node == "" {
+		r.node = "relay"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openFor)
+	defer cancel()
+	if err := r.open(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Relay) open(ctx context.Context) error {
+	var err error
+	if r.store, err = store.Open(ctx, store.Config{
+		Dir: r.cfg.DataDir, URLs: r.cfg.NATS.URLs, Credentials: r.cfg.NATS.Credentials,
+		CA: r.cfg.NATS.CA, Cert: r.cfg.NATS.Cert, Key: r.cfg.NATS.Key, Replicas: r.cfg.NATS.Replicas,
+		EventsAge: time.Duration(r.cfg.Limits.AccessDays) * 24 * time.Hour, EventsBytes: r.cfg.Limits.AccessBytes, Log: r.log,
+	}); err != nil {
+		return err
+	}
+	if err := r.openAuthority(ctx); err != nil {
+		return err
+	}
+	certificates, err := r.openCertificates(ctx)
+	if err != nil {
+		return err
+	}
+	if r.access, err = openAccessLog(ctx, r.store.Events, r.log); err != nil {
+		return err
+	}
+	if r.listener, err = link.Listen(link.ListenConfig{
+		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, Logger: r.log,
+	}); err != nil {
+		return fmt.Errorf("tunnel_listen: %w", err)
+	}
+	plain, err := listen("edge_http_listen", r.cfg.EdgeHTTPListen)
+	if err != nil {
+		return err
+	}
+	secure, err := listen("edge_https_listen", r.cfg.EdgeHTTPSListen)
+	if err != nil {
+		plain.Close()
+		return err
+	}
+	var trusted []netip.Prefix
+	for _, text := range r.cfg.TrustedProxies {
+		p, _ := parsePrefix(text)
+		trusted = append(trusted, p)
+	}
+	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
+	r.edge = edge.New(edge.Config{
+		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates,
+		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, Limits: r.cfg.Limits.edge(), Log: r.log,
+	})
+	if r.console, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
+		return err
+	}
+	if err := r.openConsole(ctx); err != nil {
+		return err
+	}
+	if err := r.openPolicies(); err != nil {
+		return err
+	}
+	r.store.Clients.OnChange(r.clientChanged)
+	return nil
+}
+
+func listen(key, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return ln, nil
+}
+
+func portOf(a net.Addr) int {
+	ap, _ := netip.ParseAddrPort(a.String())
+	return int(ap.Port())
+}
+
+// edge gives the limits that the edge holds. Durations are validated.
+func (l Limits) edge() edge.Limits {
+	d := func(text string) time.Duration { v, _ := time.ParseDuration(text); return v }
+	return edge.Limits{
+		HeaderBytes: l.HeaderBytes, HeaderTime: d(l.HeaderTime), IdleTime: d(l.IdleTime), StreamIdle: d(l.StreamIdle),
+		OriginTime: d(l.OriginTime), ConnectionsPerAddress: l.ConnectionsPerAddress,
+		UDPFlows: l.UDPFlows, UDPIdle: d(l.UDPIdle), UDPAmplification: l.UDPAmplification,
+	}
+}
+
+func (r *Relay) openAuthority(ctx context.Context) error {
+	text, err := r.store.Settings.Once(ctx, store.SettingAuthority, func() ([]byte, error) {
+		a, err := link.NewAuthority()
+		if err != nil {
+			return nil, err
+		}
+		return a.MarshalPEM()
+	})
+	if err != nil {
+		return err
+	}
+	if r.authority, err = link.ParseAuthority(text); err != nil {
+		return fmt.Errorf("read the relay's authority from the store: %w", err)
+	}
+	_, err = r.linkCertificate()
+	return err
+}
+
+// linkCertificate is what agents are shown; it is issued anew every day.
+func (r *Relay) linkCertificate() (*tls.Certificate, error) {
+	r.certMu.Lock()
+	defer r.certMu.Unlock()
+	if now := time.Now(); now.Sub(r.certAge) > linkCertLife {
+		cert, err := r.authority.Issue(r.publicHost())
+		if err != nil {
+			return nil, err
+		}
+		r.cert, r.certAge = cert, now
+	}
+	cert := r.cert
+	return &cert, nil
+}
+
+func (r *Relay) publicHost() string {
+	if r.cfg.PublicHost != "" {
+		return r.cfg.PublicHost
+	}
+	return r.cfg.Domain
+}
+
+// tunnelAddr is where agents find the relay.
+func (r *Relay) tunnelAddr() string {
+	return net.JoinHostPort(r.publicHost(), strconv.Itoa(portOf(r.listener.Addr())))
+}
+
+func (r *Relay) openCertificates(ctx context.Context) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	ca, err := r.store.Settings.Once(ctx, store.SettingVisitorCA, func() ([]byte, error) { return edge.NewVisitorCA(r.cfg.Domain) })
+	if err != nil {
+		return nil, err
+	}
+	if r.local, err = edge.NewLocalCertificates(ca, r.claimed); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {
+		return nil, fmt.Errorf("write the visitors' authority: %w", err)
+	}
+	if r.cfg.TLSCert == "" {
+		return r.local.Get, nil
+	}
+	file, err := edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, r.local.Get)
+	if err != nil {
+		return nil, fmt.Errorf("tls_cert: %w", err)
+	}
+	return file.Get, nil
+}
+
+// CAFile is the certificate that visitors must trust where the relay has no
+// public one.
+func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, caFile) }
+
+// claimed reports whether a domain is a client's.
+func (r *Relay) claimed(domain string) bool {
+	_, ok := r.store.Claims.Get(store.TargetDomain(domain))
+	return ok
+}
+
+// Addrs returns where the relay listens.
+func (r *Relay) Addrs() Addrs {
+	return Addrs{
+		Tunnel: r.listener.Addr().String(), HTTP: r.edge.HTTPAddr().String(),
+		HTTPS: r.edge.HTTPSAddr().String(), Console: r.console.Addr().String(),
+	}
+}
+
+// AdminToken is the secret of the console and the admin API.
+func (r *Relay) AdminToken() string { return r.admin }
+
+// Close closes what New opened, if Run was never called.
+func (r *Relay) Close() error {
+	if r.listener != nil {
+		r.listener.Close()
+	}
+	if r.edge != nil {
+		r.edge.Close()
+	}
+	if r.console != nil {
+		r.console.Close()
+	}
+	if r.store != nil {
+		return r.store.Close()
+	}
+	return nil
+}
+
+// Run serves until ctx ends. Then it stops accepting, tells agents to move on,
+// lets streams finish, and closes everything.
+func (r *Relay) Run(ctx context.Context) error {
+	// life outlasts ctx by the time of the drain.
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	remove, err := r.publish()
+	if err != nil {
+		r.Close()
+		return err
+	}
+	defer remove()
+	group, failed := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.acceptSessions(failed, life) })
+	group.Go(func() error {
+		err := r.edge.Run(failed, r.opts.Drain)
+		end() // visitors have ended: sessions may
+		return err
+	})
+	group.Go(func() error { return r.serveConsole(failed) })
+	group.Go(func() error { return r.access.run(life) })
+	group.Go(func() error { r.sweep(life); return nil })
+	group.Go(func() error { r.watchGeo(life); return nil })
+	group.Go(func() error {
+		<-failed.Done()
+		r.drain()
+		return nil
+	})
+	err = group.Wait()
+	r.endTasks()
+	return errors.Join(err, r.Close())
+}
+
+// acceptSessions takes sessions until life ends; from the end of ctx on it
+// turns new ones away.
+func (r *Relay) acceptSessions(ctx, life context.Context) error {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for {
+		s, err := r.listener.Accept(life)
+		switch {
+		case life.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("accept agents: %w", err)
+		case ctx.Err() != nil:
+			serving.Go(func() { s.Close("the relay is shutting down") })
+		default:
+			serving.Go(func() { r.serve(life, s) })
+		}
+	}
+}
+
+// task runs short work that an event starts, unless the relay has ended.
+func (r *Relay) task(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.tasks.Go(f)
+	}
+}
+
+func (r *Relay) endTasks() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.tasks.Wait()
+}
+
+// drain tells every agent to move on.
+func (r *Relay) drain() {
+	r.mu.Lock()
+	r.draining = true
+	list := make([]*session, 0, len(r.sessions))
+	for _, s := range r.sessions {
+		list = append(list, s)
+	}
+	r.mu.Unlock()
+	for _, s := range list {
+		s.tell(wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"})
+	}
+}

@@ -1,0 +1,339 @@
+package relay
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+const (
+	helloTime = 10 * time.Second
+	// maxControlStreams bounds the streams that an agent may have open to us.
+	maxControlStreams = 64
+	maxControlBody    = 64 << 10
+	eventQueue        = 256
+	accessPerTurn     = 1024             // access events told to an agent in 50 ms; more are dropped
+	replacedTime      = 30 * time.Second // for a replaced session's streams
+	ephemeralTime     = 5 * time.Minute  // an ephemeral claim outlives its session
+	awayTime          = 15 * time.Minute // before another agent of the client may take a claim
+	sweepTime         = 30 * time.Second
+)
+
+// session is one agent's session.
+type session struct {
+	relay   *Relay
+	link    link.Session
+	agent   edge.Agent
+	id      string
+	since   time.Time
+	control chan wire.Event // what the agent must know
+	access  chan wire.Event // may be dropped
+	streams atomic.Int32
+	gone    atomic.Bool // replaced or revoked: its claims are no longer its
+
+	claiming sync.Mutex // one claim at a time
+
+	mu      sync.Mutex
+	hello   wire.Hello // Secret is removed
+	client  store.Client
+	known   bool // the Hello was accepted
+	tried   bool
+	tunnels map[string]*tunnel // by key
+	next    uint32
+	errors  []wire.AgentError
+}
+
+// tunnel is a running tunnel of a session.
+type tunnel struct {
+	face     edge.Face
+	backend  *edge.Backend
+	endpoint *edge.Endpoint
+	name     string
+	url      string
+}
+
+func randomID(prefix string) string {
+	var b [9]byte
+	rand.Read(b[:])
+	return prefix + "_" + hex.EncodeToString(b[:])
+}
+
+// serve keeps a session until it or life ends.
+func (r *Relay) serve(life context.Context, ls link.Session) {
+	ctx, cancel := context.WithCancel(life)
+	defer cancel()
+	s := &session{
+		relay: r, link: ls, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
+		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, accessPerTurn),
+	}
+	s.agent.Session = ls
+	if len(r.sessionList()) >= r.cfg.Limits.Sessions {
+		ls.Close("the relay is full; try again later")
+		return
+	}
+	server := &http.Server{
+		Handler: s.routes(), ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	var group sync.WaitGroup
+	group.Go(func() { server.Serve(&streamListener{ctx: ctx, session: s}) })
+	group.Go(func() { s.agent.Datagrams(ctx) })
+	late := time.AfterFunc(helloTime, func() {
+		if !s.isKnown() {
+			ls.Close("no hello came in time")
+		}
+	})
+	select {
+	case <-ls.Done():
+	case <-life.Done():
+		ls.Close("the relay is shutting down")
+	}
+	late.Stop()
+	cancel()
+	server.Close()
+	group.Wait()
+	r.leave(s)
+}
+
+func (s *session) isKnown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
+// tell queues an event for the agent; an agent that does not read them is let go.
+func (s *session) tell(e wire.Event) {
+	select {
+	case s.control <- e:
+	default:
+		s.relay.task(func() { s.link.Close("events are not read") })
+	}
+}
+
+// join makes an authenticated session known, and lets it replace an older one
+// of the same agent: the claims move over as the agent asks for them, and the
+// older session ends when its streams have, or after a while.
+func (r *Relay) join(s *session) *wire.Problem {
+	key := instanceKey{s.client.ID, s.hello.Instance}
+	r.mu.Lock()
+	if r.draining {
+		r.mu.Unlock()
+		return &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
+	}
+	count := 0
+	for _, other := range r.sessions {
+		if other.client.ID == s.client.ID {
+			count++
+		}
+	}
+	old := r.byInstance[key]
+	if count >= r.cfg.Limits.SessionsPerClient && old == nil {
+		r.mu.Unlock()
+		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected"}
+	}
+	r.sessions[s.id] = s
+	r.byInstance[key] = s
+	delete(r.away, key)
+	r.mu.Unlock()
+	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
+		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
+	if old != nil {
+		r.task(func() { r.retire(old, s) })
+	}
+	return nil
+}
+
+// retire ends a replaced session.
+func (r *Relay) retire(old, by *session) {
+	deadline := time.NewTimer(replacedTime)
+	defer deadline.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for idle := 0; idle < 10; {
+		select {
+		case <-old.link.Done():
+			return
+		case <-by.link.Done():
+			return // it did not last; the older may go on
+		case <-deadline.C:
+			idle = 10
+		case <-tick.C:
+			if old.moved(by) && old.link.Stats().Streams <= int(old.streams.Load()) {
+				idle++
+			} else {
+				idle = 0
+			}
+		}
+	}
+	old.link.Close("replaced by a newer session of the same agent")
+}
+
+// moved reports whether all tunnels of s are now by's.
+func (s *session) moved(by *session) bool {
+	s.mu.Lock()
+	keys := make([]string, 0, len(s.tunnels))
+	for key := range s.tunnels {
+		keys = append(keys, key)
+	}
+	s.mu.Unlock()
+	by.mu.Lock()
+	defer by.mu.Unlock()
+	for _, key := range keys {
+		if by.tunnels[key] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// leave forgets an ended session; its claims stay the client's.
+func (r *Relay) leave(s *session) {
+	s.mu.Lock()
+	tunnels := s.tunnels
+	s.tunnels = nil
+	known := s.known
+	s.mu.Unlock()
+	for _, t := range tunnels {
+		r.edge.Detach(t.face, t.backend)
+	}
+	if !known {
+		return
+	}
+	key := instanceKey{s.client.ID, s.hello.Instance}
+	r.mu.Lock()
+	delete(r.sessions, s.id)
+	if r.byInstance[key] == s {
+		delete(r.byInstance, key)
+		r.away[key] = time.Now()
+	}
+	r.mu.Unlock()
+	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
+}
+
+// gone reports whether a claim's holder has been away so long that another may
+// have what it holds.
+func (r *Relay) gone(clientID string, h store.Holder) bool {
+	key := instanceKey{clientID, h.Instance}
+	limit := awayTime
+	if h.Ephemeral {
+		limit = ephemeralTime
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byInstance[key] != nil {
+		return false
+	}
+	since, ok := r.away[key]
+	if !ok {
+		since = r.started
+	}
+	return time.Since(since) > limit
+}
+
+// sweep gives back ephemeral claims whose agents have stayed away.
+func (r *Relay) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, c := range r.store.Claims.List() {
+			for _, h := range c.Holders {
+				if h.Ephemeral && r.gone(c.ClientID, h) {
+					if err := r.store.Claims.Release(ctx, c.Target, c.ClientID, h.Instance, h.Key); err != nil && ctx.Err() == nil {
+						r.log.Warn("give back an ephemeral claim", "target", c.Target, "error", err)
+					}
+				}
+			}
+		}
+		r.mu.Lock()
+		for key, since := range r.away {
+			if time.Since(since) > 2*awayTime {
+				delete(r.away, key)
+			}
+		}
+		r.mu.Unlock()
+	}
+}
+
+// clientChanged ends the sessions of a client that was revoked.
+func (r *Relay) clientChanged(c store.Client) {
+	if c.Active() {
+		return
+	}
+	for _, s := range r.sessionList() {
+		if s.client.Name != c.Name || (s.client.ID != c.ID) {
+			continue
+		}
+		s.gone.Store(true)
+		s.tell(wire.Event{Type: wire.EventRevoked, Reason: "the client was revoked"})
+		r.task(func() {
+			wait := time.NewTimer(100 * time.Millisecond) // for the event to be read
+			defer wait.Stop()
+			select {
+			case <-wait.C:
+			case <-s.link.Done():
+			}
+			s.link.Close("the client was revoked")
+		})
+	}
+}
+
+// sessionList returns the authenticated sessions.
+func (r *Relay) sessionList() []*session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*session, 0, len(r.sessions))
+	for _, s := range r.sessions {
+		list = append(list, s)
+	}
+	return list
+}
+
+// streamListener gives an agent's streams to an http.Server.
+type streamListener struct {
+	ctx     context.Context
+	session *session
+}
+
+func (l *streamListener) Accept() (net.Conn, error) {
+	for {
+		st, err := l.session.link.AcceptStream(l.ctx)
+		if err != nil {
+			return nil, net.ErrClosed
+		}
+		if l.session.streams.Add(1) > maxControlStreams {
+			l.session.streams.Add(-1)
+			st.Reset()
+			continue
+		}
+		return &controlConn{Stream: st, session: l.session}, nil
+	}
+}
+
+func (l *streamListener) Close() error   { return nil }
+func (l *streamListener) Addr() net.Addr { return l.session.link.LocalAddr() }
+
+type controlConn struct {
+	link.Stream
+	session *session
+	once    sync.Once
+}
+
+func (c *controlConn) Close() error {
+	c.once.Do(func() { c.session.streams.Add(-1) })
+	return c.Stream.Close()
+}

@@ -1,0 +1,271 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Claim is a client's right to a name or a port. It outlives sessions, so that
+// a tunnel keeps its public URL over restarts of either side.
+type Claim struct {
+	Target   string    `json:"target"` // TargetDomain or TargetPort
+	ClientID string    `json:"client_id"`
+	Created  time.Time `json:"created"`
+	Holders  []Holder  `json:"holders"`
+}
+
+// Holder is a tunnel that holds a claim. A name has a slot for plain HTTP and
+// one for TLS; a slot has several holders only in balanced mode.
+type Holder struct {
+	Slot      string `json:"slot"`
+	Instance  string `json:"instance"`
+	Key       string `json:"key"`
+	Type      string `json:"type"`
+	Mode      string `json:"mode"`
+	Ephemeral bool   `json:"ephemeral,omitempty"`
+}
+
+// Slots of a claim.
+const (
+	SlotPlain = "plain" // http
+	SlotTLS   = "tls"   // https, tls
+	SlotPort  = "port"  // tcp, udp
+)
+
+// TargetDomain names a domain as a claim's target.
+func TargetDomain(name string) string { return "domain." + name }
+
+// TargetPort names a port of "tcp" or "udp" as a claim's target.
+func TargetPort(network string, port int) string { return network + "." + strconv.Itoa(port) }
+
+// DomainOf returns the domain of a target, or "" if it is a port.
+func DomainOf(target string) string {
+	name, ok := strings.CutPrefix(target, "domain.")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// PortOf returns the network and port of a target; ok is false if it is a domain.
+func PortOf(target string) (network string, port int, ok bool) {
+	network, number, found := strings.Cut(target, ".")
+	if !found || (network != "tcp" && network != "udp") {
+		return "", 0, false
+	}
+	port, err := strconv.Atoi(number)
+	return network, port, err == nil
+}
+
+// Errors of Take that callers branch on.
+var (
+	ErrTaken      = errors.New("another client has it")
+	ErrTakenByOwn = errors.New("another tunnel of this client has it")
+	ErrMode       = errors.New("it is held in another mode")
+)
+
+// Claims are all claims, by target.
+type Claims struct {
+	table *table[Claim]
+
+	mu       sync.RWMutex
+	byClient map[string]map[string]bool // client id → targets
+	owner    map[string]string          // target → client id
+}
+
+func newClaims(t *table[Claim]) *Claims {
+	c := &Claims{table: t, byClient: make(map[string]map[string]bool), owner: make(map[string]string)}
+	t.onChange(c.index)
+	t.each(func(target string, v Claim) bool { c.index(target, v, true); return true })
+	return c
+}
+
+func (c *Claims) index(target string, v Claim, exists bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id, ok := c.owner[target]; ok {
+		delete(c.byClient[id], target)
+		if len(c.byClient[id]) == 0 {
+			delete(c.byClient, id)
+		}
+		delete(c.owner, target)
+	}
+	if !exists {
+		return
+	}
+	c.owner[target] = v.ClientID
+	if c.byClient[v.ClientID] == nil {
+		c.byClient[v.ClientID] = make(map[string]bool)
+	}
+	c.byClient[v.ClientID][target] = true
+}
+
+// Get returns the claim on a target.
+func (c *Claims) Get(target string) (Claim, bool) {
+	v, _, ok := c.table.get(target)
+	return v, ok
+}
+
+// List returns all claims by target.
+func (c *Claims) List() []Claim {
+	list := []Claim{}
+	c.table.each(func(_ string, v Claim) bool { list = append(list, v); return true })
+	slices.SortFunc(list, func(a, b Claim) int { return strings.Compare(a.Target, b.Target) })
+	return list
+}
+
+// OfClient returns a client's claims.
+func (c *Claims) OfClient(id string) []Claim {
+	c.mu.RLock()
+	targets := make([]string, 0, len(c.byClient[id]))
+	for t := range c.byClient[id] {
+		targets = append(targets, t)
+	}
+	c.mu.RUnlock()
+	slices.Sort(targets)
+	list := make([]Claim, 0, len(targets))
+	for _, t := range targets {
+		if v, ok := c.Get(t); ok && v.ClientID == id {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// CountOfClient returns how many claims a client has.
+func (c *Claims) CountOfClient(id string) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.byClient[id])
+}
+
+// OfTunnel returns the targets that one tunnel of an agent holds.
+func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
+	var list []Claim
+	for _, v := range c.OfClient(clientID) {
+		if slices.ContainsFunc(v.Holders, func(h Holder) bool { return h.Instance == instance && h.Key == key }) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Take gives a target to a tunnel of a client, if it is free, the client's own,
+// or all its holders are away: gone for longer than away tolerates. A balanced
+// tunnel joins others of its client. What is returned is on the disk.
+func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
+	for range 10 {
+		v, rev, ok := c.table.get(target)
+		if !ok {
+			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
+			if err := c.table.create(ctx, target, v); !errors.Is(err, ErrExists) {
+				return v, err
+			}
+			// Another node was first; the watch brings its claim.
+			if err := c.refresh(ctx, target); err != nil {
+				return Claim{}, err
+			}
+			continue
+		}
+		next, err := take(v, clientID, h, away)
+		if err != nil {
+			return Claim{}, err
+		}
+		if next.ClientID == v.ClientID && slices.Equal(next.Holders, v.Holders) {
+			return v, nil
+		}
+		if err := c.table.update(ctx, target, next, rev); !errors.Is(err, ErrConflict) {
+			return next, err
+		}
+		if err := c.refresh(ctx, target); err != nil {
+			return Claim{}, err
+		}
+	}
+	return Claim{}, ErrConflict
+}
+
+func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (Claim, error) {
+	holders := slices.Clone(v.Holders)
+	if v.ClientID != clientID {
+		for _, other := range holders {
+			if !other.Ephemeral || !away(v.ClientID, other) {
+				return v, ErrTaken
+			}
+		}
+		v.ClientID, v.Created, holders = clientID, time.Now().UTC(), nil
+	}
+	kept := holders[:0]
+	for _, other := range holders {
+		switch {
+		case other.Instance == h.Instance && other.Key == h.Key:
+			continue // itself, as it was
+		case other.Slot != h.Slot:
+		case away(clientID, other):
+			if other.Mode != "balanced" || h.Mode != "balanced" {
+				continue
+			}
+		case other.Mode == "balanced" && h.Mode == "balanced" && other.Type == h.Type:
+		case other.Mode == "balanced" || h.Mode == "balanced":
+			return v, ErrMode
+		default:
+			return v, ErrTakenByOwn
+		}
+		kept = append(kept, other)
+	}
+	v.Holders = append(kept, h)
+	return v, nil
+}
+
+// refresh brings the memory's copy of a target up to date.
+func (c *Claims) refresh(ctx context.Context, target string) error {
+	e, err := c.table.kv.Get(ctx, target)
+	if err != nil {
+		return nil // gone again: the next round sees
+	}
+	return c.table.see(e)
+}
+
+// Release takes a target from a tunnel, if it has it.
+func (c *Claims) Release(ctx context.Context, target, clientID, instance, key string) error {
+	for range 10 {
+		v, rev, ok := c.table.get(target)
+		if !ok || v.ClientID != clientID {
+			return nil
+		}
+		holders := slices.DeleteFunc(slices.Clone(v.Holders), func(h Holder) bool { return h.Instance == instance && h.Key == key })
+		if len(holders) == len(v.Holders) {
+			return nil
+		}
+		var err error
+		if len(holders) == 0 {
+			err = c.table.remove(ctx, target, rev)
+		} else {
+			v.Holders = holders
+			err = c.table.update(ctx, target, v, rev)
+		}
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+		if err := c.refresh(ctx, target); err != nil {
+			return err
+		}
+	}
+	return ErrConflict
+}
+
+// ReleaseClient gives back all that a client has.
+func (c *Claims) ReleaseClient(ctx context.Context, id string) error {
+	for _, v := range c.OfClient(id) {
+		for _, h := range v.Holders {
+			if err := c.Release(ctx, v.Target, id, h.Instance, h.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Client is one customer of the relay: who may connect, by which secrets.
+type Client struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	Revoked time.Time `json:"revoked,omitzero"`
+	Secrets []Secret  `json:"secrets,omitempty"` // newest first
+}
+
+// Secret is what is kept of a token's secret.
+type Secret struct {
+	Hash    []byte    `json:"hash"` // SHA-256
+	Hint    string    `json:"hint"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"` // zero: does not expire
+}
+
+// Active reports whether the client may connect at all.
+func (c Client) Active() bool { return c.Revoked.IsZero() }
+
+const maxSecrets = 4
+
+var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+
+// ErrName is returned for a name that a client cannot have.
+var ErrName = errors.New("a client's name has 1 to 63 lower-case letters, digits, dots, hyphens or underscores, and begins and ends with a letter or digit")
+
+// ErrRevoked is returned for a new token of a client that was revoked.
+var ErrRevoked = errors.New("the client is revoked; add it anew")
+
+// Clients are the relay's clients, by name.
+type Clients struct {
+	table *table[Client]
+
+	mu     sync.RWMutex
+	byHash map[[sha256.Size]byte]string   // name
+	hashes map[string][][sha256.Size]byte // by name
+}
+
+func newClients(t *table[Client]) *Clients {
+	c := &Clients{table: t, byHash: make(map[[sha256.Size]byte]string), hashes: make(map[string][][sha256.Size]byte)}
+	t.each(func(name string, v Client) bool { c.index(name, v, true); return true })
+	t.onChange(c.index)
+	// What changed between the two lines above is in the table, and harmless twice.
+	t.each(func(name string, v Client) bool { c.index(name, v, true); return true })
+	return c
+}
+
+func (c *Clients) index(name string, v Client, exists bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, hash := range c.hashes[name] {
+		delete(c.byHash, hash)
+	}
+	delete(c.hashes, name)
+	if !exists || !v.Active() {
+		return
+	}
+	for _, s := range v.Secrets {
+		if len(s.Hash) == sha256.Size {
+			hash := [sha256.Size]byte(s.Hash)
+			c.byHash[hash] = name
+			c.hashes[name] = append(c.hashes[name], hash)
+		}
+	}
+}
+
+// OnChange calls f after every change of a client. f must not wait.
+func (c *Clients) OnChange(f func(Client)) {
+	c.table.onChange(func(_ string, v Client, exists bool) {
+		if exists {
+			f(v)
+		}
+	})
+}
+
+// Authenticate finds the client that a secret belongs to.
+func (c *Clients) Authenticate(secret []byte, now time.Time) (Client, bool) {
+	hash := sha256.Sum256(secret)
+	c.mu.RLock()
+	name, ok := c.byHash[hash]
+	c.mu.RUnlock()
+	if !ok {
+		return Client{}, false
+	}
+	client, _, ok := c.table.get(name)
+	if !ok || !client.Active() {
+		return Client{}, false
+	}
+	for _, s := range client.Secrets {
+		if subtle.ConstantTimeCompare(s.Hash, hash[:]) == 1 && (s.Expires.IsZero() || now.Before(s.Expires)) {
+			return client, true
+		}
+	}
+	return Client{}, false
+}
+
+// Get returns the client of a name.
+func (c *Clients) Get(name string) (Client, bool) {
+	v, _, ok := c.table.get(strings.ToLower(name))
+	return v, ok
+}
+
+// ByID returns the client of an id.
+func (c *Clients) ByID(id string) (found Client, ok bool) {
+	c.table.each(func(_ string, v Client) bool {
+		if v.ID == id {
+			found, ok = v, true
+		}
+		return !ok
+	})
+	return found, ok
+}
+
+// List returns all clients by name, revoked ones too.
+func (c *Clients) List() []Client {
+	list := []Client{}
+	c.table.each(func(_ string, v Client) bool { list = append(list, v); return true })
+	slices.SortFunc(list, func(a, b Client) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Add makes a client with its first secret. A revoked client's name may be used
+// again; it is a new client then, with nothing of the old one.
+func (c *Clients) Add(ctx context.Context, name string, secret [32]byte, hint string) (Client, error) {
+	name = strings.ToLower(name)
+	if !clientName.MatchString(name) || strings.Contains(name, "..") {
+		return Client{}, ErrName
+	}
+	now := time.Now().UTC()
+	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}}
+	old, rev, ok := c.table.get(name)
+	if ok && !old.Active() {
+		return client, c.table.update(ctx, name, client, rev)
+	}
+	if err := c.table.create(ctx, name, client); err != nil {
+		return Client{}, err
+	}
+	return client, nil
+}
+
+// Revoke takes a client's right to connect away. Doing it twice is no error.
+func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
+	return c.change(ctx, name, func(v *Client) error {
+		if v.Active() {
+			v.Revoked, v.Secrets = time.Now().UTC(), nil
+		}
+		return nil
+	})
+}
+
+// Rotate adds a secret to a client; its others expire after overlap.
+func (c *Clients) Rotate(ctx context.Context, name string, secret [32]byte, hint string, overlap time.Duration) (Client, error) {
+	return c.change(ctx, name, func(v *Client) error {
+		if !v.Active() {
+			return ErrRevoked
+		}
+		now := time.Now().UTC()
+		limit := now.Add(overlap)
+		kept := []Secret{newSecret(secret, hint, now)}
+		for _, s := range v.Secrets {
+			if s.Expires.IsZero() || s.Expires.After(limit) {
+				s.Expires = limit
+			}
+			if s.Expires.After(now) && len(kept) < maxSecrets {
+				kept = append(kept, s)
+			}
+		}
+		v.Secrets = kept
+		return nil
+	})
+}
+
+func (c *Clients) change(ctx context.Context, name string, f func(*Client) error) (Client, error) {
+	name = strings.ToLower(name)
+	for range 10 {
+		v, rev, ok := c.table.get(name)
+		if !ok {
+			return Client{}, ErrNotFound
+		}
+		v.Secrets = slices.Clone(v.Secrets)
+		if err := f(&v); err != nil {
+			return Client{}, err
+		}
+		err := c.table.update(ctx, name, v, rev)
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		return v, err
+	}
+	return Client{}, ErrConflict
+}
+
+func newSecret(secret [32]byte, hint string, now time.Time) Secret {
+	hash := sha256.Sum256(secret[:])
+	return Secret{Hash: hash[:], Hint: hint, Created: now}
+}
+
+// newID is a random name with a prefix that tells what it names.
+func newID(prefix string) string {
+	var b [9]byte
+	rand.Read(b[:])
+	return prefix + "_" + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// StoredPolicy is a policy's document as it was set.
+type StoredPolicy struct {
+	Target   string          `json:"target"`
+	Document json.RawMessage `json:"document"`
+	Changed  time.Time       `json:"changed"`
+}
+
+// Policies are the documents by target: the key of a Claim.
+type Policies struct{ table *table[StoredPolicy] }
+
+// Get returns the policy of a target.
+func (p *Policies) Get(target string) (StoredPolicy, bool) {
+	v, _, ok := p.table.get(target)
+	return v, ok
+}
+
+// List returns all policies by target.
+func (p *Policies) List() []StoredPolicy {
+	list := []StoredPolicy{}
+	p.table.each(func(_ string, v StoredPolicy) bool { list = append(list, v); return true })
+	slices.SortFunc(list, func(a, b StoredPolicy) int { return strings.Compare(a.Target, b.Target) })
+	return list
+}
+
+// Set stores the policy of a target in place of any other.
+func (p *Policies) Set(ctx context.Context, target string, document []byte) error {
+	return p.table.put(ctx, target, StoredPolicy{Target: target, Document: document, Changed: time.Now().UTC()})
+}
+
+// Delete removes the policy of a target, or returns ErrNotFound.
+func (p *Policies) Delete(ctx context.Context, target string) error {
+	for range 10 {
+		_, rev, ok := p.table.get(target)
+		if !ok {
+			return ErrNotFound
+		}
+		if err := p.table.remove(ctx, target, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return ErrConflict
+}
+
+// OnChange calls f after every change of a policy, of this node or another. f
+// must not wait.
+func (p *Policies) OnChange(f func(target string, v StoredPolicy, exists bool)) { p.table.onChange(f) }

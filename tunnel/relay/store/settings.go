@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Settings are the relay's single values.
+type Settings struct{ kv jetstream.KeyValue }
+
+// Names of settings.
+const (
+	SettingAuthority      = "authority"      // PEM: what agents trust
+	SettingVisitorCA      = "visitor_ca"     // PEM: the local authority of the https edge
+	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
+	settingSchema         = "schema_version" // number
+)
+
+// Get returns a setting, or ErrNotFound.
+func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
+	e, err := s.kv.Get(ctx, name)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read setting %s: %w", name, err)
+	}
+	return e.Value(), nil
+}
+
+// Put stores a setting.
+func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
+	if _, err := s.kv.Put(ctx, name, value); err != nil {
+		return fmt.Errorf("store setting %s: %w", name, err)
+	}
+	return nil
+}
+
+// Once returns a setting, or makes and stores it. Nodes that do so at the same
+// time all get the same value.
+func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, error)) ([]byte, error) {
+	v, err := s.Get(ctx, name)
+	if !errors.Is(err, ErrNotFound) {
+		return v, err
+	}
+	if v, err = make(); err != nil {
+		return nil, err
+	}
+	_, err = s.kv.Create(ctx, name, v)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return s.Get(ctx, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store setting %s: %w", name, err)
+	}
+	return v, nil
+}
+
+func (s *Settings) checkSchema(ctx context.Context) error {
+	v, err := s.Once(ctx, settingSchema, func() ([]byte, error) { return json.Marshal(SchemaVersion) })
+	if err != nil {
+		return err
+	}
+	var version int
+	if err := json.Unmarshal(v, &version); err != nil {
+		return fmt.Errorf("read the store's schema version: %w", err)
+	}
+	if version > SchemaVersion {
+		return fmt.Errorf("the store is of a newer adit (schema %d, this one knows %d); update adit", version, SchemaVersion)
+	}
+	return nil
+}

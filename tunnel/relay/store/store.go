@@ -1,0 +1,260 @@
+// Package store keeps what a relay must not lose or shares with other nodes:
+// clients, claims on names and ports, policies, settings and access events. It
+// is NATS JetStream behind typed methods: a server inside the process by
+// default, whose every write is on the disk before it is acknowledged, or an
+// external cluster; the same code either way. Reads come from memory, kept
+// current by watches. Nothing else imports NATS.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/internal/lockfile"
+)
+
+// SchemaVersion is of the shape of what is stored. A store of a newer shape is
+// refused, so that an old program never harms it.
+const SchemaVersion = 1
+
+const (
+	lockFile     = "relay.lock"
+	maxStoreSize = 64 << 30
+	maxValue     = 256 << 10
+	markerTTL    = time.Hour // how long the bucket remembers a removed key
+	startWait    = 30 * time.Second
+)
+
+// Config says where the store is.
+type Config struct {
+	// Dir is the relay's data folder; it is locked while the store is open.
+	Dir string
+	// URLs are of an external NATS cluster; if empty, a server runs in this process.
+	URLs []string
+	// Credentials, CA, Cert and Key are files for an external cluster; each may be empty.
+	Credentials, CA, Cert, Key string
+	// Replicas is how many servers of an external cluster keep each value. If zero, 1.
+	Replicas int
+	// EventsAge and EventsBytes bound what is kept of access events. If zero,
+	// 14 days and 1 GiB.
+	EventsAge   time.Duration
+	EventsBytes int64
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Errors that callers branch on.
+var (
+	ErrLocked   = errors.New("another relay uses the data folder")
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("exists already")
+	ErrConflict = errors.New("was changed by another at the same time")
+)
+
+// Store is an open store. All methods may be called from several goroutines.
+type Store struct {
+	Clients  *Clients
+	Claims   *Claims
+	Policies *Policies
+	Settings *Settings
+	Events   *Events
+
+	log    *slog.Logger
+	lock   *lockfile.Lock
+	server *server.Server // nil with an external cluster
+	conn   *nats.Conn
+	stop   context.CancelFunc
+	tables []interface{ wait() }
+}
+
+// Open opens the store, makes what is missing in it, and reads it into memory.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{log: cfg.Log}
+	if err := s.open(ctx, cfg); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, cfg Config) (err error) {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	if s.lock, err = lockfile.Take(filepath.Join(cfg.Dir, lockFile)); err != nil {
+		if errors.Is(err, lockfile.ErrHeld) {
+			err = ErrLocked
+		}
+		return fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
+	}
+	if len(cfg.URLs) == 0 {
+		err = s.embed(cfg)
+	} else {
+		err = s.connect(cfg)
+	}
+	if err != nil {
+		return err
+	}
+	js, err := jetstream.New(s.conn)
+	if err != nil {
+		return fmt.Errorf("open JetStream: %w", err)
+	}
+	return s.load(ctx, js, cfg)
+}
+
+func (s *Store) embed(cfg Config) error {
+	ns, err := server.NewServer(&server.Options{
+		ServerName: "adit-relay",
+		JetStream:  true,
+		StoreDir:   filepath.Join(cfg.Dir, "nats"),
+		DontListen: true,
+		SyncAlways: true,
+		NoSigs:     true,
+		NoLog:      true,
+		MaxPayload: 1 << 20,
+
+		JetStreamMaxMemory: 16 << 20,
+		JetStreamMaxStore:  maxStoreSize,
+	})
+	if err != nil {
+		return fmt.Errorf("set up the store's server: %w", err)
+	}
+	ns.SetLoggerV2(&serverLog{s.log}, false, false, false)
+	ns.Start()
+	s.server = ns
+	if !ns.ReadyForConnections(startWait) {
+		return errors.New("the store's server did not start; its files in the data folder may be damaged")
+	}
+	s.conn, err = nats.Connect("", nats.InProcessServer(ns), nats.Name("adit relay"), nats.MaxReconnects(-1))
+	if err != nil {
+		return fmt.Errorf("connect to the store's server: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) connect(cfg Config) error {
+	opts := []nats.Option{
+		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.Timeout(10 * time.Second),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				s.log.Warn("store is away", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(c *nats.Conn) { s.log.Info("store is back", "server", c.ConnectedUrlRedacted()) }),
+	}
+	if cfg.Credentials != "" {
+		opts = append(opts, nats.UserCredentials(cfg.Credentials))
+	}
+	if cfg.CA != "" {
+		opts = append(opts, nats.RootCAs(cfg.CA))
+	}
+	if cfg.Cert != "" {
+		opts = append(opts, nats.ClientCert(cfg.Cert, cfg.Key))
+	}
+	url := ""
+	for i, u := range cfg.URLs {
+		if i > 0 {
+			url += ","
+		}
+		url += u
+	}
+	conn, err := nats.Connect(url, opts...)
+	if err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	s.conn = conn
+	return nil
+}
+
+// load makes the buckets and reads them. Settings come first: they hold the
+// schema's version.
+func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) error {
+	ctx, stop := context.WithTimeout(ctx, startWait)
+	defer stop()
+	life, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	bucket := func(name string) (jetstream.KeyValue, error) {
+		kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
+			Replicas: max(cfg.Replicas, 1), LimitMarkerTTL: markerTTL,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("open store of %s: %w", name, err)
+		}
+		return kv, nil
+	}
+	kv, err := bucket("settings")
+	if err != nil {
+		return err
+	}
+	s.Settings = &Settings{kv: kv}
+	if err := s.Settings.checkSchema(ctx); err != nil {
+		return err
+	}
+	clients, err := openTable[Client](ctx, life, s, bucket, "clients")
+	if err != nil {
+		return err
+	}
+	s.Clients = newClients(clients)
+	claims, err := openTable[Claim](ctx, life, s, bucket, "claims")
+	if err != nil {
+		return err
+	}
+	s.Claims = newClaims(claims)
+	policies, err := openTable[StoredPolicy](ctx, life, s, bucket, "policies")
+	if err != nil {
+		return err
+	}
+	s.Policies = &Policies{policies}
+	s.Events, err = openEvents(ctx, js, cfg)
+	return err
+}
+
+// Close closes the store and unlocks its folder.
+func (s *Store) Close() error {
+	if s.stop != nil {
+		s.stop()
+	}
+	for _, t := range s.tables {
+		t.wait()
+	}
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	if s.server != nil {
+		s.server.Shutdown()
+		s.server.WaitForShutdown()
+	}
+	if s.lock != nil {
+		return s.lock.Release()
+	}
+	return nil
+}
+
+// serverLog lets the embedded server's warnings and errors through.
+type serverLog struct{ log *slog.Logger }
+
+func (l *serverLog) Noticef(string, ...any) {}
+func (l *serverLog) Debugf(string, ...any)  {}
+func (l *serverLog) Tracef(string, ...any)  {}
+func (l *serverLog) Warnf(format string, v ...any) {
+	l.log.Warn("store", "detail", fmt.Sprintf(format, v...))
+}
+func (l *serverLog) Errorf(format string, v ...any) {
+	l.log.Error("store", "detail", fmt.Sprintf(format, v...))
+}
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.log.Error("store", "detail", fmt.Sprintf(format, v...))
+}

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// table is a bucket of values of one type, with a copy in memory that its own
+// writes reach at once and those of other nodes through a watch.
+type table[T any] struct {
+	name string
+	kv   jetstream.KeyValue
+	log  *slog.Logger
+	done chan struct{}
+
+	mu      sync.RWMutex
+	entries map[string]entry[T]
+	changed []func(key string, value T, exists bool)
+}
+
+// entry is a value and its revision. A removed one stays until the watch has
+// seen the removal, so that an older write that is still under way to us does
+// not bring it back.
+type entry[T any] struct {
+	value   T
+	rev     uint64
+	removed bool
+}
+
+func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (jetstream.KeyValue, error), name string) (*table[T], error) {
+	kv, err := bucket(name)
+	if err != nil {
+		return nil, err
+	}
+	t := &table[T]{name: name, kv: kv, log: s.log, done: make(chan struct{}), entries: make(map[string]entry[T])}
+	w, err := kv.WatchAll(life)
+	if err != nil {
+		return nil, fmt.Errorf("watch store of %s: %w", name, err)
+	}
+	for loaded := false; !loaded; {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return nil, fmt.Errorf("read store of %s: the watch ended", name)
+			}
+			if e == nil {
+				loaded = true
+			} else if err := t.see(e); err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read store of %s: %w", name, ctx.Err())
+		}
+	}
+	s.tables = append(s.tables, t)
+	go func() { // ended by life, waited for by Store.Close
+		defer close(t.done)
+		for {
+			select {
+			case e, ok := <-w.Updates():
+				if !ok {
+					return
+				}
+				if e == nil {
+					continue
+				}
+				if err := t.see(e); err != nil {
+					t.log.Error("store holds a value that does not parse", "error", err)
+				}
+			case <-life.Done():
+				return
+			}
+		}
+	}()
+	return t, nil
+}
+
+func (t *table[T]) wait() { <-t.done }
+
+// see takes what the watch brings.
+func (t *table[T]) see(e jetstream.KeyValueEntry) error {
+	if e.Operation() != jetstream.KeyValuePut {
+		t.mu.Lock()
+		old, ok := t.entries[e.Key()]
+		if !ok || old.rev > e.Revision() {
+			t.mu.Unlock()
+			return nil
+		}
+		delete(t.entries, e.Key())
+		t.mu.Unlock()
+		if !old.removed {
+			var none T
+			t.tell(e.Key(), none, false)
+		}
+		return nil
+	}
+	var v T
+	if err := json.Unmarshal(e.Value(), &v); err != nil {
+		return fmt.Errorf("read %s %q: %w", t.name, e.Key(), err)
+	}
+	t.set(e.Key(), v, e.Revision())
+	return nil
+}
+
+func (t *table[T]) set(key string, v T, rev uint64) {
+	t.mu.Lock()
+	if old, ok := t.entries[key]; ok && old.rev >= rev {
+		t.mu.Unlock()
+		return
+	}
+	t.entries[key] = entry[T]{value: v, rev: rev}
+	t.mu.Unlock()
+	t.tell(key, v, true)
+}
+
+func (t *table[T]) tell(key string, v T, exists bool) {
+	t.mu.RLock()
+	listeners := t.changed
+	t.mu.RUnlock()
+	for _, f := range listeners {
+		f(key, v, exists)
+	}
+}
+
+// onChange calls f for every change from now on, of this node or another. f
+// must not wait.
+func (t *table[T]) onChange(f func(key string, value T, exists bool)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed = append(t.changed[:len(t.changed):len(t.changed)], f)
+}
+
+func (t *table[T]) get(key string) (T, uint64, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	e, ok := t.entries[key]
+	return e.value, e.rev, ok && !e.removed
+}
+
+// each calls f with every value, in no order, until it returns false.
+func (t *table[T]) each(f func(key string, value T) bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for key, e := range t.entries {
+		if !e.removed && !f(key, e.value) {
+			return
+		}
+	}
+}
+
+// create stores a value under a key that has none, else returns ErrExists.
+func (t *table[T]) create(ctx context.Context, key string, v T) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	rev, err := t.kv.Create(ctx, key, data)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	t.set(key, v, rev)
+	return nil
+}
+
+// put stores a value, whatever is there.
+func (t *table[T]) put(ctx context.Context, key string, v T) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	rev, err := t.kv.Put(ctx, key, data)
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	t.set(key, v, rev)
+	return nil
+}
+
+// update replaces the value of a revision, else returns ErrConflict.
+func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	next, err := t.kv.Update(ctx, key, data, rev)
+	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	t.set(key, v, next)
+	return nil
+}
+
+// remove removes the value of a revision, else returns ErrConflict.
+func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
+	err := t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
+	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s %q: %w", t.name, key, err)
+	}
+	t.mu.Lock()
+	old, ok := t.entries[key]
+	ok = ok && old.rev <= rev && !old.removed
+	if ok {
+		old.removed = true
+		t.entries[key] = old
+	}
+	t.mu.Unlock()
+	if ok {
+		var none T
+		t.tell(key, none, false)
+	}
+	return nil
+}

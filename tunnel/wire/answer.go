@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxReason is the longest reason that an Answer carries, in bytes.
+const MaxReason = 512
+
+const (
+	answerConnected = 0
+	answerRefused   = 1
+)
+
+// OriginError is an agent's answer that it has no connection to the origin.
+type OriginError struct{ Reason string }
+
+func (e *OriginError) Error() string { return e.Reason }
+
+// ErrAnswer is matched by the error about an answer that does not parse.
+var ErrAnswer = errors.New("malformed answer")
+
+// AppendAnswer appends what the agent writes first on a stream, once it has
+// read the Preface and dialled the origin: the byte 0 if err is nil, and then
+// the origin's bytes follow; else the byte 1, the reason's length (uint16, big
+// endian) and the reason (UTF-8, cut to MaxReason), and the stream ends.
+func AppendAnswer(b []byte, err error) []byte {
+	if err == nil {
+		return append(b, answerConnected)
+	}
+	reason := strings.ToValidUTF8(err.Error(), "?")
+	for len(reason) > MaxReason {
+		_, size := utf8.DecodeLastRuneInString(reason)
+		reason = reason[:len(reason)-size]
+	}
+	b = append(b, answerRefused)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
+	return append(b, reason...)
+}
+
+// ReadAnswer reads an answer and not one byte more. It returns nil if the
+// origin is connected, and an *OriginError with the agent's reason if it is not.
+func ReadAnswer(r io.Reader) error {
+	var head [3]byte
+	if _, err := io.ReadFull(r, head[:1]); err != nil {
+		return fmt.Errorf("read the agent's answer: %w", err)
+	}
+	switch head[0] {
+	case answerConnected:
+		return nil
+	case answerRefused:
+	default:
+		return fmt.Errorf("%w: status %d is not known", ErrAnswer, head[0])
+	}
+	if _, err := io.ReadFull(r, head[1:]); err != nil {
+		return fmt.Errorf("read the agent's answer: %w", err)
+	}
+	size := binary.BigEndian.Uint16(head[1:])
+	if size > MaxReason {
+		return fmt.Errorf("%w: a reason of %d bytes", ErrAnswer, size)
+	}
+	reason := make([]byte, size)
+	if _, err := io.ReadFull(r, reason); err != nil {
+		return fmt.Errorf("read the agent's answer: %w", err)
+	}
+	if !utf8.Valid(reason) {
+		return fmt.Errorf("%w: the reason is not UTF-8", ErrAnswer)
+	}
+	return &OriginError{Reason: string(reason)}
+}

@@ -1,0 +1,212 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// FlowKind tells what a datagram of a UDP visitor is.
+type FlowKind byte
+
+// The kinds of flow datagram.
+const (
+	FlowWhole    FlowKind = 1 // one UDP payload
+	FlowFragment FlowKind = 2 // a part of a UDP payload that is larger than the session's datagrams
+	FlowClose    FlowKind = 3 // the flow is over; no payload
+)
+
+// Sizes of a flow datagram's header, and its bounds.
+const (
+	FlowHeader     = 1 + 4 + 4
+	FragmentHeader = FlowHeader + 4
+	MaxUDPPayload  = 65507 // the largest payload of a UDP datagram over IPv4
+	maxFragments   = 128
+)
+
+// ErrFlow is matched by every error about a flow datagram.
+var ErrFlow = errors.New("malformed flow datagram")
+
+// Flow is one datagram of a UDP visitor, in either direction: kind (1 byte),
+// endpoint (uint32), flow (uint32), for a fragment also packet (uint16), index
+// and count (1 byte each), then the payload. All numbers are big endian. The
+// relay numbers flows; a number is not used again within a session.
+type Flow struct {
+	Kind     FlowKind
+	Endpoint uint32 // the Grant's Number
+	Number   uint32 // one visitor's address and port
+	Packet   uint16 // of a fragment: tells the sender's packets of this flow apart
+	Index    uint8  // of a fragment: 0 to Count-1
+	Count    uint8  // of a fragment: 2 to 128
+	Payload  []byte
+}
+
+// AppendFlow appends f as bytes to b.
+func AppendFlow(b []byte, f Flow) []byte {
+	b = append(b, byte(f.Kind))
+	b = binary.BigEndian.AppendUint32(b, f.Endpoint)
+	b = binary.BigEndian.AppendUint32(b, f.Number)
+	if f.Kind == FlowFragment {
+		b = binary.BigEndian.AppendUint16(b, f.Packet)
+		b = append(b, f.Index, f.Count)
+	}
+	return append(b, f.Payload...)
+}
+
+// ParseFlow reads a datagram. The payload is part of b, not a copy.
+func ParseFlow(b []byte) (Flow, error) {
+	if len(b) < FlowHeader {
+		return Flow{}, fmt.Errorf("%w: %d bytes", ErrFlow, len(b))
+	}
+	f := Flow{
+		Kind:     FlowKind(b[0]),
+		Endpoint: binary.BigEndian.Uint32(b[1:]),
+		Number:   binary.BigEndian.Uint32(b[5:]),
+		Payload:  b[FlowHeader:],
+	}
+	switch f.Kind {
+	case FlowWhole:
+	case FlowFragment:
+		if len(b) <= FragmentHeader {
+			return Flow{}, fmt.Errorf("%w: a fragment of %d bytes", ErrFlow, len(b))
+		}
+		f.Packet, f.Index, f.Count = binary.BigEndian.Uint16(b[9:]), b[11], b[12]
+		f.Payload = b[FragmentHeader:]
+		if f.Count < 2 || f.Count > maxFragments || f.Index >= f.Count {
+			return Flow{}, fmt.Errorf("%w: fragment %d of %d", ErrFlow, f.Index, f.Count)
+		}
+	case FlowClose:
+		if len(f.Payload) != 0 {
+			return Flow{}, fmt.Errorf("%w: a close with payload", ErrFlow)
+		}
+	default:
+		return Flow{}, fmt.Errorf("%w: kind %d is not known", ErrFlow, f.Kind)
+	}
+	if len(f.Payload) > MaxUDPPayload {
+		return Flow{}, fmt.Errorf("%w: a payload of %d bytes", ErrFlow, len(f.Payload))
+	}
+	return f, nil
+}
+
+// SplitFlow calls send with f's payload as one datagram, or as fragments if it
+// does not fit into limit bytes; f.Kind, Index and Count are set by SplitFlow, and
+// f.Packet is the caller's to count up. buf is scratch that grows as needed; it
+// is returned for the next call. It stops at send's first error.
+func SplitFlow(buf []byte, f Flow, limit int, send func([]byte) error) ([]byte, error) {
+	if len(f.Payload)+FlowHeader <= limit {
+		f.Kind = FlowWhole
+		buf = AppendFlow(buf[:0], f)
+		return buf, send(buf)
+	}
+	room := limit - FragmentHeader
+	if room < 1 {
+		return buf, fmt.Errorf("%w: no room in datagrams of %d bytes", ErrFlow, limit)
+	}
+	payload := f.Payload
+	count := (len(payload) + room - 1) / room
+	if len(payload) > MaxUDPPayload || count > maxFragments {
+		return buf, fmt.Errorf("%w: %d bytes are too many for datagrams of %d", ErrFlow, len(payload), limit)
+	}
+	count = max(count, 2)
+	share := (len(payload) + count - 1) / count
+	f.Kind, f.Count = FlowFragment, uint8(count)
+	for i := range count {
+		f.Index, f.Payload = uint8(i), payload[i*share:min((i+1)*share, len(payload))]
+		buf = AppendFlow(buf[:0], f)
+		if err := send(buf); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// Bounds of a Reassembly.
+const (
+	maxPartialPackets = 64
+	maxPartialBytes   = 1 << 20
+)
+
+// Reassembly puts fragments together again. It keeps at most 64 packets and
+// 1 MiB of parts; the packets that are begun longest ago make room, so that lost
+// fragments cost nothing but their packet. It has one owner. The zero value is
+// ready.
+type Reassembly struct {
+	parts map[partialKey]*partial
+	order []partialKey // begun first to last
+	bytes int
+}
+
+type partialKey struct {
+	endpoint, number uint32
+	packet           uint16
+}
+
+type partial struct {
+	pieces [][]byte
+	have   int
+	size   int
+}
+
+// Add takes a datagram and returns a complete payload, or nil if there is none
+// yet. The payload of a whole datagram is handed on as it is; that of fragments
+// is the caller's own.
+func (r *Reassembly) Add(f Flow) []byte {
+	if f.Kind == FlowWhole {
+		return f.Payload
+	}
+	if f.Kind != FlowFragment {
+		return nil
+	}
+	key := partialKey{f.Endpoint, f.Number, f.Packet}
+	p := r.parts[key]
+	if p != nil && len(p.pieces) != int(f.Count) { // the number came round again
+		r.drop(key)
+		p = nil
+	}
+	if p == nil {
+		if r.parts == nil {
+			r.parts = make(map[partialKey]*partial)
+		}
+		p = &partial{pieces: make([][]byte, f.Count)}
+		r.parts[key] = p
+		r.order = append(r.order, key)
+	}
+	if p.pieces[f.Index] != nil {
+		return nil
+	}
+	if p.size+len(f.Payload) > MaxUDPPayload {
+		r.drop(key)
+		return nil
+	}
+	p.pieces[f.Index] = append([]byte(nil), f.Payload...)
+	p.have++
+	p.size += len(f.Payload)
+	r.bytes += len(f.Payload)
+	if p.have == len(p.pieces) {
+		whole := make([]byte, 0, p.size)
+		for _, piece := range p.pieces {
+			whole = append(whole, piece...)
+		}
+		r.drop(key)
+		return whole
+	}
+	for len(r.order) > maxPartialPackets || r.bytes > maxPartialBytes {
+		r.drop(r.order[0])
+	}
+	return nil
+}
+
+func (r *Reassembly) drop(key partialKey) {
+	p := r.parts[key]
+	if p == nil {
+		return
+	}
+	r.bytes -= p.size
+	delete(r.parts, key)
+	for i, k := range r.order {
+		if k == key {
+			r.order = append(r.order[:i], r.order[i+1:]...)
+			break
+		}
+	}
+}

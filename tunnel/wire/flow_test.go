@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+func TestFlowComesBack(t *testing.T) {
+	for _, c := range flows {
+		got, err := ParseFlow(AppendFlow(nil, c.flow))
+		if err != nil || !reflect.DeepEqual(got, c.flow) {
+			t.Errorf("%s: got %+v, %v; want %+v", c.name, got, err, c.flow)
+		}
+	}
+}
+
+func TestFlowRefused(t *testing.T) {
+	fragment := func(index, count byte) []byte {
+		return AppendFlow(nil, Flow{Kind: FlowFragment, Index: index, Count: count, Payload: []byte("x")})
+	}
+	for name, b := range map[string][]byte{
+		"empty":              {},
+		"cut header":         make([]byte, FlowHeader-1),
+		"kind 0":             make([]byte, FlowHeader),
+		"one fragment":       fragment(0, 1),
+		"index beyond count": fragment(2, 2),
+		"too many fragments": fragment(0, 129),
+		"empty fragment":     AppendFlow(nil, Flow{Kind: FlowFragment, Count: 2}),
+		"close with payload": AppendFlow(nil, Flow{Kind: FlowClose, Payload: []byte("x")}),
+		"too long":           AppendFlow(nil, Flow{Kind: FlowWhole, Payload: make([]byte, MaxUDPPayload+1)}),
+	} {
+		if _, err := ParseFlow(b); !errors.Is(err, ErrFlow) {
+			t.Errorf("%s: got %v, want ErrFlow", name, err)
+		}
+	}
+}
+
+func TestSplitAndReassembleAnySize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var r Reassembly
+	var buf []byte
+	for i, size := range []int{0, 1, 1187, 1191, 1192, 1200, 2400, 9000, MaxUDPPayload} {
+		payload := make([]byte, size)
+		for j := range payload {
+			payload[j] = byte(rng.Uint32())
+		}
+		var sent [][]byte
+		var err error
+		buf, err = SplitFlow(buf, Flow{Endpoint: 1, Number: 2, Packet: uint16(i), Payload: payload}, 1200, func(b []byte) error {
+			if len(b) > 1200 {
+				t.Errorf("size %d: a datagram of %d bytes", size, len(b))
+			}
+			sent = append(sent, bytes.Clone(b))
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("size %d: %v", size, err)
+		}
+		rng.Shuffle(len(sent), func(i, j int) { sent[i], sent[j] = sent[j], sent[i] })
+		var got []byte
+		complete := 0
+		for _, b := range sent {
+			f, err := ParseFlow(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole := r.Add(f); whole != nil {
+				got = whole
+				complete++
+			}
+			r.Add(f) // a repeated datagram changes nothing
+		}
+		if !bytes.Equal(got, payload) || complete != 1 {
+			t.Errorf("size %d: got %d bytes, complete %d times", size, len(got), complete)
+		}
+	}
+	if _, err := SplitFlow(nil, Flow{Payload: make([]byte, 60000)}, 100, func([]byte) error { return nil }); !errors.Is(err, ErrFlow) {
+		t.Errorf("too small datagrams: got %v, want ErrFlow", err)
+	}
+}
+
+func TestReassemblyIsBounded(t *testing.T) {
+	var r Reassembly
+	for i := range 10_000 {
+		r.Add(Flow{Kind: FlowFragment, Number: uint32(i), Count: 2, Payload: make([]byte, 60_000)})
+		if len(r.parts) > maxPartialPackets || len(r.parts) != len(r.order) || r.bytes > maxPartialBytes {
+			t.Fatalf("after %d: %d packets, %d in order, %d bytes", i, len(r.parts), len(r.order), r.bytes)
+		}
+	}
+	for i := range uint8(128) {
+		if r.Add(Flow{Kind: FlowFragment, Count: 128, Index: i, Payload: make([]byte, 60_000)}) != nil {
+			t.Fatal("a packet larger than UDP's came out")
+		}
+	}
+}
+
+func FuzzFlow(f *testing.F) {
+	for _, c := range flows {
+		f.Add(AppendFlow(nil, c.flow))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := ParseFlow(b)
+		if err != nil {
+			return
+		}
+		if out := AppendFlow(nil, got); !bytes.Equal(out, b) {
+			t.Fatalf("%x goes out as %x", b, out)
+		}
+		var r Reassembly
+		for range 3 {
+			if whole := r.Add(got); len(whole) > MaxUDPPayload {
+				t.Fatalf("%d bytes came out", len(whole))
+			}
+		}
+	})
+}

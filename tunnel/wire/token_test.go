@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func sampleToken(t testing.TB) Token {
+	t.Helper()
+	token := Token{Relay: "relay.example.com:4433"}
+	for _, part := range [][]byte{token.Fingerprint[:], token.Secret[:]} {
+		if _, err := rand.Read(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return token
+}
+
+func TestTokenComesBackAsItWas(t *testing.T) {
+	for _, relay := range []string{"relay.example.com:4433", "192.0.2.7:1", "[2001:db8::1]:65535"} {
+		want := sampleToken(t)
+		want.Relay = relay
+		got, err := ParseToken("  " + want.Reveal() + "\n")
+		if err != nil {
+			t.Fatalf("%s: %v", relay, err)
+		}
+		if got != want {
+			t.Errorf("got %#v, want %#v", got, want)
+		}
+	}
+}
+
+func TestTokenRefusesWhatIsNotOne(t *testing.T) {
+	good := sampleToken(t).Reveal()
+	noPort := sampleToken(t)
+	noPort.Relay = "relay.example.com"
+	zeroPort := sampleToken(t)
+	zeroPort.Relay = "relay.example.com:0"
+	changed := []byte(good)
+	changed[40] ^= 1
+	cases := map[string]string{
+		"empty":           "",
+		"another prefix":  "ngrok_" + good[5:],
+		"no body":         TokenPrefix,
+		"cut short":       good[:len(good)-3],
+		"one bit off":     string(changed),
+		"inner space":     good[:30] + " " + good[30:],
+		"far too long":    good + strings.Repeat("A", 2000),
+		"relay has no :n": noPort.Reveal(),
+		"relay port zero": zeroPort.Reveal(),
+	}
+	for name, text := range cases {
+		if _, err := ParseToken(text); !errors.Is(err, ErrToken) {
+			t.Errorf("%s: got %v, want ErrToken", name, err)
+		}
+	}
+}
+
+func TestTokenDoesNotPrintItsSecret(t *testing.T) {
+	token := sampleToken(t)
+	body := strings.TrimPrefix(token.Reveal(), TokenPrefix)
+	for _, printed := range []string{fmt.Sprint(token), fmt.Sprintf("%v %s", token, token), token.Hint()} {
+		if strings.Contains(printed, body[40:60]) {
+			t.Errorf("%q reveals the token", printed)
+		}
+	}
+	if other := sampleToken(t); other.Hint() == token.Hint() {
+		t.Error("two tokens have the same hint")
+	}
+}
+
+func FuzzParseToken(f *testing.F) {
+	f.Add(sampleToken(f).Reveal())
+	f.Add("adit_AA")
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := ParseToken(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseToken(token.Reveal())
+		if err != nil || again != token {
+			t.Fatalf("%q: parsed once, then %v", text, err)
+		}
+	})
+}
