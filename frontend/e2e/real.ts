@@ -65,7 +65,8 @@ async function visit(page: Page, url: string): Promise<void> {
 
   step = 'see the request in the inspector';
   await page.getByRole('link', { name: 'Inspector' }).click();
-  await page.getByRole('option').first().click();
+  const list = page.getByRole('listbox', { name: 'Requests, newest first' });
+  await list.getByRole('option').first().click();
   await page.getByRole('region', { name: 'Details of the request' }).waitFor();
   await page.screenshot({ path: `${shots}real-inspector.png` });
 }
