@@ -303,6 +303,8 @@ export const scenarios = {
       await mock.stop();
       await text(page, 'The adit daemon does not answer.').waitFor();
       await text(page, 'shop.relay.example').waitFor();
+      // Nothing may claim to be reachable now.
+      await text(page, 'Your tunnels are reachable').waitFor({ state: 'detached' });
       mock.renew();
       mock.tunnels.set('t_0099', tunnel(99, { name: 'after-restart' }));
       await mock.start();
