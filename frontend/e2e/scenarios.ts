@@ -43,7 +43,7 @@ const button = (page: Page, name: string | RegExp) => page.getByRole('button', {
 const row = (page: Page, id: string) => page.locator(`[data-tunnel="${id}"]`);
 
 async function until(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !holds(); await new Promise((go) => setTimeout(go, 25)))
+  for (const end = Date.now() + 40_000; !holds(); await new Promise((go) => setTimeout(go, 25)))
     if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
 }
 
