@@ -23,6 +23,8 @@ var commands = []func(*Env) *cobra.Command{
 	logsCommand,
 	configCommand,
 	doctorCommand,
+	serviceCommand,
+	trayCommand,
 	versionCommand,
 	manCommand,
 }
