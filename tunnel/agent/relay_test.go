@@ -311,7 +311,7 @@ func (r *fakeRelay) mustVisit(key string, kind wire.StreamKind) link.Stream {
 	if err != nil {
 		r.t.Fatalf("visit: %v", err)
 	}
-	r.t.Cleanup(func() { s.Close() })
+	r.t.Cleanup(s.Reset)
 	return s
 }
 

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -217,4 +218,51 @@ func TestLookupMixesFamilies(t *testing.T) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	}
+}
+
+func TestUDPCutInTransferIsReplacedByTLS(t *testing.T) {
+	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond, Rate: 5 << 20}, func(t *testing.T, s *simulated) {
+		session, server := dialDTLSPair(t, s.listener, s.dial)
+		stream, in := connect(t, session, server)
+		go io.Copy(io.Discard, in)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				if _, err := stream.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		}()
+		time.Sleep(2 * time.Second)
+		s.block(true)
+		cut := time.Now()
+		<-session.Done()
+		noticed := time.Since(cut)
+		again, _ := dialed(t, s, s.dial)
+		defer again.Close("over")
+		if back := time.Since(cut); again.Transport() != TLS || noticed > 3500*time.Millisecond || back > 5*time.Second {
+			t.Errorf("noticed after %v, on %s after %v; want on tls within 5s", noticed, again.Transport(), back)
+		}
+		<-done
+		session.Close("over")
+	})
+}
+
+func TestIdleDeathIsNoticed(t *testing.T) {
+	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+		session, _ := dialed(t, s, s.dial)
+		time.Sleep(time.Hour)
+		st := session.Stats()
+		if session.Err() != nil || time.Since(st.LastReceived) > st.KeepAlive {
+			t.Errorf("after an idle hour: %v, heard %v ago; want alive and heard within %v", session.Err(), time.Since(st.LastReceived), st.KeepAlive)
+		}
+		s.block(true)
+		cut := time.Now()
+		<-session.Done()
+		if took := time.Since(cut); took > 20*time.Second || !errors.Is(session.Err(), ErrTimeout) {
+			t.Errorf("ended after %v with %v, want ErrTimeout within 20s", took, session.Err())
+		}
+		session.Close("over")
+	})
 }
