@@ -219,8 +219,8 @@ func TestRunListsAndTells(t *testing.T) {
 		synctest.Wait()
 		tap.Close()
 		cancel()
-		if len(told) < 2 || told[0].State != "open" || told[len(told)-1].State != "done" {
-			t.Fatalf("got %+v", told)
+		if len(told) != 2 || told[0].State != "open" || told[1].State != "done" {
+			t.Fatalf("got %+v, want each stage once", told)
 		}
 		if got := told[len(told)-1].DurationMillis; got != 3000 {
 			t.Errorf("got %v ms, want 3000", got)
