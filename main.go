@@ -9,8 +9,6 @@ import (
 	"syscall"
 
 	"adit/cli"
-	"adit/internal/paths"
-	"adit/service"
 )
 
 func main() { os.Exit(run()) }
@@ -18,13 +16,5 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	env := cli.System()
-	env.Daemon = func(ctx context.Context, opts cli.DaemonOptions) error {
-		folders, err := paths.Person()
-		if err != nil {
-			return err
-		}
-		return service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State}.Run(ctx)
-	}
-	return cli.Run(ctx, env, os.Args[1:])
+	return cli.Run(ctx, cli.System(), cli.Args(os.Args))
 }

@@ -24,6 +24,8 @@ var commands = []func(*Env) *cobra.Command{
 	configCommand,
 	doctorCommand,
 	relayCommand,
+	serviceCommand,
+	trayCommand,
 	versionCommand,
 	manCommand,
 }

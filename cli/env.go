@@ -46,7 +46,7 @@ type DaemonOptions struct {
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: isTerminal(os.Stdout), OpenBrowser: openBrowser,
+		Terminal: isTerminal(os.Stdout), OpenBrowser: openBrowser, Daemon: runDaemon,
 	}
 }
 

@@ -201,7 +201,7 @@ func (v *liveView) draw() {
 	}
 	row("URL", v.tunnel.PublicURL)
 	row("Local", localText(v.tunnel))
-	row("Tunnel", string(v.tunnel.State)+" "+v.tunnel.Error)
+	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
 	row("Inspector", v.web)
 	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,
 		v.endpoint.Connections.Total, byteText(v.endpoint.Bytes.In), byteText(v.endpoint.Bytes.Out)))

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"adit/internal/paths"
+	"adit/service"
 )
 
 func startCommand(env *Env) *cobra.Command {
@@ -28,4 +32,15 @@ and at every start of the machine.`,
 	}
 	cmd.Flags().StringVar(&opts.HTTPListen, "http_listen", "", "where Web UI and local API listen (default 127.0.0.1:37271)")
 	return cmd
+}
+
+// runDaemon is the daemon of this process, as a service or in a terminal.
+func runDaemon(ctx context.Context, opts DaemonOptions) error {
+	return service.Main(ctx, func(ctx context.Context) error {
+		folders, err := paths.Person()
+		if err != nil {
+			return err
+		}
+		return service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State}.Run(ctx)
+	})
 }

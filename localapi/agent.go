@@ -84,10 +84,9 @@ type Feed interface {
 	// Next waits for the next event, or returns ctx's error if ctx ends first;
 	// no event is lost by that.
 	Next(ctx context.Context) (agent.Event, error)
+	// Last is the id of the newest event when the feed began, before Next is called.
+	Last() uint64
 }
-
-// lastID is what a Feed may tell besides: the id of the newest event when it began.
-type lastID interface{ Last() uint64 }
 
 // Configuration is the configuration in force, without secrets.
 type Configuration struct {

@@ -339,7 +339,9 @@ func (r *running) ask(t *testing.T, d *document, a ask) *http.Response {
 	}
 	d.check(t, a.path, a.method, resp, answer)
 	if a.code != "" && a.method != http.MethodHead {
-		var got struct{ Error struct{ Code, Message, Field string } }
+		var got struct {
+			Error struct{ Code, Message, Field string }
+		}
 		if err := json.Unmarshal(answer, &got); err != nil {
 			t.Fatalf("%s %s: %v in %q", a.method, target, err, answer)
 		}

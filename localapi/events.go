@@ -53,10 +53,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if after == nil {
-		first := agent.Event{Type: agent.EventStatus, Data: utcStatus(s.cfg.Agent.Status())}
-		if l, ok := feed.(lastID); ok {
-			first.ID = l.Last()
-		}
+		first := agent.Event{ID: feed.Last(), Type: agent.EventStatus, Data: utcStatus(s.cfg.Agent.Status())}
 		if err := out.event(first); err != nil {
 			return nil
 		}

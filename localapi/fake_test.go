@@ -221,7 +221,7 @@ func (f *fakeAgent) WriteHAR(w io.Writer, _ inspect.Filter, _ bool) error {
 func (f *fakeAgent) ReadHAR(r io.Reader) (int, error) {
 	b, err := io.ReadAll(r)
 	if len(b) < 10 {
-		return 0, fmt.Errorf("it has no log")
+		return 0, &agent.Error{Code: agent.CodeInvalidParameter, Message: "it has no log"}
 	}
 	return 1, err
 }

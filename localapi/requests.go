@@ -219,7 +219,7 @@ func (s *Server) importHAR(w http.ResponseWriter, r *http.Request) error {
 	}
 	added, err := s.cfg.Agent.ReadHAR(bytes.NewReader(b))
 	if err != nil {
-		return &problem{status: http.StatusBadRequest, code: codeInvalidParameter, message: "this is not an HTTP Archive: " + err.Error()}
+		return err
 	}
 	return writeData(w, http.StatusOK, struct {
 		Added int `json:"added"`

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"adit/frontend"
 	"adit/internal/buildinfo"
 	"adit/internal/discovery"
 	"adit/internal/logring"
@@ -45,7 +46,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	ring.Follow(func(l logring.Line) { a.Publish(agent.EventLog, l) })
 	server, err := localapi.New(localapi.Config{
 		Agent: a, Events: func(after *uint64) localapi.Feed { return a.Subscribe(after) },
-		Logs: ring.Lines, Logger: log, Version: buildinfo.Get().Version,
+		Logs: ring.Lines, Logger: log, Frontend: frontend.AgentUI(), Version: buildinfo.Get().Version,
 	})
 	if err != nil {
 		return err

@@ -94,6 +94,8 @@ func (systemd) uninstall(ctx context.Context) error {
 	if _, err := command(ctx, "systemctl", "daemon-reload"); err != nil {
 		return err
 	}
+	// systemd has made this one; with a person's file in it, it stays.
+	_ = os.Remove("/etc/adit")
 	// A unit that has failed is remembered until this.
 	_, _ = command(ctx, "systemctl", "reset-failed", "adit.service")
 	return nil
@@ -181,6 +183,7 @@ func (i initScript) uninstall(ctx context.Context) error {
 	if err := removeAll(append(runlevelLinks(), scriptFile)...); err != nil {
 		return err
 	}
+	_ = os.Remove("/etc/adit") // with a person's file in it, it stays
 	return errors.Join(os.RemoveAll("/var/log/adit"), os.RemoveAll(runDir()))
 }
 

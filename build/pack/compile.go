@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // compile builds the program for one platform, once in a run, and returns the
@@ -21,7 +22,7 @@ func (p *packer) compile(ctx context.Context, goos, arch string) (string, error)
 	if _, err := os.Stat(exe); err == nil {
 		return exe, nil
 	}
-	ldflags := fmt.Sprintf("-s -w -X main.version=%s -X main.commit=%s", p.release.Version, p.release.Commit)
+	ldflags := fmt.Sprintf("-s -w -X adit/internal/buildinfo.version=%s -X adit/internal/buildinfo.commit=%s -X adit/internal/buildinfo.date=%s", p.release.Version, p.release.Commit, p.release.Time.Format(time.RFC3339))
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", exe}
 	if goos == "windows" {
 		overlay, err := p.resources(ctx, arch)

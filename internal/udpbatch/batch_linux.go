@@ -75,11 +75,13 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, offload bool) *fastIO {
 	}
 	f.writers.New = func() any { return newWriter() }
 	f.in.call = func(fd uintptr) bool {
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&f.in.msgs[0])),
-			uintptr(f.in.want), unix.MSG_DONTWAIT, 0, 0)
-		f.in.errno = errno
-		f.in.got = int(n)
-		return errno != unix.EAGAIN && errno != unix.EINTR
+		n, errno := uintptr(0), syscall.EINTR
+		for errno == unix.EINTR {
+			n, _, errno = unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&f.in.msgs[0])),
+				uintptr(f.in.want), unix.MSG_DONTWAIT, 0, 0)
+		}
+		f.in.errno, f.in.got = errno, int(n)
+		return errno != unix.EAGAIN
 	}
 	return f
 }
@@ -203,10 +205,13 @@ type writer struct {
 func newWriter() *writer {
 	w := new(writer)
 	w.call = func(fd uintptr) bool {
-		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&w.msgs[w.from])),
-			uintptr(w.to-w.from), unix.MSG_DONTWAIT, 0, 0)
+		n, errno := uintptr(0), syscall.EINTR
+		for errno == unix.EINTR {
+			n, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&w.msgs[w.from])),
+				uintptr(w.to-w.from), unix.MSG_DONTWAIT, 0, 0)
+		}
 		w.errno, w.sent = errno, int(n)
-		return errno != unix.EAGAIN && errno != unix.EINTR
+		return errno != unix.EAGAIN
 	}
 	return w
 }

@@ -61,6 +61,7 @@ type Conn struct {
 	datagram  []byte     // the rest of the datagram being read
 	forged    uint64
 	pending   challenge
+	ending    error // the peer's alert, until all before it is handed out
 
 	moving atomic.Bool // the new socket is not proven yet
 	moveMu sync.Mutex

@@ -336,3 +336,23 @@ func TestFatalAlertEndsTheSession(t *testing.T) {
 		t.Errorf("got %v, want alert 80", err)
 	}
 }
+
+func TestPacketsBeforeTheEndAreHandedOutFirst(t *testing.T) {
+	leakCheck(t)
+	c, s := pair(t, udpSocket(t), udpSocket(t), clientConfig(), serverConfig())
+	send(t, c, "why", "it ends")
+	c.Close()
+	into := make([]Packet, 16)
+	for got := 0; got < 2; {
+		n, err := s.Receive(into)
+		if err != nil {
+			t.Fatalf("after %d packets: %v", got, err)
+		}
+		if got += n; s.Err() != nil {
+			t.Fatalf("the session ended with packets in hand: %v", s.Err())
+		}
+	}
+	if _, err := s.Receive(into); !errors.Is(err, ErrPeerClosed) {
+		t.Errorf("got %v, want ErrPeerClosed", err)
+	}
+}

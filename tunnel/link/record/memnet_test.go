@@ -13,6 +13,8 @@ import (
 type memNet struct {
 	mu    sync.Mutex
 	socks map[netip.AddrPort]*memSock
+	// outside are the addresses that a NAT shows for inner ones, and back.
+	outside, inside map[netip.AddrPort]netip.AddrPort
 	// judge says whether a datagram arrives, and after how long.
 	judge func(from, to netip.AddrPort, p []byte) (arrives bool, after time.Duration)
 }
@@ -42,6 +44,15 @@ func (n *memNet) listen(addr string) *memSock {
 	return s
 }
 
+// remap makes a NAT show inner under another address; the one before is closed.
+func (n *memNet) remap(inner, outer string) {
+	in, out := netip.MustParseAddrPort(inner), netip.MustParseAddrPort(outer)
+	n.mu.Lock()
+	n.outside = map[netip.AddrPort]netip.AddrPort{in: out}
+	n.inside = map[netip.AddrPort]netip.AddrPort{out: in, in: {}}
+	n.mu.Unlock()
+}
+
 func (n *memNet) setJudge(judge func(from, to netip.AddrPort, p []byte) (bool, time.Duration)) {
 	n.mu.Lock()
 	n.judge = judge
@@ -65,9 +76,18 @@ func (s *memSock) WriteTo(p []byte, to net.Addr) (int, error) {
 	if !arrives {
 		return len(p), nil
 	}
-	d := memDatagram{s.addr, append([]byte(nil), p...)}
+	from := s.addr
+	n.mu.Lock()
+	if a, ok := n.outside[from]; ok {
+		from = a
+	}
+	n.mu.Unlock()
+	d := memDatagram{from, append([]byte(nil), p...)}
 	time.AfterFunc(after, func() {
 		n.mu.Lock()
+		if a, ok := n.inside[dst]; ok {
+			dst = a
+		}
 		peer := n.socks[dst]
 		n.mu.Unlock()
 		if peer != nil {

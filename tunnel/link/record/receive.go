@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -32,6 +33,10 @@ func (c *Conn) Receive(into []Packet) (int, error) {
 	}
 	n := 0
 	for {
+		if n == 0 && c.isEnding() {
+			c.endByPeer()
+			return 0, c.err
+		}
 		if c.current == nil {
 			if n > 0 {
 				select {
@@ -51,16 +56,11 @@ func (c *Conn) Receive(into []Packet) (int, error) {
 			continue
 		}
 		n = c.openInto(into, n)
-		if n == len(into) {
+		if n == len(into) || n > 0 && c.isEnding() {
 			return n, nil
 		}
-		select {
-		case <-c.done:
-			if n == 0 {
-				return 0, c.err
-			}
-			return n, nil
-		default:
+		if n == 0 && c.Err() != nil {
+			return 0, c.err
 		}
 	}
 }
@@ -111,6 +111,9 @@ func (c *Conn) openInto(into []Packet, n int) int {
 			if data, number, ok := c.accept(r, in); ok {
 				into[n] = Packet{Number: number, Data: data, Time: in.at}
 				n++
+			}
+			if c.isEnding() {
+				return n
 			}
 		}
 	}
@@ -165,16 +168,27 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 	return nil, 0, false
 }
 
-// alert ends the session if the peer says so; warnings but close_notify say nothing.
+// alert notes that the peer ends the session; warnings but close_notify say
+// nothing. The end takes place when what came before it has been handed out and
+// Receive is called again: the last packets may say why.
 func (c *Conn) alert(plain []byte) {
 	switch {
 	case len(plain) != 2:
 	case plain[1] == alertCloseNotify:
-		c.sendAlert(1, alertCloseNotify)
-		c.finish(ErrPeerClosed)
+		c.ending = ErrPeerClosed
 	case plain[0] == alertFatal:
-		c.finish(&AlertError{plain[1]})
+		c.ending = &AlertError{plain[1]}
 	}
+}
+
+// isEnding reports whether the peer has ended the session, and this end has not yet.
+func (c *Conn) isEnding() bool { return c.ending != nil }
+
+func (c *Conn) endByPeer() {
+	if errors.Is(c.ending, ErrPeerClosed) {
+		c.sendAlert(1, alertCloseNotify)
+	}
+	c.finish(c.ending)
 }
 
 func (c *Conn) String() string {

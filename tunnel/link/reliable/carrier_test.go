@@ -29,7 +29,7 @@ type plain struct {
 	newest uint64
 	seen   map[uint64]bool
 	buf    []byte
-	spoil  func(packet []byte) []byte // changes what is sent, to play a hostile peer
+	steal  func() uint64 // numbers that the carrier's own packets take before a Send
 }
 
 const plainHead, plainTail = 29, 17
@@ -57,15 +57,15 @@ func (p *plain) signal() {
 }
 
 func (p *plain) Send(packets [][]byte) (uint64, error) {
+	if p.steal != nil {
+		p.next.Add(p.steal())
+	}
 	first := p.next.Add(uint64(len(packets))) - uint64(len(packets))
 	p.mu.Lock()
 	peer := p.peer
 	p.mu.Unlock()
 	for i, b := range packets {
 		binary.BigEndian.PutUint64(b, first+uint64(i))
-		if p.spoil != nil {
-			b = p.spoil(b)
-		}
 		if _, err := p.conn.WriteToAddrPort(b, peer); err != nil {
 			return first, err
 		}

@@ -95,7 +95,10 @@ func (s *Session) fill(now time.Duration, b []byte, p *sentPacket, may bool) ([]
 	}
 	ack := len(b)
 	b = s.fillControl(b, p)
-	for s.outbox.n > 0 {
+	// Datagrams and streams take turns while both wait, packet by packet.
+	turn := !s.datagramsLast || s.fresh.head == nil && s.queue.head == nil
+	s.datagramsLast = false
+	for turn && s.outbox.n > 0 {
 		data := s.outbox.front()
 		if len(data)+datagramHeader > room { // the path has shrunk
 			s.dropDatagram()
@@ -107,8 +110,9 @@ func (s *Session) fill(now time.Duration, b []byte, p *sentPacket, may bool) ([]
 		b = appendDatagram(b, data)
 		s.bytesSent += uint64(len(data))
 		s.dropDatagram()
+		s.datagramsLast = true
 	}
-	if s.outbox.n == 0 || len(b) == ack {
+	if s.outbox.n == 0 || !s.datagramsLast {
 		b = s.fillStreams(b, p)
 	}
 	// One who only receives asks for an answer now and then, to measure the

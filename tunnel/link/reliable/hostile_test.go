@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -20,6 +21,7 @@ func TestHostilePeers(t *testing.T) {
 		code   uint64
 	}{
 		"acknowledges what was never sent":   {[][]byte{appendAck(nil, []span{{1 << 30, 1 << 30}}, 0, 100)}, codeProtocol},
+		"acknowledges over and over":         {[][]byte{bytes.Repeat(appendAck(nil, []span{{0, 0}}, 0, 100), 5)}, codeProtocol},
 		"opens streams without end":          {[][]byte{data(20000<<2, 0, 1, false)}, codeStreamLimit},
 		"sends beyond a stream's window":     {[][]byte{data(0, initialStreamWindow, 1, false)}, codeFlowControl},
 		"sends beyond the session's window":  {nineStreams(), codeFlowControl},

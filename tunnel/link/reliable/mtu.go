@@ -117,10 +117,12 @@ func (m *mtu) failed(now time.Duration) {
 // onPTO goes down to sizes that pass nearly everywhere when nothing is heard.
 func (m *mtu) onPTO(s *Session, now time.Duration) {
 	m.flying = false
+	// On a short path two timeouts pass within a machine's own hesitation.
+	waited := now - s.unanswered
 	switch {
-	case s.ptoCount == 2 && m.size > baseDatagram:
+	case s.ptoCount >= 2 && waited >= 250*time.Millisecond && m.size > baseDatagram:
 		m.fallBack(s, baseDatagram, now)
-	case s.ptoCount >= 3 && m.size > floorDatagram:
+	case s.ptoCount >= 3 && waited >= 700*time.Millisecond && m.size > floorDatagram:
 		m.fallBack(s, floorDatagram, now)
 	}
 }

@@ -2,6 +2,7 @@ package reliable
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -22,17 +23,20 @@ func TestGoodputOnBadNetworks(t *testing.T) {
 		queue   time.Duration
 	}{
 		{BBR, 0, 300 << 20, 0.95, 100 * time.Millisecond},
-		{BBR, 0.001, 300 << 20, 0.92, 100 * time.Millisecond},
-		{BBR, 0.01, 300 << 20, 0.90, 100 * time.Millisecond},
-		{BBR, 0.03, 300 << 20, 0.80, 100 * time.Millisecond},
-		{CUBIC, 0, 300 << 20, 0.90, 250 * time.Millisecond},
-		{CUBIC, 0.001, 20 << 20, 0.05, 250 * time.Millisecond},
-		{CUBIC, 0.01, 10 << 20, 0.02, 250 * time.Millisecond},
-		{CUBIC, 0.03, 5 << 20, 0.01, 250 * time.Millisecond},
+		{BBR, 0.001, 100 << 20, 0.92, 100 * time.Millisecond},
+		{BBR, 0.01, 200 << 20, 0.90, 100 * time.Millisecond},
+		{BBR, 0.03, 100 << 20, 0.80, 100 * time.Millisecond},
+		{CUBIC, 0, 60 << 20, 0.90, 250 * time.Millisecond},
+		{CUBIC, 0.001, 10 << 20, 0.05, 250 * time.Millisecond},
+		{CUBIC, 0.01, 4 << 20, 0.02, 250 * time.Millisecond},
+		{CUBIC, 0.03, 2 << 20, 0.01, 250 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprintf("%s/loss=%v", c.control, c.loss), func(t *testing.T) {
 			path := broadband()
 			path.Loss = c.loss
+			if slowed {
+				c.size, c.want = c.size/10, c.want/2
+			}
 			inBubble(t, path, Config{Congestion: c.control}, func(w *world) {
 				took := transfer(t, w.a, w.b, c.size)
 				share := float64(c.size) / took.Seconds() / 12_500_000
@@ -48,4 +52,34 @@ func TestGoodputOnBadNetworks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNumbersTakenByTheCarrier lets packets of the carrier's own take numbers
+// that the session had expected for its own.
+func TestNumbersTakenByTheCarrier(t *testing.T) {
+	path := broadband()
+	path.Loss, path.Reorder = 0.02, 0.02
+	inBubble(t, path, Config{}, func(w *world) {
+		rng := rand.New(rand.NewPCG(5, 5))
+		w.carA.steal = func() uint64 {
+			if rng.IntN(3) > 0 {
+				return 0
+			}
+			return 1 + rng.Uint64N(200)
+		}
+		size := uint64(30 << 20)
+		if slowed {
+			size /= 4
+		}
+		took := transfer(t, w.a, w.b, size)
+		if share := float64(size) / took.Seconds() / 12_500_000; share < 0.5 && !slowed {
+			t.Errorf("got %.2f of the link, want 0.5", share)
+		}
+		if got := w.a.Stats().InFlight; got != 0 {
+			time.Sleep(time.Second)
+			if got := w.a.Stats().InFlight; got != 0 {
+				t.Errorf("%d bytes in flight at rest", got)
+			}
+		}
+	})
 }

@@ -46,6 +46,9 @@ func (r *intervals) add(lo, hi uint64) uint64 {
 
 // remove excludes [lo, hi).
 func (r *intervals) remove(lo, hi uint64) {
+	if lo >= hi {
+		return
+	}
 	s := *r
 	for i := 0; i < len(s); i++ {
 		switch e := s[i]; {

@@ -58,7 +58,7 @@ func (s *Session) onPacket(now time.Duration, p *Packet) error {
 	if p.Number >= s.newest {
 		s.newest, s.newestAt = p.Number, at
 	}
-	eliciting := false
+	eliciting, acks := false, 0
 	for b := p.Data; len(b) > 0; {
 		n, err := decodeFrame(b, &s.frame)
 		if err != nil {
@@ -66,7 +66,11 @@ func (s *Session) onPacket(now time.Duration, p *Packet) error {
 		}
 		b = b[n:]
 		switch s.frame.Type {
-		case framePadding, frameAck, frameClose:
+		case framePadding, frameClose:
+		case frameAck:
+			if acks++; acks > 4 { // each walks what is in flight
+				return s.violation(codeProtocol, "a packet of too many acknowledgements")
+			}
 		case framePing:
 			eliciting, s.ackNow = true, true
 		default:

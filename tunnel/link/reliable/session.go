@@ -132,6 +132,7 @@ type Session struct {
 	beside, fresh, queue  streamQueue // with frames beside data; served first; in turn
 	starved               []*Stream   // want the session's window
 	outbox, inbox         datagrams
+	datagramsLast         bool // the last packet was of datagrams
 
 	// Sending.
 	payload    int // plaintext bytes of a full packet

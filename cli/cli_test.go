@@ -1,0 +1,382 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // times are shown as the person's clock has them
+	os.Exit(m.Run())
+}
+
+// fakeDaemon answers as the local API does, from a table.
+type fakeDaemon struct {
+	*httptest.Server
+	mu      sync.Mutex
+	answers map[string]string // "METHOD /path": body; a body with "error" is a refusal
+	asked   []string          // "METHOD /path body"
+}
+
+const (
+	statusJSON = `{"configured":true,"connected":true,"state":"connected","relay":"relay.example:4433","transport":"dtls","rtt_ms":23.42,"connected_since":"2026-05-04T10:20:30Z","last_error":"","endpoint_count":1,"version":"v1.4.0","os":"linux","arch":"amd64","pid":4711,"started_at":"2026-05-04T10:20:29Z","bytes":{"in":1,"out":2}}`
+	pausedJSON = `{"configured":true,"connected":false,"state":"paused","relay":"relay.example:4433","transport":"","rtt_ms":0,"connected_since":null,"last_error":"paused by a person","endpoint_count":0,"version":"v1.4.0","os":"linux","arch":"amd64","pid":4711,"started_at":"2026-05-04T10:20:29Z","bytes":{"in":1,"out":2}}`
+	freshJSON  = `{"configured":false,"connected":false,"state":"unconfigured","relay":"","transport":"","rtt_ms":0,"connected_since":null,"last_error":"","endpoint_count":0,"version":"v1.4.0","os":"linux","arch":"amd64","pid":4711,"started_at":"2026-05-04T10:20:29Z","bytes":{"in":0,"out":0}}`
+	tunnelJSON = `{"id":"t_1","name":"shop","type":"https","mode":"standard","local_ip":"127.0.0.1","local_port":3000,"local_scheme":"http","domain":"shop","remote_port":0,"host_header":"","proxy_protocol":"","inspect":true,"ephemeral":false,"declared":false,"public_url":"https://shop.relay.example","state":"running","error":"","created_at":"2026-05-04T10:20:30Z"}`
+	otherJSON  = `{"id":"t_2","name":"ssh","type":"tcp","mode":"standard","local_ip":"::1","local_port":22,"local_scheme":"","domain":"","remote_port":20022,"host_header":"","proxy_protocol":"v2","inspect":true,"ephemeral":true,"declared":true,"public_url":"tcp://relay.example:20022","state":"failed","error":"the port is taken","created_at":"2026-05-04T10:20:30Z"}`
+	requestRow = `"id":"r_1","kind":"http","tunnel_id":"t_1","tunnel_name":"shop","type":"https","time":"2026-05-04T10:21:00Z","visitor":"203.0.113.9:50122","state":"done","duration_ms":12.5,"method":"POST","host":"shop.relay.example","path":"/orders\u001b[2J","status":201,"bytes_in":410,"bytes_out":96`
+	flowRow    = `"id":"r_2","kind":"flow","tunnel_id":"t_2","tunnel_name":"ssh","type":"tcp","time":"2026-05-04T10:21:00Z","visitor":"203.0.113.9:50123","state":"open","duration_ms":0,"bytes_in":4100,"bytes_out":5242880`
+)
+
+func newFakeDaemon(t *testing.T) *fakeDaemon {
+	t.Helper()
+	d := &fakeDaemon{answers: map[string]string{
+		"GET /healthz":                     `{"status":"ok","version":"v1.4.0"}`,
+		"GET /api/v1/status":               `{"data":` + statusJSON + `}`,
+		"POST /api/v1/pause":               `{"data":` + pausedJSON + `}`,
+		"POST /api/v1/resume":              `{"data":` + statusJSON + `}`,
+		"POST /api/v1/reconnect":           `{"data":` + statusJSON + `}`,
+		"POST /api/v1/auth/configure":      `{"data":{"configured":true,"authenticated":true,"client_id":"","relay":"relay.example:4433","token_hint":"adit_…Zk3v9Q","configured_at":"2026-05-04T10:20:30Z","last_error":""}}`,
+		"DELETE /api/v1/auth":              ``,
+		"GET /api/v1/endpoints":            `{"data":{"items":[{"id":"e_7","tunnel_id":"t_1","name":"shop","type":"https","mode":"standard","public_url":"https://shop.relay.example","local":"127.0.0.1:3000","state":"running","since":"2026-05-04T10:20:30Z","connections":{"open":1,"total":12},"bytes":{"in":1200,"out":88000}}]}}`,
+		"GET /api/v1/tunnels":              `{"data":{"items":[` + tunnelJSON + `,` + otherJSON + `]}}`,
+		"POST /api/v1/tunnels":             `{"data":` + tunnelJSON + `}`,
+		"GET /api/v1/tunnels/t_1":          `{"data":` + tunnelJSON + `}`,
+		"GET /api/v1/tunnels/t_2":          `{"data":` + otherJSON + `}`,
+		"PATCH /api/v1/tunnels/t_1":        `{"data":` + tunnelJSON + `}`,
+		"POST /api/v1/tunnels/t_1/start":   `{"data":` + tunnelJSON + `}`,
+		"POST /api/v1/tunnels/t_1/stop":    `{"data":` + tunnelJSON + `}`,
+		"DELETE /api/v1/tunnels/t_1":       ``,
+		"GET /api/v1/requests":             `{"data":{"items":[{` + requestRow + `},{` + flowRow + `}]}}`,
+		"GET /api/v1/requests/r_1":         `{"data":{` + requestRow + `,"request":{"line":"POST /orders HTTP/1.1","proto":"HTTP/1.1","headers":[{"name":"Authorization","value":"","redacted":true},{"name":"Accept","value":"*/*"}],"body":{"size":8,"text":"{\"a\":\t1}"}},"response":{"line":"HTTP/1.1 201 Created","proto":"HTTP/1.1","headers":[],"body":{"size":5000,"base64":"AAA=","truncated":true}},"curl":"curl -X POST https://shop.relay.example/orders"}}`,
+		"GET /api/v1/requests/r_2":         `{"data":{` + flowRow + `}}`,
+		"POST /api/v1/requests/r_1/replay": `{"data":{` + requestRow + `}}`,
+		"DELETE /api/v1/requests":          ``,
+		"GET /api/v1/requests.har":         `{"log":{"version":"1.2"}}`,
+		"GET /api/v1/logs":                 `{"data":{"items":[{"time":"2026-05-04T10:20:30Z","level":"warn","message":"session is\nlost","fields":{"relay":"relay.example:4433","after_ms":12}}]}}`,
+		"POST /api/v1/diagnostics":         `{"data":{"items":[{"name":"token","status":"ok","tried":"the token","result":"it is there","advice":""},{"name":"relay_udp","status":"failed","tried":"DTLS to relay.example:4433","result":"no answer within 5 s","advice":"Let UDP port 4433 out."}]}}`,
+		"POST /api/v1/login-links":         `{"data":{"url":"http://127.0.0.1:37271/login#ABC","expires_at":"2026-05-04T10:20:30Z"}}`,
+		"GET /api/v1/config":               `{"data":{"config_file":"/etc/adit/adit.toml","config_file_exists":true,"state_dir":"/var/lib/adit","settings":[{"key":"http_listen","value":"127.0.0.1:37271","source":"default"}],"error":{"message":"must be 1 to 65535","line":3,"key":"tunnel[0].local_port"}}}`,
+	}}
+	d.Server = httptest.NewServer(http.HandlerFunc(d.serve))
+	t.Cleanup(d.Close)
+	dir := t.TempDir()
+	info := `{"connect_addr":"` + strings.TrimPrefix(d.URL, "http://") + `"}`
+	if err := os.WriteFile(filepath.Join(dir, "runtime.json"), []byte(info), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ADIT_STATE_DIR", dir)
+	return d
+}
+
+func (d *fakeDaemon) serve(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	key := r.Method + " " + r.URL.Path
+	d.mu.Lock()
+	answer, ok := d.answers[key]
+	if r.URL.Path != "/healthz" {
+		d.asked = append(d.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body)))
+	}
+	d.mu.Unlock()
+	switch {
+	case !ok:
+		w.WriteHeader(http.StatusNotFound)
+		answer = `{"error":{"code":"not_found","message":"there is no ` + r.URL.Path + `"}}`
+	case strings.HasPrefix(answer, `{"error"`):
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	fmt.Fprint(w, answer)
+}
+
+func (d *fakeDaemon) set(key, answer string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers[key] = answer
+}
+
+func (d *fakeDaemon) requests() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string(nil), d.asked...)
+}
+
+// testEnv is an Env whose streams are kept.
+func testEnv(in string) (env *Env, out, errs *bytes.Buffer) {
+	out, errs = new(bytes.Buffer), new(bytes.Buffer)
+	return &Env{In: strings.NewReader(in), Out: out, Err: errs, Getenv: os.Getenv}, out, errs
+}
+
+func run(t *testing.T, in string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	env, o, e := testEnv(in)
+	code = Run(ctx, env, args)
+	return code, o.String(), e.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != strings.ReplaceAll(string(want), "\r\n", "\n") {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func TestCommandsPrintWhatTheDaemonSays(t *testing.T) {
+	for name, args := range map[string][]string{
+		"status":           {"status"},
+		"status-json":      {"status", "--json"},
+		"pause":            {"pause"},
+		"resume":           {"resume"},
+		"reconnect":        {"reconnect"},
+		"login":            {"login", "adit_x"},
+		"logout":           {"logout"},
+		"endpoints":        {"endpoints"},
+		"endpoints-json":   {"endpoints", "--json"},
+		"config":           {"config"},
+		"tunnel-list":      {"tunnel", "list"},
+		"tunnel-list-json": {"tunnel", "ls", "--json"},
+		"tunnel-show":      {"tunnel", "show", "ssh"},
+		"tunnel-create":    {"tunnel", "create", "3000"},
+		"tunnel-delete":    {"tunnel", "delete", "shop"},
+		"requests-list":    {"requests", "list"},
+		"requests-show":    {"requests", "show", "r_1"},
+		"requests-flow":    {"requests", "show", "r_2"},
+		"requests-curl":    {"requests", "show", "r_1", "--curl"},
+		"requests-export":  {"requests", "export"},
+		"logs":             {"logs"},
+		"logs-json":        {"logs", "--json"},
+		"open":             {"open", "--print"},
+		"open-json":        {"open", "--json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newFakeDaemon(t)
+			code, out, errs := run(t, "", args...)
+			if code != exitDone || errs != "" {
+				t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
+			}
+			if strings.Contains(out, "\x1b") {
+				t.Errorf("a visitor's control characters reach the screen: %q", out)
+			}
+			golden(t, name, out)
+		})
+	}
+}
+
+func TestStatusSaysWhatToDoNext(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("GET /api/v1/status", `{"data":`+freshJSON+`}`)
+	_, out, _ := run(t, "", "status")
+	golden(t, "status-fresh", out)
+	d.set("GET /api/v1/endpoints", `{"data":{"items":[]}}`)
+	_, out, _ = run(t, "", "endpoints")
+	golden(t, "endpoints-none", out)
+	if _, out, _ := run(t, "", "endpoints", "--json"); strings.Join(strings.Fields(out), "") != `{"items":[]}` {
+		t.Errorf("got %s, want an empty list", out)
+	}
+}
+
+func TestExitCodesTellUsageFromFailure(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("POST /api/v1/auth/configure", `{"error":{"code":"relay_rejected","message":"the relay refuses the token"}}`)
+	d.set("POST /api/v1/reconnect", `{"error":{"code":"not_configured","message":"no auth token is configured yet"}}`)
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"status", 0, ""},
+		{"", 0, ""},
+		{"help", 0, ""},
+		{"--help", 0, ""},
+		{"tunnel --help", 0, ""},
+		{"completion bash", 0, ""},
+		{"version", 0, ""},
+		{"doctor", 1, ""},
+		{"login adit_revoked", 1, "adit: the relay refuses the token\n"},
+		{"authtoken adit_revoked", 1, "adit: the relay refuses the token\n"},
+		{"reconnect", 1, "adit: no auth token is configured yet; run `adit login TOKEN`\n"},
+		{"tunnel show nope", 1, "adit: there is no tunnel \"nope\"; `adit tunnel list` shows them\n"},
+		{"start", 1, "adit: this build has no daemon; take a released one\n"},
+		{"frobnicate", 2, "unknown command"},
+		{"status --frob", 2, "unknown flag"},
+		{"status now", 2, "takes no arguments"},
+		{"tunnel", 2, "say what adit tunnel is to do"},
+		{"tunnel frob", 2, "has no command \"frob\""},
+		{"tunnel show", 2, "needs TUNNEL"},
+		{"tunnel show a b", 2, "\"b\" is more"},
+		{"tunnel create", 2, "say which local port"},
+		{"tunnel create 0", 2, "must be 1 to 65535"},
+		{"tunnel create 70000", 2, "must be 1 to 65535"},
+		{"tunnel create a:b:c", 2, "neither a port nor HOST:PORT"},
+		{"tunnel create 80 --local_port 81", 2, "named twice"},
+		{"tunnel create --local_port many", 2, "invalid argument"},
+		{"tunnel update shop", 2, "say what to change"},
+		{"http", 2, "needs PORT"},
+		{"http web", 2, "must be 1 to 65535"},
+		{"login", 2, "needs TOKEN"},
+		{"login -", 2, "the token is empty"},
+	} {
+		code, out, errs := run(t, "", strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(errs, c.says) {
+			t.Errorf("adit %s: got exit code %d and %q, want %d and %q", c.args, code, errs, c.code, c.says)
+		}
+		if c.code == exitDone && out == "" {
+			t.Errorf("adit %s: got no output", c.args)
+		}
+		if strings.Count(errs, "\n") > 1 {
+			t.Errorf("adit %s: got %q, want one line", c.args, errs)
+		}
+	}
+}
+
+func TestWithoutADaemonTheErrorSaysHowToStartIt(t *testing.T) {
+	t.Setenv("ADIT_STATE_DIR", t.TempDir())
+	for _, args := range [][]string{{"status"}, {"endpoints"}, {"tunnel", "list"}, {"http", "3000"}, {"doctor"}, {"open"}, {"logs"}} {
+		code, out, errs := run(t, "", args...)
+		if code != exitFailed || !strings.Contains(errs, "adit start") || out != "" {
+			t.Errorf("adit %v: got exit code %d, %q and %q", args, code, out, errs)
+		}
+	}
+}
+
+func TestFlagsReachTheDaemon(t *testing.T) {
+	for _, c := range []struct{ in, args, want string }{
+		{"", "login adit_x nas", `POST /api/v1/auth/configure {"auth_token":"adit_x","client_id":"nas"}`},
+		{"  adit_y \nmore\n", "login -", `POST /api/v1/auth/configure {"auth_token":"adit_y"}`},
+		{"", "tunnel create --local-port 3000", `POST /api/v1/tunnels {"local_port":3000}`},
+		{"", "tunnel create --local_port 3000 --local_ip ::1 --type tcp --mode balanced --remote-port 22 --name n --domain d --local-scheme https --host_header h --proxy-protocol v1 --inspect=false",
+			`POST /api/v1/tunnels {"type":"tcp","mode":"balanced","local_ip":"::1","local_port":3000,"domain":"d","name":"n","local_scheme":"https","remote_port":22,"host_header":"h","proxy_protocol":"v1","inspect":false}`},
+		{"", "tunnel create [::1]:8080", `POST /api/v1/tunnels {"local_ip":"::1","local_port":8080}`},
+		{"", "tunnel update shop --local-port 3001 --inspect=false --domain=", `PATCH /api/v1/tunnels/t_1 {"local_port":3001,"domain":"","inspect":false}`},
+		{"", "tunnel stop t_1", "POST /api/v1/tunnels/t_1/stop"},
+		{"", "tunnel start shop", "POST /api/v1/tunnels/t_1/start"},
+		{"", "tunnel rm t_1", "DELETE /api/v1/tunnels/t_1"},
+		{"", "requests list --tunnel shop --status 5xx --q a/b --limit 3 --method POST --kind http", "GET /api/v1/requests?kind=http&limit=3&method=POST&q=a%2Fb&status=5xx&tunnel_id=t_1"},
+		{"", "requests show r_1 --reveal", "GET /api/v1/requests/r_1?reveal=true"},
+		{"", "requests replay r_1", "POST /api/v1/requests/r_1/replay {}"},
+		{"", "requests replay r_1 --method PUT --path /x --body=", `POST /api/v1/requests/r_1/replay {"method":"PUT","path":"/x","body":""}`},
+		{"", "requests clear", "DELETE /api/v1/requests"},
+		{"", "requests export --reveal", "GET /api/v1/requests.har?reveal=true"},
+		{"", "logs --level error --limit 7", "GET /api/v1/logs?level=error&limit=7"},
+	} {
+		d := newFakeDaemon(t)
+		code, _, errs := run(t, c.in, strings.Fields(c.args)...)
+		asked := d.requests()
+		if code != exitDone || len(asked) == 0 || asked[len(asked)-1] != c.want {
+			t.Errorf("adit %s: got exit code %d, %q, and the request %v, want %s", c.args, code, errs, asked, c.want)
+		}
+	}
+}
+
+func TestABusyDaemonIsAskedAgain(t *testing.T) {
+	var tries int
+	_, err := patiently(context.Background(), func() (int, error) {
+		tries++
+		return 0, errors.New("something else")
+	})
+	if err == nil || tries != 1 {
+		t.Errorf("another error: got %v after %d tries, want it after one", err, tries)
+	}
+	d := newFakeDaemon(t)
+	d.set("POST /api/v1/pause", `{"error":{"code":"control_busy","message":"another change is being made"}}`)
+	done := make(chan int, 1)
+	go func() {
+		code, _, _ := run(t, "", "pause")
+		done <- code
+	}()
+	deadline := time.Now().Add(20 * time.Second)
+	for len(d.requests()) < 2 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	d.set("POST /api/v1/pause", `{"data":`+pausedJSON+`}`)
+	if code := <-done; code != exitDone {
+		t.Errorf("got exit code %d, want 0 once the daemon is free", code)
+	}
+}
+
+func TestOpenFallsBackToPrinting(t *testing.T) {
+	newFakeDaemon(t)
+	var shown string
+	env, out, _ := testEnv("")
+	env.OpenBrowser = func(_ context.Context, url string) error { shown = url; return nil }
+	if code := Run(context.Background(), env, []string{"open"}); code != exitDone || !strings.HasSuffix(shown, "/login#ABC") || strings.Contains(out.String(), "ABC") {
+		t.Errorf("got exit code %d, opened %q, printed %q", code, shown, out)
+	}
+	env, out, _ = testEnv("")
+	env.OpenBrowser = func(context.Context, string) error { return errors.New("no browser") }
+	if code := Run(context.Background(), env, []string{"open"}); code != exitDone || !strings.Contains(out.String(), "/login#ABC") {
+		t.Errorf("without a browser: got exit code %d, printed %q", code, out)
+	}
+}
+
+func TestStartHandsTheListenerOn(t *testing.T) {
+	env, _, _ := testEnv("")
+	var got DaemonOptions
+	env.Daemon = func(_ context.Context, opts DaemonOptions) error { got = opts; return nil }
+	if code := Run(context.Background(), env, []string{"start", "--http-listen", "127.0.0.1:0"}); code != exitDone || got.HTTPListen != "127.0.0.1:0" {
+		t.Errorf("got exit code %d and %+v", code, got)
+	}
+}
+
+func TestExportWritesForTheOwnerAlone(t *testing.T) {
+	newFakeDaemon(t)
+	path := filepath.Join(t.TempDir(), "traffic.har")
+	if code, _, errs := run(t, "", "requests", "export", path); code != exitDone {
+		t.Fatalf("got exit code %d: %s", code, errs)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || !json.Valid(b) {
+		t.Errorf("got %q, %v", b, err)
+	}
+}
+
+func TestManPagesAreWrittenForEveryCommand(t *testing.T) {
+	dir := t.TempDir()
+	if code, _, errs := run(t, "", "man", dir); code != exitDone {
+		t.Fatalf("got exit code %d: %s", code, errs)
+	}
+	for _, name := range []string{"adit", "adit-status", "adit-tunnel", "adit-tunnel-create", "adit-login"} {
+		b, err := os.ReadFile(filepath.Join(dir, name+".1"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for line := range strings.Lines(string(b)) {
+			if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !strings.HasPrefix(line, ".B") &&
+				!strings.HasPrefix(line, ".TH ") && !strings.HasPrefix(line, ".SH ") && !strings.HasPrefix(line, ".TP") &&
+				line != ".nf\n" && line != ".fi\n" {
+				t.Errorf("%s: the line %q is no macro that is meant", name, line)
+			}
+		}
+		if name == "adit-tunnel-create" && !strings.Contains(string(b), `\-\-local_port INT`) {
+			t.Errorf("%s: --local_port is missing", name)
+		}
+	}
+}

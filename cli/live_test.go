@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// lockedBuffer is a stream that a test may read while a command writes.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lockedBuffer) waitFor(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if strings.Contains(l.String(), text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q did not come; got\n%s", text, l)
+		}
+	}
+}
+
+// streamEvents makes the fake daemon's event stream give events, and then wait.
+func (d *fakeDaemon) streamEvents(events ...string) {
+	plain := d.Config.Handler
+	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/events" {
+			plain.ServeHTTP(w, r)
+			return
+		}
+		for i, e := range events {
+			kind, data, _ := strings.Cut(e, " ")
+			fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", i+1, kind, data)
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+}
+
+var clocks = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d`)
+
+// startLive runs a short form; end is Ctrl-C.
+func startLive(t *testing.T, terminal bool, args ...string) (out, errs *lockedBuffer, end func() int) {
+	t.Helper()
+	out, errs = new(lockedBuffer), new(lockedBuffer)
+	env := &Env{In: strings.NewReader(""), Out: out, Err: errs, Getenv: os.Getenv, Terminal: terminal}
+	ctx, cancel := context.WithCancel(context.Background())
+	code := make(chan int, 1)
+	go func() { code <- Run(ctx, env, args) }()
+	end = sync.OnceValue(func() int {
+		cancel()
+		return <-code
+	})
+	t.Cleanup(func() { end() })
+	return out, errs, end
+}
+
+func liveEvents() []string {
+	return []string{
+		"status " + statusJSON,
+		`endpoint {"action":"changed","endpoint":{"id":"e_7","tunnel_id":"t_1","name":"shop","public_url":"https://shop.relay.example","connections":{"open":1,"total":12},"bytes":{"in":1200,"out":88000}}}`,
+		`request {"id":"r_9","kind":"http","tunnel_id":"t_9","time":"2026-05-04T10:21:00Z","state":"done","method":"GET","path":"/other","status":200,"duration_ms":1}`,
+		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"open","method":"GET","path":"/slow"}`,
+		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"done","method":"GET","path":"/slow","status":200,"duration_ms":12.5}`,
+		`request {` + flowRow + `}`,
+		"status " + pausedJSON,
+	}
+}
+
+func TestShortFormLogsAndRemovesItsTunnel(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents(liveEvents()...)
+	out, errs, end := startLive(t, false, "http", "3000", "--domain", "shop")
+	out.waitFor(t, "session paused")
+	if code := end(); code != exitDone || errs.String() != "" {
+		t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
+	}
+	golden(t, "live", clocks.ReplaceAllString(out.String(), "hh:mm:ss"))
+	asked := d.requests()
+	if want := `POST /api/v1/tunnels {"type":"http","local_port":3000,"domain":"shop","ephemeral":true}`; asked[0] != want {
+		t.Errorf("got %s, want %s", asked[0], want)
+	}
+	if want := "DELETE /api/v1/tunnels/t_1"; asked[len(asked)-1] != want {
+		t.Errorf("at the end got %s, want %s", asked[len(asked)-1], want)
+	}
+}
+
+func TestShortFormDrawsOnATerminal(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents(liveEvents()...)
+	out, _, end := startLive(t, true, "https", "3000")
+	out.waitFor(t, "paused by a person")
+	if code := end(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	screens := strings.Split(out.String(), "\x1b[H\x1b[2J")
+	last := strings.ReplaceAll(screens[len(screens)-1], d.URL, "http://daemon")
+	golden(t, "live-terminal", last)
+}
+
+func TestShortFormPrintsJSONOnce(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents(liveEvents()...)
+	out, _, end := startLive(t, false, "tcp", "22", "--json")
+	out.waitFor(t, "\n}\n")
+	if code := end(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	if !strings.HasPrefix(out.String(), "{") || strings.Count(out.String(), "\n}\n") != 1 {
+		t.Errorf("got %s, want one document", out)
+	}
+}
+
+func TestShortFormEndsWhenItsTunnelIsDeleted(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("DELETE /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)
+	d.streamEvents(`tunnel {"action":"deleted","tunnel":` + tunnelJSON + `}`)
+	code, _, errs := run(t, "", "http", "3000")
+	if code != exitFailed || !strings.Contains(errs, "deleted by somebody else") {
+		t.Errorf("got exit code %d and %q", code, errs)
+	}
+}
+
+func TestShortFormOutlivesTheDaemonsRestart(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.Config.Handler = dropFirst(d.Config.Handler)
+	out, _, end := startLive(t, false, "http", "3000")
+	out.waitFor(t, "the daemon is back")
+	if code := end(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	if !strings.Contains(out.String(), "is not heard") {
+		t.Errorf("got\n%s\nwant the loss told", out)
+	}
+}
+
+// dropFirst breaks the first event stream off and serves the second.
+func dropFirst(plain http.Handler) http.Handler {
+	var once sync.Once
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/events" {
+			plain.ServeHTTP(w, r)
+			return
+		}
+		first := false
+		once.Do(func() { first = true })
+		if first { // after the headers, so that the client does not just ask again
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprintf(w, "id: 1\nevent: status\ndata: %s\n\n", statusJSON)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+}
+
+func TestLogsAreFollowed(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents(
+		`log {"time":"2026-05-04T10:20:31Z","level":"info","message":"not shown"}`,
+		`log {"time":"2026-05-04T10:20:32Z","level":"error","message":"shown"}`,
+	)
+	out, _, end := startLive(t, false, "logs", "--follow", "--level", "warn")
+	out.waitFor(t, "ERROR shown")
+	if code := end(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	if strings.Contains(out.String(), "not shown") {
+		t.Errorf("got\n%s\nwant warnings and errors alone", out)
+	}
+}
+
+func TestTheClientIsFoundInTheStateFolderAlone(t *testing.T) {
+	d := newFakeDaemon(t)
+	if err := os.Remove(filepath.Join(os.Getenv("ADIT_STATE_DIR"), "runtime.json")); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, _ := run(t, "", "status"); code != exitFailed || len(d.requests()) != 0 {
+		t.Errorf("got exit code %d and requests %v, want a failure and none", code, d.requests())
+	}
+}

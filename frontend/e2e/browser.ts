@@ -1,0 +1,79 @@
+/** Debian's Chromium, told to leave the network alone. */
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+
+const quiet = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-domain-reliability',
+  '--no-pings',
+  '--disable-features=OptimizationHints,MediaRouter,Translate,AutofillServerCommunication,' +
+    'CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions',
+];
+
+/** Starts the browser. Names are resolved only if they are loopback's. */
+export async function launch(resolve = ''): Promise<Browser> {
+  const path = process.env.CHROMIUM ?? '/usr/bin/chromium';
+  if (!existsSync(path)) {
+    console.error(`there is no browser at ${path}: install chromium, or name one in CHROMIUM`);
+    process.exit(process.env.ADIT_REQUIRE === '1' ? 1 : 77);
+  }
+  return chromium.launch({
+    executablePath: path,
+    args: [
+      ...quiet,
+      `--host-resolver-rules=${resolve}MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost`,
+    ],
+  });
+}
+
+/** A page that remembers what went wrong in it. */
+export interface Watched {
+  page: Page;
+  problems: string[];
+}
+
+export async function open(browser: Browser, options: BrowserContextOptions): Promise<Watched> {
+  const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
+  context.setDefaultTimeout(20_000);
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('pageerror', (error) => problems.push(`${error.name}: ${error.message}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text());
+  });
+  page.on('request', (request) => {
+    const { hostname, protocol } = new URL(request.url());
+    if (hostname !== '127.0.0.1' && protocol !== 'blob:')
+      problems.push(`asked for ${request.url()}`);
+  });
+  return { page, problems };
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface Violation {
+  id: string;
+  help: string;
+  nodes: { target: string[]; failureSummary?: string }[];
+}
+
+/** Returns what axe-core finds wrong with the page as it is now. */
+export async function violations(page: Page): Promise<string[]> {
+  // The devtools protocol runs this, so the page's own policy does not stop it.
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const scope = window as unknown as { axe: { run: () => Promise<{ violations: unknown }> } };
+    return (await scope.axe.run()).violations;
+  });
+  return (found as Violation[]).map(
+    (v) =>
+      `${v.id}: ${v.help}: ${v.nodes.map((n) => `${n.target.join(' ')} ${n.failureSummary ?? ''}`).join('; ')}`,
+  );
+}

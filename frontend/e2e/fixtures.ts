@@ -1,0 +1,240 @@
+/** What the mock daemon knows at its start, and makers of more. */
+import type {
+  Check,
+  Config,
+  Endpoint,
+  LogEntry,
+  RequestDetail,
+  RequestSummary,
+  Tunnel,
+} from '../src/api/types';
+
+const minute = 60_000;
+const ago = (ms: number) => new Date(Date.now() - ms).toISOString();
+
+export function tunnel(n: number, change: Partial<Tunnel> = {}): Tunnel {
+  const name = change.name ?? `service-${n}`;
+  const type = change.type ?? 'https';
+  const web = type === 'http' || type === 'https' || type === 'tls';
+  return {
+    id: `t_${String(n).padStart(4, '0')}`,
+    name,
+    type,
+    mode: 'standard',
+    local_ip: '127.0.0.1',
+    local_port: 3000 + (n % 1000),
+    local_scheme: 'http',
+    domain: web ? name : '',
+    remote_port: web ? 0 : 20_000 + n,
+    host_header: '',
+    proxy_protocol: '',
+    inspect: true,
+    ephemeral: false,
+    declared: false,
+    public_url: web
+      ? `${type === 'http' ? 'http' : 'https'}://${name}.relay.example`
+      : `${type}://relay.example:${20_000 + n}`,
+    state: 'running',
+    error: '',
+    created_at: ago((2000 - n) * minute),
+    ...change,
+  };
+}
+
+export function endpoint(t: Tunnel, open = 1, total = 12): Endpoint {
+  return {
+    id: `e_${t.id}`,
+    tunnel_id: t.id,
+    name: t.name,
+    type: t.type,
+    mode: t.mode,
+    public_url: t.public_url,
+    local: `${t.local_ip}:${t.local_port}`,
+    state: 'running',
+    since: t.created_at,
+    connections: { open, total },
+    bytes: { in: total * 1800, out: total * 74_000 },
+  };
+}
+
+export function someTunnels(): Tunnel[] {
+  return [
+    tunnel(1, { name: 'shop', local_port: 3000 }),
+    tunnel(2, { name: 'api', local_port: 8080, mode: 'balanced' }),
+    tunnel(3, { name: 'ssh', type: 'tcp', local_port: 22, local_ip: '192.168.1.20' }),
+    tunnel(4, { name: 'docs', type: 'http', local_port: 8000, declared: true }),
+    tunnel(5, { name: 'game', type: 'udp', local_port: 27_015 }),
+    tunnel(6, { name: 'staging', state: 'stopped', local_port: 5173, public_url: '' }),
+    tunnel(7, {
+      name: 'mail',
+      type: 'tls',
+      state: 'failed',
+      local_port: 993,
+      error: 'the relay refuses the tunnel: the name mail is taken',
+      public_url: '',
+    }),
+  ];
+}
+
+const paths = [
+  '/',
+  '/orders?page=2&sort=created',
+  '/api/v1/items/4711',
+  '/assets/app-5f3a9c.js',
+  '/login',
+  '/webhooks/payment',
+  '/search?q=%E9%9A%A7%E9%81%93',
+];
+const methods = ['GET', 'GET', 'GET', 'POST', 'GET', 'PUT', 'DELETE'];
+const statuses = [200, 200, 304, 201, 200, 404, 500, 302];
+
+export function summary(n: number, change: Partial<RequestSummary> = {}): RequestSummary {
+  const flow = n % 23 === 0;
+  const status = statuses[n % statuses.length];
+  return {
+    id: `r_${n}`,
+    kind: flow ? 'flow' : 'http',
+    tunnel_id: flow ? 't_0003' : n % 3 ? 't_0001' : 't_0002',
+    tunnel_name: flow ? 'ssh' : n % 3 ? 'shop' : 'api',
+    type: flow ? 'tcp' : 'https',
+    time: new Date(Date.now() - (20_000 - n) * 700).toISOString(),
+    visitor: `203.0.113.${n % 250}:${40_000 + (n % 20_000)}`,
+    state: 'done',
+    duration_ms: 2 + ((n * 37) % 900) / 3,
+    bytes_in: 400 + (n % 90) * 11,
+    bytes_out: 900 + ((n * 7919) % 400_000),
+    ...(flow
+      ? {}
+      : {
+          method: methods[n % methods.length],
+          host: 'shop.relay.example',
+          path: paths[n % paths.length],
+          status,
+          content_type: 'application/json',
+        }),
+    ...change,
+  };
+}
+
+export function detail(r: RequestSummary, reveal: boolean): RequestDetail {
+  if (r.kind === 'flow') return r;
+  const secret = (value: string) => (reveal ? { value } : { value: '', redacted: true });
+  const answer = {
+    id: 4711,
+    name: 'Grubenlampe',
+    price: 39.9,
+    tags: ['隧道', 'lamp', 'brass'],
+    stock: { warehouse: 'Freiberg', count: 12, reserved: null },
+    available: true,
+  };
+  const text = JSON.stringify(answer);
+  return {
+    ...r,
+    url: `https://${r.host}${r.path}`,
+    curl: `curl -X ${r.method} 'https://${r.host}${r.path}'`,
+    request: {
+      line: `${r.method} ${r.path} HTTP/1.1`,
+      proto: 'HTTP/1.1',
+      headers: [
+        { name: 'Host', value: r.host ?? '' },
+        {
+          name: 'User-Agent',
+          value: 'Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0',
+        },
+        { name: 'Accept', value: 'application/json, text/plain, */*' },
+        { name: 'Authorization', ...secret('Bearer not-a-real-one') },
+        { name: 'X-Forwarded-For', value: r.visitor.split(':')[0] ?? '' },
+      ],
+      body: r.method === 'POST' ? { size: 27, text: '{"quantity":2,"gift":false}' } : { size: 0 },
+    },
+    response: {
+      line: `HTTP/1.1 ${r.status} OK`,
+      proto: 'HTTP/1.1',
+      headers: [
+        { name: 'Content-Type', value: 'application/json; charset=utf-8' },
+        { name: 'Content-Encoding', value: 'gzip' },
+        { name: 'Set-Cookie', ...secret('session=none') },
+      ],
+      body:
+        r.path === '/assets/app-5f3a9c.js'
+          ? {
+              size: 300,
+              base64: btoa(
+                String.fromCharCode(...Array.from({ length: 300 }, (_, i) => (i * 7) % 256)),
+              ),
+            }
+          : { size: text.length, text, encoding: 'gzip' },
+    },
+  };
+}
+
+export function someLogs(): LogEntry[] {
+  const lines: [LogEntry['level'], string, LogEntry['fields']][] = [
+    ['info', 'daemon starts', { version: 'v1.4.0', listen: '127.0.0.1:37271' }],
+    ['debug', 'dialling relay', { relay: 'relay.example:4433', transport: 'dtls' }],
+    ['info', 'session is up', { relay: 'relay.example:4433', transport: 'dtls', rtt_ms: 23.4 }],
+    ['info', 'tunnel is up', { tunnel: 'shop', url: 'https://shop.relay.example' }],
+    [
+      'warn',
+      'origin does not answer',
+      { tunnel: 'api', origin: '127.0.0.1:8080', error: 'connection refused' },
+    ],
+    ['error', 'tunnel failed', { tunnel: 'mail', error: 'the name mail is taken' }],
+  ];
+  return Array.from({ length: 60 }, (_, i) => {
+    const [level, message, fields] = lines[i % lines.length] as (typeof lines)[number];
+    return { time: ago((60 - i) * 20_000), level, message, fields };
+  });
+}
+
+export const checks: Check[] = [
+  {
+    name: 'relay_name',
+    status: 'ok',
+    tried: 'Looked up relay.example',
+    result: '198.51.100.7, in 4 ms',
+    advice: '',
+  },
+  {
+    name: 'relay_udp',
+    status: 'warning',
+    tried: 'DTLS to relay.example:4433',
+    result: 'No answer within 5 s',
+    advice: 'Let UDP port 4433 out through the firewall; until then TLS is used.',
+  },
+  {
+    name: 'relay_tls',
+    status: 'ok',
+    tried: 'TLS to relay.example:4433',
+    result: 'Answered in 41 ms with the right certificate',
+    advice: '',
+  },
+  {
+    name: 'origin_api',
+    status: 'failed',
+    tried: 'The origin of api, 127.0.0.1:8080',
+    result: 'Connection refused',
+    advice: 'Start the service on port 8080, or change the tunnel’s port.',
+  },
+  {
+    name: 'clock',
+    status: 'skipped',
+    tried: 'The clock',
+    result: 'No session to compare with',
+    advice: '',
+  },
+];
+
+export const config: Config = {
+  config_file: '/etc/adit/adit.toml',
+  config_file_exists: true,
+  state_dir: '/var/lib/adit',
+  settings: [
+    { key: 'http_listen', value: '127.0.0.1:37271', source: 'default' },
+    { key: 'local_api.allowed_origins', value: ['https://nas.example'], source: 'file' },
+    { key: 'local_api.bearer_token', value: '(set)', source: 'file', secret: true },
+    { key: 'inspector.memory', value: '64MiB', source: 'environment' },
+    { key: 'log.level', value: 'info', source: 'flag' },
+  ],
+  error: { message: 'must be 1 to 65535', line: 14, key: 'tunnel[2].local_port' },
+};

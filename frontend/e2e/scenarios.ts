@@ -1,0 +1,372 @@
+/** What a person does with the page, one thing at a time. */
+import assert from 'node:assert/strict';
+import type { Browser, Page } from 'playwright-core';
+import { open } from './browser';
+import { summary, tunnel } from './fixtures';
+import { goodToken, Mock, refusedToken, unconfigured, unreachableToken } from './mock';
+
+type Scenario = (page: Page, mock: Mock) => Promise<void>;
+interface Setting {
+  prepare?: (mock: Mock) => void;
+  /** What the browser may complain of: it calls every refused request an error. */
+  allow?: RegExp;
+}
+
+function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
+  return async (browser: Browser): Promise<void> => {
+    const mock = new Mock();
+    prepare?.(mock);
+    await mock.start();
+    const { page, problems } = await open(browser, {
+      viewport: { width: 1280, height: 800 },
+      locale: 'en',
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    try {
+      await page.goto(mock.url);
+      await run(page, mock);
+      assert.deepEqual(
+        problems.filter((p) => !allow?.test(p)),
+        [],
+      );
+    } finally {
+      await page.context().close();
+      await mock.stop();
+    }
+  };
+}
+
+const text = (page: Page, wanted: string | RegExp) => page.getByText(wanted).first();
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).first();
+const row = (page: Page, id: string) => page.locator(`[data-tunnel="${id}"]`);
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (const end = Date.now() + 20_000; !holds(); await new Promise((go) => setTimeout(go, 25)))
+    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
+}
+
+async function menu(page: Page, id: string, item: string): Promise<void> {
+  await row(page, id).getByRole('button', { name: /^More/ }).click();
+  await page.getByRole('menuitem', { name: item }).click();
+}
+
+export const scenarios = {
+  'first run, with every way to go wrong': scenario(
+    async (page) => {
+      const field = page.getByLabel('Auth token');
+      const connect = button(page, 'Connect');
+      await connect.click();
+      await text(page, 'Paste the token first.').waitFor();
+      await field.fill('eyJhbGciOi');
+      await text(page, 'A token starts with adit_').waitFor();
+      await field.fill('adit_short');
+      await connect.click();
+      await text(page, 'A part of the token is missing').waitFor();
+      await field.fill('adit_wrong0123456789abcdef');
+      await connect.click();
+      await text(page, 'its check sum is wrong').waitFor();
+      await field.fill(refusedToken);
+      await connect.click();
+      await text(page, 'The relay refuses this token').waitFor();
+      await field.fill(unreachableToken);
+      await connect.click();
+      await text(page, 'The relay does not answer').waitFor();
+      await field.fill(`adit login ${goodToken}`);
+      await field.press('Enter');
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+      await text(page, 'Your tunnels are reachable').waitFor();
+    },
+    {
+      prepare: (mock) => (mock.status = { ...mock.status, ...unconfigured }),
+      allow: /status of (400|503)/,
+    },
+  ),
+
+  'create a tunnel, checked as one types': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/tunnels`);
+      await button(page, 'New tunnel').click();
+      const port = page.getByLabel('Local port');
+      await port.fill('70000');
+      await text(page, 'from 1 to 65535').waitFor();
+      // Pasting an address fills both parts of it.
+      await page.evaluate(() => navigator.clipboard.writeText('http://192.168.1.9:8080/x'));
+      await port.press('ControlOrMeta+a');
+      await port.press('ControlOrMeta+v');
+      assert.equal(await port.inputValue(), '8080');
+      assert.equal(await page.getByLabel('Local address').inputValue(), '192.168.1.9');
+      await page.getByLabel('Domain').fill('taken');
+      await button(page, 'Create').click();
+      // The relay's refusal stands at the field that it is about.
+      await page.locator('#f-domain-error', { hasText: 'is taken' }).waitFor();
+      mock.busy = 2;
+      await page.getByLabel('Domain').fill('lamp');
+      await page.getByLabel('Domain').press('Enter');
+      await text(page, 'Published at https://lamp.relay.example').waitFor();
+      await page.getByRole('link', { name: 'https://lamp.relay.example' }).waitFor();
+      assert.equal(await page.locator('dialog').count(), 0);
+    },
+    { allow: /status of (400|409)/ },
+  ),
+
+  'edit, stop and start a tunnel': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels`);
+    await menu(page, 't_0001', 'Edit tunnel');
+    await page.getByLabel('Local port').fill('3001');
+    await button(page, 'Save').click();
+    await row(page, 't_0001').getByText('127.0.0.1:3001').waitFor();
+    await row(page, 't_0001').getByRole('button', { name: 'Stop' }).click();
+    await row(page, 't_0001').getByText('Stopped').waitFor();
+    await row(page, 't_0001').getByRole('button', { name: 'Start' }).click();
+    await row(page, 't_0001').getByText('Running').waitFor();
+    // A declared tunnel offers neither change nor deletion.
+    await row(page, 't_0004').getByRole('button', { name: /^More/ }).click();
+    assert.equal(await page.getByRole('menuitem', { name: 'Delete' }).count(), 0);
+    assert.ok(await row(page, 't_0004').getByRole('button', { name: 'Stop' }).isDisabled());
+  }),
+
+  'delete a tunnel, and think again': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels`);
+    await menu(page, 't_0002', 'Delete');
+    await row(page, 't_0002').waitFor({ state: 'detached' });
+    await button(page, 'Undo').click();
+    await row(page, 't_0002').waitFor();
+    assert.ok(!mock.seen.includes('DELETE tunnels/t_0002'), 'an undone deletion was sent');
+    await menu(page, 't_0006', 'Delete');
+    await row(page, 't_0006').waitFor({ state: 'detached' });
+    await until('the deletion', () => !mock.tunnels.has('t_0006'));
+    assert.ok(mock.tunnels.has('t_0002'));
+  }),
+
+  'what others change shows at once': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels`);
+    await row(page, 't_0001').waitFor();
+    mock.setTunnel(tunnel(50, { name: 'from-elsewhere' }), 'created');
+    await text(page, 'from-elsewhere').waitFor();
+    mock.setStatus({ state: 'reconnecting', connected: false, last_error: 'no route to host' });
+    await page.goto(`${mock.url}/#/overview`);
+    await text(page, 'no route to host').waitFor();
+    await page.getByRole('link', { name: 'Run diagnostics' }).waitFor();
+  }),
+
+  'QR code, copy, and back to the keyboard': scenario(async (page) => {
+    await button(page, 'QR code').click();
+    await page.getByRole('img', { name: 'QR code of https://shop.relay.example' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    await button(page, 'Copy public URL').click();
+    await button(page, 'Copied').waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(copied, 'https://shop.relay.example');
+  }),
+
+  'a thousand tunnels, all changing': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/tunnels`);
+      await row(page, 't_1000').waitFor();
+      await text(page, '1,000').waitFor();
+      assert.ok((await page.locator('[data-tunnel]').count()) < 60, 'rows out of sight are drawn');
+      const slowest = await slowestFrame(page, async () => {
+        for (let round = 0; round < 5; round++) {
+          for (const t of mock.tunnels.values())
+            mock.setTunnel({ ...t, state: round % 2 ? 'running' : 'waiting' });
+          await page.mouse.wheel(0, 4000);
+        }
+        await page.getByLabel('Search tunnels').fill('service-1777');
+        await row(page, 't_1777').getByText('Waiting').waitFor();
+      });
+      assert.ok(slowest < 2000, `the page stood still for ${slowest} ms`);
+    },
+    {
+      prepare: (mock) => {
+        mock.tunnels = new Map(
+          Array.from({ length: 1000 }, (_, i) => tunnel(1000 + i)).map((t) => [t.id, t]),
+        );
+      },
+    },
+  ),
+
+  'the inspector at 10,000 requests': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/inspector`);
+      await text(page, '10,000').waitFor();
+      assert.ok((await page.getByRole('option').count()) < 80, 'rows out of sight are drawn');
+      const slowest = await slowestFrame(page, async () => {
+        for (let i = 0; i < 500; i++) mock.addRequest({ path: '/fresh' });
+        await page.getByRole('option', { name: '/fresh' }).first().waitFor();
+        await page.mouse.move(600, 500);
+        await page.mouse.wheel(0, 100_000);
+        await page.getByLabel('Search path, host, visitor').fill('webhooks');
+        await page.getByRole('option', { name: '/webhooks' }).first().waitFor();
+      });
+      assert.ok(slowest < 2000, `the page stood still for ${slowest} ms`);
+      const list = page.getByRole('listbox');
+      await list.focus();
+      await page.keyboard.press('End');
+      await page.locator('[role=option][aria-selected=true]').waitFor();
+      await page.keyboard.press('Home');
+      await page.getByRole('region', { name: 'Details of the request' }).waitFor();
+      await page.keyboard.press('Escape');
+      await page
+        .getByRole('region', { name: 'Details of the request' })
+        .waitFor({ state: 'detached' });
+    },
+    {
+      prepare: (mock) => (mock.requests = Array.from({ length: 10_000 }, (_, i) => summary(i + 1))),
+    },
+  ),
+
+  'inspect, replay, edit and replay': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/inspector/r_37`);
+    await page.getByText('"Grubenlampe"').waitFor();
+    await page.getByText('hidden', { exact: true }).first().waitFor();
+    await button(page, 'Show secrets').click();
+    await page.getByText('session=none').waitFor();
+    await button(page, 'cURL').click();
+    await until('the clipboard', () => true);
+    await text(page, 'Copied as a cURL command.').waitFor();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^curl -X/);
+    await button(page, 'Replay').click();
+    await text(page, 'Sent again.').waitFor();
+    await until('the replay', () => mock.seen.includes('POST requests/r_37/replay'));
+    await button(page, 'Edit and replay').click();
+    await page.getByLabel('Headers').fill('not a header');
+    await page.getByText('Line 1 is not').waitFor();
+    await page.getByLabel('Headers').fill('Accept: */*');
+    await page.getByLabel('Path').fill('/edited?dry=1');
+    await button(page, 'Send').click();
+    await page.getByRole('option', { name: '/edited?dry=1' }).waitFor();
+  }),
+
+  'HAR out and in, then clear': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/inspector`);
+    await page.locator('#r-r_40').waitFor();
+    const download = page.waitForEvent('download');
+    await button(page, 'Export as HAR').click();
+    assert.equal((await download).suggestedFilename(), 'adit.har');
+    const pick = (name: string, body: string) =>
+      page.locator('input[type=file]').setInputFiles({
+        name,
+        mimeType: 'application/json',
+        buffer: Buffer.from(body),
+      });
+    await pick('notes.txt', 'hello');
+    await text(page, 'is not a HAR file').waitFor();
+    await pick('site.har', '{"log":{"version":"1.2","creator":{},"entries":[]}}');
+    await page.getByRole('option', { name: '/imported' }).waitFor();
+    await button(page, 'Clear the list').click();
+    await page.getByRole('button', { name: 'Clear', exact: true }).click();
+    await text(page, 'No requests yet').waitFor();
+    await until('the clearing', () => mock.requests.length === 0);
+  }),
+
+  'logs: live, by level, by text': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/logs`);
+    await page.getByText('origin does not answer').first().waitFor();
+    mock.emit('log', {
+      time: new Date().toISOString(),
+      level: 'error',
+      message: 'a fresh line',
+      fields: { answer: 42 },
+    });
+    await page.getByText('a fresh line').waitFor();
+    await page.getByLabel('Level').selectOption({ label: 'Errors only' });
+    await page.getByText('session is up').first().waitFor({ state: 'detached' });
+    await page.getByLabel('Search the log').fill('answer=42');
+    assert.equal(await page.locator('[role=log] .line').count(), 1);
+  }),
+
+  'pause, resume, sign out': scenario(async (page) => {
+    await button(page, 'Pause').click();
+    await text(page, 'Nothing is reachable from outside').waitFor();
+    await button(page, 'Resume').click();
+    await text(page, 'Your tunnels are reachable').waitFor();
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await button(page, 'Sign out of the relay').click();
+    await page.locator('dialog').getByRole('button', { name: 'Sign out of the relay' }).click();
+    await page.getByRole('heading', { name: 'Connect this machine' }).waitFor();
+  }),
+
+  'the daemon is killed, and comes back': scenario(
+    async (page, mock) => {
+      await text(page, 'Your tunnels are reachable').waitFor();
+      await mock.stop();
+      await text(page, 'The adit daemon does not answer.').waitFor();
+      await text(page, 'shop.relay.example').waitFor();
+      mock.renew();
+      mock.tunnels.set('t_0099', tunnel(99, { name: 'after-restart' }));
+      await mock.start();
+      await text(page, 'The adit daemon does not answer.').waitFor({ state: 'detached' });
+      await page.getByRole('link', { name: 'https://after-restart.relay.example' }).waitFor();
+      mock.setTunnel(tunnel(100, { name: 'live-again' }), 'created');
+      await page.getByRole('link', { name: 'https://live-again.relay.example' }).waitFor();
+    },
+    { allow: /ERR_|net::/ },
+  ),
+
+  'a broken connection loses no event': scenario(
+    async (page, mock) => {
+      await text(page, 'Your tunnels are reachable').waitFor();
+      await mock.stop();
+      await text(page, 'The adit daemon does not answer.').waitFor();
+      mock.setTunnel(tunnel(60, { name: 'while-away' }), 'created');
+      const lists = mock.seen.filter((line) => line === 'GET tunnels').length;
+      await mock.start();
+      await page.getByRole('link', { name: 'https://while-away.relay.example' }).waitFor();
+      const after = mock.seen.filter((line) => line === 'GET tunnels').length;
+      assert.equal(after, lists, 'the same daemon is resumed, not loaded anew');
+    },
+    { allow: /ERR_|net::/ },
+  ),
+
+  'Bearer protection': scenario(
+    async (page) => {
+      await text(page, 'This page is protected').waitFor();
+      await page.getByLabel('Bearer token').fill('wrong');
+      await button(page, 'Unlock').click();
+      await text(page, 'not the Bearer token in force').waitFor();
+      await page.getByLabel('Bearer token').fill('open-sesame');
+      await button(page, 'Unlock').click();
+      await text(page, 'Your tunnels are reachable').waitFor();
+      await page.reload();
+      await text(page, 'Your tunnels are reachable').waitFor();
+    },
+    { prepare: (mock) => (mock.bearer = 'open-sesame'), allow: /status of 401/ },
+  ),
+
+  'the keyboard alone': scenario(async (page) => {
+    await text(page, 'Your tunnels are reachable').waitFor();
+    await page.keyboard.press('Tab');
+    await page.getByRole('link', { name: 'Skip to content' }).press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
+    await page.getByRole('link', { name: 'Tunnels' }).press('Enter');
+    await page.getByRole('heading', { name: 'Tunnels' }).waitFor();
+    await button(page, 'New tunnel').press('Enter');
+    // The one thing to type has the focus already.
+    await page.keyboard.type('5000');
+    await page.keyboard.press('Enter');
+    await text(page, 'Published at').waitFor();
+    await row(page, 't_0001').getByRole('button', { name: /^More/ }).press('Enter');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Inspector' }).waitFor();
+  }),
+};
+
+/** Runs something and returns the longest time between two frames meanwhile. */
+async function slowestFrame(page: Page, run: () => Promise<void>): Promise<number> {
+  await page.evaluate(() => {
+    const scope = window as unknown as { slowest: number };
+    scope.slowest = 0;
+    let last = performance.now();
+    const tick = (now: number) => {
+      scope.slowest = Math.max(scope.slowest, now - last);
+      last = now;
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  });
+  await run();
+  return page.evaluate(() => (window as unknown as { slowest: number }).slowest);
+}

@@ -1,0 +1,71 @@
+/** Every page in both languages, both themes and two widths. */
+import assert from 'node:assert/strict';
+import type { Browser } from 'playwright-core';
+import { open, violations } from './browser';
+import { Mock, unconfigured } from './mock';
+
+const sizes = { wide: [1280, 800], phone: [390, 844] } as const;
+
+/** What each stop shows when it is ready. */
+const stops: readonly [name: string, hash: string, ready: string][] = [
+  ['first', '', 'textarea'],
+  ['overview', '#/overview', 'text=shop.relay.example'],
+  ['tunnels', '#/tunnels', '[data-tunnel=t_0001]'],
+  ['create', '#/tunnels/new', '#f-local_port'],
+  ['declared', '#/tunnels/t_0004', 'dialog [role=status]'],
+  ['inspector', '#/inspector', '#r-r_40'],
+  ['detail', '#/inspector/r_37', '.detail pre'],
+  ['logs', '#/logs', '[role=log] .line'],
+  ['diagnostics', '#/diagnostics', '.empty button'],
+  ['settings', '#/settings', 'table'],
+];
+
+export function tour(shots: string): Record<string, (browser: Browser) => Promise<void>> {
+  const runs: Record<string, (browser: Browser) => Promise<void>> = {};
+  for (const [size, [width, height]] of Object.entries(sizes))
+    for (const theme of ['light', 'dark'] as const)
+      for (const lang of ['en', 'zh-CN'] as const) {
+        const name = `${size}-${theme}-${lang}`;
+        runs[`pages ${name}`] = (browser) => visit(browser, name, { width, height, theme, lang });
+      }
+  return runs;
+
+  async function visit(
+    browser: Browser,
+    name: string,
+    o: { width: number; height: number; theme: 'light' | 'dark'; lang: string },
+  ): Promise<void> {
+    const mock = new Mock();
+    await mock.start();
+    const { page, problems } = await open(browser, {
+      viewport: { width: o.width, height: o.height },
+      colorScheme: o.theme,
+      locale: o.lang,
+      hasTouch: o.width < 500,
+    });
+    const configured = mock.status;
+    try {
+      for (const [stop, hash, ready] of stops) {
+        mock.status = stop === 'first' ? { ...configured, ...unconfigured } : configured;
+        // A changed hash alone would not load the page anew.
+        await page.goto('about:blank');
+        await page.goto(`${mock.url}/${hash}`);
+        await page.locator(ready).first().waitFor();
+        if (stop === 'diagnostics') {
+          await page.locator(ready).click();
+          await page.locator('li .advice').first().waitFor();
+        }
+        assert.equal(await page.locator('html').getAttribute('lang'), o.lang);
+        assert.equal(await page.locator('html').getAttribute('data-theme'), o.theme);
+        assert.deepEqual(await violations(page), [], `axe on ${stop}`);
+        const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wider <= 0, `${stop} is ${wider} pixels wider than the window`);
+        await page.screenshot({ path: `${shots}${name}-${stop}.png` });
+      }
+      assert.deepEqual(problems, []);
+    } finally {
+      await page.context().close();
+      await mock.stop();
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import type { ErrorCode, ProblemBody } from './types';
+
+/** A refusal by the API, with the field at fault where there is one. */
+export class Problem extends Error {
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly field: string | undefined;
+
+  constructor(status: number, body: ProblemBody) {
+    super(body.message);
+    this.name = 'Problem';
+    this.status = status;
+    this.code = body.code;
+    this.field = body.field;
+  }
+}
+
+/** No answer at all. Denied says that the browser itself forbids the request. */
+export class Unreachable extends Error {
+  readonly denied: boolean;
+
+  constructor(denied: boolean, cause?: unknown) {
+    super('no answer', { cause });
+    this.name = 'Unreachable';
+    this.denied = denied;
+  }
+}
+
+/** What to send besides the method and path. */
+export interface Options {
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  /** Lets the request outlive the page. */
+  keepalive?: boolean;
+}
+
+let bearer = '';
+
+/** Uses the token from now on; an empty one is none. */
+export function setBearer(token: string): void {
+  bearer = token;
+}
+
+/** Returns the address of an API path; the page may stand below a prefix. */
+export function address(path: string): string {
+  return new URL(`api/v1/${path}`, document.baseURI).href;
+}
+
+/** Sends a request; its answer is a success, or this throws. */
+export async function send(method: string, path: string, o: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: 'application/json', ...o.headers };
+  if (bearer) headers.Authorization = `Bearer ${bearer}`;
+  let body: string | undefined;
+  if (o.body !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    body = JSON.stringify(o.body);
+  }
+  let answer: Response;
+  try {
+    answer = await fetch(address(path), {
+      method,
+      headers,
+      body,
+      signal: o.signal,
+      keepalive: o.keepalive,
+      credentials: 'same-origin',
+      cache: 'no-store',
+    });
+  } catch (error) {
+    if (o.signal?.aborted) throw error;
+    throw new Unreachable(await loopbackDenied(), error);
+  }
+  if (answer.ok) return answer;
+  throw new Problem(answer.status, await problem(answer));
+}
+
+/** Sends a request and returns what is in the answer's envelope. */
+export async function call<T>(method: string, path: string, o: Options = {}): Promise<T> {
+  const answer = await send(method, path, o);
+  if (answer.status === 204) return undefined as T;
+  return ((await answer.json()) as { data: T }).data;
+}
+
+async function problem(answer: Response): Promise<ProblemBody> {
+  try {
+    const { error } = (await answer.json()) as { error?: ProblemBody };
+    if (error?.code && error.message) return error;
+  } catch {
+    // Something between page and daemon answered in its own words.
+  }
+  return { code: 'internal', message: `${answer.status} ${answer.statusText}`.trim() };
+}
+
+// Chromium's names for the leave to reach this machine; the first is the older.
+const permissions = ['local-network-access', 'loopback-network', 'local-network'];
+
+/**
+ * Reports whether the browser was told not to let this page reach loopback.
+ * It concerns pages from elsewhere only, and browsers without the permission
+ * throw on its name.
+ */
+export async function loopbackDenied(): Promise<boolean> {
+  for (const name of permissions) {
+    try {
+      const { state } = await navigator.permissions.query({ name: name as PermissionName });
+      if (state === 'denied') return true;
+    } catch {
+      // Not known to this browser.
+    }
+  }
+  return false;
+}
+
+// How long to wait before trying a busy control plane again.
+const patience = [150, 300, 600, 1200, 2400];
+
+let turn: Promise<unknown> = Promise.resolve();
+
+/**
+ * Sends a control-plane request. The daemon makes one such change at a time
+ * and answers 409 meanwhile: this page's own wait for each other, and one that
+ * meets somebody else's is tried again for a few seconds.
+ */
+export function control<T>(method: string, path: string, o: Options = {}): Promise<T> {
+  const mine = turn.then(() => retryBusy(() => call<T>(method, path, o)));
+  turn = mine.catch(() => undefined);
+  return mine;
+}
+
+export async function retryBusy<T>(
+  attempt: () => Promise<T>,
+  waits: readonly number[] = patience,
+): Promise<T> {
+  for (const wait of waits) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'control_busy') throw error;
+    }
+    await new Promise((done) => setTimeout(done, wait));
+  }
+  return attempt();
+}

@@ -1,0 +1,88 @@
+/** Numbers and times as people read them; the language is a BCP 47 tag. */
+
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+/** Returns a size with three digits at most: "0 B", "1.5 KiB", "312 MiB". */
+export function bytes(n: number): string {
+  if (!Number.isFinite(n) || n < 0) return '–';
+  let unit = 0;
+  // 1023.95 would round to "1024", so the step comes a little earlier.
+  while (n >= 999.5 && unit < units.length - 1) {
+    n /= 1024;
+    unit++;
+  }
+  const digits = unit === 0 || n >= 99.95 ? 0 : n >= 9.995 ? 1 : 2;
+  return `${trimZeros(n.toFixed(digits))} ${units[unit]}`;
+}
+
+/** Returns a rate: "1.5 MiB/s". */
+export function rate(n: number): string {
+  return `${bytes(n)}/s`;
+}
+
+function trimZeros(s: string): string {
+  return s.includes('.') ? s.replace(/\.?0+$/, '') : s;
+}
+
+/** Returns a duration in milliseconds: "0.4 ms", "23 ms", "1.2 s". */
+export function millis(ms: number): string {
+  if (!Number.isFinite(ms) || ms < 0) return '–';
+  if (ms < 10) return `${trimZeros(ms.toFixed(1))} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${trimZeros((ms / 1000).toFixed(1))} s`;
+  return `${trimZeros((ms / 60_000).toFixed(1))} min`;
+}
+
+const spanUnits = { en: ['d', 'h', 'm', 's'], zh: ['天', '小时', '分', '秒'] };
+
+/** Returns a span in its two largest units: "3d 4h", "12m 5s". */
+export function span(ms: number, lang = 'en'): string {
+  const names = lang.startsWith('zh') ? spanUnits.zh : spanUnits.en;
+  const s = Math.max(0, Math.floor(ms / 1000));
+  const parts = [
+    Math.floor(s / 86_400),
+    Math.floor(s / 3600) % 24,
+    Math.floor(s / 60) % 60,
+    s % 60,
+  ].map((n, i) => ({ n, text: `${n}${names[i]}` }));
+  const first = parts.findIndex(({ n }) => n > 0);
+  if (first < 0) return `0${names[3]}`;
+  return parts
+    .slice(first, first + 2)
+    .filter(({ n }, i) => n > 0 || i === 0)
+    .map(({ text }) => text)
+    .join(' ');
+}
+
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+function formatter(lang: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = lang + JSON.stringify(options);
+  let found = clocks.get(key);
+  if (!found) clocks.set(key, (found = new Intl.DateTimeFormat(lang, options)));
+  return found;
+}
+
+/** Returns the time of day with seconds, in the reader's own zone. */
+export function clock(time: string, lang: string): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return '–';
+  return formatter(lang, {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+  }).format(at);
+}
+
+/** Returns date and time, in the reader's own zone. */
+export function dateTime(time: string, lang: string): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return '–';
+  return formatter(lang, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(at);
+}
+
+/** Returns a whole number with the language's grouping. */
+export function count(n: number, lang: string): string {
+  return n.toLocaleString(lang);
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+import type { Tunnel } from '../api/types';
+import {
+  check,
+  emptyForm,
+  formOf,
+  parseOrigin,
+  toCreate,
+  toUpdate,
+  type TunnelForm,
+} from './tunnelform';
+
+const form = (change: Partial<TunnelForm> = {}): TunnelForm => ({
+  ...emptyForm,
+  local_port: '3000',
+  ...change,
+});
+
+const tunnel: Tunnel = {
+  id: 't_1',
+  name: 'shop',
+  type: 'https',
+  mode: 'standard',
+  local_ip: '127.0.0.1',
+  local_port: 3000,
+  local_scheme: '',
+  domain: 'shop',
+  remote_port: 0,
+  host_header: '',
+  proxy_protocol: '',
+  inspect: true,
+  ephemeral: false,
+  declared: false,
+  public_url: 'https://shop.relay.example',
+  state: 'running',
+  error: '',
+  created_at: '2026-05-04T10:20:30Z',
+};
+
+describe('check', () => {
+  it.each<[string, Partial<TunnelForm>, object]>([
+    ['the least that is needed', {}, {}],
+    ['no port', { local_port: '' }, { local_port: 'form.port.missing' }],
+    ['port 0', { local_port: '0' }, { local_port: 'form.port.invalid' }],
+    ['port 65536', { local_port: '65536' }, { local_port: 'form.port.invalid' }],
+    ['a port with letters', { local_port: '3e3' }, { local_port: 'form.port.invalid' }],
+    ['the page itself', { local_port: '37271' }, { local_port: 'form.port.own' }],
+    ['its port elsewhere', { local_port: '37271', local_ip: '192.168.1.4' }, {}],
+    ['half an address', { local_ip: '10.0.0' }, { local_ip: 'form.ip.invalid' }],
+    ['an address out of range', { local_ip: '10.0.0.256' }, { local_ip: 'form.ip.invalid' }],
+    ['IPv6', { local_ip: '::1' }, {}],
+    ['a host name', { local_ip: 'nas.local' }, {}],
+    ['an address with a space', { local_ip: 'my nas' }, { local_ip: 'form.ip.invalid' }],
+    ['cloud metadata', { local_ip: '169.254.169.254' }, { local_ip: 'form.ip.metadata' }],
+    ['cloud metadata, IPv6', { local_ip: 'FD00:EC2::254' }, { local_ip: 'form.ip.metadata' }],
+    ['a full name', { domain: 'shop.example.com' }, {}],
+    ['a URL for a name', { domain: 'https://shop' }, { domain: 'form.domain.invalid' }],
+    ['a name ending in a hyphen', { domain: 'shop-' }, { domain: 'form.domain.invalid' }],
+    ['a bad name that TCP does not have', { type: 'tcp', domain: '!' }, {}],
+    [
+      'a bad public port',
+      { type: 'udp', remote_port: '70000' },
+      { remote_port: 'form.port.invalid' },
+    ],
+    ['a public port that HTTPS does not have', { remote_port: '70000' }, {}],
+    ['a Host with a port', { host_header: 'localhost:3000' }, {}],
+    ['a Host with a slash', { host_header: 'a/b' }, { host_header: 'form.host.invalid' }],
+    ['a name of 129', { name: 'x'.repeat(129) }, { name: 'form.name.long' }],
+  ])('%s', (_, change, want) => expect(check(form(change), '37271')).toEqual(want));
+});
+
+describe('toCreate', () => {
+  it('sends the defaults of the contract, and nothing that was left empty', () => {
+    expect(toCreate(form())).toEqual({
+      type: 'https',
+      mode: 'standard',
+      local_ip: '127.0.0.1',
+      local_port: 3000,
+    });
+  });
+
+  it('leaves out what the type does not have', () => {
+    const got = toCreate(
+      form({ type: 'udp', domain: 'shop', host_header: 'x', proxy_protocol: 'v1' }),
+    );
+    expect(Object.keys(got).sort()).toEqual(['local_ip', 'local_port', 'mode', 'type']);
+  });
+
+  it('sends every choice', () => {
+    expect(
+      toCreate(
+        form({
+          type: 'tcp',
+          remote_port: '20022',
+          inspect: false,
+          ephemeral: true,
+          proxy_protocol: 'v2',
+          name: ' ssh ',
+        }),
+      ),
+    ).toMatchObject({
+      remote_port: 20_022,
+      inspect: false,
+      ephemeral: true,
+      proxy_protocol: 'v2',
+      name: 'ssh',
+    });
+  });
+});
+
+describe('toUpdate', () => {
+  it('is nothing if nothing changed', () =>
+    expect(toUpdate(formOf(tunnel), tunnel)).toBeUndefined());
+  it('is only what changed', () => {
+    expect(toUpdate({ ...formOf(tunnel), local_port: '3001', domain: '' }, tunnel)).toEqual({
+      local_port: 3001,
+      domain: '',
+    });
+  });
+});
+
+describe('parseOrigin', () => {
+  it.each([
+    ['http://localhost:5173/x?y', 'localhost', '5173', 'http'],
+    ['https://nas.local', 'nas.local', '443', 'https'],
+    ['192.168.1.4:8080', '192.168.1.4', '8080', 'http'],
+    ['[::1]:3000', '::1', '3000', 'http'],
+  ])('%s', (text, local_ip, local_port, local_scheme) =>
+    expect(parseOrigin(text)).toEqual({ local_ip, local_port, local_scheme }),
+  );
+  it.each(['3000', 'localhost', '', '::1', 'a b:80'])('leaves %s alone', (text) =>
+    expect(parseOrigin(text)).toBeUndefined(),
+  );
+});

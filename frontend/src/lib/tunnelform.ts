@@ -1,0 +1,154 @@
+import type { MessageKey } from '../i18n';
+import type { Tunnel, TunnelCreate, TunnelMode, TunnelType, TunnelUpdate } from '../api/types';
+
+/** A tunnel as it is being typed: numbers are still text. */
+export interface TunnelForm {
+  type: TunnelType;
+  mode: TunnelMode;
+  name: string;
+  local_ip: string;
+  local_port: string;
+  local_scheme: '' | 'http' | 'https';
+  domain: string;
+  remote_port: string;
+  host_header: string;
+  proxy_protocol: '' | 'v1' | 'v2';
+  inspect: boolean;
+  ephemeral: boolean;
+}
+
+export type FormField = keyof TunnelForm;
+export type FormErrors = Partial<Record<FormField, MessageKey>>;
+
+export const emptyForm: TunnelForm = {
+  type: 'https',
+  mode: 'standard',
+  name: '',
+  local_ip: '127.0.0.1',
+  local_port: '',
+  local_scheme: 'http',
+  domain: '',
+  remote_port: '',
+  host_header: '',
+  proxy_protocol: '',
+  inspect: true,
+  ephemeral: false,
+};
+
+export function formOf(tunnel: Tunnel): TunnelForm {
+  return {
+    ...tunnel,
+    local_port: String(tunnel.local_port),
+    local_scheme: tunnel.local_scheme || 'http',
+    remote_port: tunnel.remote_port ? String(tunnel.remote_port) : '',
+  };
+}
+
+/** Which fields a type of tunnel has. */
+export const hasDomain = (type: TunnelType) => type !== 'tcp' && type !== 'udp';
+export const hasPort = (type: TunnelType) => type === 'tcp' || type === 'udp';
+export const isHttp = (type: TunnelType) => type === 'http' || type === 'https';
+
+const name =
+  /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
+const ipv4 = /^(25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/;
+const ipv6 = /^[0-9a-f:]*:[0-9a-f:]*(:\d+\.\d+\.\d+\.\d+)?(%[\w.-]+)?$/i;
+const metadata = ['169.254.169.254', 'fd00:ec2::254'];
+
+function port(text: string): number | undefined {
+  const n = Number(text);
+  return /^\d{1,5}$/.test(text) && n >= 1 && n <= 65535 ? n : undefined;
+}
+
+function isLoopback(ip: string): boolean {
+  return ip === 'localhost' || ip === '::1' || ip.startsWith('127.');
+}
+
+function isAddress(text: string): boolean {
+  // What looks like an IPv4 address must be one.
+  if (/^[\d.]+$/.test(text)) return ipv4.test(text);
+  return text.includes(':') ? ipv6.test(text) : name.test(text);
+}
+
+/** Checks a form as it is typed. ownPort is where this page was served. */
+export function check(f: TunnelForm, ownPort = ''): FormErrors {
+  const errors: FormErrors = {};
+  const ip = f.local_ip.trim().toLowerCase();
+  if (!f.local_port.trim()) errors.local_port = 'form.port.missing';
+  else if (!port(f.local_port.trim())) errors.local_port = 'form.port.invalid';
+  else if (isLoopback(ip || '127.0.0.1') && f.local_port.trim() === ownPort)
+    errors.local_port = 'form.port.own';
+  if (metadata.includes(ip)) errors.local_ip = 'form.ip.metadata';
+  else if (ip && !isAddress(ip)) errors.local_ip = 'form.ip.invalid';
+  const domain = f.domain.trim();
+  if (hasDomain(f.type) && domain && !name.test(domain)) errors.domain = 'form.domain.invalid';
+  if (hasPort(f.type) && f.remote_port.trim() && !port(f.remote_port.trim()))
+    errors.remote_port = 'form.port.invalid';
+  const host = f.host_header.trim().replace(/:\d{1,5}$/, '');
+  if (isHttp(f.type) && host && !name.test(host) && !/^\[[0-9a-f:.]+\]$/i.test(host))
+    errors.host_header = 'form.host.invalid';
+  if ([...f.name].length > 128) errors.name = 'form.name.long';
+  return errors;
+}
+
+/** Returns the request that creates the tunnel of a form that has no errors. */
+export function toCreate(f: TunnelForm): TunnelCreate {
+  const wanted: TunnelCreate = {
+    type: f.type,
+    mode: f.mode,
+    local_ip: f.local_ip.trim() || '127.0.0.1',
+    local_port: Number(f.local_port),
+  };
+  if (f.name.trim()) wanted.name = f.name.trim();
+  if (hasDomain(f.type) && f.domain.trim()) wanted.domain = f.domain.trim();
+  if (hasPort(f.type) && f.remote_port.trim()) wanted.remote_port = Number(f.remote_port);
+  if (isHttp(f.type)) {
+    if (f.local_scheme === 'https') wanted.local_scheme = 'https';
+    if (f.host_header.trim()) wanted.host_header = f.host_header.trim();
+  }
+  if (f.proxy_protocol && f.type !== 'udp') wanted.proxy_protocol = f.proxy_protocol;
+  if (!f.inspect) wanted.inspect = false;
+  if (f.ephemeral) wanted.ephemeral = true;
+  return wanted;
+}
+
+/** Returns what differs from the tunnel; undefined if nothing does. */
+export function toUpdate(f: TunnelForm, tunnel: Tunnel): TunnelUpdate | undefined {
+  const wanted = { ...formOf(tunnel), ...f };
+  const next: Required<Omit<TunnelUpdate, 'type'>> = {
+    mode: wanted.mode,
+    name: wanted.name.trim(),
+    local_ip: wanted.local_ip.trim() || '127.0.0.1',
+    local_port: Number(wanted.local_port),
+    local_scheme: wanted.local_scheme,
+    domain: wanted.domain.trim(),
+    remote_port: Number(wanted.remote_port || 0),
+    host_header: wanted.host_header.trim(),
+    proxy_protocol: wanted.proxy_protocol,
+    inspect: wanted.inspect,
+  };
+  const same = { ...tunnel, local_scheme: tunnel.local_scheme || 'http' };
+  const changed = Object.entries(next).filter(
+    ([key, value]) => same[key as keyof typeof next] !== value,
+  );
+  return changed.length > 0 ? (Object.fromEntries(changed) as TunnelUpdate) : undefined;
+}
+
+/**
+ * Takes an address apart that was pasted where only a part is asked for:
+ * "http://localhost:5173/x", "192.168.1.4:8080", "[::1]:3000".
+ */
+export function parseOrigin(
+  text: string,
+): Pick<TunnelForm, 'local_ip' | 'local_port' | 'local_scheme'> | undefined {
+  const m = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^\s:/[\]]+)(?::(\d{1,5}))?(?:[/?#]\S*)?$/i.exec(
+    text.trim(),
+  );
+  const [, scheme, host, digits] = m ?? [];
+  if (!host || (!scheme && !digits)) return undefined;
+  return {
+    local_ip: host.replace(/^\[|\]$/g, ''),
+    local_port: digits ?? (scheme?.toLowerCase() === 'https' ? '443' : '80'),
+    local_scheme: scheme?.toLowerCase() === 'https' ? 'https' : 'http',
+  };
+}

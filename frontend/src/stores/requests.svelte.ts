@@ -1,0 +1,146 @@
+import { call } from '../api/client';
+import type { List, Replay, RequestDetail, RequestSummary } from '../api/types';
+
+/** The page keeps at most this many; the daemon forgets by size. */
+export const most = 10_000;
+const page = 1000;
+
+export interface RequestFilter {
+  text: string;
+  tunnel: string;
+  kind: '' | 'http' | 'flow';
+  status: '' | '2xx' | '3xx' | '4xx' | '5xx' | 'error';
+}
+
+export const noFilter: RequestFilter = { text: '', tunnel: '', kind: '', status: '' };
+
+/** Reports whether a request fits the filter. */
+export function matches(r: RequestSummary, f: RequestFilter): boolean {
+  if (f.tunnel && r.tunnel_id !== f.tunnel) return false;
+  if (f.kind && r.kind !== f.kind) return false;
+  if (f.status === 'error') {
+    if (r.state !== 'failed') return false;
+  } else if (f.status && Math.floor((r.status ?? 0) / 100) !== Number(f.status[0])) return false;
+  if (!f.text) return true;
+  const text = f.text.toLowerCase();
+  return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${r.visitor} ${r.tunnel_name}`
+    .toLowerCase()
+    .includes(text);
+}
+
+const path = (id: string, rest = '') => `requests/${encodeURIComponent(id)}${rest}`;
+
+/** What the inspector saw, newest last in memory and first on the page. */
+export class RequestStore {
+  #byId = new Map<string, RequestSummary>();
+  items = $state.raw<readonly RequestSummary[]>([]);
+  loaded = $state(false);
+  /** While paused the list stands still; what comes meanwhile is counted. */
+  paused = $state(false);
+  waiting = $state(0);
+  #held = new Map<string, RequestSummary>();
+  #generation = 0;
+  // What events brought since the last load began.
+  #arrived = new Map<string, RequestSummary>();
+
+  /** Loads what the daemon holds, newest first, page by page. */
+  async load(): Promise<void> {
+    const generation = ++this.#generation;
+    this.#arrived.clear();
+    const older: RequestSummary[] = [];
+    let before = '';
+    while (older.length < most) {
+      const query = before ? `&before=${encodeURIComponent(before)}` : '';
+      const { items } = await call<List<RequestSummary>>('GET', `requests?limit=${page}${query}`);
+      if (generation !== this.#generation) return;
+      older.push(...items);
+      before = items.at(-1)?.id ?? '';
+      // The first page is shown while the others come.
+      if (older.length === items.length || items.length < page) this.#reset(older);
+      if (items.length < page) break;
+    }
+    this.#reset(older);
+    this.#arrived.clear();
+  }
+
+  #reset(newestFirst: readonly RequestSummary[]): void {
+    const fresh = new Map<string, RequestSummary>();
+    for (let i = newestFirst.length - 1; i >= 0; i--) {
+      const r = newestFirst[i];
+      if (r) fresh.set(r.id, r);
+    }
+    // What events brought meanwhile is newer than what was loaded.
+    for (const [id, r] of this.#arrived) fresh.set(id, r);
+    this.#byId = fresh;
+    this.loaded = true;
+    this.#publish();
+  }
+
+  apply(batch: readonly RequestSummary[]): void {
+    if (batch.length === 0) return;
+    if (this.paused) {
+      for (const r of batch) this.#held.set(r.id, r);
+      this.waiting = this.#held.size;
+      return;
+    }
+    for (const r of batch) {
+      this.#byId.set(r.id, r);
+      this.#arrived.set(r.id, r);
+    }
+    this.#publish();
+  }
+
+  #publish(): void {
+    let extra = this.#byId.size - most;
+    for (const id of this.#byId.keys()) {
+      if (extra-- <= 0) break;
+      this.#byId.delete(id);
+      this.#arrived.delete(id);
+    }
+    this.items = [...this.#byId.values()];
+  }
+
+  setPaused(paused: boolean): void {
+    this.paused = paused;
+    if (paused) return;
+    const held = this.#held;
+    this.#held = new Map();
+    this.waiting = 0;
+    this.apply([...held.values()]);
+  }
+
+  /** Returns what fits the filter, newest first. */
+  filtered(filter: RequestFilter): RequestSummary[] {
+    const found: RequestSummary[] = [];
+    for (let i = this.items.length - 1; i >= 0; i--) {
+      const r = this.items[i];
+      if (r && matches(r, filter)) found.push(r);
+    }
+    return found;
+  }
+
+  detail(id: string, reveal: boolean, signal: AbortSignal): Promise<RequestDetail> {
+    return call<RequestDetail>('GET', path(id, reveal ? '?reveal=true' : ''), { signal });
+  }
+
+  async replay(id: string, change?: Replay): Promise<RequestDetail> {
+    return call<RequestDetail>('POST', path(id, '/replay'), { body: change });
+  }
+
+  async clear(): Promise<void> {
+    await call('DELETE', 'requests');
+    this.#generation++;
+    this.#byId.clear();
+    this.#arrived.clear();
+    this.#held = new Map();
+    this.waiting = 0;
+    this.#publish();
+  }
+
+  async importHar(har: unknown): Promise<void> {
+    await call('POST', 'requests.har', { body: har });
+    await this.load();
+  }
+}
+
+export const requests = new RequestStore();

@@ -1,0 +1,127 @@
+import { call, control } from '../api/client';
+import type {
+  Endpoint,
+  EndpointEvent,
+  List,
+  Tunnel,
+  TunnelCreate,
+  TunnelEvent,
+  TunnelUpdate,
+} from '../api/types';
+
+/** How long a deletion waits for a change of mind. */
+export const undoFor = 6000;
+
+const path = (id: string, action = '') => `tunnels/${encodeURIComponent(id)}${action}`;
+
+/** The tunnels and, while they run, their endpoints. */
+export class TunnelStore {
+  #tunnels = new Map<string, Tunnel>();
+  #endpoints = new Map<string, Endpoint>();
+  #doomed = new Map<string, ReturnType<typeof setTimeout>>();
+
+  /** Oldest first, without those whose deletion is waiting. */
+  items = $state.raw<readonly Tunnel[]>([]);
+  /** By the tunnel's id. */
+  endpoints = $state.raw<ReadonlyMap<string, Endpoint>>(new Map());
+  loaded = $state(false);
+
+  async load(): Promise<void> {
+    const [tunnels, endpoints] = await Promise.all([
+      call<List<Tunnel>>('GET', 'tunnels'),
+      call<List<Endpoint>>('GET', 'endpoints'),
+    ]);
+    this.#tunnels = new Map(tunnels.items.map((tunnel) => [tunnel.id, tunnel]));
+    this.#endpoints = new Map(endpoints.items.map((e) => [e.tunnel_id, e]));
+    this.loaded = true;
+    this.#publish();
+  }
+
+  /** Takes a batch of events; one batch is one update of the page. */
+  apply(tunnels: readonly TunnelEvent[], endpoints: readonly EndpointEvent[]): void {
+    for (const { action, tunnel } of tunnels) {
+      if (action === 'deleted') this.#tunnels.delete(tunnel.id);
+      else this.#tunnels.set(tunnel.id, tunnel);
+    }
+    for (const { action, endpoint } of endpoints) {
+      if (action !== 'down') this.#endpoints.set(endpoint.tunnel_id, endpoint);
+      else if (this.#endpoints.get(endpoint.tunnel_id)?.id === endpoint.id)
+        this.#endpoints.delete(endpoint.tunnel_id);
+    }
+    if (tunnels.length > 0) this.#publish();
+    else if (endpoints.length > 0) this.endpoints = new Map(this.#endpoints);
+  }
+
+  #publish(): void {
+    this.items = [...this.#tunnels.values()]
+      .filter((tunnel) => !this.#doomed.has(tunnel.id))
+      .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
+    this.endpoints = new Map(this.#endpoints);
+  }
+
+  #keep(tunnel: Tunnel): Tunnel {
+    this.#tunnels.set(tunnel.id, tunnel);
+    this.#publish();
+    return tunnel;
+  }
+
+  get(id: string): Tunnel | undefined {
+    return this.#tunnels.get(id);
+  }
+
+  async create(wanted: TunnelCreate): Promise<Tunnel> {
+    return this.#keep(await control<Tunnel>('POST', 'tunnels', { body: wanted }));
+  }
+
+  async update(id: string, change: TunnelUpdate): Promise<Tunnel> {
+    return this.#keep(await control<Tunnel>('PATCH', path(id), { body: change }));
+  }
+
+  async start(id: string): Promise<void> {
+    this.#keep(await control<Tunnel>('POST', path(id, '/start')));
+  }
+
+  async stop(id: string): Promise<void> {
+    this.#keep(await control<Tunnel>('POST', path(id, '/stop')));
+  }
+
+  /**
+   * Takes the tunnel off the page now and deletes it a little later, unless
+   * undo comes first. If the deletion is refused, the tunnel comes back.
+   */
+  deleteSoon(id: string, onerror: (error: unknown) => void, wait = undoFor): void {
+    if (this.#doomed.has(id)) return;
+    const timer = setTimeout(() => {
+      this.#delete(id).catch(onerror);
+    }, wait);
+    this.#doomed.set(id, timer);
+    this.#publish();
+  }
+
+  undoDelete(id: string): void {
+    clearTimeout(this.#doomed.get(id));
+    if (this.#doomed.delete(id)) this.#publish();
+  }
+
+  async #delete(id: string): Promise<void> {
+    try {
+      await control('DELETE', path(id));
+      this.#tunnels.delete(id);
+    } finally {
+      this.#doomed.delete(id);
+      this.#publish();
+    }
+  }
+
+  /** Carries the waiting deletions out; the page is about to go. */
+  flush(): void {
+    for (const [id, timer] of this.#doomed) {
+      clearTimeout(timer);
+      // Nobody is left to hear of an error.
+      call('DELETE', path(id), { keepalive: true }).catch(() => undefined);
+    }
+    this.#doomed.clear();
+  }
+}
+
+export const tunnels = new TunnelStore();

@@ -1,0 +1,102 @@
+package desktoptest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// program is the package that the installers under test are made of.
+const program = "./internal/desktoptest/standin"
+
+// shared is a folder that outlives one test, for what takes long to make.
+var shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "adit-desktop-") })
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := shared(); err == nil {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+var packed sync.Map // of func() error, by the arguments
+
+// pack makes what args ask for, once, and returns the folder it is in.
+func pack(t *testing.T, version string, args ...string) string {
+	t.Helper()
+	dir, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := version + " " + strings.Join(args, " ")
+	out := filepath.Join(dir, strings.NewReplacer(" ", "_", ",", "_").Replace(key))
+	once, _ := packed.LoadOrStore(key, sync.OnceValue(func() error {
+		cmd := exec.Command("go", append([]string{"run", "./build/pack", "-version", version, "-out", out, "-program", program}, args...)...)
+		cmd.Dir = filepath.Join("..", "..")
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("pack %s: %w\n%s", key, err, said)
+		}
+		return nil
+	}))
+	begin := time.Now()
+	if err := once.(func() error)(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("pack %s: %.1f s", key, time.Since(begin).Seconds())
+	return out
+}
+
+// command runs a program to its end and returns what it printed.
+func command(t *testing.T, limit time.Duration, env []string, name string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return strings.TrimSpace(out.String()), err
+}
+
+// must is command whose failure ends the test.
+func must(t *testing.T, limit time.Duration, env []string, name string, args ...string) string {
+	t.Helper()
+	out, err := command(t, limit, env, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// until waits for a condition, and says what was waited for if it never comes.
+func until(t *testing.T, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %s", limit, what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// one returns the only file that matches.
+func one(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s in %s: got %v, want one file", pattern, dir, files)
+	}
+	return files[0]
+}

@@ -1,0 +1,100 @@
+# Runs inside a booted Debian, as root: the package's whole life, then the
+# service without a package.
+api=http://127.0.0.1:37271
+check() { # name, command…
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then echo "PASS $name"; else echo "FAIL $name: $(echo "$out" | tail -5 | tr '\n' ' ')"; fi
+}
+refuse() { # name, words expected, command…
+	local name=$1 words=$2 out
+	shift 2
+	if out=$("$@" 2>&1); then echo "FAIL $name: it was not refused"; return; fi
+	case $out in *"$words"*) echo "PASS $name" ;; *) echo "FAIL $name: $out" ;; esac
+}
+healthy() { curl -fs -m 2 $api/healthz >/dev/null; }
+soon() { local i; for i in $(seq 200); do "$@" && return; sleep 0.05; done; return 1; }
+version() { curl -fs $api/healthz | grep -o "\"version\":\"$1\""; }
+pid() { systemctl show -p MainPID --value adit; }
+leaves_nothing() {
+	local left
+	left=$(find / -xdev \( -path /proc -o -path /sys -o -path /var/log -o -path /tmp -o -path /var/lib/dpkg/info -o -path /var/lib/systemd/catalog \) -prune -o -iname '*adit*' -print)
+	[ -z "$left" ] || { echo "left: $left"; return 1; }
+}
+leaves_no_service() {
+	local left
+	left=$(find /etc /run /usr/lib/systemd -xdev -iname '*adit*' -print)
+	[ -z "$left" ] || { echo "left: $left"; return 1; }
+	! systemctl cat adit.service
+}
+by_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH="$PATH" HOME=/nonexistent "$@"; }
+
+check "installs" dpkg -i /first.deb
+check "is enabled" systemctl is-enabled adit
+check "is active" systemctl is-active adit
+check "answers" soon healthy
+check "has the package's version" version 0.1.0
+check "an ordinary user may ask for the status" by_nobody adit service status
+check "the status says a package owns it" grep -q '"owner": "package"' <(by_nobody adit service status --json)
+refuse "a second installation is refused" "package has installed" adit service install
+refuse "removing it by hand is refused" "package has installed" adit service uninstall
+check "an ordinary user finds the daemon" by_nobody test -r /run/adit/runtime.json
+status=/proc/$(pid)/status
+check "runs without root" sh -c "! grep -q '^Uid:.0' $status"
+check "has no capabilities" grep -q '^CapEff:.0000000000000000' $status
+check "gains no privileges" grep -q '^NoNewPrivs:.1' $status
+check "has its system calls filtered" grep -q '^Seccomp:.2' $status
+score=$(systemd-analyze security adit 2>/dev/null | grep -o 'level for.*: [0-9.]*' | grep -o '[0-9.]*$')
+echo "NOTE systemd-analyze security: $score"
+check "is confined (exposure at most 2.5)" awk "BEGIN { exit !(\"$score\" != \"\" && $score <= 2.5) }"
+echo "NOTE resident memory: $(awk '/VmRSS/ { print $2, $3 }' $status)"
+
+old=$(pid)
+begin=$(date +%s%N)
+kill -9 "$old"
+back() { [ "$(pid)" != 0 ] && [ "$(pid)" != "$old" ] && healthy; }
+check "comes back after kill -9" soon back
+echo "NOTE back after kill -9: $((($(date +%s%N) - begin) / 1000000)) ms"
+systemctl stop adit
+begin=$(date +%s%N)
+systemctl start adit
+for i in $(seq 500); do healthy && break; sleep 0.005; done
+echo "NOTE start to healthz: $((($(date +%s%N) - begin) / 1000000)) ms"
+check "adit service restart" adit service restart
+check "adit service stop" adit service stop
+check "adit service stop, twice" adit service stop
+check "adit service start" adit service start
+
+echo kept >/var/lib/adit/marker
+check "upgrades" dpkg -i /second.deb
+check "runs the new version" soon version 0.2.0
+check "keeps its state" grep -q kept /var/lib/adit/marker
+systemctl disable -q --now adit
+check "is installed again" dpkg -i /second.deb
+check "stays disabled when somebody has disabled it" sh -c '! systemctl is-enabled adit && ! systemctl is-active adit'
+systemctl enable -q --now adit
+check "is removed" dpkg -r adit
+check "has stopped" sh -c "! systemctl is-active adit && ! pgrep -x adit"
+check "keeps its state on removal" grep -q kept /var/lib/private/adit/marker
+check "is purged" dpkg -P adit
+check "the purged package leaves nothing" leaves_nothing
+
+dpkg-deb --fsys-tarfile /first.deb | tar -xO ./usr/bin/adit >/usr/local/bin/adit
+chmod 755 /usr/local/bin/adit
+check "installs without a package" adit service install
+check "installs again" adit service install
+check "starts" adit service start
+check "tells its state" adit service status
+check "stays up when it is installed anew" adit service install
+check "still answers" soon healthy
+printf '[Service]\nExecStart=/gone\n' >/etc/systemd/system/adit.service
+systemctl daemon-reload
+check "mends a stale unit" adit service install
+check "starts with the mended unit" adit service restart
+ln -sf /gone /etc/systemd/system/multi-user.target.wants/adit.service
+check "uninstalls" adit service uninstall
+check "uninstalls again" adit service uninstall
+refuse "starting what is not there is refused" "not installed" adit service start
+check "the removed service leaves nothing" leaves_no_service
+refuse "an ordinary user may not install it" "root" by_nobody adit service install
+echo END

@@ -1,0 +1,196 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestRefusalsAreTyped(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   Error
+	}{
+		{400, `{"error":{"code":"invalid_parameter","message":"m","field":"local_port"}}`, Error{400, ErrorCodeInvalidParameter, "m", "local_port", 0}},
+		{503, `{"error":{"code":"relay_unreachable","message":"m"}}`, Error{503, ErrorCodeRelayUnreachable, "m", "", 7 * time.Second}},
+		{502, `<html>bad gateway</html>`, Error{502, "", "the answer 502 Bad Gateway is not of an adit daemon", "", 0}},
+		{302, ``, Error{302, "", "the answer 302 Found is not of an adit daemon", "", 0}},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if c.want.RetryAfter > 0 {
+				w.Header().Set("Retry-After", "7")
+			}
+			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, c.body)
+		}))
+		_, err := New(server.URL).Status(testContext(t))
+		server.Close()
+		var got *Error
+		if !errors.As(err, &got) || *got != c.want {
+			t.Errorf("status %d: got %#v, want %#v", c.status, err, c.want)
+		}
+	}
+}
+
+func TestNobodyThereIsNotRunning(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	_, err = New("http://" + ln.Addr().String()).Status(testContext(t))
+	if !errors.Is(err, ErrNotRunning) {
+		t.Errorf("got %v, want ErrNotRunning", err)
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	cancel()
+	if _, err := New("http://" + ln.Addr().String()).Status(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: got %v, want context.Canceled", err)
+	}
+}
+
+func TestDiscoverAsksWhoIsNamed(t *testing.T) {
+	ctx := testContext(t)
+	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			fmt.Fprint(w, `{"status":"ok","version":"v1"}`)
+		}
+	}))
+	defer good.Close()
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `hello`) }))
+	defer foreign.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	write := func(text string) string {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "runtime.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	named := func(s *httptest.Server) string {
+		return write(`{"connect_addr":"` + strings.TrimPrefix(s.URL, "http://") + `","pid":7}`)
+	}
+	c, r, err := Discover(ctx, named(good))
+	if err != nil || c.BaseURL() != good.URL || r.PID != 7 {
+		t.Errorf("got %v, %+v, %v, want the daemon", c, r, err)
+	}
+	for name, dir := range map[string]string{
+		"no file":         t.TempDir(),
+		"stale file":      named(gone),
+		"somebody else":   named(foreign),
+		"broken file":     write("{"),
+		"without address": write("{}"),
+	} {
+		if _, _, err := Discover(ctx, dir); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("%s: got %v, want ErrNotRunning", name, err)
+		}
+	}
+}
+
+func TestEventsComeBackWhereTheyWere(t *testing.T) {
+	ctx := testContext(t)
+	var connections atomic.Int64
+	var resumed []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := connections.Add(1)
+		resumed = append(resumed, r.Header.Get("Last-Event-ID"))
+		if n == 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"error":{"code":"too_many_streams","message":"m"}}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "retry: 1000\n\n: still here\n\nid: %d\nevent: log\ndata: {\"message\":\"m%d\"}\n\n", n*10, n)
+		// The stream ends; an event that is not whole must not be given out.
+		fmt.Fprintf(w, "id: 99\nevent: log\ndata: {\"mess")
+	}))
+	defer server.Close()
+	var got []string
+	var lost int
+	for e, err := range New(server.URL).Events(ctx, "4") {
+		if err != nil {
+			lost++
+			continue
+		}
+		var line LogEntry
+		if err := e.Into(&line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.ID+" "+line.Message)
+		if len(got) == 2 {
+			break
+		}
+	}
+	if want := []string{"10 m1", "30 m3"}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if want := []string{"4", "10", "10"}; fmt.Sprint(resumed) != fmt.Sprint(want) {
+		t.Errorf("resumed after %v, want %v", resumed, want)
+	}
+	if lost != 2 {
+		t.Errorf("got %d lost connections told, want 2", lost)
+	}
+}
+
+func TestEventsEndAtARefusal(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"error":{"code":"unauthorized","message":"m"}}`)
+	}))
+	defer server.Close()
+	var errs []error
+	for _, err := range New(server.URL).Events(testContext(t), "") {
+		errs = append(errs, err)
+	}
+	if len(errs) != 1 || !IsCode(errs[0], ErrorCodeUnauthorized) {
+		t.Errorf("got %v, want one refusal", errs)
+	}
+}
+
+func TestEventsEndWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "event: status\ndata: {}\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	for _, err := range New(server.URL).Events(ctx, "") {
+		if err != nil {
+			t.Errorf("got %v after the end", err)
+		}
+		cancel()
+	}
+}
+
+func TestBearerIsShown(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"relay": r.Header.Get("Authorization") + "|" + r.UserAgent()}})
+	}))
+	defer server.Close()
+	st, err := New(server.URL, WithBearer("secret"), WithUserAgent("nas/1")).Status(testContext(t))
+	if err != nil || st.Relay != "Bearer secret|nas/1" {
+		t.Errorf("got %q, %v", st.Relay, err)
+	}
+}

@@ -1,0 +1,30 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// Ask starts the daemon for a person at a desktop: the service if there is one,
+// for which the system asks the person's consent, else exe as the person
+// themself, which goes on when the caller ends.
+func Ask(ctx context.Context, exe string) error {
+	m, err := current()
+	if err == nil {
+		if file, _ := m.declared(); file != "" {
+			if err := askStart(ctx, exe); err != nil {
+				return fmt.Errorf("start the service: %w", err)
+			}
+			return nil
+		}
+	}
+	cmd := exec.Command(exe, "start")
+	cmd.Env = os.Environ()
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the daemon: %w", err)
+	}
+	return cmd.Process.Release()
+}

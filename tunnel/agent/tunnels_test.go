@@ -1,0 +1,470 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func TestTunnelRunsAndIsRestored(t *testing.T) {
+	r := newFakeRelay(t)
+	dir := t.TempDir()
+	a, stop := configured(t, r, Config{StateDir: dir})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 8000})
+	if tun.Type != "https" || tun.Mode != "standard" || tun.LocalIP != "127.0.0.1" || tun.LocalScheme != "http" ||
+		!tun.Inspect || tun.State != TunnelRunning || tun.PublicURL == "" || tun.Name != "https-8000" {
+		t.Errorf("got %+v, want the defaults, running", tun)
+	}
+	second := mustCreate(t, a, TunnelSpec{LocalPort: 8000, Type: "tcp", Name: "db"})
+	passing := mustCreate(t, a, TunnelSpec{LocalPort: 8001, Ephemeral: true})
+	if n := a.Status().EndpointCount; n != 3 || len(a.Endpoints()) != 3 {
+		t.Errorf("got %d and %d endpoints, want 3", n, len(a.Endpoints()))
+	}
+	stop()
+	b, _ := startAgent(t, Config{StateDir: dir})
+	for _, want := range []Tunnel{tun, second} {
+		if got := wantTunnel(t, b, want.ID, TunnelRunning); got != want {
+			t.Errorf("after a restart: got %+v, want %+v", got, want)
+		}
+	}
+	if _, ok := b.Tunnel(passing.ID); ok {
+		t.Error("the ephemeral tunnel came back")
+	}
+}
+
+func TestRelayThatForgotIsAskedForTheSame(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	port := mustCreate(t, a, TunnelSpec{LocalPort: 80, Type: "tcp"})
+	r.kill()
+	r.set(func() { clear(r.claims); clear(r.numbers); r.next = 100 })
+	r.start()
+	wantState(t, a, StateConnected)
+	if got := wantTunnel(t, a, tun.ID, TunnelRunning); got.PublicURL != tun.PublicURL {
+		t.Errorf("got %s, want %s", got.PublicURL, tun.PublicURL)
+	}
+	if got := wantTunnel(t, a, port.ID, TunnelRunning); got.PublicURL != port.PublicURL {
+		t.Errorf("got %s, want %s", got.PublicURL, port.PublicURL)
+	}
+}
+
+func TestNameThatWasGivenAndIsTakenIsReplaced(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	given := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	wished := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "mine"})
+	r.set(func() {
+		r.onClaim = func(_ string, c wire.Claim) *wire.Problem {
+			if c.Domain != "" {
+				return &wire.Problem{Code: wire.CodeTaken, Message: "it is another's", Field: "domain"}
+			}
+			return nil
+		}
+		r.next = 50
+	})
+	r.session().Close("again")
+	wantState(t, a, StateReconnecting)
+	wantState(t, a, StateConnected)
+	if got := wantTunnel(t, a, wished.ID, TunnelFailed); !strings.Contains(got.Error, "another's") {
+		t.Errorf("got %+v, want the relay's reason", got)
+	}
+	if got := wantTunnel(t, a, given.ID, TunnelRunning); got.PublicURL == given.PublicURL {
+		t.Errorf("got %+v, want another name", got)
+	}
+}
+
+func TestCreateRefusals(t *testing.T) {
+	r := newFakeRelay(t)
+	refuse := func(ip netip.Addr, port int) error {
+		if ip.IsLoopback() && port == 37271 {
+			return errors.New("adit listens there itself")
+		}
+		return nil
+	}
+	a, _ := configured(t, r, Config{Refuse: refuse})
+	mustCreate(t, a, TunnelSpec{LocalPort: 1, Name: "taken"})
+	ok := TunnelSpec{LocalPort: 80}
+	with := func(f func(*TunnelSpec)) TunnelSpec { s := ok; f(&s); return s }
+	for _, test := range []struct {
+		field string
+		spec  TunnelSpec
+	}{
+		{"local_port", TunnelSpec{}},
+		{"local_port", TunnelSpec{LocalPort: 65536}},
+		{"local_port", TunnelSpec{LocalPort: -1}},
+		{"type", with(func(s *TunnelSpec) { s.Type = "ftp" })},
+		{"mode", with(func(s *TunnelSpec) { s.Mode = "fastest" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "not a host" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "2852039166" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "0xa9fea9fe" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "169.254.43518" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "169.254.169.254" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "::ffff:169.254.169.254" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "64:ff9b::a9fe:a9fe" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "fd00:ec2::254" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "[FD00:EC2:0::254]" })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "metadata.google.internal." })},
+		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "224.0.0.1" })},
+		{"local_ip", TunnelSpec{LocalPort: 37271}},
+		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "localhost"}},
+		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "::1"}},
+		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "0.0.0.0"}},
+		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "127.9.9.9"}},
+		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "::ffff:127.0.0.1"}},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = "-a" })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = "a..b" })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = "*.example.com" })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = "a b" })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = "192.0.2.1" })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = "http://example.com" })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a", 64) })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a.", 200) + "b" })},
+		{"name", with(func(s *TunnelSpec) { s.Name = " a" })},
+		{"name", with(func(s *TunnelSpec) { s.Name = "a\nb" })},
+		{"name", with(func(s *TunnelSpec) { s.Name = strings.Repeat("é", 65) })},
+		{"name", with(func(s *TunnelSpec) { s.Name = "taken" })},
+		{"local_scheme", with(func(s *TunnelSpec) { s.LocalScheme = "ftp" })},
+		{"local_scheme", with(func(s *TunnelSpec) { s.Type, s.LocalScheme = "tcp", "http" })},
+		{"remote_port", with(func(s *TunnelSpec) { s.RemotePort = 20000 })},
+		{"remote_port", with(func(s *TunnelSpec) { s.Type, s.RemotePort = "tcp", 70000 })},
+		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a\r\nb: c" })},
+		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a:0" })},
+		{"host_header", with(func(s *TunnelSpec) { s.Type, s.HostHeader = "tls", "a" })},
+		{"proxy_protocol", with(func(s *TunnelSpec) { s.ProxyProtocol = "v3" })},
+		{"proxy_protocol", with(func(s *TunnelSpec) { s.Type, s.ProxyProtocol = "udp", "v2" })},
+	} {
+		_, err := a.Create(t.Context(), test.spec)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != CodeInvalidParameter || e.Field != test.field {
+			t.Errorf("%+v: got error %#v, want %s at fault", test.spec, err, test.field)
+		}
+	}
+	if _, err := a.Create(t.Context(), with(func(s *TunnelSpec) { s.Mode = "fastest" })); !strings.Contains(err.Error(), "standard, balanced") {
+		t.Errorf("mode: got %v, want the list of the known ones", err)
+	}
+	if n := len(a.Tunnels()); n != 1 {
+		t.Errorf("got %d tunnels, want none of the refused", n)
+	}
+}
+
+func TestNamesAreBroughtToOneForm(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	for domain, want := range map[string]string{
+		"Shop": "shop", "Bücher.Example.com.": "xn--bcher-kva.example.com", "例え": "xn--r8jz45g",
+	} {
+		if got := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: domain}); got.Domain != want {
+			t.Errorf("%s: got %s, want %s", domain, got.Domain, want)
+		}
+	}
+	for ip, want := range map[string]string{"::ffff:10.0.0.1": "10.0.0.1", "[::1]": "::1", "NAS.local.": "nas.local", "LOCALHOST": "localhost"} {
+		if got := mustCreate(t, a, TunnelSpec{LocalPort: 80, LocalIP: ip}); got.LocalIP != want {
+			t.Errorf("%s: got %s, want %s", ip, got.LocalIP, want)
+		}
+	}
+}
+
+func TestRelaysRefusalLeavesNoTunnel(t *testing.T) {
+	r := newFakeRelay(t)
+	r.onClaim = func(string, wire.Claim) *wire.Problem {
+		return &wire.Problem{Code: wire.CodeTaken, Message: "shop is another's", Field: "domain"}
+	}
+	a, _ := configured(t, r, Config{})
+	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Domain: "shop"})
+	wantCode(t, err, CodeRelayRejected, "domain")
+	if !strings.Contains(err.Error(), "shop is another's") {
+		t.Errorf("got %v, want the relay's reason", err)
+	}
+	if len(a.Tunnels()) != 0 {
+		t.Error("the tunnel is there")
+	}
+	data, err := os.ReadFile(filepath.Join(a.cfg.StateDir, tunnelsFile))
+	if err != nil || strings.Contains(string(data), "tun_") {
+		t.Errorf("tunnels.json: got %s, %v, want it empty", data, err)
+	}
+}
+
+func TestOneChangeAtATime(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	hold := make(chan struct{})
+	r.set(func() { r.hold = hold })
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Create(context.Background(), TunnelSpec{LocalPort: 81})
+		done <- err
+	}()
+	eventually(t, "the change runs", func() bool {
+		if a.control.TryLock() {
+			a.control.Unlock()
+			return false
+		}
+		return true
+	})
+	begin := time.Now()
+	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 82})
+	wantCode(t, err, CodeControlBusy, "")
+	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: ptr(90)})
+	wantCode(t, err, CodeControlBusy, "")
+	_, err = a.StartTunnel(t.Context(), tun.ID)
+	wantCode(t, err, CodeControlBusy, "")
+	_, err = a.StopTunnel(t.Context(), tun.ID)
+	wantCode(t, err, CodeControlBusy, "")
+	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), CodeControlBusy, "")
+	_, err = a.Configure(t.Context(), r.token().Reveal(), "")
+	wantCode(t, err, CodeControlBusy, "")
+	wantCode(t, a.Forget(t.Context()), CodeControlBusy, "")
+	if d := time.Since(begin); d > 10*time.Second {
+		t.Errorf("refusals took %s, want them at once", d)
+	}
+	close(hold)
+	if err := <-done; err != nil {
+		t.Errorf("the change that ran: %v", err)
+	}
+	if _, err := a.StopTunnel(t.Context(), tun.ID); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestLifeCycle(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	for range 2 {
+		got, err := a.StopTunnel(t.Context(), tun.ID)
+		if err != nil || got.State != TunnelStopped {
+			t.Fatalf("stop: got %+v, %v", got, err)
+		}
+	}
+	r.set(func() {
+		if _, ok := r.claims[tun.ID]; !ok || !r.kept[tun.ID] {
+			t.Error("stop: the relay was not told to keep the name")
+		}
+	})
+	if len(a.Endpoints()) != 0 {
+		t.Error("a stopped tunnel has an endpoint")
+	}
+	for range 2 {
+		got, err := a.StartTunnel(t.Context(), tun.ID)
+		if err != nil || got.State != TunnelRunning || got.PublicURL != tun.PublicURL {
+			t.Fatalf("start: got %+v, %v", got, err)
+		}
+	}
+	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.claim(tun.ID); ok {
+		t.Error("delete: the public address was not given back")
+	}
+	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), CodeNotFound, "")
+	_, err := a.StartTunnel(t.Context(), "tun_nowhere")
+	wantCode(t, err, CodeNotFound, "")
+	_, err = a.StopTunnel(t.Context(), "tun_nowhere")
+	wantCode(t, err, CodeNotFound, "")
+	_, err = a.Change(t.Context(), "tun_nowhere", TunnelPatch{})
+	wantCode(t, err, CodeNotFound, "")
+}
+
+func TestDeletedWhileAwayIsGivenBackLater(t *testing.T) {
+	r := newFakeRelay(t)
+	dir := t.TempDir()
+	a, stop := configured(t, r, Config{StateDir: dir})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	r.kill()
+	wantState(t, a, StateReconnecting)
+	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	r.start()
+	b, _ := startAgent(t, Config{StateDir: dir})
+	wantState(t, b, StateConnected)
+	eventually(t, "claim given back", func() bool { _, ok := r.claim(tun.ID); return !ok })
+}
+
+func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	got, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: ptr("store"), LocalPort: ptr(81), Name: ptr("my shop")})
+	if err != nil || got.PublicURL != "https://store.relay.test" || got.LocalPort != 81 || got.Name != "my shop" || got.State != TunnelRunning {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	r.set(func() {
+		r.onClaim = func(_ string, c wire.Claim) *wire.Problem {
+			if c.Domain == "bank" {
+				return &wire.Problem{Code: wire.CodeForbidden, Message: "not yours", Field: "domain"}
+			}
+			return nil
+		}
+	})
+	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Domain: ptr("bank"), LocalPort: ptr(82)})
+	wantCode(t, err, CodeRelayRejected, "domain")
+	after, _ := a.Tunnel(tun.ID)
+	if after != got {
+		t.Errorf("after the refusal: got %+v, want %+v", after, got)
+	}
+	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: ptr(0)})
+	wantCode(t, err, CodeInvalidParameter, "local_port")
+	got, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: ptr("tcp"), Domain: ptr("")})
+	if err != nil || got.Type != "tcp" || got.LocalScheme != "" || got.RemotePort == 0 {
+		t.Errorf("type: got %+v, %v", got, err)
+	}
+}
+
+func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	write := a.store.write
+	// Fails at the nth write from now on.
+	failAt := func(n int) {
+		a.store.write = func(path string, data []byte, perm fs.FileMode) error {
+			if n--; n < 0 {
+				return errors.New("disk full")
+			}
+			return write(path, data, perm)
+		}
+	}
+	for n := range 2 {
+		failAt(n)
+		if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 81}); err == nil {
+			t.Errorf("create, write %d: got no error", n)
+		}
+	}
+	failAt(0)
+	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: ptr(90)}); err == nil {
+		t.Error("change: got no error")
+	}
+	if _, err := a.StopTunnel(t.Context(), tun.ID); err == nil {
+		t.Error("stop: got no error")
+	}
+	if err := a.DeleteTunnel(t.Context(), tun.ID); err == nil {
+		t.Error("delete: got no error")
+	}
+	a.store.write = write
+	got := a.Tunnels()
+	if len(got) != 1 || got[0] != tun {
+		t.Errorf("got %+v, want %+v alone", got, tun)
+	}
+	r.set(func() {
+		if len(r.claims) != 1 {
+			t.Errorf("the relay holds %v, want the one tunnel's claim", r.claims)
+		}
+	})
+}
+
+func TestClaimLostFailsTheTunnel(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	r.session().events <- wire.Event{Type: wire.EventClaimLost, Key: tun.ID, Reason: "the domain was withdrawn"}
+	if got := wantTunnel(t, a, tun.ID, TunnelFailed); !strings.Contains(got.Error, "withdrawn") {
+		t.Errorf("got %+v, want the reason", got)
+	}
+	if got, err := a.StartTunnel(t.Context(), tun.ID); err != nil || got.State != TunnelRunning || got.Error != "" {
+		t.Errorf("start: got %+v, %v", got, err)
+	}
+}
+
+func TestFeedTellsEveryChangeInOrder(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := startAgent(t, Config{})
+	sub := a.Subscribe(nil)
+	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
+		t.Fatal(err)
+	}
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var seen []string
+	last := sub.Last()
+	for !strings.Contains(strings.Join(seen, " "), "tunnel:deleted") {
+		e, err := sub.Next(ctx)
+		if err != nil {
+			t.Fatalf("after %v: %v", seen, err)
+		}
+		if e.ID != last+1 {
+			t.Errorf("id %d follows %d", e.ID, last)
+		}
+		last = e.ID
+		switch d := e.Data.(type) {
+		case Status:
+			seen = append(seen, "status:"+d.State)
+		case TunnelEvent:
+			seen = append(seen, "tunnel:"+d.Action)
+		case EndpointEvent:
+			seen = append(seen, "endpoint:"+d.Action)
+		}
+	}
+	all := " " + strings.Join(seen, " ")
+	for _, want := range []string{" status:connected", " tunnel:created", " endpoint:up", " endpoint:down", " tunnel:deleted"} {
+		i := strings.Index(all, want)
+		if i < 0 {
+			t.Fatalf("got %v, want %s in this order", seen, want)
+		}
+		all = all[i:]
+	}
+}
+
+func TestFeedSaysWhatWasMissed(t *testing.T) {
+	var a Agent
+	for range feedSize + 10 {
+		a.feed.publish(EventLog, nil)
+	}
+	after := func(id uint64) Event {
+		e, err := a.Subscribe(&id).Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	if e := after(2); e.Type != EventMissed || e.Data != (Missed{Missed: 8}) || e.ID != 10 {
+		t.Errorf("got %+v, want 8 missed", e)
+	}
+	if e := after(10); e.Type != EventLog || e.ID != 11 {
+		t.Errorf("got %+v, want event 11", e)
+	}
+	if e := after(1 << 40); e.Type != EventMissed || e.Data != (Missed{Restarted: true}) {
+		t.Errorf("got %+v, want a restart", e)
+	}
+	id := uint64(0)
+	sub := a.Subscribe(&id)
+	for want := uint64(10); want <= feedSize+10; want++ {
+		if e, err := sub.Next(t.Context()); err != nil || e.ID != want {
+			t.Fatalf("got %+v, %v, want id %d", e, err, want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if e, err := sub.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %+v, %v, want nothing more", e, err)
+	}
+}
+
+func TestManyTunnelsAreClaimedAgain(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	const many = 300
+	for i := range many {
+		mustCreate(t, a, TunnelSpec{LocalPort: i + 1, Ephemeral: true})
+	}
+	r.session().Close("again")
+	wantState(t, a, StateReconnecting)
+	eventually(t, "all run again", func() bool { return a.Status().EndpointCount == many })
+}
