@@ -23,9 +23,9 @@ var commands = []func(*Env) *cobra.Command{
 	logsCommand,
 	configCommand,
 	doctorCommand,
-	relayCommand,
 	serviceCommand,
 	trayCommand,
+	relayCommand,
 	versionCommand,
 	manCommand,
 }

@@ -1,7 +1,6 @@
 package desktoptest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -62,11 +61,21 @@ func command(t *testing.T, limit time.Duration, env []string, name string, args 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.WaitDelay = time.Second
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return strings.TrimSpace(out.String()), err
+	// A file and no pipe: what the program leaves running in the background
+	// would keep a pipe open.
+	out, err := os.CreateTemp("", "adit-said-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	said, readErr := os.ReadFile(out.Name())
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	return strings.TrimSpace(string(said)), err
 }
 
 // must is command whose failure ends the test.

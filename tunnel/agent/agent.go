@@ -62,6 +62,7 @@ type Agent struct {
 	tunnels    map[string]*tunnel
 	granted    map[string]grant // of declared tunnels that are not here now
 	releases   map[string]bool  // claims to give back
+	making     string           // id of the tunnel that is being created
 	closed     bool
 	lastState  string        // as last published
 	changed    chan struct{} // closed by the next change; nil while nobody waits

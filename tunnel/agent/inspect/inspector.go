@@ -268,6 +268,8 @@ type entry struct {
 type capture struct {
 	head      []byte
 	body      []byte
+	expected  int64 // length of the body as announced; below one if it is not
+	reserved  int   // bytes counted for body
 	truncated bool
 	ended     bool
 }
