@@ -103,6 +103,7 @@ func New(cfg Config) (*Agent, error) {
 		tunnels:   make(map[string]*tunnel),
 		releases:  make(map[string]bool),
 	}
+	a.feed.begin(a.started)
 	a.inspector.Follow(func(s inspect.Summary) { a.feed.publish(EventRequest, s) })
 	if err := a.restore(); err != nil {
 		lock.Release()

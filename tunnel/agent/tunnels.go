@@ -364,7 +364,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	cur := a.cur
 	a.mu.Unlock()
 	t.conns.abort()
-	if cur == nil || !cur.alive() || keep && l != cur {
+	if cur == nil || !cur.alive() || keep && l == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
