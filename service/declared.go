@@ -26,13 +26,13 @@ type declared struct {
 
 // run applies file, and then the file that there is whenever it changes. A
 // mistake keeps the last good state.
-func (c *declared) run(ctx context.Context, file *config.File) error {
+func (c *declared) run(ctx context.Context, file *config.File, watcher *config.Watcher) error {
 	c.apply(ctx, file, nil)
 	every := c.daemon.ConfigEvery
 	if every == 0 {
 		every = configEvery
 	}
-	return config.Watch(ctx, c.daemon.ConfigDir, every, func() {
+	return watcher.Run(ctx, every, func() {
 		file, err := config.Load(c.daemon.ConfigDir)
 		c.apply(ctx, file, err)
 	})

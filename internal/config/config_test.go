@@ -106,7 +106,8 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var told atomic.Int32
 	done := make(chan error, 1)
-	go func() { done <- Watch(ctx, dir, time.Millisecond, func() { told.Add(1) }) }()
+	w := NewWatcher(dir)
+	go func() { done <- w.Run(ctx, time.Millisecond, func() { told.Add(1) }) }()
 	path := filepath.Join(dir, Name)
 	for i, change := range []func() error{
 		func() error { return os.WriteFile(path, []byte("# one"), 0o600) },
@@ -114,7 +115,6 @@ func TestWatchTellsOfChanges(t *testing.T) {
 		func() error { return os.Remove(path) },
 	} {
 		before := told.Load()
-		time.Sleep(20 * time.Millisecond) // the watch may not have looked the first time yet
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}

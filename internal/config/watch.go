@@ -7,12 +7,23 @@ import (
 	"time"
 )
 
-// Watch calls changed when the file in the configuration folder dir has come,
-// changed or gone, until ctx ends. It looks every so often, which also works
-// where the system tells of no changes, as on network file systems.
-func Watch(ctx context.Context, dir string, every time.Duration, changed func()) error {
+// Watcher notices changes of the file.
+type Watcher struct {
+	path string
+	last fileStamp
+}
+
+// NewWatcher looks at the file in the configuration folder dir. It is called
+// before Load, so that no change between the two is missed.
+func NewWatcher(dir string) *Watcher {
 	path := filepath.Join(dir, Name)
-	last := stamp(path)
+	return &Watcher{path: path, last: stamp(path)}
+}
+
+// Run calls changed when the file has come, changed or gone, until ctx ends. It
+// looks every so often, which also works where the system tells of no changes,
+// as on network file systems.
+func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -21,8 +32,8 @@ func Watch(ctx context.Context, dir string, every time.Duration, changed func())
 			return nil
 		case <-tick.C:
 		}
-		if now := stamp(path); now != last {
-			last = now
+		if now := stamp(w.path); now != w.last {
+			w.last = now
 			changed()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,20 +72,28 @@ func TestMessagesAreFoundHoweverTheyAreCut(t *testing.T) {
 		request, response           string // bodies of the first
 	}{
 		{"plain", getA, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "GET /a 200 done", "", "hello"},
-		{"chunked both ways",
+		{
+			"chunked both ways",
 			"POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\nTrailer: x\r\n\r\n",
 			"HTTP/1.1 201 Created\r\ntransfer-encoding: gzip, chunked\r\n\r\n4\r\nwiki\r\n0\r\n\r\n",
-			"POST /up 201 done", "abcde", "wiki"},
-		{"pipelined", getA + "HEAD /b HTTP/1.1\r\nHost: a\r\n\r\n" + getA,
+			"POST /up 201 done", "abcde", "wiki",
+		},
+		{
+			"pipelined", getA + "HEAD /b HTTP/1.1\r\nHost: a\r\n\r\n" + getA,
 			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nHTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
-			"GET /a 200 done, HEAD /b 200 done, GET /a 304 done", "", "ok"},
-		{"interim", "PUT /c HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+			"GET /a 200 done, HEAD /b 200 done, GET /a 304 done", "", "ok",
+		},
+		{
+			"interim", "PUT /c HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
 			"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
-			"PUT /c 204 done", "abc", ""},
+			"PUT /c 204 done", "abc", "",
+		},
 		{"until the end", getA, "HTTP/1.0 200 OK\r\n\r\nall of it", "GET /a 200 done", "", "all of it"},
 		{"bare line feeds", "GET /lf HTTP/1.1\nHost: a\n\n", "HTTP/1.1 200 OK\nContent-Length: 1\n\nx", "GET /lf 200 done", "", "x"},
-		{"websocket", "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n\x81\x05hello\r\n\r\n\x88\x00", "GET /ws 101 done", "", ""},
+		{
+			"websocket", "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n\x81\x05hello\r\n\r\n\x88\x00", "GET /ws 101 done", "", "",
+		},
 		{"cut in the body", getA, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", "GET /a 200 failed", "", "hello"},
 		{"cut in the head", getA, "HTTP/1.1 200 OK\r\nConte", "GET /a 0 failed", "", ""},
 		{"no answer", getA, "", "GET /a 0 failed", "", ""},
@@ -236,9 +245,20 @@ func TestFiltersPick(t *testing.T) {
 		f    Filter
 		want int
 	}{
-		{Filter{}, 3}, {Filter{Limit: 2}, 2}, {Filter{Method: "post"}, 1}, {Filter{Status: 404}, 1}, {Filter{Status: 4}, 1}, {Filter{Status: 5}, 1},
-		{Filter{Text: "needle"}, 1}, {Filter{Text: "198.51.100.9"}, 2}, {Filter{Text: "nothing"}, 0}, {Filter{TunnelID: "tun_2"}, 0},
-		{Filter{Kind: KindFlow}, 0}, {Filter{Before: list[2].ID}, 2}, {Filter{Until: list[0].Time}, 0}, {Filter{Since: time.Now().Add(time.Hour)}, 0},
+		{Filter{}, 3},
+		{Filter{Limit: 2}, 2},
+		{Filter{Method: "post"}, 1},
+		{Filter{Status: 404}, 1},
+		{Filter{Status: 4}, 1},
+		{Filter{Status: 5}, 1},
+		{Filter{Text: "needle"}, 1},
+		{Filter{Text: "198.51.100.9"}, 2},
+		{Filter{Text: "nothing"}, 0},
+		{Filter{TunnelID: "tun_2"}, 0},
+		{Filter{Kind: KindFlow}, 0},
+		{Filter{Before: list[2].ID}, 2},
+		{Filter{Until: list[0].Time}, 0},
+		{Filter{Since: time.Now().Add(time.Hour)}, 0},
 	} {
 		if got := ins.List(test.f); len(got) != test.want {
 			t.Errorf("%+v: got %d, want %d", test.f, len(got), test.want)
@@ -341,7 +361,7 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	got := other.List(Filter{})[0]
-	if !got.Imported || got.Method != "POST" || got.Status != 200 || got.Host != "shop.example.com" {
+	if !got.Imported || got.Method != http.MethodPost || got.Status != 200 || got.Host != "shop.example.com" {
 		t.Errorf("got %+v", got)
 	}
 	again, err := other.Repeat(got.ID, Edit{})
@@ -366,8 +386,13 @@ func TestRepeatRefusesWhatIsNoRequest(t *testing.T) {
 		t.Errorf("got %q, %v", again.Bytes, err)
 	}
 	for _, edit := range []Edit{
-		{Body: &body, BodyBase64: &body}, {Body: &body, Method: "A B"}, {Body: &body, Path: "/a b"}, {Body: &body, Path: "/a\r\nX: y"},
-		{Body: &body, Path: "http://elsewhere/"}, {Body: &body, Headers: []Header{{Name: "a b"}}}, {Body: &body, Headers: []Header{{Name: "a", Value: "b\r\nc: d"}}},
+		{Body: &body, BodyBase64: &body},
+		{Body: &body, Method: "A B"},
+		{Body: &body, Path: "/a b"},
+		{Body: &body, Path: "/a\r\nX: y"},
+		{Body: &body, Path: "http://elsewhere/"},
+		{Body: &body, Headers: []Header{{Name: "a b"}}},
+		{Body: &body, Headers: []Header{{Name: "a", Value: "b\r\nc: d"}}},
 	} {
 		if again, err := ins.Repeat(id, edit); err == nil {
 			t.Errorf("%+v: got %q, want an error", edit, again.Bytes)

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -197,7 +198,7 @@ func (r *requestEar) lost(why error) {
 		upgrading = r.cur.upgrade && r.cur.req.ended
 		r.cur.mu.Unlock()
 	}
-	if why != errCut && !upgrading {
+	if !errors.Is(why, errCut) && !upgrading {
 		r.tap.fail(why)
 	}
 }
