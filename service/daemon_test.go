@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/atomicfile"
 	"adit/internal/discovery"
 )
 
@@ -154,7 +155,7 @@ func TestDeclaredTunnelsFollowTheFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "adit.toml"), []byte(text), 0o600); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, "adit.toml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"adit/internal/config"
@@ -73,7 +74,7 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 	err := c.agent.Declare(ctx, specs)
 	var wrong *agent.DeclareError
 	if errors.As(err, &wrong) {
-		return file.Mistake("tunnel", wrong.Index, wrong.Err.Field, wrong.Err.Message)
+		return file.Mistake("tunnel", wrong.Index, wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))
 	}
 	return err
 }

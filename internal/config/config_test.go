@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -128,6 +129,36 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("got %v, want nil", err)
 	}
+}
+
+func TestWatchLetsAnEditorFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, Name)
+		write := func(text string) {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("# first")
+		ctx, cancel := context.WithCancel(t.Context())
+		w := NewWatcher(dir)
+		var told []string
+		go w.Run(ctx, time.Second, func() {
+			text, _ := os.ReadFile(path)
+			told = append(told, string(text))
+		})
+		time.Sleep(time.Second / 2)
+		write("")
+		time.Sleep(time.Second) // one look finds it empty
+		write("# second, whole")
+		time.Sleep(5 * time.Second)
+		cancel()
+		synctest.Wait()
+		if len(told) != 1 || told[0] != "# second, whole" {
+			t.Errorf("got %q, want the whole file once", told)
+		}
+	})
 }
 
 func FuzzParse(f *testing.F) {

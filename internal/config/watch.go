@@ -22,8 +22,10 @@ func NewWatcher(dir string) *Watcher {
 
 // Run calls changed when the file has come, changed or gone, until ctx ends. It
 // looks every so often, which also works where the system tells of no changes,
-// as on network file systems.
+// as on network file systems. A change counts when the next look finds the file
+// the same: an editor that empties a file before it writes is let finish.
 func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) error {
+	seen := w.last
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -32,7 +34,10 @@ func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) 
 			return nil
 		case <-tick.C:
 		}
-		if now := stamp(w.path); now != w.last {
+		now := stamp(w.path)
+		settled := now == seen
+		seen = now
+		if settled && now != w.last {
 			w.last = now
 			changed()
 		}
