@@ -403,9 +403,3 @@ func TestUDPPacketsPassWithFragments(t *testing.T) {
 		return len(list) == 8
 	})
 }
-
-func BenchmarkForward(b *testing.B) {
-	for _, on := range []bool{false, true} {
-		b.Run(fmt.Sprintf("inspect=%t", on), func(b *testing.B) { benchmarkForward(b, on) })
-	}
-}

@@ -41,19 +41,12 @@ func hear(t *testing.T, limits Limits, piece int, visitor, origin string) (*Insp
 	tap.VisitorEnded()
 	tap.OriginEnded()
 	tap.Close()
-	ins.drain()
+	ins.listAll()
 	list := ins.List(Filter{Limit: 1000})
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
 	}
 	return ins, list
-}
-
-// drain does Run's work for what has been told so far.
-func (ins *Inspector) drain() {
-	for len(ins.news) > 0 {
-		ins.list(<-ins.news)
-	}
 }
 
 func brief(list []Summary) string {
@@ -129,7 +122,7 @@ func TestUpgradedConnectionIsCounted(t *testing.T) {
 	tap := ins.HTTP(Meta{})
 	tap.FromVisitor([]byte("GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n"))
 	tap.FromOrigin([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
-	ins.drain()
+	ins.listAll()
 	before := ins.List(Filter{})[0]
 	tap.FromVisitor([]byte("POST / HTTP/1.1\r\n\r\n"))
 	tap.FromOrigin(make([]byte, 100))
@@ -138,7 +131,7 @@ func TestUpgradedConnectionIsCounted(t *testing.T) {
 		t.Errorf("got %+v after %+v", after, before)
 	}
 	tap.Close()
-	ins.drain()
+	ins.listAll()
 	if got := ins.List(Filter{}); len(got) != 1 || got[0].State != "done" {
 		t.Errorf("got %+v, want one that is done", got)
 	}
@@ -169,7 +162,7 @@ func TestMemoryAndEntriesAreBounded(t *testing.T) {
 		tap.FromVisitor([]byte(getA))
 		tap.FromOrigin([]byte("HTTP/1.1 200 OK\r\nContent-Length: 40960\r\n\r\n" + body))
 		tap.Close()
-		ins.drain()
+		ins.listAll()
 		if used := ins.used.Load(); used > 400<<10 {
 			t.Fatalf("got %d bytes held, want at most %d", used, 400<<10)
 		}
@@ -181,7 +174,7 @@ func TestMemoryAndEntriesAreBounded(t *testing.T) {
 		tap := ins.HTTP(Meta{})
 		tap.FromVisitor([]byte(getA))
 		tap.Close()
-		ins.drain()
+		ins.listAll()
 	}
 	if n := len(ins.List(Filter{Limit: 1000})); n != 20 {
 		t.Errorf("got %d entries, want 20", n)
@@ -203,7 +196,7 @@ func TestTrafficNeverWaitsForTheList(t *testing.T) {
 	if ins.Lost() == 0 {
 		t.Error("nothing was lost")
 	}
-	ins.drain()
+	ins.listAll()
 	held := int64(0)
 	for _, e := range ins.entries {
 		held += e.weight()
@@ -227,6 +220,7 @@ func TestRunListsAndTells(t *testing.T) {
 		tap.FromOrigin([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"))
 		synctest.Wait()
 		tap.Close()
+		time.Sleep(time.Second)
 		cancel()
 		if len(told) != 2 || told[0].State != "open" || told[1].State != "done" {
 			t.Fatalf("got %+v, want each stage once", told)
