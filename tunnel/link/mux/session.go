@@ -113,7 +113,7 @@ func New(conn net.Conn, cfg Config) *Session {
 	}
 	s := &Session{
 		conn:      conn,
-		br:        bufio.NewReaderSize(conn, 16<<10),
+		br:        bufio.NewReaderSize(conn, 4<<10),
 		cfg:       cfg,
 		accept:    make(chan *Stream, Backlog),
 		datagrams: make(chan []byte, 256),
