@@ -25,6 +25,7 @@ var commands = []func(*Env) *cobra.Command{
 	doctorCommand,
 	serviceCommand,
 	trayCommand,
+	relayCommand,
 	versionCommand,
 	manCommand,
 }

@@ -160,13 +160,19 @@ func TestEventsFitTheDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.schema(t, strings.TrimPrefix(ref["$ref"].(string), "#/components/schemas/")).Validate(value); err != nil {
-			t.Errorf("event %s: %v in %s", kind, err, b)
-		}
+		validate(t, d, strings.TrimPrefix(ref["$ref"].(string), "#/components/schemas/"), kind, string(b))
+	}
+}
+
+// validate checks an event's data against its schema.
+func validate(t *testing.T, d *document, schema, kind, data string) {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(data))
+	if err != nil {
+		t.Fatalf("event %s: %v in %s", kind, err, data)
+	}
+	if err := d.schema(t, schema).Validate(value); err != nil {
+		t.Errorf("event %s: %v in %s", kind, err, data)
 	}
 }
 

@@ -124,17 +124,6 @@ func (s *Server) listLogs(w http.ResponseWriter, r *http.Request) error {
 	return writeItems(w, lines)
 }
 
-func (s *Server) runDiagnostics(w http.ResponseWriter, r *http.Request) error {
-	if err := decodeOptional(r, &struct{}{}); err != nil {
-		return err
-	}
-	checks := s.cfg.Agent.Diagnose(r.Context())
-	if s.cfg.Checks != nil {
-		checks = append(checks, s.cfg.Checks(r.Context())...)
-	}
-	return writeItems(w, checks)
-}
-
 // utcStatus and its like keep the promise that all times are in UTC, wherever
 // the agent took them from.
 func utcStatus(st agent.Status) agent.Status {

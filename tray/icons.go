@@ -5,20 +5,22 @@ import "embed"
 //go:embed icons/*.png icons/*.ico
 var iconFiles embed.FS
 
-// iconBytes returns an icon: look is light, dark or template, kind png or ico.
-func iconBytes(icon Icon, look, kind string) []byte {
-	data, err := iconFiles.ReadFile("icons/" + string(icon) + "-" + look + "." + kind)
+// iconBytes returns an icon: look is also template, kind png or ico.
+func iconBytes(icon Icon, look Look, kind string) []byte {
+	data, err := iconFiles.ReadFile("icons/" + string(icon) + "-" + string(look) + "." + kind)
 	if err != nil {
 		panic("the program lacks its own icon: " + err.Error())
 	}
 	return data
 }
 
-// iconLook names the look for a panel: dark marks are for light panels, which
-// the files are named after.
-func iconLook(darkPanel bool) string {
-	if darkPanel {
-		return "dark"
-	}
-	return "light"
-}
+// Look is which drawing of an icon suits a panel.
+type Look string
+
+// The looks: a dark mark for a light panel, a light one for a dark panel, and a
+// dark one with a light edge where the panel's colour is not known.
+const (
+	LookLight Look = "light"
+	LookDark  Look = "dark"
+	LookAny   Look = "any"
+)

@@ -240,7 +240,7 @@ func TestWordsFollowTheLanguage(t *testing.T) {
 
 func TestEveryIconIsThere(t *testing.T) {
 	for _, icon := range []Icon{IconConnected, IconConnecting, IconOff, IconAttention} {
-		for _, look := range []string{"light", "dark"} {
+		for _, look := range []Look{LookLight, LookDark, LookAny} {
 			iconBytes(icon, look, "png")
 			iconBytes(icon, look, "ico")
 		}

@@ -49,7 +49,7 @@ func (b *bar) loop(ctx context.Context, ready func()) error {
 func (b *bar) show(p picture) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	systray.SetTemplateIcon(iconBytes(p.icon, "template", "png"), iconBytes(p.icon, iconLook(p.dark), iconKind))
+	systray.SetTemplateIcon(iconBytes(p.icon, "template", "png"), iconBytes(p.icon, p.look, iconKind))
 	systray.SetTooltip(p.title)
 	if b.lines != nil && sameShape(b.items, p.items) {
 		change(b.lines, b.items, p.items)

@@ -49,8 +49,8 @@ func (aqua) open(address string) error { return run("", "open", address) }
 
 func (aqua) copyText(text string) error { return run(text, "pbcopy") }
 
-// darkPanel says nothing here: a template image takes the bar's colour.
-func (aqua) darkPanel() bool { return false }
+// panelLook says nothing here: a template image takes the bar's colour.
+func (aqua) panelLook() Look { return LookAny }
 
 // The label of the launch agent that the package installs for everybody, and
 // that a person's own has too.

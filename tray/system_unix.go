@@ -181,22 +181,29 @@ func (f *freedesktop) copyText(text string) error {
 	return fmt.Errorf("copy: %w", errors.Join(failed...))
 }
 
-// darkPanel reports what the desktop says of its colours. Where it says
-// nothing, panels are mostly dark.
-func (f *freedesktop) darkPanel() bool {
+// panelLook follows what the person prefers. Where the desktop says nothing, the
+// panel may be of any colour.
+func (f *freedesktop) panelLook() Look {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var value dbus.Variant
 	err := f.conn.Object(portalName, "/org/freedesktop/portal/desktop").CallWithContext(ctx,
 		"org.freedesktop.portal.Settings.Read", dbus.FlagNoAutoStart, "org.freedesktop.appearance", "color-scheme").Store(&value)
 	if err != nil {
-		return true
+		return LookAny
 	}
 	for inner, ok := value.Value().(dbus.Variant); ok; inner, ok = value.Value().(dbus.Variant) {
 		value = inner
 	}
 	scheme, ok := value.Value().(uint32)
-	return !ok || scheme != 2 // 2: the person prefers light
+	switch {
+	case ok && scheme == 1:
+		return LookDark
+	case ok && scheme == 2:
+		return LookLight
+	default:
+		return LookAny
+	}
 }
 
 func (f *freedesktop) startsAtLogin() bool { return autostart{}.on() }

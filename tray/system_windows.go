@@ -154,15 +154,22 @@ func (explorer) copyText(text string) error {
 	return nil // the memory is the clipboard's now
 }
 
-// darkPanel reports the taskbar's colour, which is dark unless said otherwise.
-func (explorer) darkPanel() bool {
+// panelLook follows the taskbar's colour.
+func (explorer) panelLook() Look {
 	key, err := registry.OpenKey(registry.CURRENT_USER, `Software\Microsoft\Windows\CurrentVersion\Themes\Personalize`, registry.QUERY_VALUE)
 	if err != nil {
-		return true
+		return LookAny
 	}
 	defer key.Close()
 	light, _, err := key.GetIntegerValue("SystemUsesLightTheme")
-	return err != nil || light == 0
+	switch {
+	case err != nil:
+		return LookAny
+	case light == 0:
+		return LookDark
+	default:
+		return LookLight
+	}
 }
 
 const (

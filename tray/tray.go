@@ -81,13 +81,13 @@ type desk interface {
 	copyText(text string) error
 	startsAtLogin() bool
 	setStartAtLogin(command []string, on bool) error
-	darkPanel() bool
+	panelLook() Look
 }
 
 // picture is all that is to be seen.
 type picture struct {
 	icon  Icon
-	dark  bool // the panel is dark: the mark is light
+	look  Look
 	title string
 	items []Item
 }
@@ -223,7 +223,7 @@ func (c *companion) look(ctx context.Context, first bool) {
 		}
 	}
 	icon, title := Face(c.view, c.words)
-	next := picture{icon: icon, dark: c.desk.darkPanel(), title: title, items: Menu(c.view, c.words)}
+	next := picture{icon: icon, look: c.desk.panelLook(), title: title, items: Menu(c.view, c.words)}
 	if first || !samePicture(c.shown, next) {
 		c.screen.show(next)
 		c.shown = next
@@ -277,5 +277,5 @@ func (c *companion) act(ctx context.Context, action Action) {
 }
 
 func samePicture(a, b picture) bool {
-	return a.icon == b.icon && a.dark == b.dark && a.title == b.title && slices.EqualFunc(a.items, b.items, sameItem)
+	return a.icon == b.icon && a.look == b.look && a.title == b.title && slices.EqualFunc(a.items, b.items, sameItem)
 }

@@ -86,7 +86,7 @@ func (s *fakeScreen) do(what string) {
 func (s *fakeScreen) notify(n Notice) error      { s.do("notify " + n.Title); return nil }
 func (s *fakeScreen) open(url string) error      { s.do("open " + url); return s.openErr }
 func (s *fakeScreen) copyText(text string) error { s.do("copy " + text); return nil }
-func (s *fakeScreen) darkPanel() bool            { return true }
+func (s *fakeScreen) panelLook() Look            { return LookDark }
 func (s *fakeScreen) startsAtLogin() bool        { s.mu.Lock(); defer s.mu.Unlock(); return s.login }
 func (s *fakeScreen) setStartAtLogin(_ []string, on bool) error {
 	s.mu.Lock()

@@ -15,13 +15,14 @@ cut() { # on a template there is one colour: the badge is told by its hole
 for state in connected connecting off attention; do
   fade=1; in=$inner
   case $state in off) fade=.55; in='';; connecting) in='';; esac
-  for look in light dark template; do
-    case $look in light) ink='#1f2d3a';; dark) ink='#ffffff';; template) ink='#000000';; esac
+  for look in light dark any template; do
+    edge=''
+    case $look in any) ink='#1f2d3a'; edge='stroke="#fff" stroke-width="2.4" stroke-linejoin="round" paint-order="stroke"';; light) ink='#1f2d3a';; dark) ink='#ffffff';; template) ink='#000000';; esac
     badge=''
     if [ $look = template ]; then badge=$(cut $state); else
       case $state in connected) badge=$(dot '#2ea043' '');; connecting) badge=$(dot '#d9922b' "$wait");; attention) badge=$(dot '#d73a49' "$bang");; esac
     fi
-    sed -e "s|@INK@|$ink|" -e "s|@FADE@|$fade|" -e "s|@INNER@|$in|" -e "s|@BADGE@|$badge|" mark.svg.in >"$tmp/i.svg"
+    sed -e "s|@INK@|$ink|" -e "s|@FADE@|$fade|" -e "s|@EDGE@|$edge|" -e "s|@INNER@|$in|" -e "s|@BADGE@|$badge|" mark.svg.in >"$tmp/i.svg"
     if [ $look = template ]; then
       rsvg-convert -w 36 -h 36 "$tmp/i.svg" -o "$out/$state-template.png"
     else

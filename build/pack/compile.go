@@ -25,11 +25,11 @@ func (p *packer) compile(ctx context.Context, goos, arch string) (string, error)
 	ldflags := fmt.Sprintf("-s -w -X adit/internal/buildinfo.version=%s -X adit/internal/buildinfo.commit=%s -X adit/internal/buildinfo.date=%s", p.release.Version, p.release.Commit, p.release.Time.Format(time.RFC3339))
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", exe}
 	if goos == "windows" {
-		overlay, err := p.resources(ctx, arch)
+		object, err := p.resources(ctx, arch)
 		if err != nil {
 			return "", err
 		}
-		args = append(args, "-overlay", overlay)
+		defer os.Remove(object)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, p.program)...)
 	cmd.Dir = p.root
@@ -40,8 +40,8 @@ func (p *packer) compile(ctx context.Context, goos, arch string) (string, error)
 	return exe, nil
 }
 
-// resources makes the Windows resources, and an overlay by which go build finds
-// them beside the sources without their being written there.
+// resources makes the Windows resources beside the program's sources, where go
+// build links them in, and returns the file, which git ignores.
 func (p *packer) resources(ctx context.Context, arch string) (string, error) {
 	dir := filepath.Join(p.work, "winres")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -53,18 +53,18 @@ func (p *packer) resources(ctx context.Context, arch string) (string, error) {
 	}
 	input := filepath.Join(dir, "winres.json")
 	if err := os.WriteFile(input, []byte(p.fill(string(template), map[string]string{
-		"ICON": filepath.Join(p.root, "build/icons/adit.ico"),
+		"ICON": "adit.ico",
 	})), 0o644); err != nil {
 		return "", err
 	}
-	object := filepath.Join(dir, "rsrc_windows_"+arch+".syso")
-	if err := p.tool(ctx, "go-winres", "make", "--in", input, "--arch", arch, "--out", filepath.Join(dir, "rsrc")); err != nil {
+	if err := copyFile(filepath.Join(p.root, "build/icons/adit.ico"), filepath.Join(dir, "adit.ico")); err != nil {
 		return "", err
 	}
-	overlay := filepath.Join(dir, "overlay-"+arch+".json")
-	place := filepath.Join(p.root, p.program, "rsrc_windows_"+arch+".syso")
-	text := fmt.Sprintf("{\"Replace\":{%s:%s}}\n", strconv.Quote(place), strconv.Quote(object))
-	return overlay, os.WriteFile(overlay, []byte(text), 0o644)
+	place := filepath.Join(p.root, p.program, "rsrc")
+	if err := p.tool(ctx, "go-winres", "make", "--in", input, "--arch", arch, "--out", place); err != nil {
+		return "", err
+	}
+	return place + "_windows_" + arch + ".syso", nil
 }
 
 // tool runs one of the programs that tools.mod pins.

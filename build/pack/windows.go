@@ -59,8 +59,16 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 		}
 		name := "adit-" + p.release.Version + "-" + wixArch + ".msi"
 		out := filepath.Join(p.out, name)
+		// wixl takes only paths that begin at its source.
+		dir, err := filepath.Rel(p.work, dirs[arch])
+		if err != nil {
+			return err
+		}
+		if err := copyFile(icon, filepath.Join(p.work, "adit.ico")); err != nil {
+			return err
+		}
 		source, err := p.write(p.work, "windows/adit.wxs", map[string]string{
-			"ICON": icon, "DIR": dirs[arch],
+			"ICON": "adit.ico", "DIR": dir,
 			"PRODUCT": p.identity("product", wixArch), "PACKAGE": p.identity("package", wixArch),
 		})
 		if err != nil {
@@ -120,4 +128,12 @@ func (p *packer) identity(what, arch string) string {
 	id[6] = id[6]&0x0f | 0x50
 	id[8] = id[8]&0x3f | 0x80
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
 }

@@ -38,10 +38,14 @@ export class Mock {
   tunnels = new Map<string, Tunnel>(someTunnels().map((t) => [t.id, t]));
   requests: RequestSummary[] = Array.from({ length: 40 }, (_, i) => summary(i + 1));
   logs = someLogs();
+  /** Where the tunnels that are created here can be reached. */
+  domain = 'relay.example';
   /** With it, the API asks for this Bearer token. */
   bearer = '';
   /** How many control-plane requests to answer with 409 first. */
   busy = 0;
+  /** The request in the middle of which to die, once. */
+  dieAt = '';
   /** What the page asked for, newest last. */
   seen: string[] = [];
 
@@ -149,6 +153,11 @@ export class Mock {
     const path = url.pathname.slice('/api/v1/'.length);
     const line = `${req.method} ${path}`;
     this.seen.push(line);
+    if (line === this.dieAt) {
+      this.dieAt = '';
+      void this.stop();
+      return;
+    }
     try {
       if (this.bearer && req.headers.authorization !== `Bearer ${this.bearer}`)
         throw new Refusal(401, 'unauthorized', 'this API asks for a Bearer token');
@@ -178,8 +187,9 @@ export class Mock {
   #stream(req: IncomingMessage, res: ServerResponse): void {
     res.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' });
     res.write('retry: 1000\n\n');
-    const after = Number(req.headers['last-event-id'] ?? 0);
-    if (after) for (const event of this.#events.filter((e) => e.id > after)) write(res, event);
+    const after = Number(req.headers['last-event-id'] ?? Number.NaN);
+    if (!Number.isNaN(after))
+      for (const event of this.#events.filter((e) => e.id > after)) write(res, event);
     else write(res, { id: this.#next - 1, name: 'status', data: JSON.stringify(this.status) });
     this.#streams.add(res);
     res.on('close', () => this.#streams.delete(res));
@@ -233,7 +243,7 @@ export class Mock {
     const id = `t_new${this.#next}`;
     const name = String(body.name ?? body.domain ?? `brave-${this.#next}`);
     const made = { ...someTunnels()[0], ...body, id, name, created_at: now() } as Tunnel;
-    made.public_url = `${made.type}://${String(body.domain ?? name)}.relay.example`;
+    made.public_url = `${made.type}://${String(body.domain ?? name)}.${this.domain}`;
     return this.setTunnel(made, 'created');
   }
 

@@ -47,8 +47,8 @@ export function tour(shots: string): Record<string, (browser: Browser) => Promis
     try {
       for (const [stop, hash, ready] of stops) {
         mock.status = stop === 'first' ? { ...configured, ...unconfigured } : configured;
-        // A changed hash alone would not load the page anew.
-        await page.goto('about:blank');
+        // The first page is loaded, the others are reached within it.
+        if (stop === 'first' || stop === 'overview') await page.goto('about:blank');
         await page.goto(`${mock.url}/${hash}`);
         await page.locator(ready).first().waitFor();
         if (stop === 'diagnostics') {
@@ -57,7 +57,9 @@ export function tour(shots: string): Record<string, (browser: Browser) => Promis
         }
         assert.equal(await page.locator('html').getAttribute('lang'), o.lang);
         assert.equal(await page.locator('html').getAttribute('data-theme'), o.theme);
-        assert.deepEqual(await violations(page), [], `axe on ${stop}`);
+        // Colours follow the theme and names the language: half of the pairs see both.
+        if (o.width > 500 === ((o.theme === 'light') === (o.lang === 'en')))
+          assert.deepEqual(await violations(page), [], `axe on ${stop}`);
         const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(wider <= 0, `${stop} is ${wider} pixels wider than the window`);
         await page.screenshot({ path: `${shots}${name}-${stop}.png` });

@@ -118,7 +118,7 @@ var walls = []struct {
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"localapi/client", []string{"internal", "localapi/client"}},
-	{"localapi", []string{"internal", "localapi", "tunnel/agent", "tunnel/link", "frontend"}},
+	{"localapi", []string{"internal", "localapi", "tunnel/agent", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"tray", []string{"internal", "tray", "localapi/client"}},
 	{"service", []string{"internal", "service", "localapi", "tunnel/agent", "tunnel/link", "frontend"}},
 	{"frontend", []string{}},

@@ -1,7 +1,7 @@
 package desktoptest
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// program is the package that the installers under test are made of.
-const program = "./internal/desktoptest/standin"
+// program is the package that the installers under test are made of: adit
+// itself, unless ADIT_TEST_PROGRAM names one that is quicker to build.
+var program = cmp.Or(os.Getenv("ADIT_TEST_PROGRAM"), ".")
 
 // shared is a folder that outlives one test, for what takes long to make.
 var shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "adit-desktop-") })
@@ -62,11 +63,21 @@ func command(t *testing.T, limit time.Duration, env []string, name string, args 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.WaitDelay = time.Second
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return strings.TrimSpace(out.String()), err
+	// A file and no pipe: what the program leaves running in the background
+	// would keep a pipe open.
+	out, err := os.CreateTemp("", "adit-said-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	said, readErr := os.ReadFile(out.Name())
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	return strings.TrimSpace(string(said)), err
 }
 
 // must is command whose failure ends the test.

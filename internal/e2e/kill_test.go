@@ -139,8 +139,8 @@ func TestOriginThatIsDownIsNamed(t *testing.T) {
 	if err != nil || code != http.StatusBadGateway {
 		t.Fatalf("got %d, %v, want 502", code, err)
 	}
-	if !strings.Contains(body, "refused") {
-		t.Errorf("the page does not say that the connection was refused:\n%s", body)
+	if !strings.Contains(body, "nothing listens") {
+		t.Errorf("the page does not say that nothing listens:\n%s", body)
 	}
 }
 

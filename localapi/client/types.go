@@ -142,7 +142,7 @@ type Endpoint struct {
 	PublicURL string     `json:"public_url"`
 	// The origin's address.
 	Local string `json:"local"`
-	// `waiting` while the session is away.
+	// `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
 	State       string      `json:"state"`
 	Since       time.Time   `json:"since"`
 	Connections Connections `json:"connections"`

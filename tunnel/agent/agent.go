@@ -62,6 +62,7 @@ type Agent struct {
 	tunnels    map[string]*tunnel
 	granted    map[string]grant // of declared tunnels that are not here now
 	releases   map[string]bool  // claims to give back
+	making     string           // id of the tunnel that is being created
 	closed     bool
 	lastState  string        // as last published
 	changed    chan struct{} // closed by the next change; nil while nobody waits
@@ -102,6 +103,7 @@ func New(cfg Config) (*Agent, error) {
 		tunnels:   make(map[string]*tunnel),
 		releases:  make(map[string]bool),
 	}
+	a.feed.begin(a.started)
 	a.inspector.Follow(func(s inspect.Summary) { a.feed.publish(EventRequest, s) })
 	if err := a.restore(); err != nil {
 		lock.Release()

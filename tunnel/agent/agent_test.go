@@ -286,13 +286,9 @@ func TestDrainMovesToTheAddressesGiven(t *testing.T) {
 	elsewhere.start()
 	r.session().events <- wire.Event{Type: wire.EventDrain, Addresses: []string{"not an address", elsewhere.addr}}
 	eventually(t, "session elsewhere", func() bool { return elsewhere.session() != nil })
+	eventually(t, "connected there", func() bool { s := a.Status(); return s.Connected && s.Relay == elsewhere.addr })
 	wantTunnel(t, a, tun.ID, TunnelRunning)
-	if got := a.Status(); got.Relay != elsewhere.addr || !got.Connected {
-		t.Errorf("got %+v, want relay %s", got, elsewhere.addr)
-	}
-	if _, ok := elsewhere.claim(tun.ID); !ok {
-		t.Error("the tunnel was not claimed there")
-	}
+	eventually(t, "claimed there", func() bool { _, ok := elsewhere.claim(tun.ID); return ok })
 }
 
 func TestTLSMovesToDTLSWhenItWorks(t *testing.T) {

@@ -12,6 +12,10 @@ import (
 // claimers is how many claims are asked for at once when a session begins.
 const claimers = 16
 
+// claimPause is how long the first claims that the relay could not answer wait
+// for another try.
+const claimPause = 500 * time.Millisecond
+
 // claim asks the relay for t's endpoint on l, unless l has it already. A refusal
 // is noted in t if note is set; it is returned in any case.
 func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
@@ -57,12 +61,23 @@ func unavailable(err error) bool {
 	return errors.As(err, &p) && p.Code == wire.CodeUnavailable
 }
 
+// look has claimAll look for tunnels to claim; nil does nothing.
+func (l *live) look() {
+	if l == nil {
+		return
+	}
+	select {
+	case l.again <- struct{}{}:
+	default:
+	}
+}
+
 // claimAll gives back what is to be given back and claims every tunnel that
-// should run, until each is claimed or refused or ctx ends.
+// should run, and looks again when it is told to, until ctx ends.
 func (l *live) claimAll(ctx context.Context) {
 	a := l.agent
 	l.releaseAll(ctx)
-	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 30*time.Second) {
+	for wait := claimPause; ; wait = min(2*wait, 30*time.Second) {
 		before := a.grants()
 		left := l.claimRound(ctx)
 		if ctx.Err() == nil && a.grants() != before {
@@ -71,13 +86,16 @@ func (l *live) claimAll(ctx context.Context) {
 			}
 		}
 		a.publish()
-		if left == 0 {
-			return
+		var later <-chan time.Time
+		if left > 0 {
+			later = time.After(wait)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-l.again:
+			wait = claimPause
+		case <-later:
 		}
 	}
 }
@@ -88,7 +106,7 @@ func (l *live) claimRound(ctx context.Context) int {
 	a.mu.Lock()
 	var todo []*tunnel
 	for _, t := range a.sortedLocked() {
-		if !t.stopped && t.live != l {
+		if !t.stopped && (t.live != l || t.claimed != t.rev) {
 			todo = append(todo, t)
 		}
 	}
@@ -136,7 +154,7 @@ func (l *live) releaseAll(ctx context.Context) {
 	a.mu.Lock()
 	var keys []string
 	for key := range a.releases {
-		if t := a.tunnels[key]; t == nil {
+		if a.tunnels[key] == nil && key != a.making {
 			keys = append(keys, key)
 		}
 	}

@@ -1,6 +1,108 @@
 package agent
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
-// Diagnose looks at what a session needs and says what it found.
-func (a *Agent) Diagnose(ctx context.Context) []Check { return nil }
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// Results of a Check.
+const (
+	checkOK      = "ok"
+	checkWarning = "warning"
+	checkFailed  = "failed"
+)
+
+// checkTime is how long one look at the network may take.
+const checkTime = 8 * time.Second
+
+// Diagnose looks at what only the agent can see: the state folder, handshakes
+// with the relay over both transports, and the session's own answer. It changes
+// nothing: the sessions that it tries say no Hello.
+func (a *Agent) Diagnose(ctx context.Context) []Check {
+	a.mu.Lock()
+	token, configured := a.token, a.auth.Token != ""
+	addr := token.Relay
+	if a.cur != nil {
+		addr = a.cur.addr
+	}
+	l := a.cur
+	a.mu.Unlock()
+
+	checks := []Check{a.checkState()}
+	if !configured {
+		return checks
+	}
+	checks = append(checks, a.checkTransport(ctx, token, addr, link.DTLS), a.checkTransport(ctx, token, addr, link.TLS))
+	if l != nil {
+		checks = append(checks, a.checkAnswer(ctx, l))
+	}
+	return checks
+}
+
+// checkState tries whether the state folder can be written.
+func (a *Agent) checkState() Check {
+	c := Check{Name: "state_folder", Status: checkOK, Tried: "write into " + a.cfg.StateDir, Result: "it can be written"}
+	f, err := os.CreateTemp(a.cfg.StateDir, ".check.*.tmp")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		c.Status, c.Result, c.Advice = checkFailed, err.Error(), "give the account that adit runs as the right to write there, or free some space"
+	}
+	a.mu.Lock()
+	notices := strings.Join(a.notices, "; ")
+	a.mu.Unlock()
+	if err == nil && notices != "" {
+		c.Status, c.Result, c.Advice = checkWarning, notices, "look into the file that was kept in "+filepath.Clean(a.cfg.StateDir)
+	}
+	return c
+}
+
+// checkTransport makes a session over one transport and closes it.
+func (a *Agent) checkTransport(ctx context.Context, token wire.Token, addr string, over link.Transport) Check {
+	name := "relay_udp"
+	if over == link.TLS {
+		name = "relay_tls"
+	}
+	c := Check{Name: name, Status: checkOK, Tried: fmt.Sprintf("reach %s over %s", addr, strings.ToUpper(string(over)))}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	begin := time.Now()
+	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over})
+	if err != nil {
+		c.Status, c.Result = checkFailed, describe(err, addr)
+		c.Advice = "check that the relay runs and that no firewall is in the way"
+		switch {
+		case errors.Is(err, link.ErrUntrusted):
+			c.Advice = "ask the relay's operator for a new token, and do not use this network for secrets until you know who answered"
+		case over == link.DTLS:
+			c.Status, c.Advice = checkWarning, "the network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks"
+		}
+		return c
+	}
+	session.Close("only a check")
+	c.Result = "reached in " + time.Since(begin).Round(time.Millisecond).String()
+	return c
+}
+
+// checkAnswer asks the relay for an answer on the session itself.
+func (a *Agent) checkAnswer(ctx context.Context, l *live) Check {
+	c := Check{Name: "relay_answers", Status: checkOK, Tried: "ask the relay for an answer"}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	begin := time.Now()
+	if err := l.ctl.ping(ctx); err != nil {
+		c.Status, c.Result, c.Advice = checkFailed, describe(err, l.addr), "reconnect, and look at the relay if that does not help"
+		return c
+	}
+	c.Result = "answered in " + time.Since(begin).Round(time.Microsecond).String()
+	return c
+}

@@ -15,8 +15,16 @@ const feedSize = 2048
 type feed struct {
 	mu      sync.Mutex
 	ring    []Event
-	last    uint64        // id of the newest event; 0: none yet
+	base    uint64        // the first event's id less one
+	last    uint64        // id of the newest event; base: none yet
 	changed chan struct{} // closed by the next event; nil while nobody waits
+}
+
+// begin makes the ids follow those of an earlier run: its ids began at its own
+// begin, and it told of less than one event a millisecond since.
+func (f *feed) begin(at time.Time) {
+	f.base = uint64(at.UnixMilli())
+	f.last = f.base
 }
 
 func (f *feed) publish(kind string, data any) {
@@ -27,7 +35,7 @@ func (f *feed) publish(kind string, data any) {
 	if len(f.ring) < feedSize {
 		f.ring = append(f.ring, e)
 	} else {
-		f.ring[(f.last-1)%feedSize] = e
+		f.ring[(f.last-f.base-1)%feedSize] = e
 	}
 	if f.changed != nil {
 		close(f.changed)
@@ -42,8 +50,8 @@ func (f *feed) after(id uint64) (Event, <-chan struct{}) {
 	defer f.mu.Unlock()
 	oldest := f.last - uint64(len(f.ring)) + 1
 	switch {
-	case id > f.last:
-		e := Event{ID: oldest - 1, Type: EventMissed, Time: time.Now().UTC(), Data: Missed{Restarted: true}}
+	case id > f.last || id < f.base:
+		e := Event{ID: oldest - 1, Type: EventMissed, Time: time.Now().UTC(), Data: Missed{Missed: oldest - 1 - f.base, Restarted: true}}
 		return e, nil
 	case id == f.last:
 		if f.changed == nil {
@@ -54,7 +62,7 @@ func (f *feed) after(id uint64) (Event, <-chan struct{}) {
 		e := Event{ID: oldest - 1, Type: EventMissed, Time: time.Now().UTC(), Data: Missed{Missed: oldest - 1 - id}}
 		return e, nil
 	}
-	return f.ring[id%feedSize], nil
+	return f.ring[(id-f.base)%feedSize], nil
 }
 
 // Subscription is one reader's place in the event feed. It holds nothing that

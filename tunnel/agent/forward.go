@@ -230,7 +230,7 @@ var (
 	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
 )
 
-// copyHalf copies src to dst until src ends, and shows each part to see once it
+// copyHalf copies src to dst until src ends, and shows each part to see before it
 // is written. It returns nil if src ended with io.EOF.
 func copyHalf(dst io.Writer, src io.Reader, see func([]byte)) error {
 	small := smallBuffers.Get().(*[smallBuffer]byte)
@@ -245,10 +245,10 @@ func copyHalf(dst io.Writer, src io.Reader, see func([]byte)) error {
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
+			see(buf[:n]) // first: what is written may be answered before Write returns
 			if _, writeErr := dst.Write(buf[:n]); writeErr != nil {
 				return writeErr
 			}
-			see(buf[:n])
 		}
 		if err == io.EOF {
 			return nil

@@ -22,6 +22,7 @@ type live struct {
 	addr    string // the relay's, as dialled
 	since   time.Time
 	retired chan struct{} // closed when another session has taken over
+	again   chan struct{} // tells claimAll to look for tunnels; room for one
 
 	mu      sync.Mutex
 	numbers map[uint32]*tunnel
@@ -67,7 +68,7 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	}
 	return &live{
 		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now().UTC(),
-		retired: make(chan struct{}), numbers: make(map[uint32]*tunnel),
+		retired: make(chan struct{}), again: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
 	}, nil
 }
 

@@ -311,7 +311,7 @@ func (r *fakeRelay) mustVisit(key string, kind wire.StreamKind) link.Stream {
 	if err != nil {
 		r.t.Fatalf("visit: %v", err)
 	}
-	r.t.Cleanup(func() { s.Close() })
+	r.t.Cleanup(s.Reset)
 	return s
 }
 
@@ -403,13 +403,26 @@ func origin(t *testing.T, handle func(net.Conn)) int {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	t.Cleanup(func() { l.Close(); wg.Wait() })
+	var mu sync.Mutex
+	conns := map[net.Conn]bool{} // cut at the end: a visitor that never reads would hold them for minutes
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		for c := range conns {
+			c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
 	wg.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
+			mu.Lock()
+			conns[c] = true
+			mu.Unlock()
 			wg.Go(func() { defer c.Close(); handle(c) })
 		}
 	})

@@ -132,7 +132,8 @@ func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
 		return TunnelFailed
 	case session != StateConnected:
 		return TunnelWaiting
-	case t.live != nil && t.live == a.cur:
+	case t.live != nil && t.live.alive():
+		// Also on the session before, until the tunnel is claimed on the new one.
 		return TunnelRunning
 	}
 	return TunnelStarting

@@ -56,8 +56,13 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	// Should the power go between the claim and the tunnel's being saved, the
 	// claim is given back at the next start.
 	a.mu.Lock()
-	a.releases[t.id] = true
+	a.releases[t.id], a.making = true, t.id
 	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		a.making = ""
+		a.mu.Unlock()
+	}()
 	if err := a.saveTunnels(); err != nil {
 		a.forgetRelease(t.id)
 		return Tunnel{}, err
@@ -359,7 +364,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	cur := a.cur
 	a.mu.Unlock()
 	t.conns.abort()
-	if cur == nil || !cur.alive() || keep && l != cur {
+	if cur == nil || !cur.alive() || keep && l == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)

@@ -424,6 +424,8 @@ func TestFeedTellsEveryChangeInOrder(t *testing.T) {
 
 func TestFeedSaysWhatWasMissed(t *testing.T) {
 	var a Agent
+	const base = 1 << 40
+	a.feed.begin(time.UnixMilli(base))
 	for range feedSize + 10 {
 		a.feed.publish(EventLog, nil)
 	}
@@ -434,18 +436,20 @@ func TestFeedSaysWhatWasMissed(t *testing.T) {
 		}
 		return e
 	}
-	if e := after(2); e.Type != EventMissed || e.Data != (Missed{Missed: 8}) || e.ID != 10 {
+	if e := after(base + 2); e.Type != EventMissed || e.Data != (Missed{Missed: 8}) || e.ID != base+10 {
 		t.Errorf("got %+v, want 8 missed", e)
 	}
-	if e := after(10); e.Type != EventLog || e.ID != 11 {
+	if e := after(base + 10); e.Type != EventLog || e.ID != base+11 {
 		t.Errorf("got %+v, want event 11", e)
 	}
-	if e := after(1 << 40); e.Type != EventMissed || e.Data != (Missed{Restarted: true}) {
-		t.Errorf("got %+v, want a restart", e)
+	for _, id := range []uint64{0, 7, base - 1, base + 1<<20} {
+		if e := after(id); e.Type != EventMissed || e.Data != (Missed{Missed: 10, Restarted: true}) || e.ID != base+10 {
+			t.Errorf("from %d: got %+v, want a restart", id, e)
+		}
 	}
-	id := uint64(0)
+	id := uint64(base)
 	sub := a.Subscribe(&id)
-	for want := uint64(10); want <= feedSize+10; want++ {
+	for want := uint64(base + 10); want <= base+feedSize+10; want++ {
 		if e, err := sub.Next(t.Context()); err != nil || e.ID != want {
 			t.Fatalf("got %+v, %v, want id %d", e, err, want)
 		}

@@ -25,6 +25,9 @@ import (
 
 const patience = 20 * time.Second
 
+// transport is what the fake agents dial with; the race of both, as agents do.
+var transport = link.Transport(os.Getenv("ADIT_TEST_TRANSPORT"))
+
 // testRelay is a relay on loopback, which is stopped when the test ends.
 type testRelay struct {
 	*Relay
@@ -101,7 +104,7 @@ type fakeAgent struct {
 func dialAgent(tb testing.TB, token wire.Token, instance string) (*fakeAgent, error) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: link.TLS})
+	s, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: transport})
 	if err != nil {
 		cancel()
 		return nil, err

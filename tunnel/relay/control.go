@@ -15,6 +15,7 @@ import (
 const (
 	pingTime      = 15 * time.Second
 	maxErrorsKept = 100
+	accessTurn    = 50 * time.Millisecond
 )
 
 var claimKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -96,7 +97,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 	err := s.authenticate(h)
 	if err != nil {
 		// One try: the session ends when the agent has had time to read why.
-		s.relay.tasks.Go(func() {
+		s.relay.task(func() {
 			wait := time.NewTimer(time.Second)
 			defer wait.Stop()
 			select {
@@ -148,7 +149,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Unlock()
 	// A revocation that came in between did not find the session.
 	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Active() {
-		s.relay.tasks.Go(func() { s.link.Close("the client was revoked") })
+		s.relay.task(func() { s.link.Close("the client was revoked") })
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token was revoked"}
 	}
 	return nil
@@ -182,18 +183,41 @@ func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveEvents writes events until the session ends.
+// serveEvents writes events until the session ends: what the agent must know at
+// once, access events together in turns, since a busy tunnel has many.
 func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
 	ping := time.NewTicker(pingTime)
 	defer ping.Stop()
+	turn := time.NewTicker(accessTurn)
+	defer turn.Stop()
 	next := wire.Event{Type: wire.EventPing}
 	for {
-		if enc.Encode(next) != nil || flush() != nil {
+		if enc.Encode(next) != nil {
 			return nil
 		}
-		select { // what the agent must know goes first
+		for range len(s.access) {
+			if next.Type != wire.EventAccess {
+				break
+			}
+			if enc.Encode(<-s.access) != nil {
+				return nil
+			}
+		}
+		if flush() != nil {
+			return nil
+		}
+		if next.Type == wire.EventAccess {
+			select { // what the agent must know does not wait for the next turn
+			case <-turn.C:
+			case next = <-s.control:
+				continue
+			case <-r.Context().Done():
+				return nil
+			}
+		}
+		select {
 		case next = <-s.control:
 			continue
 		default:

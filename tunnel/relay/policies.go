@@ -73,7 +73,7 @@ func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists b
 		r.policies.byTarget[target] = next
 	}
 	r.policies.mu.Unlock()
-	r.tasks.Go(func() { r.edge.Recheck(target) })
+	r.task(func() { r.edge.Recheck(target) })
 }
 
 // watchGeo reads the geo database again when its file changes. A file that

@@ -78,6 +78,7 @@ type Relay struct {
 	tasks sync.WaitGroup // of short work that events start
 
 	mu         sync.Mutex
+	ended      bool                // no more tasks
 	sessions   map[string]*session // by id
 	byInstance map[instanceKey]*session
 	away       map[instanceKey]time.Time // when its last session ended
@@ -328,26 +329,44 @@ func (r *Relay) Run(ctx context.Context) error {
 		return nil
 	})
 	err = group.Wait()
-	r.tasks.Wait()
+	r.endTasks()
 	return errors.Join(err, r.Close())
 }
 
-// acceptSessions takes sessions until ctx ends, and waits until those that live
-// have ended with life.
+// acceptSessions takes sessions until life ends; from the end of ctx on it
+// turns new ones away.
 func (r *Relay) acceptSessions(ctx, life context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for {
-		s, err := r.listener.Accept(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				<-life.Done()
-				return nil
-			}
+		s, err := r.listener.Accept(life)
+		switch {
+		case life.Err() != nil:
+			return nil
+		case err != nil:
 			return fmt.Errorf("accept agents: %w", err)
+		case ctx.Err() != nil:
+			serving.Go(func() { s.Close("the relay is shutting down") })
+		default:
+			serving.Go(func() { r.serve(life, s) })
 		}
-		serving.Go(func() { r.serve(life, s) })
 	}
+}
+
+// task runs short work that an event starts, unless the relay has ended.
+func (r *Relay) task(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.tasks.Go(f)
+	}
+}
+
+func (r *Relay) endTasks() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.tasks.Wait()
 }
 
 // drain tells every agent to move on.

@@ -22,6 +22,7 @@ const (
 	maxControlStreams = 64
 	maxControlBody    = 64 << 10
 	eventQueue        = 256
+	accessPerTurn     = 1024             // access events told to an agent in 50 ms; more are dropped
 	replacedTime      = 30 * time.Second // for a replaced session's streams
 	ephemeralTime     = 5 * time.Minute  // an ephemeral claim outlives its session
 	awayTime          = 15 * time.Minute // before another agent of the client may take a claim
@@ -73,7 +74,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	defer cancel()
 	s := &session{
 		relay: r, link: ls, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
-		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, eventQueue),
+		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, accessPerTurn),
 	}
 	s.agent.Session = ls
 	if len(r.sessionList()) >= r.cfg.Limits.Sessions {
@@ -115,7 +116,7 @@ func (s *session) tell(e wire.Event) {
 	select {
 	case s.control <- e:
 	default:
-		s.relay.tasks.Go(func() { s.link.Close("events are not read") })
+		s.relay.task(func() { s.link.Close("events are not read") })
 	}
 }
 
@@ -147,7 +148,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
 	if old != nil {
-		r.tasks.Go(func() { r.retire(old, s) })
+		r.task(func() { r.retire(old, s) })
 	}
 	return nil
 }
@@ -279,7 +280,7 @@ func (r *Relay) clientChanged(c store.Client) {
 		}
 		s.gone.Store(true)
 		s.tell(wire.Event{Type: wire.EventRevoked, Reason: "the client was revoked"})
-		r.tasks.Go(func() {
+		r.task(func() {
 			wait := time.NewTimer(100 * time.Millisecond) // for the event to be read
 			defer wait.Stop()
 			select {

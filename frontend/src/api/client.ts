@@ -97,10 +97,11 @@ const permissions = ['local-network-access', 'loopback-network', 'local-network'
 
 /**
  * Reports whether the browser was told not to let this page reach loopback.
- * It concerns pages from elsewhere only, and browsers without the permission
- * throw on its name.
+ * A page that itself comes from loopback needs no leave, whatever the browser
+ * answers; and browsers without the permission throw on its name.
  */
-export async function loopbackDenied(): Promise<boolean> {
+export async function loopbackDenied(host = location.hostname): Promise<boolean> {
+  if (/^(127\.[\d.]+|\[::1\]|(.+\.)?localhost)$/.test(host)) return false;
   for (const name of permissions) {
     try {
       const { state } = await navigator.permissions.query({ name: name as PermissionName });

@@ -47,7 +47,7 @@ func parseHead(raw []byte, response bool) (head, error) {
 		h.status = n
 	} else {
 		method, after, ok := bytes.Cut(h.first, []byte(" "))
-		if !ok || len(method) == 0 || len(method) > 32 || !bytes.Contains(after, []byte(" HTTP/1.")) {
+		if !ok || len(method) > 32 || !token(string(method)) || !bytes.Contains(after, []byte(" HTTP/1.")) {
 			return h, errHead
 		}
 		h.method = string(method)

@@ -100,8 +100,14 @@ func (ins *Inspector) list(e *entry) {
 		ins.mu.Unlock()
 	}
 	ins.evict()
-	if ins.follow != nil {
-		ins.follow(e.summary())
+	s := e.summary()
+	now := stage{s.State, s.Status}
+	e.mu.Lock()
+	news := e.told != now
+	e.told = now
+	e.mu.Unlock()
+	if ins.follow != nil && news {
+		ins.follow(s)
 	}
 }
 
@@ -251,6 +257,7 @@ type entry struct {
 	held      int // bytes counted in ins.used
 	listed    bool
 	missed    bool
+	told      stage
 	gone      bool // dropped: nothing more is kept
 	state     string
 	problem   string
@@ -264,10 +271,18 @@ type entry struct {
 	url       string  // of an imported entry
 }
 
+// stage is how far an entry is, for those who follow.
+type stage struct {
+	state  string
+	status int
+}
+
 // capture is what is kept of one message.
 type capture struct {
 	head      []byte
 	body      []byte
+	expected  int64 // length of the body as announced; below one if it is not
+	reserved  int   // bytes counted for body
 	truncated bool
 	ended     bool
 }

@@ -157,6 +157,7 @@ func (r *requestEar) message(raw []byte, h head) (bodyKind, int64) {
 	e.mu.Lock()
 	e.method, e.upgrade = h.method, h.upgrade
 	e.keepHead(&e.req, raw)
+	e.req.expected = h.length
 	e.mu.Unlock()
 	e.in.Add(int64(len(raw)))
 	t.ins.tell(e)
@@ -230,6 +231,7 @@ func (r *responseEar) message(raw []byte, h head) (bodyKind, int64) {
 	method := e.method
 	e.firstByte = time.Now()
 	e.keepHead(&e.res, raw)
+	e.res.expected = h.length
 	e.mu.Unlock()
 	kind, length := h.body(true)
 	switch {
@@ -303,8 +305,19 @@ func (e *entry) keepBody(c *capture, b []byte) (full bool) {
 	if len(b) > room {
 		b, full = b[:room], true
 	}
-	if !e.hold(len(b)) {
-		b, full = nil, true
+	if c.body == nil && len(b) > 0 {
+		// A body of known length is given its memory at once; that counts from
+		// now on, for the length is only the sender's word.
+		if want := int(min(c.expected, int64(e.ins.limits.Body))); want > len(b) && e.hold(want) {
+			c.reserved, c.body = want, make([]byte, 0, want)
+		}
+	}
+	if more := len(c.body) + len(b) - c.reserved; more > 0 {
+		if e.hold(more) {
+			c.reserved += more
+		} else {
+			b, full = nil, true
+		}
 	}
 	c.body = append(c.body, b...)
 	c.truncated = c.truncated || full

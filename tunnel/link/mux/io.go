@@ -262,6 +262,7 @@ func (s *Session) receive(st *Stream, length uint32) error {
 	closed, within := st.readErr != nil, length <= st.credit && !st.finReceived
 	if within {
 		st.credit -= length
+		st.arriving = length
 	}
 	st.rmu.Unlock()
 	if !within {
@@ -300,6 +301,7 @@ func (st *Stream) put(chunk []byte) {
 	st.rmu.Lock()
 	defer notify(st.readable)
 	defer st.rmu.Unlock()
+	st.arriving -= uint32(len(chunk))
 	if st.readErr != nil {
 		putChunk(chunk)
 		return

@@ -47,6 +47,7 @@ type Stream struct {
 	readDeadline time.Time
 	window       uint32 // granted to the peer as a whole
 	credit       uint32 // what the peer may still send
+	arriving     uint32 // of the frame that is being received: not in chunks yet
 	updated      time.Time
 }
 
@@ -111,7 +112,7 @@ func (st *Stream) take(b []byte) (int, time.Time, error) {
 	st.length -= n
 	st.session.buffered.Add(-int64(n))
 	// The window that is used up and read is granted again, half of it at a time.
-	grant := st.window - st.credit - uint32(st.length)
+	grant := st.window - st.credit - uint32(st.length) - st.arriving
 	if st.finReceived || grant < st.window/2 {
 		grant = 0
 	}

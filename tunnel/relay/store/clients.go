@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,6 +40,9 @@ var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
 // ErrName is returned for a name that a client cannot have.
 var ErrName = errors.New("a client's name has 1 to 63 lower-case letters, digits, dots, hyphens or underscores, and begins and ends with a letter or digit")
+
+// ErrRevoked is returned for a new token of a client that was revoked.
+var ErrRevoked = errors.New("the client is revoked; add it anew")
 
 // Clients are the relay's clients, by name.
 type Clients struct {
@@ -167,7 +169,7 @@ func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 func (c *Clients) Rotate(ctx context.Context, name string, secret [32]byte, hint string, overlap time.Duration) (Client, error) {
 	return c.change(ctx, name, func(v *Client) error {
 		if !v.Active() {
-			return fmt.Errorf("client %s is revoked; add it anew", name)
+			return ErrRevoked
 		}
 		now := time.Now().UTC()
 		limit := now.Add(overlap)

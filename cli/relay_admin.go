@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"adit/tunnel/relay"
+)
+
+// Variables that point the commands at a relay elsewhere.
+const (
+	envAdminURL   = "ADIT_RELAY_ADMIN_URL"
+	envAdminToken = "ADIT_RELAY_ADMIN_TOKEN"
+)
+
+const (
+	adminTime     = 30 * time.Second
+	maxAdminReply = 64 << 20
+)
+
+// relayAdmin is the admin API of a running relay.
+type relayAdmin struct {
+	env     *Env
+	dataDir string // --data_dir
+}
+
+func (a *relayAdmin) flag(cmd *cobra.Command) *cobra.Command {
+	cmd.PersistentFlags().StringVar(&a.dataDir, "data_dir", "", "data folder of the relay, if it is not the usual one")
+	return cmd
+}
+
+// find returns the API's address and the admin token.
+func (a *relayAdmin) find() (base, token string, err error) {
+	base, token = a.env.Getenv(envAdminURL), a.env.Getenv(envAdminToken)
+	if base != "" {
+		u, err := url.Parse(base)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return "", "", fmt.Errorf("%s is not a URL as https://relay.example.com:37280", envAdminURL)
+		}
+		if token == "" {
+			return "", "", fmt.Errorf("set %s to the admin token of that relay", envAdminToken)
+		}
+		return strings.TrimSuffix(base, "/"), token, nil
+	}
+	dirs := relayDataDirs()
+	if a.dataDir != "" {
+		dirs = []string{a.dataDir}
+	} else if cfg, err := loadRelayConfig(""); err == nil && cfg.DataDir != "" {
+		dirs = append([]string{cfg.DataDir}, dirs...)
+	}
+	for _, dir := range dirs {
+		info, err := relay.ReadRuntime(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", "", err
+		}
+		if token == "" {
+			data, err := os.ReadFile(filepath.Join(dir, relay.AdminTokenFile))
+			if errors.Is(err, fs.ErrPermission) {
+				return "", "", fmt.Errorf("the admin token in %s may be read by the relay's user only; run this as that user", dir)
+			}
+			if err != nil {
+				return "", "", fmt.Errorf("read the admin token: %w", err)
+			}
+			token = strings.TrimSpace(string(data))
+		}
+		return info.ConsoleURL, token, nil
+	}
+	return "", "", fmt.Errorf("no relay runs with its data in %s; start one with `adit relay start`, or name its folder with --data_dir", strings.Join(dirs, " or "))
+}
+
+// call makes a request and reads what is in the answer's envelope into out.
+func (a *relayAdmin) call(ctx context.Context, method, path string, in, out any) error {
+	base, token, err := a.find()
+	if err != nil {
+		return err
+	}
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	// A proxy of the environment has no part in this, and the token goes to nobody else.
+	client := &http.Client{
+		Transport:     &http.Transport{Proxy: nil},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the relay does not answer at %s; is it running? (%w)", base, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminReply))
+	if err != nil {
+		return fmt.Errorf("read the relay's answer: %w", err)
+	}
+	if resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	var envelope struct {
+		Data  json.RawMessage                 `json:"data"`
+		Error *struct{ Code, Message string } `json:"error"`
+	}
+	if err := json.Unmarshal(data, &envelope); err != nil {
+		return fmt.Errorf("%s answered with status %d and no JSON; is it a relay's console?", base, resp.StatusCode)
+	}
+	if envelope.Error != nil {
+		return errors.New(envelope.Error.Message)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(envelope.Data, out)
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"adit/tunnel/relay/console"
+)
+
+// relayList is a list as the API gives it, and as --json prints it.
+type relayList[T any] struct {
+	Items []T `json:"items"`
+}
+
+func relayClientCommand(env *Env) *cobra.Command {
+	a := &relayAdmin{env: env}
+	var overlap time.Duration
+	rotate := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Give a client a new auth token; the old one works on for a while",
+		Args:  args(1, 1, "the client's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var t console.NewToken
+			in := map[string]int64{"overlap_seconds": int64(overlap.Seconds())}
+			if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/rotate", in, &t); err != nil {
+				return err
+			}
+			return printToken(env, t, fmt.Sprintf("The old token of %s works for %v more.", t.Name, overlap))
+		},
+	}
+	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token works")
+	return a.flag(group("client", "Clients of a running relay", "",
+		&cobra.Command{
+			Use:   "add NAME",
+			Short: "Add a client, and print its auth token once",
+			Args:  args(1, 1, "the client's name"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				var t console.NewToken
+				if err := a.call(cmd.Context(), http.MethodPost, "/api/v1/clients", map[string]string{"name": args[0]}, &t); err != nil {
+					return err
+				}
+				return printToken(env, t, "Keep it: it is not shown again. On the client's machine: adit login TOKEN")
+			},
+		},
+		&cobra.Command{
+			Use:   "list",
+			Short: "List the clients",
+			Args:  args(0, 0, ""),
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				var list relayList[console.Client]
+				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/clients", nil, &list); err != nil {
+					return err
+				}
+				return env.print(list, func(w io.Writer) { clientTable(w, list.Items) })
+			},
+		},
+		&cobra.Command{
+			Use:   "revoke NAME",
+			Short: "Take a client's right to connect; its agents are let go at once",
+			Args:  args(1, 1, "the client's name"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/revoke", nil, nil); err != nil {
+					return err
+				}
+				if env.json {
+					return env.print(map[string]any{"name": args[0], "revoked": true}, nil)
+				}
+				env.say("%s is revoked.", args[0])
+				return nil
+			},
+		},
+		rotate,
+	))
+}
+
+func clientPath(name string) string { return "/api/v1/clients/" + url.PathEscape(name) }
+
+// printToken shows a token: alone on standard output, so that it can be piped.
+func printToken(env *Env, t console.NewToken, note string) error {
+	if err := env.print(t, func(w io.Writer) { fmt.Fprintln(w, t.AuthToken) }); err != nil {
+		return err
+	}
+	if !env.json {
+		fmt.Fprintln(env.Err, note)
+	}
+	return nil
+}
+
+func clientTable(w io.Writer, list []console.Client) {
+	fmt.Fprintln(w, "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tSINCE")
+	for _, c := range list {
+		state := "active"
+		if c.RevokedAt != nil {
+			state = "revoked"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", c.Name, state, c.Sessions, c.Claims, len(c.Tokens), c.CreatedAt.Local().Format("2006-01-02 15:04"))
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(w, "(none; add one with: adit relay client add NAME)")
+	}
+}
+
+func relayStatusCommand(env *Env) *cobra.Command {
+	a := &relayAdmin{env: env}
+	return a.flag(&cobra.Command{
+		Use:   "status",
+		Short: "Show a running relay, its agents and endpoints",
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var all struct {
+				console.Status
+				Sessions  []console.Session  `json:"sessions"`
+				Endpoints []console.Endpoint `json:"endpoints"`
+			}
+			var sessions relayList[console.Session]
+			var endpoints relayList[console.Endpoint]
+			for path, out := range map[string]any{"status": &all.Status, "sessions": &sessions, "endpoints": &endpoints} {
+				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/"+path, nil, out); err != nil {
+					return err
+				}
+			}
+			all.Sessions, all.Endpoints = sessions.Items, endpoints.Items
+			return env.print(all, func(w io.Writer) {
+				s := all.Status
+				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, s.StartedAt.Local().Format("2006-01-02 15:04"))
+				fmt.Fprintf(w, "agents\t%d connected of %d clients\n", s.Sessions, s.Clients)
+				for _, x := range all.Sessions {
+					fmt.Fprintf(w, "  %s\t%s, %s, %d tunnels\n", x.Client, x.Address, x.Transport, x.Tunnels)
+				}
+				fmt.Fprintf(w, "endpoints\t%d\n", s.Endpoints)
+				for _, x := range all.Endpoints {
+					fmt.Fprintf(w, "  %s\t%d visitors now, %d in all\n", x.PublicURL, x.Connections.Open, x.Connections.Total)
+				}
+			})
+		},
+	})
+}

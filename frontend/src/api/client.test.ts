@@ -1,0 +1,97 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { call, loopbackDenied, Problem, setBearer, Unreachable } from './client';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  setBearer('');
+});
+
+function permissions(states: Record<string, PermissionState>): void {
+  vi.stubGlobal('navigator', {
+    permissions: {
+      query: ({ name }: { name: string }) =>
+        name in states
+          ? Promise.resolve({ state: states[name] })
+          : Promise.reject(new TypeError('not a valid enum value')),
+    },
+  });
+}
+
+describe('loopbackDenied', () => {
+  it.each(['127.0.0.1', '127.8.0.1', 'localhost', 'adit.localhost', '[::1]'])(
+    'a page of %s needs no leave',
+    async (host) => {
+      permissions({ 'loopback-network': 'denied' });
+      expect(await loopbackDenied(host)).toBe(false);
+    },
+  );
+
+  it.each<[string, Record<string, PermissionState>, boolean]>([
+    ['denied', { 'loopback-network': 'denied' }, true],
+    ['denied under the older name', { 'local-network-access': 'denied' }, true],
+    ['still to be asked', { 'loopback-network': 'prompt' }, false],
+    ['unknown to the browser', {}, false],
+  ])('%s', async (_, states, want) => {
+    permissions(states);
+    expect(await loopbackDenied('nas.example')).toBe(want);
+  });
+
+  it('is not fooled by a name that looks like loopback', async () => {
+    permissions({ 'loopback-network': 'denied' });
+    expect(await loopbackDenied('127.0.0.1.example.com')).toBe(true);
+    expect(await loopbackDenied('notlocalhost')).toBe(true);
+  });
+});
+
+describe('call', () => {
+  function daemon(answer: () => Promise<Response>) {
+    const asked: RequestInit[] = [];
+    vi.stubGlobal('document', { baseURI: 'http://127.0.0.1:37271/' });
+    vi.stubGlobal('location', { hostname: '127.0.0.1' });
+    vi.stubGlobal('fetch', (_: string, init: RequestInit) => {
+      asked.push(init);
+      return answer();
+    });
+    return asked;
+  }
+
+  it('opens the envelope', async () => {
+    daemon(() => Promise.resolve(Response.json({ data: { a: 1 } })));
+    expect(await call('GET', 'status')).toEqual({ a: 1 });
+  });
+
+  it('says what was refused, and where', async () => {
+    daemon(() =>
+      Promise.resolve(
+        Response.json(
+          { error: { code: 'invalid_parameter', message: 'no', field: 'local_port' } },
+          { status: 400 },
+        ),
+      ),
+    );
+    const error: unknown = await call('POST', 'tunnels', { body: {} }).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(Problem);
+    expect(error).toMatchObject({ status: 400, code: 'invalid_parameter', field: 'local_port' });
+  });
+
+  it('survives an answer that is not the daemon’s', async () => {
+    daemon(() => Promise.resolve(new Response('<h1>Bad gateway</h1>', { status: 502 })));
+    await expect(call('GET', 'status')).rejects.toMatchObject({ status: 502, code: 'internal' });
+  });
+
+  it('tells no answer from a refusal', async () => {
+    daemon(() => Promise.reject(new TypeError('Failed to fetch')));
+    await expect(call('GET', 'status')).rejects.toBeInstanceOf(Unreachable);
+  });
+
+  it('sends the Bearer token only once there is one', async () => {
+    const asked = daemon(() => Promise.resolve(Response.json({ data: null })));
+    await call('GET', 'status');
+    setBearer('secret');
+    await call('GET', 'status');
+    expect(asked.map((o) => (o.headers as Record<string, string>).Authorization)).toEqual([
+      undefined,
+      'Bearer secret',
+    ]);
+  });
+});

@@ -1,0 +1,280 @@
+// Package config reads adit.toml, the file in which a person says how the
+// daemon should be. adit never writes it. What a tunnel's values may be is left
+// to the agent; this package knows the keys, and where in the file they are.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Name is the file's name in the configuration folder.
+const Name = "adit.toml"
+
+const (
+	maxFile    = 1 << 20
+	maxTunnels = 1000
+)
+
+// File is adit.toml. Zero values stand for the defaults.
+type File struct {
+	HTTPListen string    `toml:"http_listen"`
+	LocalAPI   LocalAPI  `toml:"local_api"`
+	Session    Session   `toml:"session"`
+	Inspector  Inspector `toml:"inspector"`
+	Log        Log       `toml:"log"`
+	Tunnels    []Tunnel  `toml:"tunnel"`
+
+	path string
+	text []byte
+}
+
+// LocalAPI protects the local API.
+type LocalAPI struct {
+	BearerToken     string   `toml:"bearer_token"`
+	BearerTokenFile string   `toml:"bearer_token_file"`
+	AllowedOrigins  []string `toml:"allowed_origins"`
+	AllowedHosts    []string `toml:"allowed_hosts"`
+}
+
+// Session says how the relay is reached.
+type Session struct {
+	// Transport is auto (also if empty), dtls or tls.
+	Transport string `toml:"transport"`
+}
+
+// Inspector bounds the traffic inspector.
+type Inspector struct {
+	// Enabled is true if nil.
+	Enabled *bool `toml:"enabled"`
+	// MemoryMiB is what all entries together may hold. If zero, 64.
+	MemoryMiB int `toml:"memory_mib"`
+	// BodyKiB is what is kept of one body. If zero, 512.
+	BodyKiB int `toml:"body_kib"`
+}
+
+// Log says how much the daemon tells.
+type Log struct {
+	// Level is debug, info (also if empty), warn or error.
+	Level string `toml:"level"`
+}
+
+// Tunnel is a declared tunnel; the keys are those of the local API.
+type Tunnel struct {
+	Name          string `toml:"name"`
+	Type          string `toml:"type"`
+	Mode          string `toml:"mode"`
+	LocalIP       string `toml:"local_ip"`
+	LocalPort     int    `toml:"local_port"`
+	LocalScheme   string `toml:"local_scheme"`
+	Domain        string `toml:"domain"`
+	RemotePort    int    `toml:"remote_port"`
+	HostHeader    string `toml:"host_header"`
+	ProxyProtocol string `toml:"proxy_protocol"`
+	Inspect       *bool  `toml:"inspect"`
+}
+
+// Error is a mistake in the file.
+type Error struct {
+	Path    string
+	Line    int    // 0 if not known
+	Key     string // as tunnel[2].local_port, counted from 0; empty if none is at fault
+	Message string
+}
+
+func (e *Error) Error() string {
+	where := e.Path
+	if e.Line > 0 {
+		where += ":" + strconv.Itoa(e.Line)
+	}
+	if e.Key != "" {
+		where += ": " + e.Key
+	}
+	return where + ": " + e.Message
+}
+
+// Load reads the file in the configuration folder dir. There being none is no
+// error: all has its default then.
+func Load(dir string) (*File, error) {
+	path := filepath.Join(dir, Name)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &File{path: path}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if len(text) > maxFile {
+		return nil, &Error{Path: path, Message: fmt.Sprintf("it is larger than %d bytes", maxFile)}
+	}
+	return Parse(path, text)
+}
+
+// Parse reads text as the file at path.
+func Parse(path string, text []byte) (*File, error) {
+	file := &File{path: path, text: text}
+	dec := toml.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(file); err != nil {
+		return nil, file.decodeError(err)
+	}
+	if err := file.validate(); err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+func (f *File) decodeError(err error) error {
+	var (
+		unknown *toml.StrictMissingError
+		wrong   *toml.DecodeError
+	)
+	switch {
+	case errors.As(err, &unknown) && len(unknown.Errors) > 0:
+		first := unknown.Errors[0]
+		line, _ := first.Position()
+		return &Error{Path: f.path, Line: line, Key: strings.Join(first.Key(), "."), Message: "there is no such key"}
+	case errors.As(err, &wrong):
+		line, _ := wrong.Position()
+		return &Error{Path: f.path, Line: line, Key: strings.Join(wrong.Key(), "."), Message: strings.TrimPrefix(wrong.Error(), "toml: ")}
+	}
+	return &Error{Path: f.path, Message: err.Error()}
+}
+
+func (f *File) validate() error {
+	if f.HTTPListen != "" {
+		host, port, err := net.SplitHostPort(f.HTTPListen)
+		if err != nil {
+			return f.Mistake("", -1, "http_listen", "must be host:port")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 || strings.ContainsAny(host, " /") {
+			return f.Mistake("", -1, "http_listen", "must be host:port")
+		}
+	}
+	if f.LocalAPI.BearerToken != "" && f.LocalAPI.BearerTokenFile != "" {
+		return f.Mistake("local_api", -1, "bearer_token_file", "excludes bearer_token")
+	}
+	if n := len(f.LocalAPI.BearerToken); n > 0 && n < 16 {
+		return f.Mistake("local_api", -1, "bearer_token", "must have at least 16 characters")
+	}
+	for _, origin := range f.LocalAPI.AllowedOrigins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+			return f.Mistake("local_api", -1, "allowed_origins", fmt.Sprintf("%q must be scheme://host or scheme://host:port", origin))
+		}
+	}
+	for _, host := range f.LocalAPI.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, "/@* \t") {
+			return f.Mistake("local_api", -1, "allowed_hosts", fmt.Sprintf("%q must be a name, or name:port", host))
+		}
+	}
+	if !slices.Contains([]string{"", "auto", "dtls", "tls"}, f.Session.Transport) {
+		return f.Mistake("session", -1, "transport", "must be auto, dtls or tls")
+	}
+	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, f.Log.Level) {
+		return f.Mistake("log", -1, "level", "must be debug, info, warn or error")
+	}
+	if n := f.Inspector.MemoryMiB; n < 0 || n > 4096 {
+		return f.Mistake("inspector", -1, "memory_mib", "must be 1 to 4096")
+	}
+	if n := f.Inspector.BodyKiB; n < 0 || n > 64<<10 {
+		return f.Mistake("inspector", -1, "body_kib", "must be 1 to 65536")
+	}
+	return f.validateTunnels()
+}
+
+func (f *File) validateTunnels() error {
+	if len(f.Tunnels) > maxTunnels {
+		return f.Mistake("tunnel", maxTunnels, "", fmt.Sprintf("there must be at most %d", maxTunnels))
+	}
+	names := map[string]bool{}
+	for i, t := range f.Tunnels {
+		switch {
+		case t.Name == "":
+			return f.Mistake("tunnel", i, "name", "is missing: a declared tunnel is known by it")
+		case names[t.Name]:
+			return f.Mistake("tunnel", i, "name", fmt.Sprintf("another tunnel is called %q already", t.Name))
+		}
+		names[t.Name] = true
+	}
+	return nil
+}
+
+// Mistake returns the error about key in the table of that name (empty: the top
+// of the file), or in the index-th of the tables of that name if index is not
+// below zero.
+func (f *File) Mistake(table string, index int, key, message string) *Error {
+	e := &Error{Path: f.path, Line: f.line(table, index, key), Key: key, Message: message}
+	switch {
+	case index >= 0:
+		e.Key = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", table, index, key), ".")
+	case table != "":
+		e.Key = table + "." + key
+	}
+	return e
+}
+
+// line finds where a key is set, or else where its table begins; 0 if neither
+// is found.
+func (f *File) line(table string, index int, key string) int {
+	current, count, begins := "", -1, 0
+	for i, text := range strings.Split(string(f.text), "\n") {
+		text = strings.TrimSpace(text)
+		if strings.HasPrefix(text, "[") && !strings.Contains(text, "=") {
+			current = strings.Trim(strings.SplitN(text, "#", 2)[0], "[] \t")
+			if current == table {
+				if count++; index < 0 || count == index {
+					begins = i + 1
+				}
+			}
+			continue
+		}
+		if current != table || index >= 0 && count != index {
+			continue
+		}
+		if name, _, ok := strings.Cut(text, "="); ok && strings.Trim(name, "\"' \t") == key {
+			return i + 1
+		}
+	}
+	return begins
+}
+
+// Path is where the file is, or would be.
+func (f *File) Path() string { return f.path }
+
+// Exists reports whether there is a file.
+func (f *File) Exists() bool { return f.text != nil }
+
+// Sets reports whether the file sets key in the table of that name.
+func (f *File) Sets(table, key string) bool {
+	var all map[string]any
+	if toml.Unmarshal(f.text, &all) != nil {
+		return false
+	}
+	if table != "" {
+		inner, ok := all[table].(map[string]any)
+		if !ok {
+			return false
+		}
+		all = inner
+	}
+	_, ok := all[key]
+	return ok
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestMissingFileMeansDefaults(t *testing.T) {
+	f, err := Load(t.TempDir())
+	if err != nil || f.Exists() || len(f.Tunnels) != 0 || f.HTTPListen != "" {
+		t.Errorf("got %+v, %v, want all defaults", f, err)
+	}
+}
+
+const full = `
+http_listen = "127.0.0.1:8181"
+
+[local_api]
+bearer_token = "0123456789abcdef"
+allowed_origins = ["https://console.example.com", "http://nas.local:5000"]
+allowed_hosts = ["nas.local"]
+
+[session]
+transport = "tls"
+
+[inspector]
+enabled = false
+memory_mib = 16
+body_kib = 64
+
+[log]
+level = "debug"
+
+[[tunnel]]
+name = "shop"
+local_port = 8000
+
+[[tunnel]]
+name = "db"
+type = "tcp"
+mode = "balanced"
+local_ip = "10.0.0.7"
+local_port = 5432
+remote_port = 20001
+proxy_protocol = "v2"
+inspect = false
+`
+
+func TestEveryKeyIsRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, Name), []byte(full), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.HTTPListen != "127.0.0.1:8181" || f.LocalAPI.AllowedOrigins[1] != "http://nas.local:5000" || *f.Inspector.Enabled ||
+		f.Inspector.MemoryMiB != 16 || f.Session.Transport != "tls" || f.Log.Level != "debug" || len(f.Tunnels) != 2 {
+		t.Errorf("got %+v", f)
+	}
+	if d := f.Tunnels[1]; d.Name != "db" || d.RemotePort != 20001 || *d.Inspect || d.LocalIP != "10.0.0.7" {
+		t.Errorf("got %+v", d)
+	}
+	if !f.Sets("", "http_listen") || !f.Sets("log", "level") || f.Sets("local_api", "bearer_token_file") {
+		t.Error("Sets does not tell what the file has")
+	}
+}
+
+func TestMistakesNameLineAndKey(t *testing.T) {
+	for _, test := range []struct {
+		text, key string
+		line      int
+	}{
+		{"\nunknown = 1", "unknown", 2},
+		{"[local_api]\nbearer = 1", "local_api.bearer", 2},
+		{"[[tunnel]]\nname = \"a\"\nlocal_prot = 1", "tunnel.local_prot", 3},
+		{"[[tunnel]]\nname = \"a\"\nlocal_port = \"x\"", "tunnel.local_port", 3},
+		{"http_listen = ", "", 1},
+		{"http_listen = \"nowhere\"", "http_listen", 1},
+		{"[local_api]\n\nbearer_token = \"short\"", "local_api.bearer_token", 3},
+		{"[local_api]\nbearer_token = \"0123456789abcdef\"\nbearer_token_file = \"x\"", "local_api.bearer_token_file", 3},
+		{"[local_api]\nallowed_origins = [\"*\"]", "local_api.allowed_origins", 2},
+		{"[local_api]\nallowed_hosts = [\"a/b\"]", "local_api.allowed_hosts", 2},
+		{"[session]\ntransport = \"sctp\"", "session.transport", 2},
+		{"[log]\nlevel = \"loud\"", "log.level", 2},
+		{"[inspector]\nmemory_mib = -1", "inspector.memory_mib", 2},
+		{"[[tunnel]]\nlocal_port = 1", "tunnel[0].name", 1},
+		{"[[tunnel]]\nname = \"a\"\n[[tunnel]] # second\nlocal_port = 2\nname = \"a\"", "tunnel[1].name", 5},
+	} {
+		_, err := Parse("adit.toml", []byte(test.text))
+		var e *Error
+		if !errors.As(err, &e) || e.Line != test.line || !strings.HasSuffix(e.Key, test.key) || e.Message == "" {
+			t.Errorf("%q: got %#v, want line %d and key %q", test.text, err, test.line, test.key)
+		}
+	}
+}
+
+func TestWatchTellsOfChanges(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	var told atomic.Int32
+	done := make(chan error, 1)
+	go func() { done <- Watch(ctx, dir, time.Millisecond, func() { told.Add(1) }) }()
+	path := filepath.Join(dir, Name)
+	for i, change := range []func() error{
+		func() error { return os.WriteFile(path, []byte("# one"), 0o600) },
+		func() error { return os.WriteFile(path, []byte("# longer"), 0o600) },
+		func() error { return os.Remove(path) },
+	} {
+		before := told.Load()
+		time.Sleep(20 * time.Millisecond) // the watch may not have looked the first time yet
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); told.Load() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("change %d was not told", i)
+			}
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(full))
+	f.Add([]byte("[[tunnel]]\nname='''a\nb'''"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := Parse("adit.toml", text)
+		if (file == nil) == (err == nil) {
+			t.Errorf("got %v and %v", file, err)
+		}
+	})
+}

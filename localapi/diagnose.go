@@ -1,0 +1,303 @@
+package localapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"adit/internal/buildinfo"
+	"adit/tunnel/agent"
+	"adit/tunnel/wire"
+)
+
+// Bounds of a diagnosis.
+const (
+	diagnoseTimeout = 25 * time.Second
+	checkTimeout    = 5 * time.Second
+	checksAtOnce    = 8
+	maxOrigins      = 50 // tunnels whose local service is tried
+)
+
+// Outcomes of a check.
+const (
+	checkOK      = "ok"
+	checkWarning = "warning"
+	checkFailed  = "failed"
+	checkSkipped = "skipped"
+)
+
+// world is what a diagnosis touches beyond the agent.
+type world struct {
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	lookup func(ctx context.Context, host string) ([]string, error)
+	getenv func(string) string
+	now    func() time.Time
+}
+
+func realWorld() world {
+	return world{
+		dial:   new(net.Dialer).DialContext,
+		lookup: net.DefaultResolver.LookupHost,
+		getenv: os.Getenv,
+		now:    time.Now,
+	}
+}
+
+func (s *Server) runDiagnostics(w http.ResponseWriter, r *http.Request) error {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), diagnoseTimeout)
+	defer cancel()
+	listen := ""
+	if local, ok := localAddr(r); ok {
+		listen = local.String()
+	}
+	var own, agents, daemons []agent.Check
+	var group sync.WaitGroup
+	group.Go(func() { own = diagnose(ctx, realWorld(), s.cfg.Agent, s.cfg.Agent, listen) })
+	group.Go(func() { agents = s.cfg.Agent.Diagnose(ctx) })
+	if s.cfg.Checks != nil {
+		group.Go(func() { daemons = s.cfg.Checks(ctx) })
+	}
+	group.Wait()
+	return writeItems(w, mergeChecks(own, append(agents, daemons...)))
+}
+
+// mergeChecks puts better checks in the place of own ones of the same name.
+func mergeChecks(own, better []agent.Check) []agent.Check {
+	var order []string
+	byName := make(map[string][]agent.Check)
+	for i, list := range [][]agent.Check{own, better} {
+		fresh := make(map[string]bool) // names met in this list
+		for _, c := range list {
+			if _, known := byName[c.Name]; !known {
+				order = append(order, c.Name)
+			} else if i == 1 && !fresh[c.Name] {
+				byName[c.Name] = nil
+			}
+			fresh[c.Name] = true
+			byName[c.Name] = append(byName[c.Name], c)
+		}
+	}
+	var all []agent.Check
+	for _, name := range order {
+		all = append(all, byName[name]...)
+	}
+	return all
+}
+
+// diagnose looks at what can be seen from outside of the agent, in the order of
+// what depends on what.
+func diagnose(ctx context.Context, w world, st interface {
+	StatusTeller
+	Auth() agent.AuthStatus
+}, tunnels TunnelLister, listen string,
+) []agent.Check {
+	status, auth := st.Status(), st.Auth()
+	checks := []agent.Check{checkToken(auth), w.checkClock(), w.checkProxy()}
+	checks = append(checks, w.checkRelay(ctx, status)...)
+	checks = append(checks, checkSession(status))
+	checks = append(checks, checkListener(listen))
+	return append(checks, w.checkOrigins(ctx, tunnels.Tunnels())...)
+}
+
+func checkToken(auth agent.AuthStatus) agent.Check {
+	c := agent.Check{Name: "token", Tried: "the auth token", Status: checkOK}
+	switch {
+	case !auth.Configured:
+		c.Status, c.Result = checkFailed, "none is configured"
+		c.Advice = "Get a token from the relay's operator and run `adit login TOKEN`, or paste it into the Web UI."
+	default:
+		c.Result = fmt.Sprintf("%s, for the relay %s", auth.TokenHint, auth.Relay)
+	}
+	return c
+}
+
+// checkClock compares the clock with what is certainly past.
+func (w world) checkClock() agent.Check {
+	now := w.now()
+	c := agent.Check{Name: "clock", Tried: "this machine's clock", Status: checkOK, Result: now.UTC().Format(time.RFC3339)}
+	built, err := time.Parse(time.RFC3339, buildinfo.Get().Date)
+	if err != nil {
+		built = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	if now.Before(built.Add(-24 * time.Hour)) {
+		c.Status = checkFailed
+		c.Result += ", which is before this program was made"
+		c.Advice = "Set the clock, best by NTP: certificates are judged by it."
+	}
+	return c
+}
+
+// checkProxy tells of proxies, without their passwords.
+func (w world) checkProxy() agent.Check {
+	c := agent.Check{Name: "proxy", Tried: "HTTPS_PROXY and ALL_PROXY", Status: checkOK, Result: "none is set"}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		value := w.getenv(name)
+		if value == "" {
+			continue
+		}
+		u, err := url.Parse(value)
+		if err != nil || u.Host == "" {
+			c.Status, c.Result = checkWarning, name+" is set to what is no address"
+			c.Advice = "Set it to an address such as http://proxy.example:3128, or not at all."
+			return c
+		}
+		c.Result = fmt.Sprintf("%s is %s://%s; TLS goes through it, UDP does not", name, u.Scheme, u.Host)
+		return c
+	}
+	return c
+}
+
+// checkRelay tries the way to the relay: its name, then TCP; and it reads off
+// the session whether UDP passes.
+func (w world) checkRelay(ctx context.Context, st agent.Status) []agent.Check {
+	dns := agent.Check{Name: "relay_dns", Tried: "the address of the relay", Status: checkSkipped, Result: "no relay is known yet"}
+	tcp := agent.Check{Name: "relay_tcp", Tried: "TCP to the relay", Status: checkSkipped, Result: "no relay is known yet"}
+	udp := agent.Check{Name: "relay_udp", Tried: "UDP to the relay", Status: checkSkipped, Result: "there is no session to see it by"}
+	host, _, err := net.SplitHostPort(st.Relay)
+	if err != nil {
+		return []agent.Check{dns, tcp, udp}
+	}
+	dns.Tried = "the address of " + host
+	tcp.Tried = "TCP to " + st.Relay
+	udp.Tried = "UDP to " + st.Relay
+	ctx, cancel := context.WithTimeout(ctx, 2*checkTimeout)
+	defer cancel()
+	found, err := w.lookup(ctx, host)
+	if err != nil {
+		dns.Status, dns.Result = checkFailed, reason(err)
+		dns.Advice = "See whether this machine has a network and a name server; if it has, ask the relay's operator for its name."
+		tcp.Result = "the relay's address is not known"
+		return []agent.Check{dns, tcp, udp}
+	}
+	dns.Status, dns.Result = checkOK, strings.Join(found, ", ")
+	dialing, stop := context.WithTimeout(ctx, checkTimeout)
+	defer stop()
+	conn, err := w.dial(dialing, "tcp", st.Relay)
+	if err != nil {
+		tcp.Status, tcp.Result = checkWarning, reason(err)
+		tcp.Advice = "Where UDP is blocked, TCP to this port is the way through: let it out through the firewall, and see that the relay runs."
+		if !st.Connected {
+			tcp.Status = checkFailed
+		}
+	} else {
+		conn.Close()
+		tcp.Status, tcp.Result = checkOK, "the relay accepts connections"
+	}
+	switch {
+	case st.Connected && st.Transport == "dtls":
+		udp.Status, udp.Result = checkOK, "the session runs over it"
+	case st.Connected && st.Transport == "tls":
+		udp.Status, udp.Result = checkWarning, "the session runs over TCP, which is slower on bad networks"
+		udp.Advice = "Let UDP to this port out through the firewall; the session then moves over by itself."
+	}
+	return []agent.Check{dns, tcp, udp}
+}
+
+func checkSession(st agent.Status) agent.Check {
+	c := agent.Check{Name: "session", Tried: "the session with the relay", Status: checkFailed, Result: st.State}
+	if st.LastError != "" {
+		c.Result += ": " + st.LastError
+	}
+	switch st.State {
+	case agent.StateConnected:
+		c.Status = checkOK
+		c.Result = fmt.Sprintf("connected over %s, round trip %.3g ms", strings.ToUpper(st.Transport), st.RTTMillis)
+	case agent.StateUnconfigured:
+		c.Status = checkSkipped
+	case agent.StatePaused:
+		c.Status = checkWarning
+		c.Advice = "Run `adit resume`."
+	case agent.StateRejected:
+		c.Advice = "Ask the relay's operator for a new token and run `adit login TOKEN`."
+	default:
+		c.Advice = "It is tried again by itself; the checks above say what is in its way."
+	}
+	return c
+}
+
+func checkListener(listen string) agent.Check {
+	c := agent.Check{Name: "listener", Tried: "the local API", Status: checkOK, Result: "it answers"}
+	if listen != "" {
+		c.Result = "it answers at " + listen
+	}
+	return c
+}
+
+// checkOrigins tries the local service of each tunnel that should answer.
+func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []agent.Check {
+	var wanted []agent.Tunnel
+	for _, t := range tunnels {
+		if t.State != agent.TunnelStopped && len(wanted) < maxOrigins {
+			wanted = append(wanted, t)
+		}
+	}
+	checks := make([]agent.Check, len(wanted))
+	var group errgroup.Group
+	group.SetLimit(checksAtOnce)
+	for i, t := range wanted {
+		group.Go(func() error {
+			checks[i] = w.checkOrigin(ctx, t)
+			return nil
+		})
+	}
+	_ = group.Wait() // no check returns an error
+	return checks
+}
+
+func (w world) checkOrigin(ctx context.Context, t agent.Tunnel) agent.Check {
+	addr := net.JoinHostPort(t.LocalIP, strconv.Itoa(t.LocalPort))
+	c := agent.Check{Name: "local_service", Tried: fmt.Sprintf("%s, the local service of the tunnel %s", addr, t.Name), Status: checkOK}
+	if t.State == agent.TunnelFailed {
+		c.Status, c.Result = checkFailed, "the tunnel failed: "+t.Error
+		c.Advice = "Change the tunnel as the reason says, or delete it."
+		return c
+	}
+	if t.Type == wire.TypeUDP {
+		c.Status, c.Result = checkSkipped, "a UDP service does not say whether it is there"
+		return c
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	conn, err := w.dial(ctx, "tcp", addr)
+	if err != nil {
+		c.Status, c.Result = checkFailed, reason(err)
+		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors get an error page until then."
+		return c
+	}
+	conn.Close()
+	c.Result = "it accepts connections"
+	return c
+}
+
+// reason is the part of a network error that says what happened.
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
+		return "no answer within " + checkTimeout.String()
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		var call *os.SyscallError
+		if errors.As(op.Err, &call) {
+			return call.Err.Error()
+		}
+		return op.Err.Error()
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,166 @@
+package localapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adit/tunnel/agent"
+)
+
+// sick is a fake agent with another state.
+type sick struct {
+	*fakeAgent
+	status agent.Status
+	auth   agent.AuthStatus
+}
+
+func (s sick) Status() agent.Status   { return s.status }
+func (s sick) Auth() agent.AuthStatus { return s.auth }
+
+// testWorld refuses and answers by address.
+func testWorld(refused map[string]error, env map[string]string) world {
+	return world{
+		dial: func(_ context.Context, _, addr string) (net.Conn, error) {
+			if err := refused[addr]; err != nil {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
+			}
+			a, b := net.Pipe()
+			b.Close()
+			return a, nil
+		},
+		lookup: func(_ context.Context, host string) ([]string, error) {
+			if err := refused[host]; err != nil {
+				return nil, err
+			}
+			return []string{"192.0.2.7"}, nil
+		},
+		getenv: func(name string) string { return env[name] },
+		now:    func() time.Time { return time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC) },
+	}
+}
+
+func outcomes(checks []agent.Check) string {
+	var all []string
+	for _, c := range checks {
+		all = append(all, c.Name+"="+c.Status)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
+	connected := newFakeAgent().Status()
+	lost := connected
+	lost.Connected, lost.State, lost.LastError, lost.Transport = false, agent.StateReconnecting, "the relay is silent", ""
+	fallback := connected
+	fallback.Transport = "tls"
+	rejected := lost
+	rejected.State = agent.StateRejected
+	fresh := agent.Status{State: agent.StateUnconfigured}
+	auth := newFakeAgent().Auth()
+	refusal := errors.New("connection refused")
+	late := testWorld(nil, nil)
+	late.now = func() time.Time { return time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		name   string
+		world  world
+		status agent.Status
+		auth   agent.AuthStatus
+		want   string
+	}{
+		{"all is well", testWorld(nil, nil), connected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok"},
+		{"nothing configured", testWorld(nil, nil), fresh, agent.AuthStatus{},
+			"token=failed clock=ok proxy=ok relay_dns=skipped relay_tcp=skipped relay_udp=skipped session=skipped listener=ok local_service=ok"},
+		{"no name server", testWorld(map[string]error{"relay.example": &net.DNSError{Err: "server misbehaving"}}, nil), lost, auth,
+			"token=ok clock=ok proxy=ok relay_dns=failed relay_tcp=skipped relay_udp=skipped session=failed listener=ok local_service=ok"},
+		{"relay down", testWorld(map[string]error{"relay.example:4433": refusal}, nil), lost, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok"},
+		{"TCP blocked", testWorld(map[string]error{"relay.example:4433": refusal}, nil), connected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=warning relay_udp=ok session=ok listener=ok local_service=ok"},
+		{"UDP blocked", testWorld(nil, nil), fallback, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=warning session=ok listener=ok local_service=ok"},
+		{"revoked", testWorld(nil, nil), rejected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=skipped session=failed listener=ok local_service=ok"},
+		{"origin down", testWorld(map[string]error{"127.0.0.1:3000": refusal}, nil), connected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=failed"},
+		{"clock of 1970", late, connected, auth,
+			"token=ok clock=failed proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok"},
+		{"broken proxy", testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy"}), connected, auth,
+			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok"},
+	} {
+		f := newFakeAgent()
+		checks := diagnose(t.Context(), c.world, sick{f, c.status, c.auth}, f, "127.0.0.1")
+		if got := outcomes(checks); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
+		}
+		for _, check := range checks {
+			if check.Tried == "" || check.Result == "" {
+				t.Errorf("%s: %s does not say what was tried and shown: %+v", c.name, check.Name, check)
+			}
+			if (check.Status == checkFailed || check.Status == checkWarning) != (check.Advice != "") {
+				t.Errorf("%s: %s is %s with the advice %q", c.name, check.Name, check.Status, check.Advice)
+			}
+		}
+	}
+}
+
+func TestDiagnosisHidesTheProxysPassword(t *testing.T) {
+	c := testWorld(nil, map[string]string{"ALL_PROXY": "socks5://user:secret@proxy.example:1080"}).checkProxy()
+	if c.Status != checkOK || strings.Contains(c.Result, "secret") || !strings.Contains(c.Result, "socks5://proxy.example:1080") {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestDiagnosisTellsTunnelsApart(t *testing.T) {
+	tunnels := []agent.Tunnel{
+		{Name: "a", Type: "udp", LocalIP: "127.0.0.1", LocalPort: 53, State: agent.TunnelRunning},
+		{Name: "b", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelFailed, Error: "the port is taken"},
+		{Name: "c", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelStopped},
+		{Name: "d", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelWaiting},
+	}
+	w := testWorld(map[string]error{"[::1]:22": context.DeadlineExceeded}, nil)
+	got := w.checkOrigins(t.Context(), tunnels)
+	if want := "local_service=skipped local_service=failed local_service=failed"; outcomes(got) != want {
+		t.Errorf("got %s, want %s", outcomes(got), want)
+	}
+	if got[2].Result != "no answer within 5s" {
+		t.Errorf("got %q", got[2].Result)
+	}
+	many := make([]agent.Tunnel, maxOrigins*2)
+	if n := len(w.checkOrigins(t.Context(), many)); n != maxOrigins {
+		t.Errorf("got %d checks, want %d", n, maxOrigins)
+	}
+}
+
+func TestBetterChecksTakeThePlaceOfOwn(t *testing.T) {
+	own := []agent.Check{{Name: "a", Status: "ok"}, {Name: "b", Status: "skipped"}, {Name: "c", Status: "ok"}, {Name: "c", Status: "ok"}}
+	better := []agent.Check{{Name: "z", Status: "ok"}, {Name: "b", Status: "failed"}, {Name: "b", Status: "ok"}}
+	if got, want := outcomes(mergeChecks(own, better)), "a=ok b=failed b=ok c=ok c=ok z=ok"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := outcomes(mergeChecks(own, []agent.Check{{Name: "c", Status: "failed"}})), "a=ok b=skipped c=failed"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := outcomes(mergeChecks(own, nil)); got != outcomes(own) {
+		t.Errorf("got %s, want %s", got, outcomes(own))
+	}
+}
+
+func TestReasonsAreShort(t *testing.T) {
+	for want, err := range map[string]error{
+		"no answer within 5s":        fmt.Errorf("dial: %w", context.DeadlineExceeded),
+		"no such host":               &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "x"}},
+		"strange":                    errors.New("strange"),
+		syscall.ECONNREFUSED.Error(): &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED},
+	} {
+		if got := reason(err); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

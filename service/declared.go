@@ -1,0 +1,90 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"adit/internal/config"
+	"adit/localapi"
+	"adit/tunnel/agent"
+)
+
+// declared keeps the tunnels of adit.toml with the agent, and what is wrong with
+// the file.
+type declared struct {
+	daemon   Daemon
+	agent    *agent.Agent
+	settings *settings
+	log      *slog.Logger
+
+	mu      sync.Mutex
+	exists  bool
+	mistake *localapi.ConfigError
+}
+
+// run applies file, and then the file that there is whenever it changes. A
+// mistake keeps the last good state.
+func (c *declared) run(ctx context.Context, file *config.File) error {
+	c.apply(ctx, file, nil)
+	every := c.daemon.ConfigEvery
+	if every == 0 {
+		every = configEvery
+	}
+	return config.Watch(ctx, c.daemon.ConfigDir, every, func() {
+		file, err := config.Load(c.daemon.ConfigDir)
+		c.apply(ctx, file, err)
+	})
+}
+
+func (c *declared) apply(ctx context.Context, file *config.File, err error) {
+	if err == nil {
+		err = c.declare(ctx, file)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.exists = file == nil || file.Exists()
+	c.mistake = nil
+	if err == nil {
+		c.log.Debug("configuration applied")
+		return
+	}
+	c.mistake = &localapi.ConfigError{Message: err.Error()}
+	var wrong *config.Error
+	if errors.As(err, &wrong) {
+		c.mistake = &localapi.ConfigError{Message: wrong.Message, Line: wrong.Line, Key: wrong.Key}
+	}
+	c.log.Error("configuration not applied; the last good one stays in force", "error", err)
+}
+
+func (c *declared) declare(ctx context.Context, file *config.File) error {
+	specs := make([]agent.TunnelSpec, 0, len(file.Tunnels))
+	for _, t := range file.Tunnels {
+		specs = append(specs, agent.TunnelSpec{
+			Type: t.Type, Mode: t.Mode, LocalIP: t.LocalIP, LocalPort: t.LocalPort, Domain: t.Domain, Name: t.Name,
+			LocalScheme: t.LocalScheme, RemotePort: t.RemotePort, HostHeader: t.HostHeader,
+			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
+		})
+	}
+	err := c.agent.Declare(ctx, specs)
+	var wrong *agent.DeclareError
+	if errors.As(err, &wrong) {
+		return file.Mistake("tunnel", wrong.Index, wrong.Err.Field, wrong.Err.Message)
+	}
+	return err
+}
+
+// configuration is what the local API shows.
+func (c *declared) configuration() localapi.Configuration {
+	c.mu.Lock()
+	mistake, exists := c.mistake, c.exists
+	c.mu.Unlock()
+	return localapi.Configuration{
+		ConfigFile: c.settings.file.Path(), ConfigFileExists: exists,
+		StateDir: c.daemon.StateDir, Settings: c.settings.list(c.agent), Error: mistake,
+	}
+}

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// DeclareError is the mistake in one of the specs of Declare.
+type DeclareError struct {
+	Index int
+	Err   *Error
+}
+
+func (e *DeclareError) Error() string { return fmt.Sprintf("tunnel %d: %v", e.Index, e.Err) }
+func (e *DeclareError) Unwrap() error { return e.Err }
+
+// declaredID is the id of the declared tunnel of a name: the same after a
+// restart, so that its public address is.
+func declaredID(name string) string {
+	sum := sha256.Sum256([]byte("declared\x00" + name))
+	return "tun_" + hex.EncodeToString(sum[:10])
+}
+
+// Declare makes the declared tunnels those of specs, each known by its name.
+// What did not change is not touched. If one spec is wrong nothing changes, and
+// a *DeclareError says which. It waits for a change that is being made.
+func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
+	a.control.Lock()
+	defer a.control.Unlock()
+	wanted := make(map[string]TunnelSpec, len(specs))
+	order := make([]string, 0, len(specs))
+	for i, spec := range specs {
+		spec, no := a.normalize(spec)
+		if no == nil && spec.Name == "" {
+			no = invalid("name", "is missing")
+		}
+		if no == nil {
+			no = a.declarable(spec)
+		}
+		id := declaredID(spec.Name)
+		if _, twice := wanted[id]; twice && no == nil {
+			no = invalid("name", "another tunnel is called %q already", spec.Name)
+		}
+		if no != nil {
+			return &DeclareError{Index: i, Err: no}
+		}
+		wanted[id] = spec
+		order = append(order, id)
+	}
+	for _, t := range a.undeclared(wanted) {
+		if err := a.remove(ctx, t); err != nil {
+			return err
+		}
+	}
+	now := time.Now().UTC()
+	changed := false
+	var cut []*tunnel
+	a.mu.Lock()
+	for i, id := range order {
+		spec := wanted[id]
+		t := a.tunnels[id]
+		if t == nil {
+			t = newTunnel(id, spec, now.Add(time.Duration(i)))
+			t.declared, t.grant = true, a.granted[id]
+			delete(a.releases, id)
+			a.tunnels[id] = t
+			changed = true
+			continue
+		}
+		if same(t.spec, spec) {
+			continue
+		}
+		changed = true
+		if t.spec.LocalIP != spec.LocalIP || t.spec.LocalPort != spec.LocalPort || t.spec.Type != spec.Type {
+			cut = append(cut, t)
+		}
+		if t.spec.Type != spec.Type || t.spec.Domain != spec.Domain || t.spec.RemotePort != spec.RemotePort {
+			t.grant = grant{}
+		}
+		before := t.claim(false)
+		t.setSpec(spec)
+		if t.claim(false) != before || t.failure != "" {
+			t.rev++
+			t.failure = ""
+		}
+	}
+	l := a.cur
+	a.mu.Unlock()
+	for _, t := range cut {
+		t.conns.abort()
+	}
+	if !changed {
+		return nil
+	}
+	l.look()
+	a.publish()
+	return a.saveTunnels()
+}
+
+func (a *Agent) declarable(spec TunnelSpec) *Error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.tunnels {
+		if !t.declared && t.spec.Name == spec.Name {
+			return invalid("name", "a tunnel that is not declared is called %q already", spec.Name)
+		}
+	}
+	return nil
+}
+
+// undeclared returns the declared tunnels that are not wanted any more.
+func (a *Agent) undeclared(wanted map[string]TunnelSpec) []*tunnel {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []*tunnel
+	for id, t := range a.tunnels {
+		if _, keep := wanted[id]; t.declared && !keep {
+			out = append(out, t)
+			delete(a.granted, id)
+		}
+	}
+	return out
+}
+
+func same(a, b TunnelSpec) bool {
+	x, y := *a.Inspect, *b.Inspect
+	a.Inspect, b.Inspect = nil, nil
+	return a == b && x == y
+}

@@ -1,0 +1,117 @@
+package relay
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLoadNamesTheFault(t *testing.T) {
+	for text, want := range map[string]string{
+		"domain = 'a.test'\ndomian = 'b'": `line 2: there is no key "domian"`,
+		"[nats]\nurl = 'x'":               `there is no key "nats.url"`,
+		"domain = 5":                      "line 1",
+		"domain = ":                       "line 1",
+	} {
+		path := filepath.Join(t.TempDir(), "relay.toml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "none.toml")); err == nil {
+		t.Error("a file that is not there was read")
+	}
+}
+
+func TestLoadReadsEveryKey(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "relay.toml")
+	err := os.WriteFile(path, []byte(`
+domain = "Tunnel.Example.com."
+data_dir = "data"
+tunnel_listen = ":4433"
+edge_http_listen = ":80"
+edge_https_listen = ":443"
+console_listen = "127.0.0.1:37280"
+public_host = "relay.example.com"
+tcp_ports = "20000-20999"
+udp_ports = "none"
+tls_cert = "/etc/cert.pem"
+tls_key = "/etc/key.pem"
+any_domain = true
+trusted_proxies = ["10.0.0.0/8", "2001:db8::1"]
+[nats]
+urls = ["nats://a:4222"]
+replicas = 3
+[geo]
+database = "/var/geo.mmdb"
+[console]
+allowed_hosts = ["console.example.com"]
+[limits]
+header_time = "5s"
+connections_per_address = 10
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Domain != "tunnel.example.com" || cfg.DataDir != filepath.Join(dir, "data") || cfg.Limits.ConnectionsPerAddress != 10 ||
+		cfg.Limits.IdleTime != "2m" || cfg.NATS.Replicas != 3 || len(cfg.TrustedProxies) != 2 {
+		t.Errorf("got %+v", cfg)
+	}
+}
+
+func TestValidateNamesTheKey(t *testing.T) {
+	for key, change := range map[string]func(*Config){
+		"domain":             func(c *Config) { c.Domain = "" },
+		"domain ":            func(c *Config) { c.Domain = "a b" },
+		"data_dir":           func(c *Config) { c.DataDir = "" },
+		"tls_key":            func(c *Config) { c.TLSCert = "x" },
+		"tunnel_listen":      func(c *Config) { c.TunnelListen = "4433" },
+		"edge_http_listen":   func(c *Config) { c.EdgeHTTPListen = ":99999" },
+		"console_listen":     func(c *Config) { c.ConsoleListen = "" },
+		"public_host":        func(c *Config) { c.PublicHost = "a/b" },
+		"tcp_ports":          func(c *Config) { c.TCPPorts = "9-1" },
+		"udp_ports":          func(c *Config) { c.UDPPorts = "0-70000" },
+		"trusted_proxies[1]": func(c *Config) { c.TrustedProxies = []string{"10.0.0.1", "x"} },
+		"limits.idle_time":   func(c *Config) { c.Limits.IdleTime = "5" },
+		"limits.udp_flows":   func(c *Config) { c.Limits.UDPFlows = -1 },
+		"nats.key":           func(c *Config) { c.NATS.Cert = "x" },
+	} {
+		cfg := testConfig(t.TempDir())
+		if err := cfg.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(key)+": ") {
+			t.Errorf("%s: got %v", key, err)
+		}
+	}
+}
+
+func TestPortsInUseAreSaid(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	for key, change := range map[string]func(*Config){
+		"tunnel_listen":     func(c *Config) { c.TunnelListen = r.Addrs().Tunnel },
+		"edge_http_listen":  func(c *Config) { c.EdgeHTTPListen = r.Addrs().HTTP },
+		"edge_https_listen": func(c *Config) { c.EdgeHTTPSListen = r.Addrs().HTTPS },
+		"console_listen":    func(c *Config) { c.ConsoleListen = r.Addrs().Console },
+		"data folder":       func(c *Config) { c.DataDir = r.cfg.DataDir },
+	} {
+		cfg := testConfig(t.TempDir())
+		change(&cfg)
+		if _, err := New(Options{Config: cfg}); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: got %v", key, err)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// api registers /healthz and /api/v1/.
+func (c *Console) api() {
+	c.handle("GET /healthz", func(w http.ResponseWriter, r *http.Request) error {
+		s := c.cfg.Relay.Status()
+		w.Header().Set("Content-Type", "application/json")
+		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version})
+	})
+	relay := c.cfg.Relay
+	routes := []struct {
+		pattern string
+		serve   func(http.ResponseWriter, *http.Request) error
+	}{
+		{"GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, relay.Status()) }},
+		{"GET /api/v1/clients", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.Clients()}) }},
+		{"POST /api/v1/clients", c.addClient},
+		{"POST /api/v1/clients/{name}/rotate", c.rotateClient},
+		{"POST /api/v1/clients/{name}/revoke", c.revokeClient},
+		{"DELETE /api/v1/clients/{name}", c.revokeClient},
+		{"GET /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.SessionList()}) }},
+		{"GET /api/v1/endpoints", func(w http.ResponseWriter, _ *http.Request) error {
+			return write(w, 200, items{relay.EndpointList()})
+		}},
+		{"GET /api/v1/claims", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.ClaimList()}) }},
+		{"GET /api/v1/policies", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.PolicyList()}) }},
+		{"GET /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
+			p, err := relay.Policy(r.PathValue("target"))
+			if err != nil {
+				return err
+			}
+			return write(w, 200, p)
+		}},
+		{"PUT /api/v1/policies/{target}", c.setPolicy},
+		{"DELETE /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
+			if err := relay.DeletePolicy(r.Context(), r.PathValue("target")); err != nil {
+				return err
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}},
+		{"POST /api/v1/policies/{target}/explain", c.explain},
+		{"GET /api/v1/access", c.access},
+	}
+	methods := map[string][]string{}
+	for _, route := range routes {
+		method, path, _ := strings.Cut(route.pattern, " ")
+		methods[path] = append(methods[path], method)
+		c.handle(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
+			if err := c.admit(r); err != nil {
+				return err
+			}
+			return route.serve(w, r)
+		})
+	}
+	for path, allowed := range methods {
+		if slices.Contains(allowed, http.MethodGet) {
+			allowed = append(allowed, http.MethodHead)
+		}
+		c.handle(path, func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			return &Error{http.StatusMethodNotAllowed, "method_not_allowed", "this path takes " + strings.Join(allowed, ", "), ""}
+		})
+	}
+	c.handle("/api/", func(http.ResponseWriter, *http.Request) error {
+		return &Error{http.StatusNotFound, "not_found", "there is nothing at this path", ""}
+	})
+}
+
+func (c *Console) addClient(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Name string `json:"name"`
+	}
+	if err := read(r, &q); err != nil {
+		return err
+	}
+	t, err := c.cfg.Relay.CreateClient(r.Context(), q.Name)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusCreated, t)
+}
+
+func (c *Console) rotateClient(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		OverlapSeconds *int64 `json:"overlap_seconds"`
+	}
+	if r.ContentLength != 0 {
+		if err := read(r, &q); err != nil {
+			return err
+		}
+	}
+	overlap := 24 * time.Hour
+	if q.OverlapSeconds != nil {
+		if *q.OverlapSeconds < 0 || *q.OverlapSeconds > 90*24*3600 {
+			return &Error{http.StatusBadRequest, "invalid_parameter", "overlap_seconds must be 0 to 7776000", "overlap_seconds"}
+		}
+		overlap = time.Duration(*q.OverlapSeconds) * time.Second
+	}
+	t, err := c.cfg.Relay.NewClientToken(r.Context(), r.PathValue("name"), overlap)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, t)
+}
+
+func (c *Console) revokeClient(w http.ResponseWriter, r *http.Request) error {
+	if err := c.cfg.Relay.DropClient(r.Context(), r.PathValue("name")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (c *Console) setPolicy(w http.ResponseWriter, r *http.Request) error {
+	var document json.RawMessage
+	if err := read(r, &document); err != nil {
+		return err
+	}
+	p, err := c.cfg.Relay.SetPolicy(r.Context(), r.PathValue("target"), document)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, p)
+}
+
+func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {
+	var q Question
+	if err := read(r, &q); err != nil {
+		return err
+	}
+	q.Target = r.PathValue("target")
+	e, err := c.cfg.Relay.Explain(q)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, e)
+}
+
+// access answers from the log; as NDJSON if that is asked for, for export.
+func (c *Console) access(w http.ResponseWriter, r *http.Request) error {
+	q, err := accessOf(r)
+	if err != nil {
+		return err
+	}
+	list, err := c.cfg.Relay.Access(q)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(r.Header.Get("Accept"), "ndjson") {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		enc := json.NewEncoder(w)
+		for i := range list {
+			if err := enc.Encode(&list[i]); err != nil {
+				return nil
+			}
+		}
+		return nil
+	}
+	return write(w, http.StatusOK, items{list})
+}
+
+func accessOf(r *http.Request) (Access, error) {
+	v := r.URL.Query()
+	q := Access{
+		Endpoint: v.Get("endpoint_id"), Key: v.Get("key"), Host: v.Get("host"), Address: v.Get("address"),
+		Path: v.Get("path"), Refused: v.Get("refused"), Limit: 100,
+	}
+	bad := func(field, message string) error {
+		return &Error{http.StatusBadRequest, "invalid_parameter", field + " " + message, field}
+	}
+	for name := range v {
+		if !slices.Contains([]string{"endpoint_id", "key", "host", "address", "path", "refused", "limit", "status", "since", "until"}, name) {
+			return q, bad(name, "is not known")
+		}
+	}
+	var err error
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > 10_000 {
+			return q, bad("limit", "must be 1 to 10000")
+		}
+	}
+	if text := v.Get("status"); text != "" {
+		if q.Status, err = strconv.Atoi(strings.TrimSuffix(text, "xx")); err != nil || q.Status < 0 || q.Status > 999 {
+			return q, bad("status", "must be a status as 404, or 4xx")
+		}
+	}
+	for _, t := range []struct {
+		name string
+		to   *time.Time
+	}{{"since", &q.Since}, {"until", &q.Until}} {
+		if text := v.Get(t.name); text != "" {
+			if *t.to, err = time.Parse(time.RFC3339, text); err != nil {
+				return q, bad(t.name, "must be a time as 2006-01-02T15:04:05Z")
+			}
+		}
+	}
+	return q, nil
+}

@@ -1,0 +1,168 @@
+package console
+
+import (
+	"time"
+
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/wire"
+)
+
+// Status is the relay at a glance.
+type Status struct {
+	State        string    `json:"status"` // "ok" or "draining"
+	Version      string    `json:"version"`
+	Node         string    `json:"node"`
+	Domain       string    `json:"domain"`
+	StartedAt    time.Time `json:"started_at"`
+	TunnelListen string    `json:"tunnel_listen"`
+	EdgeHTTP     string    `json:"edge_http_listen"`
+	EdgeHTTPS    string    `json:"edge_https_listen"`
+	Console      string    `json:"console_listen"`
+	CAFile       string    `json:"ca_file"`
+	GeoDatabase  bool      `json:"geo_database"`
+	Clients      int       `json:"client_count"`
+	Sessions     int       `json:"session_count"`
+	Endpoints    int       `json:"endpoint_count"`
+	Claims       int       `json:"claim_count"`
+}
+
+// Client is a client as the operator sees it.
+type Client struct {
+	Name      string     `json:"name"`
+	ClientID  string     `json:"client_id"`
+	CreatedAt time.Time  `json:"created_at"`
+	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+	Tokens    []Token    `json:"tokens"`
+	Sessions  int        `json:"session_count"`
+	Claims    int        `json:"claim_count"`
+}
+
+// Token tells a client's tokens apart.
+type Token struct {
+	Hint      string     `json:"hint"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+}
+
+// NewToken is what adding a client or rotating its token gives, once.
+type NewToken struct {
+	Name      string `json:"name"`
+	ClientID  string `json:"client_id"`
+	AuthToken string `json:"auth_token"`
+}
+
+// Session is one connected agent.
+type Session struct {
+	ID            string            `json:"id"`
+	Client        string            `json:"client"`
+	ClientID      string            `json:"client_id"`
+	Instance      string            `json:"instance"`
+	Address       string            `json:"address"`
+	Transport     string            `json:"transport"`
+	Version       string            `json:"version"`
+	OS            string            `json:"os"`
+	Arch          string            `json:"arch"`
+	Hostname      string            `json:"hostname,omitempty"`
+	Since         time.Time         `json:"since"`
+	RTT           float64           `json:"rtt_ms"`
+	Tunnels       int               `json:"tunnel_count"`
+	BytesSent     uint64            `json:"bytes_sent"`
+	BytesReceived uint64            `json:"bytes_received"`
+	Errors        []wire.AgentError `json:"errors,omitempty"`
+}
+
+// Endpoint is one public face that is served now.
+type Endpoint struct {
+	ID          string      `json:"id"`
+	Target      string      `json:"target"`
+	Type        string      `json:"type"`
+	Mode        string      `json:"mode"`
+	PublicURL   string      `json:"public_url"`
+	Clients     []string    `json:"clients"`
+	Agents      int         `json:"agent_count"`
+	Since       time.Time   `json:"since"`
+	Connections Connections `json:"connections"`
+	Bytes       Bytes       `json:"bytes"`
+	Policy      bool        `json:"policy"`
+}
+
+// Connections counts visitors.
+type Connections struct {
+	Open  int64 `json:"open"`
+	Total int64 `json:"total"`
+}
+
+// Bytes counts payload, in from visitors and out to them.
+type Bytes struct {
+	In  int64 `json:"in"`
+	Out int64 `json:"out"`
+}
+
+// Claim is a name or port that a client keeps, running or not.
+type Claim struct {
+	Target    string    `json:"target"`
+	Client    string    `json:"client"`
+	ClientID  string    `json:"client_id"`
+	CreatedAt time.Time `json:"created_at"`
+	Running   bool      `json:"running"`
+}
+
+// Policy is the policy of a target: a domain, or "tcp.PORT" or "udp.PORT".
+type Policy struct {
+	Target    string          `json:"target"`
+	ChangedAt time.Time       `json:"changed_at"`
+	Policy    policy.Document `json:"policy"`
+}
+
+// Question is what explain is asked.
+type Question struct {
+	Target   string `json:"target"`
+	Address  string `json:"address"`
+	User     string `json:"user,omitempty"`
+	Password string `json:"password,omitempty"`
+	Type     string `json:"type,omitempty"`
+}
+
+// Explanation says what would become of a visitor, and which rule decides.
+type Explanation struct {
+	Target  string        `json:"target"`
+	Node    string        `json:"node"`
+	Allowed bool          `json:"allowed"`
+	Rule    string        `json:"rule,omitempty"`
+	Detail  string        `json:"detail,omitempty"`
+	Shadow  bool          `json:"shadow,omitempty"`
+	Steps   []policy.Step `json:"steps"`
+}
+
+// Access is a question to the access log. Zero fields ask for everything.
+type Access struct {
+	Since, Until time.Time
+	Endpoint     string // id
+	Key          string
+	Host         string
+	Address      string // address or CIDR
+	Path         string // prefix
+	Status       int    // 404, or 4 for all of 4xx
+	Refused      string // rule, or "any"
+	Limit        int
+}
+
+// Error is a request that cannot be done; it becomes the answer.
+type Error struct {
+	Status  int    `json:"-"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Field   string `json:"field,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// envelope is around every answer with a body.
+type envelope struct {
+	Data  any    `json:"data,omitempty"`
+	Error *Error `json:"error,omitempty"`
+}
+
+type items struct {
+	Items any `json:"items"`
+}

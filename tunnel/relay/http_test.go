@@ -1,0 +1,528 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	proxyproto "github.com/pires/go-proxyproto"
+
+	"adit/tunnel/wire"
+)
+
+// site is a relay with an agent that publishes an origin by http and https.
+type site struct {
+	*testRelay
+	agent       *fakeAgent
+	token       wire.Token
+	http, https string // public URLs
+	visitor     *http.Client
+}
+
+func startSite(tb testing.TB, cfg Config, origin http.Handler) *site {
+	tb.Helper()
+	r := startRelay(tb, cfg)
+	s := &site{testRelay: r, token: r.client(tb, "shop")}
+	s.agent = connect(tb, s.token, "i1")
+	addr := startOrigin(tb, origin)
+	s.http = s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, addr).PublicURL
+	s.https = s.agent.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, addr).PublicURL
+	s.visitor = r.visitor(tb)
+	return s
+}
+
+func TestWebSocketEcho(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Errorf("origin: %v", err)
+			return
+		}
+		defer c.CloseNow()
+		c.SetReadLimit(1 << 20)
+		for {
+			kind, data, err := c.Read(r.Context())
+			if err != nil {
+				return
+			}
+			c.Write(r.Context(), kind, data)
+		}
+	}))
+	for _, base := range []string{s.http, s.https} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		c, _, err := websocket.Dial(ctx, base+"/chat", &websocket.DialOptions{HTTPClient: s.visitor})
+		if err != nil {
+			t.Fatalf("%s: %v", base, err)
+		}
+		c.SetReadLimit(1 << 20)
+		for _, size := range []int{1, 200, 500_000} {
+			want := bytes.Repeat([]byte("x"), size)
+			if err := c.Write(ctx, websocket.MessageBinary, want); err != nil {
+				t.Fatal(err)
+			}
+			if _, got, err := c.Read(ctx); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s: got %d bytes, %v; want %d", base, len(got), err, size)
+			}
+		}
+		c.Close(websocket.StatusNormalClosure, "")
+		cancel()
+	}
+}
+
+func TestEventsArriveOneByOne(t *testing.T) {
+	feeds := map[string]chan string{"/a": make(chan string), "/b": make(chan string)}
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		next := feeds[r.URL.Path]
+		for {
+			select {
+			case text := <-next:
+				fmt.Fprintf(w, "data: %s\n\n", text)
+				http.NewResponseController(w).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	for path, base := range map[string]string{"/a": s.http, "/b": s.https} {
+		next := feeds[path]
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+		go func() { next <- "0" }()
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := bufio.NewReader(resp.Body)
+		for i := range 3 {
+			if i > 0 {
+				next <- fmt.Sprint(i) // only once the one before has arrived
+			}
+			line, err := read.ReadString('\n')
+			if err != nil || line != fmt.Sprintf("data: %d\n", i) {
+				t.Errorf("%s: got %q, %v", base, line, err)
+			}
+			read.ReadString('\n')
+		}
+		cancel()
+		resp.Body.Close()
+	}
+}
+
+func TestTrailersAndFullDuplex(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "X-Sum")
+		control := http.NewResponseController(w)
+		control.EnableFullDuplex()
+		lines, n := bufio.NewScanner(r.Body), 0
+		for lines.Scan() {
+			n++
+			fmt.Fprintln(w, "got", lines.Text())
+			control.Flush()
+		}
+		w.Header().Set("X-Sum", fmt.Sprint(n))
+	}))
+	body, in := io.Pipe()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.https, body)
+	req.Header.Set("TE", "trailers")
+	go fmt.Fprintln(in, "0")
+	resp, err := s.visitor.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.ProtoMajor != 2 {
+		t.Errorf("protocol %s, want HTTP/2", resp.Proto)
+	}
+	next := lines(resp.Body)
+	for i := range 3 {
+		if i > 0 {
+			fmt.Fprintln(in, i)
+		}
+		if line, err := next(); err != nil || line != fmt.Sprintf("got %d\n", i) {
+			t.Errorf("got %q, %v", line, err)
+		}
+	}
+	in.Close()
+	if _, err := next(); err != io.EOF {
+		t.Errorf("got %v, want the end", err)
+	}
+	resp.Body.Close()
+	if got := resp.Trailer.Get("X-Sum"); got != "3" {
+		t.Errorf("trailer %q, want 3", got)
+	}
+}
+
+// TestGRPCReachesTheOriginByHTTP2 sends what a gRPC client sends, to an origin
+// that speaks HTTP/2 without TLS.
+func TestGRPCReachesTheOriginByHTTP2(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.client(t, "shop"), "i1")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	origin := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		io.Copy(w, r.Body)
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+	})}
+	go origin.Serve(ln)
+	defer origin.Close()
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, ln.Addr().String())
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.PublicURL+"/pkg.Service/Method", strings.NewReader("\x00\x00\x00\x00\x02hi"))
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("TE", "trailers")
+	resp, err := r.visitor(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if string(body) != "\x00\x00\x00\x00\x02hi" || resp.Trailer.Get("Grpc-Status") != "0" {
+		t.Errorf("got %q, trailer %v", body, resp.Trailer)
+	}
+}
+
+func TestContinueIsAskedOfTheOrigin(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/no" {
+			w.WriteHeader(http.StatusExpectationFailed)
+			return
+		}
+		io.Copy(w, r.Body)
+	}))
+	s.visitor.Transport.(*http.Transport).ExpectContinueTimeout = patience
+	for path, want := range map[string]int{"/yes": 200, "/no": 417} {
+		var went atomic.Bool
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { went.Store(true) }})
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.http+path, strings.NewReader("body"))
+		req.Header.Set("Expect", "100-continue")
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want || path == "/yes" && !went.Load() {
+			t.Errorf("%s: status %d, continue %v", path, resp.StatusCode, went.Load())
+		}
+	}
+}
+
+func TestEarlyHintsPass(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</a.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		io.WriteString(w, "page")
+	}))
+	hints := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { hints++; return nil }})
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.http, nil)
+	resp, err := s.visitor.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if hints != 1 || resp.StatusCode != 200 {
+		t.Errorf("%d hints, status %d", hints, resp.StatusCode)
+	}
+}
+
+func TestOriginIsToldOfTheVisitor(t *testing.T) {
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		json.NewEncoder(w).Encode(map[string]string{
+			"for": r.Header.Get("X-Forwarded-For"), "proto": r.Header.Get("X-Forwarded-Proto"), "host": r.Header.Get("X-Forwarded-Host"),
+			"forwarded": r.Header.Get("Forwarded"), "real": r.Header.Get("X-Real-Ip"), "port": r.Header.Get("X-Forwarded-Port"), "Host": r.Host,
+		})
+	})
+	ask := func(s *site, base string) map[string]string {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base, nil)
+		for name, v := range map[string]string{"X-Forwarded-For": "9.9.9.9", "X-Forwarded-Proto": "gopher", "X-Forwarded-Host": "evil.example",
+			"Forwarded": "for=9.9.9.9", "X-Real-Ip": "9.9.9.9", "X-Forwarded-Port": "1", "Connection": "X-Forwarded-For"} {
+			req.Header.Set(name, v)
+		}
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var got map[string]string
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	t.Run("a visitor's own word is dropped", func(t *testing.T) {
+		s := startSite(t, testConfig(t.TempDir()), echo)
+		host := strings.TrimPrefix(s.http, "http://")
+		got := ask(s, s.http)
+		want := map[string]string{"for": "127.0.0.1", "proto": "http", "host": host, "real": "", "port": "", "Host": host,
+			"forwarded": `for=127.0.0.1;host="` + host + `";proto=http`}
+		for k, v := range want {
+			if got[k] != v {
+				t.Errorf("%s: got %q, want %q", k, got[k], v)
+			}
+		}
+		g := s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop", HostHeader: "inner.example:8080"}, s.agent.origins[1])
+		if got := ask(s, g.PublicURL); got["Host"] != "inner.example:8080" || got["host"] != host {
+			t.Errorf("with host_header: got %v", got)
+		}
+	})
+	t.Run("a load balancer's is kept", func(t *testing.T) {
+		cfg := testConfig(t.TempDir())
+		cfg.TrustedProxies = []string{"127.0.0.0/8"}
+		s := startSite(t, cfg, echo)
+		got := ask(s, s.http)
+		for k, v := range map[string]string{"for": "9.9.9.9, 127.0.0.1", "proto": "gopher", "host": "evil.example", "real": "9.9.9.9"} {
+			if got[k] != v {
+				t.Errorf("%s: got %q, want %q", k, got[k], v)
+			}
+		}
+		if e := s.access.search(func(*wire.Access) bool { return true }, 1); len(e) != 1 || e[0].Visitor != "9.9.9.9" {
+			t.Errorf("access event: %+v", e)
+		}
+		// The same by the PROXY protocol, for a connection.
+		conn, err := net.Dial("tcp", hostOf(t, s.http))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		proxyproto.HeaderProxyFromAddrs(2, &net.TCPAddr{IP: net.ParseIP("2001:db8::7"), Port: 7}, &net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 80}).WriteTo(conn)
+		fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n\r\n")
+		answer, _ := io.ReadAll(conn)
+		if !strings.Contains(string(answer), `"for":"2001:db8::7"`) || !strings.Contains(string(answer), `for=\"[2001:db8::7]\"`) {
+			t.Errorf("by the PROXY protocol: %s", answer)
+		}
+	})
+}
+
+func TestPagesInsteadOfTheSite(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text("x"))
+	down := s.agent.mustClaim("down", wire.Claim{Type: wire.TypeHTTP, Domain: "down"}, "127.0.0.1:1")
+	away := connect(t, s.token, "i2")
+	offline := away.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "offline"}, "").PublicURL
+	away.close()
+	eventually(t, "the agent leaves", func() bool { return len(s.sessionList()) == 1 })
+	port := portOf(s.edge.HTTPAddr())
+	for _, c := range []struct {
+		name, url string
+		status    int
+		says      string
+	}{
+		{"unknown name", fmt.Sprintf("http://nobody.relay.test:%d/", port), 404, "serves this name"},
+		{"an address", fmt.Sprintf("http://127.0.0.1:%d/", port), 404, "serves this name"},
+		{"offline", offline, 503, "offline"},
+		{"origin down", down.PublicURL, 502, "connection refused"},
+	} {
+		for _, accept := range []string{"text/html", "application/json"} {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(strings.Repeat("x", 1<<20)))
+			req.Header.Set("Accept", accept)
+			resp, err := s.visitor.Do(req)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != c.status || !strings.Contains(string(body), c.says) || !strings.HasPrefix(resp.Header.Get("Content-Type"), accept) {
+				t.Errorf("%s as %s: status %d, %s", c.name, accept, resp.StatusCode, body)
+			}
+		}
+	}
+	// https only: plain HTTP leads there.
+	s.agent.mustClaim("only", wire.Claim{Type: wire.TypeHTTPS, Domain: "only"}, "")
+	resp, err := s.visitor.Get(fmt.Sprintf("http://only.relay.test:%d/a?b=c", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if want := fmt.Sprintf("https://only.relay.test:%d/a?b=c", portOf(s.edge.HTTPSAddr())); resp.StatusCode != 308 || resp.Header.Get("Location") != want {
+		t.Errorf("status %d to %s, want 308 to %s", resp.StatusCode, resp.Header.Get("Location"), want)
+	}
+}
+
+func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
+	var smuggled atomic.Bool
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/smuggled" {
+			smuggled.Store(true)
+		}
+		io.Copy(io.Discard, r.Body)
+	}))
+	for name, raw := range map[string]string{
+		"length and chunks":    "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
+		"two lengths":          "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: 5\r\nContent-Length: 0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n",
+		"odd encoding":         "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+		"space before colon":   "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length : 5\r\n\r\nhello",
+		"two hosts":            "GET /ok HTTP/1.1\r\nHost: shop.relay.test\r\nHost: other.relay.test\r\n\r\n",
+		"host with a path":     "GET /ok HTTP/1.1\r\nHost: shop.relay.test/x\r\n\r\n",
+		"no host":              "GET /ok HTTP/1.1\r\n\r\n",
+		"folded header":        "GET /ok HTTP/1.1\r\nHost: shop.relay.test\r\n X: y\r\n\r\n",
+		"length with a sign":   "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: +5\r\n\r\nhello",
+		"chunk with no length": "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", hostOf(t, s.http))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetDeadline(time.Now().Add(patience))
+		io.WriteString(conn, raw)
+		conn.(*net.TCPConn).CloseWrite()
+		answer, err := io.ReadAll(conn)
+		conn.Close()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		status := ""
+		if len(answer) > 12 {
+			status = string(answer[9:12])
+		}
+		if !strings.HasPrefix(status, "4") && !strings.HasPrefix(status, "5") && name != "length and chunks" {
+			t.Errorf("%s: %q", name, answer)
+		}
+	}
+	if smuggled.Load() {
+		t.Error("a smuggled request reached the origin")
+	}
+}
+
+func TestSlowAndLargeHeadersAreRefused(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.HeaderTime, cfg.Limits.HeaderBytes, cfg.Limits.ConnectionsPerAddress = "300ms", 4096, 8
+	s := startSite(t, cfg, text("served"))
+	slow, err := net.Dial("tcp", hostOf(t, s.http))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	io.WriteString(slow, "GET / HTTP/1.1\r\nHost: shop.rel")
+	slow.SetDeadline(time.Now().Add(patience))
+	if _, err := io.ReadAll(slow); err != nil {
+		t.Errorf("a slow header: %v, want the end", err)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http, nil)
+	req.Header.Set("X-Large", strings.Repeat("x", 20_000))
+	resp, err := s.visitor.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a large header: status %d", resp.StatusCode)
+	}
+	s.visitor.CloseIdleConnections()
+	eventually(t, "no visitor is left", func() bool {
+		var held []net.Conn
+		defer func() {
+			for _, c := range held {
+				c.Close()
+			}
+		}()
+		for range 8 {
+			c, err := net.Dial("tcp", hostOf(t, s.http))
+			if err != nil {
+				return false
+			}
+			held = append(held, c)
+			fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n")
+			c.SetDeadline(time.Now().Add(patience))
+			if line, _ := lines(c)(); !strings.Contains(line, "200") {
+				return false
+			}
+		}
+		// The ninth is one too many.
+		c, err := net.Dial("tcp", hostOf(t, s.http))
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n")
+		c.SetDeadline(time.Now().Add(patience))
+		_, err = lines(c)()
+		return err != nil
+	})
+}
+
+func TestAgentGoneHalfwayEndsTheResponse(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000000")
+		w.Write(make([]byte, 1000))
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	resp, err := s.visitor.Get(s.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	io.ReadFull(resp.Body, make([]byte, 1000))
+	s.agent.close()
+	if _, err := io.ReadAll(resp.Body); err == nil {
+		t.Error("a broken response looks whole")
+	}
+}
+
+func TestAccessEvents(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	s := startSite(t, cfg, text("hello"))
+	u, _ := url.Parse(s.https)
+	resp, err := s.visitor.Post(s.https+"/path?secret=1", "", strings.NewReader("12345"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.ReadAll(resp.Body)
+	resp.Body.Close()
+	e := s.agent.event(wire.EventAccess).Access
+	if e == nil || e.Key != "https" || e.Method != "POST" || e.Host != u.Hostname() || e.Path != "/path" || e.Status != 200 ||
+		e.BytesIn != 5 || e.BytesOut != 5 || e.Visitor != "127.0.0.1" || e.Duration <= 0 {
+		t.Errorf("got %+v", e)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := startRelay(t, cfg)
+	if list := again.access.search(func(e *wire.Access) bool { return e.Path == "/path" }, 10); len(list) != 1 || list[0].Key != "https" {
+		t.Errorf("after a restart: %+v", list)
+	}
+}
+
+func BenchmarkHTTPKeepAlive(b *testing.B) {
+	s := startSite(b, testConfig(b.TempDir()), text("hello"))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		if status, _ := get(b, s.visitor, s.http); status != 200 {
+			b.Fatal(status)
+		}
+	}
+}
+
+func BenchmarkHTTPParallel(b *testing.B) {
+	s := startSite(b, testConfig(b.TempDir()), text("hello"))
+	s.visitor.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
+	b.SetParallelism(32)
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if status, _ := get(b, s.visitor, s.http); status != 200 {
+				b.Error(status)
+			}
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// target reads what the operator calls a target: a domain or its one label, or
+// tcp.PORT or udp.PORT.
+func (r *Relay) target(text string) (string, error) {
+	text = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(text), "."))
+	if network, port, ok := store.PortOf(text); ok {
+		if port < 1 || port > 65535 {
+			return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "the port must be 1 to 65535")
+		}
+		return store.TargetPort(network, port), nil
+	}
+	if !strings.Contains(text, ".") && text != r.cfg.Domain {
+		text += "." + r.cfg.Domain
+	}
+	if !validName(text) {
+		return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is neither a domain nor tcp.PORT or udp.PORT", text)
+	}
+	return store.TargetDomain(text), nil
+}
+
+func (o operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
+	v := console.Policy{Target: shown(p.Target), ChangedAt: p.Changed}
+	if err := json.Unmarshal(p.Document, &v.Policy); err != nil {
+		return v, err
+	}
+	v.Policy = v.Policy.Redacted()
+	return v, nil
+}
+
+func (o operator) PolicyList() []console.Policy {
+	list := []console.Policy{}
+	for _, p := range o.store.Policies.List() {
+		v, err := o.shownPolicy(p)
+		if err != nil {
+			o.log.Error("a stored policy does not parse", "target", p.Target, "error", err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+func noPolicy(target string) error {
+	return bad(http.StatusNotFound, "not_found", "", "no policy is set for %s", shown(target))
+}
+
+func (o operator) Policy(text string) (console.Policy, error) {
+	target, err := o.target(text)
+	if err != nil {
+		return console.Policy{}, err
+	}
+	p, ok := o.store.Policies.Get(target)
+	if !ok {
+		return console.Policy{}, noPolicy(target)
+	}
+	return o.shownPolicy(p)
+}
+
+// SetPolicy stores a policy. A user that comes without a password keeps the one
+// that the policy before had, since hashes are not shown.
+func (o operator) SetPolicy(ctx context.Context, text string, document []byte) (console.Policy, error) {
+	target, err := o.target(text)
+	if err != nil {
+		return console.Policy{}, err
+	}
+	var d policy.Document
+	if json.Unmarshal(document, &d) == nil {
+		if kept, ok := o.keepHashes(target, d); ok {
+			// Unknown fields are found before they would be lost here.
+			if _, err := policy.Parse(document); isPasswordMissing(err) {
+				if document, err = json.Marshal(kept); err != nil {
+					return console.Policy{}, err
+				}
+			}
+		}
+	}
+	d, err = policy.Parse(document)
+	var field *policy.FieldError
+	if errors.As(err, &field) {
+		return console.Policy{}, bad(http.StatusBadRequest, "invalid_parameter", field.Field, "%s", field.Error())
+	}
+	if err != nil {
+		return console.Policy{}, err
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return console.Policy{}, err
+	}
+	if err := o.store.Policies.Set(ctx, target, data); err != nil {
+		return console.Policy{}, err
+	}
+	o.log.Info("policy set", "target", shown(target))
+	return o.Policy(shown(target))
+}
+
+func isPasswordMissing(err error) bool {
+	var field *policy.FieldError
+	return errors.As(err, &field) && strings.HasSuffix(field.Field, ".password")
+}
+
+func (o operator) keepHashes(target string, d policy.Document) (policy.Document, bool) {
+	p := o.policies.get(target)
+	if p == nil {
+		return d, false
+	}
+	d.BasicAuth = slices.Clone(d.BasicAuth)
+	kept := false
+	for i := range d.BasicAuth {
+		u := &d.BasicAuth[i]
+		if u.Password != "" || u.Hash != "" {
+			continue
+		}
+		for _, old := range p.Document().BasicAuth {
+			if old.Name == u.Name {
+				u.Hash, kept = old.Hash, true
+			}
+		}
+	}
+	return d, kept
+}
+
+func (o operator) DeletePolicy(ctx context.Context, text string) error {
+	target, err := o.target(text)
+	if err != nil {
+		return err
+	}
+	if err := o.store.Policies.Delete(ctx, target); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return noPolicy(target)
+		}
+		return err
+	}
+	o.log.Info("policy deleted", "target", shown(target))
+	return nil
+}
+
+func (o operator) Explain(q console.Question) (console.Explanation, error) {
+	target, err := o.target(q.Target)
+	if err != nil {
+		return console.Explanation{}, err
+	}
+	addr, err := netip.ParseAddr(strings.TrimSpace(q.Address))
+	if err != nil {
+		return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "address", "%q is not an address", q.Address)
+	}
+	e := console.Explanation{Target: shown(target), Node: o.node, Allowed: true, Steps: []policy.Step{}}
+	p := o.policies.get(target)
+	if p == nil {
+		e.Detail = "no policy is set: every visitor is let in"
+		return e, nil
+	}
+	isHTTP := store.DomainOf(target) != "" && q.Type != wire.TypeTLS
+	d, steps := p.Explain(policy.Request{
+		Addr: addr, HTTP: isHTTP, BodySize: -1, User: q.User, Password: q.Password, HasUser: q.User != "",
+	}, time.Now())
+	e.Allowed, e.Rule, e.Detail, e.Steps, e.Shadow = d.Allowed, d.Rule, d.Detail, steps, p.Shadow()
+	return e, nil
+}
+
+func (o operator) Access(q console.Access) ([]wire.Access, error) {
+	var within netip.Prefix
+	if q.Address != "" {
+		p, err := parsePrefix(q.Address)
+		if err != nil {
+			return nil, bad(http.StatusBadRequest, "invalid_parameter", "address", "%q is not an address or CIDR", q.Address)
+		}
+		within = p
+	}
+	match := func(e *wire.Access) bool {
+		switch {
+		case !q.Since.IsZero() && e.Time.Before(q.Since), !q.Until.IsZero() && e.Time.After(q.Until):
+		case q.Endpoint != "" && e.Endpoint != q.Endpoint, q.Key != "" && e.Key != q.Key:
+		case q.Host != "" && !strings.EqualFold(e.Host, q.Host):
+		case q.Path != "" && !strings.HasPrefix(e.Path, q.Path):
+		case q.Status != 0 && e.Status != q.Status && e.Status/100 != q.Status:
+		case q.Refused == "any" && e.Refused == "", q.Refused != "" && q.Refused != "any" && e.Refused != q.Refused:
+		case within.IsValid() && !contains(within, e.Visitor):
+		default:
+			return true
+		}
+		return false
+	}
+	return o.access.search(match, max(q.Limit, 1)), nil
+}
+
+func contains(p netip.Prefix, text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && p.Contains(a)
+}

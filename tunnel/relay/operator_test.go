@@ -1,0 +1,226 @@
+package relay
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"adit/tunnel/wire"
+)
+
+// ask makes a request to the console and returns status and body.
+func (r *testRelay) ask(tb testing.TB, method, path, body string, header map[string]string) (int, string, http.Header) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, "http://"+r.Addrs().Console+path, strings.NewReader(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, v := range header {
+		if name == "Host" {
+			req.Host = v
+		}
+		req.Header.Set(name, v)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(data), resp.Header
+}
+
+func TestAdminAPI(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	admin := "Bearer " + r.AdminToken()
+	for _, c := range []struct {
+		name, method, path, body string
+		header                   map[string]string
+		status                   int
+		says                     string
+	}{
+		{"probe without a token", "GET", "/healthz", "", map[string]string{"Authorization": ""}, 200, `"status":"ok"`},
+		{"without a token", "GET", "/api/v1/status", "", map[string]string{"Authorization": ""}, 401, "unauthorized"},
+		{"wrong token", "GET", "/api/v1/status", "", map[string]string{"Authorization": "Bearer x"}, 401, "unauthorized"},
+		{"other scheme", "GET", "/api/v1/status", "", map[string]string{"Authorization": "Basic x"}, 401, "unauthorized"},
+		{"status", "GET", "/api/v1/status", "", nil, 200, `"domain":"relay.test"`},
+		{"foreign name", "GET", "/api/v1/status", "", map[string]string{"Host": "evil.example"}, 403, "forbidden_host"},
+		{"name that begins well", "GET", "/api/v1/status", "", map[string]string{"Host": "localhost.evil.example"}, 403, "forbidden_host"},
+		{"name with a user", "GET", "/api/v1/status", "", map[string]string{"Host": "localhost:1@evil.example"}, 403, "forbidden_host"},
+		{"foreign page", "POST", "/api/v1/clients", `{"name":"a"}`, map[string]string{"Origin": "https://evil.example"}, 403, "forbidden_origin"},
+		{"foreign page, by fetch", "POST", "/api/v1/clients", `{"name":"a"}`, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, "forbidden_origin"},
+		{"foreign page reads", "GET", "/api/v1/status", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, "forbidden_origin"},
+		{"no such path", "GET", "/api/v1/nothing", "", nil, 404, "not_found"},
+		{"no such method", "PUT", "/api/v1/clients", `{}`, nil, 405, "method_not_allowed"},
+		{"not JSON", "POST", "/api/v1/clients", `{"name":`, nil, 400, "invalid_json"},
+		{"unknown field", "POST", "/api/v1/clients", `{"nme":"a"}`, nil, 400, `"field":"nme"`},
+		{"other media", "POST", "/api/v1/clients", `name=a`, map[string]string{"Content-Type": "text/plain"}, 415, "unsupported_media_type"},
+		{"too large", "POST", "/api/v1/clients", `{"name":"` + strings.Repeat("a", 2<<20) + `"}`, nil, 413, "payload_too_large"},
+		{"bad name", "POST", "/api/v1/clients", `{"name":"a b"}`, nil, 400, `"field":"name"`},
+		{"add", "POST", "/api/v1/clients", `{"name":"shop"}`, nil, 201, `"auth_token":"adit_`},
+		{"add twice", "POST", "/api/v1/clients", `{"name":"shop"}`, nil, 400, "already"},
+		{"rotate", "POST", "/api/v1/clients/shop/rotate", `{"overlap_seconds":60}`, nil, 200, `"auth_token":"adit_`},
+		{"rotate, bad overlap", "POST", "/api/v1/clients/shop/rotate", `{"overlap_seconds":-1}`, nil, 400, "overlap_seconds"},
+		{"list", "GET", "/api/v1/clients", "", nil, 200, `"name":"shop"`},
+		{"revoke", "POST", "/api/v1/clients/shop/revoke", "", nil, 204, ""},
+		{"revoke twice", "DELETE", "/api/v1/clients/shop", "", nil, 204, ""},
+		{"rotate a revoked one", "POST", "/api/v1/clients/shop/rotate", "", nil, 400, "revoked"},
+		{"revoke nobody", "DELETE", "/api/v1/clients/nobody", "", nil, 404, "not_found"},
+		{"sessions", "GET", "/api/v1/sessions", "", nil, 200, `{"data":{"items":[]}}`},
+		{"endpoints", "GET", "/api/v1/endpoints", "", nil, 200, `{"data":{"items":[]}}`},
+		{"claims", "GET", "/api/v1/claims", "", nil, 200, `{"data":{"items":[]}}`},
+		{"no policy", "GET", "/api/v1/policies/shop", "", nil, 404, "not_found"},
+		{"bad policy", "PUT", "/api/v1/policies/shop", `{"deny":["x"]}`, nil, 400, `"field":"deny[0]"`},
+		{"bad target", "PUT", "/api/v1/policies/tcp.99999", `{}`, nil, 400, `"field":"target"`},
+		{"policy", "PUT", "/api/v1/policies/shop", `{"basic_auth":[{"name":"a","password":"p"}]}`, nil, 200, `"target":"shop.relay.test"`},
+		{"explain", "POST", "/api/v1/policies/shop/explain", `{"address":"1.2.3.4"}`, nil, 200, `"rule":"basic_auth"`},
+		{"explain, bad address", "POST", "/api/v1/policies/shop/explain", `{"address":"x"}`, nil, 400, `"field":"address"`},
+		{"delete policy", "DELETE", "/api/v1/policies/shop", "", nil, 204, ""},
+		{"access", "GET", "/api/v1/access?limit=5&status=4xx", "", nil, 200, `"items"`},
+		{"access, bad", "GET", "/api/v1/access?limit=x", "", nil, 400, `"field":"limit"`},
+		{"access, unknown", "GET", "/api/v1/access?nothing=x", "", nil, 400, `"field":"nothing"`},
+	} {
+		header := map[string]string{"Authorization": admin}
+		for k, v := range c.header {
+			header[k] = v
+		}
+		status, body, _ := r.ask(t, c.method, c.path, c.body, header)
+		if status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s: status %d, %s; want %d, %s", c.name, status, body, c.status, c.says)
+		}
+		if strings.Contains(body, `"hash"`) || strings.Contains(body, "$2a$") {
+			t.Errorf("%s: a hash is shown: %s", c.name, body)
+		}
+	}
+}
+
+func TestGuessingTheAdminTokenIsSlowedDown(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	last := 0
+	for range 15 {
+		last, _, _ = r.ask(t, "GET", "/api/v1/status", "", map[string]string{"Authorization": "Bearer guess"})
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("the fifteenth guess: status %d", last)
+	}
+}
+
+func TestConsolePages(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.client(t, "first"), "i1")
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
+	get(t, r.visitor(t), g.PublicURL+"/<script>")
+	jar, _ := cookiejar.New(nil)
+	c := &http.Client{Jar: jar}
+	base := "http://" + r.Addrs().Console
+	open := func(path string, form url.Values) (int, string) {
+		var resp *http.Response
+		var err error
+		if form == nil {
+			resp, err = c.Get(base + path)
+		} else {
+			resp, err = c.PostForm(base+path, form)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
+			t.Errorf("%s: policy %q", path, csp)
+		}
+		return resp.StatusCode, string(body)
+	}
+	if status, body := open("/clients", nil); status != 401 || strings.Contains(body, "first") {
+		t.Errorf("without a login: status %d", status)
+	}
+	if status, _ := open("/clients", url.Values{"name": {"x"}}); status != 401 {
+		t.Errorf("a change without a login: status %d", status)
+	}
+	if status, _ := open("/login", url.Values{"token": {"wrong"}}); status != 401 {
+		t.Errorf("wrong token: status %d", status)
+	}
+	for _, step := range []struct {
+		path string
+		form url.Values
+		says string
+	}{
+		{"/login", url.Values{"token": {r.AdminToken()}}, "Overview"},
+		{"/clients", url.Values{"name": {"second"}}, "adit_"},
+		{"/clients", nil, "second"},
+		{"/clients/second/rotate", url.Values{}, "24 hours"},
+		{"/clients/second/revoke", url.Values{}, "was revoked"},
+		{"/endpoints", nil, "shop.relay.test"},
+		{"/access", nil, "&lt;script&gt;"},
+		{"/access?host=none&address=&status=", nil, "Nothing was found"},
+		{"/policies/shop", nil, "Policy of shop"},
+		{"/policies/shop", url.Values{"document": {`{"deny":["1.2.3.4"]}`}}, "in force"},
+		{"/policies/shop?address=1.2.3.4", nil, "Refused by"},
+		{"/policies", nil, "shop.relay.test"},
+		{"/policies/shop/delete", url.Values{}, "was deleted"},
+		{"/", nil, "127.0.0.1"},
+	} {
+		status, body := open(step.path, step.form)
+		if status != 200 || !strings.Contains(body, step.says) {
+			t.Errorf("%s: status %d without %q", step.path, status, step.says)
+		}
+		if strings.Contains(body, "<script>") {
+			t.Errorf("%s: a visitor's words are markup", step.path)
+		}
+	}
+	if status, body := open("/policies/shop", url.Values{"document": {`{"deny":["x"]}`}}); status != 400 || !strings.Contains(body, "deny[0]") {
+		t.Errorf("a bad policy: status %d", status)
+	}
+	open("/logout", url.Values{})
+	if status, _ := open("/clients", nil); status != 401 {
+		t.Errorf("after the logout: status %d", status)
+	}
+}
+
+func TestDataFolderKeepsSecrets(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	r := startRelay(t, cfg)
+	token := r.client(t, "shop")
+	info, err := ReadRuntime(cfg.DataDir)
+	if err != nil || info.ConsoleURL != "http://"+r.Addrs().Console {
+		t.Errorf("runtime: %+v, %v", info, err)
+	}
+	first := r.AdminToken()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRuntime(cfg.DataDir); err == nil {
+		t.Error("the runtime file is left behind")
+	}
+	if stat, err := os.Stat(filepath.Join(cfg.DataDir, AdminTokenFile)); err != nil || runtime.GOOS != "windows" && stat.Mode().Perm() != 0o600 {
+		t.Errorf("admin token: %v, %v", stat, err)
+	}
+	secrets := map[string]string{"the client's secret": string(token.Secret[:]), "the token": token.Reveal()}
+	filepath.WalkDir(cfg.DataDir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for name, s := range secrets {
+			if strings.Contains(string(data), s) {
+				t.Errorf("%s is in %s", name, path)
+			}
+		}
+		return nil
+	})
+	if again := startRelay(t, cfg); again.AdminToken() != first {
+		t.Error("the admin token changed with a restart")
+	}
+}
