@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
@@ -115,6 +116,10 @@ func TestOnlyOwnNamesInTheHostHeader(t *testing.T) {
 		if got, body := raw(t, r.addr, text); got != 403 && got != 400 {
 			t.Errorf("%s: got status %d, want 403 or 400; body %s", name, got, body)
 		}
+	}
+	two := "GET /api/v1/status HTTP/1.1\r\nHost: " + r.addr + "\r\nOrigin: " + r.url + "\r\nOrigin: https://evil.example\r\nConnection: close\r\n\r\n"
+	if got, body := raw(t, r.addr, two); got != 403 {
+		t.Errorf("two Origins: got status %d, want 403; body %s", got, body)
 	}
 	// Nobody is believed who says what the Host was.
 	for _, header := range []string{"X-Forwarded-Host", "X-Host", "X-Original-Host", "Forwarded"} {
@@ -247,6 +252,28 @@ func TestOnlyThisMachineIsAnswered(t *testing.T) {
 	} {
 		if err := checkPeer(c.remote, c.listen); (err == nil) != c.want {
 			t.Errorf("%s on %s: got %v, want allowed %t", c.remote, c.listen, err, c.want)
+		}
+	}
+}
+
+func TestAContainerIsRefusedOnEveryPath(t *testing.T) {
+	s, err := New(Config{Agent: newFakeAgent(), Events: newFakeFeed().begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := s.guarded(netip.MustParseAddrPort("127.0.0.1:37271"))
+	for _, path := range []string{"/", "/healthz", "/metrics", "/api/v1/status", "/api/v1/events"} {
+		for remote, want := range map[string]int{"172.17.0.2:40000": 403, "127.0.0.1:40000": 200} {
+			if path == "/api/v1/events" && want == 200 {
+				continue // it would not end
+			}
+			req := httptest.NewRequest("GET", "http://127.0.0.1:37271"+path, nil)
+			req.RemoteAddr = remote
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, req)
+			if rec.Code != want {
+				t.Errorf("%s from %s: got status %d, want %d", path, remote, rec.Code, want)
+			}
 		}
 	}
 }
