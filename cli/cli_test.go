@@ -81,6 +81,7 @@ func newFakeDaemon(t *testing.T) *fakeDaemon {
 		t.Fatal(err)
 	}
 	t.Setenv("ADIT_STATE_DIR", dir)
+	t.Setenv("ADIT_CONFIG_DIR", dir)
 	return d
 }
 
@@ -377,6 +378,35 @@ func TestManPagesAreWrittenForEveryCommand(t *testing.T) {
 		}
 		if name == "adit-tunnel-create" && !strings.Contains(string(b), `\-\-local_port INT`) {
 			t.Errorf("%s: --local_port is missing", name)
+		}
+	}
+}
+
+func TestTheBearerTokenIsTakenFromTheConfiguration(t *testing.T) {
+	for name, c := range map[string]struct{ file, token, env, want string }{
+		"none":             {"", "", "", ""},
+		"in the file":      {"[local_api]\nbearer_token = \"from-the-file-0123456789\"\n", "", "", "Bearer from-the-file-0123456789"},
+		"in a file beside": {"[local_api]\nbearer_token_file = 'TOKEN'\n", "from-beside-0123456789\n", "", "Bearer from-beside-0123456789"},
+		"environment":      {"[local_api]\nbearer_token = \"from-the-file-0123456789\"\n", "", "from-the-environment", "Bearer from-the-environment"},
+		"broken file":      {"[local_api", "", "", ""},
+	} {
+		d := newFakeDaemon(t)
+		dir := os.Getenv("ADIT_CONFIG_DIR")
+		token := filepath.Join(dir, "token")
+		for path, text := range map[string]string{filepath.Join(dir, "adit.toml"): strings.Replace(c.file, "TOKEN", token, 1), token: c.token} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("ADIT_BEARER_TOKEN", c.env)
+		var shown string
+		plain := d.Config.Handler
+		d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			shown = r.Header.Get("Authorization")
+			plain.ServeHTTP(w, r)
+		})
+		if code, _, errs := run(t, "", "status"); code != exitDone || shown != c.want {
+			t.Errorf("%s: got exit code %d, %q, and the header %q, want %q", name, code, errs, shown, c.want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -404,6 +405,24 @@ func TestManySilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 	if n := r.conns.open(); n > maxConnections {
 		t.Errorf("got %d open connections, want at most %d", n, maxConnections)
+	}
+}
+
+func TestSlowHeadersEnd(t *testing.T) {
+	t.Parallel()
+	r := serve(t, nil)
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /api/v1/status HTTP/1.1\r\nHost: %s\r\nX-Slow: ", r.addr)
+	if err := c.SetReadDeadline(time.Now().Add(6 * headerTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	// The server hangs up, with or without a word.
+	if _, err := io.Copy(io.Discard, c); err != nil && os.IsTimeout(err) {
+		t.Errorf("the connection was still open after %s", 6*headerTimeout)
 	}
 }
 

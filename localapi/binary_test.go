@@ -81,6 +81,7 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
 	}
+	t.Parallel()
 	b := startBinary(t)
 	d := loadDocument(t)
 	r := &running{agent: newFakeAgent(), url: b.url, addr: strings.TrimPrefix(b.url, "http://")}

@@ -357,9 +357,11 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 }
 
 func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
-	var paths []string
+	var smuggled atomic.Bool
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		paths = append(paths, r.URL.Path)
+		if r.URL.Path == "/smuggled" {
+			smuggled.Store(true)
+		}
 		io.Copy(io.Discard, r.Body)
 	}))
 	for name, raw := range map[string]string{
@@ -394,10 +396,8 @@ func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
 			t.Errorf("%s: %q", name, answer)
 		}
 	}
-	for _, p := range paths {
-		if p == "/smuggled" {
-			t.Error("a smuggled request reached the origin")
-		}
+	if smuggled.Load() {
+		t.Error("a smuggled request reached the origin")
 	}
 }
 
