@@ -273,8 +273,10 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 		{"", "login adit_x nas", `POST /api/v1/auth/configure {"auth_token":"adit_x","client_id":"nas"}`},
 		{"  adit_y \nmore\n", "login -", `POST /api/v1/auth/configure {"auth_token":"adit_y"}`},
 		{"", "tunnel create --local-port 3000", `POST /api/v1/tunnels {"local_port":3000}`},
-		{"", "tunnel create --local_port 3000 --local_ip ::1 --type tcp --mode balanced --remote-port 22 --name n --domain d --local-scheme https --host_header h --proxy-protocol v1 --inspect=false",
-			`POST /api/v1/tunnels {"type":"tcp","mode":"balanced","local_ip":"::1","local_port":3000,"domain":"d","name":"n","local_scheme":"https","remote_port":22,"host_header":"h","proxy_protocol":"v1","inspect":false}`},
+		{
+			"", "tunnel create --local_port 3000 --local_ip ::1 --type tcp --mode balanced --remote-port 22 --name n --domain d --local-scheme https --host_header h --proxy-protocol v1 --inspect=false",
+			`POST /api/v1/tunnels {"type":"tcp","mode":"balanced","local_ip":"::1","local_port":3000,"domain":"d","name":"n","local_scheme":"https","remote_port":22,"host_header":"h","proxy_protocol":"v1","inspect":false}`,
+		},
 		{"", "tunnel create [::1]:8080", `POST /api/v1/tunnels {"local_ip":"::1","local_port":8080}`},
 		{"", "tunnel update shop --local-port 3001 --inspect=false --domain=", `PATCH /api/v1/tunnels/t_1 {"local_port":3001,"domain":"","inspect":false}`},
 		{"", "tunnel stop t_1", "POST /api/v1/tunnels/t_1/stop"},

@@ -283,9 +283,14 @@ func TestListeningBeyondLoopbackNeedsBearer(t *testing.T) {
 		bearer bool
 		want   bool
 	}{
-		{"127.0.0.1:1", false, true}, {"[::1]:1", false, true}, {"127.8.8.8:1", false, true},
-		{"0.0.0.0:1", false, false}, {"[::]:1", false, false}, {"192.168.1.2:1", false, false},
-		{"0.0.0.0:1", true, true}, {"192.168.1.2:1", true, true},
+		{"127.0.0.1:1", false, true},
+		{"[::1]:1", false, true},
+		{"127.8.8.8:1", false, true},
+		{"0.0.0.0:1", false, false},
+		{"[::]:1", false, false},
+		{"192.168.1.2:1", false, false},
+		{"0.0.0.0:1", true, true},
+		{"192.168.1.2:1", true, true},
 	} {
 		if err := CheckListen(netip.MustParseAddrPort(c.addr), c.bearer); (err == nil) != c.want {
 			t.Errorf("%s with bearer %t: got %v, want allowed %t", c.addr, c.bearer, err, c.want)

@@ -73,26 +73,47 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 		auth   agent.AuthStatus
 		want   string
 	}{
-		{"all is well", testWorld(nil, nil), connected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok"},
-		{"nothing configured", testWorld(nil, nil), fresh, agent.AuthStatus{},
-			"token=failed clock=ok proxy=ok relay_dns=skipped relay_tcp=skipped relay_udp=skipped session=skipped listener=ok local_service=ok"},
-		{"no name server", testWorld(map[string]error{"relay.example": &net.DNSError{Err: "server misbehaving"}}, nil), lost, auth,
-			"token=ok clock=ok proxy=ok relay_dns=failed relay_tcp=skipped relay_udp=skipped session=failed listener=ok local_service=ok"},
-		{"relay down", testWorld(map[string]error{"relay.example:4433": refusal}, nil), lost, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok"},
-		{"TCP blocked", testWorld(map[string]error{"relay.example:4433": refusal}, nil), connected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=warning relay_udp=ok session=ok listener=ok local_service=ok"},
-		{"UDP blocked", testWorld(nil, nil), fallback, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=warning session=ok listener=ok local_service=ok"},
-		{"revoked", testWorld(nil, nil), rejected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=skipped session=failed listener=ok local_service=ok"},
-		{"origin down", testWorld(map[string]error{"127.0.0.1:3000": refusal}, nil), connected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=failed"},
-		{"clock of 1970", late, connected, auth,
-			"token=ok clock=failed proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok"},
-		{"broken proxy", testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy"}), connected, auth,
-			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok"},
+		{
+			"all is well", testWorld(nil, nil), connected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
+		},
+		{
+			"nothing configured", testWorld(nil, nil), fresh,
+			agent.AuthStatus{},
+			"token=failed clock=ok proxy=ok relay_dns=skipped relay_tcp=skipped relay_udp=skipped session=skipped listener=ok local_service=ok",
+		},
+		{
+			"no name server", testWorld(map[string]error{"relay.example": &net.DNSError{Err: "server misbehaving"}}, nil), lost, auth,
+			"token=ok clock=ok proxy=ok relay_dns=failed relay_tcp=skipped relay_udp=skipped session=failed listener=ok local_service=ok",
+		},
+		{
+			"relay down", testWorld(map[string]error{"relay.example:4433": refusal}, nil), lost, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok",
+		},
+		{
+			"TCP blocked", testWorld(map[string]error{"relay.example:4433": refusal}, nil), connected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=warning relay_udp=ok session=ok listener=ok local_service=ok",
+		},
+		{
+			"UDP blocked", testWorld(nil, nil), fallback, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=warning session=ok listener=ok local_service=ok",
+		},
+		{
+			"revoked", testWorld(nil, nil), rejected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=skipped session=failed listener=ok local_service=ok",
+		},
+		{
+			"origin down", testWorld(map[string]error{"127.0.0.1:3000": refusal}, nil), connected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=failed",
+		},
+		{
+			"clock of 1970", late, connected, auth,
+			"token=ok clock=failed proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
+		},
+		{
+			"broken proxy", testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy"}), connected, auth,
+			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
+		},
 	} {
 		f := newFakeAgent()
 		checks := diagnose(t.Context(), c.world, sick{f, c.status, c.auth}, f, "127.0.0.1")

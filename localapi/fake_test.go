@@ -169,7 +169,8 @@ func (f *fakeAgent) Change(_ context.Context, id string, p agent.TunnelPatch) (a
 }
 
 func (f *fakeAgent) StartTunnel(_ context.Context, id string) (agent.Tunnel, error) { return f.one(id) }
-func (f *fakeAgent) StopTunnel(_ context.Context, id string) (agent.Tunnel, error)  { return f.one(id) }
+
+func (f *fakeAgent) StopTunnel(_ context.Context, id string) (agent.Tunnel, error) { return f.one(id) }
 
 func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 	_, err := f.one(id)

@@ -25,14 +25,14 @@ func PackagedScript(script string) string {
 
 // current finds the service manager of this machine.
 func current() (manager, error) {
-	switch platform := kardianos.Platform(); {
-	case platform == "linux-systemd":
+	switch platform := kardianos.Platform(); platform {
+	case "linux-systemd":
 		return systemd{}, nil
-	case platform == "linux-openrc":
+	case "linux-openrc":
 		return initScript{openrc: true}, nil
-	case platform == "unix-systemv":
+	case "unix-systemv":
 		return initScript{}, nil
-	case platform == "":
+	case "":
 		return nil, errors.New("no service manager was found on this machine: run adit start under one of your own")
 	default:
 		return nil, fmt.Errorf("the service manager %s is not supported: have it run adit start", platform)

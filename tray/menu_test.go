@@ -224,8 +224,13 @@ func TestWordsFollowTheLanguage(t *testing.T) {
 		languages []string
 		want      string
 	}{
-		{nil, "Quit"}, {[]string{"C.UTF-8"}, "Quit"}, {[]string{"zh_CN.UTF-8"}, "退出"}, {[]string{"zh-Hans"}, "退出"},
-		{[]string{"fr_FR", "zh_CN"}, "退出"}, {[]string{"de"}, "Quit"}, {[]string{"en_GB", "zh_CN"}, "Quit"},
+		{nil, "Quit"},
+		{[]string{"C.UTF-8"}, "Quit"},
+		{[]string{"zh_CN.UTF-8"}, "退出"},
+		{[]string{"zh-Hans"}, "退出"},
+		{[]string{"fr_FR", "zh_CN"}, "退出"},
+		{[]string{"de"}, "Quit"},
+		{[]string{"en_GB", "zh_CN"}, "Quit"},
 	} {
 		if got := wordsFor(tt.languages).quit; got != tt.want {
 			t.Errorf("%v: got %s, want %s", tt.languages, got, tt.want)

@@ -88,6 +88,7 @@ func (s *fakeScreen) open(url string) error      { s.do("open " + url); return s
 func (s *fakeScreen) copyText(text string) error { s.do("copy " + text); return nil }
 func (s *fakeScreen) panelLook() Look            { return LookDark }
 func (s *fakeScreen) startsAtLogin() bool        { s.mu.Lock(); defer s.mu.Unlock(); return s.login }
+
 func (s *fakeScreen) setStartAtLogin(_ []string, on bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +165,13 @@ func TestClicksHaveTheirEffect(t *testing.T) {
 	config := Config{StartDaemon: func(context.Context) error { started++; return nil }}
 	try(t, d, s, config, func(clicks chan<- Action) {
 		for _, a := range []Action{
-			{CopyURL, "https://web.example"}, {OpenURL, "https://web.example"}, {OpenWebUI, "/#/tunnels/t1"},
-			{Order, "pause"}, {Order, "reconnect"}, {StartDaemon, ""}, {AtLogin, ""},
+			{CopyURL, "https://web.example"},
+			{OpenURL, "https://web.example"},
+			{OpenWebUI, "/#/tunnels/t1"},
+			{Order, "pause"},
+			{Order, "reconnect"},
+			{StartDaemon, ""},
+			{AtLogin, ""},
 		} {
 			clicks <- a
 			synctest.Wait()

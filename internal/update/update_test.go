@@ -103,8 +103,15 @@ func TestNewerComparesReleases(t *testing.T) {
 		offered, current string
 		want             bool
 	}{
-		{"1.2.3", "1.2.2", true}, {"1.2.3", "1.2.3", false}, {"1.2.3", "1.3.0", false}, {"1.10.0", "1.9.9", true},
-		{"1.0.0", "1.0.0-rc.1", true}, {"1.0.0-rc.1", "1.0.0", false}, {"v2.0.0", "1.0.0", true}, {"1.0.0", "devel", true}, {"latest", "1.0.0", false},
+		{"1.2.3", "1.2.2", true},
+		{"1.2.3", "1.2.3", false},
+		{"1.2.3", "1.3.0", false},
+		{"1.10.0", "1.9.9", true},
+		{"1.0.0", "1.0.0-rc.1", true},
+		{"1.0.0-rc.1", "1.0.0", false},
+		{"v2.0.0", "1.0.0", true},
+		{"1.0.0", "devel", true},
+		{"latest", "1.0.0", false},
 	} {
 		if got := Newer(tt.offered, tt.current); got != tt.want {
 			t.Errorf("Newer(%s, %s): got %t", tt.offered, tt.current, got)

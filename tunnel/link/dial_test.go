@@ -51,6 +51,7 @@ func (l *pipeListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
+
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 4433} }
 
 // inBubble runs a test of dialling: both transports of one relay, in virtual time.

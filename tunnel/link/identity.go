@@ -178,7 +178,7 @@ func verifyPeer(fingerprint [32]byte, chain [][]byte) error {
 	}
 	leaf, err := x509.ParseCertificate(chain[0])
 	if err != nil {
-		return fmt.Errorf("%w (%v)", ErrUntrusted, err)
+		return fmt.Errorf("%w (%w)", ErrUntrusted, err)
 	}
 	for _, der := range chain {
 		sum := sha256.Sum256(der)
@@ -187,7 +187,7 @@ func verifyPeer(fingerprint [32]byte, chain [][]byte) error {
 		}
 		authority, err := x509.ParseCertificate(der)
 		if err != nil {
-			return fmt.Errorf("%w (%v)", ErrUntrusted, err)
+			return fmt.Errorf("%w (%w)", ErrUntrusted, err)
 		}
 		if bytes.Equal(authority.Raw, leaf.Raw) {
 			return ErrUntrusted // the authority itself serves nobody
@@ -200,7 +200,7 @@ func verifyPeer(fingerprint [32]byte, chain [][]byte) error {
 			KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		})
 		if err != nil {
-			return fmt.Errorf("%w (%v)", ErrUntrusted, err)
+			return fmt.Errorf("%w (%w)", ErrUntrusted, err)
 		}
 		return nil
 	}

@@ -322,8 +322,10 @@ func testBulk(t *testing.T, p pair) {
 }
 
 // onlyWriter and onlyReader hide what else a stream can.
-type onlyWriter struct{ io.Writer }
-type onlyReader struct{ io.Reader }
+type (
+	onlyWriter struct{ io.Writer }
+	onlyReader struct{ io.Reader }
+)
 
 func testDatagrams(t *testing.T, p pair) {
 	ctx := testContext(t)

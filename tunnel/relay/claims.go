@@ -152,8 +152,10 @@ func (s *session) placePort(ctx context.Context, key string, c wire.Claim, face 
 	}
 	if c.RemotePort != 0 {
 		if !ports.has(c.RemotePort) {
-			return nil, &wire.Problem{Code: wire.CodeForbidden, Field: "remote_port",
-				Message: fmt.Sprintf("ports of type %s are %d to %d here", c.Type, ports.first, ports.last)}
+			return nil, &wire.Problem{
+				Code: wire.CodeForbidden, Field: "remote_port",
+				Message: fmt.Sprintf("ports of type %s are %d to %d here", c.Type, ports.first, ports.last),
+			}
 		}
 		face.Port, face.Target = c.RemotePort, store.TargetPort(c.Type, c.RemotePort)
 		return s.open(ctx, key, c, face, before)

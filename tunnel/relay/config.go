@@ -163,8 +163,10 @@ func (c *Config) Validate() error {
 		return key("tls_key", "tls_cert and tls_key go together")
 	}
 	for _, l := range []struct{ name, addr string }{
-		{"tunnel_listen", c.TunnelListen}, {"edge_http_listen", c.EdgeHTTPListen},
-		{"edge_https_listen", c.EdgeHTTPSListen}, {"console_listen", c.ConsoleListen},
+		{"tunnel_listen", c.TunnelListen},
+		{"edge_http_listen", c.EdgeHTTPListen},
+		{"edge_https_listen", c.EdgeHTTPSListen},
+		{"console_listen", c.ConsoleListen},
 	} {
 		if _, port, err := net.SplitHostPort(l.addr); err != nil {
 			return key(l.name, "%q is not host:port", l.addr)
@@ -186,8 +188,11 @@ func (c *Config) Validate() error {
 		}
 	}
 	for _, d := range []struct{ name, text string }{
-		{"limits.header_time", c.Limits.HeaderTime}, {"limits.idle_time", c.Limits.IdleTime},
-		{"limits.stream_idle", c.Limits.StreamIdle}, {"limits.origin_time", c.Limits.OriginTime}, {"limits.udp_idle", c.Limits.UDPIdle},
+		{"limits.header_time", c.Limits.HeaderTime},
+		{"limits.idle_time", c.Limits.IdleTime},
+		{"limits.stream_idle", c.Limits.StreamIdle},
+		{"limits.origin_time", c.Limits.OriginTime},
+		{"limits.udp_idle", c.Limits.UDPIdle},
 	} {
 		if v, err := time.ParseDuration(d.text); d.text != "" && (err != nil || v <= 0) {
 			return key(d.name, "%q is not a duration, as 30s", d.text)
@@ -197,11 +202,16 @@ func (c *Config) Validate() error {
 		name  string
 		value int
 	}{
-		{"limits.sessions", c.Limits.Sessions}, {"limits.sessions_per_client", c.Limits.SessionsPerClient},
-		{"limits.tunnels_per_session", c.Limits.TunnelsPerSession}, {"limits.claims_per_client", c.Limits.ClaimsPerClient},
-		{"limits.connections_per_address", c.Limits.ConnectionsPerAddress}, {"limits.header_bytes", c.Limits.HeaderBytes},
-		{"limits.udp_flows", c.Limits.UDPFlows}, {"limits.udp_amplification", c.Limits.UDPAmplification},
-		{"limits.access_days", c.Limits.AccessDays}, {"nats.replicas", c.NATS.Replicas},
+		{"limits.sessions", c.Limits.Sessions},
+		{"limits.sessions_per_client", c.Limits.SessionsPerClient},
+		{"limits.tunnels_per_session", c.Limits.TunnelsPerSession},
+		{"limits.claims_per_client", c.Limits.ClaimsPerClient},
+		{"limits.connections_per_address", c.Limits.ConnectionsPerAddress},
+		{"limits.header_bytes", c.Limits.HeaderBytes},
+		{"limits.udp_flows", c.Limits.UDPFlows},
+		{"limits.udp_amplification", c.Limits.UDPAmplification},
+		{"limits.access_days", c.Limits.AccessDays},
+		{"nats.replicas", c.NATS.Replicas},
 	} {
 		if n.value < 0 {
 			return key(n.name, "must not be negative")

@@ -262,8 +262,10 @@ func TestOriginIsToldOfTheVisitor(t *testing.T) {
 	})
 	ask := func(s *site, base string) map[string]string {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base, nil)
-		for name, v := range map[string]string{"X-Forwarded-For": "9.9.9.9", "X-Forwarded-Proto": "gopher", "X-Forwarded-Host": "evil.example",
-			"Forwarded": "for=9.9.9.9", "X-Real-Ip": "9.9.9.9", "X-Forwarded-Port": "1", "Connection": "X-Forwarded-For"} {
+		for name, v := range map[string]string{
+			"X-Forwarded-For": "9.9.9.9", "X-Forwarded-Proto": "gopher", "X-Forwarded-Host": "evil.example",
+			"Forwarded": "for=9.9.9.9", "X-Real-Ip": "9.9.9.9", "X-Forwarded-Port": "1", "Connection": "X-Forwarded-For",
+		} {
 			req.Header.Set(name, v)
 		}
 		resp, err := s.visitor.Do(req)
@@ -281,8 +283,10 @@ func TestOriginIsToldOfTheVisitor(t *testing.T) {
 		s := startSite(t, testConfig(t.TempDir()), echo)
 		host := strings.TrimPrefix(s.http, "http://")
 		got := ask(s, s.http)
-		want := map[string]string{"for": "127.0.0.1", "proto": "http", "host": host, "real": "", "port": "", "Host": host,
-			"forwarded": `for=127.0.0.1;host="` + host + `";proto=http`}
+		want := map[string]string{
+			"for": "127.0.0.1", "proto": "http", "host": host, "real": "", "port": "", "Host": host,
+			"forwarded": `for=127.0.0.1;host="` + host + `";proto=http`,
+		}
 		for k, v := range want {
 			if got[k] != v {
 				t.Errorf("%s: got %q, want %q", k, got[k], v)

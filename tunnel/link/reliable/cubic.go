@@ -101,7 +101,7 @@ func (c *cubic) avoid(f *feedback) {
 		}
 	}
 	t := (f.now - c.epoch + f.srtt).Seconds()
-	target := c.origin + cubicC*math.Pow(t-c.k, 3)
+	target := c.origin + cubicC*(t-c.k)*(t-c.k)*(t-c.k)
 	target = min(max(target, w), 1.5*w)
 	c.wEst += 3 * (1 - cubicBeta) / (1 + cubicBeta) * float64(f.acked) / c.cwnd
 	if c.wEst > target {

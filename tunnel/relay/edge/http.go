@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-
 	"log"
 	"log/slog"
 	"net"
@@ -100,7 +99,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) serve(w *countedWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p != http.ErrAbortHandler {
+			if !errors.Is(http.ErrAbortHandler, p) {
 				panic(p)
 			}
 			w.aborted = true

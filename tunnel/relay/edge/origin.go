@@ -113,7 +113,7 @@ func (c *originConn) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.Stream.Read(b)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		c.ended.Store(true)
 	}
 	return n, err
@@ -141,7 +141,7 @@ func (c *originConn) answer() error {
 	}
 	err := wire.ReadAnswer(c.Stream)
 	c.answered = true
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	c.refusal = err

@@ -252,9 +252,11 @@ func (l *serverLog) Tracef(string, ...any)  {}
 func (l *serverLog) Warnf(format string, v ...any) {
 	l.log.Warn("store", "detail", fmt.Sprintf(format, v...))
 }
+
 func (l *serverLog) Errorf(format string, v ...any) {
 	l.log.Error("store", "detail", fmt.Sprintf(format, v...))
 }
+
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.log.Error("store", "detail", fmt.Sprintf(format, v...))
 }
