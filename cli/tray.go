@@ -89,7 +89,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Release()
+	defer func() { _ = lock.Release() }() // the process ends with it
 	command := []string{exe, "tray"}
 	if exe != consoleProgram(exe) {
 		command = []string{exe}

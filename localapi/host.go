@@ -23,7 +23,8 @@ func parseHost(s string) (hostPort, bool) {
 	if s == "" || len(s) > 259 {
 		return hostPort{}, false
 	}
-	name, port, hasPort := s, "", false
+	var name, port string
+	var hasPort bool
 	if strings.HasPrefix(s, "[") {
 		end := strings.IndexByte(s, ']')
 		if end < 0 {

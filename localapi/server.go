@@ -180,7 +180,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err := server.Shutdown(grace); err != nil {
 		server.Close()
 	}
-	<-ended
+	<-ended //nolint:errcheck // Shutdown makes it http.ErrServerClosed
 	return nil
 }
 

@@ -110,7 +110,7 @@ func (f *freedesktop) missHost(ctx context.Context) {
 			return
 		case <-deadline:
 			w := wordsFor(languages())
-			f.log.Warn(w.noHost + ". " + w.noHostBody)
+			f.log.Warn("no tray host", "title", w.noHost, "body", w.noHostBody)
 			if err := f.notify(Notice{Title: w.noHost, Body: w.noHostBody}); err != nil {
 				f.log.Debug("the desktop shows no notification", "err", err)
 			}
@@ -151,7 +151,7 @@ func (f *freedesktop) open(address string) error {
 		return fmt.Errorf("open %s: %w", address, err)
 	}
 	// Some versions stay as long as the browser does.
-	go cmd.Wait()
+	go func() { _ = cmd.Wait() }()
 	return nil
 }
 

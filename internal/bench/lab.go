@@ -63,12 +63,12 @@ func (p *process) cpu() time.Duration {
 
 // lab is a relay and an agent as processes of their own.
 type lab struct {
-	program, dir, transport  string
-	relay, agent             *process
-	relayArgs                []string
-	console, local, http, ca string
-	startTime                time.Duration
-	agentEnv                 []string
+	program, dir, transport string
+	relay, agent            *process
+	relayArgs               []string
+	console, local, http    string
+	startTime               time.Duration
+	agentEnv                []string
 }
 
 func freeAddr() (string, error) {

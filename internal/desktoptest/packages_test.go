@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"debug/macho"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,6 +137,6 @@ func TestMacPackageIsWellFormed(t *testing.T) {
 	}
 	info, err := os.Stat(file)
 	if err == nil {
-		t.Log(fmt.Sprintf("%.1f MiB", float64(info.Size())/(1<<20)))
+		t.Logf("%.1f MiB", float64(info.Size())/(1<<20))
 	}
 }

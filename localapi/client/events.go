@@ -55,8 +55,8 @@ func (c *Client) Events(ctx context.Context, lastID string) iter.Seq2[Event, err
 	return func(yield func(Event, error) bool) {
 		wait := firstWait
 		for {
-			going, err := true, error(nil)
-			err = c.stream(ctx, lastID, func(e Event) bool {
+			going := true
+			err := c.stream(ctx, lastID, func(e Event) bool {
 				wait = firstWait
 				if e.ID != "" {
 					lastID = e.ID

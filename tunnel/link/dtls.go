@@ -129,7 +129,7 @@ func (s *dtlsSession) roam(relay netip.AddrPort, cfg *DialConfig, suspect <-chan
 			default:
 			}
 		}}
-		watch.Go(func() { w.Run(ctx) })
+		watch.Go(func() { _ = w.Run(ctx) }) // it ends with ctx alone
 	}
 	defer cancel()
 	for {

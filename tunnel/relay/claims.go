@@ -220,7 +220,7 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	ep, err := r.edge.Attach(face, backend)
 	if err != nil {
 		if !had {
-			r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, key)
+			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, key)
 		}
 		r.log.Warn("open a public port", "target", face.Target, "error", err)
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: fieldOf(face), Message: faceName(face) + " is in use on the relay's machine"}

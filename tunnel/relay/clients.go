@@ -11,9 +11,6 @@ import (
 	"adit/tunnel/wire"
 )
 
-// rotateOverlap is how long the old token works beside the new one.
-const rotateOverlap = 24 * time.Hour
-
 func (r *Relay) newToken() wire.Token {
 	t := wire.Token{Relay: r.tunnelAddr(), Fingerprint: r.authority.Fingerprint()}
 	rand.Read(t.Secret[:])

@@ -165,7 +165,7 @@ func TestClaimsLiveThroughRestart(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = startRelay(t, cfg)
+	startRelay(t, cfg)
 	a = connect(t, token, "i1")
 	if g := a.mustClaim("named", wire.Claim{Type: wire.TypeHTTP}, ""); g.PublicURL != named.PublicURL {
 		t.Errorf("got %s, had %s", g.PublicURL, named.PublicURL)

@@ -86,8 +86,8 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	var group sync.WaitGroup
-	group.Go(func() { server.Serve(&streamListener{ctx: ctx, session: s}) })
-	group.Go(func() { s.agent.Datagrams(ctx) })
+	group.Go(func() { _ = server.Serve(&streamListener{ctx: ctx, session: s}) })
+	group.Go(func() { _ = s.agent.Datagrams(ctx) })
 	late := time.AfterFunc(helloTime, func() {
 		if !s.isKnown() {
 			ls.Close("no hello came in time")

@@ -95,7 +95,7 @@ func serve(ctx context.Context, listen string) error {
 			if err := discovery.Write(dir, info); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
-			defer discovery.Remove(dir, info)
+			defer func() { _ = discovery.Remove(dir, info) }()
 		}
 	}
 	server := &http.Server{Handler: mux, BaseContext: func(net.Listener) context.Context { return ctx }}

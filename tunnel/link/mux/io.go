@@ -35,7 +35,7 @@ func (s *Session) writeLoop() {
 			}
 			if ended {
 				if cw, ok := s.conn.(closeWriter); ok && flush {
-					cw.CloseWrite()
+					_ = cw.CloseWrite() // the session has ended in any case
 				}
 				return
 			}
@@ -105,7 +105,7 @@ func (s *Session) readLoop() {
 	flushing := s.flushing
 	s.mu.Unlock()
 	if flushing {
-		io.Copy(io.Discard, s.br)
+		_, _ = io.Copy(io.Discard, s.br)
 	}
 }
 

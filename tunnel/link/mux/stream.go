@@ -316,7 +316,7 @@ func (st *Stream) RemoteAddr() net.Addr { return st.session.RemoteAddr() }
 
 // SetDeadline sets both deadlines.
 func (st *Stream) SetDeadline(t time.Time) error {
-	st.SetReadDeadline(t)
+	_ = st.SetReadDeadline(t) // never fails
 	return st.SetWriteDeadline(t)
 }
 

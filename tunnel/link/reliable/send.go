@@ -92,7 +92,7 @@ func (s *Session) sendLoop() {
 		for range 2 {
 			b := make([]byte, s.head, s.head+len(goodbye)+s.tail)
 			b = append(b, goodbye...)
-			s.carrier.Send([][]byte{b[:len(b)+s.tail]})
+			_, _ = s.carrier.Send([][]byte{b[:len(b)+s.tail]}) // the end is known here in any case
 		}
 	}
 	s.carrier.Close()

@@ -125,7 +125,6 @@ type Session struct {
 	sentData, peerData    uint64 // new stream bytes sent, and allowed
 	recvData, recvAllowed uint64 // highest offsets received, and allowed
 	consumed, recvWindow  uint64
-	windowAt              time.Duration
 	buffered              int64 // unacknowledged bytes of all streams
 	tellData, tellStreams bool  // limits to be told
 	pingPending           bool

@@ -344,7 +344,7 @@ func (st *Stream) resetWriting() {
 
 // SetDeadline sets both deadlines.
 func (st *Stream) SetDeadline(t time.Time) error {
-	st.SetReadDeadline(t)
+	_ = st.SetReadDeadline(t) // never fails
 	return st.SetWriteDeadline(t)
 }
 

@@ -189,7 +189,7 @@ func (f *FileCertificate) read(now time.Time) error {
 func (f *FileCertificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	if now := time.Now(); now.Sub(f.checked) > fileCheck {
-		f.read(now) // a file that is half-written keeps the certificate before it
+		_ = f.read(now) // a file that is half-written keeps the certificate before it
 	}
 	cert := f.cert
 	f.mu.Unlock()

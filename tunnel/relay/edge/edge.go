@@ -193,7 +193,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait()
 	e.visits.wait(ctx)
 	e.kill()
 	e.attach.Lock()

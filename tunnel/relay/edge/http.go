@@ -99,7 +99,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) serve(w *countedWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
-			if !errors.Is(http.ErrAbortHandler, p) {
+			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			w.aborted = true

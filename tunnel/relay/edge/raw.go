@@ -49,7 +49,7 @@ func (e *Edge) openPort(ep *Endpoint) error {
 		}
 		l.tcp = ln
 		e.ports.Go(func() {
-			acceptEach(e.life, ln, l.closed, func(conn net.Conn) {
+			_ = acceptEach(e.life, ln, l.closed, func(conn net.Conn) {
 				e.ports.Go(func() {
 					v := e.admit(conn)
 					if v == nil {

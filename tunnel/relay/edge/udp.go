@@ -166,7 +166,7 @@ func (f *flow) answer(payload []byte) {
 	f.out.Store(out)
 	f.port.ep.bytesOut.Add(int64(len(payload)))
 	f.answered.Store(true)
-	f.port.conn.WriteTo(payload, net.UDPAddrFromAddrPort(f.visitor))
+	_, _ = f.port.conn.WriteTo(payload, net.UDPAddrFromAddrPort(f.visitor))
 }
 
 // sweep forgets idle flows and those whose session has ended.
@@ -206,7 +206,7 @@ func (p *udpPort) end(over func(*flow) bool) {
 		a.flows.remove(f.number)
 		f.release()
 		p.ep.open.Add(-1)
-		a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
+		_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
 		p.edge.cfg.Record(p.ep, f.backend, wire.Access{
 			Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(),
 			BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
