@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"time"
+	"unsafe"
 
 	kardianos "github.com/kardianos/service"
 	"golang.org/x/sys/windows"
@@ -69,7 +70,6 @@ func (s scm) install(ctx context.Context, exe string) error {
 			paths.EnvState:  paths.Service().State,
 			EnvRun:          paths.Public(),
 		},
-		Option: kardianos.KeyValue{"DelayedAutoStart": true},
 	})
 	if err != nil {
 		return err
@@ -101,7 +101,12 @@ func Harden() error {
 	if err := service.SetRecoveryActions(actions, 3600); err != nil {
 		return fmt.Errorf("set the recovery actions: %w", err)
 	}
-	// Wine's service manager does not know this one.
+	// Wine's service manager knows neither of these.
+	delayed := windows.SERVICE_DELAYED_AUTO_START_INFO{IsDelayedAutoStartUp: 1}
+	err = windows.ChangeServiceConfig2(service.Handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, (*byte)(unsafe.Pointer(&delayed)))
+	if err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
+		return fmt.Errorf("have the service start after the others: %w", err)
+	}
 	if err := service.SetRecoveryActionsOnNonCrashFailures(true); err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return fmt.Errorf("set the recovery actions: %w", err)
 	}

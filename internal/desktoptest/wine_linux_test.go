@@ -152,6 +152,7 @@ func TestWindowsInstallersUnderWine(t *testing.T) {
 	first, second := pack(t, "0.1.0", "-only", "nsis,msi", "-arch", "amd64"), pack(t, "0.2.0", "-only", "nsis,msi", "-arch", "amd64")
 
 	t.Run("setup installs", func(t *testing.T) {
+		w.t = t
 		begin := time.Now()
 		w.must(2*time.Minute, one(t, first, "*-setup.exe"), "/S")
 		w.answers("0.1.0")
@@ -174,6 +175,7 @@ func TestWindowsInstallersUnderWine(t *testing.T) {
 		}
 	})
 	t.Run("service commands", func(t *testing.T) {
+		w.t = t
 		exe := w.file(programs + "adit.exe")
 		if out := w.must(time.Minute, exe, "service", "status"); !strings.Contains(out, "running (windows)") || !strings.Contains(out, "0.1.0") {
 			t.Errorf("status: %s", out)
@@ -188,6 +190,7 @@ func TestWindowsInstallersUnderWine(t *testing.T) {
 		w.answers("0.1.0")
 	})
 	t.Run("upgrade with the tray running", func(t *testing.T) {
+		w.t = t
 		tray := exec.Command("ip", "netns", "exec", w.net, w.run64, w.file(programs+"adit-tray.exe"))
 		tray.Env = append(os.Environ(), w.env...)
 		if err := tray.Start(); err != nil {
@@ -218,6 +221,7 @@ func TestWindowsInstallersUnderWine(t *testing.T) {
 		}
 	})
 	t.Run("uninstall leaves nothing", func(t *testing.T) {
+		w.t = t
 		w.must(2*time.Minute, w.file(programs+"uninstall.exe"), "/S")
 		w.silent()
 		until(t, 30*time.Second, "the program's folder is still there", func() bool { return !w.exists("Program Files/Adit") })
@@ -235,6 +239,7 @@ func TestWindowsInstallersUnderWine(t *testing.T) {
 		}
 	})
 	t.Run("msi", func(t *testing.T) {
+		w.t = t
 		begin := time.Now()
 		w.must(2*time.Minute, "msiexec", "/i", one(t, first, "*.msi"), "/qn")
 		w.answers("0.1.0")
