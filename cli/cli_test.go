@@ -68,6 +68,7 @@ func newFakeDaemon(t *testing.T) *fakeDaemon {
 		"POST /api/v1/requests/r_1/replay": `{"data":{` + requestRow + `}}`,
 		"DELETE /api/v1/requests":          ``,
 		"GET /api/v1/requests.har":         `{"log":{"version":"1.2"}}`,
+		"POST /api/v1/requests.har":        `{"data":{"added":3}}`,
 		"GET /api/v1/logs":                 `{"data":{"items":[{"time":"2026-05-04T10:20:30Z","level":"warn","message":"session is\nlost","fields":{"relay":"relay.example:4433","after_ms":12}}]}}`,
 		"POST /api/v1/diagnostics":         `{"data":{"items":[{"name":"token","status":"ok","tried":"the token","result":"it is there","advice":""},{"name":"relay_udp","status":"failed","tried":"DTLS to relay.example:4433","result":"no answer within 5 s","advice":"Let UDP port 4433 out."}]}}`,
 		"POST /api/v1/login-links":         `{"data":{"url":"http://127.0.0.1:37271/login#ABC","expires_at":"2026-05-04T10:20:30Z"}}`,
@@ -81,6 +82,7 @@ func newFakeDaemon(t *testing.T) *fakeDaemon {
 		t.Fatal(err)
 	}
 	t.Setenv("ADIT_STATE_DIR", dir)
+	t.Setenv("ADIT_CONFIG_DIR", dir)
 	return d
 }
 
@@ -357,6 +359,29 @@ func TestExportWritesForTheOwnerAlone(t *testing.T) {
 	}
 }
 
+func TestImportChecksTheFileFirst(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		text string
+		code int
+		says string
+	}{
+		"good.har":  {`{"log":{}}`, exitDone, "Added 3."},
+		"text.har":  {`hello`, exitFailed, "is no JSON"},
+		"large.har": {`{"log":"` + strings.Repeat("a", maxArchive) + `"}`, exitFailed, "over 1 MiB"},
+	} {
+		d := newFakeDaemon(t)
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := run(t, "", "requests", "import", path)
+		if code != c.code || !strings.Contains(out+errs, c.says) || (code == exitDone) != (len(d.requests()) == 1) {
+			t.Errorf("%s: got exit code %d, %q, %q and the requests %v", name, code, out, errs, d.requests())
+		}
+	}
+}
+
 func TestManPagesAreWrittenForEveryCommand(t *testing.T) {
 	dir := t.TempDir()
 	if code, _, errs := run(t, "", "man", dir); code != exitDone {
@@ -377,6 +402,35 @@ func TestManPagesAreWrittenForEveryCommand(t *testing.T) {
 		}
 		if name == "adit-tunnel-create" && !strings.Contains(string(b), `\-\-local_port INT`) {
 			t.Errorf("%s: --local_port is missing", name)
+		}
+	}
+}
+
+func TestTheBearerTokenIsTakenFromTheConfiguration(t *testing.T) {
+	for name, c := range map[string]struct{ file, token, env, want string }{
+		"none":             {"", "", "", ""},
+		"in the file":      {"[local_api]\nbearer_token = \"from-the-file-0123456789\"\n", "", "", "Bearer from-the-file-0123456789"},
+		"in a file beside": {"[local_api]\nbearer_token_file = 'TOKEN'\n", "from-beside-0123456789\n", "", "Bearer from-beside-0123456789"},
+		"environment":      {"[local_api]\nbearer_token = \"from-the-file-0123456789\"\n", "", "from-the-environment", "Bearer from-the-environment"},
+		"broken file":      {"[local_api", "", "", ""},
+	} {
+		d := newFakeDaemon(t)
+		dir := os.Getenv("ADIT_CONFIG_DIR")
+		token := filepath.Join(dir, "token")
+		for path, text := range map[string]string{filepath.Join(dir, "adit.toml"): strings.Replace(c.file, "TOKEN", token, 1), token: c.token} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("ADIT_BEARER_TOKEN", c.env)
+		var shown string
+		plain := d.Config.Handler
+		d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			shown = r.Header.Get("Authorization")
+			plain.ServeHTTP(w, r)
+		})
+		if code, _, errs := run(t, "", "status"); code != exitDone || shown != c.want {
+			t.Errorf("%s: got exit code %d, %q, and the header %q, want %q", name, code, errs, shown, c.want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,13 +67,17 @@ func (e *Env) live(ctx context.Context, in client.TunnelCreate) error {
 		return fmt.Errorf("the tunnel was deleted by somebody else")
 	}
 	if watchErr == nil {
-		e.say("Removed %s.", t.PublicURL)
+		e.say("Removed the tunnel.")
 	}
 	return watchErr
 }
 
-// recentLines is how many requests the screen shows.
-const recentLines = 12
+// shownRequests is how many requests the screen shows, keptRequests how many
+// are known again when they change.
+const (
+	shownRequests = 12
+	keptRequests  = 200
+)
 
 // liveView is what a short form shows.
 type liveView struct {
@@ -93,7 +98,7 @@ func (v *liveView) follow(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	} else if !v.env.Terminal {
-		v.env.say("%s -> %s", v.tunnel.PublicURL, localText(v.tunnel))
+		v.env.say("%s", v.address())
 	}
 	v.draw()
 	for event, err := range c.Events(ctx, "") {
@@ -143,7 +148,11 @@ func (v *liveView) take(event client.Event) error {
 		}
 		if e.Tunnel.ID == v.tunnel.ID {
 			v.gone = e.Action == "deleted"
+			was := v.address()
 			v.tunnel = e.Tunnel
+			if now := v.address(); now != was && !v.gone && !v.env.Terminal {
+				v.env.say("%s", now)
+			}
 		}
 	case client.EventEndpoint:
 		var e client.EndpointEvent
@@ -165,19 +174,29 @@ func (v *liveView) take(event client.Event) error {
 	return nil
 }
 
-// note keeps a request; one that is known already has changed.
+// address is where visitors go, and where they arrive.
+func (v *liveView) address() string {
+	from := v.tunnel.PublicURL
+	if from == "" {
+		from = "(no public address yet: the tunnel is " + string(v.tunnel.State) + ")"
+	}
+	return from + " -> " + localText(v.tunnel)
+}
+
+// note keeps a request; one that is known already has changed. It is logged
+// when it ends, once.
 func (v *liveView) note(r client.RequestSummary) {
-	if r.State != "open" && !v.env.Terminal {
+	known := slices.IndexFunc(v.recent, func(old client.RequestSummary) bool { return old.ID == r.ID })
+	ended := r.State != "open" && (known < 0 || v.recent[known].State == "open")
+	if ended && !v.env.Terminal {
 		v.env.say("%s", requestLine(r))
 	}
-	for i := range v.recent {
-		if v.recent[i].ID == r.ID {
-			v.recent[i] = r
-			return
-		}
+	if known >= 0 {
+		v.recent[known] = r
+		return
 	}
 	v.recent = append(v.recent, r)
-	if len(v.recent) > recentLines {
+	if len(v.recent) > keptRequests {
 		v.recent = v.recent[1:]
 	}
 }
@@ -199,14 +218,13 @@ func (v *liveView) draw() {
 	if v.status.LastError != "" && v.lost == "" {
 		row("Reason", v.status.LastError)
 	}
-	row("URL", v.tunnel.PublicURL)
-	row("Local", localText(v.tunnel))
+	row("Forwarding", v.address())
 	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
 	row("Inspector", v.web)
 	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,
 		v.endpoint.Connections.Total, byteText(v.endpoint.Bytes.In), byteText(v.endpoint.Bytes.Out)))
 	b.WriteString("\n")
-	for _, r := range v.recent {
+	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
 		b.WriteString(requestLine(r) + "\n")
 	}
 	_, _ = io.WriteString(v.env.Out, b.String())

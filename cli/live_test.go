@@ -86,7 +86,9 @@ func liveEvents() []string {
 		`request {"id":"r_9","kind":"http","tunnel_id":"t_9","time":"2026-05-04T10:21:00Z","state":"done","method":"GET","path":"/other","status":200,"duration_ms":1}`,
 		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"open","method":"GET","path":"/slow"}`,
 		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"done","method":"GET","path":"/slow","status":200,"duration_ms":12.5}`,
-		`request {` + flowRow + `}`,
+		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"done","method":"GET","path":"/slow","status":200,"duration_ms":12.5}`,
+		`tunnel {"action":"changed","tunnel":` + strings.Replace(tunnelJSON, "https://shop.", "https://moved.", 1) + `}`,
+		`request {"id":"r_3","kind":"flow","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","visitor":"203.0.113.9:50123","state":"failed","duration_ms":3,"bytes_in":4100,"bytes_out":5242880}`,
 		"status " + pausedJSON,
 	}
 }

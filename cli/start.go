@@ -36,11 +36,9 @@ and at every start of the machine.`,
 
 // runDaemon is the daemon of this process, as a service or in a terminal.
 func runDaemon(ctx context.Context, opts DaemonOptions) error {
-	return service.Main(ctx, func(ctx context.Context) error {
-		folders, err := paths.Person()
-		if err != nil {
-			return err
-		}
-		return service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State}.Run(ctx)
-	})
+	folders, err := paths.Person()
+	if err != nil {
+		return err
+	}
+	return service.Host(ctx, service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State})
 }

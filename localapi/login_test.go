@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -198,6 +199,20 @@ func TestLoginCodesEnd(t *testing.T) {
 		time.Sleep(sessionLife)
 		if _, ok := l.session(cookie); ok {
 			t.Error("a session outlived its time")
+		}
+	})
+}
+
+func FuzzSessionCookie(f *testing.F) {
+	l := newLogins(rand.Text()) // each fuzzing process has a key of its own
+	code, _ := l.newCode(time.Now())
+	good, _ := l.redeem(code, time.Now())
+	f.Add(good)
+	f.Add("")
+	f.Add("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+	f.Fuzz(func(t *testing.T, cookie string) {
+		if _, ok := l.session(cookie); ok && cookie != good {
+			t.Fatalf("a forged cookie was taken: %q", cookie)
 		}
 	})
 }

@@ -136,27 +136,3 @@ func TestMetricsAreWellFormedAndBounded(t *testing.T) {
 		t.Errorf("a label is of a stranger's choice in\n%s", body)
 	}
 }
-
-func benchmarkGet(b *testing.B, path string) {
-	r := serve(b, nil)
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			resp, err := client.Get(r.url + path)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			_, _ = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-			if resp.StatusCode != 200 {
-				b.Errorf("got status %d", resp.StatusCode)
-			}
-		}
-	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
-}
-
-func BenchmarkGetStatus(b *testing.B)    { benchmarkGet(b, "/api/v1/status") }
-func BenchmarkGetEndpoints(b *testing.B) { benchmarkGet(b, "/api/v1/endpoints") }

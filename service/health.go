@@ -27,7 +27,7 @@ type Health struct {
 // listens is read from runtime.json; without that, it is asked at the default
 // address.
 func Probe(ctx context.Context) (Health, error) {
-	folders := []string{runDir(), paths.Service().State}
+	folders := []string{paths.Public(), paths.Service().State}
 	if dir := os.Getenv(EnvRun); dir != "" {
 		folders = append([]string{dir}, folders...)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	kardianos "github.com/kardianos/service"
+
+	"adit/internal/paths"
 )
 
 const (
@@ -17,8 +19,6 @@ const (
 	target  = "system/" + Label
 	logDir  = "/Library/Logs/Adit"
 )
-
-func runDir() string { return "/Library/Application Support/Adit" }
 
 func current() (manager, error) { return launchd{}, nil }
 
@@ -39,7 +39,7 @@ func (launchd) install(ctx context.Context, exe string) error {
 	}
 	// The daemon runs as the system's user "daemon" (1) and keeps its state and
 	// its log here.
-	for _, dir := range []string{runDir(), logDir} {
+	for _, dir := range []string{paths.Public(), logDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	kardianos "github.com/kardianos/service"
+
+	"adit/internal/paths"
 )
 
 // packageMark is in the init scripts that a package brings, and not in ours.
@@ -20,8 +22,6 @@ func PackagedScript(script string) string {
 	head, rest, _ := strings.Cut(script, "\n")
 	return head + "\n" + packageMark + "\n" + rest
 }
-
-func runDir() string { return "/run/adit" }
 
 // current finds the service manager of this machine.
 func current() (manager, error) {
@@ -184,7 +184,7 @@ func (i initScript) uninstall(ctx context.Context) error {
 		return err
 	}
 	_ = os.Remove("/etc/adit") // with a person's file in it, it stays
-	return errors.Join(os.RemoveAll("/var/log/adit"), os.RemoveAll(runDir()))
+	return errors.Join(os.RemoveAll("/var/log/adit"), os.RemoveAll(paths.Public()))
 }
 
 // runlevelLinks returns the links that start and stop the service. Removing the

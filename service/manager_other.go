@@ -4,8 +4,6 @@ package service
 
 import "errors"
 
-func runDir() string { return "/var/run/adit" }
-
 func current() (manager, error) {
 	return nil, errors.New("services are not supported on this system: have its service manager run adit start")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	kardianos "github.com/kardianos/service"
@@ -26,8 +25,6 @@ const (
 )
 
 func elevated() bool { return windows.GetCurrentProcessToken().IsElevated() }
-
-func runDir() string { return filepath.Join(paths.Service().State, "run") }
 
 // checkOwner leaves the rights of the program's folder to the installer, which
 // puts it under Program Files.
@@ -70,7 +67,7 @@ func (s scm) install(ctx context.Context, exe string) error {
 		EnvVars: map[string]string{
 			paths.EnvConfig: paths.Service().Config,
 			paths.EnvState:  paths.Service().State,
-			EnvRun:          runDir(),
+			EnvRun:          paths.Public(),
 		},
 		Option: kardianos.KeyValue{"DelayedAutoStart": true},
 	})
@@ -118,7 +115,7 @@ func makeFolders() error {
 	state := paths.Service().State
 	for _, folder := range []struct{ path, sddl string }{
 		{state, "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;;0x1200a9;;;BU)"},
-		{runDir(), "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;OICI;0x1200a9;;;BU)"},
+		{paths.Public(), "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;OICI;0x1200a9;;;BU)"},
 	} {
 		if err := os.MkdirAll(folder.path, 0o755); err != nil {
 			return err

@@ -38,6 +38,8 @@ export class Mock {
   tunnels = new Map<string, Tunnel>(someTunnels().map((t) => [t.id, t]));
   requests: RequestSummary[] = Array.from({ length: 40 }, (_, i) => summary(i + 1));
   logs = someLogs();
+  /** Where the tunnels that are created here can be reached. */
+  domain = 'relay.example';
   /** With it, the API asks for this Bearer token. */
   bearer = '';
   /** How many control-plane requests to answer with 409 first. */
@@ -241,7 +243,7 @@ export class Mock {
     const id = `t_new${this.#next}`;
     const name = String(body.name ?? body.domain ?? `brave-${this.#next}`);
     const made = { ...someTunnels()[0], ...body, id, name, created_at: now() } as Tunnel;
-    made.public_url = `${made.type}://${String(body.domain ?? name)}.relay.example`;
+    made.public_url = `${made.type}://${String(body.domain ?? name)}.${this.domain}`;
     return this.setTunnel(made, 'created');
   }
 

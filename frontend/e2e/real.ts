@@ -42,7 +42,7 @@ async function drive(page: Page): Promise<string> {
   step = 'create a tunnel';
   await page.getByRole('link', { name: 'Tunnels' }).click();
   await page.getByRole('button', { name: 'New tunnel' }).first().click();
-  await page.getByText(type, { exact: true }).first().click();
+  await page.getByRole('radio', { name: type, exact: true }).check();
   await page.getByLabel('Local port').fill(port);
   await page.getByLabel('Name').fill('from-the-page');
   await page.getByRole('button', { name: 'Create' }).click();
@@ -65,7 +65,8 @@ async function visit(page: Page, url: string): Promise<void> {
 
   step = 'see the request in the inspector';
   await page.getByRole('link', { name: 'Inspector' }).click();
-  await page.getByRole('option').first().click();
+  const list = page.getByRole('listbox', { name: 'Requests, newest first' });
+  await list.getByRole('option').first().click();
   await page.getByRole('region', { name: 'Details of the request' }).waitFor();
   await page.screenshot({ path: `${shots}real-inspector.png` });
 }
@@ -87,7 +88,7 @@ async function remove(page: Page): Promise<void> {
 
 const browser = await launch('MAP *.localhost 127.0.0.1 , ');
 const context = await browser.newContext({ locale: 'en', ignoreHTTPSErrors: true });
-context.setDefaultTimeout(30_000);
+context.setDefaultTimeout(60_000);
 const page = await context.newPage();
 page.on('pageerror', (error) => problems.push(error.message));
 page.on('console', (message) => {

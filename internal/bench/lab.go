@@ -117,7 +117,7 @@ func startLab(ctx context.Context, program, dir, transport string) (_ *lab, err 
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(state, "adit.toml"), []byte("transport = \""+transport+"\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(state, "adit.toml"), []byte("[session]\ntransport = \""+transport+"\"\n"), 0o600); err != nil {
 		return nil, err
 	}
 	l.agentEnv = append(os.Environ(), "ADIT_CONFIG_DIR="+state, "ADIT_STATE_DIR="+state, "ADIT_AUTH_TOKEN="+added.AuthToken)

@@ -1,6 +1,7 @@
 package desktoptest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -12,8 +13,9 @@ import (
 	"time"
 )
 
-// program is the package that the installers under test are made of.
-const program = "./internal/desktoptest/standin"
+// program is the package that the installers under test are made of: adit
+// itself, unless ADIT_TEST_PROGRAM names one that is quicker to build.
+var program = cmp.Or(os.Getenv("ADIT_TEST_PROGRAM"), ".")
 
 // shared is a folder that outlives one test, for what takes long to make.
 var shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "adit-desktop-") })

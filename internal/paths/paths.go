@@ -49,8 +49,12 @@ func States() []string {
 	if p, err := Person(); err == nil {
 		dirs = append(dirs, p.State)
 	}
-	return append(dirs, serviceFolders().State)
+	return append(dirs, serviceFolders().State, Public())
 }
+
+// Public returns the folder in which a service tells everybody where it
+// answers; its state folder may be closed to them.
+func Public() string { return publicFolder() }
 
 func override(f Folders) Folders {
 	if dir := os.Getenv(EnvConfig); dir != "" {

@@ -11,3 +11,5 @@ func personFolders(home string, _ func(string) string) Folders {
 	dir := filepath.Join(home, "Library", "Application Support", "Adit")
 	return Folders{Config: dir, State: dir}
 }
+
+func publicFolder() string { return serviceFolders().State }

@@ -15,3 +15,5 @@ func personFolders(home string, getenv func(string) string) Folders {
 		State:  filepath.Join(absolute(getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "adit"),
 	}
 }
+
+func publicFolder() string { return "/run/adit" }

@@ -18,3 +18,5 @@ func personFolders(home string, getenv func(string) string) Folders {
 		State:  filepath.Join(absolute(getenv("LocalAppData"), filepath.Join(home, "AppData", "Local")), "Adit"),
 	}
 }
+
+func publicFolder() string { return filepath.Join(serviceFolders().State, "run") }

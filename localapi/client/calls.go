@@ -11,11 +11,14 @@ import (
 	"time"
 )
 
-const api = "/api/v1"
+const (
+	api        = "/api/v1"
+	healthPath = "/healthz"
+)
 
 // Health asks whether the daemon answers. It needs no Bearer token.
 func (c *Client) Health(ctx context.Context) (Health, error) {
-	resp, err := c.send(ctx, http.MethodGet, "/healthz", nil, nil)
+	resp, err := c.send(ctx, http.MethodGet, healthPath, nil, nil)
 	if err != nil {
 		return Health{}, err
 	}

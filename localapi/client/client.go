@@ -150,7 +150,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header h
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", c.agent)
-	if c.bearer != "" {
+	if c.bearer != "" && path != healthPath { // the probe asks who is there: nobody who must know the token yet
 		req.Header.Set("Authorization", "Bearer "+c.bearer)
 	}
 	resp, err := c.http.Do(req)

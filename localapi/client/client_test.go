@@ -189,6 +189,15 @@ func TestBearerIsShown(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"relay": r.Header.Get("Authorization") + "|" + r.UserAgent()}})
 	}))
 	defer server.Close()
+	probed := "not"
+	probe := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		probed = r.Header.Get("Authorization")
+		fmt.Fprint(w, `{"status":"ok","version":"v1"}`)
+	}))
+	defer probe.Close()
+	if _, err := New(probe.URL, WithBearer("secret")).Health(testContext(t)); err != nil || probed != "" {
+		t.Errorf("probe: got %v, and the token shown as %q, want it kept", err, probed)
+	}
 	st, err := New(server.URL, WithBearer("secret"), WithUserAgent("nas/1")).Status(testContext(t))
 	if err != nil || st.Relay != "Bearer secret|nas/1" {
 		t.Errorf("got %q, %v", st.Relay, err)

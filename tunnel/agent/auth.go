@@ -148,13 +148,17 @@ func (a *Agent) Pause(ctx context.Context) (Status, error) {
 	return a.Status(), nil
 }
 
-// Resume undoes Pause, and waits a little for the session.
+// Resume undoes Pause, and waits a little for the session. Without a Pause there
+// is nothing to undo and nothing to wait for.
 func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	a.mu.Lock()
-	attempts := a.attempts
+	attempts, paused := a.attempts, a.auth.Paused
 	a.mu.Unlock()
 	if err := a.setPaused(false); err != nil {
 		return Status{}, err
+	}
+	if !paused {
+		return a.Status(), nil
 	}
 	return a.settled(ctx, attempts), nil
 }

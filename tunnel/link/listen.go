@@ -263,7 +263,7 @@ func (l *Listener) serveTCP() {
 
 func (l *Listener) handshakeTLS(conn net.Conn) {
 	tuneTCP(conn)
-	secured := tls.Server(conn, l.tls)
+	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn { return tls.Server(c, l.tls) })
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
 	defer cancel()
 	if err := secured.HandshakeContext(ctx); err != nil {

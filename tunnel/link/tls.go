@@ -72,7 +72,7 @@ func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config 
 // tlsClient makes a session over conn, which it closes if that does not succeed.
 func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig) (Session, error) {
 	tuneTCP(conn)
-	secured := tls.Client(conn, tlsClientConfig(cfg.Fingerprint))
+	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn { return tls.Client(c, tlsClientConfig(cfg.Fingerprint)) })
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := secured.HandshakeContext(ctx); err != nil {

@@ -742,10 +742,10 @@ export interface components {
              */
             local: string;
             /**
-             * @description `waiting` while the session is away.
+             * @description `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
              * @enum {string}
              */
-            state: "running" | "waiting";
+            state: "running" | "waiting" | "starting" | "stopped" | "failed";
             /** Format: date-time */
             since: string;
             connections: components["schemas"]["Connections"];

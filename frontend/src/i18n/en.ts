@@ -9,6 +9,7 @@ export const en = {
   'nav.overview': 'Overview',
   'nav.tunnels': 'Tunnels',
   'nav.inspector': 'Inspector',
+  'nav.diagnostics.short': 'Checks',
   'nav.logs': 'Logs',
   'nav.diagnostics': 'Diagnostics',
   'nav.settings': 'Settings',
@@ -36,6 +37,7 @@ export const en = {
   'link.lost.title': 'The adit daemon does not answer.',
   'link.lost.text':
     'It may have been stopped or be restarting. This page keeps trying and comes back by itself.',
+  'link.lost.state': 'Whether your tunnels can be reached is not known now.',
   'link.retry': 'Try now',
   'link.denied.title': 'The browser blocks this page',
   'link.denied.text':
@@ -102,7 +104,6 @@ export const en = {
   'status.diagnose': 'Run diagnostics',
   'transport.dtls': 'DTLS (UDP)',
   'transport.tls': 'TLS (TCP)',
-  'transport.dtls.hint': 'The usual, fastest way.',
   'transport.tls.hint': 'UDP seems to be blocked here; adit returns to it when it can.',
   pause: 'Pause',
   resume: 'Resume',

@@ -8,6 +8,7 @@ export const zh: Messages = {
   'nav.overview': '概览',
   'nav.tunnels': '隧道',
   'nav.inspector': '流量',
+  'nav.diagnostics.short': '诊断',
   'nav.logs': '日志',
   'nav.diagnostics': '诊断',
   'nav.settings': '设置',
@@ -34,6 +35,7 @@ export const zh: Messages = {
   'link.lost.short': '守护进程无响应',
   'link.lost.title': 'adit 守护进程没有响应。',
   'link.lost.text': '它可能已停止或正在重启。本页会不断重试，并自动恢复。',
+  'link.lost.state': '目前无法得知隧道能否访问。',
   'link.retry': '立即重试',
   'link.denied.title': '浏览器拦截了本页',
   'link.denied.text':
@@ -93,7 +95,6 @@ export const zh: Messages = {
   'status.diagnose': '运行诊断',
   'transport.dtls': 'DTLS(UDP)',
   'transport.tls': 'TLS(TCP)',
-  'transport.dtls.hint': '常用且最快的方式。',
   'transport.tls.hint': '这里似乎屏蔽了 UDP；一旦可用，adit 会自动切回。',
   pause: '暂停',
   resume: '恢复',

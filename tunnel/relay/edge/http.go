@@ -254,3 +254,11 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	c.w.ep.bytesOut.Add(int64(n))
 	return n, err
 }
+
+// CloseWrite passes the end of one direction on.
+func (c *countedConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return c.Conn.Close()
+}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/tunnel/link"
@@ -68,6 +69,7 @@ type originConn struct {
 
 	read     sync.Mutex
 	answered bool
+	ended    atomic.Bool   // one direction came to its end
 	done     chan struct{} // closed when the answer is read
 	refusal  error         // set before done is closed
 }
@@ -110,7 +112,26 @@ func (c *originConn) Read(b []byte) (int, error) {
 	if err := c.answer(); err != nil {
 		return 0, err
 	}
-	return c.Stream.Read(b)
+	n, err := c.Stream.Read(b)
+	if err == io.EOF {
+		c.ended.Store(true)
+	}
+	return n, err
+}
+
+// CloseWrite ends the direction towards the origin.
+func (c *originConn) CloseWrite() error {
+	c.ended.Store(true)
+	return c.Stream.CloseWrite()
+}
+
+// Close gives up what was not read or written to its end, so that neither the
+// agent nor the origin waits for somebody who has gone.
+func (c *originConn) Close() error {
+	if !c.ended.Load() {
+		c.Stream.Reset()
+	}
+	return c.Stream.Close()
 }
 
 // answer reads the agent's answer if it is not yet read; c.read is held.

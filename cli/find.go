@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"adit/internal/buildinfo"
+	"adit/internal/config"
+	"adit/internal/paths"
+	"adit/localapi/client"
+)
+
+// client finds the running daemon: the person's own, else the service's, else
+// whoever answers at the usual address.
+func (e *Env) client(ctx context.Context) (*client.Client, error) {
+	for _, f := range e.installations() {
+		c, _, err := client.Discover(ctx, f.State, e.options(f)...)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	if e.Getenv(paths.EnvState) != "" {
+		return nil, client.ErrNotRunning // that folder's daemon is meant, and no other
+	}
+	// Nobody says that who answers there is the daemon: no stored token is shown.
+	c := client.New("", e.options()...)
+	if _, err := c.Health(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// installations are the folders of the daemons that may run here.
+func (e *Env) installations() []paths.Folders {
+	var all []paths.Folders
+	if person, err := paths.Person(); err == nil {
+		all = append(all, person)
+	}
+	if e.Getenv(paths.EnvState) == "" {
+		all = append(all, paths.Service())
+	}
+	return all
+}
+
+// options are those of a client for the daemon of one of the installations.
+func (e *Env) options(of ...paths.Folders) []client.Option {
+	opts := []client.Option{client.WithUserAgent("adit/" + buildinfo.Get().Version)}
+	token := e.Getenv("ADIT_BEARER_TOKEN")
+	for _, f := range of {
+		if token == "" {
+			token = configuredBearer(f.Config)
+		}
+	}
+	if token != "" {
+		opts = append(opts, client.WithBearer(token))
+	}
+	return opts
+}
+
+// configuredBearer is the Bearer token that adit.toml in dir sets; empty if it
+// sets none or may not be read by whoever asks.
+func configuredBearer(dir string) string {
+	file, err := config.Load(dir)
+	if err != nil {
+		return ""
+	}
+	if file.LocalAPI.BearerTokenFile == "" {
+		return file.LocalAPI.BearerToken
+	}
+	f, err := os.Open(file.LocalAPI.BearerTokenFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxToken))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// explain turns an error into the sentence that a person reads.
+func explain(err error) string {
+	var refusal *client.Error
+	switch {
+	case errors.Is(err, client.ErrNotRunning):
+		return "the adit daemon is not running; start it with `adit start`, or as a service with `adit service start`"
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.As(err, &refusal):
+		next := map[client.ErrorCode]string{
+			client.ErrorCodeNotConfigured:    "; run `adit login TOKEN`",
+			client.ErrorCodeInvalidToken:     "; copy the whole token again, or ask the relay's operator for a new one",
+			client.ErrorCodeUnauthorized:     "; put the token of [local_api] bearer_token into ADIT_BEARER_TOKEN",
+			client.ErrorCodeRelayUnreachable: "; `adit doctor` finds out why",
+			client.ErrorCodeControlBusy:      "; try again",
+		}[refusal.Code]
+		return refusal.Message + next
+	}
+	return err.Error()
+}

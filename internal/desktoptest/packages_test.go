@@ -1,0 +1,143 @@
+package desktoptest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/macho"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/internal/require"
+)
+
+func TestLinuxPackagesAreWellFormed(t *testing.T) {
+	require.Opted(t)
+	for _, tool := range []string{"dpkg-deb", "desktop-file-validate", "appstreamcli", "lintian", "rpm", "tar"} {
+		require.Tool(t, tool)
+	}
+	dir := pack(t, "0.1.0", "-only", "deb,rpm,apk,archlinux", "-arch", "amd64")
+	deb := one(t, dir, "*.deb")
+	root := filepath.Join(t.TempDir(), "root")
+	must(t, time.Minute, nil, "dpkg-deb", "-x", deb, root)
+	must(t, time.Minute, nil, "desktop-file-validate", root+"/usr/share/applications/adit.desktop", root+"/etc/xdg/autostart/adit-tray.desktop")
+	must(t, time.Minute, nil, "appstreamcli", "validate", "--no-net", root+"/usr/share/metainfo/dev.adit.adit.metainfo.xml")
+	out, err := command(t, 2*time.Minute, nil, "lintian", "--allow-root", "--fail-on", "error", deb)
+	if err != nil {
+		t.Errorf("lintian: %v\n%s", err, out)
+	}
+	t.Logf("lintian: %s", out)
+	if out := must(t, time.Minute, nil, root+"/usr/bin/adit", "version"); !strings.Contains(out, "0.1.0") {
+		t.Errorf("version: %s", out)
+	}
+	listing := must(t, time.Minute, nil, "rpm", "-qlp", "--nosignature", one(t, dir, "*.rpm"))
+	apk := must(t, time.Minute, nil, "tar", "-tzf", one(t, dir, "*.apk"))
+	for _, want := range []string{"/usr/bin/adit", "/usr/lib/systemd/system/adit.service", "/etc/xdg/autostart/adit-tray.desktop", "/usr/share/man/man1/adit.1.gz"} {
+		if !strings.Contains(listing, want) {
+			t.Errorf("the rpm lacks %s", want)
+		}
+		if !strings.Contains(apk, strings.TrimPrefix(want, "/")) {
+			t.Errorf("the apk lacks %s", want)
+		}
+	}
+	if !strings.Contains(apk, "etc/init.d/adit") || strings.Contains(listing, "/etc/init.d/adit") {
+		t.Error("the OpenRC script belongs into the apk alone")
+	}
+	bill, err := os.ReadFile(one(t, dir, "*.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var materials struct {
+		Format     string `json:"bomFormat"`
+		Components []struct{ Name, Version string }
+	}
+	if err := json.Unmarshal(bill, &materials); err != nil || materials.Format != "CycloneDX" || len(materials.Components) < 3 {
+		t.Errorf("bill of materials: %v, %d components", err, len(materials.Components))
+	}
+	must(t, time.Minute, nil, "sh", "-c", "cd "+dir+" && sha256sum -c --quiet SHA256SUMS")
+	for _, file := range []string{deb} {
+		if info, err := os.Stat(file); err == nil {
+			t.Logf("%s: %.1f MiB", filepath.Base(file), float64(info.Size())/(1<<20))
+		}
+	}
+}
+
+func TestPackTwiceGivesTheSameBytes(t *testing.T) {
+	require.Opted(t)
+	first := pack(t, "0.1.0", "-only", "deb,rpm,apk,archlinux", "-arch", "amd64")
+	second := pack(t, "0.1.0", "-only", "deb,rpm,apk,archlinux", "-arch", "amd64", "-gpg-key", "")
+	files, err := filepath.Glob(filepath.Join(first, "adit-*"))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("got %v, error %v", files, err)
+	}
+	for _, file := range files {
+		a, errA := os.ReadFile(file)
+		b, errB := os.ReadFile(filepath.Join(second, filepath.Base(file)))
+		if errA != nil || errB != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs: %x and %x", filepath.Base(file), sha256.Sum256(a), sha256.Sum256(b))
+		}
+	}
+}
+
+func TestMacPackageIsWellFormed(t *testing.T) {
+	require.Opted(t)
+	for _, tool := range []string{"7z", "bsdtar"} {
+		require.Tool(t, tool)
+	}
+	file := one(t, pack(t, "0.1.0", "-only", "pkg"), "*.pkg")
+	must(t, time.Minute, nil, "7z", "t", file)
+	root := t.TempDir()
+	must(t, time.Minute, nil, "bsdtar", "-C", root, "-xf", file)
+	payload := filepath.Join(root, "payload")
+	if err := os.Mkdir(payload, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	listing := must(t, time.Minute, nil, "bsdtar", "-tvf", filepath.Join(root, "adit.pkg/Payload"), "--numeric-owner")
+	for line := range strings.Lines(listing) {
+		fields := strings.Fields(line)
+		path := fields[len(fields)-1]
+		want := "80"
+		if strings.HasPrefix(path, "./Library") {
+			want = "0"
+		}
+		if fields[2] != "0" || fields[3] != want {
+			t.Errorf("%s belongs to %s:%s, want 0:%s", path, fields[2], fields[3], want)
+		}
+	}
+	must(t, time.Minute, nil, "bsdtar", "-C", payload, "--no-same-owner", "-xf", filepath.Join(root, "adit.pkg/Payload"))
+	fat, err := macho.OpenFat(filepath.Join(payload, "Applications/Adit.app/Contents/MacOS/adit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fat.Close()
+	if len(fat.Arches) != 2 || fat.Arches[0].Cpu != macho.CpuAmd64 || fat.Arches[1].Cpu != macho.CpuArm64 {
+		t.Errorf("got processors %v", fat.Arches)
+	}
+	const codeSignature = 0x1d // LC_CODE_SIGNATURE: without one, Apple silicon runs nothing
+	signed := false
+	for _, load := range fat.Arches[1].Loads {
+		raw := load.Raw()
+		signed = signed || fat.Arches[1].ByteOrder.Uint32(raw) == codeSignature
+	}
+	if !signed {
+		t.Error("the slice for Apple silicon has no signature")
+	}
+	for _, plist := range []string{"Library/LaunchDaemons/dev.adit.daemon.plist", "Library/LaunchAgents/dev.adit.tray.plist", "Applications/Adit.app/Contents/Info.plist"} {
+		text, err := os.ReadFile(filepath.Join(payload, plist))
+		if err != nil || !strings.Contains(string(text), "</plist>") || strings.Contains(string(text), "@") && strings.Contains(string(text), "@EXEC@") {
+			t.Errorf("%s: %v", plist, err)
+		}
+	}
+	bom, err := os.ReadFile(filepath.Join(root, "adit.pkg/Bom"))
+	if err != nil || !strings.HasPrefix(string(bom), "BOMStore") {
+		t.Errorf("the bill of materials: %v", err)
+	}
+	info, err := os.Stat(file)
+	if err == nil {
+		t.Log(fmt.Sprintf("%.1f MiB", float64(info.Size())/(1<<20)))
+	}
+}
