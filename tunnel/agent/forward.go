@@ -176,11 +176,12 @@ func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser,
 	var closed atomic.Bool // by the edge: nobody reads the origin's answer for long
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		// The inspector must know of a request before the origin can answer it.
 		err := copyHalf(origin, stream, func(b []byte) {
 			t.counters.in.Add(int64(len(b)))
 			a.in.Add(int64(len(b)))
 			tap.FromVisitor(b)
-		})
+		}, nil)
 		tap.VisitorEnded()
 		if err != nil || origin.CloseWrite() != nil {
 			p.abort()
@@ -191,7 +192,7 @@ func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser,
 			origin.SetReadDeadline(time.Now().Add(lingering))
 		}
 	})
-	err := copyHalf(stream, origin, func(b []byte) {
+	err := copyHalf(stream, origin, nil, func(b []byte) {
 		t.counters.out.Add(int64(len(b)))
 		a.out.Add(int64(len(b)))
 		tap.FromOrigin(b)
@@ -230,9 +231,10 @@ var (
 	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
 )
 
-// copyHalf copies src to dst until src ends, and shows each part to see before it
-// is written. It returns nil if src ended with io.EOF.
-func copyHalf(dst io.Writer, src io.Reader, see func([]byte)) error {
+// copyHalf copies src to dst until src ends. Each part is shown to before, if
+// that is set, before it is written, and to after, if that is, once it is. It
+// returns nil if src ended with io.EOF.
+func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 	small := smallBuffers.Get().(*[smallBuffer]byte)
 	defer smallBuffers.Put(small)
 	var large *[largeBuffer]byte
@@ -245,9 +247,14 @@ func copyHalf(dst io.Writer, src io.Reader, see func([]byte)) error {
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
-			see(buf[:n]) // first: what is written may be answered before Write returns
+			if before != nil {
+				before(buf[:n])
+			}
 			if _, writeErr := dst.Write(buf[:n]); writeErr != nil {
 				return writeErr
+			}
+			if after != nil {
+				after(buf[:n])
 			}
 		}
 		if err == io.EOF {

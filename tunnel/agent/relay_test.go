@@ -261,6 +261,14 @@ func (r *fakeRelay) session() *fakeSession {
 	return r.sessions[len(r.sessions)-1]
 }
 
+// drop ends the newest session and waits for the next.
+func (r *fakeRelay) drop() {
+	r.t.Helper()
+	old := r.session()
+	old.Close("again")
+	eventually(r.t, "another session", func() bool { return r.session() != old })
+}
+
 func (r *fakeRelay) claim(key string) (wire.Claim, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -94,7 +94,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(again.Bytes)) }) // an origin may answer without reading all
-	err = copyHalf(io.Discard, origin, tap.FromOrigin)
+	err = copyHalf(io.Discard, origin, tap.FromOrigin, nil)
 	if err == nil {
 		tap.OriginEnded()
 	}

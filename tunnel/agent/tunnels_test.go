@@ -73,8 +73,7 @@ func TestNameThatWasGivenAndIsTakenIsReplaced(t *testing.T) {
 		}
 		r.next = 50
 	})
-	r.session().Close("again")
-	wantState(t, a, StateReconnecting)
+	r.drop()
 	wantState(t, a, StateConnected)
 	if got := wantTunnel(t, a, wished.ID, TunnelFailed); !strings.Contains(got.Error, "another's") {
 		t.Errorf("got %+v, want the relay's reason", got)
@@ -468,7 +467,6 @@ func TestManyTunnelsAreClaimedAgain(t *testing.T) {
 	for i := range many {
 		mustCreate(t, a, TunnelSpec{LocalPort: i + 1, Ephemeral: true})
 	}
-	r.session().Close("again")
-	wantState(t, a, StateReconnecting)
+	r.drop()
 	eventually(t, "all run again", func() bool { return a.Status().EndpointCount == many })
 }
