@@ -58,7 +58,7 @@ func TestPolicyIsHeldAtTheEdge(t *testing.T) {
 	} {
 		s.setPolicy(t, "shop", c.doc)
 		if got := do(c.user, c.body); got != c.status {
-			t.Errorf("%s as %q: status %d, want %d", c.doc, c.user, got, c.status)
+			t.Fatalf("%s as %q: status %d, want %d", c.doc, c.user, got, c.status)
 		}
 		if c.status == 200 {
 			if auth := <-seen; auth != "" {

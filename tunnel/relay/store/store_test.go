@@ -217,6 +217,31 @@ func TestPoliciesAndSettings(t *testing.T) {
 	}
 }
 
+// TestWriteReturnsWhenAllHaveHeard holds that a change is in force when the
+// command that made it ends, whether the write or the watch brought it first.
+func TestWriteReturnsWhenAllHaveHeard(t *testing.T) {
+	s := open(t, t.TempDir())
+	var mu sync.Mutex
+	heard := ""
+	s.Policies.OnChange(func(_ string, v StoredPolicy, exists bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = string(v.Document)
+	})
+	for i := range 500 {
+		want := fmt.Sprint(i)
+		if err := s.Policies.Set(t.Context(), "domain.a", []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		got := heard
+		mu.Unlock()
+		if got != want {
+			t.Fatalf("after the write of %s: heard of %q", want, got)
+		}
+	}
+}
+
 func TestEventsComeBackInOrder(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	s := open(t, dir)

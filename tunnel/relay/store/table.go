@@ -19,6 +19,10 @@ type table[T any] struct {
 	log  *slog.Logger
 	done chan struct{}
 
+	// order is held from a change of the memory until all are told of it, so
+	// that they hear of changes in the order of revisions, and a write returns
+	// only when they have heard of it. It is taken before mu.
+	order   sync.Mutex
 	mu      sync.RWMutex
 	entries map[string]entry[T]
 	changed []func(key string, value T, exists bool)
@@ -86,6 +90,8 @@ func (t *table[T]) wait() { <-t.done }
 // see takes what the watch brings.
 func (t *table[T]) see(e jetstream.KeyValueEntry) error {
 	if e.Operation() != jetstream.KeyValuePut {
+		t.order.Lock()
+		defer t.order.Unlock()
 		t.mu.Lock()
 		old, ok := t.entries[e.Key()]
 		if !ok || old.rev > e.Revision() {
@@ -109,6 +115,8 @@ func (t *table[T]) see(e jetstream.KeyValueEntry) error {
 }
 
 func (t *table[T]) set(key string, v T, rev uint64) {
+	t.order.Lock()
+	defer t.order.Unlock()
 	t.mu.Lock()
 	if old, ok := t.entries[key]; ok && old.rev >= rev {
 		t.mu.Unlock()
@@ -129,7 +137,7 @@ func (t *table[T]) tell(key string, v T, exists bool) {
 }
 
 // onChange calls f for every change from now on, of this node or another. f
-// must not wait.
+// must not wait, and must not write to the table.
 func (t *table[T]) onChange(f func(key string, value T, exists bool)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,6 +219,8 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 	if err != nil {
 		return fmt.Errorf("remove %s %q: %w", t.name, key, err)
 	}
+	t.order.Lock()
+	defer t.order.Unlock()
 	t.mu.Lock()
 	old, ok := t.entries[key]
 	ok = ok && old.rev <= rev && !old.removed
