@@ -68,6 +68,7 @@ func newFakeDaemon(t *testing.T) *fakeDaemon {
 		"POST /api/v1/requests/r_1/replay": `{"data":{` + requestRow + `}}`,
 		"DELETE /api/v1/requests":          ``,
 		"GET /api/v1/requests.har":         `{"log":{"version":"1.2"}}`,
+		"POST /api/v1/requests.har":        `{"data":{"added":3}}`,
 		"GET /api/v1/logs":                 `{"data":{"items":[{"time":"2026-05-04T10:20:30Z","level":"warn","message":"session is\nlost","fields":{"relay":"relay.example:4433","after_ms":12}}]}}`,
 		"POST /api/v1/diagnostics":         `{"data":{"items":[{"name":"token","status":"ok","tried":"the token","result":"it is there","advice":""},{"name":"relay_udp","status":"failed","tried":"DTLS to relay.example:4433","result":"no answer within 5 s","advice":"Let UDP port 4433 out."}]}}`,
 		"POST /api/v1/login-links":         `{"data":{"url":"http://127.0.0.1:37271/login#ABC","expires_at":"2026-05-04T10:20:30Z"}}`,
@@ -355,6 +356,29 @@ func TestExportWritesForTheOwnerAlone(t *testing.T) {
 	b, err := os.ReadFile(path)
 	if err != nil || !json.Valid(b) {
 		t.Errorf("got %q, %v", b, err)
+	}
+}
+
+func TestImportChecksTheFileFirst(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		text string
+		code int
+		says string
+	}{
+		"good.har":  {`{"log":{}}`, exitDone, "Added 3."},
+		"text.har":  {`hello`, exitFailed, "is no JSON"},
+		"large.har": {`{"log":"` + strings.Repeat("a", maxArchive) + `"}`, exitFailed, "over 1 MiB"},
+	} {
+		d := newFakeDaemon(t)
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := run(t, "", "requests", "import", path)
+		if code != c.code || !strings.Contains(out+errs, c.says) || (code == exitDone) != (len(d.requests()) == 1) {
+			t.Errorf("%s: got exit code %d, %q, %q and the requests %v", name, code, out, errs, d.requests())
+		}
 	}
 }
 

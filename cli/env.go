@@ -43,12 +43,6 @@ func System() *Env {
 	}
 }
 
-// isTerminal reports whether f is a character device, and so no file or pipe.
-func isTerminal(f *os.File) bool {
-	stat, err := f.Stat()
-	return err == nil && stat.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
-}
-
 // usageError is a command line that cannot be understood.
 type usageError struct{ message string }
 

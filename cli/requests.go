@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,8 @@ import (
 func requestsCommand(env *Env) *cobra.Command {
 	return group("requests", "Look at what passed through tunnels, and send it again",
 		"Look at what passed through tunnels, and send it again. The Web UI shows the same.",
-		requestListCommand(env), requestShowCommand(env), requestReplayCommand(env), requestExportCommand(env), requestClearCommand(env))
+		requestListCommand(env), requestShowCommand(env), requestReplayCommand(env), requestExportCommand(env),
+		requestImportCommand(env), requestClearCommand(env))
 }
 
 func requestListCommand(env *Env) *cobra.Command {
@@ -157,6 +159,43 @@ func requestExportCommand(env *Env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "with headers that hold secrets")
 	return cmd
+}
+
+// maxArchive is the largest archive that the local API takes in.
+const maxArchive = 1 << 20
+
+func requestImportCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Take the entries of an HTTP Archive in, to look at and to replay",
+		Args:  args(1, 1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return fmt.Errorf("read the archive: %w", err)
+			}
+			defer file.Close()
+			archive, err := io.ReadAll(io.LimitReader(file, maxArchive+1))
+			if err != nil {
+				return fmt.Errorf("read the archive: %w", err)
+			}
+			if len(archive) > maxArchive {
+				return fmt.Errorf("%s is over 1 MiB; take some of its entries out", args[0])
+			}
+			if !json.Valid(archive) {
+				return fmt.Errorf("%s is not an HTTP Archive: it is no JSON", args[0])
+			}
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			added, err := c.ImportHAR(cmd.Context(), archive)
+			if err != nil {
+				return err
+			}
+			return env.print(client.HARImport{Added: added}, func(w io.Writer) { fmt.Fprintf(w, "Added %d.\n", added) })
+		},
+	}
 }
 
 func requestClearCommand(env *Env) *cobra.Command {

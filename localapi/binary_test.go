@@ -117,6 +117,7 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 		{method: "POST", path: "/api/v1/tunnels", body: `{"type":"ftp","local_port":1}`, status: 400, code: "invalid_parameter", field: "type"},
 		{method: "POST", path: "/api/v1/tunnels", body: `{"mode":"magic","local_port":1}`, status: 400, code: "invalid_parameter", field: "mode"},
 		{method: "POST", path: "/api/v1/tunnels", body: `{"local_ip":"169.254.169.254","local_port":80}`, status: 400, code: "invalid_parameter", field: "local_ip"},
+		{method: "POST", path: "/api/v1/tunnels", body: `{"local_port":` + r.addr[strings.LastIndexByte(r.addr, ':')+1:] + `}`, status: 400, code: "invalid_parameter", field: "local_ip"},
 		{method: "POST", path: "/api/v1/tunnels", body: `{"local_port":1,"domain":"sample","type":"http"}`, status: 400, code: "relay_rejected", field: "domain"},
 		{method: "POST", path: tunnel + "/start", target: "/api/v1/tunnels/" + other + "/start", status: 200},
 		{method: "POST", path: tunnel + "/start", target: "/api/v1/tunnels/" + other + "/start", status: 200},

@@ -1,0 +1,150 @@
+package localapi
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDeepAndBrokenJSONIsRefused(t *testing.T) {
+	r := serve(t, nil)
+	for name, body := range map[string]string{
+		"deep lists":         strings.Repeat("[", 100_000),
+		"deep objects":       strings.Repeat(`{"a":`, 100_000),
+		"deep in a field":    `{"auth_token":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`,
+		"braces in a string": `{"auth_token":"` + strings.Repeat("[", 4000),
+		"NaN":                `{"auth_token":NaN}`,
+		"comment":            `{"auth_token":"a"} // x`,
+		"single quotes":      `{'auth_token':'a'}`,
+		"byte order mark":    "\ufeff{}",
+		"blank":              "   ",
+	} {
+		resp, err := plainClient.Post(r.url+"/api/v1/auth/configure", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		answer, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 400 || !strings.Contains(string(answer), "invalid_json") {
+			t.Errorf("%s: got status %d and %s, want 400 invalid_json", name, resp.StatusCode, answer)
+		}
+	}
+	fine := `{"auth_token":"` + strings.Repeat("[{", 4000) + `"}`
+	if resp, err := plainClient.Post(r.url+"/api/v1/auth/configure", "application/json", strings.NewReader(fine)); err != nil || resp.StatusCode != 200 {
+		t.Errorf("braces inside a string: got %v, %v, want 200", resp, err)
+	}
+}
+
+func TestBodyWithoutALengthIsBounded(t *testing.T) {
+	r := serve(t, nil)
+	long := io.LimitReader(zeros{}, 3<<20)
+	req, err := http.NewRequest("POST", r.url+"/api/v1/tunnels", long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := plainClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 413 {
+		t.Errorf("got status %d, want 413", resp.StatusCode)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
+}
+
+func TestManySilentConnectionsKeepNobodyOut(t *testing.T) {
+	r := serve(t, nil)
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			c.Close()
+		}
+	}()
+	for i := range maxConnections + 50 {
+		c, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		if i%2 == 0 { // half of them begin a request and never end it
+			fmt.Fprintf(c, "GET /api/v1/status HTTP/1.1\r\nHost: %s\r\nX-Slow: ", r.addr)
+		}
+		held = append(held, c)
+	}
+	fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	resp, err := fresh.Get(r.url + "/api/v1/status")
+	if err != nil {
+		t.Fatalf("a plain request beside %d held connections: %v", len(held), err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("got status %d, want 200", resp.StatusCode)
+	}
+	if n := r.conns.open(); n > maxConnections {
+		t.Errorf("got %d open connections, want at most %d", n, maxConnections)
+	}
+}
+
+func TestSlowHeadersEnd(t *testing.T) {
+	t.Parallel()
+	r := serve(t, nil)
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /api/v1/status HTTP/1.1\r\nHost: %s\r\nX-Slow: ", r.addr)
+	if err := c.SetReadDeadline(time.Now().Add(6 * headerTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	// The server hangs up, with or without a word.
+	if _, err := io.Copy(io.Discard, c); err != nil && os.IsTimeout(err) {
+		t.Errorf("the connection was still open after %s", 6*headerTimeout)
+	}
+}
+
+func TestHugeHeadersAreRefused(t *testing.T) {
+	r := serve(t, nil)
+	got, _ := raw(t, r.addr, "GET /api/v1/status HTTP/1.1\r\nHost: "+r.addr+"\r\nX: "+strings.Repeat("a", maxHeader+8<<10)+"\r\nConnection: close\r\n\r\n")
+	if got != 431 {
+		t.Errorf("got status %d, want 431", got)
+	}
+}
+
+func FuzzDecodeStrict(f *testing.F) {
+	for _, s := range []string{`{"local_port":1}`, `{"headers":[{"name":"a"}]}`, `{"a":`, `[]`, `{"body":"\ud800"}`, "{}\n{}"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) == 0 {
+			return
+		}
+		var v struct {
+			Name    string            `json:"name"`
+			Port    *int              `json:"local_port"`
+			Headers []struct{ A int } `json:"headers"`
+		}
+		err := decodeStrict(b, &v)
+		if err == nil {
+			return
+		}
+		p := problemOf(err)
+		if p.status != 400 || p.message == "" {
+			t.Fatalf("%q: got %+v, want a refusal with status 400", b, p)
+		}
+	})
+}
