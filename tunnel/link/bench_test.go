@@ -199,13 +199,13 @@ func bulkSCTP(b *testing.B) (io.Writer, io.Reader) {
 	}
 	accepted := make(chan *sctp.Association, 1)
 	go func() {
-		a, err := sctp.Server(config(server))
+		a, err := sctp.ServerWithOptions(config(server))
 		if err != nil {
 			b.Error(err)
 		}
 		accepted <- a
 	}()
-	from := check[*sctp.Association](b)(sctp.Client(config(client)))
+	from := check[*sctp.Association](b)(sctp.ClientWithOptions(config(client)))
 	to := <-accepted
 	b.Cleanup(func() { from.Close(); to.Close() })
 	out := check[*sctp.Stream](b)(from.OpenStream(1, sctp.PayloadTypeWebRTCBinary))
