@@ -26,6 +26,7 @@ var commands = []func(*Env) *cobra.Command{
 	serviceCommand,
 	trayCommand,
 	relayCommand,
+	updateCommand,
 	versionCommand,
 	manCommand,
 }

@@ -59,6 +59,7 @@ type Daemon struct {
 
 // Run runs the daemon until ctx ends.
 func (d Daemon) Run(ctx context.Context) error {
+	watcher := config.NewWatcher(d.ConfigDir)
 	file, err := config.Load(d.ConfigDir)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
 	ring.Follow(func(l logring.Line) { a.Publish(agent.EventLog, l) })
 	declared := &declared{daemon: d, agent: a, settings: settings, log: log}
 	server, err := localapi.New(localapi.Config{
@@ -123,7 +124,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.Run(ctx) })
 	group.Go(func() error { return server.Serve(ctx, ln) })
-	group.Go(func() error { return declared.run(ctx, file) })
+	group.Go(func() error { return declared.run(ctx, file, watcher) })
 	group.Go(func() error {
 		w := netwatch.Watcher{Changed: func(netwatch.Change) {
 			select {
@@ -188,7 +189,7 @@ func onThisMachine(ip netip.Addr) bool {
 type settings struct {
 	file                        *config.File
 	listen, logLevel, authToken string
-	listenFrom, tokenFrom       string
+	listenFrom                  string
 }
 
 func newSettings(d Daemon, file *config.File) *settings {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/atomicfile"
 	"adit/internal/discovery"
 )
 
@@ -154,7 +155,7 @@ func TestDeclaredTunnelsFollowTheFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "adit.toml"), []byte(text), 0o600); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, "adit.toml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +196,12 @@ func TestDeclaredTunnelsFollowTheFile(t *testing.T) {
 		if try[0] == "PATCH" {
 			in = map[string]any{"local_port": 1}
 		}
-		if status := ask(t, try[0], url+"/api/v1/tunnels/"+first.ID+try[1], in, &refused); status != 400 || refused.Error.Code != "invalid_parameter" {
+		status := http.StatusConflict
+		for end := time.Now().Add(patience); status == http.StatusConflict && time.Now().Before(end); {
+			// The file may still be being applied.
+			status = ask(t, try[0], url+"/api/v1/tunnels/"+first.ID+try[1], in, &refused)
+		}
+		if status != http.StatusBadRequest || refused.Error.Code != "invalid_parameter" {
 			t.Errorf("%s %s: got %d %+v", try[0], try[1], status, refused)
 		}
 	}
@@ -259,7 +265,7 @@ func TestBearerFromTheFileGuardsTheAPI(t *testing.T) {
 	if got := ask(t, "GET", url+"/api/v1/status", nil, nil); got != http.StatusUnauthorized {
 		t.Errorf("without: got %d, want 401", got)
 	}
-	req, err := http.NewRequest("GET", url+"/api/v1/config", nil)
+	req, err := http.NewRequest(http.MethodGet, url+"/api/v1/config", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"adit/internal/config"
@@ -26,13 +27,13 @@ type declared struct {
 
 // run applies file, and then the file that there is whenever it changes. A
 // mistake keeps the last good state.
-func (c *declared) run(ctx context.Context, file *config.File) error {
+func (c *declared) run(ctx context.Context, file *config.File, watcher *config.Watcher) error {
 	c.apply(ctx, file, nil)
 	every := c.daemon.ConfigEvery
 	if every == 0 {
 		every = configEvery
 	}
-	return config.Watch(ctx, c.daemon.ConfigDir, every, func() {
+	return watcher.Run(ctx, every, func() {
 		file, err := config.Load(c.daemon.ConfigDir)
 		c.apply(ctx, file, err)
 	})
@@ -73,7 +74,7 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 	err := c.agent.Declare(ctx, specs)
 	var wrong *agent.DeclareError
 	if errors.As(err, &wrong) {
-		return file.Mistake("tunnel", wrong.Index, wrong.Err.Field, wrong.Err.Message)
+		return file.Mistake("tunnel", wrong.Index, wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))
 	}
 	return err
 }

@@ -106,11 +106,11 @@ func (p *packer) linuxContents(ctx context.Context, exe, dir string) ([]content,
 	mtime := p.release.Time.Format(time.RFC3339)
 	contents := []content{{Src: exe, Dst: "/usr/bin/adit", Info: &fileInfo{0o755, mtime}}}
 	file := func(src, dst string) {
-		contents = append(contents, content{Src: src, Dst: dst, Info: &fileInfo{0o644, mtime}})
+		contents = append(contents, content{Src: src, Dst: dst, Type: configType(dst), Info: &fileInfo{0o644, mtime}})
 	}
 	text := func(name, text, dst string, mode int, only string) error {
 		src := filepath.Join(dir, name)
-		contents = append(contents, content{Src: src, Dst: dst, Only: only, Info: &fileInfo{mode, mtime}})
+		contents = append(contents, content{Src: src, Dst: dst, Only: only, Type: configType(dst), Info: &fileInfo{mode, mtime}})
 		return os.WriteFile(src, []byte(text), 0o644)
 	}
 	if err := text("adit.service", service.SystemdUnit("/usr/bin/adit"), "/usr/lib/systemd/system/adit.service", 0o644, ""); err != nil {
@@ -150,19 +150,27 @@ func (p *packer) linuxContents(ctx context.Context, exe, dir string) ([]content,
 		return nil, err
 	}
 	file(manual, "/usr/share/man/man1/adit.1.gz")
-	changelog := filepath.Join(dir, "changelog.Debian")
+	changelog := filepath.Join(dir, "changelog")
 	if err := os.WriteFile(changelog, []byte(p.changelog()), 0o644); err != nil {
 		return nil, err
 	}
 	if changelog, err = gzipped(changelog); err != nil {
 		return nil, err
 	}
-	contents = append(contents, content{Src: changelog, Dst: "/usr/share/doc/adit/changelog.Debian.gz", Only: "deb", Info: &fileInfo{0o644, mtime}})
+	contents = append(contents, content{Src: changelog, Dst: "/usr/share/doc/adit/changelog.gz", Only: "deb", Info: &fileInfo{0o644, mtime}})
 	return append(contents, p.completions(ctx, dir, mtime)...), nil
 }
 
+// configType keeps an administrator's changes of a file on an upgrade.
+func configType(dst string) string {
+	if strings.HasPrefix(dst, "/etc/") {
+		return "config|noreplace"
+	}
+	return ""
+}
+
 // completions asks the program itself, built for this machine, for the shells'
-// completions. A program that prints none has none.
+// completions and its commands' manual pages. A program that has none prints none.
 func (p *packer) completions(ctx context.Context, dir, mtime string) []content {
 	exe, err := p.compile(ctx, hostOS, hostArch)
 	if err != nil {
@@ -183,6 +191,17 @@ func (p *packer) completions(ctx context.Context, dir, mtime string) []content {
 			continue
 		}
 		contents = append(contents, content{Src: src, Dst: dst, Info: &fileInfo{0o644, mtime}})
+	}
+	pages := filepath.Join(dir, "man")
+	if _, err := output(ctx, exe, "man", pages); err == nil {
+		files, _ := filepath.Glob(filepath.Join(pages, "adit-*.1")) // the pattern is well-formed
+		for _, file := range files {
+			packed, err := gzipped(file)
+			if err != nil {
+				continue
+			}
+			contents = append(contents, content{Src: packed, Dst: "/usr/share/man/man1/" + filepath.Base(packed), Info: &fileInfo{0o644, mtime}})
+		}
 	}
 	sortContents(contents)
 	return contents

@@ -41,7 +41,7 @@ export interface Watched {
 
 export async function open(browser: Browser, options: BrowserContextOptions): Promise<Watched> {
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(40_000);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(`${error.name}: ${error.message}`));
@@ -69,8 +69,10 @@ export async function violations(page: Page): Promise<string[]> {
   // The devtools protocol runs this, so the page's own policy does not stop it.
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
-    const scope = window as unknown as { axe: { run: () => Promise<{ violations: unknown }> } };
-    return (await scope.axe.run()).violations;
+    const scope = window as unknown as {
+      axe: { run: (options: object) => Promise<{ violations: unknown }> };
+    };
+    return (await scope.axe.run({ resultTypes: ['violations'] })).violations;
   });
   return (found as Violation[]).map(
     (v) =>

@@ -88,7 +88,7 @@ async function remove(page: Page): Promise<void> {
 
 const browser = await launch('MAP *.localhost 127.0.0.1 , ');
 const context = await browser.newContext({ locale: 'en', ignoreHTTPSErrors: true });
-context.setDefaultTimeout(30_000);
+context.setDefaultTimeout(60_000);
 const page = await context.newPage();
 page.on('pageerror', (error) => problems.push(error.message));
 page.on('console', (message) => {

@@ -43,7 +43,7 @@ const button = (page: Page, name: string | RegExp) => page.getByRole('button', {
 const row = (page: Page, id: string) => page.locator(`[data-tunnel="${id}"]`);
 
 async function until(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !holds(); await new Promise((go) => setTimeout(go, 25)))
+  for (const end = Date.now() + 40_000; !holds(); await new Promise((go) => setTimeout(go, 25)))
     if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
 }
 
@@ -303,6 +303,8 @@ export const scenarios = {
       await mock.stop();
       await text(page, 'The adit daemon does not answer.').waitFor();
       await text(page, 'shop.relay.example').waitFor();
+      // Nothing may claim to be reachable now.
+      await text(page, 'Your tunnels are reachable').waitFor({ state: 'detached' });
       mock.renew();
       mock.tunnels.set('t_0099', tunnel(99, { name: 'after-restart' }));
       await mock.start();

@@ -48,7 +48,7 @@ func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
-			fsys.Remove(f.Name())
+			_ = fsys.Remove(f.Name()) // only litter
 			err = fmt.Errorf("replace %s: %w", path, err)
 		}
 	}()

@@ -13,7 +13,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -36,28 +38,48 @@ type report struct {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print JSON")
-	each := flag.Duration("each", 3*time.Second, "how long each figure is measured")
+	var o options
+	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
+	flag.DurationVar(&o.each, "each", 3*time.Second, "how long each figure is measured")
+	flag.StringVar(&o.program, "program", "", "an adit to measure instead of one built from this tree")
+	transports := flag.String("transports", "direct,dtls,tls", "columns to measure")
+	only := flag.String("only", "", "a regular expression: the figures to measure")
 	flag.Parse()
+	o.transports = strings.Split(*transports, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *each, *asJSON); err != nil {
+	var err error
+	if o.only, err = regexp.Compile(*only); err == nil {
+		err = run(ctx, o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, each time.Duration, asJSON bool) error {
+// options are the command's flags.
+type options struct {
+	asJSON     bool
+	each       time.Duration
+	program    string
+	transports []string
+	only       *regexp.Regexp
+}
+
+func run(ctx context.Context, o options) error {
 	dir, err := os.MkdirTemp("", "adit-bench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "adit")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "adit")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build adit: %w\n%s", err, out)
+	if o.program == "" {
+		o.program = filepath.Join(dir, "adit")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", o.program, "adit")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build adit: %w\n%s", err, out)
+		}
 	}
 	rep := report{Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Load: loadAverage()}
 	table := newTable()
@@ -67,25 +89,27 @@ func run(ctx context.Context, each time.Duration, asJSON bool) error {
 	}
 	defer origin.close()
 
-	direct := face{tcp: origin.httpAddr, http: "http://" + origin.httpAddr, udp: origin.udpAddr}
-	if err := measure(ctx, table, "direct", direct, nil, each); err != nil {
-		return fmt.Errorf("direct: %w", err)
-	}
-	for _, transport := range []string{"dtls", "tls"} {
-		if err := measureTransport(ctx, table, program, filepath.Join(dir, transport), transport, origin, each); err != nil {
+	for _, transport := range o.transports {
+		if transport == "direct" {
+			f := face{tcp: origin.httpAddr, http: "http://" + origin.httpAddr, udp: origin.udpAddr}
+			err = measure(ctx, table, transport, f, nil, o)
+		} else {
+			err = measureTransport(ctx, table, filepath.Join(dir, transport), transport, origin, o)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", transport, err)
 		}
 	}
 	rep.Figures = table.figures
-	if asJSON {
+	if o.asJSON {
 		return json.NewEncoder(os.Stdout).Encode(rep)
 	}
 	rep.print(os.Stdout)
 	return nil
 }
 
-func measureTransport(ctx context.Context, table *table, program, dir, transport string, origin *origin, each time.Duration) error {
-	lab, err := startLab(ctx, program, dir, transport)
+func measureTransport(ctx context.Context, table *table, dir, transport string, origin *origin, o options) error {
+	lab, err := startLab(ctx, o.program, dir, transport)
 	if err != nil {
 		return err
 	}
@@ -97,11 +121,16 @@ func measureTransport(ctx context.Context, table *table, program, dir, transport
 	if err != nil {
 		return err
 	}
-	if err := measure(ctx, table, transport, through, lab, each); err != nil {
+	if err := measure(ctx, table, transport, through, lab, o); err != nil {
 		return err
 	}
-	if err := measureIdleVisitors(ctx, table, transport, through, lab); err != nil {
-		return err
+	if o.only.MatchString("idle visitor") {
+		if err := measureIdleVisitors(ctx, table, transport, through, lab); err != nil {
+			return err
+		}
+	}
+	if !o.only.MatchString("relay's return") {
+		return nil
 	}
 	back, err := lab.recovery(ctx)
 	if err != nil {

@@ -16,12 +16,16 @@ import (
 )
 
 // measure fills one column of the table. lab is nil for the direct path.
-func measure(ctx context.Context, t *table, column string, f face, lab *lab, each time.Duration) error {
+func measure(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
+	each := o.each
 	for _, kind := range []struct {
 		name string
 		up   bool
 		n    int
 	}{{"down x1", false, 1}, {"down x8", false, 8}, {"up x1", true, 1}, {"up x8", true, 8}} {
+		if !o.only.MatchString("tcp " + kind.name) {
+			continue
+		}
 		before := lab.cpu()
 		bytes, took, err := bulk(ctx, f.tcp, kind.up, kind.n, each)
 		if err != nil {
@@ -34,12 +38,15 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, eac
 	}
 	for _, through := range []struct{ name, base, host string }{{"tcp", "http://" + f.tcp, ""}, {"http", f.http, f.host}} {
 		for _, n := range []int{1, 64} {
+			name := fmt.Sprintf("%s requests x%d", through.name, n)
+			if !o.only.MatchString(name) {
+				continue
+			}
 			before := lab.cpu()
 			times, err := requests(ctx, through.base+"/small", through.host, n, each, false)
 			if err != nil {
 				return fmt.Errorf("%s requests: %w", through.name, err)
 			}
-			name := fmt.Sprintf("%s requests x%d", through.name, n)
 			t.add(name, "req/s", column, float64(len(times))/each.Seconds())
 			t.add(name+", p50", "ms", column, quantile(times, 0.5))
 			t.add(name+", p99", "ms", column, quantile(times, 0.99))
@@ -47,11 +54,21 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, eac
 				t.add(name+", CPU of relay and agent", "µs/req", column, float64((lab.cpu()-before).Microseconds())/float64(len(times)))
 			}
 		}
+		if !o.only.MatchString(through.name + " new connections") {
+			continue
+		}
+		before := lab.cpu()
 		times, err := requests(ctx, through.base+"/small", through.host, 16, each, true)
 		if err != nil {
 			return fmt.Errorf("%s new connections: %w", through.name, err)
 		}
 		t.add(through.name+" new connections", "1/s", column, float64(len(times))/each.Seconds())
+		if lab != nil {
+			t.add(through.name+" new connections, CPU of relay and agent", "µs each", column, float64((lab.cpu()-before).Microseconds())/float64(len(times)))
+		}
+	}
+	if !o.only.MatchString("udp") {
+		return nil
 	}
 	sent, came, times, err := datagrams(ctx, f.udp, 10_000, each)
 	if err != nil {
@@ -59,11 +76,15 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, eac
 	}
 	t.add("udp 10,000/s, lost", "%", column, 100*float64(sent-came)/float64(sent))
 	t.add("udp 10,000/s, p99", "ms", column, quantile(times, 0.99))
+	before := lab.cpu()
 	_, came, _, err = datagrams(ctx, f.udp, 0, each)
 	if err != nil {
 		return err
 	}
 	t.add("udp at most, echoed", "1/s", column, float64(came)/each.Seconds())
+	if lab != nil {
+		t.add("udp at most, CPU of relay and agent", "µs each", column, float64((lab.cpu()-before).Microseconds())/float64(came))
+	}
 	return nil
 }
 

@@ -171,9 +171,6 @@ func (f *File) validate() error {
 	if f.LocalAPI.BearerToken != "" && f.LocalAPI.BearerTokenFile != "" {
 		return f.Mistake("local_api", -1, "bearer_token_file", "excludes bearer_token")
 	}
-	if n := len(f.LocalAPI.BearerToken); n > 0 && n < 16 {
-		return f.Mistake("local_api", -1, "bearer_token", "must have at least 16 characters")
-	}
 	for _, origin := range f.LocalAPI.AllowedOrigins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {

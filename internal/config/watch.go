@@ -7,12 +7,25 @@ import (
 	"time"
 )
 
-// Watch calls changed when the file in the configuration folder dir has come,
-// changed or gone, until ctx ends. It looks every so often, which also works
-// where the system tells of no changes, as on network file systems.
-func Watch(ctx context.Context, dir string, every time.Duration, changed func()) error {
+// Watcher notices changes of the file.
+type Watcher struct {
+	path string
+	last fileStamp
+}
+
+// NewWatcher looks at the file in the configuration folder dir. It is called
+// before Load, so that no change between the two is missed.
+func NewWatcher(dir string) *Watcher {
 	path := filepath.Join(dir, Name)
-	last := stamp(path)
+	return &Watcher{path: path, last: stamp(path)}
+}
+
+// Run calls changed when the file has come, changed or gone, until ctx ends. It
+// looks every so often, which also works where the system tells of no changes,
+// as on network file systems. A change counts when the next look finds the file
+// the same: an editor that empties a file before it writes is let finish.
+func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) error {
+	seen := w.last
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -21,8 +34,11 @@ func Watch(ctx context.Context, dir string, every time.Duration, changed func())
 			return nil
 		case <-tick.C:
 		}
-		if now := stamp(path); now != last {
-			last = now
+		now := stamp(w.path)
+		settled := now == seen
+		seen = now
+		if settled && now != w.last {
+			w.last = now
 			changed()
 		}
 	}

@@ -72,7 +72,14 @@ func Write(dir string, info Info) error {
 
 // Remove takes info back, unless another daemon has put its own there since.
 func Remove(dir string, info Info) error {
-	if now, err := Read(dir); err != nil || now.PID != info.PID || !now.StartedAt.Equal(info.StartedAt) {
+	now, err := Read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if now.PID != info.PID || !now.StartedAt.Equal(info.StartedAt) {
 		return nil
 	}
 	return os.Remove(filepath.Join(dir, Name))
@@ -107,7 +114,7 @@ func Read(dir string) (Info, error) {
 // Find returns the first of dirs that has a file. The error matches
 // fs.ErrNotExist if none has.
 func Find(dirs []string) (Info, error) {
-	err := error(fs.ErrNotExist)
+	err := fs.ErrNotExist
 	for _, dir := range dirs {
 		info, readErr := Read(dir)
 		if readErr == nil {

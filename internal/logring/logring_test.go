@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -19,8 +18,8 @@ func (secret) LogValue() slog.Value { return slog.StringValue("hidden") }
 func TestNewestLinesAreKept(t *testing.T) {
 	ring := New(3, slog.LevelDebug, nil)
 	log := slog.New(ring.Handler())
-	for i := range 10 {
-		log.Info(fmt.Sprint(i))
+	for _, message := range strings.Split("0123456789", "") {
+		log.Log(t.Context(), slog.LevelInfo, message) //nolint:sloglint // the messages are the test
 	}
 	log.Debug("low")
 	got := ring.Lines(slog.LevelInfo, time.Time{}, 0)
@@ -66,7 +65,7 @@ func TestFieldsKeepGroupsAndHideSecrets(t *testing.T) {
 
 func TestLongTextIsCut(t *testing.T) {
 	ring := New(1, slog.LevelInfo, nil)
-	slog.New(ring.Handler()).Info(strings.Repeat("é", 5000), "x", strings.Repeat("y", 1<<20))
+	slog.New(ring.Handler()).Info(strings.Repeat("é", 5000), "x", strings.Repeat("y", 1<<20)) //nolint:sloglint // the message is the test
 	line := ring.Lines(slog.LevelInfo, time.Time{}, 0)[0]
 	if len(line.Message) > maxText+3 || len(line.Fields["x"].(string)) > maxText+3 {
 		t.Errorf("got %d and %d bytes, want at most %d", len(line.Message), len(line.Fields["x"].(string)), maxText+3)

@@ -106,7 +106,7 @@ func New(cfg Config) (*Agent, error) {
 	a.feed.begin(a.started)
 	a.inspector.Follow(func(s inspect.Summary) { a.feed.publish(EventRequest, s) })
 	if err := a.restore(); err != nil {
-		lock.Release()
+		_ = lock.Release()
 		return nil, err
 	}
 	return a, nil
@@ -176,15 +176,14 @@ func (a *Agent) Close() error {
 	a.unserved, a.cur = nil, nil
 	a.mu.Unlock()
 	for _, l := range sessions {
-		l.session.Close("the agent ends")
-		l.ctl.close()
+		l.end("the agent ends")
 	}
 	return a.lock.Release()
 }
 
 // Run keeps session and tunnels until ctx ends.
 func (a *Agent) Run(ctx context.Context) error {
-	defer a.Close()
+	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -217,6 +218,26 @@ func TestPauseOutlivesARestart(t *testing.T) {
 	}
 	wantTunnel(t, b, tun.ID, TunnelRunning)
 	wantTunnel(t, b, late.ID, TunnelRunning)
+}
+
+func TestResumeWithoutAPauseWaitsForNothing(t *testing.T) {
+	a, _ := configured(t, newFakeRelay(t), Config{})
+	ended := make(chan error, 1)
+	go func() {
+		s, err := a.Resume(context.Background())
+		if err == nil && s.State != StateConnected {
+			err = fmt.Errorf("state %s", s.State)
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(relayWait - 2*time.Second):
+		t.Error("it still waits, for a session that there is")
+	}
 }
 
 func TestRelayBackMeansAgentBack(t *testing.T) {

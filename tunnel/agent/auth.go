@@ -65,10 +65,6 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 		a.poke() // the session in force may have been replaced for a moment
 		return AuthStatus{}, no
 	}
-	drop := func() {
-		l.session.Close("not taken")
-		l.ctl.close()
-	}
 	a.mu.Lock()
 	before, wasSaved := a.auth, a.tokenSaved
 	next := a.auth
@@ -83,7 +79,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	err = a.store.saveAuth(next)
 	a.saving.Unlock()
 	if err != nil {
-		drop()
+		l.end("not taken")
 		return AuthStatus{}, err
 	}
 	a.mu.Lock()
@@ -104,7 +100,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	}
 	a.mu.Unlock()
 	if !a.adopt(l, epoch, reconnectGrace) {
-		drop()
+		l.end("not taken")
 	}
 	if !same && before.Token != "" {
 		if err := a.saveTunnels(); err != nil {
@@ -152,13 +148,17 @@ func (a *Agent) Pause(ctx context.Context) (Status, error) {
 	return a.Status(), nil
 }
 
-// Resume undoes Pause, and waits a little for the session.
+// Resume undoes Pause, and waits a little for the session. Without a Pause there
+// is nothing to undo and nothing to wait for.
 func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	a.mu.Lock()
-	attempts := a.attempts
+	attempts, paused := a.attempts, a.auth.Paused
 	a.mu.Unlock()
 	if err := a.setPaused(false); err != nil {
 		return Status{}, err
+	}
+	if !paused {
+		return a.Status(), nil
 	}
 	return a.settled(ctx, attempts), nil
 }
@@ -237,10 +237,12 @@ func (a *Agent) dropLocked() *live {
 // end closes the session; nil has none.
 func (l *live) end(reason string) {
 	if l != nil {
-		l.session.Close(reason)
+		_ = l.session.Close(reason) // it is over either way
+		l.ctl.close()
 	}
 }
 
+// saveAuth writes the token and the session's state, and logs it if it cannot.
 func (a *Agent) saveAuth() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()

@@ -88,7 +88,7 @@ func (a *Agent) checkTransport(ctx context.Context, token wire.Token, addr strin
 		}
 		return c
 	}
-	session.Close("only a check")
+	_ = session.Close("only a check")
 	c.Result = "reached in " + time.Since(begin).Round(time.Millisecond).String()
 	return c
 }

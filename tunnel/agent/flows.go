@@ -42,7 +42,7 @@ func (f *flow) abort() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.conn != nil {
-		f.conn.Close()
+		_ = f.conn.Close()
 	}
 }
 
@@ -202,12 +202,14 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		fs.close(f)
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	var packet uint16
 	out := make([]byte, 0, 2048)
 	in := make([]byte, 64<<10)
 	for {
-		conn.SetReadDeadline(time.Now().Add(flowIdle))
+		if err := conn.SetReadDeadline(time.Now().Add(flowIdle)); err != nil {
+			return
+		}
 		n, err := conn.Read(in)
 		switch {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
@@ -269,7 +271,7 @@ func (fs *flows) connect(ctx context.Context, f *flow) (*net.UDPConn, error) {
 		}
 	}
 	if f.ended.Load() {
-		conn.Close()
+		_ = conn.Close()
 	}
 	return conn, nil
 }

@@ -48,14 +48,14 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 	stream.SetReadDeadline(time.Time{})
 	t := l.lookup(ctx, preface.Endpoint)
 	if t == nil {
-		l.answer(stream, errors.New("this tunnel is not running"))
+		_ = l.answer(stream, errors.New("this tunnel is not running"))
 		return
 	}
 	r := t.route.Load()
 	origin, err := l.agent.dialOrigin(ctx, r)
 	if err != nil {
 		l.agent.complain(r, err.Error())
-		l.answer(stream, err)
+		_ = l.answer(stream, err)
 		return
 	}
 	defer origin.Close()
@@ -119,7 +119,7 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route) (halfCloser, error) {
 	}
 	secure := tls.Client(tcp, originTLS(r.spec, addr.Addr()))
 	if err := secure.HandshakeContext(ctx); err != nil {
-		tcp.Close()
+		_ = tcp.Close()
 		return nil, fmt.Errorf("the local service at %s does not answer with TLS that can be trusted: %w", r.local, err)
 	}
 	return secure, nil
@@ -151,7 +151,7 @@ func (p *pipe) abort() {
 	p.once.Do(func() {
 		p.stream.Reset()
 		if tcp, ok := p.origin.(*net.TCPConn); ok {
-			tcp.SetLinger(0) // the origin learns that it was cut, not ended
+			_ = tcp.SetLinger(0) // the origin learns that it was cut, not ended
 		}
 		p.origin.Close()
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,15 +21,19 @@ func (s tcpStream) Reset() { s.SetLinger(0); s.Close() }
 
 var _ link.Stream = tcpStream{}
 
-// benchmarkForward moves HTTP responses of 1 MiB through a pipe over loopback.
-func benchmarkForward(b *testing.B, inspected bool) {
-	const size = 1 << 20
+// exchange moves HTTP responses of one size through a pipe over loopback.
+type exchange struct {
+	visitor           *net.TCPConn
+	request, response []byte
+	buf               []byte
+	close             func()
+}
+
+func newExchange(b *testing.B, size int, inspected bool) *exchange {
 	a := &Agent{activity: make(chan struct{}, 1), inspector: inspect.New(inspect.Limits{})}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); a.inspector.Run(ctx) }()
-	defer func() { cancel(); <-done }()
-
+	listed := make(chan struct{})
+	go func() { defer close(listed); a.inspector.Run(ctx) }()
 	originSide, originPeer := tcpPair(b)
 	streamSide, visitor := tcpPair(b)
 	yes := inspected
@@ -39,32 +44,67 @@ func benchmarkForward(b *testing.B, inspected bool) {
 		a.pipe(t, t.route.Load(), tcpStream{streamSide}, originSide, wire.Preface{Kind: wire.StreamHTTP})
 	}()
 	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", size)
-	response := append([]byte(head), make([]byte, size)...)
-	request := []byte("GET /file HTTP/1.1\r\nHost: shop.example.com\r\nUser-Agent: bench\r\n\r\n")
+	x := &exchange{
+		visitor:  visitor,
+		request:  []byte("GET /file HTTP/1.1\r\nHost: shop.example.com\r\nUser-Agent: bench\r\n\r\n"),
+		response: append([]byte(head), make([]byte, size)...),
+	}
+	x.buf = make([]byte, len(x.response))
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		buf := make([]byte, len(request))
+		buf := make([]byte, len(x.request))
 		for {
 			if _, err := io.ReadFull(originPeer, buf); err != nil {
 				originPeer.Close()
 				return
 			}
-			originPeer.Write(response)
+			originPeer.Write(x.response)
 		}
 	}()
-	buf := make([]byte, len(response))
-	b.SetBytes(int64(len(response)))
-	for b.Loop() {
-		visitor.Write(request)
-		if _, err := io.ReadFull(visitor, buf); err != nil {
+	x.close = func() {
+		visitor.CloseWrite()
+		<-served
+		<-piped
+		visitor.Close()
+		cancel()
+		<-listed
+	}
+	return x
+}
+
+func (x *exchange) run(b *testing.B, times int) time.Duration {
+	begin := time.Now()
+	for range times {
+		x.visitor.Write(x.request)
+		if _, err := io.ReadFull(x.visitor, x.buf); err != nil {
 			b.Fatal(err)
 		}
 	}
-	visitor.CloseWrite()
-	<-served
-	<-piped
-	visitor.Close()
+	return time.Since(begin)
+}
+
+// BenchmarkForward compares pipes with and without the inspector in one run:
+// they take turns, so that what else the machine does weighs on both. The ratio
+// is that of the medians.
+func BenchmarkForward(b *testing.B) {
+	for _, size := range []int{1 << 10, 64 << 10, 1 << 20, 16 << 20} {
+		b.Run(fmt.Sprintf("response=%d", size), func(b *testing.B) {
+			plain, inspected := newExchange(b, size, false), newExchange(b, size, true)
+			defer plain.close()
+			defer inspected.close()
+			times := max(1, 1<<20/size)
+			var without, with []time.Duration
+			b.SetBytes(int64(2 * times * size))
+			for b.Loop() {
+				without = append(without, plain.run(b, times))
+				with = append(with, inspected.run(b, times))
+			}
+			slices.Sort(without)
+			slices.Sort(with)
+			b.ReportMetric(float64(with[len(with)/2])/float64(without[len(without)/2]), "ratio")
+		})
+	}
 }
 
 func tcpPair(tb testing.TB) (*net.TCPConn, *net.TCPConn) {

@@ -194,8 +194,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 		case k.results <- outcome{live: l, err: err, addr: addr, epoch: epoch, upgrade: upgrade}:
 		case <-ctx.Done():
 			if l != nil {
-				l.session.Close("the agent ends")
-				l.ctl.close()
+				l.end("the agent ends")
 			}
 		}
 	})
@@ -206,8 +205,7 @@ func (k *keeper) ended(r outcome) {
 	a := k.agent
 	if r.err == nil {
 		if !a.adopt(r.live, r.epoch, 0) {
-			r.live.session.Close("not wished for any more")
-			r.live.ctl.close()
+			r.live.end("not wished for any more")
 			return
 		}
 		return
@@ -302,7 +300,7 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	if len(l.welcome.Addresses) > 0 {
 		a.moved(l, l.welcome.Addresses)
 	} else if save {
-		a.saveAuth()
+		_ = a.saveAuth()
 	}
 	a.publish()
 	a.poke()
@@ -324,7 +322,7 @@ func (a *Agent) moved(l *live, addrs []string) {
 	}
 	a.auth.Addresses = good
 	a.mu.Unlock()
-	a.saveAuth()
+	_ = a.saveAuth() // tried again with the next change
 }
 
 // refuse notes that the relay of l takes the token no more.
@@ -337,7 +335,7 @@ func (a *Agent) refuse(l *live, reason string) {
 	a.cur, a.rejected, a.lastError = nil, true, reason
 	a.mu.Unlock()
 	a.log.Error("relay revoked the token", "relay", l.addr)
-	l.session.Close("revoked")
+	_ = l.session.Close("revoked")
 	a.publish()
 	a.poke()
 }

@@ -56,7 +56,7 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	}
 	if err != nil {
 		ctl.close()
-		session.Close("no welcome")
+		_ = session.Close("no welcome")
 		// The session's end says more than the request that it broke.
 		if ended := session.Err(); ended != nil && !isProblem(err) && ctx.Err() == nil {
 			var closed *link.CloseError
@@ -130,7 +130,7 @@ func (l *live) serve(ctx context.Context) {
 	wg.Go(func() { l.sendReports(use) })
 	select {
 	case <-ctx.Done():
-		l.session.Close("the agent ends")
+		_ = l.session.Close("the agent ends")
 	case <-l.session.Done():
 	case <-l.retired:
 		unuse()
@@ -157,7 +157,7 @@ func (l *live) fade(ctx context.Context) {
 	for quiet := 0; quiet < 2; {
 		select {
 		case <-ctx.Done():
-			l.session.Close("the agent ends")
+			_ = l.session.Close("the agent ends")
 			return
 		case <-l.session.Done():
 			return
@@ -169,7 +169,7 @@ func (l *live) fade(ctx context.Context) {
 			}
 		}
 	}
-	l.session.Close("another session has taken over")
+	_ = l.session.Close("another session has taken over")
 }
 
 // watch tells when the session goes stale and when it is heard again.

@@ -45,6 +45,7 @@ func testSession(t *testing.T, in func(*testing.T, func(*testing.T)), dialPair f
 		{"close delivers what was written", testCloseDelivers},
 		{"reset fails the peer", testReset},
 		{"close tells the peer's writes", testCloseStopsPeer},
+		{"close frees a blocked writer", testCloseFreesBlockedWriter},
 		{"a slow reader stops nobody", testSlowReader},
 		{"many streams", testManyStreams},
 		{"a big transfer is whole", testBulk},
@@ -207,6 +208,33 @@ func testCloseStopsPeer(t *testing.T, p pair) {
 		}
 		if err := writeUntilError(b); err == nil {
 			t.Error("the peer of a closed stream goes on writing")
+		}
+	})
+}
+
+// testCloseFreesBlockedWriter closes a stream whose peer's writes wait, because
+// nothing of them was read.
+func testCloseFreesBlockedWriter(t *testing.T, p pair) {
+	a, b := connect(t, p.client, p.server)
+	failed := make(chan error, 1)
+	go func() {
+		block := make([]byte, 256<<10)
+		for {
+			if _, err := b.Write(block); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	select { // until the windows are full
+	case err := <-failed:
+		t.Fatalf("write: %v", err)
+	case <-time.After(time.Second):
+	}
+	within(t, "the blocked write", func() {
+		a.Close()
+		if err := <-failed; errors.Is(err, net.ErrClosed) {
+			t.Errorf("got %v, want a failure of the stream alone", err)
 		}
 	})
 }

@@ -101,15 +101,24 @@ func TestEventsArriveOneByOne(t *testing.T) {
 		next := feeds[path]
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
-		go func() { next <- "0" }()
+		go func() {
+			select {
+			case next <- "0":
+			case <-ctx.Done():
+			}
+		}()
 		resp, err := s.visitor.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		read := bufio.NewReader(resp.Body)
 		for i := range 3 {
-			if i > 0 {
-				next <- fmt.Sprint(i) // only once the one before has arrived
+			if i > 0 { // only once the one before has arrived
+				select {
+				case next <- fmt.Sprint(i):
+				case <-ctx.Done():
+					t.Fatal("the origin has gone")
+				}
 			}
 			line, err := read.ReadString('\n')
 			if err != nil || line != fmt.Sprintf("data: %d\n", i) {
@@ -512,6 +521,7 @@ func BenchmarkHTTPKeepAlive(b *testing.B) {
 	}
 }
 
+// BenchmarkHTTPParallel has visitor, relay, agent and origin in one process.
 func BenchmarkHTTPParallel(b *testing.B) {
 	s := startSite(b, testConfig(b.TempDir()), text("hello"))
 	s.visitor.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
@@ -520,9 +530,13 @@ func BenchmarkHTTPParallel(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if status, _ := get(b, s.visitor, s.http); status != 200 {
-				b.Error(status)
+			resp, err := s.visitor.Get(s.http)
+			if err != nil {
+				b.Error(err)
+				return
 			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
 		}
 	})
 }

@@ -70,6 +70,7 @@ type Relay struct {
 	admin     string // the admin token
 	access    *accessLog
 	policies  policies
+	unpublish func()
 
 	certMu  sync.Mutex
 	cert    tls.Certificate
@@ -170,7 +171,8 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.store.Clients.OnChange(r.clientChanged)
-	return nil
+	r.unpublish, err = r.publish()
+	return err
 }
 
 func listen(key, addr string) (net.Listener, error) {
@@ -285,6 +287,9 @@ func (r *Relay) AdminToken() string { return r.admin }
 
 // Close closes what New opened, if Run was never called.
 func (r *Relay) Close() error {
+	if r.unpublish != nil {
+		r.unpublish()
+	}
 	if r.listener != nil {
 		r.listener.Close()
 	}
@@ -306,12 +311,6 @@ func (r *Relay) Run(ctx context.Context) error {
 	// life outlasts ctx by the time of the drain.
 	life, end := context.WithCancel(context.Background())
 	defer end()
-	remove, err := r.publish()
-	if err != nil {
-		r.Close()
-		return err
-	}
-	defer remove()
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.acceptSessions(failed, life) })
 	group.Go(func() error {
@@ -328,7 +327,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		r.drain()
 		return nil
 	})
-	err = group.Wait()
+	err := group.Wait()
 	r.endTasks()
 	return errors.Join(err, r.Close())
 }

@@ -37,6 +37,7 @@ export const en = {
   'link.lost.title': 'The adit daemon does not answer.',
   'link.lost.text':
     'It may have been stopped or be restarting. This page keeps trying and comes back by itself.',
+  'link.lost.state': 'Whether your tunnels can be reached is not known now.',
   'link.retry': 'Try now',
   'link.denied.title': 'The browser blocks this page',
   'link.denied.text':

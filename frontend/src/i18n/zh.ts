@@ -35,6 +35,7 @@ export const zh: Messages = {
   'link.lost.short': '守护进程无响应',
   'link.lost.title': 'adit 守护进程没有响应。',
   'link.lost.text': '它可能已停止或正在重启。本页会不断重试，并自动恢复。',
+  'link.lost.state': '目前无法得知隧道能否访问。',
   'link.retry': '立即重试',
   'link.denied.title': '浏览器拦截了本页',
   'link.denied.text':

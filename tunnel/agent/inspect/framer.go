@@ -169,9 +169,6 @@ func (f *framer) lose(err error) []byte {
 	return nil
 }
 
-// raw ends the search for messages: what follows is handed on as it is.
-func (f *framer) raw() { f.state, f.buf = inRaw, nil }
-
 func (f *framer) feedHead(b []byte) []byte {
 	if len(f.buf) == 0 {
 		b = bytes.TrimLeft(b, "\r\n") // RFC 9112 §2.2

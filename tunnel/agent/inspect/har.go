@@ -242,8 +242,8 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 		e.keepBody(&e.res, resBody)
 	}
 	e.req.ended, e.res.ended = true, true
-	e.in.Store(int64(len(e.req.head) + len(e.req.body)))
-	e.out.Store(int64(len(e.res.head) + len(e.res.body)))
+	e.in.Store(int64(len(e.req.head) + e.req.body.size))
+	e.out.Store(int64(len(e.res.head) + e.res.body.size))
 	return e, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,19 +41,12 @@ func hear(t *testing.T, limits Limits, piece int, visitor, origin string) (*Insp
 	tap.VisitorEnded()
 	tap.OriginEnded()
 	tap.Close()
-	ins.drain()
+	ins.listAll()
 	list := ins.List(Filter{Limit: 1000})
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
 	}
 	return ins, list
-}
-
-// drain does Run's work for what has been told so far.
-func (ins *Inspector) drain() {
-	for len(ins.news) > 0 {
-		ins.list(<-ins.news)
-	}
 }
 
 func brief(list []Summary) string {
@@ -71,20 +65,28 @@ func TestMessagesAreFoundHoweverTheyAreCut(t *testing.T) {
 		request, response           string // bodies of the first
 	}{
 		{"plain", getA, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "GET /a 200 done", "", "hello"},
-		{"chunked both ways",
+		{
+			"chunked both ways",
 			"POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\nTrailer: x\r\n\r\n",
 			"HTTP/1.1 201 Created\r\ntransfer-encoding: gzip, chunked\r\n\r\n4\r\nwiki\r\n0\r\n\r\n",
-			"POST /up 201 done", "abcde", "wiki"},
-		{"pipelined", getA + "HEAD /b HTTP/1.1\r\nHost: a\r\n\r\n" + getA,
+			"POST /up 201 done", "abcde", "wiki",
+		},
+		{
+			"pipelined", getA + "HEAD /b HTTP/1.1\r\nHost: a\r\n\r\n" + getA,
 			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nHTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
-			"GET /a 200 done, HEAD /b 200 done, GET /a 304 done", "", "ok"},
-		{"interim", "PUT /c HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+			"GET /a 200 done, HEAD /b 200 done, GET /a 304 done", "", "ok",
+		},
+		{
+			"interim", "PUT /c HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
 			"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
-			"PUT /c 204 done", "abc", ""},
+			"PUT /c 204 done", "abc", "",
+		},
 		{"until the end", getA, "HTTP/1.0 200 OK\r\n\r\nall of it", "GET /a 200 done", "", "all of it"},
 		{"bare line feeds", "GET /lf HTTP/1.1\nHost: a\n\n", "HTTP/1.1 200 OK\nContent-Length: 1\n\nx", "GET /lf 200 done", "", "x"},
-		{"websocket", "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n\x81\x05hello\r\n\r\n\x88\x00", "GET /ws 101 done", "", ""},
+		{
+			"websocket", "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n\x81\x05hello\r\n\r\n\x88\x00", "GET /ws 101 done", "", "",
+		},
 		{"cut in the body", getA, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", "GET /a 200 failed", "", "hello"},
 		{"cut in the head", getA, "HTTP/1.1 200 OK\r\nConte", "GET /a 0 failed", "", ""},
 		{"no answer", getA, "", "GET /a 0 failed", "", ""},
@@ -120,7 +122,7 @@ func TestUpgradedConnectionIsCounted(t *testing.T) {
 	tap := ins.HTTP(Meta{})
 	tap.FromVisitor([]byte("GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n"))
 	tap.FromOrigin([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
-	ins.drain()
+	ins.listAll()
 	before := ins.List(Filter{})[0]
 	tap.FromVisitor([]byte("POST / HTTP/1.1\r\n\r\n"))
 	tap.FromOrigin(make([]byte, 100))
@@ -129,7 +131,7 @@ func TestUpgradedConnectionIsCounted(t *testing.T) {
 		t.Errorf("got %+v after %+v", after, before)
 	}
 	tap.Close()
-	ins.drain()
+	ins.listAll()
 	if got := ins.List(Filter{}); len(got) != 1 || got[0].State != "done" {
 		t.Errorf("got %+v, want one that is done", got)
 	}
@@ -160,7 +162,7 @@ func TestMemoryAndEntriesAreBounded(t *testing.T) {
 		tap.FromVisitor([]byte(getA))
 		tap.FromOrigin([]byte("HTTP/1.1 200 OK\r\nContent-Length: 40960\r\n\r\n" + body))
 		tap.Close()
-		ins.drain()
+		ins.listAll()
 		if used := ins.used.Load(); used > 400<<10 {
 			t.Fatalf("got %d bytes held, want at most %d", used, 400<<10)
 		}
@@ -172,7 +174,7 @@ func TestMemoryAndEntriesAreBounded(t *testing.T) {
 		tap := ins.HTTP(Meta{})
 		tap.FromVisitor([]byte(getA))
 		tap.Close()
-		ins.drain()
+		ins.listAll()
 	}
 	if n := len(ins.List(Filter{Limit: 1000})); n != 20 {
 		t.Errorf("got %d entries, want 20", n)
@@ -194,7 +196,7 @@ func TestTrafficNeverWaitsForTheList(t *testing.T) {
 	if ins.Lost() == 0 {
 		t.Error("nothing was lost")
 	}
-	ins.drain()
+	ins.listAll()
 	held := int64(0)
 	for _, e := range ins.entries {
 		held += e.weight()
@@ -218,6 +220,7 @@ func TestRunListsAndTells(t *testing.T) {
 		tap.FromOrigin([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"))
 		synctest.Wait()
 		tap.Close()
+		time.Sleep(time.Second)
 		cancel()
 		if len(told) != 2 || told[0].State != "open" || told[1].State != "done" {
 			t.Fatalf("got %+v, want each stage once", told)
@@ -236,9 +239,20 @@ func TestFiltersPick(t *testing.T) {
 		f    Filter
 		want int
 	}{
-		{Filter{}, 3}, {Filter{Limit: 2}, 2}, {Filter{Method: "post"}, 1}, {Filter{Status: 404}, 1}, {Filter{Status: 4}, 1}, {Filter{Status: 5}, 1},
-		{Filter{Text: "needle"}, 1}, {Filter{Text: "198.51.100.9"}, 2}, {Filter{Text: "nothing"}, 0}, {Filter{TunnelID: "tun_2"}, 0},
-		{Filter{Kind: KindFlow}, 0}, {Filter{Before: list[2].ID}, 2}, {Filter{Until: list[0].Time}, 0}, {Filter{Since: time.Now().Add(time.Hour)}, 0},
+		{Filter{}, 3},
+		{Filter{Limit: 2}, 2},
+		{Filter{Method: "post"}, 1},
+		{Filter{Status: 404}, 1},
+		{Filter{Status: 4}, 1},
+		{Filter{Status: 5}, 1},
+		{Filter{Text: "needle"}, 1},
+		{Filter{Text: "198.51.100.9"}, 2},
+		{Filter{Text: "nothing"}, 0},
+		{Filter{TunnelID: "tun_2"}, 0},
+		{Filter{Kind: KindFlow}, 0},
+		{Filter{Before: list[2].ID}, 2},
+		{Filter{Until: list[0].Time}, 0},
+		{Filter{Since: time.Now().Add(time.Hour)}, 0},
 	} {
 		if got := ins.List(test.f); len(got) != test.want {
 			t.Errorf("%+v: got %d, want %d", test.f, len(got), test.want)
@@ -341,7 +355,7 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	got := other.List(Filter{})[0]
-	if !got.Imported || got.Method != "POST" || got.Status != 200 || got.Host != "shop.example.com" {
+	if !got.Imported || got.Method != http.MethodPost || got.Status != 200 || got.Host != "shop.example.com" {
 		t.Errorf("got %+v", got)
 	}
 	again, err := other.Repeat(got.ID, Edit{})
@@ -366,8 +380,13 @@ func TestRepeatRefusesWhatIsNoRequest(t *testing.T) {
 		t.Errorf("got %q, %v", again.Bytes, err)
 	}
 	for _, edit := range []Edit{
-		{Body: &body, BodyBase64: &body}, {Body: &body, Method: "A B"}, {Body: &body, Path: "/a b"}, {Body: &body, Path: "/a\r\nX: y"},
-		{Body: &body, Path: "http://elsewhere/"}, {Body: &body, Headers: []Header{{Name: "a b"}}}, {Body: &body, Headers: []Header{{Name: "a", Value: "b\r\nc: d"}}},
+		{Body: &body, BodyBase64: &body},
+		{Body: &body, Method: "A B"},
+		{Body: &body, Path: "/a b"},
+		{Body: &body, Path: "/a\r\nX: y"},
+		{Body: &body, Path: "http://elsewhere/"},
+		{Body: &body, Headers: []Header{{Name: "a b"}}},
+		{Body: &body, Headers: []Header{{Name: "a", Value: "b\r\nc: d"}}},
 	} {
 		if again, err := ins.Repeat(id, edit); err == nil {
 			t.Errorf("%+v: got %q, want an error", edit, again.Bytes)

@@ -13,6 +13,13 @@ import (
 // entryCost is what an empty entry counts for in memory.
 const entryCost = 1024
 
+// Entries are listed some at a time while there are many, for waking up for each
+// would cost the traffic more than copying it.
+const (
+	listPause = 10 * time.Millisecond
+	maxNews   = 4096
+)
+
 // States of an entry.
 const (
 	stateOpen   = "open"
@@ -44,7 +51,7 @@ func New(limits Limits) *Inspector {
 	if limits.Entries <= 0 {
 		limits.Entries = 10_000
 	}
-	return &Inspector{limits: limits, news: make(chan *entry, 1024)}
+	return &Inspector{limits: limits, news: make(chan *entry, maxNews)}
 }
 
 // Follow has f called when an entry begins, is answered, or ends. It must be set
@@ -56,6 +63,8 @@ func (ins *Inspector) Lost() int64 { return ins.lost.Load() }
 
 // Run lists what taps hear, until ctx ends.
 func (ins *Inspector) Run(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -63,15 +72,37 @@ func (ins *Inspector) Run(ctx context.Context) {
 		case e := <-ins.news:
 			ins.list(e)
 		}
+		ins.listAll()
+		pause.Reset(listPause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// listAll lists what has been told so far.
+func (ins *Inspector) listAll() {
+	for range len(ins.news) {
+		ins.list(<-ins.news)
 	}
 }
 
 // tell hands e to Run, or loses it if Run is behind.
 func (ins *Inspector) tell(e *entry) {
+	e.mu.Lock()
+	queued := e.queued
+	e.queued = true
+	e.mu.Unlock()
+	if queued {
+		return // Run will see it as it is then
+	}
 	select {
 	case ins.news <- e:
 	default:
 		e.mu.Lock()
+		e.queued = false
 		lost := !e.listed && !e.missed
 		e.missed = e.missed || lost
 		e.mu.Unlock()
@@ -84,6 +115,7 @@ func (ins *Inspector) tell(e *entry) {
 
 func (ins *Inspector) list(e *entry) {
 	e.mu.Lock()
+	e.queued = false
 	add := !e.listed && !e.gone
 	gone := e.gone
 	e.listed = true
@@ -100,14 +132,13 @@ func (ins *Inspector) list(e *entry) {
 		ins.mu.Unlock()
 	}
 	ins.evict()
-	s := e.summary()
-	now := stage{s.State, s.Status}
 	e.mu.Lock()
+	now := stage{e.state, e.status}
 	news := e.told != now
 	e.told = now
 	e.mu.Unlock()
 	if ins.follow != nil && news {
-		ins.follow(s)
+		ins.follow(e.summary())
 	}
 }
 
@@ -258,6 +289,7 @@ type entry struct {
 	listed    bool
 	missed    bool
 	told      stage
+	queued    bool // in ins.news
 	gone      bool // dropped: nothing more is kept
 	state     string
 	problem   string
@@ -280,9 +312,7 @@ type stage struct {
 // capture is what is kept of one message.
 type capture struct {
 	head      []byte
-	body      []byte
-	expected  int64 // length of the body as announced; below one if it is not
-	reserved  int   // bytes counted for body
+	body      store
 	truncated bool
 	ended     bool
 }
@@ -319,6 +349,8 @@ func (e *entry) drop() {
 	e.gone = true
 	e.ins.used.Add(-int64(e.held))
 	e.held = 0
+	e.req.body.free()
+	e.res.body.free()
 	e.req, e.res, e.known = capture{}, capture{}, nil
 	e.reqFull.Store(true)
 	e.resFull.Store(true)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 )
@@ -120,7 +121,7 @@ func (r Repeat) build(path string, headers []Header, body []byte, newBody bool) 
 	if !host {
 		b.WriteString("Host: localhost\r\n")
 	}
-	if len(body) > 0 || r.Method != "GET" && r.Method != "HEAD" {
+	if len(body) > 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		b.WriteString("Content-Length: " + strconv.Itoa(len(body)) + "\r\n")
 	}
 	b.WriteString("Connection: close\r\n\r\n")

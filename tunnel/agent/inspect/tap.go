@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,7 +158,6 @@ func (r *requestEar) message(raw []byte, h head) (bodyKind, int64) {
 	e.mu.Lock()
 	e.method, e.upgrade = h.method, h.upgrade
 	e.keepHead(&e.req, raw)
-	e.req.expected = h.length
 	e.mu.Unlock()
 	e.in.Add(int64(len(raw)))
 	t.ins.tell(e)
@@ -197,7 +197,7 @@ func (r *requestEar) lost(why error) {
 		upgrading = r.cur.upgrade && r.cur.req.ended
 		r.cur.mu.Unlock()
 	}
-	if why != errCut && !upgrading {
+	if !errors.Is(why, errCut) && !upgrading {
 		r.tap.fail(why)
 	}
 }
@@ -231,7 +231,6 @@ func (r *responseEar) message(raw []byte, h head) (bodyKind, int64) {
 	method := e.method
 	e.firstByte = time.Now()
 	e.keepHead(&e.res, raw)
-	e.res.expected = h.length
 	e.mu.Unlock()
 	kind, length := h.body(true)
 	switch {
@@ -301,25 +300,14 @@ func (e *entry) keepHead(c *capture, raw []byte) {
 // keepBody copies what the limits leave room for, and reports whether that was
 // the last. e.mu is held.
 func (e *entry) keepBody(c *capture, b []byte) (full bool) {
-	room := e.ins.limits.Body - len(c.body)
-	if len(b) > room {
+	if room := e.ins.limits.Body - c.body.size; len(b) > room {
 		b, full = b[:room], true
 	}
-	if c.body == nil && len(b) > 0 {
-		// A body of known length is given its memory at once; that counts from
-		// now on, for the length is only the sender's word.
-		if want := int(min(c.expected, int64(e.ins.limits.Body))); want > len(b) && e.hold(want) {
-			c.reserved, c.body = want, make([]byte, 0, want)
-		}
+	if e.hold(c.body.cost(len(b))) {
+		c.body.add(b)
+	} else {
+		full = true
 	}
-	if more := len(c.body) + len(b) - c.reserved; more > 0 {
-		if e.hold(more) {
-			c.reserved += more
-		} else {
-			b, full = nil, true
-		}
-	}
-	c.body = append(c.body, b...)
 	c.truncated = c.truncated || full
 	return full
 }

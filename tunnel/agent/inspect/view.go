@@ -104,7 +104,17 @@ type snapshot struct {
 	summary  Summary
 	proto    string
 	url      string
-	req, res capture
+	req, res kept
+}
+
+// kept is a copy of a capture.
+type kept struct {
+	head, body       []byte
+	truncated, ended bool
+}
+
+func (c *capture) copy() kept {
+	return kept{head: c.head, body: c.body.bytes(), truncated: c.truncated, ended: c.ended}
 }
 
 func (e *entry) snapshot() snapshot {
@@ -114,8 +124,7 @@ func (e *entry) snapshot() snapshot {
 	if e.kind == KindHTTP {
 		s.proto = e.parsedLocked().proto
 	}
-	// Heads are never changed once they are set, and bodies only grow.
-	s.req, s.res = e.req, e.res
+	s.req, s.res = e.req.copy(), e.res.copy()
 	return s
 }
 
@@ -149,7 +158,7 @@ func (s snapshot) address() string {
 	return proto + "://" + s.summary.Host + s.summary.Path
 }
 
-func (c capture) message(reveal bool, passed int64) *Message {
+func (c kept) message(reveal bool, passed int64) *Message {
 	line, headers := splitHead(c.head)
 	m := &Message{Line: line, Headers: headers}
 	if i := strings.Index(line, "HTTP/"); i >= 0 {
@@ -163,7 +172,7 @@ func (c capture) message(reveal bool, passed int64) *Message {
 }
 
 // view returns the body as a person reads it.
-func (c capture) view(headers []Header, size int64) Body {
+func (c kept) view(headers []Header, size int64) Body {
 	b := Body{Size: max(size, int64(len(c.body))), Truncated: c.truncated}
 	if !c.truncated && c.ended {
 		b.Size = int64(len(c.body)) // without the framing of chunks

@@ -92,10 +92,11 @@ func (s *Session) appendDatagram(b []byte) {
 	s.bytesSent.Add(uint64(len(b)))
 }
 
-// appendReason queues the reason of the end. It is called with mu held.
+// appendReason queues the reason of the end. The peer takes it even if its
+// opening of the control stream is still on the way. It is called with mu held.
 func (s *Session) appendReason(reason string) {
 	reason = reason[:min(len(reason), MaxReason)]
-	if s.control.open && s.control.window >= uint32(messageHeader+len(reason)) {
+	if s.control.window >= uint32(messageHeader+len(reason)) {
 		s.appendMessage(messageClose, []byte(reason))
 	}
 	s.out = appendHeader(s.out, typeGoAway, 0, 0, 0)

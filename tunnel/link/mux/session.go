@@ -31,7 +31,6 @@ const (
 	maxFrame     = 32 << 10  // bytes a stream sends before the next one's turn
 	maxControl   = 256 << 10 // bytes of control frames that may wait beyond a batch
 	flushTimeout = time.Second
-	lingerTime   = 5 * time.Minute
 )
 
 // Config is what a session needs to know. The errors are of the package above,
@@ -80,24 +79,23 @@ type Session struct {
 	bytesReceived atomic.Uint64
 	rtt           atomic.Int64
 
-	mu        sync.Mutex
-	err       error
-	flushing  bool // closed by us: what waits in out is still written
-	streams   map[uint32]*Stream
-	lingering map[*Stream]time.Time // closed by us alone, since when
-	nextID    uint32
-	local     int           // open streams of ours
-	remote    int           // open streams of the peer's
-	unacked   int           // streams of ours that the peer has not accepted
-	free      chan struct{} // closed and renewed when a stream of ours may be opened
-	out       []byte        // frames to be written next
-	ring      []*Stream     // streams with bytes to send and window to send them in
-	outgoing  [][]byte      // datagrams to be sent, each from datagramPool
-	outBytes  int
-	control   controlStream
-	grown     int64 // bytes of window granted beyond the initial ones
-	pingID    uint32
-	pingSent  time.Time // zero: no ping is under way
+	mu       sync.Mutex
+	err      error
+	flushing bool // closed by us: what waits in out is still written
+	streams  map[uint32]*Stream
+	nextID   uint32
+	local    int           // open streams of ours
+	remote   int           // open streams of the peer's
+	unacked  int           // streams of ours that the peer has not accepted
+	free     chan struct{} // closed and renewed when a stream of ours may be opened
+	out      []byte        // frames to be written next
+	ring     []*Stream     // streams with bytes to send and window to send them in
+	outgoing [][]byte      // datagrams to be sent, each from datagramPool
+	outBytes int
+	control  controlStream
+	grown    int64 // bytes of window granted beyond the initial ones
+	pingID   uint32
+	pingSent time.Time // zero: no ping is under way
 }
 
 // New starts a session on conn, which it owns from now on.
@@ -113,7 +111,7 @@ func New(conn net.Conn, cfg Config) *Session {
 	}
 	s := &Session{
 		conn:      conn,
-		br:        bufio.NewReaderSize(conn, 16<<10),
+		br:        bufio.NewReaderSize(conn, 4<<10),
 		cfg:       cfg,
 		accept:    make(chan *Stream, Backlog),
 		datagrams: make(chan []byte, 256),
@@ -121,7 +119,6 @@ func New(conn net.Conn, cfg Config) *Session {
 		done:      make(chan struct{}),
 		finished:  make(chan struct{}),
 		streams:   map[uint32]*Stream{},
-		lingering: map[*Stream]time.Time{},
 		nextID:    2,
 		free:      make(chan struct{}),
 		control:   controlStream{window: initialWindow},
@@ -294,7 +291,6 @@ func (s *Session) endLocked() {
 		st.pending = nil
 	}
 	clear(s.streams)
-	clear(s.lingering)
 	s.local, s.remote = 0, 0
 	s.ring, s.outgoing = nil, nil
 	s.mu.Unlock()
@@ -339,7 +335,6 @@ func (s *Session) watch() {
 			s.ping()
 			idle = 0
 		}
-		s.resetLingering()
 		timer.Reset(tick)
 	}
 }
@@ -353,18 +348,6 @@ func (s *Session) ping() {
 	s.pingID++
 	s.pingSent = time.Now()
 	s.appendControl(typePing, flagSYN, 0, s.pingID)
-}
-
-// resetLingering gives up streams that we closed and the peer never did.
-func (s *Session) resetLingering() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for st, since := range s.lingering {
-		if time.Since(since) > lingerTime {
-			s.appendControl(typeWindow, flagRST, st.id, 0)
-			s.drop(st)
-		}
-	}
 }
 
 // appendControl queues a frame without a body. It is called with mu held.
@@ -388,7 +371,6 @@ func (s *Session) drop(st *Stream) {
 		return
 	}
 	delete(s.streams, st.id)
-	delete(s.lingering, st)
 	if st.local {
 		s.local--
 		if !st.acked {

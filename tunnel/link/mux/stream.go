@@ -255,16 +255,17 @@ func (st *Stream) finish() {
 }
 
 // Close ends both directions: the peer reads what was written and then io.EOF;
-// what it writes from now on is answered by a reset.
+// its writes fail, also one that waits for a window that nobody will grant.
 func (st *Stream) Close() error {
 	s := st.session
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	st.finish()
-	st.discard(net.ErrClosed)
-	if s.streams[st.id] == st {
-		s.lingering[st] = time.Now()
+	if s.err == nil && s.streams[st.id] == st { // the peer has not ended its direction
+		s.appendControl(typeWindow, flagRST, st.id, 0)
+		s.drop(st)
 	}
-	s.mu.Unlock()
+	st.discard(net.ErrClosed)
 	return nil
 }
 

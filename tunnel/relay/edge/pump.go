@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,57 +11,55 @@ import (
 	"adit/tunnel/link"
 )
 
-const copyBuffer = 64 << 10
+// The sizes of copies. Most visitors are idle most of the time, so they wait
+// with a small buffer; one that fills it goes on with a large one.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 64 << 10
+)
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, copyBuffer); return &b }}
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
+	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
+)
 
-// bufferPool lends net/http/httputil the same buffers.
+// bufferPool lends net/http/httputil the large buffers.
 type bufferPool struct{}
 
-func (bufferPool) Get() []byte  { return *buffers.Get().(*[]byte) }
-func (bufferPool) Put(b []byte) { buffers.Put(&b) }
+func (bufferPool) Get() []byte  { return largeBuffers.Get().(*[largeBuffer]byte)[:] }
+func (bufferPool) Put(b []byte) { largeBuffers.Put((*[largeBuffer]byte)(b)) }
 
 // pump moves bytes between a visitor and a stream until both directions have
 // ended, each on its own, or no byte has moved for idle, or ctx ends. A
 // direction that breaks breaks the whole. before runs first in the direction
 // towards the visitor: it reads the agent's answer.
 func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep *Endpoint, before func() error) (in, out int64, err error) {
-	var moved atomic.Int64
-	broken := make(chan struct{})
 	var once sync.Once
 	var reason error
 	fail := func(err error) {
 		once.Do(func() {
 			reason = err
-			close(broken)
 			v.abort()
 			s.Reset()
 		})
 	}
-	watch := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		ticker := time.NewTicker(idle)
-		defer ticker.Stop()
-		last := int64(-1)
-		for {
-			select {
-			case <-ticker.C:
-				if now := moved.Load(); now != last {
-					last = now
-					continue
-				}
-				fail(errIdle)
-			case <-ctx.Done():
-				fail(ctx.Err())
-			case <-broken:
-			case <-watch:
-			}
+	defer context.AfterFunc(ctx, func() { fail(ctx.Err()) })()
+	var moved atomic.Int64
+	last := int64(-1)
+	var timer *time.Timer
+	timer = time.AfterFunc(math.MaxInt64, func() {
+		if now := moved.Load(); now != last {
+			last = now
+			timer.Reset(idle)
 			return
 		}
+		fail(errIdle)
 	})
-	var both sync.WaitGroup
-	both.Go(func() {
+	timer.Reset(idle)
+	defer timer.Stop()
+
+	var inward sync.WaitGroup
+	inward.Go(func() {
 		n, err := move(s, v, &moved, &ep.bytesIn)
 		in = n
 		if err == nil {
@@ -70,21 +69,18 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 			fail(err)
 		}
 	})
-	both.Go(func() {
-		err := before()
-		if err == nil {
-			out, err = move(v, s, &moved, &ep.bytesOut)
-		}
-		if err == nil {
-			err = v.CloseWrite()
-		}
-		if err != nil {
-			fail(err)
-		}
-	})
-	both.Wait()
-	close(watch)
-	group.Wait()
+	err = before()
+	if err == nil {
+		out, err = move(v, s, &moved, &ep.bytesOut)
+	}
+	if err == nil {
+		err = v.CloseWrite()
+	}
+	if err != nil {
+		fail(err)
+	}
+	inward.Wait()
+	once.Do(func() {}) // waits for a failure under way; none comes after it
 	v.Close()
 	s.Close()
 	return in, out, reason
@@ -92,12 +88,19 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 
 // move copies until src ends; the error is either side's.
 func move(dst io.Writer, src io.Reader, moved, count *atomic.Int64) (total int64, err error) {
-	p := buffers.Get().(*[]byte)
-	defer buffers.Put(p)
+	small := smallBuffers.Get().(*[smallBuffer]byte)
+	defer smallBuffers.Put(small)
+	var large *[largeBuffer]byte
+	defer func() {
+		if large != nil {
+			largeBuffers.Put(large)
+		}
+	}()
+	buf := small[:]
 	for {
-		n, err := src.Read(*p)
+		n, err := src.Read(buf)
 		if n > 0 {
-			if _, err := dst.Write((*p)[:n]); err != nil {
+			if _, err := dst.Write(buf[:n]); err != nil {
 				return total, err
 			}
 			total += int64(n)
@@ -109,6 +112,14 @@ func move(dst io.Writer, src io.Reader, moved, count *atomic.Int64) (total int64
 		}
 		if err != nil {
 			return total, err
+		}
+		switch {
+		case large == nil && n == len(buf):
+			large = largeBuffers.Get().(*[largeBuffer]byte)
+			buf = large[:]
+		case large != nil && n < smallBuffer:
+			largeBuffers.Put(large)
+			large, buf = nil, small[:]
 		}
 	}
 }

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/buildinfo"
+	releases "adit/internal/update"
+	"adit/service"
+)
+
+// updateState is what adit update says.
+type updateState struct {
+	Current   string `json:"current"`
+	Offered   string `json:"offered"`
+	Available bool   `json:"available"`
+	Applied   bool   `json:"applied"`
+}
+
+func updateCommand(env *Env) *cobra.Command {
+	var manifest, key string
+	sub := func(use, short string, apply bool) *cobra.Command {
+		return &cobra.Command{
+			Use: use, Short: short, Args: args(0, 0, ""),
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				if manifest == "" {
+					manifest = env.Getenv("ADIT_UPDATE_MANIFEST")
+				}
+				if key == "" {
+					key = env.Getenv("ADIT_UPDATE_KEY")
+				}
+				return env.update(cmd.Context(), manifest, key, apply)
+			},
+		}
+	}
+	g := group("update", "Look for a newer release, and install it",
+		`Look for a newer release at an address that you configure; none is asked by
+default. The release's manifest must be signed by the key that you configure
+with it. A program that a package manager or an installer owns is left alone.`,
+		sub("check", "Say whether a newer release is offered", false),
+		sub("apply", "Install the newer release, and go back if the daemon is not well with it", true),
+	)
+	g.PersistentFlags().StringVar(&manifest, "manifest", "", "address of the manifest (or ADIT_UPDATE_MANIFEST)")
+	g.PersistentFlags().StringVar(&key, "key", "", "public key of the release, in base64 (or ADIT_UPDATE_KEY)")
+	return g
+}
+
+func (e *Env) update(ctx context.Context, address, keyText string, apply bool) error {
+	if address == "" || keyText == "" {
+		return usagef("say where releases are announced and who signs them: --manifest and --key")
+	}
+	key, err := releases.ParseKey(keyText)
+	if err != nil {
+		return err
+	}
+	c := &http.Client{Timeout: 10 * time.Minute}
+	m, err := releases.Fetch(ctx, c, address, key)
+	if err != nil {
+		return err
+	}
+	state := updateState{Current: buildinfo.Get().Version, Offered: m.Version}
+	state.Available = releases.Newer(state.Offered, state.Current)
+	if apply && state.Available {
+		if err := applyUpdate(ctx, c, address, m); err != nil {
+			return err
+		}
+		state.Applied = true
+	}
+	return e.print(state, func(w io.Writer) {
+		switch {
+		case state.Applied:
+			fmt.Fprintf(w, "adit %s is installed in the place of %s.\n", state.Offered, state.Current)
+		case state.Available:
+			fmt.Fprintf(w, "adit %s is offered; this is %s. adit update apply installs it.\n", state.Offered, state.Current)
+		default:
+			fmt.Fprintf(w, "adit %s is the newest.\n", state.Current)
+		}
+	})
+}
+
+func applyUpdate(ctx context.Context, c *http.Client, address string, m releases.Manifest) error {
+	exe, err := executable()
+	if err != nil {
+		return err
+	}
+	if releases.Managed(exe) {
+		return fmt.Errorf("%s belongs to a package or an installer: update it there", exe)
+	}
+	program, err := releases.Download(ctx, c, address, m, runtime.GOOS+"/"+runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	status, err := service.Query(ctx)
+	restart := service.Restart
+	if err != nil || status.State == service.NotInstalled || status.State == service.Stopped {
+		restart = func(context.Context) error { return nil } // no service runs with it
+	}
+	return releases.Replace(ctx, exe, program, restart)
+}

@@ -1,0 +1,266 @@
+// Package update replaces the program by a newer release: a manifest that the
+// release's key has signed says which file is meant, the file is verified before
+// it is touched by anything, and it is put back as it was if the daemon is not
+// well with it.
+package update
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of what is downloaded.
+const (
+	maxManifest = 64 << 10
+	maxProgram  = 256 << 20
+)
+
+// Manifest is what a release offers.
+type Manifest struct {
+	Version string          `json:"version"`
+	Files   map[string]File `json:"files"` // by platform: linux/amd64
+}
+
+// File is the program for one platform.
+type File struct {
+	URL    string `json:"url"` // may be relative to the manifest's
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// ParseKey reads a release's public key: 32 bytes in base64.
+func ParseKey(text string) (ed25519.PublicKey, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, errors.New("the update key is not 32 bytes in base64")
+	}
+	return key, nil
+}
+
+// Parse verifies and reads a manifest. The signature is 64 bytes in base64, by
+// Ed25519 over the manifest as it is.
+func Parse(data, signature []byte, key ed25519.PublicKey) (Manifest, error) {
+	sig, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(signature)))
+	if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, data, sig) {
+		return Manifest{}, errors.New("the update's manifest is not signed by the configured key")
+	}
+	var m Manifest
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("read the update's manifest: %w", err)
+	}
+	if _, _, ok := split(m.Version); !ok {
+		return Manifest{}, fmt.Errorf("read the update's manifest: version %q is none", m.Version)
+	}
+	return m, nil
+}
+
+// Newer reports whether offered is a later release than current. A version that
+// is none, as that of a build from a working tree, is older than any.
+func Newer(offered, current string) bool {
+	o, oPre, ok := split(offered)
+	if !ok {
+		return false
+	}
+	c, cPre, ok := split(current)
+	if !ok {
+		return true
+	}
+	for i := range o {
+		if o[i] != c[i] {
+			return o[i] > c[i]
+		}
+	}
+	if oPre == "" || cPre == "" {
+		return oPre == "" && cPre != ""
+	}
+	return oPre > cPre
+}
+
+func split(version string) (numbers [3]uint64, pre string, ok bool) {
+	core, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), "+")
+	core, pre, _ = strings.Cut(core, "-")
+	parts := strings.Split(core, ".")
+	if len(parts) != 3 {
+		return numbers, "", false
+	}
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 10, 32)
+		if err != nil {
+			return numbers, "", false
+		}
+		numbers[i] = n
+	}
+	return numbers, pre, true
+}
+
+// Fetch gets the manifest at address, and its signature at address.sig.
+func Fetch(ctx context.Context, c *http.Client, address string, key ed25519.PublicKey) (Manifest, error) {
+	data, err := get(ctx, c, address, maxManifest)
+	if err != nil {
+		return Manifest{}, err
+	}
+	signature, err := get(ctx, c, address+".sig", maxManifest)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return Parse(data, signature, key)
+}
+
+func get(ctx context.Context, c *http.Client, address string, limit int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", address, err)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", address, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("get %s: the server says %s", address, resp.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", address, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("get %s: it has more than %d bytes", address, limit)
+	}
+	return data, nil
+}
+
+// Download gets the program that the manifest at address offers for a platform,
+// and returns it when it is what the manifest says.
+func Download(ctx context.Context, c *http.Client, address string, m Manifest, platform string) ([]byte, error) {
+	file, ok := m.Files[platform]
+	if !ok {
+		return nil, fmt.Errorf("version %s is not offered for %s", m.Version, platform)
+	}
+	if file.Size <= 0 || file.Size > maxProgram {
+		return nil, fmt.Errorf("version %s has %d bytes, and at most %d are taken", m.Version, file.Size, int64(maxProgram))
+	}
+	base, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("the update's address: %w", err)
+	}
+	ref, err := url.Parse(file.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the program's address: %w", err)
+	}
+	data, err := get(ctx, c, base.ResolveReference(ref).String(), file.Size)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	if want := strings.ToLower(file.SHA256); hex.EncodeToString(sum[:]) != want || int64(len(data)) != file.Size {
+		return nil, errors.New("the downloaded program is not the one that the manifest names")
+	}
+	return data, nil
+}
+
+// HealthLimit is how long the daemon has to be well with a new program.
+const HealthLimit = 30 * time.Second
+
+// Replace puts program in the place of exe and calls restart, which starts the
+// daemon anew and returns when it is well. If it is not, the old program is put
+// back, and restarted too.
+func Replace(ctx context.Context, exe string, program []byte, restart func(ctx context.Context) error) error {
+	dir := filepath.Dir(exe)
+	next, err := os.CreateTemp(dir, ".adit-update-*")
+	if err != nil {
+		return fmt.Errorf("write the new program: %w", err)
+	}
+	defer os.Remove(next.Name()) // gone already, if all went well
+	if _, err = next.Write(program); err == nil {
+		err = next.Sync()
+	}
+	if closeErr := next.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Chmod(next.Name(), 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("write the new program: %w", err)
+	}
+	// Renamed and not copied: a program that runs may be moved, also on Windows,
+	// but not written to.
+	old := exe + ".old"
+	if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove what an earlier update has left: %w", err)
+	}
+	if err := os.Rename(exe, old); err != nil {
+		return fmt.Errorf("set the old program aside: %w", err)
+	}
+	if err := os.Rename(next.Name(), exe); err != nil {
+		return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Rename(old, exe))
+	}
+	trying, cancel := context.WithTimeout(ctx, HealthLimit)
+	err = restart(trying)
+	cancel()
+	if err == nil {
+		_ = os.Remove(old) // Windows keeps it while it runs; the next update removes it
+		return nil
+	}
+	err = fmt.Errorf("the daemon is not well with the new program: %w", err)
+	if backErr := putBack(exe, old); backErr != nil {
+		return errors.Join(err, fmt.Errorf("put the old program back: %w; it is %s", backErr, old))
+	}
+	trying, cancel = context.WithTimeout(context.WithoutCancel(ctx), HealthLimit)
+	defer cancel()
+	if backErr := restart(trying); backErr != nil {
+		return errors.Join(err, fmt.Errorf("restart with the old program: %w", backErr))
+	}
+	return fmt.Errorf("%w; the old program is back and well", err)
+}
+
+func putBack(exe, old string) error {
+	failed := exe + ".failed"
+	_ = os.Remove(failed) // of an earlier try
+	if err := os.Rename(exe, failed); err != nil {
+		return err
+	}
+	if err := os.Rename(old, exe); err != nil {
+		return errors.Join(err, os.Rename(failed, exe))
+	}
+	_ = os.Remove(failed) // Windows keeps it while it runs
+	return nil
+}
+
+// Managed reports whether a package manager or an installer owns the file exe,
+// which then is not for us to replace.
+func Managed(exe string) bool {
+	p := strings.ToLower(filepath.ToSlash(exe))
+	if i := strings.Index(p, ":/"); i == 1 {
+		p = p[2:]
+	}
+	if strings.HasPrefix(p, "/usr/local/cellar/") {
+		return true
+	}
+	if strings.HasPrefix(p, "/usr/local/") {
+		return false
+	}
+	for _, dir := range []string{"/usr/", "/bin/", "/nix/", "/snap/", "/opt/homebrew/", "/applications/", "/program files/"} {
+		if strings.HasPrefix(p, dir) {
+			return true
+		}
+	}
+	return false
+}

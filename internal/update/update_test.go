@@ -1,0 +1,192 @@
+package update
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func keys(t *testing.T) (ed25519.PublicKey, ed25519.PrivateKey) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return public, private
+}
+
+// serve offers program as version 2.0.0.
+func serve(t *testing.T, private ed25519.PrivateKey, program []byte, change func(*Manifest)) *httptest.Server {
+	t.Helper()
+	m := Manifest{Version: "2.0.0", Files: map[string]File{"linux/amd64": {URL: "adit", SHA256: fmt.Sprintf("%x", sha256.Sum256(program)), Size: int64(len(program))}}}
+	if change != nil {
+		change(&m)
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/release/manifest.json":
+			w.Write(data)
+		case "/release/manifest.json.sig":
+			fmt.Fprintln(w, base64.StdEncoding.EncodeToString(ed25519.Sign(private, data)))
+		case "/release/adit":
+			w.Write(program)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestAReleaseIsFetchedAndVerified(t *testing.T) {
+	public, private := keys(t)
+	server := serve(t, private, []byte("new"), nil)
+	address := server.URL + "/release/manifest.json"
+	m, err := Fetch(t.Context(), server.Client(), address, public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := Download(t.Context(), server.Client(), address, m, "linux/amd64")
+	if err != nil || string(program) != "new" {
+		t.Errorf("got %q, error %v", program, err)
+	}
+	if _, err := Download(t.Context(), server.Client(), address, m, "plan9/arm"); err == nil {
+		t.Error("a platform that is not offered was downloaded")
+	}
+	other, _ := keys(t)
+	if _, err := Fetch(t.Context(), server.Client(), address, other); err == nil || !strings.Contains(err.Error(), "not signed") {
+		t.Errorf("another key: got error %v", err)
+	}
+}
+
+func TestAnotherProgramIsRefused(t *testing.T) {
+	public, private := keys(t)
+	for name, change := range map[string]func(*Manifest){
+		"another checksum": func(m *Manifest) {
+			f := m.Files["linux/amd64"]
+			f.SHA256 = strings.Repeat("0", 64)
+			m.Files["linux/amd64"] = f
+		},
+		"shorter": func(m *Manifest) { f := m.Files["linux/amd64"]; f.Size--; m.Files["linux/amd64"] = f },
+		"longer":  func(m *Manifest) { f := m.Files["linux/amd64"]; f.Size++; m.Files["linux/amd64"] = f },
+		"huge":    func(m *Manifest) { f := m.Files["linux/amd64"]; f.Size = maxProgram + 1; m.Files["linux/amd64"] = f },
+	} {
+		server := serve(t, private, []byte("new"), change)
+		address := server.URL + "/release/manifest.json"
+		m, err := Fetch(t.Context(), server.Client(), address, public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Download(t.Context(), server.Client(), address, m, "linux/amd64"); err == nil {
+			t.Errorf("%s: the program was taken", name)
+		}
+	}
+}
+
+func TestNewerComparesReleases(t *testing.T) {
+	for _, tt := range []struct {
+		offered, current string
+		want             bool
+	}{
+		{"1.2.3", "1.2.2", true}, {"1.2.3", "1.2.3", false}, {"1.2.3", "1.3.0", false}, {"1.10.0", "1.9.9", true},
+		{"1.0.0", "1.0.0-rc.1", true}, {"1.0.0-rc.1", "1.0.0", false}, {"v2.0.0", "1.0.0", true}, {"1.0.0", "devel", true}, {"latest", "1.0.0", false},
+	} {
+		if got := Newer(tt.offered, tt.current); got != tt.want {
+			t.Errorf("Newer(%s, %s): got %t", tt.offered, tt.current, got)
+		}
+	}
+}
+
+func TestReplaceKeepsTheNewProgramIfItIsWell(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "adit")
+	write(t, exe, "old")
+	var seen string
+	if err := Replace(t.Context(), exe, []byte("new"), func(context.Context) error { seen = read(t, exe); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if seen != "new" || read(t, exe) != "new" {
+		t.Errorf("restarted with %q, left %q", seen, read(t, exe))
+	}
+	alone(t, exe)
+}
+
+func TestReplaceGoesBackIfItIsNot(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "adit")
+	write(t, exe, "old")
+	var seen []string
+	err := Replace(t.Context(), exe, []byte("new"), func(context.Context) error {
+		seen = append(seen, read(t, exe))
+		if seen[len(seen)-1] == "new" {
+			return errors.New("no answer")
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "old program is back") {
+		t.Errorf("got error %v", err)
+	}
+	if strings.Join(seen, " ") != "new old" || read(t, exe) != "old" {
+		t.Errorf("restarted with %v, left %q", seen, read(t, exe))
+	}
+	alone(t, exe)
+}
+
+func TestManagedFilesAreTold(t *testing.T) {
+	for exe, want := range map[string]bool{
+		"/usr/bin/adit": true, "/usr/local/bin/adit": false, "/opt/adit/adit": false, "/Applications/Adit.app/Contents/MacOS/adit": true,
+		"/usr/local/Cellar/adit/1/bin/adit": true, "C:/Program Files/Adit/adit.exe": true, "C:/tools/adit.exe": false,
+	} {
+		if got := Managed(exe); got != want {
+			t.Errorf("%s: got %t", exe, got)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// alone checks that nothing else is left beside exe.
+func alone(t *testing.T, exe string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(exe))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("got %v, error %v", entries, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"version":"1.0.0","files":{}}`), []byte("AAAA"))
+	public := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)).Public().(ed25519.PublicKey)
+	f.Fuzz(func(t *testing.T, data, signature []byte) {
+		if _, err := Parse(data, signature, public); err == nil {
+			t.Fatal("a manifest without a signature of the key was taken")
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestListenServesBothTransportsOnOnePort(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	l, fingerprint := testListener(t, ListenConfig{})
+	for _, transport := range []Transport{DTLS, TLS} {
+		client, err := Dial(testContext(t), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport})
+		if err != nil {
+			t.Fatalf("%s: %v", transport, err)
+		}
+		defer client.Close("over")
+		if _, err := l.Accept(testContext(t)); err != nil {
+			t.Fatalf("%s: accept: %v", transport, err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if _, err := l.Accept(testContext(t)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept after Close: got %v, want net.ErrClosed", err)
+	}
+}
+
+func TestListenerCloseTellsTheSessions(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	l, fingerprint := testListener(t, ListenConfig{})
+	var clients []Session
+	for _, transport := range []Transport{DTLS, TLS, DTLS} { // the last is never accepted
+		client, err := Dial(testContext(t), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport})
+		if err != nil {
+			t.Fatalf("%s: %v", transport, err)
+		}
+		clients = append(clients, client)
+		if len(clients) < 3 {
+			if _, err := l.Accept(testContext(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	l.Close()
+	for i, client := range clients {
+		within(t, "the end", func() { <-client.Done() })
+		var closed *CloseError
+		if err := client.Err(); i < 2 && (!errors.As(err, &closed) || closed.Reason != goingAway) {
+			t.Errorf("session %d over %s: got %v, want the reason", i, client.Transport(), err)
+		}
+		client.Close("")
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	l, _ := testListener(t, ListenConfig{})
+	defer l.Close()
+	authority := newTestAuthority(t)
+	cert, err := authority.Issue("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	tests := map[string]ListenConfig{
+		"no certificate":    {Addr: "127.0.0.1:0"},
+		"a port in use":     {Addr: l.Addr().String(), Certificate: cert},
+		"a UDP port in use": {Addr: udp.LocalAddr().String(), Certificate: cert},
+		"no such address":   {Addr: "192.0.2.1:1", Certificate: cert},
+	}
+	for name, cfg := range tests {
+		if l, err := Listen(cfg); err == nil {
+			l.Close()
+			t.Errorf("%s: listens", name)
+		} else if !strings.HasPrefix(err.Error(), "listen") {
+			t.Errorf("%s: got %v, want it to say that listening did not work", name, err)
+		}
+	}
+}
+
+func TestTooManySessionsAreToldSo(t *testing.T) {
+	for _, transport := range []Transport{DTLS, TLS} {
+		l, fingerprint := testListener(t, ListenConfig{MaxSessions: 2})
+		cfg := DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport}
+		for range 2 {
+			client, err := Dial(testContext(t), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close("over")
+			if _, err := l.Accept(testContext(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		client, err := Dial(ctx, cfg)
+		if err == nil { // over DTLS the handshake itself is not answered
+			within(t, "the refusal", func() { <-client.Done() })
+			var closed *CloseError
+			if !errors.As(client.Err(), &closed) {
+				t.Errorf("%s: got %v, want a reason", transport, client.Err())
+			}
+			client.Close("")
+		}
+		cancel()
+		l.Close()
+	}
+}
+
+// TestSilentHandshakesAreLimited holds connections that say nothing, as many as
+// one address may have, and finds the next one closed at once.
+func TestSilentHandshakesAreLimited(t *testing.T) {
+	const limit = 3
+	l, _ := testListener(t, ListenConfig{MaxHandshakes: limit})
+	defer l.Close()
+	for range limit {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	wait(t, "the handshakes", patience, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.total == limit
+	})
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(handshakeTimeout / 2)) // sooner than those time out
+	if _, err := conn.Read(make([]byte, 1)); err != io.EOF && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("one too many: got %v, want the connection closed", err)
+	}
+}
+
+func TestHandshakesAreCountedBySource(t *testing.T) {
+	tests := map[string]string{
+		"192.0.2.7:1":                 "192.0.2.7/32",
+		"[::ffff:192.0.2.7]:1":        "192.0.2.7/32",
+		"[2001:db8:1:2:3:4:5:6]:1":    "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:1":            "fe80::/64",
+		"[2001:db8:1:2:ffff:4:5:7]:9": "2001:db8:1:2::/64",
+	}
+	for addr, want := range tests {
+		if got := source(textAddr(addr)).String(); got != want {
+			t.Errorf("%s: got %s, want %s", addr, got, want)
+		}
+	}
+}
+
+type textAddr string
+
+func (a textAddr) Network() string { return "test" }
+func (a textAddr) String() string  { return string(a) }
