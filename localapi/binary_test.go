@@ -134,7 +134,8 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 	silent := wire.Token{Relay: "127.0.0.1:9"}.Reveal()
 	unreachable := make(chan *http.Response, 1)
 	go func() {
-		resp, err := plainClient.Post(b.url+"/api/v1/auth/configure", "application/json", strings.NewReader(`{"auth_token":"`+silent+`"}`))
+		patient := &http.Client{Timeout: 3 * controlTimeout}
+		resp, err := patient.Post(b.url+"/api/v1/auth/configure", "application/json", strings.NewReader(`{"auth_token":"`+silent+`"}`))
 		if err != nil {
 			t.Error(err)
 			resp = nil
@@ -142,7 +143,7 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 		unreachable <- resp
 	}()
 	busy := false
-	for deadline := time.Now().Add(20 * time.Second); !busy && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); !busy && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		resp, body := r.do(t, "POST", "/api/v1/tunnels/"+other+"/stop", "", nil)
 		busy = resp.StatusCode == 409
 		if busy {
