@@ -106,20 +106,15 @@ func (s *Session) afterPackets(now time.Duration) {
 	}
 	if s.ackCount > 0 && s.ackAt == 0 {
 		s.ackAt = now + maxAckDelay
-		s.wake()
 	}
-	if s.ackNow {
-		s.wake()
-	}
+	s.attend(now)
 }
 
 // onFrame does what a frame says.
 func (s *Session) onFrame(now time.Duration, f *frame) error {
 	switch f.Type {
 	case frameAck:
-		err := s.onAck(now, f.Ranges, f.Delay)
-		s.wake()
-		return err
+		return s.onAck(now, f.Ranges, f.Delay)
 	case frameStream:
 		return s.onStreamData(f)
 	case frameMaxData:

@@ -41,8 +41,7 @@ func (p *pacer) wait(rate float64, datagram int) {
 // sendLoop sends what there is to send until the session ends, keeps its
 // timers, and closes the carrier.
 func (s *Session) sendLoop() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	defer s.timer.Stop()
 	changed := s.carrier.PathChanged()
 	s.mu.Lock()
 	for s.err == nil {
@@ -59,7 +58,7 @@ func (s *Session) sendLoop() {
 				s.mu.Lock()
 			}
 		}
-		if s.flush(now) {
+		if !s.sending && s.flush(now) {
 			select {
 			case <-changed:
 				s.onPathChanged(s.now())
@@ -67,14 +66,13 @@ func (s *Session) sendLoop() {
 			}
 			continue
 		}
-		wait := s.nextTimer(now) - now
+		s.setTimer(now)
 		s.sleeping = true
 		s.mu.Unlock()
-		timer.Reset(max(0, min(wait, time.Hour)))
 		moved := false
 		select {
 		case <-s.wakes:
-		case <-timer.C:
+		case <-s.timer.C:
 		case _, moved = <-changed:
 			if !moved {
 				changed = nil
@@ -83,9 +81,11 @@ func (s *Session) sendLoop() {
 		s.mu.Lock()
 		s.sleeping = false
 		if moved {
+			s.awaitSent()
 			s.onPathChanged(s.now())
 		}
 	}
+	s.awaitSent()
 	goodbye := s.goodbye
 	s.mu.Unlock()
 	if goodbye != nil {
@@ -96,6 +96,44 @@ func (s *Session) sendLoop() {
 		}
 	}
 	s.carrier.Close()
+}
+
+// setTimer sets the timer that the sender sleeps by. The caller holds mu.
+func (s *Session) setTimer(now time.Duration) {
+	s.timer.Reset(max(0, min(s.nextTimer(now)-now, time.Hour)))
+}
+
+// attend lets the sender see to what has changed. If that is its timers alone,
+// it need not get up: they are set for it. The caller holds mu.
+func (s *Session) attend(now time.Duration) {
+	probing := !s.mtu.flying && s.mtu.next > 0 && s.mtu.next <= now
+	switch {
+	case s.err != nil || s.ackNow || s.probes > 0 || probing || s.wantsToSend():
+		s.wake()
+	case s.sleeping:
+		s.setTimer(now)
+	}
+}
+
+// sendNow sends what waits from the goroutine that brought it if the path is
+// idle, which saves a small request the way over the sender's goroutine. While
+// something is under way the sender does it, and gathers what comes meanwhile.
+// The caller holds mu, which is given up while the carrier sends.
+func (s *Session) sendNow() {
+	if !s.sleeping || s.sending || s.inFlight > 0 {
+		s.wake()
+		return
+	}
+	s.flush(s.now())
+	s.sentNow.Broadcast()
+	s.attend(s.now())
+}
+
+// awaitSent waits until no sendNow is under way. The caller holds mu.
+func (s *Session) awaitSent() {
+	for s.sending {
+		s.sentNow.Wait()
+	}
 }
 
 // onTimers does what has come due.

@@ -106,6 +106,7 @@ type Session struct {
 
 	wg    sync.WaitGroup
 	wakes chan struct{} // to the sender
+	timer *time.Timer   // the sender's
 	done  chan struct{}
 
 	mu       sync.Mutex
@@ -134,8 +135,9 @@ type Session struct {
 	datagramsLast         bool // the last packet was of datagrams
 
 	// Sending.
-	payload    int // plaintext bytes of a full packet
-	sending    bool
+	payload    int       // plaintext bytes of a full packet
+	sending    bool      // the carrier sends a batch
+	sentNow    sync.Cond // a sendNow is over
 	batchFirst uint64
 	batch      [][]byte
 	late       struct { // an ACK of packets that were leaving when it came
@@ -190,6 +192,7 @@ func New(carrier Carrier, cfg Config) *Session {
 		cfg:         cfg,
 		start:       time.Now().Add(-time.Millisecond), // so that no time is zero
 		wakes:       make(chan struct{}, 1),
+		timer:       time.NewTimer(time.Hour),
 		done:        make(chan struct{}),
 		streams:     make(map[uint64]*Stream),
 		peerStreams: initialStreams,
@@ -201,7 +204,7 @@ func New(carrier Carrier, cfg Config) *Session {
 		threshold:   packetThreshold,
 	}
 	s.head, s.tail = carrier.Room()
-	s.changed.L = &s.mu
+	s.changed.L, s.sentNow.L = &s.mu, &s.mu
 	now := s.now()
 	s.mtu.restart(now, baseDatagram)
 	s.payload = carrier.MaxPayload(baseDatagram)

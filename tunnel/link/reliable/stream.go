@@ -250,7 +250,7 @@ func (st *Stream) put(b []byte) int {
 	st.end += uint64(count)
 	s.buffered += int64(count)
 	s.activate(st)
-	s.wake()
+	s.sendNow()
 	return count
 }
 
