@@ -214,7 +214,7 @@ export class Mock {
 
   #configure(token: string) {
     if (token === refusedToken)
-      throw new Refusal(400, 'relay_rejected', 'the relay says: revoked', 'auth_token');
+      throw new Refusal(400, 'invalid_token', 'the relay says: revoked', 'auth_token');
     if (token === unreachableToken)
       throw new Refusal(503, 'relay_unreachable', 'relay.example:4433 did not answer within 15 s');
     if (token !== goodToken)

@@ -26,7 +26,7 @@ func TestRefusedTokenChangesNothing(t *testing.T) {
 		{"not a token", "hello", "invalid_token", http.StatusBadRequest},
 		{"empty", "", "invalid_token", http.StatusBadRequest},
 		{"cut short", good[:len(good)-5], "invalid_token", http.StatusBadRequest},
-		{"of a revoked client", revoked, "relay_rejected", http.StatusBadRequest},
+		{"of a revoked client", revoked, "invalid_token", http.StatusBadRequest},
 		{"of a relay that is not there", foreign, "relay_unreachable", http.StatusServiceUnavailable},
 	}
 	for _, c := range cases {

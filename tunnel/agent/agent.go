@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -34,6 +36,8 @@ type Agent struct {
 	feed      feed
 	inspector *inspect.Inspector
 	lock      *lockfile.Lock
+	// lookup is the system's resolver, for the names of local services.
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	control sync.Mutex // held by the one control-plane request that runs
 	saving  sync.Mutex // held while a state file is written
@@ -97,6 +101,7 @@ func New(cfg Config) (*Agent, error) {
 		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now().UTC(),
 		inspector: inspect.New(cfg.Inspect),
 		lock:      lock,
+		lookup:    net.DefaultResolver.LookupNetIP,
 		wake:      make(chan struct{}, 1),
 		activity:  make(chan struct{}, 1),
 		reports:   make(chan wire.AgentError, 64),

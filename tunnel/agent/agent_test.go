@@ -71,9 +71,9 @@ func TestBadTokenChangesNothing(t *testing.T) {
 	}{
 		{"malformed", "adit_nonsense", "", CodeInvalidToken, "auth_token"},
 		{"empty", "", "", CodeInvalidToken, "auth_token"},
-		{"unknown", unknown.Reveal(), "", CodeRelayRejected, "auth_token"},
-		{"another relay's authority", untrusted.Reveal(), "", CodeRelayRejected, "auth_token"},
-		{"another client's", wrongClient.Reveal(), "cli_2", CodeRelayRejected, "client_id"},
+		{"unknown", unknown.Reveal(), "", CodeInvalidToken, "auth_token"},
+		{"another relay's authority", untrusted.Reveal(), "", CodeInvalidToken, "auth_token"},
+		{"another client's", wrongClient.Reveal(), "cli_2", CodeInvalidToken, "client_id"},
 		{"bad client id", r.token().Reveal(), "a b", CodeInvalidParameter, "client_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

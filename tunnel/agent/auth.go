@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
@@ -57,6 +58,9 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	if err != nil {
 		no := relayError(err)
 		if no.Code == CodeRelayRejected {
+			if final(err) || errors.Is(err, link.ErrUntrusted) {
+				no.Code = CodeInvalidToken // else the relay refuses for now, whatever the token
+			}
 			no.Field = "auth_token"
 			if p := (*wire.Problem)(nil); errors.As(err, &p) && p.Field == "client_id" {
 				no.Field = "client_id"

@@ -3,9 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
+	"time"
 )
 
 // metadata are the addresses at which clouds hand credentials to whoever asks
@@ -65,7 +65,7 @@ func (a *Agent) resolveOrigin(ctx context.Context, host string, port int) ([]net
 		}
 		return []netip.AddrPort{netip.AddrPortFrom(local(ip), uint16(port))}, nil
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := a.lookup(ctx, "ip", host)
 	if err != nil {
 		return nil, fmt.Errorf("the name %s does not resolve: %w", host, err)
 	}
@@ -86,6 +86,26 @@ func (a *Agent) resolveOrigin(ctx context.Context, host string, port int) ([]net
 	}
 	return out, nil
 }
+
+// checkHost refuses a name that means, today, an address which no tunnel may lead
+// to. One that does not resolve now may do so later: each dial looks again.
+func (a *Agent) checkHost(ctx context.Context, host string, port int) *Error {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil // normalize has looked
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupWait)
+	defer cancel()
+	ips, _ := a.lookup(ctx, "ip", host)
+	for _, ip := range ips {
+		if err := a.checkOrigin(ip, port); err != nil {
+			return invalid("local_ip", "%s is %s: %v", host, ip.Unmap(), err)
+		}
+	}
+	return nil
+}
+
+// lookupWait is how long a request waits for the name of a local service.
+const lookupWait = 2 * time.Second
 
 // local turns the unspecified address into loopback, which is what people mean
 // by it and what most systems connect to.

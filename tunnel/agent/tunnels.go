@@ -39,6 +39,9 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	}
 	defer a.control.Unlock()
 	spec, no := a.normalize(spec)
+	if no == nil {
+		no = a.checkHost(ctx, spec.LocalIP, spec.LocalPort)
+	}
 	if no != nil {
 		return Tunnel{}, no
 	}
@@ -204,6 +207,9 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 		}
 	}
 	spec, no := a.normalize(want)
+	if no == nil && (spec.LocalIP != before.LocalIP || spec.LocalPort != before.LocalPort) {
+		no = a.checkHost(ctx, spec.LocalIP, spec.LocalPort)
+	}
 	if no != nil {
 		return Tunnel{}, no
 	}

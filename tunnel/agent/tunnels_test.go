@@ -157,6 +157,33 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
+func TestNameThatMeansARefusedAddressIsRefused(t *testing.T) {
+	refuse := func(ip netip.Addr, port int) error {
+		if ip.IsLoopback() && port == 37271 {
+			return errors.New("adit listens there itself")
+		}
+		return nil
+	}
+	a, _ := configured(t, newFakeRelay(t), Config{Refuse: refuse})
+	names := map[string]string{"laptop": "127.0.1.1", "rebound.example": "169.254.169.254", "six.example": "fd00:ec2::254", "nas": "192.0.2.7"}
+	a.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if ip, ok := names[host]; ok {
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr(ip)}, nil
+		}
+		return nil, errors.New("no such name")
+	}
+	fine := mustCreate(t, a, TunnelSpec{LocalPort: 37271, LocalIP: "nas"})
+	mustCreate(t, a, TunnelSpec{LocalPort: 37271, LocalIP: "not-yet-there"})
+	for _, name := range []string{"laptop", "rebound.example", "six.example"} {
+		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 37271, LocalIP: name})
+		wantCode(t, err, CodeInvalidParameter, "local_ip")
+		_, err = a.Change(t.Context(), fine.ID, TunnelPatch{LocalIP: &name})
+		wantCode(t, err, CodeInvalidParameter, "local_ip")
+	}
+	other := 80
+	mustCreate(t, a, TunnelSpec{LocalPort: other, LocalIP: "laptop"})
+}
+
 func TestNamesAreBroughtToOneForm(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
