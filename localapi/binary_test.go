@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/openapicheck"
 	"adit/internal/require"
 	"adit/tunnel/wire"
 )
@@ -106,7 +107,7 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 			continue // below: they change what the others stand on
 		}
 		a.target = strings.NewReplacer("r_1", request, "r_2", request, "t_1", created).Replace(a.target)
-		a.body = strings.Replace(a.body, `"domain":"shop"`, `"domain":"shop`+fmt.Sprint(len(d.seen))+`"`, 1)
+		a.body = strings.Replace(a.body, `"domain":"shop"`, `"domain":"shop`+fmt.Sprint(len(d.Seen))+`"`, 1)
 		r.ask(t, d, a)
 	}
 	other := r.made(t, `{"local_port":9}`)
@@ -147,7 +148,7 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 		resp, body := r.do(t, "POST", "/api/v1/tunnels/"+other+"/stop", "", nil)
 		busy = resp.StatusCode == 409
 		if busy {
-			d.check(t, tunnel+"/stop", "POST", resp, []byte(body))
+			d.Answer(t, tunnel+"/stop", "POST", resp, []byte(body))
 		}
 	}
 	if !busy {
@@ -159,7 +160,7 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 		if resp.StatusCode != 503 {
 			t.Errorf("a token of a silent relay: got status %d, want 503; %s", resp.StatusCode, body)
 		} else {
-			d.check(t, "/api/v1/auth/configure", "POST", resp, body)
+			d.Answer(t, "/api/v1/auth/configure", "POST", resp, body)
 		}
 	}
 	b.await(t, "/api/v1/status", `"connected":true`) // what was in force still is
@@ -219,9 +220,8 @@ func (b *program) await(t *testing.T, path, text string) string {
 }
 
 // checkStream reads all that came on an event stream, to its clean end.
-func checkStream(t *testing.T, d *document, stream *reader) {
+func checkStream(t *testing.T, d *openapicheck.Document, stream *reader) {
 	t.Helper()
-	schemas := d.at(t, "paths", "/api/v1/events", "get", "responses", "200", "content", "text/event-stream", "schema")["x-events"].(map[string]any)
 	seen := make(map[string]int)
 	last := -1
 	for {
@@ -238,12 +238,7 @@ func checkStream(t *testing.T, d *document, stream *reader) {
 		}
 		last = n
 		seen[kind]++
-		ref, ok := schemas[kind].(map[string]any)
-		if !ok {
-			t.Errorf("event %s is not in the document", kind)
-			continue
-		}
-		validate(t, d, strings.TrimPrefix(ref["$ref"].(string), "#/components/schemas/"), kind, data)
+		d.Event(t, kind, data)
 	}
 	for _, kind := range []string{"status", "tunnel", "endpoint", "request", "log"} {
 		if seen[kind] == 0 {

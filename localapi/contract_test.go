@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,116 +13,15 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"gopkg.in/yaml.v3"
 
 	"adit/internal/logring"
+	"adit/internal/openapicheck"
 	"adit/tunnel/agent"
 )
 
-// document is openapi.yaml, for checking answers against it.
-type document struct {
-	root     map[string]any
-	compiler *jsonschema.Compiler
-	seen     map[string]bool // "GET /path 200"
-}
-
-func loadDocument(tb testing.TB) *document {
+func loadDocument(tb testing.TB) *openapicheck.Document {
 	tb.Helper()
-	var root map[string]any
-	if err := yaml.Unmarshal(openAPI, &root); err != nil {
-		tb.Fatal(err)
-	}
-	b, err := json.Marshal(root)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020) // the dialect of OpenAPI 3.1
-	c.AssertFormat()
-	if err := c.AddResource("https://adit.example/openapi.json", plain); err != nil {
-		tb.Fatal(err)
-	}
-	return &document{root: root, compiler: c, seen: make(map[string]bool)}
-}
-
-// at follows names from the root, and references on the way.
-func (d *document) at(tb testing.TB, names ...string) map[string]any {
-	tb.Helper()
-	node := d.root
-	for _, name := range names {
-		next, ok := node[name].(map[string]any)
-		if !ok {
-			return nil
-		}
-		if ref, ok := next["$ref"].(string); ok {
-			next = d.at(tb, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
-		}
-		node = next
-	}
-	return node
-}
-
-func (d *document) schema(tb testing.TB, name string) *jsonschema.Schema {
-	tb.Helper()
-	s, err := d.compiler.Compile("https://adit.example/openapi.json#/components/schemas/" + name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
-
-// check fails the test if an answer is not as the document says.
-func (d *document) check(t *testing.T, path, method string, resp *http.Response, body []byte) {
-	t.Helper()
-	status := fmt.Sprint(resp.StatusCode)
-	d.seen[method+" "+path+" "+status] = true
-	answer := d.at(t, "paths", path, strings.ToLower(method), "responses", status)
-	switch resp.StatusCode {
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInternalServerError:
-		if answer == nil { // any path may say so
-			answer = d.at(t, "components", "responses", map[int]string{404: "NotFound", 405: "MethodNotAllowed", 500: "Internal"}[resp.StatusCode])
-		}
-	}
-	if answer == nil {
-		t.Fatalf("%s %s: status %s is not in the document; body %s", method, path, status, body)
-	}
-	if got := resp.Header.Get("Cache-Control"); got != "no-store" {
-		t.Errorf("%s %s: got Cache-Control %q, want no-store", method, path, got)
-	}
-	if headers, ok := answer["headers"].(map[string]any); ok {
-		for name := range headers {
-			if resp.Header.Get(name) == "" && method != http.MethodHead {
-				t.Errorf("%s %s %s: header %s is missing", method, path, status, name)
-			}
-		}
-	}
-	content, ok := answer["content"].(map[string]any)
-	if !ok || method == http.MethodHead {
-		if len(body) > 0 {
-			t.Errorf("%s %s %s: got body %q, want none", method, path, status, body)
-		}
-		return
-	}
-	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	media, ok := content[kind].(map[string]any)
-	if !ok {
-		t.Fatalf("%s %s %s: media type %q is not in the document", method, path, status, kind)
-	}
-	if kind != "application/json" {
-		return
-	}
-	ref := media["schema"].(map[string]any)["$ref"].(string)
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-	if err != nil {
-		t.Fatalf("%s %s %s: %v in %q", method, path, status, err, body)
-	}
-	if err := d.schema(t, strings.TrimPrefix(ref, "#/components/schemas/")).Validate(value); err != nil {
-		t.Errorf("%s %s %s: %v in %s", method, path, status, err, body)
-	}
+	return openapicheck.Load(tb, openAPI)
 }
 
 // ask is one request of the contract test.
@@ -297,7 +195,7 @@ func failures() []ask {
 	return asks
 }
 
-func (r *running) ask(t *testing.T, d *document, a ask) *http.Response {
+func (r *running) ask(t *testing.T, d *openapicheck.Document, a ask) *http.Response {
 	t.Helper()
 	r.agent.setRefusal(a.refuse)
 	defer r.agent.setRefusal(nil)
@@ -337,7 +235,7 @@ func (r *running) ask(t *testing.T, d *document, a ask) *http.Response {
 	if resp.StatusCode != a.status {
 		t.Fatalf("%s %s %s: got status %d, want %d; body %s", a.method, target, short, resp.StatusCode, a.status, answer)
 	}
-	d.check(t, a.path, a.method, resp, answer)
+	d.Answer(t, a.path, a.method, resp, answer)
 	if a.code != "" && a.method != http.MethodHead {
 		var got struct {
 			Error struct{ Code, Message, Field string }
@@ -391,15 +289,15 @@ func TestEveryAnswerFitsTheDocument(t *testing.T) {
 		"GET /api/v1/events 200", "GET /api/v1/events 503", "POST /api/v1/session 204",
 		"POST /api/v1/reconnect 401", "POST /api/v1/login-links 401",
 	}
-	for path := range d.at(t, "paths") {
-		for method, operation := range d.at(t, "paths", path) {
+	for path := range d.At(t, "paths") {
+		for method, operation := range d.At(t, "paths", path) {
 			o, ok := operation.(map[string]any)
 			if !ok {
 				continue
 			}
 			for status := range o["responses"].(map[string]any) {
 				key := strings.ToUpper(method) + " " + path + " " + status
-				if !d.seen[key] && !slices.Contains(elsewhere, key) {
+				if !d.Seen[key] && !slices.Contains(elsewhere, key) {
 					t.Errorf("the document says %s, which no request got", key)
 				}
 			}
@@ -415,12 +313,12 @@ func TestDocumentAndTableHaveTheSamePaths(t *testing.T) {
 		path := strings.ReplaceAll(row.path, ":id", "{id}")
 		method := strings.ToLower(strings.TrimSpace(row.method))
 		table[method+" "+path] = true
-		if d.at(t, "paths", path, method) == nil {
+		if d.At(t, "paths", path, method) == nil {
 			t.Errorf("%s %s is not in the document", method, path)
 		}
 	}
-	for path := range d.at(t, "paths") {
-		for method, operation := range d.at(t, "paths", path) {
+	for path := range d.At(t, "paths") {
+		for method, operation := range d.At(t, "paths", path) {
 			if _, ok := operation.(map[string]any); ok && method != "head" && !table[method+" "+path] {
 				t.Errorf("%s %s is in the document alone", method, path)
 			}
@@ -430,8 +328,8 @@ func TestDocumentAndTableHaveTheSamePaths(t *testing.T) {
 
 func TestExamplesFitTheirSchemas(t *testing.T) {
 	d := loadDocument(t)
-	for name, s := range d.root["components"].(map[string]any)["schemas"].(map[string]any) {
-		compiled := d.schema(t, name)
+	for name, s := range d.At(t, "components", "schemas") {
+		compiled := d.Schema(t, name)
 		examples, _ := s.(map[string]any)["examples"].([]any)
 		for _, example := range examples {
 			b, err := json.Marshal(example)

@@ -1,0 +1,387 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"adit/internal/openapicheck"
+	"adit/localapi"
+)
+
+// contractClient asks one daemon and holds every answer against the document.
+type contractClient struct {
+	t        *testing.T
+	document *openapicheck.Document
+	base     string
+	header   http.Header     // of every request
+	codes    map[string]bool // the error codes that came
+}
+
+// ask sends one request; path is the document's, into which ids go in order.
+// It returns the answer's body.
+func (c *contractClient) ask(want, method, path, body string, more ...string) string {
+	c.t.Helper()
+	header := c.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if body != "" {
+		header.Set("Content-Type", "application/json")
+	}
+	target := path
+	for _, m := range more {
+		if name, value, ok := strings.Cut(m, ": "); ok {
+			header.Set(name, value)
+		} else if strings.HasPrefix(m, "?") {
+			target += m
+		} else {
+			target = strings.Replace(target, "{id}", m, 1)
+		}
+	}
+	resp, answer := send(c.t, method, c.base+target, body, header)
+	status, code, _ := strings.Cut(want, " ")
+	var refusal struct{ Error struct{ Code string } }
+	if code != "" {
+		if err := json.Unmarshal([]byte(answer), &refusal); err != nil {
+			c.t.Errorf("%s %s: %v in %q", method, target, err, answer)
+		}
+		c.codes[refusal.Error.Code] = true
+	}
+	if strconv.Itoa(resp.StatusCode) != status || refusal.Error.Code != code {
+		short := body[:min(len(body), 100)]
+		c.t.Fatalf("%s %s %s: got %d %s, want %s", method, target, short, resp.StatusCode, answer, want)
+	}
+	c.document.Answer(c.t, path, method, resp, []byte(answer))
+	return answer
+}
+
+// id returns the first id in an answer.
+func (c *contractClient) id(answer string) string {
+	c.t.Helper()
+	_, rest, _ := strings.Cut(answer, `"id":"`)
+	id, _, ok := strings.Cut(rest, `"`)
+	if !ok {
+		c.t.Fatalf("there is no id in %s", answer)
+	}
+	return id
+}
+
+// event is one of the stream.
+type event struct {
+	id         uint64
+	kind, data string
+}
+
+// follow reads the event stream until it ends, and then closes the channel.
+func (c *contractClient) follow(ctx context.Context, last string) <-chan event {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "GET", c.base+"/api/v1/events", nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := (&http.Client{}).Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || !strings.HasPrefix(kind, "text/event-stream") {
+		c.t.Fatalf("events: got %d %s", resp.StatusCode, kind)
+	}
+	c.document.Seen["GET /api/v1/events 200"] = true
+	events := make(chan event, 10_000)
+	go func() {
+		defer close(events)
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		var e event
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "id":
+				e.id, _ = strconv.ParseUint(value, 10, 64)
+			case "event":
+				e.kind = value
+			case "data":
+				e.data = value
+			case "":
+				if e.kind != "" {
+					events <- e
+				}
+				e = event{}
+			}
+		}
+	}()
+	return events
+}
+
+// TestEveryPathAndCodeOfTheContract drives all of the document through the
+// built program, with a relay behind it, and each code of the contract's table.
+func TestEveryPathAndCodeOfTheContract(t *testing.T) {
+	relay, gone := newRelay(t), newRelay(t)
+	token, revoked, nowhere := relay.client("laptop"), relay.client("old"), gone.client("laptop")
+	must(t, nil, "relay", "client", "revoke", "old", "--data_dir", relay.dir)
+	gone.proc.kill()
+	agent := newAgent(t)
+	c := &contractClient{t: t, document: openapicheck.Load(t, localapi.OpenAPI()), base: "http://" + agent.listen, codes: map[string]bool{}}
+
+	c.beforeTheToken(revoked)
+	c.ask("200", "POST", "/api/v1/auth/configure", `{"auth_token":"`+token+`"}`)
+	c.ask("200", "GET", "/api/v1/auth/status", "")
+	agent.awaitConnected()
+	events := c.follow(t.Context(), "")
+	c.lifeOfATunnel(relay, newOrigin(t))
+	c.everythingElse()
+	agent.awaitConnected()
+	c.refusals()
+	c.whileAnotherChangeRuns(nowhere)
+	agent.awaitConnected() // the token in force still is
+	c.resumedEvents()
+	c.ask("204", "DELETE", "/api/v1/auth", "")
+	c.ask("204", "DELETE", "/api/v1/auth", "")
+	if agent.status().Configured {
+		t.Error("the daemon is configured after the token was forgotten")
+	}
+	if code := agent.proc.stop(); code != 0 {
+		t.Errorf("the daemon ended with exit code %d", code)
+	}
+	c.wholeStream(events)
+	c.withBearer()
+
+	for _, operation := range c.document.Operations(t) {
+		reached := false
+		for seen := range c.document.Seen {
+			reached = reached || strings.HasPrefix(seen, operation+" 2")
+		}
+		if !reached {
+			t.Errorf("%s of the document never succeeded here", operation)
+		}
+	}
+	for _, code := range []string{
+		"invalid_json", "invalid_parameter", "invalid_token", "relay_rejected", "not_configured", "unauthorized",
+		"forbidden_host", "forbidden_origin", "not_found", "method_not_allowed", "control_busy", "payload_too_large",
+		"unsupported_media_type", "relay_unreachable",
+	} {
+		if !c.codes[code] {
+			t.Errorf("the code %s never came", code)
+		}
+	}
+}
+
+func (c *contractClient) beforeTheToken(revoked string) {
+	c.t.Helper()
+	configure := "/api/v1/auth/configure"
+	c.ask("400 not_configured", "POST", "/api/v1/tunnels", `{"local_port":1}`)
+	for _, path := range []string{"/api/v1/pause", "/api/v1/resume", "/api/v1/reconnect"} {
+		c.ask("400 not_configured", "POST", path, "")
+	}
+	c.ask("400 invalid_json", "POST", configure, `{`)
+	c.ask("400 invalid_json", "POST", configure, strings.Repeat(`{"a":`, 100_000))
+	c.ask("400 invalid_parameter", "POST", configure, `{"auth_token":"adit_x","relay":"evil.example:4433"}`)
+	c.ask("400 invalid_token", "POST", configure, `{"auth_token":"adit_x"}`)
+	c.ask("400 relay_rejected", "POST", configure, `{"auth_token":"`+revoked+`"}`)
+	c.ask("413 payload_too_large", "POST", configure, `{"auth_token":"`+strings.Repeat("a", 1<<20)+`"}`)
+}
+
+func (c *contractClient) lifeOfATunnel(relay *relay, port int) {
+	c.t.Helper()
+	all, one := "/api/v1/tunnels", "/api/v1/tunnels/{id}"
+	body := fmt.Sprintf(`{"type":"http","mode":"standard","local_ip":"127.0.0.1","local_port":%d,"domain":"shop"}`, port)
+	made := c.ask("201", "POST", all, body)
+	id := c.id(made)
+	c.ask("400 relay_rejected", "POST", all, body) // the name is taken
+	c.ask("200", "GET", all, "")
+	c.ask("200", "GET", one, "", id)
+	c.ask("200", "GET", "/api/v1/endpoints", "")
+	var tunnel struct{ Data tunnel }
+	decode(c.t, made, &tunnel)
+	await(c.t, "the visitor is answered", answers(relay.visitor(), tunnel.Data.PublicURL))
+
+	requests := "/api/v1/requests"
+	var request string
+	await(c.t, "the inspector shows the request", func() error {
+		list := c.ask("200", "GET", requests, "", "?status=2xx&limit=5")
+		if !strings.Contains(list, `"id":"`) {
+			return errorf("%s", list)
+		}
+		request = c.id(list)
+		return nil
+	})
+	c.ask("200", "GET", requests+"/{id}", "", request)
+	c.ask("200", "POST", requests+"/{id}/replay", `{"path":"/again"}`, request)
+	c.ask("200", "GET", requests+".har", "")
+	c.ask("200", "POST", requests+".har", `{"log":{"version":"1.2","creator":{},"entries":[]}}`)
+	c.ask("204", "DELETE", requests, "")
+	c.ask("404 not_found", "GET", requests+"/{id}", "", request)
+
+	c.ask("200", "PATCH", one, `{"name":"till"}`, id)
+	for _, verb := range []string{"/stop", "/stop", "/start", "/start"} {
+		c.ask("200", "POST", one+verb, "", id)
+	}
+	c.ask("204", "DELETE", one, "", id)
+	c.ask("404 not_found", "DELETE", one, "", id)
+}
+
+func (c *contractClient) everythingElse() {
+	c.t.Helper()
+	for _, path := range []string{"/healthz", "/metrics", "/api/v1/openapi.yaml", "/api/v1/status", "/api/v1/config", "/api/v1/logs"} {
+		c.ask("200", "GET", path, "")
+	}
+	c.ask("200", "HEAD", "/healthz", "")
+	c.ask("200", "POST", "/api/v1/diagnostics", "")
+	c.ask("201", "POST", "/api/v1/login-links", "")
+	c.ask("204", "DELETE", "/api/v1/session", "")
+	for _, path := range []string{"/api/v1/pause", "/api/v1/resume", "/api/v1/reconnect"} {
+		c.ask("200", "POST", path, "")
+	}
+}
+
+func (c *contractClient) refusals() {
+	c.t.Helper()
+	for _, operation := range c.document.Operations(c.t) {
+		method, path, _ := strings.Cut(operation, " ")
+		if method == "HEAD" {
+			continue // its answer has no code
+		}
+		c.ask("403 forbidden_host", method, path, "", "x", "Host: evil.example")
+		c.ask("403 forbidden_origin", method, path, "", "x", "Origin: https://evil.example")
+		c.ask("405 method_not_allowed", "PUT", path, "", "x")
+	}
+	c.ask("404 not_found", "GET", "/api/v1/nothing", "")
+	c.ask("415 unsupported_media_type", "POST", "/api/v1/tunnels", `{"local_port":1}`, "Content-Type: text/plain")
+	for _, body := range []string{
+		`{"local_port":0}`, `{"local_port":1,"type":"ftp"}`, `{"local_port":1,"mode":"magic"}`, `{"local_port":1,"port":1}`,
+		`{"local_port":80,"local_ip":"169.254.169.254"}`, `{"local_port":80,"local_ip":"fd00:ec2::254"}`,
+		`{"local_port":` + c.base[strings.LastIndexByte(c.base, ':')+1:] + `}`,
+	} {
+		c.ask("400 invalid_parameter", "POST", "/api/v1/tunnels", body)
+	}
+	if list := c.ask("200", "GET", "/api/v1/tunnels", ""); !strings.Contains(list, `"items":[]`) {
+		c.t.Errorf("a refused request left a tunnel: %s", list)
+	}
+}
+
+// whileAnotherChangeRuns tries a token of a relay that does not answer, which
+// takes its time; meanwhile no other change is taken.
+func (c *contractClient) whileAnotherChangeRuns(nowhere string) {
+	c.t.Helper()
+	type outcome struct {
+		resp *http.Response
+		body []byte
+		err  error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.resp, o.err = plain.Post(c.base+"/api/v1/auth/configure", "application/json", strings.NewReader(`{"auth_token":"`+nowhere+`"}`))
+		if o.err == nil {
+			o.body, o.err = io.ReadAll(o.resp.Body)
+			o.resp.Body.Close()
+		}
+		ended <- o
+	}()
+	await(c.t, "a change is refused while another runs", func() error {
+		resp, body := send(c.t, "POST", c.base+"/api/v1/tunnels/x/stop", "", nil)
+		if resp.StatusCode != 409 {
+			return errorf("got %d %s", resp.StatusCode, body)
+		}
+		c.document.Answer(c.t, "/api/v1/tunnels/{id}/stop", "POST", resp, []byte(body))
+		c.codes["control_busy"] = true
+		return nil
+	})
+	o := <-ended
+	if o.err != nil {
+		c.t.Fatal(o.err)
+	}
+	if o.resp.StatusCode != 503 || !strings.Contains(string(o.body), `"relay_unreachable"`) || o.resp.Header.Get("Retry-After") == "" {
+		c.t.Fatalf("a relay that is gone: got %d %s, headers %v", o.resp.StatusCode, o.body, o.resp.Header)
+	}
+	c.document.Answer(c.t, "/api/v1/auth/configure", "POST", o.resp, o.body)
+	c.codes["relay_unreachable"] = true
+}
+
+// resumedEvents goes on after the first event, and from one that never was.
+func (c *contractClient) resumedEvents() {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	first := <-c.follow(ctx, "")
+	if first.kind != "status" {
+		c.t.Errorf("a fresh stream begins with %+v, want the status", first)
+	}
+	resumed := <-c.follow(ctx, strconv.FormatUint(first.id-1, 10))
+	if resumed.id != first.id || resumed.kind == "missed" {
+		c.t.Errorf("resumed after %d: got %+v", first.id-1, resumed)
+	}
+	c.document.Event(c.t, resumed.kind, resumed.data)
+	lost := <-c.follow(ctx, "99999999999")
+	if lost.kind != "missed" {
+		c.t.Errorf("resumed after an id that never was: got %+v, want to be told", lost)
+	}
+	c.document.Event(c.t, lost.kind, lost.data)
+	c.ask("400 invalid_parameter", "GET", "/api/v1/events", "", "Last-Event-ID: x")
+}
+
+// wholeStream checks all that came, up to the stream's clean end.
+func (c *contractClient) wholeStream(events <-chan event) {
+	c.t.Helper()
+	kinds := map[string]int{}
+	var last uint64
+	for e := range events {
+		if last != 0 && e.id != last+1 {
+			c.t.Errorf("event %d follows %d", e.id, last)
+		}
+		last = e.id
+		kinds[e.kind]++
+		c.document.Event(c.t, e.kind, e.data)
+	}
+	for _, kind := range []string{"status", "tunnel", "endpoint", "request", "log"} {
+		if kinds[kind] == 0 {
+			c.t.Errorf("no event %s came; got %v", kind, kinds)
+		}
+	}
+}
+
+// withBearer has every path refuse a stranger, and lets a browser sign in.
+func (c *contractClient) withBearer() {
+	c.t.Helper()
+	agent := newAgentWith(c.t, "[local_api]\nbearer_token = \""+bearerToken+"\"\n")
+	c.base = "http://" + agent.listen
+	for _, operation := range c.document.Operations(c.t) {
+		method, path, _ := strings.Cut(operation, " ")
+		switch {
+		case path == "/healthz":
+			c.ask("200", method, path, "")
+		case operation == "POST /api/v1/session":
+			c.ask("401 unauthorized", method, path, `{"code":"nonsense"}`)
+		default:
+			c.ask("401 unauthorized", method, path, "", "x")
+			c.ask("401 unauthorized", method, path, "", "x", "Authorization: Bearer wrong")
+		}
+	}
+	answer := c.ask("201", "POST", "/api/v1/login-links", "", "Authorization: Bearer "+bearerToken)
+	var link struct{ Data struct{ URL string } }
+	decode(c.t, answer, &link)
+	_, code, _ := strings.Cut(link.Data.URL, "#")
+	resp, body := send(c.t, "POST", c.base+"/api/v1/session", `{"code":"`+code+`"}`, http.Header{"Content-Type": {"application/json"}})
+	c.document.Answer(c.t, "/api/v1/session", "POST", resp, []byte(body))
+	if len(resp.Cookies()) != 1 {
+		c.t.Fatalf("signing in: got %d %s, cookies %v", resp.StatusCode, body, resp.Cookies())
+	}
+	cookie := resp.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode {
+		c.t.Errorf("the cookie is %v", cookie)
+	}
+	c.ask("401 unauthorized", "POST", "/api/v1/session", `{"code":"`+code+`"}`) // once only
+	c.ask("200", "GET", "/api/v1/status", "", "Cookie: "+cookie.Name+"="+cookie.Value)
+	c.ask("401 unauthorized", "GET", "/api/v1/status", "", "Cookie: "+cookie.Name+"=x"+cookie.Value)
+}
