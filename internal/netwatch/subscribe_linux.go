@@ -2,6 +2,7 @@ package netwatch
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,7 @@ func subscribe() (news <-chan piece, stop func()) {
 		for {
 			n, err := socket.Read(buf)
 			if err != nil {
-				if pathErr, ok := err.(*os.PathError); ok && pathErr.Err == unix.ENOBUFS {
+				if errors.Is(err, unix.ENOBUFS) {
 					offer(ch, changed) // more news than fit: look at once
 					continue
 				}
