@@ -26,6 +26,7 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, o o
 		if !o.only.MatchString("tcp " + kind.name) {
 			continue
 		}
+		lab.settle()
 		before := lab.cpu()
 		bytes, took, err := bulk(ctx, f.tcp, kind.up, kind.n, each)
 		if err != nil {
@@ -42,6 +43,7 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, o o
 			if !o.only.MatchString(name) {
 				continue
 			}
+			lab.settle()
 			before := lab.cpu()
 			times, err := requests(ctx, through.base+"/small", through.host, n, each, false)
 			if err != nil {
@@ -57,6 +59,7 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, o o
 		if !o.only.MatchString(through.name + " new connections") {
 			continue
 		}
+		lab.settle()
 		before := lab.cpu()
 		times, err := requests(ctx, through.base+"/small", through.host, 16, each, true)
 		if err != nil {
@@ -76,6 +79,7 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, o o
 	}
 	t.add("udp 10,000/s, lost", "%", column, 100*float64(sent-came)/float64(sent))
 	t.add("udp 10,000/s, p99", "ms", column, quantile(times, 0.99))
+	lab.settle()
 	before := lab.cpu()
 	_, came, _, err = datagrams(ctx, f.udp, 0, each)
 	if err != nil {
@@ -94,6 +98,19 @@ func (l *lab) cpu() time.Duration {
 		return 0
 	}
 	return l.relay.cpu() + l.agent.cpu()
+}
+
+// settle waits until both processes rest: an upload that was cut off still
+// drains, and must not count as the next figure's.
+func (l *lab) settle() {
+	for i, before := 0, l.cpu(); l != nil && i < 50; i++ {
+		time.Sleep(100 * time.Millisecond)
+		now := l.cpu()
+		if now-before <= 10*time.Millisecond {
+			return
+		}
+		before = now
+	}
 }
 
 func quantile(times []time.Duration, q float64) float64 {

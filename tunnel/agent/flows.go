@@ -17,6 +17,8 @@ const (
 	maxFlows  = 4096 // of one session
 	flowIdle  = 90 * time.Second
 	maxQueued = 16 // packets of a flow whose origin's name is being resolved
+	// flowReadBuffer holds a burst of an origin's packets.
+	flowReadBuffer = 1 << 20
 )
 
 // flowKey names a visitor of a udp tunnel within a session.
@@ -206,19 +208,19 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 	var packet uint16
 	out := make([]byte, 0, 2048)
 	in := make([]byte, 64<<10)
+	_ = conn.SetReadDeadline(time.Now().Add(flowIdle))
 	for {
-		if err := conn.SetReadDeadline(time.Now().Add(flowIdle)); err != nil {
-			return
-		}
 		n, err := conn.Read(in)
 		switch {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			if time.Since(time.Unix(0, f.used.Load())) >= flowIdle {
+			end := time.Unix(0, f.used.Load()).Add(flowIdle)
+			if !end.After(time.Now()) {
 				fs.close(f)
 				return
 			}
+			conn.SetReadDeadline(end)
 			continue
 		case err != nil: // an ICMP message: the service may come later
 			a.complain(f.route, describeOrigin(err, f.route.local).Error())
@@ -255,6 +257,7 @@ func (fs *flows) connect(ctx context.Context, f *flow) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, describeOrigin(err, f.route.local)
 	}
+	conn.SetReadBuffer(flowReadBuffer) // less than asked for is no error
 	for {
 		f.mu.Lock()
 		queued := f.queued

@@ -190,7 +190,7 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
 	ping := time.NewTicker(pingTime)
 	defer ping.Stop()
-	turn := time.NewTicker(accessTurn)
+	turn := time.NewTimer(accessTurn) // set only after access events: an idle session wakes nobody
 	defer turn.Stop()
 	next := wire.Event{Type: wire.EventPing}
 	for {
@@ -209,6 +209,7 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		if next.Type == wire.EventAccess {
+			turn.Reset(accessTurn)
 			select { // what the agent must know does not wait for the next turn
 			case <-turn.C:
 			case next = <-s.control:

@@ -111,7 +111,7 @@ func (s *Session) SendDatagram(b []byte) error {
 func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.wait(ctx, func() bool { return s.inbox.n > 0 }); err != nil {
+	if err := s.wait(ctx, &s.arriving, func() bool { return s.inbox.n > 0 }); err != nil {
 		return 0, err
 	}
 	data := s.inbox.pop()

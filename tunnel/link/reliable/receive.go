@@ -128,7 +128,7 @@ func (s *Session) onFrame(now time.Duration, f *frame) error {
 		}
 		if f.Value > s.peerStreams {
 			s.peerStreams = f.Value
-			s.changed.Broadcast()
+			s.opening.Broadcast()
 		}
 	case frameMaxStreamData:
 		st, err := s.known(f.Stream)
@@ -154,7 +154,7 @@ func (s *Session) onFrame(now time.Duration, f *frame) error {
 	case frameDatagram:
 		s.bytesReceived += uint64(len(f.Data))
 		s.inbox.push(f.Data, false)
-		s.changed.Broadcast()
+		s.arriving.Broadcast()
 	case frameStreamDataBlocked:
 		_, err := s.known(f.Stream)
 		return err
@@ -169,7 +169,7 @@ func (s *Session) known(id uint64) (*Stream, error) {
 		if !st.announced && id&1 != s.side() {
 			st.announced = true
 			s.accepts = append(s.accepts, st)
-			s.changed.Broadcast()
+			s.accepting.Broadcast()
 		}
 		return st, nil
 	}

@@ -109,11 +109,13 @@ type Session struct {
 	timer *time.Timer   // the sender's
 	done  chan struct{}
 
-	mu       sync.Mutex
-	changed  sync.Cond // streams to open or accept, datagrams, the end
-	err      error     // why the session ended
-	goodbye  []byte    // the CLOSE frame to send at the end
-	sleeping bool      // the sender waits for a wake-up
+	mu sync.Mutex
+	// What is waited for, each with the end: a stream to open, one to accept, a
+	// datagram.
+	opening, accepting, arriving sync.Cond
+	err                          error  // why the session ended
+	goodbye                      []byte // the CLOSE frame to send at the end
+	sleeping                     bool   // the sender waits for a wake-up
 
 	// Streams.
 	streams                 map[uint64]*Stream
@@ -204,7 +206,7 @@ func New(carrier Carrier, cfg Config) *Session {
 		threshold:   packetThreshold,
 	}
 	s.head, s.tail = carrier.Room()
-	s.changed.L, s.sentNow.L = &s.mu, &s.mu
+	s.opening.L, s.accepting.L, s.arriving.L, s.sentNow.L = &s.mu, &s.mu, &s.mu, &s.mu
 	now := s.now()
 	s.mtu.restart(now, baseDatagram)
 	s.payload = carrier.MaxPayload(baseDatagram)
@@ -240,7 +242,9 @@ func (s *Session) end(err error, goodbye []byte) {
 		st.readable.Broadcast()
 		st.writable.Broadcast()
 	}
-	s.changed.Broadcast()
+	s.opening.Broadcast()
+	s.accepting.Broadcast()
+	s.arriving.Broadcast()
 	s.cfg.Budget.give(int64(s.recvWindow) - initialSessionWindow)
 	s.wake()
 }
@@ -292,7 +296,7 @@ func (s *Session) Suspect() bool {
 func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.wait(ctx, func() bool { return s.nextLocal < s.peerStreams }); err != nil {
+	if err := s.wait(ctx, &s.opening, func() bool { return s.nextLocal < s.peerStreams }); err != nil {
 		return nil, err
 	}
 	st := s.newStream(s.nextLocal<<2 | s.side())
@@ -304,7 +308,7 @@ func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
 func (s *Session) AcceptStream(ctx context.Context) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.wait(ctx, func() bool { return len(s.accepts) > 0 }); err != nil {
+	if err := s.wait(ctx, &s.accepting, func() bool { return len(s.accepts) > 0 }); err != nil {
 		return nil, err
 	}
 	st := s.accepts[0]
@@ -321,8 +325,8 @@ func (s *Session) side() uint64 {
 	return 1
 }
 
-// wait waits until ready, the session's end or ctx's. The caller holds mu.
-func (s *Session) wait(ctx context.Context, ready func() bool) error {
+// wait waits on c until ready, the session's end or ctx's. The caller holds mu.
+func (s *Session) wait(ctx context.Context, c *sync.Cond, ready func() bool) error {
 	var stop func() bool
 	for {
 		switch {
@@ -337,11 +341,11 @@ func (s *Session) wait(ctx context.Context, ready func() bool) error {
 			stop = context.AfterFunc(ctx, func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				s.changed.Broadcast()
+				c.Broadcast()
 			})
 			defer stop()
 		}
-		s.changed.Wait()
+		c.Wait()
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 	"adit/tunnel/wire"
 )
 
+// udpReadBuffer holds a burst of visitors' packets while the edge has no turn.
+const udpReadBuffer = 4 << 20
+
 // portListener is the public port of a tcp or udp endpoint.
 type portListener struct {
 	tcp    net.Listener
@@ -65,7 +68,9 @@ func (e *Edge) openPort(ep *Endpoint) error {
 		if err != nil {
 			return fmt.Errorf("open port: %w", err)
 		}
-		l.udp = newUDPPort(e, ep, conn, l.closed)
+		udp := conn.(*net.UDPConn)
+		udp.SetReadBuffer(udpReadBuffer) // less than asked for is no error
+		l.udp = newUDPPort(e, ep, udp, l.closed)
 		e.ports.Go(l.udp.serve)
 	default:
 		return nil

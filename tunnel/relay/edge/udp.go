@@ -16,7 +16,7 @@ import (
 type udpPort struct {
 	edge *Edge
 	ep   *Endpoint
-	conn net.PacketConn
+	conn *net.UDPConn
 
 	closed <-chan struct{}
 
@@ -73,7 +73,7 @@ func (t *flowTable) remove(n uint32) {
 	delete(t.flows, n)
 }
 
-func newUDPPort(e *Edge, ep *Endpoint, conn net.PacketConn, closed <-chan struct{}) *udpPort {
+func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
 	return &udpPort{
 		edge: e, ep: ep, conn: conn, closed: closed,
 		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), buf: make([]byte, 64<<10),
@@ -92,7 +92,7 @@ func (p *udpPort) serve() {
 	}()
 	packet := make([]byte, 64<<10)
 	for {
-		n, from, err := p.conn.ReadFrom(packet)
+		n, from, err := p.conn.ReadFromUDPAddrPort(packet)
 		if err != nil {
 			select {
 			case <-p.closed:
@@ -101,7 +101,7 @@ func (p *udpPort) serve() {
 				continue
 			}
 		}
-		p.receive(addrPort(from), packet[:n])
+		p.receive(clean(from), packet[:n])
 	}
 }
 
@@ -166,7 +166,7 @@ func (f *flow) answer(payload []byte) {
 	f.out.Store(out)
 	f.port.ep.bytesOut.Add(int64(len(payload)))
 	f.answered.Store(true)
-	_, _ = f.port.conn.WriteTo(payload, net.UDPAddrFromAddrPort(f.visitor))
+	_, _ = f.port.conn.WriteToUDPAddrPort(payload, f.visitor)
 }
 
 // sweep forgets idle flows and those whose session has ended.
