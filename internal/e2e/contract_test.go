@@ -188,7 +188,7 @@ func (c *contractClient) beforeTheToken(revoked string) {
 	c.ask("400 invalid_json", "POST", configure, strings.Repeat(`{"a":`, 100_000))
 	c.ask("400 invalid_parameter", "POST", configure, `{"auth_token":"adit_x","relay":"evil.example:4433"}`)
 	c.ask("400 invalid_token", "POST", configure, `{"auth_token":"adit_x"}`)
-	c.ask("400 relay_rejected", "POST", configure, `{"auth_token":"`+revoked+`"}`)
+	c.ask("400 invalid_token", "POST", configure, `{"auth_token":"`+revoked+`"}`)
 	c.ask("413 payload_too_large", "POST", configure, `{"auth_token":"`+strings.Repeat("a", 1<<20)+`"}`)
 }
 
