@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +37,7 @@ type ask struct {
 	status               int
 	code                 string
 	field                string
+	message              string // a part of it
 }
 
 func refusal(code string) error { return &agent.Error{Code: code, Message: "because of " + code} }
@@ -143,6 +146,7 @@ func failures() []ask {
 		{method: "TRACE", path: "/healthz", status: 405, code: "method_not_allowed"},
 		{method: "GET", path: "/api/v1/auth/status", refuse: nil, host: "evil.example", status: 403, code: "forbidden_host"},
 		{method: "POST", path: tunnels, body: tunnelBody, refuse: errors.New("the disk is on fire at /secret"), status: 500, code: "internal"},
+		{method: "POST", path: tunnels, body: tunnelBody, refuse: fmt.Errorf("replace: %w", &fs.PathError{Op: "write", Path: "/secret", Err: syscall.ENOSPC}), status: 500, code: "internal", message: syscall.ENOSPC.Error()},
 	}
 	// What every request with a body refuses.
 	for _, a := range []ask{
@@ -245,6 +249,9 @@ func (r *running) ask(t *testing.T, d *openapicheck.Document, a ask) *http.Respo
 		}
 		if got.Error.Code != a.code || got.Error.Field != a.field {
 			t.Errorf("%s %s %s: got code %s of field %q, want %s of %q", a.method, target, short, got.Error.Code, got.Error.Field, a.code, a.field)
+		}
+		if !strings.Contains(got.Error.Message, a.message) {
+			t.Errorf("%s %s: got message %q, want %q in it", a.method, target, got.Error.Message, a.message)
 		}
 		if strings.Contains(got.Error.Message, "/secret") {
 			t.Errorf("%s %s: the answer tells the inside: %s", a.method, target, got.Error.Message)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"syscall"
 
 	"adit/tunnel/agent"
 )
@@ -77,10 +79,20 @@ func problemOf(err error) *problem {
 			message: "the relay did not answer in time",
 		}
 	}
-	return &problem{
-		status: http.StatusInternalServerError, code: codeInternal,
-		message: "the daemon could not do it; its log says why",
+	message := "the daemon could not do it; its log says why"
+	var disk *fs.PathError
+	if errors.As(err, &disk) {
+		// The operating system's word alone: the path is nothing for a stranger.
+		message = "the daemon could not save it: " + errnoOf(disk.Err) + "; mend that at its state folder and try again"
 	}
+	return &problem{status: http.StatusInternalServerError, code: codeInternal, message: message}
+}
+
+func errnoOf(err error) string {
+	if no := syscall.Errno(0); errors.As(err, &no) {
+		return no.Error()
+	}
+	return "its state folder cannot be written"
 }
 
 // refuse is the one place where an error becomes an answer and a line of the log.
