@@ -2,6 +2,8 @@ module adit
 
 go 1.26.0
 
+ignore ./frontend/node_modules
+
 require (
 	fyne.io/systray v1.12.2
 	github.com/andybalholm/brotli v1.2.8
