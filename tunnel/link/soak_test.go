@@ -31,7 +31,7 @@ func soakTime(t *testing.T) time.Duration {
 		return d
 	}
 	if require.Strict() {
-		return 3 * time.Minute
+		return time.Minute
 	}
 	return 20 * time.Second
 }
