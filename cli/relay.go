@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -156,10 +157,8 @@ func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 
 // dataDirHint is what commands need to find a relay whose data is elsewhere.
 func dataDirHint(dir string) string {
-	for _, usual := range relayDataDirs() {
-		if usual == dir {
-			return ""
-		}
+	if slices.Contains(relayDataDirs(), dir) {
+		return ""
 	}
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

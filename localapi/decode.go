@@ -177,8 +177,8 @@ func checkKeys(b []byte, known []string) error {
 func fieldsOf(v any) []string {
 	t := reflect.TypeOf(v).Elem()
 	var names []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name != "" && name != "-" {
 			names = append(names, name)
 		}

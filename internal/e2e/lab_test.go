@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -272,9 +273,7 @@ func (a *agent) awaitConnected() time.Duration {
 func (a *agent) publish(kind string, port int, more map[string]any) tunnel {
 	a.t.Helper()
 	body := map[string]any{"type": kind, "mode": "standard", "local_ip": "127.0.0.1", "local_port": port}
-	for key, value := range more {
-		body[key] = value
-	}
+	maps.Copy(body, more)
 	var made tunnel
 	a.ok(http.StatusCreated, "POST", "/api/v1/tunnels", body, &made)
 	return a.awaitTunnel(made.ID, "running")

@@ -18,7 +18,7 @@ func (secret) LogValue() slog.Value { return slog.StringValue("hidden") }
 func TestNewestLinesAreKept(t *testing.T) {
 	ring := New(3, slog.LevelDebug, nil)
 	log := slog.New(ring.Handler())
-	for _, message := range strings.Split("0123456789", "") {
+	for message := range strings.SplitSeq("0123456789", "") {
 		log.Log(t.Context(), slog.LevelInfo, message) //nolint:sloglint // the messages are the test
 	}
 	log.Debug("low")

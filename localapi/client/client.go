@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -143,9 +144,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header h
 	if err != nil {
 		return nil, fmt.Errorf("make the request %s %s: %w", method, path, err)
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -220,7 +220,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 				fs.close(f)
 				return
 			}
-			conn.SetReadDeadline(end)
+			_ = conn.SetReadDeadline(end)
 			continue
 		case err != nil: // an ICMP message: the service may come later
 			a.complain(f.route, describeOrigin(err, f.route.local).Error())
@@ -257,7 +257,7 @@ func (fs *flows) connect(ctx context.Context, f *flow) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, describeOrigin(err, f.route.local)
 	}
-	conn.SetReadBuffer(flowReadBuffer) // less than asked for is no error
+	_ = conn.SetReadBuffer(flowReadBuffer) // less than asked for is no error
 	for {
 		f.mu.Lock()
 		queued := f.queued

@@ -313,7 +313,7 @@ func TestUninspectedTunnelLeavesNoTrace(t *testing.T) {
 	defer server.Close()
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	no := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: portOf(t, server), Inspect: ptr(false)})
+	no := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: portOf(t, server), Inspect: new(false)})
 	yes := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: portOf(t, server)})
 	edge(t, r.mustVisit(no.ID, wire.StreamHTTP), "GET", "/", "")
 	edge(t, r.mustVisit(yes.ID, wire.StreamHTTP), "GET", "/", "")

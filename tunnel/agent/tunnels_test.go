@@ -14,8 +14,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-func ptr[T any](v T) *T { return &v }
-
+//go:fix inline
 func TestTunnelRunsAndIsRestored(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
@@ -242,7 +241,7 @@ func TestOneChangeAtATime(t *testing.T) {
 	begin := time.Now()
 	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 82})
 	wantCode(t, err, CodeControlBusy, "")
-	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: ptr(90)})
+	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(90)})
 	wantCode(t, err, CodeControlBusy, "")
 	_, err = a.StartTunnel(t.Context(), tun.ID)
 	wantCode(t, err, CodeControlBusy, "")
@@ -324,7 +323,7 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
-	got, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: ptr("store"), LocalPort: ptr(81), Name: ptr("my shop")})
+	got, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("store"), LocalPort: new(81), Name: new("my shop")})
 	if err != nil || got.PublicURL != "https://store.relay.test" || got.LocalPort != 81 || got.Name != "my shop" || got.State != TunnelRunning {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -336,15 +335,15 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 			return nil
 		}
 	})
-	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Domain: ptr("bank"), LocalPort: ptr(82)})
+	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("bank"), LocalPort: new(82)})
 	wantCode(t, err, CodeRelayRejected, "domain")
 	after, _ := a.Tunnel(tun.ID)
 	if after != got {
 		t.Errorf("after the refusal: got %+v, want %+v", after, got)
 	}
-	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: ptr(0)})
+	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(0)})
 	wantCode(t, err, CodeInvalidParameter, "local_port")
-	got, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: ptr("tcp"), Domain: ptr("")})
+	got, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp"), Domain: new("")})
 	if err != nil || got.Type != "tcp" || got.LocalScheme != "" || got.RemotePort == 0 {
 		t.Errorf("type: got %+v, %v", got, err)
 	}
@@ -371,7 +370,7 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 		}
 	}
 	failAt(0)
-	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: ptr(90)}); err == nil {
+	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(90)}); err == nil {
 		t.Error("change: got no error")
 	}
 	if _, err := a.StopTunnel(t.Context(), tun.ID); err == nil {

@@ -285,7 +285,7 @@ func testManyStreams(t *testing.T, p pair) {
 			}
 			defer s.Close()
 			s.SetDeadline(time.Now().Add(patience))
-			want := bytes.Repeat([]byte(fmt.Sprintf("stream %d ", i)), 100)
+			want := bytes.Repeat(fmt.Appendf(nil, "stream %d ", i), 100)
 			s.Write(want)
 			s.CloseWrite()
 			got, err := io.ReadAll(s)

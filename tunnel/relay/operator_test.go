@@ -2,6 +2,7 @@ package relay
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -90,9 +91,7 @@ func TestAdminAPI(t *testing.T) {
 		{"access, unknown", "GET", "/api/v1/access?nothing=x", "", nil, 400, `"field":"nothing"`},
 	} {
 		header := map[string]string{"Authorization": admin}
-		for k, v := range c.header {
-			header[k] = v
-		}
+		maps.Copy(header, c.header)
 		status, body, _ := r.ask(t, c.method, c.path, c.body, header)
 		if status != c.status || !strings.Contains(body, c.says) {
 			t.Errorf("%s: status %d, %s; want %d, %s", c.name, status, body, c.status, c.says)

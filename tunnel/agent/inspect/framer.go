@@ -254,21 +254,21 @@ func plausible(b []byte, response bool) bool {
 
 // feedLine takes the lines around chunks (RFC 9112 §7.1).
 func (f *framer) feedLine(b []byte) []byte {
-	i := bytes.IndexByte(b, '\n')
-	if i < 0 {
+	before, after, ok := bytes.Cut(b, []byte{'\n'})
+	if !ok {
 		if len(f.buf)+len(b) > 4096 {
 			return f.lose(errHead)
 		}
 		f.buf = append(f.buf, b...)
 		return nil
 	}
-	line := b[:i]
+	line := before
 	if len(f.buf) > 0 {
 		line = append(f.buf, line...)
 		f.buf = f.buf[:0]
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
-	rest := b[i+1:]
+	rest := after
 	switch f.state {
 	case inChunkEnd:
 		if len(line) != 0 {

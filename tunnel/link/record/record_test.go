@@ -64,7 +64,7 @@ func leakCheck(t testing.TB) {
 			buf := make([]byte, 1<<20)
 			buf = buf[:runtime.Stack(buf, true)]
 			left = ""
-			for _, g := range strings.Split(string(buf), "\n\n") {
+			for g := range strings.SplitSeq(string(buf), "\n\n") {
 				if strings.Contains(g, "leakCheck") {
 					continue
 				}

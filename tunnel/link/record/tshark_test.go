@@ -116,7 +116,7 @@ func TestTsharkReadsTheSessionWithTheKeyLog(t *testing.T) {
 // hexOf joins the hex columns of tshark's dumps.
 func hexOf(out []byte) string {
 	var b strings.Builder
-	for _, line := range strings.Split(string(out), "\n") {
+	for line := range strings.SplitSeq(string(out), "\n") {
 		if len(line) > 53 && line[4:6] == "  " {
 			b.WriteString(strings.ReplaceAll(line[6:53], " ", ""))
 		}

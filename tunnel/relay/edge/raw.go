@@ -69,7 +69,7 @@ func (e *Edge) openPort(ep *Endpoint) error {
 			return fmt.Errorf("open port: %w", err)
 		}
 		udp := conn.(*net.UDPConn)
-		udp.SetReadBuffer(udpReadBuffer) // less than asked for is no error
+		_ = udp.SetReadBuffer(udpReadBuffer) // less than asked for is no error
 		l.udp = newUDPPort(e, ep, udp, l.closed)
 		e.ports.Go(l.udp.serve)
 	default:

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -163,14 +164,14 @@ func (s *Store) connect(cfg Config) error {
 	if cfg.Cert != "" {
 		opts = append(opts, nats.ClientCert(cfg.Cert, cfg.Key))
 	}
-	url := ""
+	var url strings.Builder
 	for i, u := range cfg.URLs {
 		if i > 0 {
-			url += ","
+			url.WriteString(",")
 		}
-		url += u
+		url.WriteString(u)
 	}
-	conn, err := nats.Connect(url, opts...)
+	conn, err := nats.Connect(url.String(), opts...)
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
 	}
