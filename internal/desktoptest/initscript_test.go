@@ -32,7 +32,7 @@ func TestServiceUnderInitScripts(t *testing.T) {
 	} {
 		t.Run(tt.manager, func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "root")
-			rootFS(t, root, "openrc", "sysvinit-core", "orphan-sysvinit-scripts", "initscripts", "procps", "curl", "iproute2")
+			rootFS(t, root, "openrc", "sysvinit-core", "orphan-sysvinit-scripts", "initscripts", "procps", "curl")
 			must(t, time.Minute, nil, "install", "-m", "755", exe, filepath.Join(root, "usr/local/bin/adit"))
 			for name, text := range map[string]string{"lab.sh": string(script), "etc/inittab": tt.inittab} {
 				if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
@@ -53,7 +53,7 @@ func TestServiceUnderInitScripts(t *testing.T) {
 			}
 			begin := time.Now()
 			out, err := command(t, 2*time.Minute, []string{"HOME=/root"}, unshare, "--net", "--pid", "--mount", "--fork", "--kill-child",
-				"sh", "-c", `mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/run" && exec chroot "$0" bash /lab.sh "$1"`, root, tt.manager)
+				"sh", "-c", `ip link set lo up && mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/run" && exec chroot "$0" bash /lab.sh "$1"`, root, tt.manager)
 			t.Logf("the service's life: %.1f s", time.Since(begin).Seconds())
 			if err != nil {
 				t.Errorf("the script: %v", err)

@@ -20,16 +20,17 @@ leaves_nothing() {
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 
-ip link set lo up 2>/dev/null
 if [ "$manager" = openrc ]; then
-	mkdir -p /run/openrc
-	touch /run/openrc/softlevel
+	# What OpenRC makes when it boots a machine.
+	mkdir -p /run/openrc/{starting,started,stopping,inactive,wasinactive,failed,hotplugged,daemons,options,exclusive,scheduled,tmp} /run/lock
+	echo default >/run/openrc/softlevel
 fi
 
 check "nothing is installed" state "not installed"
 check "installs" adit service install
 check "says who manages it" sh -c "adit service status --json | grep -q '\"manager\": *\"$manager\"'"
 check "is to start with the machine" test -n "$(links)"
+if [ "$manager" = openrc ]; then check "is in the default runlevel, and in no other" test "$(links)" = /etc/runlevels/default/adit; fi
 check "installs again" adit service install
 check "is stopped" state stopped
 check "starts" adit service start
