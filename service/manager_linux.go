@@ -167,7 +167,14 @@ func (i initScript) install(ctx context.Context, exe string) error {
 		return err
 	}
 	if i.openrc {
-		return declare(exe, "OpenRCScript", OpenRCScript(exe))
+		if err := declare(exe, "OpenRCScript", OpenRCScript(exe)); err != nil {
+			return err
+		}
+		// It is now in the runlevel that the machine is in, which need not be the
+		// one that the machine comes to at its next start.
+		_, _ = command(ctx, "rc-update", "--all", "delete", Name)
+		_, err := command(ctx, "rc-update", "add", Name, "default")
+		return err
 	}
 	if err := removeAll(runlevelLinks()...); err != nil {
 		return err
@@ -178,7 +185,7 @@ func (i initScript) install(ctx context.Context, exe string) error {
 func (i initScript) uninstall(ctx context.Context) error {
 	if i.openrc {
 		// It fails where the service is in no runlevel.
-		_, _ = command(ctx, "rc-update", "delete", Name)
+		_, _ = command(ctx, "rc-update", "--all", "delete", Name)
 	}
 	if err := removeAll(append(runlevelLinks(), scriptFile)...); err != nil {
 		return err

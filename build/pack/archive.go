@@ -20,13 +20,10 @@ type entry struct {
 }
 
 // archives makes one archive a platform, for people who want no installer.
-func (p *packer) archives(ctx context.Context) error {
+func (p *packer) archives(context.Context) error {
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range p.arches {
-			exe, err := p.compile(ctx, goos, arch)
-			if err != nil {
-				return err
-			}
+			exe := p.exe(goos, arch)
 			base := fmt.Sprintf("adit-%s-%s-%s", p.release.Version, goos, arch)
 			entries := []entry{
 				{base + "/" + filepath.Base(exe), exe, 0o755},
@@ -35,11 +32,7 @@ func (p *packer) archives(ctx context.Context) error {
 			}
 			name, write := base+".tar.gz", writeTar
 			if goos == "windows" {
-				tray, err := p.trayProgram(exe)
-				if err != nil {
-					return err
-				}
-				entries = append(entries, entry{base + "/adit-tray.exe", tray, 0o755})
+				entries = append(entries, entry{base + "/adit-tray.exe", trayFile(exe), 0o755})
 				name, write = base+".zip", writeZip
 			}
 			if err := writeFile(filepath.Join(p.out, name), func(w io.Writer) error { return write(w, entries, p.release.Time) }); err != nil {

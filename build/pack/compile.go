@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,40 +12,72 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"adit/internal/lockfile"
 )
 
-// compile builds the program for one platform, once in a run, and returns the
-// file. On Windows it has an icon, a version and a manifest.
-func (p *packer) compile(ctx context.Context, goos, arch string) (string, error) {
-	exe := filepath.Join(p.work, goos+"-"+arch, "adit")
-	if goos == "windows" {
-		exe += ".exe"
+// exe is where the program for one platform is once it is built.
+func (p *packer) exe(system, arch string) string {
+	file := filepath.Join(p.work, system+"-"+arch, "adit")
+	if system == "windows" {
+		file += ".exe"
 	}
-	if _, err := os.Stat(exe); err == nil {
-		return exe, nil
-	}
+	return file
+}
+
+// build builds the program for one platform.
+func (p *packer) build(ctx context.Context, system, arch string) error {
 	ldflags := fmt.Sprintf("-s -w -X adit/internal/buildinfo.version=%s -X adit/internal/buildinfo.commit=%s -X adit/internal/buildinfo.date=%s", p.release.Version, p.release.Commit, p.release.Time.Format(time.RFC3339))
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", exe}
-	if goos == "windows" {
-		object, err := p.resources(ctx, arch)
-		if err != nil {
-			return "", err
-		}
-		defer os.Remove(object)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, p.program)...)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", p.exe(system, arch), p.program)
 	cmd.Dir = p.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOFLAGS=")
 	if err := p.do(cmd); err != nil {
-		return "", fmt.Errorf("build for %s/%s: %w", goos, arch, err)
+		return fmt.Errorf("build for %s/%s: %w", system, arch, err)
 	}
-	return exe, nil
+	return nil
+}
+
+// buildWindows builds the program with an icon, a version and a manifest. Go
+// links them in from a file beside the sources, so that only one run of pack at
+// a time may do this for one architecture.
+func (p *packer) buildWindows(ctx context.Context, arch string) error {
+	unlock, err := p.lockSources(ctx, arch)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	object, err := p.resources(ctx, arch)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(object)
+	return p.build(ctx, "windows", arch)
+}
+
+// lockSources waits until no other run of pack has its file among the sources.
+func (p *packer) lockSources(ctx context.Context, arch string) (unlock func(), err error) {
+	sum := sha256.Sum256([]byte(p.root + " " + arch))
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("adit-pack-%x.lock", sum[:6]))
+	for {
+		lock, err := lockfile.Take(file)
+		if err == nil {
+			return func() { _ = lock.Release() }, nil
+		}
+		if !errors.Is(err, lockfile.ErrHeld) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // resources makes the Windows resources beside the program's sources, where go
 // build links them in, and returns the file, which git ignores.
 func (p *packer) resources(ctx context.Context, arch string) (string, error) {
-	dir := filepath.Join(p.work, "winres")
+	dir := filepath.Join(p.work, "winres-"+arch)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}

@@ -31,11 +31,7 @@ type fileInfo struct {
 // linuxPackages makes deb, rpm, apk and Arch packages.
 func (p *packer) linuxPackages(ctx context.Context) error {
 	for _, arch := range p.arches {
-		exe, err := p.compile(ctx, "linux", arch)
-		if err != nil {
-			return err
-		}
-		contents, err := p.linuxContents(ctx, exe, filepath.Join(p.work, "linux-"+arch, "files"))
+		contents, err := p.linuxContents(ctx, p.exe("linux", arch), filepath.Join(p.work, "linux-"+arch, "files"))
 		if err != nil {
 			return err
 		}
@@ -172,10 +168,7 @@ func configType(dst string) string {
 // completions asks the program itself, built for this machine, for the shells'
 // completions and its commands' manual pages. A program that has none prints none.
 func (p *packer) completions(ctx context.Context, dir, mtime string) []content {
-	exe, err := p.compile(ctx, hostOS, hostArch)
-	if err != nil {
-		return nil
-	}
+	exe := p.exe(hostOS, hostArch)
 	var contents []content
 	for shell, dst := range map[string]string{
 		"bash": "/usr/share/bash-completion/completions/adit",

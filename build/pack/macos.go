@@ -15,14 +15,10 @@ import (
 
 // macPackage makes the installer package for both kinds of Mac: the app, the
 // launch daemon and the launch agent of the tray.
-func (p *packer) macPackage(ctx context.Context) error {
+func (p *packer) macPackage(context.Context) error {
 	var slicesOf [][]byte
 	for _, arch := range slices.Sorted(slices.Values(p.arches)) {
-		exe, err := p.compile(ctx, "darwin", arch)
-		if err != nil {
-			return err
-		}
-		data, err := os.ReadFile(exe)
+		data, err := os.ReadFile(p.exe("darwin", arch))
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -38,7 +39,9 @@ type packer struct {
 	only    []string
 	arches  []string
 	sign    signing
-	made    []string
+
+	mu   sync.Mutex
+	made []string // guarded by mu
 }
 
 // release is what is made.
@@ -105,7 +108,11 @@ func (p *packer) all(ctx context.Context) error {
 	if err := os.MkdirAll(p.out, 0o755); err != nil {
 		return err
 	}
-	steps := []struct {
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	var steps []func(context.Context) error
+	for _, step := range []struct {
 		kinds []string
 		make  func(context.Context) error
 	}{
@@ -113,18 +120,21 @@ func (p *packer) all(ctx context.Context) error {
 		{[]string{"deb", "rpm", "apk", "archlinux"}, p.linuxPackages},
 		{[]string{"nsis", "msi"}, p.windowsInstallers},
 		{[]string{"pkg"}, p.macPackage},
-	}
-	for _, step := range steps {
+	} {
 		if !slices.ContainsFunc(step.kinds, p.wants) {
 			continue
 		}
-		begin := time.Now()
-		if err := step.make(ctx); err != nil {
+		steps = append(steps, func(ctx context.Context) error {
+			begin := time.Now()
+			err := step.make(ctx)
+			log.Printf("%s: %.1f s", strings.Join(step.kinds, ", "), time.Since(begin).Seconds())
 			return err
-		}
-		log.Printf("%s: %.1f s", strings.Join(step.kinds, ", "), time.Since(begin).Seconds())
+		})
 	}
-	if err := p.materials(ctx); err != nil {
+	if err := together(ctx, steps); err != nil {
+		return err
+	}
+	if err := p.materials(); err != nil {
 		return err
 	}
 	return p.checksums(ctx)
@@ -133,7 +143,11 @@ func (p *packer) all(ctx context.Context) error {
 func (p *packer) wants(kind string) bool { return slices.Contains(p.only, kind) }
 
 // add notes a result, which the checksums will cover.
-func (p *packer) add(name string) { p.made = append(p.made, name) }
+func (p *packer) add(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made = append(p.made, name)
+}
 
 // findRoot returns the folder of the module.
 func findRoot() (string, error) {

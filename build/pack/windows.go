@@ -15,20 +15,7 @@ import (
 func (p *packer) windowsInstallers(ctx context.Context) error {
 	dirs := map[string]string{}
 	for _, arch := range p.arches {
-		exe, err := p.compile(ctx, "windows", arch)
-		if err != nil {
-			return err
-		}
-		tray, err := p.trayProgram(exe)
-		if err != nil {
-			return err
-		}
-		dirs[arch] = filepath.Dir(exe)
-		for _, file := range []string{exe, tray} {
-			if err := p.sign.windows(ctx, p, file); err != nil {
-				return err
-			}
-		}
+		dirs[arch] = filepath.Dir(p.exe("windows", arch))
 	}
 	icon, license := filepath.Join(p.root, "build/icons/adit.ico"), filepath.Join(p.root, "LICENSE")
 	if p.wants("nsis") {
@@ -85,13 +72,12 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 	return nil
 }
 
+func trayFile(exe string) string { return filepath.Join(filepath.Dir(exe), "adit-tray.exe") }
+
 // trayProgram is the same program as exe without a console window: only the
 // header's word for the kind of program differs.
 func (p *packer) trayProgram(exe string) (string, error) {
-	tray := filepath.Join(filepath.Dir(exe), "adit-tray.exe")
-	if _, err := os.Stat(tray); err == nil {
-		return tray, nil
-	}
+	tray := trayFile(exe)
 	data, err := os.ReadFile(exe)
 	if err != nil {
 		return "", err

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"adit/internal/require"
 )
 
 // program is the package that the installers under test are made of: adit
@@ -110,4 +112,19 @@ func one(t *testing.T, dir, pattern string) string {
 		t.Fatalf("%s in %s: got %v, want one file", pattern, dir, files)
 	}
 	return files[0]
+}
+
+// released returns the program of a version, as its Debian package brings it.
+func released(t *testing.T, version string) string {
+	t.Helper()
+	require.Tool(t, "dpkg-deb")
+	root := t.TempDir()
+	must(t, time.Minute, nil, "dpkg-deb", "-x", one(t, debs(t, version), "*.deb"), root)
+	return filepath.Join(root, "usr/bin/adit")
+}
+
+// debs makes a version's Debian package for this kind of processor.
+func debs(t *testing.T, version string) string {
+	t.Helper()
+	return pack(t, version, "-only", "deb", "-arch", "amd64")
 }

@@ -3,6 +3,7 @@
 package desktoptest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,17 +13,16 @@ import (
 	"adit/internal/require"
 )
 
-// rootFS lays out a small Debian in dir. Its archive is kept between runs,
-// because downloading it takes longer than all the rest.
-func rootFS(t *testing.T, dir string, more ...string) {
+// rootFS lays out a small Debian with these packages in dir. Its archive is
+// kept between runs, because downloading it takes longer than all the rest.
+func rootFS(t *testing.T, dir string, packages ...string) {
 	t.Helper()
 	require.Tool(t, "mmdebstrap")
-	name := "bookworm-" + strings.Join(append([]string{"1"}, more...), "-") + ".tar"
-	archive := filepath.Join(os.TempDir(), "adit-rootfs-"+name)
+	archive := filepath.Join(os.TempDir(), "adit-rootfs-bookworm-"+packages[0]+".tar")
 	if _, err := os.Stat(archive); err != nil {
 		begin := time.Now()
-		part := archive + ".part"
-		packages := append([]string{"systemd", "systemd-sysv", "dbus", "curl", "procps"}, more...)
+		part := fmt.Sprintf("%s.%d.part", archive, os.Getpid())
+		defer os.Remove(part) // gone already, if all went well
 		must(t, 5*time.Minute, nil, "mmdebstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "--format=tar", "bookworm", part)
 		if err := os.Rename(part, archive); err != nil {
 			t.Fatal(err)
@@ -61,11 +61,11 @@ func TestDebUnderSystemd(t *testing.T) {
 	require.Opted(t)
 	require.Root(t)
 	nspawn := require.Tool(t, "systemd-nspawn")
-	first := one(t, pack(t, "0.1.0", "-only", "deb", "-arch", "amd64"), "*.deb")
-	second := one(t, pack(t, "0.2.0", "-only", "deb", "-arch", "amd64"), "*.deb")
+	first := one(t, debs(t, "0.1.0"), "*.deb")
+	second := one(t, debs(t, "0.2.0"), "*.deb")
 
 	root := filepath.Join(t.TempDir(), "root")
-	rootFS(t, root)
+	rootFS(t, root, "systemd", "systemd-sysv", "dbus", "curl", "procps")
 	for from, to := range map[string]string{first: "/first.deb", second: "/second.deb"} {
 		data, err := os.ReadFile(from)
 		if err != nil {
@@ -75,12 +75,13 @@ func TestDebUnderSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	key := offer(t, filepath.Join(root, "releases"), map[string][]byte{"good": read(t, released(t, "0.2.0")), "dumb": []byte("#!/bin/sh\nexec sleep 1000\n")})
 	script, err := os.ReadFile("testdata/systemd.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"/lab.sh":                         string(script),
+		"/lab.sh":                         "key=" + key + "\n" + string(script),
 		"/etc/systemd/system/lab.service": "[Unit]\nAfter=basic.target dbus.service\n[Service]\nType=oneshot\nExecStart=/bin/bash /lab.sh\nStandardOutput=file:/lab.log\nStandardError=file:/lab.err\nExecStopPost=/bin/systemctl --no-block poweroff\n",
 	} {
 		if err := os.WriteFile(root+name, []byte(text), 0o755); err != nil {
@@ -95,14 +96,14 @@ func TestDebUnderSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	out, err := command(t, 2*time.Minute, nil, nspawn, "-D", root, "--register=no", "--keep-unit", "--private-network",
+	out, err := command(t, 4*time.Minute, nil, nspawn, "-D", root, "--register=no", "--keep-unit", "--private-network",
 		"--machine=aditlab"+time.Now().Format("150405"), "-b")
 	t.Logf("boot, test and power-off: %.1f s", time.Since(begin).Seconds())
 	log, readErr := os.ReadFile(root + "/lab.log")
 	if readErr != nil {
 		t.Fatalf("the machine left no log: %v; nspawn: %v\n%s", readErr, err, out)
 	}
-	verdicts(t, string(log), 28)
+	verdicts(t, string(log), 58)
 	if t.Failed() {
 		text, _ := os.ReadFile(root + "/lab.err")
 		t.Logf("the script's errors:\n%s", text)

@@ -49,12 +49,31 @@ echo "NOTE systemd-analyze security: $score"
 check "is confined (exposure at most 2.5)" awk "BEGIN { exit !(\"$score\" != \"\" && $score <= 2.5) }"
 echo "NOTE resident memory: $(awk '/VmRSS/ { print $2, $3 }' $status)"
 
+# A relay and a service of this machine, between which the packaged daemon stands.
+cp /usr/bin/adit /tmp/relay-program
+mkdir -p /tmp/relay
+/tmp/relay-program relay start --data_dir /tmp/relay --domain localhost --public_host 127.0.0.1 --tunnel_listen 127.0.0.1:4433 \
+	--edge_http_listen 127.0.0.1:8080 --edge_https_listen 127.0.0.1:8443 --console_listen 127.0.0.1:37280 \
+	--tcp_ports none --udp_ports none >/tmp/relay.log 2>&1 &
+relay=$!
+perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:9000", Listen => 9, ReuseAddr => 1) or die;
+	while ($c = $s->accept) { while (<$c>) { last if /^\r?\n/ } print $c "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\nof mine\n"; close $c }' &
+mine=$!
+new_client() { token=$(/tmp/relay-program relay client add lab --data_dir /tmp/relay --json | grep -o 'adit_[A-Za-z0-9_-]*' | head -1); [ -n "$token" ]; }
+for i in $(seq 200); do new_client 2>/dev/null && break; sleep 0.05; done
+served() { curl -fs -m 2 --resolve lab.localhost:8080:127.0.0.1 http://lab.localhost:8080/ | grep -q "of mine"; }
+tunnels() { adit tunnel list | grep -q 'lab'; }
+check "takes the token" adit login "$token"
+check "takes a tunnel" adit tunnel create 9000 --type http --domain lab
+check "serves through the tunnel" soon served
+
 old=$(pid)
 begin=$(date +%s%N)
 kill -9 "$old"
 back() { [ "$(pid)" != 0 ] && [ "$(pid)" != "$old" ] && healthy; }
 check "comes back after kill -9" soon back
 echo "NOTE back after kill -9: $((($(date +%s%N) - begin) / 1000000)) ms"
+check "serves again after kill -9" soon served
 systemctl stop adit
 begin=$(date +%s%N)
 systemctl start adit
@@ -68,11 +87,17 @@ check "adit service start" adit service start
 echo kept >/var/lib/adit/marker
 check "upgrades" dpkg -i /second.deb
 check "runs the new version" soon version 0.2.0
+check "keeps the tunnels on an upgrade" soon tunnels
+check "keeps the token: serves again after an upgrade" soon served
 check "keeps its state" grep -q kept /var/lib/adit/marker
 systemctl disable -q --now adit
 check "is installed again" dpkg -i /second.deb
 check "stays disabled when somebody has disabled it" sh -c '! systemctl is-enabled adit && ! systemctl is-active adit'
 systemctl enable -q --now adit
+check "serves again when it is enabled" soon served
+kill "$relay" "$mine"
+wait "$relay" "$mine"
+rm -rf /tmp/relay /tmp/relay.log /tmp/relay-program
 check "is removed" dpkg -r adit
 check "has stopped" sh -c "! systemctl is-active adit && ! pgrep -x adit"
 check "keeps its state on removal" grep -q kept /var/lib/private/adit/marker
@@ -91,6 +116,23 @@ printf '[Service]\nExecStart=/gone\n' >/etc/systemd/system/adit.service
 systemctl daemon-reload
 check "mends a stale unit" adit service install
 check "starts with the mended unit" adit service restart
+perl -MIO::Socket::INET -e 'chdir "/releases"; $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:9100", Listen => 9, ReuseAddr => 1) or die;
+	while ($c = $s->accept) { $l = <$c>; while (<$c>) { last if /^\r?\n/ } $b = ""; if ($l =~ m{^GET /([a-z.]+) } && open F, "<", $1) { local $/; $b = <F> }
+	print $c "HTTP/1.1 200 OK\r\nContent-Length: ", length $b, "\r\nConnection: close\r\n\r\n$b"; close $c }' &
+server=$!
+for i in $(seq 200); do curl -fs http://127.0.0.1:9100/good.json >/dev/null && break; sleep 0.05; done
+update() { adit update "$1" --manifest "http://127.0.0.1:9100/$2.json" --key "$key"; }
+check "starts before the update" soon version 0.1.0
+refuse "an update with a forged manifest is refused" "not signed" update apply forged
+refuse "an update with another checksum is refused" "not the one" update apply checksum
+begin=$(date +%s%N)
+refuse "an update that does not answer is taken back" "the old program is back and well" update apply dumb
+echo "NOTE taken back after: $((($(date +%s%N) - begin) / 1000000)) ms"
+check "the old program answers" version 0.1.0
+check "an update is told" update check good
+check "an update is applied" update apply good
+check "the new program answers" version 0.2.0
+kill "$server"
 ln -sf /gone /etc/systemd/system/multi-user.target.wants/adit.service
 check "uninstalls" adit service uninstall
 check "uninstalls again" adit service uninstall
