@@ -55,6 +55,7 @@ type Geo struct {
 // Console is the operator's page and API.
 type Console struct {
 	AllowedHosts []string `toml:"allowed_hosts"` // further names that it answers to
+	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics asks for no token
 }
 
 // Limits bound what clients and visitors may take. Zero means the default.

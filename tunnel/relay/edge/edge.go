@@ -93,6 +93,7 @@ type Edge struct {
 	ports   sync.WaitGroup
 	servers []*http.Server
 	feeds   []*feed
+	tally   tally
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc

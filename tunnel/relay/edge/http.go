@@ -129,6 +129,7 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
 		http.Redirect(w, r, "https://"+host+r.URL.RequestURI(), http.StatusPermanentRedirect)
 		return
 	}
+	e.tally.unknown.Add(1)
 	if e.cfg.Claimed(name) {
 		w.Header().Set("Retry-After", "5")
 		refuse(w, r, page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."})
