@@ -71,6 +71,13 @@ func (c *Console) api() {
 		}},
 		{"POST /api/v1/policies/{target}/explain", c.explain},
 		{"GET /api/v1/access", c.access},
+		{"GET /api/v1/backup", func(w http.ResponseWriter, r *http.Request) error {
+			b, err := relay.Backup(r.Context())
+			if err != nil {
+				return err
+			}
+			return write(w, 200, b)
+		}},
 	}
 	methods := map[string][]string{}
 	for _, route := range routes {

@@ -43,7 +43,8 @@ type Relay interface {
 	Explain(q Question) (Explanation, error)
 	Access(q Access) ([]wire.Access, error)
 	Metrics() string // as Prometheus reads them
-	Ready() string   // why it should get no new visitors, or ""
+	Backup(ctx context.Context) (any, error)
+	Ready() string // why it should get no new visitors, or ""
 }
 
 // Config is what a console works with.
