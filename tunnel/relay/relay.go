@@ -158,7 +158,7 @@ func (r *Relay) open(ctx context.Context) error {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	r.edge = edge.New(edge.Config{
 		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates,
-		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, Limits: r.cfg.Limits.edge(), Log: r.log,
+		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
 	if r.console, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
