@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ func TestRelayCommands(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	backup, restored := filepath.Join(t.TempDir(), "backup.json"), filepath.Join(t.TempDir(), "restored")
 	elsewhere := map[string]string{envAdminURL: "http://" + r.Addrs().Console, envAdminToken: r.AdminToken()}
 	here := []string{"--data_dir", cfg.DataDir}
 	for _, c := range []struct {
@@ -53,6 +55,11 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "policy", "delete", "shop"}, "", elsewhere, 0, "deleted", ""},
 		{[]string{"relay", "status"}, "", elsewhere, 0, "relay.test", ""},
 		{[]string{"relay", "access", "--json"}, "", elsewhere, 0, `"items"`, ""},
+		{[]string{"relay", "backup", backup}, "", elsewhere, 0, "private keys", ""},
+		{[]string{"relay", "backup"}, "", elsewhere, 2, "", "needs"},
+		{[]string{"relay", "restore", backup, "--data_dir", cfg.DataDir}, "", nil, 1, "", "not empty"},
+		{[]string{"relay", "restore", backup, "--data_dir", restored}, "", nil, 0, "Restored 1 clients", ""},
+		{[]string{"relay", "restore", backup, "--data_dir", restored}, "", nil, 1, "", "not empty"},
 		{[]string{"relay", "client", "revoke", "shop"}, "", elsewhere, 0, "revoked", ""},
 		{[]string{"relay", "client", "list", "--data_dir", t.TempDir()}, "", nil, 1, "", "no relay runs"},
 		{[]string{"relay", "client", "list"}, "", map[string]string{envAdminURL: elsewhere[envAdminURL], envAdminToken: "x"}, 1, "", "admin token"},

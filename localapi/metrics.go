@@ -1,13 +1,12 @@
 package localapi
 
 import (
-	"fmt"
 	"net/http"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
+	"adit/internal/prom"
 	"adit/tunnel/agent"
 	"adit/tunnel/wire"
 )
@@ -47,25 +46,25 @@ func (c *counts) add(method string, status int) {
 
 func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request) error {
 	st, endpoints, tunnels := s.cfg.Agent.Status(), s.cfg.Agent.Endpoints(), s.cfg.Agent.Tunnels()
-	var p promText
-	p.family("adit_build_info", "gauge", "What this daemon was built from.")
-	p.sample(1, "version", s.cfg.Version, "go_version", runtime.Version())
-	p.family("adit_start_time_seconds", "gauge", "When the daemon started, in seconds since 1970.")
-	p.sample(float64(st.StartedAt.Unix()))
-	p.family("adit_configured", "gauge", "Whether an auth token is configured.")
-	p.sample(truth(st.Configured))
-	p.family("adit_connected", "gauge", "Whether the relay answered within the last keep-alive interval.")
-	p.sample(truth(st.Connected))
-	p.family("adit_state", "gauge", "1 for the state that the agent is in.")
+	var p prom.Text
+	p.Family("adit_build_info", "gauge", "What this daemon was built from.")
+	p.Sample(1, "version", s.cfg.Version, "go_version", runtime.Version())
+	p.Family("adit_start_time_seconds", "gauge", "When the daemon started, in seconds since 1970.")
+	p.Sample(float64(st.StartedAt.Unix()))
+	p.Family("adit_configured", "gauge", "Whether an auth token is configured.")
+	p.Sample(prom.Truth(st.Configured))
+	p.Family("adit_connected", "gauge", "Whether the relay answered within the last keep-alive interval.")
+	p.Sample(prom.Truth(st.Connected))
+	p.Family("adit_state", "gauge", "1 for the state that the agent is in.")
 	for _, state := range agentStates {
-		p.sample(truth(st.State == state), "state", state)
+		p.Sample(prom.Truth(st.State == state), "state", state)
 	}
-	p.family("adit_rtt_seconds", "gauge", "Round trip to the relay.")
-	p.sample(st.RTTMillis / 1000)
-	p.family("adit_visitor_bytes_total", "counter", "Visitors' payload since the start.")
-	p.sample(float64(st.Bytes.In), "direction", "in")
-	p.sample(float64(st.Bytes.Out), "direction", "out")
-	p.family("adit_tunnels", "gauge", "Tunnels by state.")
+	p.Family("adit_rtt_seconds", "gauge", "Round trip to the relay.")
+	p.Sample(st.RTTMillis / 1000)
+	p.Family("adit_visitor_bytes_total", "counter", "Visitors' payload since the start.")
+	p.Sample(float64(st.Bytes.In), "direction", "in")
+	p.Sample(float64(st.Bytes.Out), "direction", "out")
+	p.Family("adit_tunnels", "gauge", "Tunnels by state.")
 	for _, state := range tunnelStates {
 		n := 0
 		for i := range tunnels {
@@ -73,81 +72,43 @@ func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request) error {
 				n++
 			}
 		}
-		p.sample(float64(n), "state", state)
+		p.Sample(float64(n), "state", state)
 	}
 	running, open := make(map[string]float64), make(map[string]float64)
 	for i := range endpoints {
 		running[endpoints[i].Type]++
 		open[endpoints[i].Type] += float64(endpoints[i].Connections.Open)
 	}
-	p.family("adit_endpoints", "gauge", "Running endpoints by type.")
+	p.Family("adit_endpoints", "gauge", "Running endpoints by type.")
 	for _, kind := range tunnelTypes {
-		p.sample(running[kind], "type", kind)
+		p.Sample(running[kind], "type", kind)
 	}
-	p.family("adit_visitor_connections", "gauge", "Open connections, requests and flows of visitors by type.")
+	p.Family("adit_visitor_connections", "gauge", "Open connections, requests and flows of visitors by type.")
 	for _, kind := range tunnelTypes {
-		p.sample(open[kind], "type", kind)
+		p.Sample(open[kind], "type", kind)
 	}
-	p.family("adit_local_api_requests_total", "counter", "Answers of the local API by method and class of status.")
+	p.Family("adit_local_api_requests_total", "counter", "Answers of the local API by method and class of status.")
 	for m, method := range countedMethods {
 		for class := 1; class <= 5; class++ {
 			if n := s.counts.answers[m][class].Load(); n > 0 {
-				p.sample(float64(n), "method", method, "class", strconv.Itoa(class)+"xx")
+				p.Sample(float64(n), "method", method, "class", strconv.Itoa(class)+"xx")
 			}
 		}
 	}
-	p.family("adit_local_api_connections", "gauge", "Open connections to the local API.")
-	p.sample(float64(s.conns.open()))
-	p.family("adit_local_api_event_streams", "gauge", "Open event streams.")
-	p.sample(float64(s.streams.open.Load()))
+	p.Family("adit_local_api_connections", "gauge", "Open connections to the local API.")
+	p.Sample(float64(s.conns.open()))
+	p.Family("adit_local_api_event_streams", "gauge", "Open event streams.")
+	p.Sample(float64(s.streams.open.Load()))
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
-	p.family("go_goroutines", "gauge", "Goroutines of the daemon.")
-	p.sample(float64(runtime.NumGoroutine()))
-	p.family("go_memstats_sys_bytes", "gauge", "Memory taken from the operating system.")
-	p.sample(float64(mem.Sys))
-	p.family("go_memstats_heap_alloc_bytes", "gauge", "Memory in use on the heap.")
-	p.sample(float64(mem.HeapAlloc))
+	p.Family("go_goroutines", "gauge", "Goroutines of the daemon.")
+	p.Sample(float64(runtime.NumGoroutine()))
+	p.Family("go_memstats_sys_bytes", "gauge", "Memory taken from the operating system.")
+	p.Sample(float64(mem.Sys))
+	p.Family("go_memstats_heap_alloc_bytes", "gauge", "Memory in use on the heap.")
+	p.Sample(float64(mem.HeapAlloc))
 
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write([]byte(p.b.String()))
+	w.Header().Set("Content-Type", prom.ContentType)
+	_, _ = w.Write([]byte(p.String()))
 	return nil
 }
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// promText is Prometheus' text format, version 0.0.4.
-type promText struct {
-	b    strings.Builder
-	name string
-}
-
-func (p *promText) family(name, kind, help string) {
-	p.name = name
-	fmt.Fprintf(&p.b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-}
-
-// sample writes one value of the family; labels are names and values in turn.
-func (p *promText) sample(value float64, labels ...string) {
-	p.b.WriteString(p.name)
-	for i := 0; i < len(labels); i += 2 {
-		open := ","
-		if i == 0 {
-			open = "{"
-		}
-		p.b.WriteString(open + labels[i] + `="` + promEscape.Replace(labels[i+1]) + `"`)
-	}
-	if len(labels) > 0 {
-		p.b.WriteByte('}')
-	}
-	p.b.WriteByte(' ')
-	p.b.WriteString(strconv.FormatFloat(value, 'g', -1, 64))
-	p.b.WriteByte('\n')
-}
-
-var promEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/tunnel/link/mux"
@@ -68,6 +69,8 @@ type Listener struct {
 	ctx      context.Context // of the handshakes; ended by Close
 	cancel   context.CancelFunc
 	group    sync.WaitGroup
+
+	turnedAway, failed, done atomic.Uint64 // handshakes
 
 	mu         sync.Mutex
 	handshakes map[netip.Prefix]int
@@ -205,6 +208,18 @@ func (l *Listener) Close() error {
 	return err
 }
 
+// Handshakes counts what became of those who dialled.
+type Handshakes struct {
+	Done       uint64 // became a session
+	Failed     uint64 // over TLS, or with another protocol inside; DTLS drops the rest without a word
+	TurnedAway uint64 // by a limit
+}
+
+// Handshakes returns the counts since Listen.
+func (l *Listener) Handshakes() Handshakes {
+	return Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load()}
+}
+
 const goingAway = "the relay is going away"
 
 func (l *Listener) acceptDTLS() {
@@ -214,6 +229,7 @@ func (l *Listener) acceptDTLS() {
 			return
 		}
 		if conn.ConnectionState().Protocol != alpn {
+			l.failed.Add(1)
 			conn.Close()
 			continue
 		}
@@ -268,6 +284,7 @@ func (l *Listener) handshakeTLS(conn net.Conn) {
 	defer cancel()
 	if err := secured.HandshakeContext(ctx); err != nil {
 		l.log.Debug("handshake over tls", "remote", conn.RemoteAddr(), "error", err)
+		l.failed.Add(1)
 		conn.Close()
 		return
 	}
@@ -283,9 +300,11 @@ func (l *Listener) deliver(s Session) {
 	}
 	l.mu.Unlock()
 	if full {
+		l.turnedAway.Add(1)
 		s.Close("the relay has too many sessions")
 		return
 	}
+	l.done.Add(1)
 	l.group.Go(func() { // Close ends every session that lives
 		<-s.Done()
 		l.mu.Lock()
@@ -326,6 +345,7 @@ func (l *Listener) admit(from netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.total >= maxHandshakesTotal || l.handshakes[from] >= l.cfg.MaxHandshakes {
+		l.turnedAway.Add(1)
 		return false
 	}
 	l.total++

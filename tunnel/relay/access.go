@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/tunnel/relay/edge"
@@ -22,6 +23,7 @@ const (
 type accessLog struct {
 	events *store.Events
 	log    *slog.Logger
+	lost   *atomic.Uint64
 	full   chan struct{}
 
 	mu      sync.Mutex
@@ -31,8 +33,8 @@ type accessLog struct {
 	dropped int64
 }
 
-func openAccessLog(ctx context.Context, events *store.Events, log *slog.Logger) (*accessLog, error) {
-	a := &accessLog{events: events, log: log, full: make(chan struct{}, 1)}
+func openAccessLog(ctx context.Context, events *store.Events, lost *atomic.Uint64, log *slog.Logger) (*accessLog, error) {
+	a := &accessLog{events: events, log: log, lost: lost, full: make(chan struct{}, 1)}
 	latest, err := events.Latest(ctx, accessKept)
 	if err != nil {
 		return nil, err
@@ -91,6 +93,7 @@ func (a *accessLog) flush() {
 		a.dropped = 0
 		a.mu.Unlock()
 		if dropped > 0 {
+			a.lost.Add(uint64(dropped))
 			a.log.Warn("access events were not stored: the store is too slow", "count", dropped)
 		}
 		if n == 0 {
@@ -100,6 +103,7 @@ func (a *accessLog) flush() {
 		err := a.events.Append(ctx, batch)
 		cancel()
 		if err != nil {
+			a.lost.Add(uint64(n))
 			a.log.Warn("access events were not stored", "count", n, "error", err)
 			return
 		}
@@ -134,6 +138,7 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 		e.Key = b.Key
 	}
 	r.access.add(e)
+	r.counts.visit(ep.Type, e)
 	if b == nil {
 		return
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	TLSCert         string   `toml:"tls_cert"`          // file; with TLSKey
 	TLSKey          string   `toml:"tls_key"`           // file
 	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside of Domain
+	PagesDir        string   `toml:"pages_dir"`         // templates of error pages
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
 
 	NATS    NATS    `toml:"nats"`
@@ -55,6 +56,7 @@ type Geo struct {
 // Console is the operator's page and API.
 type Console struct {
 	AllowedHosts []string `toml:"allowed_hosts"` // further names that it answers to
+	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics asks for no token
 }
 
 // Limits bound what clients and visitors may take. Zero means the default.
@@ -124,7 +126,7 @@ func Load(path string) (Config, error) {
 
 // from makes relative file names relative to the configuration's folder.
 func (c *Config) from(dir string) {
-	for _, p := range []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.Geo.Database} {
+	for _, p := range []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.Geo.Database} {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(dir, *p)
 		}
@@ -161,6 +163,11 @@ func (c *Config) Validate() error {
 		return key("data_dir", "is required: the folder that the relay keeps its data in")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return key("tls_key", "tls_cert and tls_key go together")
+	}
+	if c.PagesDir != "" {
+		if info, err := os.Stat(c.PagesDir); err != nil || !info.IsDir() {
+			return key("pages_dir", "%s is not a folder that can be read", c.PagesDir)
+		}
 	}
 	for _, l := range []struct{ name, addr string }{
 		{"tunnel_listen", c.TunnelListen},

@@ -96,6 +96,10 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 	}
 	err := s.authenticate(h)
 	if err != nil {
+		var p *wire.Problem
+		if errors.As(err, &p) {
+			s.relay.counts.hello(p.Code)
+		}
 		// One try: the session ends when the agent has had time to read why.
 		s.relay.task(func() {
 			wait := time.NewTimer(time.Second)
@@ -108,6 +112,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 		})
 		return err
 	}
+	s.relay.counts.hello(countedHellos[0])
 	return writeJSON(w, wire.Welcome{
 		SessionID: s.id, ClientID: s.client.ID, ClientName: s.client.Name,
 		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version,

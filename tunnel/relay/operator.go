@@ -72,7 +72,8 @@ func (r *Relay) openConsole(context.Context) error {
 		return fmt.Errorf("read the admin token: %s holds fewer than 16 characters; remove it, and the relay makes a new one", path)
 	}
 	r.handler = console.New(console.Config{
-		Relay: operator{r}, AdminToken: r.admin, AllowedHosts: r.cfg.Console.AllowedHosts, Log: r.log,
+		Relay: operator{r}, AdminToken: r.admin, AllowedHosts: r.cfg.Console.AllowedHosts,
+		OpenMetrics: r.cfg.Console.OpenMetrics, Log: r.log,
 	})
 	return nil
 }

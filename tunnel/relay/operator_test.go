@@ -163,7 +163,7 @@ func TestConsolePages(t *testing.T) {
 		{"/access?host=none&address=&status=", nil, "Nothing was found"},
 		{"/policies/shop", nil, "Policy of shop"},
 		{"/policies/shop", url.Values{"document": {`{"deny":["1.2.3.4"]}`}}, "in force"},
-		{"/policies/shop?address=1.2.3.4", nil, "Refused by"},
+		{"/policies/shop?address=1.2.3.4", nil, "Refused by deny"},
 		{"/policies", nil, "shop.relay.test"},
 		{"/policies/shop/delete", url.Values{}, "was deleted"},
 		{"/", nil, "127.0.0.1"},

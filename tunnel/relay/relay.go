@@ -71,6 +71,7 @@ type Relay struct {
 	access    *accessLog
 	policies  policies
 	unpublish func()
+	counts    counts
 
 	certMu  sync.Mutex
 	cert    tls.Certificate
@@ -120,11 +121,9 @@ func New(opts Options) (*Relay, error) {
 
 func (r *Relay) open(ctx context.Context) error {
 	var err error
-	if r.store, err = store.Open(ctx, store.Config{
-		Dir: r.cfg.DataDir, URLs: r.cfg.NATS.URLs, Credentials: r.cfg.NATS.Credentials,
-		CA: r.cfg.NATS.CA, Cert: r.cfg.NATS.Cert, Key: r.cfg.NATS.Key, Replicas: r.cfg.NATS.Replicas,
-		EventsAge: time.Duration(r.cfg.Limits.AccessDays) * 24 * time.Hour, EventsBytes: r.cfg.Limits.AccessBytes, Log: r.log,
-	}); err != nil {
+	conf := r.cfg.store()
+	conf.Log = r.log
+	if r.store, err = store.Open(ctx, conf); err != nil {
 		return err
 	}
 	if err := r.openAuthority(ctx); err != nil {
@@ -134,7 +133,7 @@ func (r *Relay) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.access, err = openAccessLog(ctx, r.store.Events, r.log); err != nil {
+	if r.access, err = openAccessLog(ctx, r.store.Events, &r.counts.dropped, r.log); err != nil {
 		return err
 	}
 	if r.listener, err = link.Listen(link.ListenConfig{
@@ -159,7 +158,7 @@ func (r *Relay) open(ctx context.Context) error {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	r.edge = edge.New(edge.Config{
 		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates,
-		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, Limits: r.cfg.Limits.edge(), Log: r.log,
+		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
 	if r.console, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
@@ -173,6 +172,15 @@ func (r *Relay) open(ctx context.Context) error {
 	r.store.Clients.OnChange(r.clientChanged)
 	r.unpublish, err = r.publish()
 	return err
+}
+
+// store says where a relay's store is.
+func (c Config) store() store.Config {
+	return store.Config{
+		Dir: c.DataDir, URLs: c.NATS.URLs, Credentials: c.NATS.Credentials,
+		CA: c.NATS.CA, Cert: c.NATS.Cert, Key: c.NATS.Key, Replicas: c.NATS.Replicas,
+		EventsAge: time.Duration(c.Limits.AccessDays) * 24 * time.Hour, EventsBytes: c.Limits.AccessBytes,
+	}
 }
 
 func listen(key, addr string) (net.Listener, error) {

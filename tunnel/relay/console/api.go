@@ -7,14 +7,35 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"adit/internal/prom"
 )
 
-// api registers /healthz and /api/v1/.
+// api registers /healthz, /readyz, /metrics and /api/v1/.
 func (c *Console) api() {
 	c.handle("GET /healthz", func(w http.ResponseWriter, r *http.Request) error {
 		s := c.cfg.Relay.Status()
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version})
+	})
+	c.handle("GET /readyz", func(w http.ResponseWriter, r *http.Request) error {
+		status, state := http.StatusOK, "ready"
+		if why := c.cfg.Relay.Ready(); why != "" {
+			status, state = http.StatusServiceUnavailable, why
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		return json.NewEncoder(w).Encode(map[string]string{"status": state})
+	})
+	c.handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+		if !c.cfg.OpenMetrics {
+			if err := c.admit(r); err != nil {
+				return err
+			}
+		}
+		w.Header().Set("Content-Type", prom.ContentType)
+		_, _ = w.Write([]byte(c.cfg.Relay.Metrics()))
+		return nil
 	})
 	relay := c.cfg.Relay
 	routes := []struct {
@@ -50,6 +71,13 @@ func (c *Console) api() {
 		}},
 		{"POST /api/v1/policies/{target}/explain", c.explain},
 		{"GET /api/v1/access", c.access},
+		{"GET /api/v1/backup", func(w http.ResponseWriter, r *http.Request) error {
+			b, err := relay.Backup(r.Context())
+			if err != nil {
+				return err
+			}
+			return write(w, 200, b)
+		}},
 	}
 	methods := map[string][]string{}
 	for _, route := range routes {

@@ -42,6 +42,9 @@ type Relay interface {
 	DeletePolicy(ctx context.Context, target string) error
 	Explain(q Question) (Explanation, error)
 	Access(q Access) ([]wire.Access, error)
+	Metrics() string // as Prometheus reads them
+	Backup(ctx context.Context) (any, error)
+	Ready() string // why it should get no new visitors, or ""
 }
 
 // Config is what a console works with.
@@ -49,6 +52,7 @@ type Config struct {
 	Relay        Relay
 	AdminToken   string
 	AllowedHosts []string     // beside loopback names and addresses
+	OpenMetrics  bool         // /metrics asks for no token
 	Log          *slog.Logger // may be nil
 }
 

@@ -19,15 +19,7 @@ var style []byte
 var pagesText string
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"when": func(t any) string {
-		switch t := t.(type) {
-		case time.Time:
-			return t.UTC().Format("2006-01-02 15:04:05 UTC")
-		case *time.Time:
-			return t.UTC().Format("2006-01-02 15:04:05 UTC")
-		}
-		return ""
-	},
+	"when": when, "bytes": size, "took": took, "tone": tone,
 }).Parse(pagesText))
 
 // view is what a page shows.

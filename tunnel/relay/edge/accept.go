@@ -113,6 +113,7 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 		v.Conn = pc
 	}
 	if !e.visits.enter(v.addr.Addr()) {
+		e.tally.turnedAway.Add(1)
 		return nil
 	}
 	v.leave = func() { e.visits.leave(v.addr.Addr()) }

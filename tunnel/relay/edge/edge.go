@@ -78,8 +78,10 @@ type Config struct {
 	Policy func(target string) *policy.Policy
 	// Record is told of every visitor's request or connection. It must not wait. May be nil.
 	Record func(*Endpoint, *Backend, wire.Access)
-	Limits Limits
-	Log    *slog.Logger // may be nil
+	// PagesDir has the operator's templates for pages instead of a site; empty: none.
+	PagesDir string
+	Limits   Limits
+	Log      *slog.Logger // may be nil
 }
 
 // Edge serves visitors.
@@ -93,6 +95,8 @@ type Edge struct {
 	ports   sync.WaitGroup
 	servers []*http.Server
 	feeds   []*feed
+	tally   tally
+	custom  customPages
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc
@@ -114,6 +118,7 @@ func New(cfg Config) *Edge {
 	}
 	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log}
 	e.table.endpoints = make(map[string]*Endpoint)
+	e.custom.dir, e.custom.log = cfg.PagesDir, e.log
 	e.visits.limit = e.limits.ConnectionsPerAddress
 	e.life, e.kill = context.WithCancel(context.Background())
 	for _, secure := range []bool{false, true} {

@@ -57,7 +57,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	case policy.RuleTries:
 		w.Header().Set("Retry-After", strconv.Itoa(60))
 	}
-	refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
+	h.edge.refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
 }
 
 // guardRaw returns the rule that refuses a connection or flow, or "" and what to

@@ -52,7 +52,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	client := e.clientAddr(r, remote.Addr())
 	name, ok := hostName(r.Host)
 	if !ok {
-		refuse(w, r, page{status: http.StatusBadRequest, title: "The request names no host", text: "Its Host header is missing or is not a name."})
+		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names no host", text: "Its Host header is missing or is not a name."})
 		return
 	}
 	ep := h.find(name)
@@ -61,7 +61,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodConnect {
-		refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+		e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
 		return
 	}
 	defer ep.begin()()
@@ -129,12 +129,13 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
 		http.Redirect(w, r, "https://"+host+r.URL.RequestURI(), http.StatusPermanentRedirect)
 		return
 	}
+	e.tally.unknown.Add(1)
 	if e.cfg.Claimed(name) {
 		w.Header().Set("Retry-After", "5")
-		refuse(w, r, page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."})
+		e.refuse(w, r, page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."})
 		return
 	}
-	refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "No tunnel serves this name here."})
+	e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "No tunnel serves this name here."})
 }
 
 // explain answers a visitor whose request could not be forwarded.
@@ -157,7 +158,7 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 		p = page{status: http.StatusGatewayTimeout, title: "The site took too long to answer", text: "Its local service was reached but sent nothing in time."}
 	}
 	e.log.Debug("forward", "host", r.Host, "status", p.status, "error", err)
-	refuse(w, r, p)
+	e.refuse(w, r, p)
 }
 
 // hostName is the name that a Host header gives, in lower case.

@@ -51,8 +51,8 @@ p.status{opacity:.7}
 </html>
 `))
 
-// refuse answers with a page, or with JSON where the visitor would rather have that.
-func refuse(w http.ResponseWriter, r *http.Request, p page) {
+// refuse answers with a page, the operator's if there is one, or with JSON where the visitor would rather have that.
+func (e *Edge) refuse(w http.ResponseWriter, r *http.Request, p page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -74,9 +74,14 @@ func refuse(w http.ResponseWriter, r *http.Request, p page) {
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+	custom := e.custom.render(p, strings.ToLower(r.Host))
 	w.WriteHeader(p.status)
 	if r.Method == http.MethodHead {
+		return
+	}
+	if custom != nil {
+		w.Write(custom)
 		return
 	}
 	pageTemplate.Execute(w, struct{ Status, Title, Text string }{strconv.Itoa(p.status), p.title, p.text})

@@ -237,6 +237,8 @@ func (e *Edge) drop(ep *Endpoint) {
 	e.table.mu.Lock()
 	if e.table.endpoints[ep.place()] == ep {
 		delete(e.table.endpoints, ep.place())
+		e.tally.bytesIn += ep.bytesIn.Load()
+		e.tally.bytesOut += ep.bytesOut.Load()
 	}
 	e.table.mu.Unlock()
 	if ep.Type == wire.TypeTLS {

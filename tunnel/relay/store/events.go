@@ -25,9 +25,10 @@ const (
 type Events struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
+	took   *meter
 }
 
-func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config) (*Events, error) {
+func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config, took *meter) (*Events, error) {
 	age, size := cfg.EventsAge, cfg.EventsBytes
 	if age == 0 {
 		age = 14 * 24 * time.Hour
@@ -43,7 +44,7 @@ func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config) (*Event
 	if err != nil {
 		return nil, fmt.Errorf("open store of access events: %w", err)
 	}
-	return &Events{js: js, stream: stream}, nil
+	return &Events{js: js, stream: stream, took: took}, nil
 }
 
 // Append stores a batch of at most MaxBatch events.
@@ -55,7 +56,10 @@ func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
 			return fmt.Errorf("store access events: %w", err)
 		}
 	}
-	if _, err := e.js.Publish(ctx, eventsSubject, buf.Bytes()); err != nil {
+	start := time.Now()
+	_, err := e.js.Publish(ctx, eventsSubject, buf.Bytes())
+	e.took.add(start, err)
+	if err != nil {
 		return fmt.Errorf("store access events: %w", err)
 	}
 	return nil

@@ -75,6 +75,7 @@ type Store struct {
 	conn   *nats.Conn
 	stop   context.CancelFunc
 	tables []interface{ wait() }
+	meter  meter
 }
 
 // Open opens the store, makes what is missing in it, and reads it into memory.
@@ -219,7 +220,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		return err
 	}
 	s.Policies = &Policies{policies}
-	s.Events, err = openEvents(ctx, js, cfg)
+	s.Events, err = openEvents(ctx, js, cfg, &s.meter)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -17,6 +18,7 @@ type table[T any] struct {
 	name string
 	kv   jetstream.KeyValue
 	log  *slog.Logger
+	took *meter
 	done chan struct{}
 
 	// order is held from a change of the memory until all are told of it, so
@@ -42,7 +44,7 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 	if err != nil {
 		return nil, err
 	}
-	t := &table[T]{name: name, kv: kv, log: s.log, done: make(chan struct{}), entries: make(map[string]entry[T])}
+	t := &table[T]{name: name, kv: kv, log: s.log, took: &s.meter, done: make(chan struct{}), entries: make(map[string]entry[T])}
 	w, err := kv.WatchAll(life)
 	if err != nil {
 		return nil, fmt.Errorf("watch store of %s: %w", name, err)
@@ -168,7 +170,9 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
+	start := time.Now()
 	rev, err := t.kv.Create(ctx, key, data)
+	t.took.add(start, err)
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return ErrExists
 	}
@@ -185,7 +189,9 @@ func (t *table[T]) put(ctx context.Context, key string, v T) error {
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
+	start := time.Now()
 	rev, err := t.kv.Put(ctx, key, data)
+	t.took.add(start, err)
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
@@ -199,7 +205,9 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
+	start := time.Now()
 	next, err := t.kv.Update(ctx, key, data, rev)
+	t.took.add(start, err)
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return ErrConflict
 	}
@@ -212,7 +220,9 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 
 // remove removes the value of a revision, else returns ErrConflict.
 func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
+	start := time.Now()
 	err := t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
+	t.took.add(start, err)
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return ErrConflict
 	}

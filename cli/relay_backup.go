@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/atomicfile"
+	"adit/tunnel/relay"
+)
+
+func relayBackupCommand(env *Env) *cobra.Command {
+	a := &relayAdmin{env: env}
+	return a.flag(&cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write all that a running relay must not lose to a file",
+		Long: `Write a running relay's clients, claims, policies, authorities and admin token
+to a file that only its owner may read. A file that is there is replaced. Keep it
+as you keep a private key: who has it can be your relay. Access events are not in it.`,
+		Args: args(1, 1, "the file to write"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var document json.RawMessage
+			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/backup", nil, &document); err != nil {
+				return err
+			}
+			if err := atomicfile.Write(args[0], append(document, '\n'), 0o600); err != nil {
+				return fmt.Errorf("write the backup: %w", err)
+			}
+			if env.json {
+				return env.print(map[string]any{"file": args[0], "bytes": len(document) + 1}, nil)
+			}
+			env.say("The backup is in %s. It holds private keys.", args[0])
+			return nil
+		},
+	})
+}
+
+func relayRestoreCommand(env *Env) *cobra.Command {
+	var file, dir string
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Bring a backup back into an empty data folder, before the relay starts",
+		Args:  args(1, 1, "the backup's file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := loadRelayConfig(file)
+			if err != nil {
+				return err
+			}
+			if dir != "" {
+				cfg.DataDir = dir
+			}
+			if cfg.DataDir == "" {
+				return errors.New("name the data folder with --data_dir")
+			}
+			if info, err := os.Stat(args[0]); err == nil && info.Size() > maxAdminReply {
+				return fmt.Errorf("%s is too large for a backup", args[0])
+			}
+			data, err := os.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("read the backup: %w", err)
+			}
+			restored, err := relay.Restore(cmd.Context(), cfg, data)
+			if err != nil {
+				return err
+			}
+			if env.json {
+				return env.print(restored, nil)
+			}
+			env.say("Restored %d clients, %d names and ports, and %d policies into %s.", restored.Clients, restored.Claims, restored.Policies, restored.DataDir)
+			env.say("Now start the relay: adit relay start%s", dataDirHint(restored.DataDir))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file of the relay")
+	cmd.Flags().StringVar(&dir, "data_dir", "", "data folder, if it is not the usual one")
+	return cmd
+}

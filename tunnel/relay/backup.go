@@ -1,0 +1,86 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"adit/internal/atomicfile"
+	"adit/tunnel/link"
+	"adit/tunnel/relay/store"
+)
+
+// Backup is a relay's backup as the admin API gives it.
+func (o operator) Backup(ctx context.Context) (any, error) {
+	b, err := o.store.Backup(ctx)
+	b.AdminToken = o.admin
+	return b, err
+}
+
+// Restored says what a restore brought back.
+type Restored struct {
+	DataDir  string `json:"data_dir"`
+	Clients  int    `json:"client_count"`
+	Claims   int    `json:"claim_count"`
+	Policies int    `json:"policy_count"`
+}
+
+// Restore writes a backup into the data folder of a configuration, which must
+// be empty or missing. The folder is left empty if it fails.
+func Restore(ctx context.Context, cfg Config, data []byte) (Restored, error) {
+	var b store.Backup
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&b)
+	if _, more := dec.Token(); err == nil && more != io.EOF {
+		err = errors.New("something follows it")
+	}
+	if err != nil {
+		return Restored{}, fmt.Errorf("read the backup: %w", err)
+	}
+	if err := b.Validate(); err != nil {
+		return Restored{}, fmt.Errorf("read the backup: %w", err)
+	}
+	if _, err := link.ParseAuthority(b.Settings[store.SettingAuthority]); err != nil {
+		return Restored{}, fmt.Errorf("read the backup's authority: %w", err)
+	}
+	there, err := os.ReadDir(cfg.DataDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Restored{}, fmt.Errorf("read the data folder: %w", err)
+	}
+	if len(there) > 0 {
+		return Restored{}, fmt.Errorf("the data folder %s is not empty; move what is in it away first", cfg.DataDir)
+	}
+	if err := restore(ctx, cfg, b); err != nil {
+		made, _ := os.ReadDir(cfg.DataDir)
+		for _, entry := range made {
+			os.RemoveAll(filepath.Join(cfg.DataDir, entry.Name()))
+		}
+		return Restored{}, err
+	}
+	return Restored{cfg.DataDir, len(b.Clients), len(b.Claims), len(b.Policies)}, nil
+}
+
+func restore(ctx context.Context, cfg Config, b store.Backup) (err error) {
+	s, err := store.Open(ctx, cfg.store())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Restore(ctx, b); err != nil {
+		return err
+	}
+	if b.AdminToken == "" {
+		return nil
+	}
+	if err := atomicfile.Write(filepath.Join(cfg.DataDir, AdminTokenFile), []byte(b.AdminToken+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write the admin token: %w", err)
+	}
+	return nil
+}

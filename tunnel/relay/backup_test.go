@@ -1,0 +1,100 @@
+package relay
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adit/tunnel/wire"
+)
+
+// backup asks a relay for its backup as the command does.
+func (r *testRelay) backup(tb testing.TB) []byte {
+	tb.Helper()
+	status, body, _ := r.ask(tb, http.MethodGet, "/api/v1/backup", "", map[string]string{"Authorization": "Bearer " + r.AdminToken()})
+	var envelope struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(body), &envelope); err != nil || status != 200 {
+		tb.Fatalf("status %d, %v", status, err)
+	}
+	return envelope.Data
+}
+
+func TestBackupBringsTheRelayBack(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	s := startSite(t, cfg, text("hello"))
+	port := s.agent.mustClaim("port", wire.Claim{Type: wire.TypeTCP}, "")
+	s.setPolicy(t, "shop", `{"deny":["203.0.113.9"],"basic_auth":[{"name":"ann","password":"p"}]}`)
+	document, admin, ca := s.backup(t), s.AdminToken(), string(s.local.CA())
+	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen = s.Addrs().Tunnel, s.Addrs().HTTP, s.Addrs().HTTPS
+	for _, secret := range []string{s.token.Reveal(), `"password":"p"`} {
+		if strings.Contains(string(document), secret) {
+			t.Errorf("the backup holds %q", secret)
+		}
+	}
+	if _, err := Restore(t.Context(), cfg, document); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("into a folder in use: %v", err)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.DataDir = filepath.Join(t.TempDir(), "new", "relay")
+	got, err := Restore(t.Context(), cfg, document)
+	if err != nil || got.Clients != 1 || got.Claims != 2 || got.Policies != 1 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if info, err := os.Stat(filepath.Join(cfg.DataDir, AdminTokenFile)); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		t.Errorf("the admin token's file: %v, %v", info, err)
+	}
+	r := startRelay(t, cfg)
+	if r.AdminToken() != admin || string(r.local.CA()) != ca {
+		t.Error("the admin token or the visitors' authority is another")
+	}
+	a := connect(t, s.token, "i1")
+	origin := startOrigin(t, text("again"))
+	if g := a.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, origin); g.PublicURL != s.http {
+		t.Errorf("got %s, had %s", g.PublicURL, s.http)
+	}
+	if g := a.mustClaim("port", wire.Claim{Type: wire.TypeTCP}, origin); g.PublicURL != port.PublicURL {
+		t.Errorf("got %s, had %s", g.PublicURL, port.PublicURL)
+	}
+	if status, _ := get(t, r.visitor(t), s.http); status != 401 {
+		t.Errorf("the policy is not in force: status %d", status)
+	}
+	other := connect(t, r.client(t, "other"), "i2")
+	_, err = other.claim("k", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, "")
+	problem(t, err, wire.CodeTaken)
+}
+
+func TestBackupsThatAreRefused(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	r := startRelay(t, cfg)
+	good := string(r.backup(t))
+	for _, c := range []struct{ name, document, says string }{
+		{"no JSON", "x", "read the backup"},
+		{"cut off", good[:len(good)/2], "read the backup"},
+		{"two of them", good + good, "follows"},
+		{"something else", `{"format":"x"}`, "not a backup"},
+		{"a newer one", strings.Replace(good, `"version":1`, `"version":2`, 1), "newer adit"},
+		{"an unknown field", strings.Replace(good, `"version":1`, `"version":1,"more":1`, 1), "more"},
+		{"no authority", strings.Replace(good, `"authority":`, `"other":`, 1), "authority"},
+		{"a bad client", strings.Replace(good, `"clients":[]`, `"clients":[{"name":"A B","id":"c"}]`, 1), "A B"},
+		{"a bad claim", strings.Replace(good, `"claims":[]`, `"claims":[{"target":"x"}]`, 1), `"x"`},
+	} {
+		cfg.DataDir = filepath.Join(t.TempDir(), "relay")
+		_, err := Restore(t.Context(), cfg, []byte(c.document))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.says)
+		}
+		if left, _ := os.ReadDir(cfg.DataDir); len(left) > 0 {
+			t.Errorf("%s: it left %v", c.name, left)
+		}
+	}
+	if status, body, _ := r.ask(t, http.MethodGet, "/api/v1/backup", "", nil); status != 401 || strings.Contains(body, "settings") {
+		t.Errorf("without the token: status %d", status)
+	}
+}
