@@ -135,6 +135,8 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		MaxHeaderBytes:               e.limits.HeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return e.life },
+		ConnContext:                  withVisitor,
+		ConnState:                    e.follow,
 		ErrorLog:                     slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
 	}
 	if secure {
@@ -170,7 +172,8 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 	return group.Wait()
 }
 
-// shutDown stops accepting and waits for visitors up to drain.
+// shutDown stops accepting, ends the connections that ask for nothing, and
+// waits for requests and streams up to drain.
 func (e *Edge) shutDown(drain time.Duration) {
 	for _, f := range e.feeds {
 		f.Close()
@@ -185,6 +188,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	var group errgroup.Group
+	group.Go(func() error { e.visits.drain(ctx); return nil })
 	for _, s := range e.servers {
 		group.Go(func() error {
 			if s.Shutdown(ctx) != nil {
