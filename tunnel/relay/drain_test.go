@@ -126,3 +126,45 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDrainingRelayGrantsNothing has an agent ask for tunnels while a visitor
+// keeps the relay from its end.
+func TestDrainingRelayGrantsNothing(t *testing.T) {
+	r := startRelayDraining(t, testConfig(t.TempDir()), 50*time.Second)
+	a := connect(t, r.client(t, "shop"), "i1")
+	begun, finish := make(chan struct{}), make(chan struct{})
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(begun)
+		<-finish
+	})))
+	result := make(chan error, 1)
+	go func() {
+		resp, err := r.visitor(t).Get(g.PublicURL)
+		if err == nil {
+			resp.Body.Close()
+		}
+		result <- err
+	}()
+	select {
+	case <-begun:
+	case err := <-result:
+		t.Fatalf("the request ended early: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- r.stop() }()
+	a.event(wire.EventDrain)
+	for _, kind := range []string{wire.TypeHTTP, wire.TypeTCP, wire.TypeUDP} {
+		_, err := a.claim("late-"+kind, wire.Claim{Type: kind}, "")
+		problem(t, err, wire.CodeUnavailable)
+	}
+	if claims := r.store.Claims.List(); len(claims) != 1 {
+		t.Errorf("got the claims %+v, want that of before", claims)
+	}
+	close(finish)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -23,6 +23,9 @@ import (
 	"adit/tunnel/wire"
 )
 
+// ErrEnding is Attach's answer when the edge has begun to end.
+var ErrEnding = errors.New("the edge is ending")
+
 // Limits bound what visitors may take. A zero field has the default named.
 type Limits struct {
 	HeaderBytes           int           // of a request; 65,536
@@ -88,7 +91,8 @@ type Edge struct {
 	limits  Limits
 	log     *slog.Logger
 	table   table
-	attach  sync.Mutex // one change of the table at a time
+	attach  sync.Mutex // one change of the table at a time; guards ending
+	ending  bool       // nothing more is attached
 	visits  visitors
 	ports   sync.WaitGroup
 	servers []*http.Server
@@ -179,6 +183,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 		f.Close()
 	}
 	e.attach.Lock()
+	e.ending = true
 	for _, ep := range e.Endpoints() {
 		if ep.listener != nil {
 			ep.listener.stopAccepting()
