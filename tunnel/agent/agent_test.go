@@ -312,6 +312,32 @@ func TestDrainMovesToTheAddressesGiven(t *testing.T) {
 	eventually(t, "claimed there", func() bool { _, ok := elsewhere.claim(tun.ID); return ok })
 }
 
+func TestFailedSaveLeavesThePauseAsItWas(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	write := a.store.write
+	full := func(string, []byte, os.FileMode) error { return errors.New("disk full") }
+	session := r.session()
+	a.store.write = full
+	if _, err := a.Pause(t.Context()); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("got error %v, want the disk's", err)
+	}
+	if s := a.Status(); s.State != StateConnected || session.Err() != nil {
+		t.Errorf("got %+v, session %v, want it connected", s, session.Err())
+	}
+	a.store.write = write
+	if _, err := a.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, a, StatePaused)
+	a.store.write = full
+	if _, err := a.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("got error %v, want the disk's", err)
+	}
+	wantState(t, a, StatePaused)
+	a.store.write = write
+}
+
 func TestTLSMovesToDTLSWhenItWorks(t *testing.T) {
 	r := newFakeRelay(t)
 	dtls := make(chan struct{}, 8)

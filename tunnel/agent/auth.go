@@ -167,27 +167,44 @@ func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	return a.settled(ctx, attempts), nil
 }
 
+// setPaused saves the change before it takes effect: what is not saved is not so.
 func (a *Agent) setPaused(paused bool) error {
+	l, changed, err := a.takePaused(paused)
+	if err != nil || !changed {
+		return err
+	}
+	l.end("paused")
+	a.publish()
+	a.poke()
+	return nil
+}
+
+// takePaused returns the session that a pause ends.
+func (a *Agent) takePaused(paused bool) (l *live, changed bool, err error) {
+	a.saving.Lock()
+	defer a.saving.Unlock()
 	a.mu.Lock()
-	if a.auth.Token == "" {
-		a.mu.Unlock()
-		return notConfigured()
+	next := a.savedAuthLocked()
+	configured, was := a.auth.Token != "", a.auth.Paused
+	a.mu.Unlock()
+	switch {
+	case !configured:
+		return nil, false, notConfigured()
+	case was == paused:
+		return nil, false, nil
 	}
-	if a.auth.Paused == paused {
-		a.mu.Unlock()
-		return nil
+	next.Paused = paused
+	if err := a.store.saveAuth(next); err != nil {
+		return nil, false, err
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.auth.Paused = paused
-	var l *live
 	if paused {
 		a.known, a.lastError = false, ""
 		l = a.dropLocked()
 	}
-	a.mu.Unlock()
-	l.end("paused")
-	a.publish()
-	a.poke()
-	return a.saveAuth()
+	return l, true, nil
 }
 
 // Reconnect replaces the session by a new one at once, and waits a little for it.
@@ -251,16 +268,22 @@ func (a *Agent) saveAuth() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	auth := a.auth
-	if !a.tokenSaved { // not yet accepted: it stays where it came from
-		auth.Token, auth.ClientID, auth.ConfiguredAt = "", "", time.Time{}
-	}
+	auth := a.savedAuthLocked()
 	a.mu.Unlock()
 	err := a.store.saveAuth(auth)
 	if err != nil {
 		a.log.Error("session state not saved", "error", err)
 	}
 	return err
+}
+
+// savedAuthLocked is what auth.json should have.
+func (a *Agent) savedAuthLocked() savedAuth {
+	auth := a.auth
+	if !a.tokenSaved { // not yet accepted: it stays where it came from
+		auth.Token, auth.ClientID, auth.ConfiguredAt = "", "", time.Time{}
+	}
+	return auth
 }
 
 // validRelay reports whether addr may be a relay's address.

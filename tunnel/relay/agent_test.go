@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +47,12 @@ func testConfig(dir string) Config {
 
 func startRelay(tb testing.TB, cfg Config) *testRelay {
 	tb.Helper()
-	opts := Options{Config: cfg, Version: "test", Drain: 5 * time.Second}
+	return startRelayDraining(tb, cfg, 5*time.Second)
+}
+
+func startRelayDraining(tb testing.TB, cfg Config, drain time.Duration) *testRelay {
+	tb.Helper()
+	opts := Options{Config: cfg, Version: "test", Drain: drain}
 	if os.Getenv("ADIT_TEST_LOG") != "" {
 		opts.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -99,7 +105,11 @@ type fakeAgent struct {
 	origins map[uint32]string // number → address
 	wg      sync.WaitGroup
 	cancel  context.CancelFunc
+	deaf    atomic.Int32 // streams for originDeaf
 }
+
+// originDeaf is an origin whose streams the agent takes and never answers.
+const originDeaf = "deaf"
 
 func dialAgent(tb testing.TB, token wire.Token, instance string) (*fakeAgent, error) {
 	tb.Helper()
@@ -255,6 +265,12 @@ func (a *fakeAgent) forward(s link.Stream) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+	if origin == originDeaf {
+		a.deaf.Add(1)
+		io.Copy(io.Discard, s)
+		<-a.session.Done()
+		return
 	}
 	conn, err := net.Dial("tcp", origin)
 	s.Write(wire.AppendAnswer(nil, err))

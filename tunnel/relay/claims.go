@@ -31,6 +31,9 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	if s.gone.Load() {
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeUnauthorized, Message: "the session has ended"}
 	}
+	if r.isDraining() {
+		return wire.Grant{}, shuttingDown()
+	}
 	if err := checkClaim(&c); err != nil {
 		return wire.Grant{}, err
 	}
@@ -221,6 +224,9 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	if err != nil {
 		if !had {
 			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, key)
+		}
+		if errors.Is(err, edge.ErrEnding) {
+			return nil, shuttingDown()
 		}
 		r.log.Warn("open a public port", "target", face.Target, "error", err)
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: fieldOf(face), Message: faceName(face) + " is in use on the relay's machine"}

@@ -297,6 +297,36 @@ func TestOriginIsToldOfTheVisitor(t *testing.T) {
 			t.Errorf("with host_header: got %v", got)
 		}
 	})
+	t.Run("nor do other spellings pass", func(t *testing.T) {
+		// CGI and WSGI read an underscore as they read a hyphen.
+		names := []string{"X_Forwarded_For", "x_real_ip", "X-Forwarded_Proto", "X_FORWARDED-HOST", "X_Forwarded_Port", "X_Other"}
+		for what, trusted := range map[string][]string{"a visitor": nil, "a load balancer": {"127.0.0.0/8"}} {
+			cfg := testConfig(t.TempDir())
+			cfg.TrustedProxies = trusted
+			s := startSite(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { json.NewEncoder(w).Encode(r.Header) }))
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http, nil)
+			for _, name := range names {
+				req.Header[name] = []string{"9.9.9.9"}
+			}
+			resp, err := s.visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			var got http.Header
+			if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+				t.Fatal(err)
+			}
+			for name := range got {
+				if strings.Contains(name, "_") && !strings.EqualFold(name, "X_Other") {
+					t.Errorf("from %s: the origin got %s", what, name)
+				}
+			}
+			if got.Get("X-Forwarded-For") != "127.0.0.1" || got["X_other"] == nil && got["X_Other"] == nil {
+				t.Errorf("from %s: the origin got %v", what, got)
+			}
+		}
+	})
 	t.Run("a load balancer's is kept", func(t *testing.T) {
 		cfg := testConfig(t.TempDir())
 		cfg.TrustedProxies = []string{"127.0.0.0/8"}

@@ -389,3 +389,14 @@ func (r *Relay) drain() {
 		s.tell(wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"})
 	}
 }
+
+func (r *Relay) isDraining() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.draining
+}
+
+// shuttingDown is the answer of a relay that drains to who wants more of it.
+func shuttingDown() *wire.Problem {
+	return &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
+}

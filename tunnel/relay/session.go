@@ -128,7 +128,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.mu.Lock()
 	if r.draining {
 		r.mu.Unlock()
-		return &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
+		return shuttingDown()
 	}
 	count := 0
 	for _, other := range r.sessions {

@@ -104,6 +104,8 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 func (e *Edge) admit(conn net.Conn) *visitor {
 	remote, local := addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr())
 	v := &visitor{Conn: conn, addr: remote, edge: local}
+	v.cut = func() { conn.Close() }
+	e.visits.rest(v, v.cut)
 	if e.trusted(remote.Addr()) {
 		pc := proxyproto.NewConn(conn,
 			proxyproto.WithPolicy(proxyproto.USE), proxyproto.SetReadHeaderTimeout(e.limits.HeaderTime))
@@ -114,9 +116,13 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 	}
 	if !e.visits.enter(v.addr.Addr()) {
 		e.tally.turnedAway.Add(1)
+		e.visits.work(v)
 		return nil
 	}
-	v.leave = func() { e.visits.leave(v.addr.Addr()) }
+	v.leave = func() {
+		e.visits.work(v)
+		e.visits.leave(v.addr.Addr())
+	}
 	return v
 }
 
@@ -152,6 +158,7 @@ type visitor struct {
 	net.Conn
 	addr, edge netip.AddrPort
 	replay     []byte
+	cut        func() // closes the connection underneath; may be called at any time
 	leave      func()
 	once       sync.Once
 }
@@ -199,68 +206,4 @@ func (v *visitor) abort() {
 		c.SetLinger(0)
 	}
 	v.Close()
-}
-
-// visitors counts open connections by address.
-type visitors struct {
-	limit int
-
-	mu    sync.Mutex
-	open  map[netip.Prefix]int
-	all   int
-	empty chan struct{} // closed when all is 0 again; nil unless waited for
-}
-
-// owner is the block of addresses that one visitor is taken to have.
-func owner(a netip.Addr) netip.Prefix {
-	bits := 32
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits)
-	return p
-}
-
-func (v *visitors) enter(a netip.Addr) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.open == nil {
-		v.open = make(map[netip.Prefix]int)
-	}
-	if v.open[owner(a)] >= v.limit {
-		return false
-	}
-	v.open[owner(a)]++
-	v.all++
-	return true
-}
-
-func (v *visitors) leave(a netip.Addr) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.open[owner(a)]--; v.open[owner(a)] <= 0 {
-		delete(v.open, owner(a))
-	}
-	if v.all--; v.all == 0 && v.empty != nil {
-		close(v.empty)
-		v.empty = nil
-	}
-}
-
-// wait returns when no connection is open or ctx ends.
-func (v *visitors) wait(ctx context.Context) {
-	v.mu.Lock()
-	if v.all == 0 {
-		v.mu.Unlock()
-		return
-	}
-	if v.empty == nil {
-		v.empty = make(chan struct{})
-	}
-	empty := v.empty
-	v.mu.Unlock()
-	select {
-	case <-empty:
-	case <-ctx.Done():
-	}
 }

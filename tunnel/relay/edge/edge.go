@@ -23,6 +23,9 @@ import (
 	"adit/tunnel/wire"
 )
 
+// ErrEnding is Attach's answer when the edge has begun to end.
+var ErrEnding = errors.New("the edge is ending")
+
 // Limits bound what visitors may take. A zero field has the default named.
 type Limits struct {
 	HeaderBytes           int           // of a request; 65,536
@@ -90,7 +93,8 @@ type Edge struct {
 	limits  Limits
 	log     *slog.Logger
 	table   table
-	attach  sync.Mutex // one change of the table at a time
+	attach  sync.Mutex // one change of the table at a time; guards ending
+	ending  bool       // nothing more is attached
 	visits  visitors
 	ports   sync.WaitGroup
 	servers []*http.Server
@@ -140,6 +144,8 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		MaxHeaderBytes:               e.limits.HeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return e.life },
+		ConnContext:                  withVisitor,
+		ConnState:                    e.follow,
 		ErrorLog:                     slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
 	}
 	if secure {
@@ -175,12 +181,14 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 	return group.Wait()
 }
 
-// shutDown stops accepting and waits for visitors up to drain.
+// shutDown stops accepting, ends the connections that ask for nothing, and
+// waits for requests and streams up to drain.
 func (e *Edge) shutDown(drain time.Duration) {
 	for _, f := range e.feeds {
 		f.Close()
 	}
 	e.attach.Lock()
+	e.ending = true
 	for _, ep := range e.Endpoints() {
 		if ep.listener != nil {
 			ep.listener.stopAccepting()
@@ -190,6 +198,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	var group errgroup.Group
+	group.Go(func() error { e.visits.drain(ctx); return nil })
 	for _, s := range e.servers {
 		group.Go(func() error {
 			if s.Shutdown(ctx) != nil {

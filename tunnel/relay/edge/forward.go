@@ -66,8 +66,8 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	p.Out.Host = p.In.Host
 	for name := range p.Out.Header {
-		if strings.HasPrefix(name, "X-Forwarded-") && !f.trusted {
-			p.Out.Header.Del(name)
+		if strings.HasPrefix(name, "X-Forwarded-") && !f.trusted || disguised(name) {
+			delete(p.Out.Header, name)
 		}
 	}
 	p.Out.Header.Del("X-Real-Ip")
@@ -88,6 +88,17 @@ func rewrite(p *httputil.ProxyRequest) {
 			p.Out.Header[name] = v
 		}
 	}
+}
+
+// disguised reports whether name is that of a forwarding header with underscores
+// for hyphens, which CGI (RFC 3875, section 4.1.18) and what follows it read as
+// the header itself. No load balancer writes them so.
+func disguised(name string) bool {
+	if !strings.Contains(name, "_") {
+		return false
+	}
+	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	return strings.HasPrefix(name, "x-forwarded-") || name == "x-real-ip"
 }
 
 // forwardedElement is RFC 7239's; an IPv6 address is quoted and in brackets

@@ -48,6 +48,7 @@ func (w slogWriter) Write(b []byte) (int, error) {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, start := h.edge, time.Now()
+	e.working(r.Context())
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	client := e.clientAddr(r, remote.Addr())
 	name, ok := hostName(r.Host)

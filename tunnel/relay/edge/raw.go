@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -94,6 +95,16 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	defer release()
 	ctx, done := ep.enter(e.life, v.addr.Addr())
 	defer done()
+	// Until an agent has taken it, the connection is none that a drain waits for.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.visits.rest(v, cancel)
+	taken := func(err error) error {
+		if err == nil {
+			e.visits.work(v)
+		}
+		return err
+	}
 	var used *Backend
 	var in, out int64
 	err := errNoAgent
@@ -105,8 +116,10 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 		if err != nil {
 			continue
 		}
+		given := context.AfterFunc(ctx, func() { c.Reset() })
 		if len(order) > 1 { // there is another to turn to: wait for the answer first
-			if err = c.begin(); err != nil {
+			if err = taken(c.begin()); err != nil {
+				given()
 				c.Reset()
 				b.downUntil.Store(time.Now().Add(downTime).UnixNano())
 				if i < len(order)-1 {
@@ -115,15 +128,17 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 				break
 			}
 		} else if _, err = c.Write(nil); err != nil {
+			given()
 			c.Reset()
 			break
 		}
+		given()
 		in, out, err = pump(ctx, v, c, e.limits.StreamIdle, ep, func() error {
 			c.SetReadDeadline(start.Add(answerTime + openTime))
 			defer c.SetReadDeadline(time.Time{})
 			c.read.Lock()
 			defer c.read.Unlock()
-			return c.answer()
+			return taken(c.answer())
 		})
 		break
 	}

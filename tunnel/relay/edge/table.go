@@ -178,10 +178,13 @@ func (e *Edge) Endpoints() []*Endpoint {
 // Attach puts a tunnel behind a face, which is opened if it is new. A tunnel of
 // the same agent and key is replaced, and in standard mode any other; visitors
 // that are under way stay where they are. The error says why a port cannot be
-// opened.
+// opened, or is ErrEnding.
 func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	e.attach.Lock()
 	defer e.attach.Unlock()
+	if e.ending {
+		return nil, ErrEnding
+	}
 	b.transport, b.h2 = e.newTransports(b)
 	ep := e.table.get(f.place())
 	if ep != nil && (ep.Type != f.Type || ep.Mode != f.Mode) {
