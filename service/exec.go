@@ -64,8 +64,8 @@ func removeAll(files ...string) error {
 // checkOwner refuses a program that lies where the service may not read it, or
 // that others than root may write to.
 func checkOwner(exe string, info fs.FileInfo) error {
-	for _, dir := range []string{"/home/", "/root/", "/tmp/", "/var/tmp/", "/run/user/", "/Users/"} {
-		if strings.HasPrefix(exe, dir) {
+	for _, dir := range []string{"/home", "/root", "/tmp", "/var/tmp", "/run/user", "/Users"} {
+		if strings.HasPrefix(exe, dir+"/") {
 			return fmt.Errorf("a service cannot run a program from %s: put it in place first, with sudo install -m 755 %s /usr/local/bin/adit", dir, exe)
 		}
 	}
