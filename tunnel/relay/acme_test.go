@@ -1,0 +1,360 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"adit/internal/require"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/wire"
+)
+
+// acmeLab is an authority that asks a relay's own ports, and the DNS that it
+// and the relay see.
+type acmeLab struct {
+	dir, program, ca string // ca: file to trust the directory by
+	cfg              Config
+	zone             *testZone
+	directory        string
+	config           string
+	stop             func()
+}
+
+var pebbleProgram = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "pebble")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "pebble")
+	out, err := exec.Command("go", "build", "-modfile="+filepath.Join("..", "..", "tools.mod"), "-o", path, "github.com/letsencrypt/pebble/v2/cmd/pebble").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+// freeAddr is an address of loopback that nobody listens on.
+func freeAddr(tb testing.TB) string {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("an authority is built and run")
+	}
+	require.Tool(tb, "go")
+	program, err := pebbleProgram()
+	if err != nil {
+		require.Missing(tb, "Pebble cannot be built: %v", err)
+	}
+	l := &acmeLab{dir: tb.TempDir(), program: program, cfg: testConfig(tb.TempDir()), zone: startZone(tb, "relay.test.")}
+	l.cfg.EdgeHTTPListen, l.cfg.EdgeHTTPSListen = freeAddr(tb), freeAddr(tb)
+	l.cfg.Limits.HeaderTime = "30s" // a handshake waits for three quarters of it
+	api := freeAddr(tb)
+	l.directory = "https://" + api + "/dir"
+	certFile, keyFile := l.serverCertificate(tb)
+	l.cfg.ACME = &ACME{Directory: l.directory, CA: l.ca, Challenges: challenges}
+	port := func(addr string) int { _, p, _ := net.SplitHostPort(addr); n, _ := net.LookupPort("tcp", p); return n }
+	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
+		"listenAddress": api, "managementListenAddress": "", "certificate": certFile, "privateKey": keyFile,
+		"httpPort": port(l.cfg.EdgeHTTPListen), "tlsPort": port(l.cfg.EdgeHTTPSListen),
+		"ocspResponderURL": "", "externalAccountBindingRequired": false,
+		"profiles": map[string]any{"default": map[string]any{"description": "all", "validityPeriod": 3600}},
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l.config = filepath.Join(l.dir, "pebble.json")
+	if err := os.WriteFile(l.config, config, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// serverCertificate makes the certificate of the directory itself.
+func (l *acmeLab) serverCertificate(tb testing.TB) (certFile, keyFile string) {
+	tb.Helper()
+	ca, err := edge.NewVisitorCA("directory")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	local, err := edge.NewLocalCertificates(ca, func(string) bool { return true })
+	if err != nil {
+		tb.Fatal(err)
+	}
+	leaf, err := local.Get(&tls.ClientHelloInfo{ServerName: "127.0.0.1"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l.ca = filepath.Join(l.dir, "ca.pem")
+	certFile, keyFile = filepath.Join(l.dir, "cert.pem"), filepath.Join(l.dir, "key.pem")
+	for name, data := range map[string][]byte{
+		l.ca: local.CA(), keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		certFile: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]}),
+	} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+// start runs the authority until the returned function or the end of the test.
+func (l *acmeLab) start(tb testing.TB) {
+	tb.Helper()
+	log, err := os.Create(filepath.Join(l.dir, "pebble.log"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, l.program, "-config", l.config, "-strict", "-dnsserver", l.zone.addr)
+	cmd.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1", "PEBBLE_WFE_NONCEREJECT=5", "PEBBLE_AUTHZREUSE=0")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	var once sync.Once
+	l.stop = func() {
+		once.Do(func() { cancel(); cmd.Wait(); log.Close() })
+	}
+	tb.Cleanup(l.stop)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			l.stop()
+			tb.Logf("the authority's log:\n%s", l.log())
+		}
+	})
+	eventually(tb, "the authority listens", func() bool {
+		c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(l.directory, "https://"), "/dir"))
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+func (l *acmeLab) log() string {
+	text, _ := os.ReadFile(filepath.Join(l.dir, "pebble.log"))
+	return string(text)
+}
+
+// certificate is what a visitor of a name is shown.
+func certificate(r *testRelay, name string) (*x509.Certificate, error) {
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", r.Addrs().HTTPS, &tls.Config{ServerName: name, InsecureSkipVerify: true})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0], nil
+}
+
+func mustCertificate(tb testing.TB, r *testRelay, name string) *x509.Certificate {
+	tb.Helper()
+	cert, err := certificate(r, name)
+	if err != nil {
+		tb.Fatalf("visit %s: %v", name, err)
+	}
+	if err := cert.VerifyHostname(name); err != nil || !strings.HasPrefix(cert.Issuer.CommonName, "Pebble") {
+		tb.Fatalf("visit %s: got a certificate of %v by %q: %v", name, cert.DNSNames, cert.Issuer.CommonName, err)
+	}
+	return cert
+}
+
+func (r *testRelay) serveHTTPS(tb testing.TB, names ...string) {
+	tb.Helper()
+	a := connect(tb, r.client(tb, "acme"), "i1")
+	for _, name := range names {
+		a.mustClaim("k-"+name, wire.Claim{Type: wire.TypeHTTPS, Domain: name}, startOrigin(tb, text(name)))
+	}
+}
+
+func TestACMEChallenges(t *testing.T) {
+	for _, challenge := range []string{"http-01", "tls-alpn-01"} {
+		t.Run(challenge, func(t *testing.T) {
+			l := newACMELab(t, challenge)
+			l.start(t)
+			r := startRelay(t, l.cfg)
+			r.serveHTTPS(t, "shop")
+			first := mustCertificate(t, r, "shop.relay.test")
+			if _, err := certificate(r, "other.relay.test"); err == nil {
+				t.Error("a name that nobody has got a certificate")
+			}
+			if n := strings.Count(l.log(), "other.relay.test"); n != 0 {
+				t.Error("the authority was asked for a name that nobody has")
+			}
+			// From the store, and without the authority.
+			l.stop()
+			if err := r.stop(); err != nil {
+				t.Fatal(err)
+			}
+			again := startRelay(t, l.cfg)
+			if got := mustCertificate(t, again, "shop.relay.test"); got.SerialNumber.Cmp(first.SerialNumber) != 0 {
+				t.Error("after a restart the certificate is another")
+			}
+		})
+	}
+}
+
+func TestACMEWildcardByDNS(t *testing.T) {
+	l := newACMELab(t, "dns-01")
+	l.cfg.ACME.Wildcard = true
+	l.cfg.ACME.DNS = ACMEDNS{
+		Provider: "rfc2136", Server: l.zone.addr, Resolvers: []string{l.zone.addr},
+		Key: "adit", Secret: Secret(zoneSecret), Algorithm: "hmac-sha512",
+	}
+	l.start(t)
+	r := startRelay(t, l.cfg)
+	r.serveHTTPS(t, "shop", "blog")
+	first := mustCertificate(t, r, "shop.relay.test")
+	second := mustCertificate(t, r, "blog.relay.test")
+	if first.SerialNumber.Cmp(second.SerialNumber) != 0 || first.DNSNames[0] != "*.relay.test" {
+		t.Errorf("got certificates of %v and %v, want one wildcard", first.DNSNames, second.DNSNames)
+	}
+	if l.zone.updates() < 2 {
+		t.Errorf("%d updates of the zone, want a record made and removed", l.zone.updates())
+	}
+	if left := l.zone.texts("_acme-challenge.relay.test."); len(left) != 0 {
+		t.Errorf("records are left: %v", left)
+	}
+}
+
+func TestACMEDirectoryDown(t *testing.T) {
+	l := newACMELab(t, "http-01")
+	r := startRelay(t, l.cfg) // and no authority
+	r.serveHTTPS(t, "shop")
+	start := time.Now()
+	if cert, err := certificate(r, "shop.relay.test"); err == nil {
+		t.Errorf("got a certificate of %v without an authority", cert.DNSNames)
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("the handshake hung for %v", took)
+	}
+	status, body := get(t, r.visitor(t), "http://relay.test:"+strings.Split(r.Addrs().HTTP, ":")[1]+"/.well-known/acme-challenge/none")
+	if status != http.StatusNotFound {
+		t.Errorf("a challenge that nobody has: got %d %s", status, body)
+	}
+}
+
+const zoneSecret = "c2VjcmV0IG9mIHRoZSB6b25l"
+
+// testZone is a name server: every name is at loopback, and TXT records come by
+// signed updates.
+type testZone struct {
+	addr, name string
+
+	mu      sync.Mutex
+	txt     map[string][]string
+	changes int
+}
+
+func startZone(tb testing.TB, name string) *testZone {
+	tb.Helper()
+	z := &testZone{name: name, txt: make(map[string][]string)}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pc, err := net.ListenPacket("udp", ln.Addr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	z.addr = ln.Addr().String()
+	secrets := map[string]string{"adit.": zoneSecret}
+	accept := func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept }
+	for _, s := range []*dns.Server{
+		{Listener: ln, Handler: z, TsigSecret: secrets, MsgAcceptFunc: accept},
+		{PacketConn: pc, Handler: z, TsigSecret: secrets, MsgAcceptFunc: accept},
+	} {
+		ready := make(chan struct{})
+		s.NotifyStartedFunc = func() { close(ready) }
+		go s.ActivateAndServe()
+		<-ready
+		tb.Cleanup(func() { s.Shutdown() })
+	}
+	return z
+}
+
+func (z *testZone) updates() int { z.mu.Lock(); defer z.mu.Unlock(); return z.changes }
+
+func (z *testZone) texts(name string) []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return append([]string(nil), z.txt[name]...)
+}
+
+func (z *testZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
+	m := new(dns.Msg).SetReply(q)
+	if q.Opcode == dns.OpcodeUpdate {
+		if q.IsTsig() == nil || w.TsigStatus() != nil {
+			m.Rcode = dns.RcodeNotAuth
+		} else {
+			z.update(q.Ns)
+			m.SetTsig("adit.", dns.HmacSHA512, 300, time.Now().Unix())
+		}
+		w.WriteMsg(m)
+		return
+	}
+	m.Authoritative = true
+	name, kind := strings.ToLower(q.Question[0].Name), q.Question[0].Qtype
+	head := dns.RR_Header{Name: q.Question[0].Name, Rrtype: kind, Class: dns.ClassINET, Ttl: 1}
+	switch {
+	case kind == dns.TypeA:
+		m.Answer = append(m.Answer, &dns.A{Hdr: head, A: net.IPv4(127, 0, 0, 1)})
+	case kind == dns.TypeTXT:
+		for _, text := range z.texts(name) {
+			m.Answer = append(m.Answer, &dns.TXT{Hdr: head, Txt: []string{text}})
+		}
+	case kind == dns.TypeSOA && name == z.name:
+		m.Answer = append(m.Answer, &dns.SOA{Hdr: head, Ns: "ns." + z.name, Mbox: "ops." + z.name, Serial: 1, Refresh: 1, Retry: 1, Expire: 1, Minttl: 1})
+	}
+	w.WriteMsg(m)
+}
+
+func (z *testZone) update(records []dns.RR) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.changes++
+	for _, rr := range records {
+		t, ok := rr.(*dns.TXT)
+		if !ok {
+			continue
+		}
+		name := strings.ToLower(t.Hdr.Name)
+		var kept []string
+		for _, old := range z.txt[name] {
+			if old != t.Txt[0] {
+				kept = append(kept, old)
+			}
+		}
+		if t.Hdr.Class == dns.ClassINET {
+			kept = append(kept, t.Txt[0])
+		}
+		z.txt[name] = kept
+	}
+}
