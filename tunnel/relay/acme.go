@@ -158,6 +158,9 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 		}
 		c.DNS = &certs.Update{Server: a.DNS.Server, Key: a.DNS.Key, Secret: secret, Algorithm: a.DNS.Algorithm}
 	}
+	if r.opts.certs != nil {
+		r.opts.certs(&c)
+	}
 	r.acme = certs.New(c)
 	return nil
 }

@@ -1,12 +1,14 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,8 +20,10 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"github.com/nats-io/nats-server/v2/server"
 
 	"adit/internal/require"
+	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/wire"
 )
@@ -35,18 +39,28 @@ type acmeLab struct {
 	stop             func()
 }
 
-var pebbleProgram = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pebble")
-	if err != nil {
+// pebbleDir is where the authority's program is built, once.
+var pebbleDir string
+
+var pebbleProgram = sync.OnceValues(func() (path string, err error) {
+	if pebbleDir, err = os.MkdirTemp("", "pebble"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "pebble")
+	path = filepath.Join(pebbleDir, "pebble")
 	out, err := exec.Command("go", "build", "-modfile="+filepath.Join("..", "..", "tools.mod"), "-o", path, "github.com/letsencrypt/pebble/v2/cmd/pebble").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return path, nil
 })
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if pebbleDir != "" {
+		os.RemoveAll(pebbleDir)
+	}
+	os.Exit(code)
+}
 
 // freeAddr is an address of loopback that nobody listens on.
 func freeAddr(tb testing.TB) string {
@@ -244,21 +258,120 @@ func TestACMEWildcardByDNS(t *testing.T) {
 	}
 }
 
-func TestACMEDirectoryDown(t *testing.T) {
+// hurried are the options of a relay that renews seconds after it asked: a
+// certificate's hour has then 999 thousandths left.
+func hurried(cfg Config, log *lockedBuffer) Options {
+	return Options{
+		Config: cfg, Log: slog.New(slog.NewTextHandler(log, nil)),
+		certs: func(c *certs.Config) { c.Retry, c.Check, c.RenewAt = time.Second, 200*time.Millisecond, 0.999 },
+	}
+}
+
+func TestACMERenewsAndServesTheOldOneWhileTheDirectoryIsDown(t *testing.T) {
 	l := newACMELab(t, "http-01")
-	r := startRelay(t, l.cfg) // and no authority
+	l.start(t)
+	var log lockedBuffer
+	r := startRelayWith(t, hurried(l.cfg, &log))
+	r.serveHTTPS(t, "shop")
+	first := mustCertificate(t, r, "shop.relay.test")
+	eventually(t, "the certificate is renewed", func() bool {
+		return mustCertificate(t, r, "shop.relay.test").SerialNumber.Cmp(first.SerialNumber) != 0
+	})
+	l.stop()
+	eventually(t, "a renewal fails", func() bool { return strings.Contains(log.String(), "not renewed yet") })
+	mustCertificate(t, r, "shop.relay.test")
+	if n := strings.Count(log.String(), "not renewed yet"); n != 1 {
+		t.Errorf("the failure was logged %d times, want once", n)
+	}
+}
+
+func TestACMEDirectoryDownAtFirst(t *testing.T) {
+	l := newACMELab(t, "http-01")
+	var log lockedBuffer
+	opts := hurried(l.cfg, &log)
+	opts.certs = func(c *certs.Config) { c.Retry = 3 * time.Second }
+	r := startRelayWith(t, opts) // and no authority
 	r.serveHTTPS(t, "shop")
 	start := time.Now()
-	if cert, err := certificate(r, "shop.relay.test"); err == nil {
-		t.Errorf("got a certificate of %v without an authority", cert.DNSNames)
+	for range 5 {
+		if cert, err := certificate(r, "shop.relay.test"); err == nil {
+			t.Errorf("got a certificate of %v without an authority", cert.DNSNames)
+		}
 	}
 	if took := time.Since(start); took > 30*time.Second {
-		t.Errorf("the handshake hung for %v", took)
+		t.Errorf("the handshakes hung for %v", took)
 	}
-	status, body := get(t, r.visitor(t), "http://relay.test:"+strings.Split(r.Addrs().HTTP, ":")[1]+"/.well-known/acme-challenge/none")
-	if status != http.StatusNotFound {
+	said := strings.Count(log.String(), "no certificate, visitors")
+	if tries := 1 + int(time.Since(start)/(3*time.Second)); said < 1 || said > tries {
+		t.Errorf("the failure was logged %d times in %v:\n%s", said, time.Since(start), log.String())
+	}
+	_, port, _ := net.SplitHostPort(r.Addrs().HTTP)
+	if status, body := get(t, r.visitor(t), "http://none.relay.test:"+port+"/.well-known/acme-challenge/none"); status != http.StatusNotFound {
 		t.Errorf("a challenge that nobody has: got %d %s", status, body)
 	}
+	l.start(t)
+	eventually(t, "a certificate, when the authority is back", func() bool {
+		_, err := certificate(r, "shop.relay.test")
+		return err == nil
+	})
+}
+
+func TestTwoRelaysOfOneStoreAskOnce(t *testing.T) {
+	l := newACMELab(t, "http-01")
+	l.start(t)
+	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(patience) {
+		t.Fatal("the NATS server did not start")
+	}
+	l.cfg.NATS.URLs = []string{ns.ClientURL()}
+	one := startRelay(t, l.cfg)
+	second := l.cfg
+	second.DataDir, second.EdgeHTTPListen, second.EdgeHTTPSListen = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	second.TCPPorts, second.UDPPorts = "none", "none"
+	two := startRelay(t, second)
+	one.serveHTTPS(t, "shop")
+	eventually(t, "the other relay knows the claim", func() bool { return two.claimed("shop.relay.test") })
+	var both sync.WaitGroup
+	serials := make([]string, 2)
+	for i, r := range []*testRelay{one, two} {
+		both.Go(func() {
+			if cert, err := certificate(r, "shop.relay.test"); err != nil {
+				t.Errorf("relay %d: %v", i, err)
+			} else {
+				serials[i] = cert.SerialNumber.String()
+			}
+		})
+	}
+	both.Wait()
+	if serials[0] != serials[1] {
+		t.Errorf("the relays show certificates %v, want one", serials)
+	}
+	if n := strings.Count(l.log(), "Added order"); n != 1 {
+		t.Errorf("the authority got %d orders, want 1", n)
+	}
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 const zoneSecret = "c2VjcmV0IG9mIHRoZSB6b25l"

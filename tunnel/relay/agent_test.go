@@ -46,8 +46,13 @@ func testConfig(dir string) Config {
 
 func startRelay(tb testing.TB, cfg Config) *testRelay {
 	tb.Helper()
-	opts := Options{Config: cfg, Version: "test", Drain: 5 * time.Second}
-	if os.Getenv("ADIT_TEST_LOG") != "" {
+	return startRelayWith(tb, Options{Config: cfg})
+}
+
+func startRelayWith(tb testing.TB, opts Options) *testRelay {
+	tb.Helper()
+	opts.Version, opts.Drain = "test", 5*time.Second
+	if opts.Log == nil && os.Getenv("ADIT_TEST_LOG") != "" {
 		opts.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	r, err := New(opts)

@@ -44,6 +44,8 @@ type Options struct {
 	Version string        // as agents and the console see it
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
+
+	certs func(*certs.Config) // tests hurry it; may be nil
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.

@@ -60,10 +60,13 @@ type Config struct {
 	// Wait is how long a handshake waits for a certificate. If zero, 8 s.
 	Wait time.Duration
 	Log  *slog.Logger // may be nil
-
-	retry   time.Duration // if zero, retryFirst
-	check   time.Duration // how often to look what must be renewed; if zero, 10 min
-	renewAt float64       // the share of its life left at which one is renewed; if zero, a third
+	// Retry is the pause after a first failed try. If zero, a minute.
+	Retry time.Duration
+	// Check is how often to look for what must be renewed. If zero, 10 minutes.
+	Check time.Duration
+	// RenewAt is the share of its life left at which a certificate is renewed. If
+	// zero, a third, or when the authority suggests it.
+	RenewAt float64
 }
 
 // Errors of a handshake.
@@ -113,8 +116,8 @@ func New(cfg Config) *ACME {
 	if cfg.Wait == 0 {
 		cfg.Wait = 8 * time.Second
 	}
-	if cfg.retry == 0 {
-		cfg.retry = retryFirst
+	if cfg.Retry == 0 {
+		cfg.Retry = retryFirst
 	}
 	if cfg.Directory == "" {
 		cfg.Directory = certmagic.LetsEncryptProductionCA
@@ -127,7 +130,7 @@ func New(cfg Config) *ACME {
 	logger := zap.New(&zapCore{log: cfg.Log})
 	a.cache = certmagic.NewCache(certmagic.CacheOptions{
 		GetConfigForCert:   func(c certmagic.Certificate) (*certmagic.Config, error) { return a.configOf(c.Names[0]), nil },
-		RenewCheckInterval: cfg.check,
+		RenewCheckInterval: cfg.Check,
 		Capacity:           10_000,
 		Logger:             logger,
 	})
@@ -147,8 +150,8 @@ func New(cfg Config) *ACME {
 func (a *ACME) config(logger *zap.Logger, dns bool) (*certmagic.Config, *certmagic.ACMEIssuer) {
 	c := certmagic.New(a.cache, certmagic.Config{
 		Storage:             a.cfg.Storage,
-		RenewalWindowRatio:  a.cfg.renewAt,
-		DisableARI:          a.cfg.renewAt != 0,
+		RenewalWindowRatio:  a.cfg.RenewAt,
+		DisableARI:          a.cfg.RenewAt != 0,
 		DisableStorageCheck: true, // the relay could not have started without its store
 		// A name and its key are of one certificate: nothing is gained by stapling
 		// for authorities that no longer answer OCSP.
@@ -329,7 +332,7 @@ func (a *ACME) finish(subject string, err error) {
 		a.mu.Unlock()
 		return
 	}
-	pause := a.cfg.retry
+	pause := a.cfg.Retry
 	if f := a.failures[subject]; f != nil {
 		pause = min(2*f.pause, retryMost)
 	}
