@@ -316,6 +316,25 @@ func TestACMEDirectoryDownAtFirst(t *testing.T) {
 	})
 }
 
+// Another node's challenge is known from the store alone.
+func TestACMEChallengeOfAnotherNodeIsAnswered(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.ACME = &ACME{Directory: "https://acme.test/dir"}
+	r := startRelay(t, cfg)
+	challenge := `{"type":"http-01","token":"tok","keyAuthorization":"tok.print","identifier":{"type":"dns","value":"far.relay.test"}}`
+	if err := r.store.Certificates.Store(t.Context(), "acme/acme.test-dir/challenge_tokens/far.relay.test.json", []byte(challenge)); err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(r.Addrs().HTTP)
+	url := "http://far.relay.test:" + port + "/.well-known/acme-challenge/"
+	if status, body := get(t, r.visitor(t), url+"tok"); status != http.StatusOK || body != "tok.print" {
+		t.Errorf("got %d %q", status, body)
+	}
+	if status, _ := get(t, r.visitor(t), url+"other"); status != http.StatusNotFound {
+		t.Errorf("another token: got %d", status)
+	}
+}
+
 func TestTwoRelaysOfOneStoreAskOnce(t *testing.T) {
 	l := newACMELab(t, "http-01")
 	l.start(t)

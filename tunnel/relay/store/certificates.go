@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -78,9 +79,8 @@ func pathOf(root, key string) string {
 		case key[i] == '.':
 			b.WriteByte('/')
 		case key[i] == '=' && i+2 < len(key):
-			var c byte
-			fmt.Sscanf(key[i+1:i+3], "%02X", &c)
-			b.WriteByte(c)
+			c, _ := strconv.ParseUint(key[i+1:i+3], 16, 8) // natsKey wrote it
+			b.WriteByte(byte(c))
 			i += 2
 		default:
 			b.WriteByte(key[i])
@@ -149,7 +149,7 @@ func (c *Certificates) List(ctx context.Context, under string, recursive bool) (
 	if err != nil {
 		return nil, fmt.Errorf("list certificate data %q: %w", under, err)
 	}
-	defer lister.Stop()
+	defer func() { _ = lister.Stop() }()
 	list := []string{}
 	for key := range lister.Keys() {
 		if !recursive {
