@@ -97,6 +97,7 @@ var owners = []struct {
 	{"github.com/pion/transport", []string{"tunnel/link"}},
 	{"github.com/hashicorp/yamux", []string{"tunnel/link"}},
 	{"github.com/nats-io", []string{"tunnel/relay/store"}},
+	{"github.com/caddyserver/certmagic", []string{"tunnel/relay/certs", "tunnel/relay/store"}},
 	{"fyne.io/systray", []string{"tray"}},
 	{"github.com/ebitengine/purego", []string{"tray"}},
 	{"github.com/kardianos/service", []string{"service"}},

@@ -47,13 +47,21 @@ func testConfig(dir string) Config {
 
 func startRelay(tb testing.TB, cfg Config) *testRelay {
 	tb.Helper()
-	return startRelayDraining(tb, cfg, 5*time.Second)
+	return startRelayWith(tb, Options{Config: cfg})
 }
 
 func startRelayDraining(tb testing.TB, cfg Config, drain time.Duration) *testRelay {
 	tb.Helper()
-	opts := Options{Config: cfg, Version: "test", Drain: drain}
-	if os.Getenv("ADIT_TEST_LOG") != "" {
+	return startRelayWith(tb, Options{Config: cfg, Drain: drain})
+}
+
+func startRelayWith(tb testing.TB, opts Options) *testRelay {
+	tb.Helper()
+	opts.Version = "test"
+	if opts.Drain == 0 {
+		opts.Drain = 5 * time.Second
+	}
+	if opts.Log == nil && os.Getenv("ADIT_TEST_LOG") != "" {
 		opts.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	r, err := New(opts)

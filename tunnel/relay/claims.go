@@ -231,6 +231,9 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 		r.log.Warn("open a public port", "target", face.Target, "error", err)
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: fieldOf(face), Message: faceName(face) + " is in use on the relay's machine"}
 	}
+	if r.acme != nil && c.Type == wire.TypeHTTPS {
+		r.acme.Want(face.Domain)
+	}
 	return &tunnel{face: face, backend: backend, endpoint: ep, name: c.Name, url: r.publicURL(face)}, nil
 }
 

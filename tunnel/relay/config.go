@@ -36,6 +36,7 @@ type Config struct {
 	Geo     Geo     `toml:"geo"`
 	Console Console `toml:"console"`
 	Limits  Limits  `toml:"limits"`
+	ACME    *ACME   `toml:"acme"` // nil: no public certificates are asked for
 }
 
 // NATS is where the store is. Without URLs it is inside the relay.
@@ -126,7 +127,11 @@ func Load(path string) (Config, error) {
 
 // from makes relative file names relative to the configuration's folder.
 func (c *Config) from(dir string) {
-	for _, p := range []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.Geo.Database} {
+	files := []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.Geo.Database}
+	if c.ACME != nil {
+		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile)
+	}
+	for _, p := range files {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(dir, *p)
 		}
@@ -226,6 +231,11 @@ func (c *Config) Validate() error {
 	}
 	if (c.NATS.Cert == "") != (c.NATS.Key == "") {
 		return key("nats.key", "nats.cert and nats.key go together")
+	}
+	if c.ACME != nil {
+		if name, fault := c.ACME.validate(); name != "" {
+			return key(name, "%s", fault)
+		}
 	}
 	return nil
 }

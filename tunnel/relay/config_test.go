@@ -1,6 +1,9 @@
 package relay
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +54,19 @@ replicas = 3
 database = "/var/geo.mmdb"
 [console]
 allowed_hosts = ["console.example.com"]
+[acme]
+email = "ops@example.com"
+directory = "https://acme.example.com/directory"
+ca = "ca.pem"
+challenges = ["http-01", "dns-01"]
+wildcard = true
+[acme.dns]
+provider = "rfc2136"
+server = "192.0.2.1:53"
+key = "adit"
+secret = "c2VjcmV0"
+algorithm = "hmac-sha512"
+resolvers = ["192.0.2.2:53"]
 [limits]
 header_time = "5s"
 connections_per_address = 10
@@ -66,8 +82,24 @@ connections_per_address = 10
 		t.Fatal(err)
 	}
 	if cfg.Domain != "tunnel.example.com" || cfg.DataDir != filepath.Join(dir, "data") || cfg.Limits.ConnectionsPerAddress != 10 ||
-		cfg.Limits.IdleTime != "2m" || cfg.NATS.Replicas != 3 || len(cfg.TrustedProxies) != 2 {
+		cfg.Limits.IdleTime != "2m" || cfg.NATS.Replicas != 3 || len(cfg.TrustedProxies) != 2 ||
+		cfg.ACME.CA != filepath.Join(dir, "ca.pem") || !cfg.ACME.Wildcard || string(cfg.ACME.DNS.Secret) != "c2VjcmV0" {
 		t.Errorf("got %+v", cfg)
+	}
+}
+
+func dnsACME() *ACME {
+	return &ACME{Challenges: []string{"dns-01"}, DNS: ACMEDNS{Provider: "rfc2136", Server: "a:53", Key: "k", Secret: "c2VjcmV0"}}
+}
+
+func TestSecretsOfAConfigurationAreNotShown(t *testing.T) {
+	a := dnsACME()
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("configuration", "acme", a, "secret", a.DNS.Secret)
+	for name, shown := range map[string]string{"v": fmt.Sprintf("%v", *a), "+v": fmt.Sprintf("%+v", *a), "#v": fmt.Sprintf("%#v", *a), "log": log.String()} {
+		if strings.Contains(shown, "c2VjcmV0") || !strings.Contains(shown, hidden) {
+			t.Errorf("%s: got %s", name, shown)
+		}
 	}
 }
 
@@ -86,6 +118,15 @@ func TestValidateNamesTheKey(t *testing.T) {
 		"trusted_proxies[1]": func(c *Config) { c.TrustedProxies = []string{"10.0.0.1", "x"} },
 		"limits.idle_time":   func(c *Config) { c.Limits.IdleTime = "5" },
 		"limits.udp_flows":   func(c *Config) { c.Limits.UDPFlows = -1 },
+		"acme.email":         func(c *Config) { c.ACME = &ACME{Email: "me"} },
+		"acme.directory":     func(c *Config) { c.ACME = &ACME{Directory: "http://a.test/dir"} },
+		"acme.challenges[1]": func(c *Config) { c.ACME = &ACME{Challenges: []string{"http-01", "dns"}} },
+		"acme.wildcard":      func(c *Config) { c.ACME = &ACME{Wildcard: true} },
+		"acme.dns.provider":  func(c *Config) { c.ACME = &ACME{Challenges: []string{"dns-01"}} },
+		"acme.dns.server":    func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Server = "ns" },
+		"acme.dns.key":       func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Key = "" },
+		"acme.dns.secret":    func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Secret = "!" },
+		"acme.dns.algorithm": func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Algorithm = "md5" },
 		"nats.key":           func(c *Config) { c.NATS.Cert = "x" },
 	} {
 		cfg := testConfig(t.TempDir())

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -43,6 +44,8 @@ type Options struct {
 	Version string        // as agents and the console see it
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
+
+	certs func(*certs.Config) // tests hurry it; may be nil
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -60,6 +63,7 @@ type Relay struct {
 	tcp     portRange
 	udp     portRange
 	local   *edge.LocalCertificates
+	acme    *certs.ACME // nil without [acme]
 
 	store     *store.Store
 	authority *link.Authority
@@ -129,10 +133,6 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.openAuthority(ctx); err != nil {
 		return err
 	}
-	certificates, err := r.openCertificates(ctx)
-	if err != nil {
-		return err
-	}
 	if r.access, err = openAccessLog(ctx, r.store.Events, &r.counts.dropped, r.log); err != nil {
 		return err
 	}
@@ -150,6 +150,16 @@ func (r *Relay) open(ctx context.Context) error {
 		plain.Close()
 		return err
 	}
+	certificates, err := r.openCertificates(ctx, plain.Addr(), secure.Addr())
+	if err != nil {
+		plain.Close()
+		secure.Close()
+		return err
+	}
+	var challenge func(http.ResponseWriter, *http.Request) bool
+	if r.acme != nil {
+		challenge = r.acme.HandleHTTP
+	}
 	var trusted []netip.Prefix
 	for _, text := range r.cfg.TrustedProxies {
 		p, _ := parsePrefix(text)
@@ -157,7 +167,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	r.edge = edge.New(edge.Config{
-		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates,
+		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates, Challenge: challenge,
 		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
 	if r.console, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
@@ -251,7 +261,7 @@ func (r *Relay) tunnelAddr() string {
 	return net.JoinHostPort(r.publicHost(), strconv.Itoa(portOf(r.listener.Addr())))
 }
 
-func (r *Relay) openCertificates(ctx context.Context) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	ca, err := r.store.Settings.Once(ctx, store.SettingVisitorCA, func() ([]byte, error) { return edge.NewVisitorCA(r.cfg.Domain) })
 	if err != nil {
 		return nil, err
@@ -262,10 +272,17 @@ func (r *Relay) openCertificates(ctx context.Context) (func(*tls.ClientHelloInfo
 	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {
 		return nil, fmt.Errorf("write the visitors' authority: %w", err)
 	}
-	if r.cfg.TLSCert == "" {
-		return r.local.Get, nil
+	get := r.local.Get
+	if err := r.openACME(plain, secure); err != nil {
+		return nil, err
 	}
-	file, err := edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, r.local.Get)
+	if r.acme != nil {
+		get = r.acme.Get
+	}
+	if r.cfg.TLSCert == "" {
+		return get, nil
+	}
+	file, err := edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get)
 	if err != nil {
 		return nil, fmt.Errorf("tls_cert: %w", err)
 	}
@@ -306,6 +323,9 @@ func (r *Relay) Close() error {
 	}
 	if r.console != nil {
 		r.console.Close()
+	}
+	if r.acme != nil {
+		r.acme.Close()
 	}
 	if r.store != nil {
 		return r.store.Close()

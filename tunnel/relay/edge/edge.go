@@ -64,6 +64,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// challengeProto is how an ACME authority asks over TLS (RFC 8737). It ends at
+// the handshake.
+const challengeProto = "acme-tls/1"
+
 // Config is what an edge works with. HTTP, HTTPS and Certificates are required.
 type Config struct {
 	// HTTP and HTTPS are the public listeners; the edge closes them.
@@ -73,6 +77,9 @@ type Config struct {
 	// HTTPSPort is the public port of HTTPS, for redirects.
 	HTTPSPort    int
 	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Challenge answers an ACME authority's question on HTTP, or returns false.
+	// It goes before routing. May be nil; without it TLS-ALPN-01 is not offered.
+	Challenge func(http.ResponseWriter, *http.Request) bool
 	// Trusted are load balancers: their PROXY protocol and X-Forwarded headers count.
 	Trusted []netip.Prefix
 	// Claimed reports whether a domain is some client's, running or not. May be nil.
@@ -153,6 +160,9 @@ func (e *Edge) newServer(secure bool) *http.Server {
 			MinVersion:     tls.VersionTLS12,
 			NextProtos:     []string{"h2", "http/1.1"},
 			GetCertificate: e.cfg.Certificates,
+		}
+		if e.cfg.Challenge != nil {
+			s.TLSConfig.NextProtos = append(s.TLSConfig.NextProtos, challengeProto)
 		}
 		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 250}
 	}

@@ -49,6 +49,9 @@ func (w slogWriter) Write(b []byte) (int, error) {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, start := h.edge, time.Now()
 	e.working(r.Context())
+	if !h.secure && e.cfg.Challenge != nil && e.cfg.Challenge(w, r) {
+		return
+	}
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	client := e.clientAddr(r, remote.Addr())
 	name, ok := hostName(r.Host)

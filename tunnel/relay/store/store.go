@@ -68,6 +68,8 @@ type Store struct {
 	Policies *Policies
 	Settings *Settings
 	Events   *Events
+	// Certificates are those of an ACME authority.
+	Certificates *Certificates
 
 	log    *slog.Logger
 	lock   *lockfile.Lock
@@ -220,6 +222,12 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		return err
 	}
 	s.Policies = &Policies{policies}
+	certificates, err := bucket("certificates")
+	if err != nil {
+		return err
+	}
+	s.Certificates = newCertificates(life, certificates)
+	s.tables = append(s.tables, s.Certificates)
 	s.Events, err = openEvents(ctx, js, cfg, &s.meter)
 	return err
 }

@@ -1,0 +1,389 @@
+// Package certs gets the certificates that visitors see from an ACME authority:
+// when a name is claimed or first visited, and again before they run out. What
+// it has is kept in a store that the nodes of a relay share, with locks, so
+// that one of them asks. Which names may have one is decided above it.
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+)
+
+// challengeProto is what an authority alone offers for TLS-ALPN-01 (RFC 8737); the
+// edge takes it.
+const challengeProto = "acme-tls/1"
+
+const (
+	obtainFor   = 90 * time.Second // one try for one name
+	obtainAtMax = 16               // names at once
+	retryFirst  = time.Minute      // after a failed try, then twice as long each time
+	retryMost   = time.Hour
+	sayAgain    = time.Hour // that the renewal of one certificate fails
+	maxFailures = 10_000    // names that are remembered
+)
+
+// Config is what the certificates are got with. Domain, Storage and Allowed are
+// required.
+type Config struct {
+	Domain    string
+	Email     string         // of the account; may be empty
+	Directory string         // URL; if empty, Let's Encrypt's
+	Roots     *x509.CertPool // to trust the directory by; nil: the system's
+	// HTTP01 and TLSALPN01 are the challenges for single names. Without both,
+	// DNS is for all.
+	HTTP01, TLSALPN01 bool
+	// DNS changes records for DNS-01. Nil: there is no DNS-01.
+	DNS certmagic.DNSProvider
+	// Resolvers are asked whether a record is there; empty: the system's.
+	Resolvers []string
+	// Wildcard asks for one certificate for all names one label under Domain; it
+	// needs DNS.
+	Wildcard bool
+	// HTTP and HTTPS are where the edge listens.
+	HTTP, HTTPS netip.AddrPort
+	Storage     certmagic.Storage
+	// Allowed reports whether a name may have a certificate.
+	Allowed func(name string) bool
+	// Wait is how long a handshake waits for a certificate. If zero, 8 s.
+	Wait time.Duration
+	Log  *slog.Logger // may be nil
+	// Retry is the pause after a first failed try. If zero, a minute.
+	Retry time.Duration
+	// Check is how often to look for what must be renewed. If zero, 10 minutes.
+	Check time.Duration
+	// RenewAt is the share of its life left at which a certificate is renewed. If
+	// zero, a third, or when the authority suggests it.
+	RenewAt float64
+}
+
+// Errors of a handshake.
+var (
+	errNoSite = errors.New("there is no site of this name")
+	errNotYet = errors.New("the certificate of this name is still being asked for")
+	errClosed = errors.New("the relay is shutting down")
+)
+
+// ACME gets, keeps and renews certificates. It must be closed.
+type ACME struct {
+	cfg    Config
+	log    *slog.Logger
+	cache  *certmagic.Cache
+	names  *certmagic.Config     // for single names; nil if DNS is for all
+	http   *certmagic.ACMEIssuer // answers HTTP-01; nil without
+	dns    *certmagic.Config     // nil without DNS-01
+	slots  chan struct{}         // of names at once
+	life   context.Context
+	end    context.CancelFunc
+	trying sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	tries    map[string]*try     // under way, by subject
+	failures map[string]*failure // by subject
+	said     map[string]time.Time
+}
+
+// try is one try to get a certificate; err is set when done is closed.
+type try struct {
+	done chan struct{}
+	err  error
+}
+
+type failure struct {
+	err   error
+	pause time.Duration
+	until time.Time
+}
+
+// New returns certificates of an ACME authority. It asks it for nothing yet.
+func New(cfg Config) *ACME {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Wait == 0 {
+		cfg.Wait = 8 * time.Second
+	}
+	if cfg.Retry == 0 {
+		cfg.Retry = retryFirst
+	}
+	if cfg.Directory == "" {
+		cfg.Directory = certmagic.LetsEncryptProductionCA
+	}
+	a := &ACME{
+		cfg: cfg, log: cfg.Log, slots: make(chan struct{}, obtainAtMax),
+		tries: make(map[string]*try), failures: make(map[string]*failure), said: make(map[string]time.Time),
+	}
+	a.life, a.end = context.WithCancel(context.Background())
+	logger := zap.New(&zapCore{log: cfg.Log})
+	a.cache = certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert:   func(c certmagic.Certificate) (*certmagic.Config, error) { return a.configOf(c.Names[0]), nil },
+		RenewCheckInterval: cfg.Check,
+		Capacity:           10_000,
+		Logger:             logger,
+	})
+	if cfg.HTTP01 || cfg.TLSALPN01 {
+		var issuer *certmagic.ACMEIssuer
+		a.names, issuer = a.config(logger, false)
+		if cfg.HTTP01 {
+			a.http = issuer
+		}
+	}
+	if cfg.DNS != nil {
+		a.dns, _ = a.config(logger, true)
+	}
+	return a
+}
+
+func (a *ACME) config(logger *zap.Logger, dns bool) (*certmagic.Config, *certmagic.ACMEIssuer) {
+	c := certmagic.New(a.cache, certmagic.Config{
+		Storage:             a.cfg.Storage,
+		RenewalWindowRatio:  a.cfg.RenewAt,
+		DisableARI:          a.cfg.RenewAt != 0,
+		DisableStorageCheck: true, // the relay could not have started without its store
+		// A name and its key are of one certificate: nothing is gained by stapling
+		// for authorities that no longer answer OCSP.
+		OCSP:    certmagic.OCSPConfig{DisableStapling: true},
+		OnEvent: a.event,
+		Logger:  logger,
+	})
+	template := certmagic.ACMEIssuer{
+		CA: a.cfg.Directory, TestCA: a.cfg.Directory, Email: a.cfg.Email, Agreed: true, TrustedRoots: a.cfg.Roots,
+		DisableHTTPChallenge: dns || !a.cfg.HTTP01, DisableTLSALPNChallenge: dns || !a.cfg.TLSALPN01,
+		// The edge listens there already; certmagic sees that and opens nothing.
+		ListenHost: host(a.cfg.HTTP), AltHTTPPort: int(a.cfg.HTTP.Port()), AltTLSALPNPort: int(a.cfg.HTTPS.Port()),
+		CertObtainTimeout: obtainFor, Logger: logger,
+	}
+	if dns {
+		template.DNS01Solver = &certmagic.DNS01Solver{DNSManager: certmagic.DNSManager{
+			DNSProvider: a.cfg.DNS, Resolvers: a.cfg.Resolvers, PropagationTimeout: obtainFor - 10*time.Second, Logger: logger,
+		}}
+	}
+	issuer := certmagic.NewACMEIssuer(c, template)
+	c.Issuers = []certmagic.Issuer{once{issuer}}
+	return c, issuer
+}
+
+func host(a netip.AddrPort) string {
+	if !a.IsValid() || a.Addr().IsUnspecified() {
+		return ""
+	}
+	return a.Addr().String()
+}
+
+// once is an issuer that is not asked again by certmagic, which would do so in
+// the middle of a try; the tries here have pauses of their own.
+type once struct{ *certmagic.ACMEIssuer }
+
+func (o once) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	cert, err := o.ACMEIssuer.Issue(ctx, csr)
+	if err != nil {
+		return nil, certmagic.ErrNoRetry{Err: err}
+	}
+	return cert, nil
+}
+
+// configOf returns what gets the certificate of a subject.
+func (a *ACME) configOf(subject string) *certmagic.Config {
+	if a.names == nil || a.dns != nil && strings.HasPrefix(subject, "*.") {
+		return a.dns
+	}
+	return a.names
+}
+
+// subject is what a name's certificate is issued for. ok is false if the name
+// may have none.
+func (a *ACME) subject(name string) (subject string, ok bool) {
+	if a.cfg.Wildcard {
+		if label, under := strings.CutSuffix(name, "."+a.cfg.Domain); under && label != "" && !strings.Contains(label, ".") {
+			return "*." + a.cfg.Domain, true
+		}
+	}
+	return name, a.cfg.Allowed(name)
+}
+
+// event is told by certmagic what it does; an error to cert_obtaining stops it.
+func (a *ACME) event(_ context.Context, kind string, data map[string]any) error {
+	subject, _ := data["identifier"].(string)
+	renewal, _ := data["renewal"].(bool)
+	switch kind {
+	case "cert_obtaining":
+		if subject == "*."+a.cfg.Domain && a.cfg.Wildcard {
+			return nil
+		}
+		if !a.cfg.Allowed(subject) {
+			return certmagic.ErrNoRetry{Err: errNoSite}
+		}
+	case "cert_obtained":
+		a.log.Info("certificate obtained", "name", subject, "renewal", renewal)
+	case "cert_failed":
+		if err, _ := data["error"].(error); renewal && !errors.Is(err, errNoSite) && a.say(subject) {
+			a.log.Warn("certificate is not renewed yet, the old one is served", "name", subject, "error", err)
+		}
+	}
+	return nil
+}
+
+// say reports whether a subject's trouble was not logged within the hour.
+func (a *ACME) say(subject string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); now.Sub(a.said[subject]) > sayAgain {
+		if len(a.said) >= maxFailures {
+			clear(a.said)
+		}
+		a.said[subject] = now
+		return true
+	}
+	return false
+}
+
+// Want starts to get the certificate of a name, so that its first visitor does
+// not wait.
+func (a *ACME) Want(name string) {
+	if subject, ok := a.subject(name); ok {
+		a.try(subject)
+	}
+}
+
+// HandleHTTP answers an HTTP-01 challenge that some node has under way, else
+// returns false.
+func (a *ACME) HandleHTTP(w http.ResponseWriter, r *http.Request) bool {
+	return a.http != nil && certmagic.LooksLikeHTTPChallenge(r) && a.http.HandleHTTPChallenge(w, r)
+}
+
+// Get returns the certificate for a handshake. If there is none yet, it waits
+// for it as long as Config.Wait.
+func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == challengeProto {
+		if a.names == nil || !a.cfg.TLSALPN01 {
+			return nil, errNoSite
+		}
+		return a.names.GetCertificate(hello)
+	}
+	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	subject, ok := a.subject(name)
+	if name == "" || net.ParseIP(name) != nil || !ok {
+		return nil, errNoSite
+	}
+	config := a.configOf(subject)
+	if cert, err := config.GetCertificate(hello); err == nil {
+		return cert, nil
+	}
+	t := a.try(subject)
+	limit := time.NewTimer(a.cfg.Wait)
+	defer limit.Stop()
+	select {
+	case <-t.done:
+		if t.err != nil {
+			return nil, t.err
+		}
+		return config.GetCertificate(hello)
+	case <-limit.C:
+		return nil, errNotYet
+	case <-hello.Context().Done():
+		return nil, hello.Context().Err()
+	}
+}
+
+// try returns the try under way for a subject, a new one, or the last one that
+// failed if it is too early for another.
+func (a *ACME) try(subject string) *try {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t := a.tries[subject]; t != nil {
+		return t
+	}
+	t := &try{done: make(chan struct{})}
+	if f := a.failures[subject]; a.closed || f != nil && time.Now().Before(f.until) {
+		t.err = errClosed
+		if !a.closed {
+			t.err = f.err
+		}
+		close(t.done)
+		return t
+	}
+	a.tries[subject] = t
+	a.trying.Go(func() {
+		t.err = a.obtain(subject)
+		a.finish(subject, t.err)
+		close(t.done)
+	})
+	return t
+}
+
+func (a *ACME) finish(subject string, err error) {
+	a.mu.Lock()
+	delete(a.tries, subject)
+	if err == nil || a.life.Err() != nil {
+		delete(a.failures, subject)
+		a.mu.Unlock()
+		return
+	}
+	pause := a.cfg.Retry
+	if f := a.failures[subject]; f != nil {
+		pause = min(2*f.pause, retryMost)
+	}
+	if len(a.failures) >= maxFailures {
+		clear(a.failures)
+	}
+	a.failures[subject] = &failure{err: err, pause: pause, until: time.Now().Add(pause)}
+	a.mu.Unlock()
+	a.log.Warn("no certificate, visitors of the name are turned away", "name", subject, "error", err, "not_before", pause.String())
+}
+
+// obtain puts the certificate of a subject into the cache: from the store, or
+// asked for.
+func (a *ACME) obtain(subject string) error {
+	ctx, cancel := context.WithTimeout(a.life, obtainFor)
+	defer cancel()
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	case <-ctx.Done():
+		return fmt.Errorf("get certificate of %s: too many others are being asked for: %w", subject, ctx.Err())
+	}
+	config := a.configOf(subject)
+	cert, err := config.CacheManagedCertificate(ctx, subject)
+	switch {
+	case err == nil && !cert.Expired():
+		return nil
+	case err == nil:
+		err = config.RenewCertAsync(ctx, subject, false)
+	default:
+		err = config.ObtainCertAsync(ctx, subject)
+	}
+	if err == nil {
+		_, err = config.CacheManagedCertificate(ctx, subject)
+	}
+	if err != nil {
+		return fmt.Errorf("get certificate of %s from %s: %w", subject, a.cfg.Directory, err)
+	}
+	return nil
+}
+
+// Close ends what is under way.
+func (a *ACME) Close() {
+	a.mu.Lock()
+	was := a.closed
+	a.closed = true
+	a.mu.Unlock()
+	if was {
+		return
+	}
+	a.end()
+	a.trying.Wait()
+	a.cache.Stop()
+}

@@ -1,0 +1,260 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	lockLease = 30 * time.Second // after which the lock of a node that died is taken over
+	lockPoll  = 250 * time.Millisecond
+)
+
+// Certificates keeps what an ACME client needs: accounts, certificates with
+// their keys, challenges under way, and the locks that let one node at a time
+// ask for a certificate. It is a certmagic.Storage.
+type Certificates struct {
+	kv    jetstream.KeyValue
+	life  context.Context // of the store; it ends the renewing of leases
+	lease time.Duration
+	work  sync.WaitGroup
+
+	mu   sync.Mutex
+	held map[string]*heldLock // by name
+}
+
+type heldLock struct {
+	key  string
+	id   []byte
+	rev  uint64
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+func newCertificates(life context.Context, kv jetstream.KeyValue) *Certificates {
+	return &Certificates{kv: kv, life: life, lease: lockLease, held: make(map[string]*heldLock)}
+}
+
+func (c *Certificates) wait() { c.work.Wait() }
+
+// natsKey writes a path as a key: its parts become tokens, and what a token may
+// not have becomes =XX.
+func natsKey(root, key string) string {
+	var b strings.Builder
+	b.WriteString(root)
+	for part := range strings.SplitSeq(strings.Trim(path.Clean("/"+key), "/"), "/") {
+		if part == "" {
+			continue
+		}
+		b.WriteByte('.')
+		for _, c := range []byte(part) {
+			if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' {
+				b.WriteByte(c)
+			} else {
+				fmt.Fprintf(&b, "=%02X", c)
+			}
+		}
+	}
+	return b.String()
+}
+
+// pathOf is the path that natsKey wrote.
+func pathOf(root, key string) string {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, root), ".")
+	var b strings.Builder
+	for i := 0; i < len(key); i++ {
+		switch {
+		case key[i] == '.':
+			b.WriteByte('/')
+		case key[i] == '=' && i+2 < len(key):
+			c, _ := strconv.ParseUint(key[i+1:i+3], 16, 8) // natsKey wrote it
+			b.WriteByte(byte(c))
+			i += 2
+		default:
+			b.WriteByte(key[i])
+		}
+	}
+	return b.String()
+}
+
+const (
+	dataRoot = "data"
+	lockRoot = "lock"
+)
+
+// Store keeps a value under a key.
+func (c *Certificates) Store(ctx context.Context, key string, value []byte) error {
+	if _, err := c.kv.Put(ctx, natsKey(dataRoot, key), value); err != nil {
+		return fmt.Errorf("store certificate data %q: %w", key, err)
+	}
+	return nil
+}
+
+func (c *Certificates) get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	e, err := c.kv.Get(ctx, natsKey(dataRoot, key))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, fmt.Errorf("read certificate data %q: %w", key, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read certificate data %q: %w", key, err)
+	}
+	return e, nil
+}
+
+// Load returns the value of a key; if there is none the error is fs.ErrNotExist.
+func (c *Certificates) Load(ctx context.Context, key string) ([]byte, error) {
+	e, err := c.get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return e.Value(), nil
+}
+
+// Delete removes a key and all below it.
+func (c *Certificates) Delete(ctx context.Context, key string) error {
+	below, err := c.List(ctx, key, true)
+	if err != nil {
+		return err
+	}
+	for _, k := range append(below, key) {
+		if err := c.kv.Purge(ctx, natsKey(dataRoot, k), jetstream.PurgeTTL(markerTTL)); err != nil {
+			return fmt.Errorf("remove certificate data %q: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// Exists reports whether a key has a value, or others are below it.
+func (c *Certificates) Exists(ctx context.Context, key string) bool {
+	_, err := c.Stat(ctx, key)
+	return err == nil
+}
+
+// List returns the keys below a path: all, or the next level alone.
+func (c *Certificates) List(ctx context.Context, under string, recursive bool) ([]string, error) {
+	prefix := natsKey(dataRoot, under)
+	lister, err := c.kv.ListKeysFiltered(ctx, prefix+".>")
+	if err != nil {
+		return nil, fmt.Errorf("list certificate data %q: %w", under, err)
+	}
+	defer func() { _ = lister.Stop() }()
+	list := []string{}
+	for key := range lister.Keys() {
+		if !recursive {
+			next, _, _ := strings.Cut(key[len(prefix)+1:], ".")
+			key = prefix + "." + next
+		}
+		list = append(list, pathOf(dataRoot, key))
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// Stat tells about a key.
+func (c *Certificates) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
+	e, err := c.get(ctx, key)
+	if err == nil {
+		return certmagic.KeyInfo{Key: key, Modified: e.Created(), Size: int64(len(e.Value())), IsTerminal: true}, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if below, listErr := c.List(ctx, key, false); listErr == nil && len(below) > 0 {
+			return certmagic.KeyInfo{Key: key}, nil
+		}
+	}
+	return certmagic.KeyInfo{}, err
+}
+
+// Lock takes a lock that no other goroutine of any node has, and waits for it.
+// Its holder renews it; a lock that was not renewed for a lease, measured by
+// the clock of the one who waits, is taken over.
+func (c *Certificates) Lock(ctx context.Context, name string) error {
+	key, id := natsKey(lockRoot, name), []byte(rand.Text())
+	var seen uint64
+	var since time.Time
+	for {
+		rev, err := c.kv.Create(ctx, key, id)
+		if errors.Is(err, jetstream.ErrKeyExists) {
+			e, getErr := c.kv.Get(ctx, key)
+			switch {
+			case errors.Is(getErr, jetstream.ErrKeyNotFound):
+				continue // given back a moment ago
+			case getErr != nil:
+				return fmt.Errorf("lock %q: %w", name, getErr)
+			case e.Revision() != seen:
+				seen, since = e.Revision(), time.Now()
+			case time.Since(since) > c.lease:
+				rev, err = c.kv.Update(ctx, key, id, seen)
+			}
+		}
+		switch {
+		case err == nil:
+			c.hold(name, &heldLock{key: key, id: id, rev: rev, done: make(chan struct{})})
+			return nil
+		case !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+			return fmt.Errorf("lock %q: %w", name, err)
+		}
+		pause := time.NewTimer(lockPoll)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("lock %q: %w", name, ctx.Err())
+		}
+	}
+}
+
+// hold renews a lock until Unlock or the end of the store.
+func (c *Certificates) hold(name string, h *heldLock) {
+	var ctx context.Context
+	ctx, h.stop = context.WithCancel(c.life)
+	c.mu.Lock()
+	c.held[name] = h
+	c.mu.Unlock()
+	c.work.Go(func() {
+		defer close(h.done)
+		tick := time.NewTicker(c.lease / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if rev, err := c.kv.Update(ctx, h.key, h.id, h.rev); err == nil {
+					h.rev = rev
+				} else if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+					return // another has taken it over
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// Unlock gives a lock back.
+func (c *Certificates) Unlock(ctx context.Context, name string) error {
+	c.mu.Lock()
+	h := c.held[name]
+	delete(c.held, name)
+	c.mu.Unlock()
+	if h == nil {
+		return fmt.Errorf("unlock %q: %w", name, fs.ErrNotExist)
+	}
+	h.stop()
+	<-h.done
+	err := c.kv.Purge(ctx, h.key, jetstream.LastRevision(h.rev), jetstream.PurgeTTL(markerTTL))
+	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return fmt.Errorf("unlock %q: %w", name, err)
+	}
+	return nil
+}
