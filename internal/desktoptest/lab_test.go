@@ -40,7 +40,7 @@ func pack(t *testing.T, version string, args ...string) string {
 		t.Fatal(err)
 	}
 	key := version + " " + strings.Join(args, " ")
-	out := filepath.Join(dir, strings.NewReplacer(" ", "_", ",", "_").Replace(key))
+	out := filepath.Join(dir, strings.NewReplacer(" ", "_", ",", "_", "/", "_").Replace(key))
 	once, _ := packed.LoadOrStore(key, sync.OnceValue(func() error {
 		cmd := exec.Command("go", append([]string{"run", "./build/pack", "-version", version, "-out", out, "-program", program}, args...)...)
 		cmd.Dir = filepath.Join("..", "..")
