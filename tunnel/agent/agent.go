@@ -247,6 +247,8 @@ func (a *Agent) errorLocked(state string) string {
 	case state == StateConnected || state == StatePaused:
 	case a.lastError != "":
 		return a.lastError
+	case state == StateReconnecting && a.cur != nil && a.cur.draining():
+		return "the relay is shutting down; looking for another session"
 	case state == StateReconnecting:
 		return "the relay has not answered within the last keep-alive interval; trying again"
 	}
@@ -263,7 +265,7 @@ func (a *Agent) stateLocked() string {
 	case a.auth.Paused:
 		return StatePaused
 	case a.cur != nil && a.cur.alive():
-		if a.cur.fresh() {
+		if a.cur.fresh() && !a.cur.draining() {
 			return StateConnected
 		}
 		return StateReconnecting
