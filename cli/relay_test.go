@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,5 +69,20 @@ func TestRelayCommands(t *testing.T) {
 		if strings.Contains(strings.Join(c.args, " "), "--json") && code == 0 && !json.Valid(out.Bytes()) {
 			t.Errorf("%v: not one JSON document: %s", c.args, out.String())
 		}
+	}
+}
+
+// TestRelayFolderIsNamedOnce has the usual folder be the configured one too.
+func TestRelayFolderIsNamedOnce(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("ADIT_STATE_DIR", state)
+	t.Setenv("ADIT_CONFIG_DIR", t.TempDir())
+	var out, errs bytes.Buffer
+	env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }}
+	if code := Run(t.Context(), env, []string{"relay", "client", "list"}); code != 1 {
+		t.Errorf("got exit code %d, want 1", code)
+	}
+	if n := strings.Count(errs.String(), filepath.Join(state, "relay")); n != 1 {
+		t.Errorf("the folder is named %d times: %s", n, errs.String())
 	}
 }
