@@ -158,6 +158,9 @@ func (a *Agent) restore() error {
 		a.releases[key] = true
 	}
 	for _, st := range saved.Tunnels {
+		if st.Spec.Type == wire.TypeTCP || st.Spec.Type == wire.TypeUDP {
+			st.Spec.Domain = "" // an earlier adit took it and made nothing of it
+		}
 		spec, bad := a.normalize(st.Spec)
 		t := newTunnel(st.ID, spec, st.CreatedAt)
 		t.stopped, t.grant = st.Stopped, st.Granted
