@@ -77,8 +77,12 @@ func logoutCommand(env *Env) *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			env.say("The token is forgotten and the session closed.")
-			return nil
+			forgotten := struct {
+				Configured bool `json:"configured"`
+			}{}
+			return env.print(forgotten, func(w io.Writer) {
+				fmt.Fprintln(w, "The token is forgotten and the session closed.")
+			})
 		},
 	}
 }

@@ -159,6 +159,7 @@ func TestCommandsPrintWhatTheDaemonSays(t *testing.T) {
 		"reconnect":        {"reconnect"},
 		"login":            {"login", "adit_x"},
 		"logout":           {"logout"},
+		"logout-json":      {"logout", "--json"},
 		"endpoints":        {"endpoints"},
 		"endpoints-json":   {"endpoints", "--json"},
 		"config":           {"config"},

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,7 @@ func (a *relayAdmin) find() (base, token string, err error) {
 	} else if cfg, err := loadRelayConfig(""); err == nil && cfg.DataDir != "" {
 		dirs = append([]string{cfg.DataDir}, dirs...)
 	}
+	dirs = unique(dirs)
 	for _, dir := range dirs {
 		info, err := relay.ReadRuntime(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -82,6 +84,17 @@ func (a *relayAdmin) find() (base, token string, err error) {
 		return info.ConsoleURL, token, nil
 	}
 	return "", "", fmt.Errorf("no relay runs with its data in %s; start one with `adit relay start`, or name its folder with --data_dir", strings.Join(dirs, " or "))
+}
+
+// unique returns dirs in their order, each once.
+func unique(dirs []string) []string {
+	var out []string
+	for _, dir := range dirs {
+		if dir = filepath.Clean(dir); !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
 }
 
 // call makes a request and reads what is in the answer's envelope into out.

@@ -77,3 +77,18 @@ func TestRelayCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestRelayFolderIsNamedOnce has the usual folder be the configured one too.
+func TestRelayFolderIsNamedOnce(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("ADIT_STATE_DIR", state)
+	t.Setenv("ADIT_CONFIG_DIR", t.TempDir())
+	var out, errs bytes.Buffer
+	env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }}
+	if code := Run(t.Context(), env, []string{"relay", "client", "list"}); code != 1 {
+		t.Errorf("got exit code %d, want 1", code)
+	}
+	if n := strings.Count(errs.String(), filepath.Join(state, "relay")); n != 1 {
+		t.Errorf("the folder is named %d times: %s", n, errs.String())
+	}
+}

@@ -158,6 +158,9 @@ func (a *Agent) restore() error {
 		a.releases[key] = true
 	}
 	for _, st := range saved.Tunnels {
+		if st.Spec.Type == wire.TypeTCP || st.Spec.Type == wire.TypeUDP {
+			st.Spec.Domain = "" // an earlier adit took it and made nothing of it
+		}
 		spec, bad := a.normalize(st.Spec)
 		t := newTunnel(st.ID, spec, st.CreatedAt)
 		t.stopped, t.grant = st.Stopped, st.Granted
@@ -247,6 +250,8 @@ func (a *Agent) errorLocked(state string) string {
 	case state == StateConnected || state == StatePaused:
 	case a.lastError != "":
 		return a.lastError
+	case state == StateReconnecting && a.cur != nil && a.cur.draining():
+		return "the relay is shutting down; looking for another session"
 	case state == StateReconnecting:
 		return "the relay has not answered within the last keep-alive interval; trying again"
 	}
@@ -263,7 +268,7 @@ func (a *Agent) stateLocked() string {
 	case a.auth.Paused:
 		return StatePaused
 	case a.cur != nil && a.cur.alive():
-		if a.cur.fresh() {
+		if a.cur.fresh() && !a.cur.draining() {
 			return StateConnected
 		}
 		return StateReconnecting

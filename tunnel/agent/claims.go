@@ -220,7 +220,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 			return nil, nil
 		case state == StateRejected:
 			return nil, &Error{Code: CodeRelayRejected, Message: orElse(last, "the relay refused the token; configure another")}
-		case l != nil && l != not && l.alive():
+		case l != nil && l != not && l.alive() && !l.draining():
 			return l, nil
 		}
 		timer := time.NewTimer(time.Second) // a session may have died unannounced
@@ -253,7 +253,7 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *Error {
 		if err == nil {
 			return nil
 		}
-		if isProblem(err) || ctx.Err() != nil {
+		if isProblem(err) && !(unavailable(err) && l.draining()) || ctx.Err() != nil {
 			return relayError(err)
 		}
 		// The session broke under the claim: the next one may do.

@@ -213,6 +213,14 @@ func (l *live) probe(ctx context.Context) {
 	}
 }
 
+// draining reports whether the relay asked to move on: it serves those who are
+// there, and nobody else.
+func (l *live) draining() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.drain
+}
+
 // leaving reports whether another session should take over from this one.
 func (l *live) leaving() bool {
 	l.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"adit/tunnel/wire"
 )
 
 // Tunnels returns all tunnels, oldest first.
@@ -198,6 +200,9 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 		// What only the old type has goes with it, unless asked for.
 		if patch.RemotePort == nil {
 			want.RemotePort = 0
+		}
+		if patch.Domain == nil && (want.Type == wire.TypeTCP || want.Type == wire.TypeUDP) {
+			want.Domain = ""
 		}
 		if patch.LocalScheme == nil {
 			want.LocalScheme = ""

@@ -128,6 +128,8 @@ func TestCreateRefusals(t *testing.T) {
 		{"domain", with(func(s *TunnelSpec) { s.Domain = "http://example.com" })},
 		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a", 64) })},
 		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a.", 200) + "b" })},
+		{"domain", with(func(s *TunnelSpec) { s.Type, s.Domain = "tcp", "shop" })},
+		{"domain", with(func(s *TunnelSpec) { s.Type, s.Domain = "udp", "shop.example.com" })},
 		{"name", with(func(s *TunnelSpec) { s.Name = " a" })},
 		{"name", with(func(s *TunnelSpec) { s.Name = "a\nb" })},
 		{"name", with(func(s *TunnelSpec) { s.Name = strings.Repeat("é", 65) })},
@@ -343,7 +345,9 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 	}
 	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(0)})
 	wantCode(t, err, CodeInvalidParameter, "local_port")
-	got, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp"), Domain: new("")})
+	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp"), Domain: new("shop")})
+	wantCode(t, err, CodeInvalidParameter, "domain")
+	got, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp")}) // the domain goes
 	if err != nil || got.Type != "tcp" || got.LocalScheme != "" || got.RemotePort == 0 {
 		t.Errorf("type: got %+v, %v", got, err)
 	}

@@ -62,6 +62,8 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 		return spec, invalid("local_scheme", "is for http and https tunnels only")
 	case web && spec.LocalScheme != "http" && spec.LocalScheme != "https":
 		return spec, invalid("local_scheme", "must be http or https")
+	case port && spec.Domain != "":
+		return spec, invalid("domain", "is not for tcp and udp tunnels; they have a remote_port")
 	case !port && spec.RemotePort != 0:
 		return spec, invalid("remote_port", "is for tcp and udp tunnels only")
 	case spec.RemotePort < 0 || spec.RemotePort > 65535:
