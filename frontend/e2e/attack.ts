@@ -118,6 +118,11 @@ async function allowed(context: BrowserContext, origin: string): Promise<void> {
   console.log('ok    an allowed console');
 }
 
+// Playwright waits for a page's own promises without an end.
+const deadline = setTimeout(() => {
+  console.error('FAIL  the attack did not end within three minutes');
+  process.exit(1);
+}, 180_000);
 const attacker = await site(0);
 const console_ = await site(Number(need('ADIT_CONSOLE_PORT')));
 const browser = await launch('MAP evil.example 127.0.0.1 , ');
@@ -138,7 +143,10 @@ try {
   console.error(`FAIL  ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;
 } finally {
+  clearTimeout(deadline);
   await browser.close();
+  attacker.server.closeAllConnections();
+  console_.server.closeAllConnections();
   attacker.server.close();
   console_.server.close();
 }
