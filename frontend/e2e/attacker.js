@@ -6,7 +6,7 @@
 window.attack = async (base, token) => {
   const through = [];
   const at = (path) => base + path;
-  const patience = 20_000;
+  const patience = 5_000;
   const settle = (start) =>
     new Promise((resolve) => {
       setTimeout(resolve, patience);
@@ -47,7 +47,10 @@ window.attack = async (base, token) => {
           const what = `fetch ${mode} ${credentials} ${method} ${path} ${type ?? ''}`;
           try {
             const headers = type ? { 'Content-Type': type } : {};
-            const answer = await fetch(at(path), { method, mode, credentials, headers, body });
+            const answer = await fetch(at(path), {
+              ...{ method, mode, credentials, headers, body },
+              signal: AbortSignal.timeout(patience),
+            });
             if (answer.type === 'opaque') return;
             // Only a rebound name gets as far as to read the refusal.
             const text = await answer.text();
@@ -57,7 +60,7 @@ window.attack = async (base, token) => {
             // refused, as it has to be
           }
         });
-  for (const attempt of tries) await attempt();
+  await Promise.all(tries.map((attempt) => attempt()));
 
   const waits = [];
   for (const withCredentials of [false, true])
@@ -84,7 +87,6 @@ window.attack = async (base, token) => {
       ['img', 'src'],
       ['script', 'src'],
       ['link', 'href'],
-      ['video', 'src'],
     ])
       waits.push(
         settle((done) => {
@@ -94,27 +96,20 @@ window.attack = async (base, token) => {
             through.push(`<${tag}> loaded ${path}`);
             done();
           };
-          element.onloadeddata = element.onload;
           element.onerror = done;
           element[key] = at(path);
           document.body.append(element);
         }),
       );
   for (const path of ['/', '/api/v1/status'])
-    for (const [tag, key] of [
-      ['iframe', 'src'],
-      ['object', 'data'],
-      ['embed', 'src'],
-    ])
-      waits.push(
-        settle((done) => {
-          const element = document.createElement(tag);
-          element.onload = done;
-          element.onerror = done;
-          element[key] = at(path);
-          document.body.append(element);
-        }),
-      );
+    waits.push(
+      settle((done) => {
+        const frame = document.createElement('iframe');
+        frame.onload = done;
+        frame.src = at(path);
+        document.body.append(frame);
+      }),
+    );
 
   navigator.sendBeacon(at('/api/v1/pause'));
   navigator.sendBeacon(at('/api/v1/tunnels'), new Blob([tunnel], { type: 'text/plain' }));

@@ -36,7 +36,7 @@ func TestHostilePagesInABrowser(t *testing.T) {
 	var link struct{ Data struct{ URL string } }
 	decode(t, answer, &link)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, npm, "run", "--silent", "e2e:attack")
 	cmd.Dir = frontend
