@@ -66,8 +66,8 @@ func TestHostilePagesInABrowser(t *testing.T) {
 	}
 	// The attacks have to have reached the daemons at all.
 	for _, a := range []*agent{open, guarded} {
-		if _, figures := send(t, "GET", "http://"+a.listen+"/metrics", "", asOwner); refused(figures) < 200 {
-			t.Errorf("%d requests were refused, want more than 200", refused(figures))
+		if _, figures := send(t, "GET", "http://"+a.listen+"/metrics", "", asOwner); refused(figures) < 100 {
+			t.Errorf("%d requests were refused, want at least 100", refused(figures))
 		}
 	}
 }
