@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/internal/require"
+)
+
+// TestHostilePagesInABrowser has pages of other origins, and of a name that was
+// rebound to the daemon, try all that a browser lets a page do.
+func TestHostilePagesInABrowser(t *testing.T) {
+	npm := require.Tool(t, "npm")
+	require.Tool(t, "chromium", "chromium-browser")
+	frontend := filepath.Join("..", "..", "frontend")
+	if _, err := os.Stat(filepath.Join(frontend, "node_modules")); err != nil {
+		require.Missing(t, "run npm ci in frontend first: %v", err)
+	}
+	relay := newRelay(t)
+	console := freePort(t)
+	open := newAgentWith(t, fmt.Sprintf("[local_api]\nallowed_origins = [\"http://127.0.0.1:%d\"]\n", console))
+	open.configure(relay.client("laptop"))
+	kept := open.publish("http", newOrigin(t), nil)
+	before := open.settled()
+
+	guarded := newAgentWith(t, "[local_api]\nbearer_token = \""+bearerToken+"\"\n")
+	asOwner := http.Header{"Authorization": {"Bearer " + bearerToken}}
+	_, answer := send(t, "POST", "http://"+guarded.listen+"/api/v1/login-links", "", asOwner)
+	var link struct{ Data struct{ URL string } }
+	decode(t, answer, &link)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, npm, "run", "--silent", "e2e:attack")
+	cmd.Dir = frontend
+	cmd.WaitDelay = 5 * time.Second // a browser that outlives npm holds its output
+	cmd.Env = append(cleanEnv(),
+		"ADIT_WEB_UI=http://"+open.listen,
+		fmt.Sprintf("ADIT_CONSOLE_PORT=%d", console),
+		"ADIT_LOGIN_LINK="+link.Data.URL,
+		"ADIT_AUTH_TOKEN="+relay.client("planted"),
+	)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("npm run e2e:attack: %v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+
+	if after := open.settled(); after != before {
+		t.Errorf("the open daemon was\n%s\nand is\n%s", before, after)
+	}
+	if got := open.awaitTunnel(kept.ID, "running"); got.PublicURL != kept.PublicURL {
+		t.Errorf("the tunnel was %+v and is %+v", kept, got)
+	}
+	_, auth := send(t, "GET", "http://"+guarded.listen+"/api/v1/auth/status", "", asOwner)
+	_, tunnels := send(t, "GET", "http://"+guarded.listen+"/api/v1/tunnels", "", asOwner)
+	if !strings.Contains(auth, `"configured":false`) || !strings.Contains(tunnels, `"items":[]`) {
+		t.Errorf("the guarded daemon was changed: %s %s", auth, tunnels)
+	}
+	// The attacks have to have reached the daemons at all.
+	for _, a := range []*agent{open, guarded} {
+		if _, figures := send(t, "GET", "http://"+a.listen+"/metrics", "", asOwner); refused(figures) < 100 {
+			t.Errorf("%d requests were refused, want at least 100", refused(figures))
+		}
+	}
+}
+
+// settled is what nobody but the owner may change.
+func (a *agent) settled() string {
+	a.t.Helper()
+	var all strings.Builder
+	for _, path := range []string{"/api/v1/auth/status", "/api/v1/config"} {
+		all.WriteString(a.call("GET", path, nil).Raw)
+	}
+	var list struct{ Items []tunnel }
+	a.ok(http.StatusOK, "GET", "/api/v1/tunnels", nil, &list)
+	fmt.Fprintf(&all, "%+v %+v", list, a.status())
+	return all.String()
+}
+
+// refused counts the requests with status 4xx among the figures.
+func refused(figures string) (n int) {
+	for line := range strings.Lines(figures) {
+		if strings.HasPrefix(line, "adit_local_api_requests_total{") && strings.Contains(line, `="4xx"`) {
+			var one int
+			if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &one); err == nil {
+				n += one
+			}
+		}
+	}
+	return n
+}
