@@ -127,7 +127,7 @@ async function allowed(context: BrowserContext, origin: string): Promise<void> {
 const deadline = setTimeout(() => {
   console.error(`FAIL  the attack did not end in time: ${step}`);
   process.exit(1);
-}, 50_000);
+}, 180_000);
 const attacker = await site(0);
 const console_ = await site(Number(need('ADIT_CONSOLE_PORT')));
 const browser = await launch(rules);
