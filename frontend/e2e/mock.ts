@@ -31,6 +31,8 @@ type Handler = (body: Record<string, unknown>, match: string[], query: URLSearch
 /** The token that the mock's relay accepts; others are refused, or malformed. */
 export const goodToken = 'adit_mock0123456789abcdefghij';
 export const refusedToken = 'adit_refused0123456789abcdef';
+/** The daemon's own words for it. */
+const refusedByRelay = 'the relay refused: the auth token is not known here, or was revoked';
 export const unreachableToken = 'adit_unreachable0123456789';
 
 export class Mock {
@@ -214,7 +216,7 @@ export class Mock {
 
   #configure(token: string) {
     if (token === refusedToken)
-      throw new Refusal(400, 'invalid_token', 'the relay says: revoked', 'auth_token');
+      throw new Refusal(400, 'invalid_token', refusedByRelay, 'auth_token');
     if (token === unreachableToken)
       throw new Refusal(503, 'relay_unreachable', 'relay.example:4433 did not answer within 15 s');
     if (token !== goodToken)
