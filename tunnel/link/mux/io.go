@@ -283,6 +283,7 @@ func (s *Session) receive(st *Stream, length uint32) error {
 		chunk := getChunk()
 		n, err := s.br.Read(chunk[:min(left, chunkSize)])
 		if n > 0 {
+			s.bytesReceived.Add(uint64(n)) // before a reader can have them
 			st.put(chunk[:n])
 			left -= n
 		} else {
@@ -292,7 +293,6 @@ func (s *Session) receive(st *Stream, length uint32) error {
 			return err
 		}
 	}
-	s.bytesReceived.Add(uint64(length))
 	return nil
 }
 

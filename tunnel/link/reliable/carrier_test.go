@@ -32,6 +32,13 @@ type plain struct {
 	steal  func() uint64 // numbers that the carrier's own packets take before a Send
 }
 
+// setSteal is for a carrier that a session sends on already.
+func (p *plain) setSteal(steal func() uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steal = steal
+}
+
 const plainHead, plainTail = 29, 17
 
 func newPlain(conn *simnet.Conn, peer string) *plain {
@@ -57,13 +64,13 @@ func (p *plain) signal() {
 }
 
 func (p *plain) Send(packets [][]byte) (uint64, error) {
+	p.mu.Lock()
+	peer := p.peer
 	if p.steal != nil {
 		p.next.Add(p.steal())
 	}
-	first := p.next.Add(uint64(len(packets))) - uint64(len(packets))
-	p.mu.Lock()
-	peer := p.peer
 	p.mu.Unlock()
+	first := p.next.Add(uint64(len(packets))) - uint64(len(packets))
 	for i, b := range packets {
 		binary.BigEndian.PutUint64(b, first+uint64(i))
 		if _, err := p.conn.WriteToAddrPort(b, peer); err != nil {

@@ -61,12 +61,12 @@ func TestNumbersTakenByTheCarrier(t *testing.T) {
 	path.Loss, path.Reorder = 0.02, 0.02
 	inBubble(t, path, Config{}, func(w *world) {
 		rng := rand.New(rand.NewPCG(5, 5))
-		w.carA.steal = func() uint64 {
+		w.carA.setSteal(func() uint64 {
 			if rng.IntN(3) > 0 {
 				return 0
 			}
 			return 1 + rng.Uint64N(200)
-		}
+		})
 		size := uint64(30 << 20)
 		if slowed {
 			size /= 4
