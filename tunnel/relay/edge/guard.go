@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -14,14 +15,13 @@ import (
 const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
-// and returns the rule that refused. next's argument ends it early.
-func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(*http.Request)) (refused string) {
+// and returns the rule that refused. next's context ends it early.
+func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context)) (refused string) {
 	ctx, live := ep.enter(r.Context(), client)
 	defer live()
-	r = r.WithContext(ctx)
 	p := h.edge.cfg.Policy(ep.Target)
 	if p == nil {
-		next(r)
+		next(ctx)
 		return ""
 	}
 	q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
@@ -40,7 +40,7 @@ func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, cl
 	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil {
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
-	next(r)
+	next(ctx)
 	if !d.Allowed {
 		return shadowed + d.Rule
 	}

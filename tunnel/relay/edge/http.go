@@ -22,7 +22,7 @@ import (
 // handler serves the requests of one public HTTP listener.
 type handler struct {
 	edge   *Edge
-	proxy  *httputil.ReverseProxy
+	proxy  *httputil.ReverseProxy // of gRPC
 	secure bool
 }
 
@@ -69,28 +69,25 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer ep.begin()()
-	if r.ProtoMajor == 1 {
-		http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
-	}
 	cw := &countedWriter{ResponseWriter: w, ep: ep}
-	to := &route{endpoint: ep, grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	to := &route{endpoint: ep}
 	var in atomic.Int64
 	count := func(n int) { in.Add(int64(n)); ep.bytesIn.Add(int64(n)) }
 	cw.in = count
 
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	v := visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
-	if local != nil {
+	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
 		v.edge = addrPort(local)
 	}
-	ctx := context.WithValue(r.Context(), visitKey{}, v)
-	ctx = context.WithValue(ctx, routeKey{}, to)
-	ctx = context.WithValue(ctx, forwardKey{}, e.forwardOf(r, remote.Addr(), h.secure))
-	refused := h.guard(cw, r.WithContext(ctx), ep, client, func(in *http.Request) {
-		if in.Body != nil && in.Body != http.NoBody {
-			in.Body = &countedBody{ReadCloser: in.Body, count: count}
+	f := e.forwardOf(r, remote.Addr(), h.secure)
+	refused := h.guard(cw, r, ep, client, func(ctx context.Context) {
+		if r.Body != nil && r.Body != http.NoBody {
+			if r.ProtoMajor == 1 {
+				http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
+			}
+			r.Body = &countedBody{ReadCloser: r.Body, count: count}
 		}
-		h.serve(cw, in)
+		h.serve(ctx, cw, r, to, f, v)
 	})
 	e.cfg.Record(ep, to.used, wire.Access{
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
@@ -100,7 +97,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve forwards, and lets the abort of a response that breaks half-way through
 // pass after it is recorded.
-func (h *handler) serve(w *countedWriter, r *http.Request) {
+func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
@@ -109,7 +106,16 @@ func (h *handler) serve(w *countedWriter, r *http.Request) {
 			w.aborted = true
 		}
 	}()
-	h.proxy.ServeHTTP(w, r)
+	if r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		ctx = context.WithValue(ctx, visitKey{}, v)
+		ctx = context.WithValue(ctx, routeKey{}, to)
+		ctx = context.WithValue(ctx, forwardKey{}, f)
+		h.proxy.ServeHTTP(w, r.WithContext(ctx))
+		return
+	}
+	if err := h.edge.exchange(ctx, w, r, to, f, v); err != nil {
+		h.edge.explain(w, r, err)
+	}
 }
 
 // find returns the endpoint that serves a name on this listener.

@@ -94,7 +94,18 @@ func (c *originConn) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	wait := time.NewTimer(2 * time.Second)
+	const patience = 2 * time.Second
+	if c.read.TryLock() { // nobody reads
+		defer c.read.Unlock()
+		c.SetReadDeadline(time.Now().Add(patience))
+		defer c.SetReadDeadline(time.Time{})
+		var down *wire.OriginError
+		if errors.As(c.answer(), &down) {
+			return down
+		}
+		return err
+	}
+	wait := time.NewTimer(patience)
 	defer wait.Stop()
 	select {
 	case <-c.done:
@@ -162,49 +173,41 @@ func (c *originConn) begin() error {
 	return err
 }
 
-// newTransports returns the pools of streams of a backend: for HTTP/1.1, which
-// the agent may look into, and for gRPC, which needs HTTP/2 down to the origin.
-func (e *Edge) newTransports(b *Backend) (h1, h2 *http.Transport) {
-	dial := func(kind wire.StreamKind) func(context.Context, string, string) (net.Conn, error) {
-		return func(ctx context.Context, _, _ string) (net.Conn, error) {
+// newTransport returns the pool of streams for gRPC, which needs HTTP/2 down to
+// the origin.
+func (e *Edge) newTransport(b *Backend) *http.Transport {
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			v, _ := ctx.Value(visitKey{}).(visit)
-			c, err := e.openStream(ctx, b, kind, v)
+			c, err := e.openStream(ctx, b, wire.StreamRaw, v)
 			if err != nil {
 				return nil, err
 			}
 			return c, nil
-		}
+		},
+		DisableCompression:     true,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        originIdle,
+		ResponseHeaderTimeout:  e.limits.OriginTime,
+		ExpectContinueTimeout:  continueWait,
+		MaxResponseHeaderBytes: maxAnswerHead,
+		WriteBufferSize:        16 << 10,
+		ReadBufferSize:         16 << 10,
+		Protocols:              new(http.Protocols),
 	}
-	base := func() *http.Transport {
-		return &http.Transport{
-			DisableCompression:     true,
-			MaxIdleConns:           maxIdle,
-			MaxIdleConnsPerHost:    maxIdle,
-			IdleConnTimeout:        originIdle,
-			ResponseHeaderTimeout:  e.limits.OriginTime,
-			ExpectContinueTimeout:  time.Second,
-			MaxResponseHeaderBytes: 1 << 20,
-			WriteBufferSize:        16 << 10,
-			ReadBufferSize:         16 << 10,
-		}
-	}
-	h1 = base()
-	h1.DialContext = dial(wire.StreamHTTP)
-	h2 = base()
-	h2.DialContext = dial(wire.StreamRaw)
-	h2.Protocols = new(http.Protocols)
-	h2.Protocols.SetUnencryptedHTTP2(true)
-	return h1, h2
+	t.Protocols.SetUnencryptedHTTP2(true)
+	return t
 }
 
-// roundTripper sends a request to one of an endpoint's backends. While nothing
-// of the request's body is gone, the next is tried where one cannot be reached.
+// roundTripper sends a gRPC request to one of an endpoint's backends. While
+// nothing of the request's body is gone, the next is tried where one cannot be
+// reached.
 type roundTripper struct{}
 
 // route is what the handler has found for a request.
 type route struct {
 	endpoint *Endpoint
-	grpc     bool
 	used     *Backend // who answered, or was tried last
 }
 
@@ -229,25 +232,26 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 				out.URL.Host = r.Context().Value(visitKey{}).(visit).visitor.String()
 			}
 		}
-		transport := b.transport
-		if to.grpc {
-			transport = b.h2
-		}
-		resp, err := transport.RoundTrip(out)
+		resp, err := b.h2.RoundTrip(out)
 		if err == nil {
 			return resp, nil
 		}
-		var down *wire.OriginError
-		if errors.As(err, &down) {
-			b.downUntil.Store(time.Now().Add(downTime).UnixNano())
-		} else if !errors.Is(err, errNoAgent) && b.Agent.Session.Err() == nil {
-			return nil, err
-		}
-		if i == len(order)-1 || body.touched() || r.Context().Err() != nil {
+		if i == len(order)-1 || !b.tryAnother(err) || body.touched() || r.Context().Err() != nil {
 			return nil, err
 		}
 	}
 	return nil, errNoAgent
+}
+
+// tryAnother reports whether err says that the backend cannot be reached, and
+// notes a backend whose origin is down.
+func (b *Backend) tryAnother(err error) bool {
+	var down *wire.OriginError
+	if errors.As(err, &down) {
+		b.downUntil.Store(time.Now().Add(downTime).UnixNano())
+		return true
+	}
+	return errors.Is(err, errNoAgent) || b.Agent.Session.Err() != nil
 }
 
 // countedBody counts a request's body.

@@ -62,9 +62,15 @@ type Backend struct {
 	HostHeader string
 	Unshared   bool // a stream carries the requests of one visitor's connection only
 
-	transport *http.Transport
-	h2        *http.Transport
-	downUntil atomic.Int64 // unix nanoseconds; its origin was down
+	idle      idleStreams     // for HTTP/1.1, which the agent may look into
+	h2        *http.Transport // for gRPC
+	downUntil atomic.Int64    // unix nanoseconds; its origin was down
+}
+
+// end closes the streams that no request uses.
+func (b *Backend) end() {
+	b.idle.close()
+	b.h2.CloseIdleConnections()
 }
 
 func (b *Backend) same(o *Backend) bool {
@@ -76,6 +82,7 @@ type Endpoint struct {
 	Face
 	Since time.Time
 
+	id                string
 	open, total       atomic.Int64
 	bytesIn, bytesOut atomic.Int64
 	turn              atomic.Uint32
@@ -83,6 +90,9 @@ type Endpoint struct {
 	listener          *portListener // tcp, udp
 	visits            present
 }
+
+// ID is the face's.
+func (ep *Endpoint) ID() string { return ep.id }
 
 // enter notes a visitor. The context ends when its policy no longer lets it be.
 func (ep *Endpoint) enter(ctx context.Context, a netip.Addr) (context.Context, func()) {
@@ -185,14 +195,14 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	if e.ending {
 		return nil, ErrEnding
 	}
-	b.transport, b.h2 = e.newTransports(b)
+	b.h2 = e.newTransport(b)
 	ep := e.table.get(f.place())
 	if ep != nil && (ep.Type != f.Type || ep.Mode != f.Mode) {
 		e.drop(ep)
 		ep = nil
 	}
 	if ep == nil {
-		ep = &Endpoint{Face: f, Since: time.Now().UTC()}
+		ep = &Endpoint{Face: f, Since: time.Now().UTC(), id: f.ID()}
 		ep.backends.Store(&[]*Backend{b})
 		if err := e.openPort(ep); err != nil {
 			return nil, err
@@ -210,8 +220,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		if f.Mode == wire.ModeBalanced && !old.same(b) {
 			next = append(next, old)
 		} else {
-			old.transport.CloseIdleConnections()
-			old.h2.CloseIdleConnections()
+			old.end()
 		}
 	}
 	ep.backends.Store(&next)
@@ -222,8 +231,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 func (e *Edge) Detach(f Face, b *Backend) {
 	e.attach.Lock()
 	defer e.attach.Unlock()
-	b.transport.CloseIdleConnections()
-	b.h2.CloseIdleConnections()
+	b.end()
 	ep := e.table.get(f.place())
 	if ep == nil {
 		return
