@@ -15,13 +15,14 @@ import (
 const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
-// and returns the rule that refused. next's context ends it early.
-func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context)) (refused string) {
+// and returns the rule that refused. next's context ends
+// it early.
+func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context, *http.Request)) (refused string) {
 	ctx, live := ep.enter(r.Context(), client)
 	defer live()
 	p := h.edge.cfg.Policy(ep.Target)
 	if p == nil {
-		next(ctx)
+		next(ctx, r)
 		return ""
 	}
 	q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
@@ -37,10 +38,11 @@ func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, cl
 	if p.AsksPassword() && !p.Shadow() {
 		r.Header.Del("Authorization") // it was meant for the edge
 	}
-	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil {
+	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody {
+		r = r.WithContext(ctx) // the server's own must stay as it is
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
-	next(ctx)
+	next(ctx, r)
 	if !d.Allowed {
 		return shadowed + d.Rule
 	}

@@ -80,11 +80,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.edge = addrPort(local)
 	}
 	f := e.forwardOf(r, remote.Addr(), h.secure)
-	refused := h.guard(cw, r, ep, client, func(ctx context.Context) {
+	refused := h.guard(cw, r, ep, client, func(ctx context.Context, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			if r.ProtoMajor == 1 {
 				http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
 			}
+			r = r.WithContext(ctx) // the server's own must stay as it is
 			r.Body = &countedBody{ReadCloser: r.Body, count: count}
 		}
 		h.serve(ctx, cw, r, to, f, v)

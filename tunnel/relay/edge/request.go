@@ -55,10 +55,7 @@ func (x *exchange) writeHead() error {
 		w.Reset(nil)
 		writers.Put(w)
 	}()
-	w.WriteString(r.Method)
-	w.WriteByte(' ')
-	w.WriteString(target)
-	w.WriteString(" HTTP/1.1\r\n")
+	write(w, r.Method, " ", target, " HTTP/1.1\r\n")
 	header(w, "Host", host)
 	listed := len(r.Header["Connection"]) > 0
 	for name, values := range r.Header {
@@ -79,30 +76,32 @@ func (x *exchange) writeHead() error {
 	}
 	switch {
 	case r.ContentLength > 0:
-		w.WriteString("Content-Length: ")
-		w.Write(strconv.AppendInt(w.AvailableBuffer(), r.ContentLength, 10))
-		w.WriteString("\r\n")
+		write(w, "Content-Length: ", strconv.FormatInt(r.ContentLength, 10), "\r\n")
 	case r.ContentLength < 0:
-		w.WriteString("Transfer-Encoding: chunked\r\n")
+		write(w, "Transfer-Encoding: chunked\r\n")
 		for name := range r.Trailer {
 			header(w, "Trailer", name)
 		}
 	case r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch:
-		w.WriteString("Content-Length: 0\r\n") // many origins want it
+		write(w, "Content-Length: 0\r\n") // many origins want it
 	}
-	w.WriteString("\r\n")
+	write(w, "\r\n")
 	return w.Flush()
 }
 
 // header writes one header line; the value cannot end it.
 func header(w *bufio.Writer, name, value string) {
-	w.WriteString(name)
-	w.WriteString(": ")
 	if strings.ContainsAny(value, "\r\n") {
 		value = lineBreaks.Replace(value)
 	}
-	w.WriteString(textproto.TrimString(value))
-	w.WriteString("\r\n")
+	write(w, name, ": ", textproto.TrimString(value), "\r\n")
+}
+
+// write writes all of parts; Flush tells if it could not.
+func write(w *bufio.Writer, parts ...string) {
+	for _, p := range parts {
+		_, _ = w.WriteString(p)
+	}
 }
 
 var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")

@@ -31,7 +31,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(x.ctx, func() { conn.Close() })()
-	rw.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
+	write(rw.Writer, "HTTP/1.1 101 Switching Protocols\r\n")
 	header(rw.Writer, "Connection", "Upgrade")
 	header(rw.Writer, "Upgrade", answer.Header.Get("Upgrade"))
 	for _, from := range []http.Header{answer.Header, x.w.Header()} {
@@ -44,7 +44,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 			}
 		}
 	}
-	rw.WriteString("\r\n")
+	write(rw.Writer, "\r\n")
 	if rw.Flush() != nil {
 		s.conn.Reset()
 		return nil

@@ -170,7 +170,7 @@ func (u *upload) send(s *httpStream, r *http.Request) error {
 	if _, err := u.copy(chunks{w}, r.Body, w.Flush); err != nil {
 		return err
 	}
-	w.WriteString("0\r\n")
+	write(w, "0\r\n")
 	for name, values := range r.Trailer {
 		if !hop(name) {
 			for _, v := range values {
@@ -178,7 +178,7 @@ func (u *upload) send(s *httpStream, r *http.Request) error {
 			}
 		}
 	}
-	w.WriteString("\r\n")
+	write(w, "\r\n")
 	return w.Flush()
 }
 
@@ -222,9 +222,9 @@ func (c chunks) Write(b []byte) (int, error) {
 		i--
 		size[i] = digits[n&15]
 	}
-	c.w.Write(size[i:])
-	c.w.WriteString("\r\n")
-	c.w.Write(b)
+	_, _ = c.w.Write(size[i:]) // a bufio.Writer keeps its error
+	_, _ = c.w.WriteString("\r\n")
+	_, _ = c.w.Write(b)
 	_, err := c.w.WriteString("\r\n")
 	return len(b), err
 }
