@@ -210,7 +210,7 @@ func TestRunListsAndTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ins := New(Limits{})
 		var told []Summary
-		ins.Follow(func(s Summary) { told = append(told, s) })
+		ins.Follow(func(e Told) { told = append(told, e.Data().(Summary)) })
 		ctx, cancel := context.WithCancel(t.Context())
 		go ins.Run(ctx)
 		tap := ins.HTTP(Meta{})
