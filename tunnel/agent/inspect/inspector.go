@@ -34,6 +34,7 @@ type Inspector struct {
 	seq    atomic.Uint64 // of the newest entry
 	news   chan *entry   // entries that began, changed or ended
 	lost   atomic.Int64  // entries that came too fast to be listed
+	pace   pace
 	follow func(Told)
 
 	mu      sync.Mutex
@@ -51,7 +52,9 @@ func New(limits Limits) *Inspector {
 	if limits.Entries <= 0 {
 		limits.Entries = 10_000
 	}
-	return &Inspector{limits: limits, news: make(chan *entry, maxNews)}
+	ins := &Inspector{limits: limits, news: make(chan *entry, maxNews)}
+	ins.pace.begin(int64(limits.Memory))
+	return ins
 }
 
 // Told is an entry that followers are told of. What it says is worked out when
