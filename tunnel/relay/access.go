@@ -24,7 +24,8 @@ type accessLog struct {
 	events *store.Events
 	log    *slog.Logger
 	lost   *atomic.Uint64
-	full   chan struct{}
+	begun  chan struct{} // the queue is no longer empty; room for one
+	full   chan struct{} // it has enough for a batch; room for one
 
 	mu      sync.Mutex
 	ring    []wire.Access // oldest at next once it is full
@@ -34,7 +35,7 @@ type accessLog struct {
 }
 
 func openAccessLog(ctx context.Context, events *store.Events, lost *atomic.Uint64, log *slog.Logger) (*accessLog, error) {
-	a := &accessLog{events: events, log: log, lost: lost, full: make(chan struct{}, 1)}
+	a := &accessLog{events: events, log: log, lost: lost, begun: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 	latest, err := events.Latest(ctx, accessKept)
 	if err != nil {
 		return nil, err
@@ -56,23 +57,34 @@ func (a *accessLog) add(e wire.Access) {
 	} else {
 		a.dropped++
 	}
-	full := len(a.queue) >= store.MaxBatch
+	waiting := len(a.queue)
 	a.mu.Unlock()
-	if full {
-		select {
-		case a.full <- struct{}{}:
-		default:
-		}
+	switch {
+	case waiting == 1:
+		poke(a.begun)
+	case waiting >= store.MaxBatch:
+		poke(a.full)
 	}
 }
 
-// run stores events until ctx ends, and what is left then.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// run stores events until ctx ends, and what is left then. While there are none
+// it sleeps.
 func (a *accessLog) run(ctx context.Context) error {
-	tick := time.NewTicker(accessFlush)
-	defer tick.Stop()
+	due := time.NewTimer(accessFlush)
+	defer due.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-a.begun:
+			due.Reset(accessFlush)
+			continue
+		case <-due.C:
 			a.flush()
 		case <-a.full:
 			a.flush()
