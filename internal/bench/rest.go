@@ -55,6 +55,7 @@ func measureRest(ctx context.Context, t *table, column string, lab *lab, each ti
 		woken[i] += both[i].switches()
 		used[i] += both[i].cpu()
 		t.add("at rest, "+name+" is woken", "1/s", column, float64(woken[i])/wait.Seconds())
+		t.add("at rest, memory of "+name, "MB", column, float64(both[i].memory())/1e6)
 		t.add("at rest, CPU of "+name, "µs/s", column, float64(used[i].Microseconds())/wait.Seconds())
 	}
 	return nil
