@@ -16,7 +16,10 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-const geoCheck = 10 * time.Second
+const (
+	geoCheck   = 10 * time.Second
+	hoursCheck = time.Second
+)
 
 // policies are the policies in force, by target.
 type policies struct {
@@ -56,6 +59,9 @@ func (r *Relay) openPolicies() error {
 }
 
 func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists bool) {
+	r.policies.mu.Lock()
+	before := r.policies.byTarget[target]
+	r.policies.mu.Unlock()
 	var next *policy.Policy
 	if exists {
 		var d policy.Document
@@ -64,7 +70,9 @@ func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists b
 			r.log.Error("a stored policy does not parse; its target is closed", "target", target, "error", err)
 			d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
 		}
-		next = policy.New(d, r.policies.database)
+		next = policy.Renew(before, d, r.policies.database)
+	} else if before != nil {
+		before.End()
 	}
 	r.policies.mu.Lock()
 	if next == nil {
@@ -74,6 +82,35 @@ func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists b
 	}
 	r.policies.mu.Unlock()
 	r.task(func() { r.edge.Recheck(target) })
+}
+
+// watchHours ends what is open on targets that close now.
+func (r *Relay) watchHours(ctx context.Context) {
+	tick := time.NewTicker(hoursCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, target := range r.policies.timed() {
+			r.edge.Recheck(target)
+		}
+	}
+}
+
+// timed returns the targets whose policies have hours.
+func (p *policies) timed() []string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	var list []string
+	for target, v := range p.byTarget {
+		if v.Timed() {
+			list = append(list, target)
+		}
+	}
+	return list
 }
 
 // watchGeo reads the geo database again when its file changes. A file that

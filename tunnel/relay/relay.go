@@ -350,6 +350,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.access.run(life) })
 	group.Go(func() error { r.sweep(life); return nil })
 	group.Go(func() error { r.watchGeo(life); return nil })
+	group.Go(func() error { r.watchHours(life); return nil })
 	group.Go(func() error {
 		<-failed.Done()
 		r.drain()
