@@ -12,6 +12,7 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
+	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 )
@@ -26,12 +27,29 @@ type policies struct {
 	mu       sync.RWMutex
 	byTarget map[string]*policy.Policy
 	geo      atomic.Pointer[geoDatabase]
+	geoFault atomic.Pointer[string] // why a new database is not used; nil: none
 }
 
 func (p *policies) get(target string) *policy.Policy {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.byTarget[target]
+}
+
+// place is where an address is, as DE or US-CA; "" if that is not known.
+func (p *policies) place(a netip.Addr) string {
+	db := p.geo.Load()
+	if db == nil {
+		return ""
+	}
+	country, region, known := db.Country(a.Unmap().WithZone(""))
+	if !known {
+		return ""
+	}
+	if region != "" {
+		return country + "-" + region
+	}
+	return country
 }
 
 func (p *policies) database() policy.Geo {
@@ -82,6 +100,19 @@ func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists b
 	}
 	r.policies.mu.Unlock()
 	r.task(func() { r.edge.Recheck(target) })
+}
+
+// geoSettings tells of the geo database in force.
+func (p *policies) geoSettings(file string) console.GeoSettings {
+	s := console.GeoSettings{File: file}
+	if db := p.geo.Load(); db != nil {
+		built := db.reader.Metadata.BuildTime().UTC()
+		s.LoadedAt, s.BuildAt = &db.loaded, &built
+	}
+	if fault := p.geoFault.Load(); fault != nil {
+		s.Error = *fault
+	}
+	return s
 }
 
 // watchHours ends what is open on targets that close now.
@@ -136,9 +167,12 @@ func (r *Relay) watchGeo(ctx context.Context) {
 		if err != nil {
 			bad = info.ModTime()
 			r.log.Warn("the new geo database is not used", "error", err)
+			fault := err.Error()
+			r.policies.geoFault.Store(&fault)
 			continue
 		}
 		r.policies.geo.Store(db)
+		r.policies.geoFault.Store(nil)
 		r.log.Info("geo database read again", "file", r.cfg.Geo.Database)
 	}
 }
@@ -147,7 +181,8 @@ func (r *Relay) watchGeo(ctx context.Context) {
 // read into memory: a mapped file that somebody cuts short would end the process.
 type geoDatabase struct {
 	reader  *maxminddb.Reader
-	changed time.Time
+	changed time.Time // the file's
+	loaded  time.Time
 }
 
 const maxGeoSize = 1 << 30
@@ -168,7 +203,7 @@ func openGeo(path string) (*geoDatabase, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read geo database %s: %w", path, err)
 	}
-	return &geoDatabase{reader, info.ModTime()}, nil
+	return &geoDatabase{reader, info.ModTime(), time.Now().UTC()}, nil
 }
 
 // Country returns where an address is, as far as the database says.

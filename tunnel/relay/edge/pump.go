@@ -99,19 +99,15 @@ func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64
 		}
 	}()
 	buf := small[:]
+	out := &countedTo{dst, moved, count}
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
-			if limit := bound(); limit != nil {
-				if _, err := limit.Write(ctx, &movedWriter{dst, moved}, buf[:n]); err != nil {
-					return total, err
-				}
-			} else if _, err := dst.Write(buf[:n]); err != nil {
+			m, err := bound().Write(ctx, out, buf[:n])
+			total += int64(m)
+			if err != nil {
 				return total, err
 			}
-			total += int64(n)
-			moved.Add(int64(n))
-			count(n)
 		}
 		if err == io.EOF {
 			return total, nil
@@ -130,14 +126,16 @@ func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64
 	}
 }
 
-// movedWriter notes each write, so that a slow flow is not taken for an idle one.
-type movedWriter struct {
+// countedTo counts each write, so that a slow flow is not taken for an idle one.
+type countedTo struct {
 	io.Writer
 	moved *atomic.Int64
+	count func(int)
 }
 
-func (w *movedWriter) Write(b []byte) (int, error) {
+func (w *countedTo) Write(b []byte) (int, error) {
 	n, err := w.Writer.Write(b)
 	w.moved.Add(int64(n))
+	w.count(n)
 	return n, err
 }
