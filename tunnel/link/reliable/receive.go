@@ -74,7 +74,7 @@ func (s *Session) onPacket(now time.Duration, p *Packet) error {
 		case framePing:
 			eliciting, s.ackNow = true, true
 		default:
-			eliciting = true
+			eliciting, s.active = true, s.cfg.Initiator
 		}
 		if err := s.onFrame(now, &s.frame); err != nil {
 			return err

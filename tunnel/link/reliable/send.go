@@ -149,7 +149,7 @@ func (s *Session) onTimers(now time.Duration) {
 	if s.ackAt > 0 && now >= s.ackAt {
 		s.ackNow = true
 	}
-	if s.unanswered > 0 && s.ptoCount >= 3 && now-s.unanswered >= max(s.cfg.Timeout, 2*s.rtt.pto()) {
+	if s.unanswered > 0 && s.ptoCount >= 3 && now >= s.silentAt() {
 		s.end(ErrTimeout, appendClose(nil, codeTimeout, "no answer"))
 		return
 	}
@@ -157,20 +157,38 @@ func (s *Session) onTimers(now time.Duration) {
 		s.pingPending = true
 	}
 	if at := s.quietAt(); at > 0 && now >= at {
-		s.pingPending, s.bulk = true, 0
+		s.pingPending, s.bulk, s.active = true, 0, false
 	}
 }
 
-// quietAt is when a side that only receives asks whether the peer lives, since
-// what it received in bulk has stopped: it has nothing in flight whose loss
-// would tell it of a dead path, and the peer may be waiting to hear from its
-// new address. Zero means never.
+// silentAt is when a peer that has left packets unanswered is given up. With
+// nothing but pings on the way, the side that cannot seek another path waits
+// for the peer's next keep-alive, which may come from an address that nobody
+// has told it of.
+func (s *Session) silentAt() time.Duration {
+	at := s.unanswered + max(s.cfg.Timeout, 2*s.rtt.pto())
+	if !s.cfg.Initiator && s.buffered == 0 {
+		at = max(at, s.lastReceived+s.cfg.KeepAlive+s.cfg.Timeout)
+	}
+	return at
+}
+
+// quietAt is when a side asks whether the peer lives because what was under
+// way has stopped: it has nothing in flight whose loss would tell it of a dead
+// path, and the peer may be waiting to hear from its new address. That is soon
+// after a bulk of packets, and a little later after anything else on the side
+// whose address changes. Zero means never.
 func (s *Session) quietAt() time.Duration {
 	const least = 8 // packets in a row are bulk
-	if s.bulk < least || s.unanswered > 0 {
+	switch {
+	case s.unanswered > 0:
 		return 0
+	case s.bulk >= least:
+		return s.lastReceived + max(200*time.Millisecond, 2*s.rtt.pto())
+	case s.active:
+		return s.lastReceived + max(time.Second, 4*s.rtt.pto())
 	}
-	return s.lastReceived + max(200*time.Millisecond, 2*s.rtt.pto())
+	return 0
 }
 
 // nextTimer is when onTimers or flush has something to do.
@@ -192,7 +210,7 @@ func (s *Session) nextTimer(now time.Duration) time.Duration {
 	if s.unanswered == 0 {
 		at(s.lastReceived + s.cfg.KeepAlive)
 	} else if s.ptoCount >= 3 {
-		at(max(now+granularity, s.unanswered+max(s.cfg.Timeout, 2*s.rtt.pto())))
+		at(max(now+granularity, s.silentAt()))
 	}
 	return next
 }
@@ -347,6 +365,9 @@ func (s *Session) commit(now time.Duration, p *sentPacket, packet []byte, elicit
 	p.probe = false
 	s.inFlight += size
 	s.lastEliciting = now
+	if p.n > 0 {
+		s.active = s.cfg.Initiator
+	}
 	if s.unanswered == 0 {
 		s.unanswered = now
 	}
