@@ -229,4 +229,3 @@ func TestSoakOverSockets(t *testing.T) {
 	server.Close("over")
 	answers.Wait()
 }
-
