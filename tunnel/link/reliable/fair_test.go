@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ type contest struct {
 	flows  []Congestion
 	buffer float64
 	loss   float64
+	seed   uint64
 	gap    time.Duration // from one flow's start to the next
 	settle time.Duration // after the last one's, before it counts
 	length time.Duration
@@ -29,7 +31,7 @@ func (c contest) run(t *testing.T) (shares []float64, seen simnet.LinkStats) {
 	t.Helper()
 	shares = make([]float64, len(c.flows))
 	synctest.Test(t, func(t *testing.T) {
-		net := simnet.New(3)
+		net := simnet.New(c.seed)
 		path := broadband()
 		path.Loss = c.loss
 		path.Buffer = int(c.buffer * 2 * path.Delay.Seconds() * float64(path.Rate))
@@ -98,17 +100,84 @@ func percent(shares []float64) string {
 	return b.String()
 }
 
-func TestExperiment(t *testing.T) {
-	if os.Getenv("EXPERIMENT") == "" {
-		t.Skip()
+// TestFairness lets flows share a link of 100 Mbit/s at 50 ms, alone and beside
+// CUBIC, which behaves as a TCP does. ADIT_SOAK makes all of the table, each
+// line for a minute.
+func TestFairness(t *testing.T) {
+	if slowed {
+		t.Skip("too dear under the race detector")
 	}
-	for _, buffer := range []float64{0.5, 1, 2, 5} {
-		for _, flows := range [][]Congestion{{BBR, CUBIC}, {CUBIC, BBR}} {
-			t.Run(fmt.Sprint(buffer, flows), func(t *testing.T) {
-				t.Parallel()
-				got, seen := contest{flows: flows, buffer: buffer, gap: 2 * time.Second, settle: 8 * time.Second, length: time.Minute}.run(t)
-				fmt.Printf("buffer %v %v: %s queue mean %v\n", buffer, flows, percent(got), seen.Queue)
-			})
+	together := []Congestion{BBR, CUBIC}
+	for _, c := range []struct {
+		contest
+		least float64 // of what the flows move, for each of two; half of it for each of four
+		short bool    // on a plain run too
+	}{
+		{contest{flows: together, buffer: 0.5}, 0.15, false},
+		{contest{flows: []Congestion{CUBIC, BBR}, buffer: 0.5}, 0.15, false},
+		{contest{flows: together, buffer: 1}, 0.2, true},
+		{contest{flows: []Congestion{CUBIC, BBR}, buffer: 1}, 0.2, true},
+		{contest{flows: together, buffer: 2}, 0.2, false},
+		{contest{flows: []Congestion{CUBIC, BBR}, buffer: 2}, 0.2, false},
+		{contest{flows: together, buffer: 5}, 0.2, false},
+		{contest{flows: []Congestion{CUBIC, BBR}, buffer: 5}, 0.2, true},
+		{contest{flows: together, buffer: 1, gap: 20 * time.Second}, 0.2, false},
+		{contest{flows: []Congestion{CUBIC, BBR}, buffer: 1, gap: 20 * time.Second}, 0.2, false},
+		{contest{flows: []Congestion{CUBIC, CUBIC}, buffer: 1, gap: 20 * time.Second}, 0.2, false},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 0.5}, 0.25, false},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 1}, 0.25, false},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 5}, 0.25, false},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 1, gap: 20 * time.Second}, 0.25, false},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 1, gap: 6 * time.Second}, 0.25, true},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 5, gap: 20 * time.Second}, 0.25, false},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 1, gap: 20 * time.Second, loss: 0.01}, 0.25, false},
+		{contest{flows: []Congestion{BBR, BBR}, buffer: 5, gap: 20 * time.Second, loss: 0.03}, 0.25, false},
+		{contest{flows: []Congestion{BBR, BBR, BBR, BBR}, buffer: 1, gap: 5 * time.Second}, 0.2, false},
+		{contest{flows: []Congestion{BBR, BBR, BBR, BBR}, buffer: 5, gap: 5 * time.Second}, 0.2, false},
+	} {
+		long := os.Getenv("ADIT_SOAK") != ""
+		if !long && !c.short {
+			continue
 		}
+		c.seed = soakSeed(t)
+		c.gap, c.settle, c.length = max(c.gap, 2*time.Second), 8*time.Second, 20*time.Second
+		if long {
+			c.length = time.Minute
+		} else {
+			c.least *= 0.6 // so short a time shows no more than that nobody starves
+		}
+		t.Run(fmt.Sprintf("%v/buffer=%v/gap=%v/loss=%v", c.flows, c.buffer, c.gap, c.loss), func(t *testing.T) {
+			t.Parallel()
+			got, seen := c.run(t)
+			t.Logf("| %v | %v | %v | %.0f %% | %s | %v |", c.flows, c.buffer, c.gap, 100*c.loss, percent(got), seen.Queue.Round(time.Millisecond))
+			sum := 0.0
+			for _, s := range got {
+				sum += s
+			}
+			if sum < 0.8 {
+				t.Errorf("together %.2f of the link, want 0.8", sum)
+			}
+			if len(got) > 2 {
+				c.least /= 2
+			}
+			for i, s := range got {
+				if s < c.least*sum {
+					t.Errorf("flow %d, %s: %.2f of what they move together, want %.2f", i, c.flows[i], s/sum, c.least)
+				}
+			}
+		})
 	}
+}
+
+// soakSeed draws the chances of the network. ADIT_SOAK_SEED is another one.
+func soakSeed(t *testing.T) uint64 {
+	text := os.Getenv("ADIT_SOAK_SEED")
+	if text == "" {
+		return 3
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("ADIT_SOAK_SEED: %v", err)
+	}
+	return seed
 }
