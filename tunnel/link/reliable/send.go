@@ -24,10 +24,18 @@ type pacer struct {
 	due    time.Duration // when a worthwhile batch may leave; zero: now
 }
 
+// maxLate bounds what a sender may make up for that woke late.
+const maxLate = 16 * time.Millisecond
+
 // refill adds what the time since the last call allows. Timers are no finer
-// than a millisecond, so the bucket holds what two of them bring.
+// than a millisecond, so the bucket holds what two of them bring, and what a
+// timer brings that came late: on a busy machine the path must not wait for
+// the processor.
 func (p *pacer) refill(now time.Duration, rate float64, datagram int) {
 	burst := max(8*float64(datagram), rate*0.002)
+	if p.due > 0 && now > p.due {
+		burst += rate * min(now-p.due, maxLate).Seconds()
+	}
 	p.tokens = min(burst, p.tokens+rate*(now-p.at).Seconds())
 	p.at, p.due = now, 0
 }
