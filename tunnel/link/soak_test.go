@@ -155,16 +155,17 @@ func soakStream(client Session, rng *rand.Rand) (int64, error) {
 		stream.Reset()
 		return size, nil
 	}
-	stream.SetDeadline(time.Now().Add(time.Minute))
+	stream.SetDeadline(time.Now().Add(time.Minute)) // from the last progress on
 	sent := make(chan error, 1)
 	go func() {
-		_, err := io.CopyBuffer(onlyWriter{stream}, io.LimitReader(rand.NewChaCha8(seed), size), make([]byte, 20_000))
+		_, err := io.CopyBuffer(lively{stream}, io.LimitReader(rand.NewChaCha8(seed), size), make([]byte, 20_000))
 		sent <- errors.Join(err, stream.CloseWrite())
 	}()
 	want, buf, wanted := rand.NewChaCha8(seed), make([]byte, 17_000), make([]byte, 17_000)
 	var got int64
 	for {
 		n, err := stream.Read(buf)
+		stream.SetReadDeadline(time.Now().Add(time.Minute))
 		want.Read(wanted[:n])
 		if !bytes.Equal(buf[:n], wanted[:n]) {
 			return size, fmt.Errorf("other bytes than were sent, after %d", got)
@@ -181,4 +182,13 @@ func soakStream(client Session, rng *rand.Rand) (int64, error) {
 		return size, fmt.Errorf("got %d bytes back", got)
 	}
 	return size, <-sent
+}
+
+// lively writes with a deadline that each piece renews.
+type lively struct{ Stream }
+
+func (l lively) Write(b []byte) (int, error) {
+	n, err := l.Stream.Write(b)
+	l.SetWriteDeadline(time.Now().Add(time.Minute))
+	return n, err
 }

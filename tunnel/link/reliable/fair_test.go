@@ -140,7 +140,7 @@ func TestFairness(t *testing.T) {
 			continue
 		}
 		c.seed = soakSeed(t)
-		c.gap, c.settle, c.length = max(c.gap, 2*time.Second), 8*time.Second, 20*time.Second
+		c.gap, c.settle, c.length = max(c.gap, 2*time.Second), 8*time.Second, 12*time.Second
 		if long {
 			c.length = time.Minute
 		} else {
