@@ -163,6 +163,9 @@ func (s *Session) onTimers(now time.Duration) {
 	}
 	if now-s.lastReceived >= s.cfg.KeepAlive && s.unanswered == 0 {
 		s.pingPending = true
+		if !s.sending {
+			s.sent.rest()
+		}
 	}
 	if at := s.quietAt(); at > 0 && now >= at {
 		s.pingPending, s.bulk, s.active = true, 0, false
@@ -243,12 +246,13 @@ func (s *Session) flush(now time.Duration) bool {
 	slab := slabs.Get().(*[sendBytes + maxDatagram + sendBatch*128]byte)
 	defer slabs.Put(slab)
 	s.batchFirst = s.carrier.NextNumber()
-	if !s.sent.reserve(s.batchFirst, sendBatch) {
+	most := s.packetsWaiting()
+	if !s.sent.reserve(s.batchFirst, most) {
 		s.pacer.due = now + granularity
 		return false
 	}
 	s.batch = s.batch[:0]
-	s.assemble(now, slab[:])
+	s.assemble(now, slab[:], most)
 	if len(s.batch) == 0 {
 		return false
 	}
@@ -301,9 +305,16 @@ func (s *Session) renumber(first uint64) {
 	}
 }
 
-// assemble builds packets into slab until there is no more to send, or no more
-// may be sent.
-func (s *Session) assemble(now time.Duration, slab []byte) {
+// packetsWaiting is how many packets the next batch may have: no more than
+// sendBatch, and of a session that has little to send not many more than that
+// takes, since the log has room for each.
+func (s *Session) packetsWaiting() int {
+	return int(min(8+s.buffered/int64(s.payload)+int64(s.outbox.n), sendBatch))
+}
+
+// assemble builds packets into slab until there is no more to send, no more
+// may be sent, or there are most.
+func (s *Session) assemble(now time.Duration, slab []byte, most int) {
 	rate := s.control.rate()
 	if s.rtt.smoothed < granularity && s.rtt.measured {
 		rate = 0 // timers are too coarse to pace a path this short
@@ -317,7 +328,7 @@ func (s *Session) assemble(now time.Duration, slab []byte) {
 		return
 	}
 	used := 0
-	for len(s.batch) < sendBatch && used < sendBytes {
+	for len(s.batch) < most && used < sendBytes {
 		may := s.probes > 0 || s.inFlight+s.mtu.size <= s.control.window()
 		if may && s.probes == 0 && rate > 0 && s.pacer.tokens < float64(s.mtu.size) {
 			may = false
