@@ -74,7 +74,8 @@ func (in *inbound) copyOf(p []byte) *inbound {
 
 // socket is a PacketConn that is read by one goroutine.
 type socket struct {
-	conn *udpbatch.Conn
+	conn   *udpbatch.Conn
+	detour *detour // nil but for a detour's
 }
 
 // read hands everything that comes to deliver, which owns it from then on,
