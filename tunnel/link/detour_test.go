@@ -42,14 +42,14 @@ func TestTransferSurvivesCutUDP(t *testing.T) {
 	for _, rtt := range []time.Duration{2 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
 		for _, up := range []bool{false, true} {
 			t.Run(rtt.String()+map[bool]string{false: " down", true: " up"}[up], func(t *testing.T) {
-				inBubble(t, simnet.Path{Delay: rtt / 2, Rate: 5 << 20}, func(t *testing.T, s *simulated) {
+				inBubble(t, simnet.Path{Delay: rtt / 2, Rate: 1 << 20}, func(t *testing.T, s *simulated) {
 					client, server := dialDetourPair(t, s)
 					defer client.Close("over")
 					from, to := server, client
 					if up {
 						from, to = client, server
 					}
-					stall := download(t, from, to, 40<<20, 2, func(i int) {
+					stall := download(t, from, to, 8<<20, 2, func(i int) {
 						if i == 0 {
 							s.block(true)
 							return
@@ -74,12 +74,13 @@ func TestTransferSurvivesCutUDP(t *testing.T) {
 // TestReturnFromDetourBreaksNothing opens UDP again while a transfer is under
 // way on the detour, several times.
 func TestReturnFromDetourBreaksNothing(t *testing.T) {
-	inBubble(t, simnet.Path{Delay: 10 * time.Millisecond, Rate: 5 << 20}, func(t *testing.T, s *simulated) {
-		s.dial.DialContext = slowly(s.dial.DialContext, 5<<20)
+	const rate = 256 << 10
+	inBubble(t, simnet.Path{Delay: 10 * time.Millisecond, Rate: rate}, func(t *testing.T, s *simulated) {
+		s.dial.DialContext = slowly(s.dial.DialContext, rate)
 		client, server := dialDetourPair(t, s)
 		defer client.Close("over")
 		var seen []Transport
-		stall := download(t, server, client, 600<<20, 6, func(i int) {
+		stall := download(t, server, client, 100*rate, 4, func(i int) {
 			seen = append(seen, client.Transport())
 			s.block(i%2 == 0)
 		})
@@ -147,7 +148,7 @@ func TestDetourIsTakenAgain(t *testing.T) {
 		"silent": func(_ net.Conn, cut *atomic.Bool) { cut.Store(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, simnet.Path{Delay: 10 * time.Millisecond, Rate: 5 << 20}, func(t *testing.T, s *simulated) {
+			inBubble(t, simnet.Path{Delay: 10 * time.Millisecond, Rate: 1 << 20}, func(t *testing.T, s *simulated) {
 				var last net.Conn
 				var cut *atomic.Bool
 				dial := s.dial.DialContext
@@ -157,11 +158,11 @@ func TestDetourIsTakenAgain(t *testing.T) {
 						return nil, err
 					}
 					last, cut = conn, new(atomic.Bool)
-					return slowConn{newHoledConn(conn, cut), 20 << 20}, nil
+					return slowConn{newHoledConn(conn, cut), 1 << 20}, nil
 				}
 				client, server := dialDetourPair(t, s)
 				defer client.Close("over")
-				stall := download(t, server, client, 200<<20, 3, func(i int) {
+				stall := download(t, server, client, 16<<20, 3, func(i int) {
 					if i == 0 {
 						s.block(true)
 						return
