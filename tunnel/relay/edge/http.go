@@ -69,10 +69,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer ep.begin()()
-	cw := &countedWriter{ResponseWriter: w, ep: ep}
+	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context()}
 	to := &route{endpoint: ep}
 	var in atomic.Int64
-	count := func(n int) { in.Add(int64(n)); ep.bytesIn.Add(int64(n)) }
+	count := func(n int) { in.Add(int64(n)); ep.countIn(n) }
 	cw.in = count
 
 	v := visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
@@ -81,12 +81,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f := e.forwardOf(r, remote.Addr(), h.secure)
 	refused := h.guard(cw, r, ep, client, func(ctx context.Context, r *http.Request) {
+		cw.ctx = ctx
 		if r.Body != nil && r.Body != http.NoBody {
 			if r.ProtoMajor == 1 {
 				http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
 			}
 			r = r.WithContext(ctx) // the server's own must stay as it is
-			r.Body = &countedBody{ReadCloser: r.Body, count: count}
+			r.Body = &countedBody{ReadCloser: r.Body, count: count, ctx: ctx, ep: ep}
 		}
 		h.serve(ctx, cw, r, to, f, v)
 	})
@@ -205,6 +206,7 @@ func hostName(host string) (string, bool) {
 type countedWriter struct {
 	http.ResponseWriter
 	ep      *Endpoint
+	ctx     context.Context // of the request, for writes that wait
 	out     atomic.Int64
 	in      func(int)
 	status  int
@@ -232,9 +234,14 @@ func (w *countedWriter) WriteHeader(status int) {
 }
 
 func (w *countedWriter) Write(b []byte) (int, error) {
+	return w.ep.out().Write(w.ctx, writerFunc(w.write), b)
+}
+
+// write writes what has waited for its turn.
+func (w *countedWriter) write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	w.out.Add(int64(n))
-	w.ep.bytesOut.Add(int64(n))
+	w.ep.countOut(n)
 	return n, err
 }
 
@@ -254,15 +261,15 @@ type countedConn struct {
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+	n, err := c.w.ep.in().Read(c.w.ctx, c.Conn, b)
 	c.w.in(n)
 	return n, err
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
+	n, err := c.w.ep.out().Write(c.w.ctx, c.Conn, b)
 	c.w.out.Add(int64(n))
-	c.w.ep.bytesOut.Add(int64(n))
+	c.w.ep.countOut(n)
 	return n, err
 }
 
@@ -273,3 +280,7 @@ func (c *countedConn) CloseWrite() error {
 	}
 	return c.Conn.Close()
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

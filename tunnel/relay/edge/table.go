@@ -50,6 +50,7 @@ type Agent struct {
 	Session  link.Session
 	ClientID string
 	Instance string
+	Account  *Account // of the client; may be nil
 
 	flows flowTable // of its UDP visitors
 }
@@ -82,13 +83,13 @@ type Endpoint struct {
 	Face
 	Since time.Time
 
-	id                string
-	open, total       atomic.Int64
-	bytesIn, bytesOut atomic.Int64
-	turn              atomic.Uint32
-	backends          atomic.Pointer[[]*Backend]
-	listener          *portListener // tcp, udp
-	visits            present
+	id          string
+	open, total atomic.Int64
+	turn        atomic.Uint32
+	backends    atomic.Pointer[[]*Backend]
+	listener    *portListener // tcp, udp
+	visits      present
+	flowing
 }
 
 // ID is the face's.
@@ -204,6 +205,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	if ep == nil {
 		ep = &Endpoint{Face: f, Since: time.Now().UTC(), id: f.ID()}
 		ep.backends.Store(&[]*Backend{b})
+		e.bind(ep)
 		if err := e.openPort(ep); err != nil {
 			return nil, err
 		}
@@ -224,6 +226,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		}
 	}
 	ep.backends.Store(&next)
+	e.bind(ep)
 	return ep, nil
 }
 
