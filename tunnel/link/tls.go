@@ -11,8 +11,10 @@ import (
 	"adit/tunnel/link/mux"
 )
 
-// alpn names what is spoken inside TLS.
-const alpn = "adit/1"
+// ALPN names what is spoken inside TLS and DTLS.
+const ALPN = "adit/1"
+
+const alpn = ALPN
 
 // handshakeTimeout bounds a handshake of either transport.
 const handshakeTimeout = 10 * time.Second

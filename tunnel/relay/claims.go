@@ -211,7 +211,7 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	case err != nil:
 		return nil, err
 	}
-	backend := &edge.Backend{Agent: &s.agent, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared}
+	backend := &edge.Backend{Agent: &s.agent, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
 	if before != nil && before.face == face {
 		backend.Number = before.backend.Number
 	} else {

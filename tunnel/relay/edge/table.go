@@ -61,10 +61,12 @@ type Backend struct {
 	Key        string
 	HostHeader string
 	Unshared   bool // a stream carries the requests of one visitor's connection only
+	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
 
 	transport *http.Transport
 	h2        *http.Transport
-	downUntil atomic.Int64 // unix nanoseconds; its origin was down
+	busy      atomic.Int64 // visitors' requests, connections and flows with it now
+	out       atomic.Bool  // of turn: its origin was down, and is probed
 }
 
 func (b *Backend) same(o *Backend) bool {
@@ -74,6 +76,7 @@ func (b *Backend) same(o *Backend) bool {
 // Endpoint is a public face with the tunnels behind it.
 type Endpoint struct {
 	Face
+	edge  *Edge
 	Since time.Time
 
 	open, total       atomic.Int64
@@ -97,28 +100,6 @@ func (ep *Endpoint) Backends() []*Backend {
 		return *p
 	}
 	return nil
-}
-
-// pick returns the backends in the order in which to try them: in turn, and
-// those whose origin was down a moment ago last.
-func (ep *Endpoint) pick() []*Backend {
-	list := ep.Backends()
-	if len(list) < 2 {
-		return list
-	}
-	start := int(ep.turn.Add(1)) % len(list)
-	now := time.Now().UnixNano()
-	order := make([]*Backend, 0, len(list))
-	var down []*Backend
-	for i := range list {
-		b := list[(start+i)%len(list)]
-		if b.downUntil.Load() > now {
-			down = append(down, b)
-		} else {
-			order = append(order, b)
-		}
-	}
-	return append(order, down...)
 }
 
 // Counters is a snapshot of an endpoint's figures.
@@ -192,7 +173,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		ep = nil
 	}
 	if ep == nil {
-		ep = &Endpoint{Face: f, Since: time.Now().UTC()}
+		ep = &Endpoint{Face: f, edge: e, Since: time.Now().UTC()}
 		ep.backends.Store(&[]*Backend{b})
 		if err := e.openPort(ep); err != nil {
 			return nil, err
