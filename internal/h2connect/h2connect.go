@@ -17,9 +17,9 @@ var before, was = os.LookupEnv("GODEBUG")
 
 func init() {
 	if before != "" {
-		os.Setenv("GODEBUG", before+","+setting)
+		_ = os.Setenv("GODEBUG", before+","+setting)
 	} else {
-		os.Setenv("GODEBUG", setting)
+		_ = os.Setenv("GODEBUG", setting)
 	}
 }
 
@@ -27,8 +27,8 @@ func init() {
 // setting. It is for packages that import net/http: it has been read by then.
 func Restore() {
 	if was {
-		os.Setenv("GODEBUG", before)
+		_ = os.Setenv("GODEBUG", before)
 	} else {
-		os.Unsetenv("GODEBUG")
+		_ = os.Unsetenv("GODEBUG")
 	}
 }

@@ -82,21 +82,22 @@ func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.
 
 func (q *quicServer) config() (*tls.Config, *quic.Config) {
 	limits := q.edge.limits
-	return http3.ConfigureTLSConfig(&tls.Config{
-			MinVersion: tls.VersionTLS13,
-			GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-				if q.edge.passThrough(serverName(hello.ServerName)) != nil {
-					return nil, errNoCertificate // its TLS is the origin's own, over TCP
-				}
-				return q.edge.cfg.Certificates(hello)
-			},
-		}), &quic.Config{
-			HandshakeIdleTimeout:       limits.HeaderTime / 2, // twice that is the whole handshake's
-			MaxIdleTimeout:             limits.IdleTime,
-			MaxIncomingStreams:         quicStreams,
-			MaxIncomingUniStreams:      8,
-			MaxConnectionReceiveWindow: quicWindow,
-		}
+	secure := http3.ConfigureTLSConfig(&tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if q.edge.passThrough(serverName(hello.ServerName)) != nil {
+				return nil, errNoCertificate // its TLS is the origin's own, over TCP
+			}
+			return q.edge.cfg.Certificates(hello)
+		},
+	})
+	return secure, &quic.Config{
+		HandshakeIdleTimeout:       limits.HeaderTime / 2, // twice that is the whole handshake's
+		MaxIdleTimeout:             limits.IdleTime,
+		MaxIncomingStreams:         quicStreams,
+		MaxIncomingUniStreams:      8,
+		MaxConnectionReceiveWindow: quicWindow,
+	}
 }
 
 // serve takes connections until stopAccepting, and returns when they have ended.
@@ -150,18 +151,18 @@ func (q *quicServer) serveConn(conn *quic.Conn) {
 		if err != nil {
 			return
 		}
-		s.SetReadDeadline(time.Now().Add(q.edge.limits.HeaderTime)) // until ServeHTTP
+		_ = s.SetReadDeadline(time.Now().Add(q.edge.limits.HeaderTime)) // until ServeHTTP
 		serving.Go(func() { raw.HandleRequestStream(s) })
 	}
 }
 
 func closeQUIC(conn *quic.Conn) {
-	conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 }
 
 // ServeHTTP serves a request whose header is whole.
 func (q *quicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	http.NewResponseController(w).SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if c, ok := r.Context().Value(quicConnKey{}).(*quicConn); ok {
 		c.begin()
 		defer c.end()
