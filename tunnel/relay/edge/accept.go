@@ -89,7 +89,7 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 			return
 		}
 		v.replay = hello.read
-		if e.cfg.Agents != nil && slices.Contains(hello.protos, e.cfg.AgentProto) {
+		if e.cfg.Agents != nil && slices.ContainsFunc(hello.protos, func(p string) bool { return slices.Contains(e.cfg.AgentProtos, p) }) {
 			v.once.Do(v.leave) // it is no visitor, and ends with the relay, not with the edge
 			e.cfg.Agents(agentConn{v})
 			return

@@ -75,10 +75,10 @@ type Config struct {
 	// QUIC is where HTTP/3 is spoken, for the visitors of HTTPS; the edge closes
 	// it. Nil: nowhere.
 	QUIC net.PacketConn
-	// Agents is given connections of HTTPS that speak AgentProto, the agents' own
-	// protocol, where both have one port. May be nil.
-	Agents     func(net.Conn)
-	AgentProto string
+	// Agents is given connections of HTTPS that offer one of AgentProtos, the
+	// agents' own protocols, where both have one port. May be nil.
+	Agents      func(net.Conn)
+	AgentProtos []string
 	// PortHost is the address that tcp and udp ports are opened on; empty: all.
 	PortHost string
 	// HTTPSPort is the public port of HTTPS, for redirects.
