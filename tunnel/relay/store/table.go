@@ -17,14 +17,14 @@ import (
 // table is a bucket of values of one type, with a copy in memory that its own
 // writes reach at once and those of other nodes through a watch.
 type table[T any] struct {
-	name  string
-	kv    jetstream.KeyValue
-	log   *slog.Logger
-	took  *meter
+	name   string
+	kv     jetstream.KeyValue
+	log    *slog.Logger
+	took   *meter
 	notify func(notice) // other nodes, after a write
-	done  chan struct{}
-	stale chan struct{} // asks for a new watch; room for one
-	seen  atomic.Uint64 // the highest revision that a watch brought
+	done   chan struct{}
+	stale  chan struct{} // asks for a new watch; room for one
+	seen   atomic.Uint64 // the highest revision that a watch brought
 
 	// order is held from a change of the memory until all are told of it, so
 	// that they hear of changes in the order of revisions, and a write returns
