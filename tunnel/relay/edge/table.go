@@ -156,12 +156,19 @@ func (ep *Endpoint) set(list []*Backend) {
 	ep.backends.Store(&best)
 }
 
-// Reorder sees to it that an agent's Leaving counts.
-func (e *Edge) Reorder(a *Agent) {
+// Reorder sees to it that agents' Leaving counts.
+func (e *Edge) Reorder(agents ...*Agent) {
+	if len(agents) == 0 {
+		return
+	}
+	moved := make(map[*Agent]bool, len(agents))
+	for _, a := range agents {
+		moved[a] = true
+	}
 	e.attach.Lock()
 	defer e.attach.Unlock()
 	for _, ep := range e.Endpoints() {
-		if list := ep.all(); len(list) > 1 && slices.ContainsFunc(list, func(b *Backend) bool { return b.Agent == a }) {
+		if list := ep.all(); len(list) > 1 && slices.ContainsFunc(list, func(b *Backend) bool { return moved[b.Agent] }) {
 			ep.set(list)
 		}
 	}

@@ -142,10 +142,13 @@ func (p *udpPort) flowOf(from netip.AddrPort) *flow {
 	f := p.flows[from]
 	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[owner(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress
 	p.mu.Unlock()
-	if f != nil && f.backend.Agent.Session.Err() == nil {
-		return f
-	}
-	if f != nil { // another session may serve the visitor
+	if f != nil {
+		select {
+		case <-f.backend.Agent.Session.Done():
+		default:
+			return f
+		}
+		// Another session may serve the visitor.
 		p.end(func(o *flow) bool { return o == f })
 		full = false
 	}
