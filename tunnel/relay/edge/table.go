@@ -104,7 +104,7 @@ type Endpoint struct {
 	turn              atomic.Uint32
 	backends          atomic.Pointer[[]*Backend] // the best way to each tunnel
 	spare             atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
-	listener          *portListener // tcp, udp
+	listener          *portListener              // tcp, udp
 	visits            present
 }
 
