@@ -55,6 +55,7 @@ type Agent struct {
 	// Leaving is set while the session is only for visitors that no other can
 	// take. Reorder has endpoints see a change.
 	Leaving atomic.Bool
+	Account *Account // of the client; may be nil
 
 	flows flowTable // of its UDP visitors
 }
@@ -99,13 +100,13 @@ type Endpoint struct {
 	Face
 	Since time.Time
 
-	open, total       atomic.Int64
-	bytesIn, bytesOut atomic.Int64
-	turn              atomic.Uint32
-	backends          atomic.Pointer[[]*Backend] // the best way to each tunnel
-	spare             atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
-	listener          *portListener              // tcp, udp
-	visits            present
+	open, total atomic.Int64
+	turn        atomic.Uint32
+	backends    atomic.Pointer[[]*Backend] // the best way to each tunnel
+	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
+	listener    *portListener              // tcp, udp
+	visits      present
+	flowing
 }
 
 // enter notes a visitor. The context ends when its policy no longer lets it be.
@@ -276,6 +277,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	if ep == nil {
 		ep = &Endpoint{Face: f, Since: time.Now().UTC()}
 		ep.backends.Store(&[]*Backend{b})
+		e.bind(ep)
 		if err := e.openPort(ep); err != nil {
 			return nil, err
 		}
@@ -297,6 +299,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		}
 	}
 	ep.set(next)
+	e.bind(ep)
 	return ep, nil
 }
 

@@ -49,6 +49,9 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 		return nil, err
 	}
 	s.tables = append(s.tables, t)
+	s.loading.Lock()
+	s.byName[name] = t
+	s.loading.Unlock()
 	go func() { // ended by life, waited for by Store.Close
 		defer close(t.done)
 		t.follow(life, w)
@@ -267,30 +270,24 @@ type followed interface {
 // followAnew has all tables begin new watches: after a reconnection the old ones
 // may be silent for a long time.
 func (s *Store) followAnew() {
-	for _, t := range s.followed() {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	for _, t := range s.byName {
 		t.refollow()
 	}
 }
 
-func (s *Store) followed() map[string]followed {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	return s.byName
-}
-
 // listen takes other nodes' notices.
 func (s *Store) listen() error {
-	all := make(map[string]followed)
-	all["clients"], all["claims"], all["policies"], all["nodes"] = s.Clients.table, s.Claims.table, s.Policies.table, s.Nodes.table
-	s.loading.Lock()
-	s.byName = all
-	s.loading.Unlock()
 	sub, err := s.conn.Subscribe(noticeSubject, func(m *nats.Msg) {
 		var n notice
 		if json.Unmarshal(m.Data, &n) != nil {
 			return
 		}
-		if t := s.followed()[n.Table]; t != nil {
+		s.loading.Lock()
+		t := s.byName[n.Table]
+		s.loading.Unlock()
+		if t != nil {
 			t.noticed(n)
 		}
 	})

@@ -17,6 +17,7 @@ type StoredPolicy struct {
 	// ClientID is whose claim the target was. A policy goes with its client: it
 	// is not the next owner's. Empty: nobody's yet; the first to claim has it.
 	ClientID string `json:"client_id,omitempty"`
+	By       string `json:"by,omitempty"` // the client that set it; empty: the operator
 }
 
 // Policies are the documents by target: the key of a Claim.
@@ -41,9 +42,14 @@ func (p *Policies) List() []StoredPolicy {
 
 // Set stores the policy of a target in place of any other.
 func (p *Policies) Set(ctx context.Context, target string, document []byte) error {
+	return p.SetBy(ctx, target, document, "")
+}
+
+// SetBy is Set in the name of a client, or "" for the operator.
+func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string) error {
 	claim, _ := p.claims.Get(target)
 	return p.table.put(ctx, target, StoredPolicy{
-		Target: target, Document: document, Changed: time.Now().UTC(), ClientID: claim.ClientID,
+		Target: target, Document: document, Changed: time.Now().UTC(), ClientID: claim.ClientID, By: by,
 	})
 }
 
