@@ -39,17 +39,18 @@ type exchange struct {
 // of the request's body is gone, the next is tried where one cannot be reached.
 // The error is for explain: nothing is answered yet.
 func (e *Edge) exchange(ctx context.Context, w http.ResponseWriter, r *http.Request, to *route, f forward, v visit) error {
-	order := to.endpoint.pick()
+	order := to.h1
 	if len(order) == 0 {
 		return errNoAgent
 	}
 	x := &exchange{edge: e, w: w, r: r, ctx: ctx, forward: f, visit: v}
-	if connectionHas(r.Header, "upgrade") && r.ProtoMajor == 1 {
+	if (r.ProtoMajor == 1 || to.stream) && connectionHas(r.Header, "upgrade") {
 		x.upgrade = r.Header.Get("Upgrade")
 	}
 	body, _ := r.Body.(*countedBody)
 	for i, b := range order {
-		to.used, x.backend = b, b
+		to.take(b)
+		x.backend = b
 		answer, err := x.ask()
 		if err == nil {
 			if answer.StatusCode == http.StatusSwitchingProtocols {
@@ -58,7 +59,7 @@ func (e *Edge) exchange(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			x.answer(answer)
 			return nil
 		}
-		if i == len(order)-1 || !b.tryAnother(err) || body.touched() || ctx.Err() != nil {
+		if i == len(order)-1 || !e.tryAnother(to.endpoint, b, err) || body.touched() || ctx.Err() != nil || !mayRepeat(r.Method, err) {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // handler serves the requests of one public HTTP listener.
 type handler struct {
 	edge   *Edge
-	proxy  *httputil.ReverseProxy // of gRPC
+	proxy  *httputil.ReverseProxy // to origins that are spoken to by HTTP/2
 	secure bool
 }
 
@@ -34,8 +34,10 @@ func (e *Edge) newProxy() *httputil.ReverseProxy {
 		// Bodies of known length are sent on after 20 ms at most; those without
 		// and event streams at once, which net/http/httputil sees to.
 		FlushInterval: 20 * time.Millisecond,
-		ErrorHandler:  e.explain,
-		ErrorLog:      log.New(slogWriter{e.log}, "", 0),
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			r.Context().Value(routeKey{}).(*route).failed(err)
+		},
+		ErrorLog: log.New(slogWriter{e.log}, "", 0),
 	}
 }
 
@@ -64,13 +66,26 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unknown(w, r, name)
 		return
 	}
-	if r.Method == http.MethodConnect {
-		e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+	switch connectProtocol(r) {
+	case "":
+		if r.Method == http.MethodConnect {
+			e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+			return
+		}
+	case webSocket:
+		w, r = upgraded(w, r)
+	default:
+		e.refuse(w, r, page{status: http.StatusNotImplemented, title: "This protocol is not served here"})
 		return
 	}
 	defer ep.begin()()
 	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context()}
-	to := &route{endpoint: ep}
+	if h.secure && r.ProtoMajor < 3 {
+		cw.altSvc = e.altSvc
+	}
+	to := &route{endpoint: ep, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	_, to.stream = w.(*streamWriter)
+	defer to.leave()
 	var in atomic.Int64
 	count := func(n int) { in.Add(int64(n)); ep.countIn(n) }
 	cw.in = count
@@ -95,10 +110,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
 		Status: cw.code(), Refused: refused, BytesIn: in.Load(), BytesOut: cw.out.Load(), Duration: time.Since(start),
 	})
+	if cw.aborted { // the visitor must see a response that broke as broken
+		panic(http.ErrAbortHandler)
+	}
 }
 
-// serve forwards, and lets the abort of a response that breaks half-way through
-// pass after it is recorded.
+// serve forwards. The abort of a response that breaks half-way through is for
+// ServeHTTP to pass on, after it is recorded.
 func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,16 +126,36 @@ func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, 
 			w.aborted = true
 		}
 	}()
-	if r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		ctx = context.WithValue(ctx, visitKey{}, v)
-		ctx = context.WithValue(ctx, routeKey{}, to)
-		ctx = context.WithValue(ctx, forwardKey{}, f)
-		h.proxy.ServeHTTP(w, r.WithContext(ctx))
+	to.choose(r)
+	if len(to.h2) > 0 && (len(to.h1) == 0 || to.h2first) {
+		h.proxied(ctx, w, r, to, f, v)
 		return
 	}
-	if err := h.edge.exchange(ctx, w, r, to, f, v); err != nil {
+	err := h.edge.exchange(ctx, w, r, to, f, v)
+	if err != nil && len(to.h2) > 0 && to.onward(ctx, r, err) {
+		h.proxied(ctx, w, r, to, f, v)
+		return
+	}
+	if err != nil {
 		h.edge.explain(w, r, err)
 	}
+}
+
+// proxied forwards a request to backends that are spoken to by HTTP/2.
+func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) {
+	ctx = context.WithValue(ctx, visitKey{}, v)
+	ctx = context.WithValue(ctx, routeKey{}, to)
+	ctx = context.WithValue(ctx, forwardKey{}, f)
+	in := r.WithContext(ctx)
+	to.failed = func(err error) {
+		if to.h2first && len(to.h1) > 0 && to.onward(ctx, r, err) {
+			err = h.edge.exchange(ctx, w, r, to, f, v)
+		}
+		if err != nil {
+			h.edge.explain(w, r, err)
+		}
+	}
+	h.proxy.ServeHTTP(w, in)
 }
 
 // find returns the endpoint that serves a name on this listener.
@@ -211,6 +249,7 @@ type countedWriter struct {
 	in      func(int)
 	status  int
 	aborted bool
+	altSvc  []string // where else the site is; in place of the origin's own word
 }
 
 // Unwrap lets http.ResponseController reach the writer underneath.
@@ -229,6 +268,11 @@ func (w *countedWriter) code() int {
 func (w *countedWriter) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
 		w.status = status
+		if header := w.Header(); w.altSvc != nil {
+			header["Alt-Svc"] = w.altSvc
+		} else {
+			delete(header, "Alt-Svc")
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,6 @@ const (
 	// cannot always be sent again.
 	originIdle = 4 * time.Second
 	maxIdle    = 256
-	downTime   = 5 * time.Second
 )
 
 // visit travels in a request's context to the stream that is opened for it.
@@ -152,8 +152,12 @@ func (c *originConn) answer() error {
 	}
 	err := wire.ReadAnswer(c.Stream)
 	c.answered = true
-	if errors.Is(err, io.EOF) {
+	var absent interface{ NoAgent() bool }
+	switch {
+	case errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
+	case errors.As(err, &absent) && absent.NoAgent():
+		err = fmt.Errorf("%w: %w", errNoAgent, err)
 	}
 	c.refusal = err
 	close(c.done)
@@ -173,8 +177,8 @@ func (c *originConn) begin() error {
 	return err
 }
 
-// newTransport returns the pool of streams for gRPC, which needs HTTP/2 down to
-// the origin.
+// newTransport returns the pool of streams for HTTP/2 down to the origin, which
+// gRPC needs. For that the agent is given a raw stream.
 func (e *Edge) newTransport(b *Backend) *http.Transport {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -200,7 +204,7 @@ func (e *Edge) newTransport(b *Backend) *http.Transport {
 	return t
 }
 
-// roundTripper sends a gRPC request to one of an endpoint's backends. While
+// roundTripper sends a request to one of the backends that speak HTTP/2. While
 // nothing of the request's body is gone, the next is tried where one cannot be
 // reached.
 type roundTripper struct{}
@@ -208,20 +212,65 @@ type roundTripper struct{}
 // route is what the handler has found for a request.
 type route struct {
 	endpoint *Endpoint
-	used     *Backend // who answered, or was tried last
+	grpc     bool
+	stream   bool       // a change of protocol was asked for by extended CONNECT
+	h1, h2   []*Backend // by how they are spoken to, in the order in which to try them
+	h2first  bool
+	failed   func(error) // answers a visitor whose request could not be forwarded by HTTP/2
+	used     *Backend    // who answered, or was tried last
+	held     *Backend    // whose visitors this is counted among
+}
+
+// choose sorts the endpoint's backends.
+func (to *route) choose(r *http.Request) {
+	list := to.endpoint.pick()
+	upgrade := r.Header.Get("Upgrade") != ""
+	for i, b := range list {
+		if to.grpc || b.HTTP2 && !upgrade {
+			to.h2first = to.h2first || i == 0
+			if to.h2 == nil {
+				to.h1, to.h2 = slices.Clone(list[:i]), make([]*Backend, 0, len(list))
+			}
+			to.h2 = append(to.h2, b)
+		} else if to.h2 != nil {
+			to.h1 = append(to.h1, b)
+		}
+	}
+	if to.h2 == nil {
+		to.h1 = list
+	}
+}
+
+// onward reports whether a request that could not be forwarded may go to a
+// backend that is spoken to in another way.
+func (to *route) onward(ctx context.Context, r *http.Request, err error) bool {
+	body, _ := r.Body.(*countedBody)
+	return ctx.Err() == nil && !body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
+		to.endpoint.edge.tryAnother(to.endpoint, to.used, err)
+}
+
+// take counts the request among b's visitors in place of another's.
+func (to *route) take(b *Backend) {
+	to.leave()
+	to.used, to.held = b, b
+	b.busy.Add(1)
+}
+
+func (to *route) leave() {
+	if to.held != nil {
+		to.held.busy.Add(-1)
+		to.held = nil
+	}
 }
 
 type routeKey struct{}
 
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Context().Value(routeKey{}).(*route)
-	order := to.endpoint.pick()
-	if len(order) == 0 {
-		return nil, errNoAgent
-	}
+	order := to.h2
 	body, _ := r.Body.(*countedBody)
 	for i, b := range order {
-		to.used = b
+		to.take(b)
 		out := r
 		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared {
 			out = r.Clone(r.Context())
@@ -236,7 +285,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		if i == len(order)-1 || !b.tryAnother(err) || body.touched() || r.Context().Err() != nil {
+		if i == len(order)-1 || !to.endpoint.edge.tryAnother(to.endpoint, b, err) || body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
 			return nil, err
 		}
 	}
@@ -244,14 +293,29 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // tryAnother reports whether err says that the backend cannot be reached, and
-// notes a backend whose origin is down.
-func (b *Backend) tryAnother(err error) bool {
+// takes one whose origin is down out of turn.
+func (e *Edge) tryAnother(ep *Endpoint, b *Backend, err error) bool {
 	var down *wire.OriginError
 	if errors.As(err, &down) {
-		b.downUntil.Store(time.Now().Add(downTime).UnixNano())
+		e.takeOut(ep, b)
 		return true
 	}
 	return errors.Is(err, errNoAgent) || b.Agent.Session.Err() != nil
+}
+
+// mayRepeat reports whether a request may be sent to another backend: what has
+// perhaps reached an origin may only if it says that twice is as good as once
+// (RFC 9110, section 9.2.2).
+func mayRepeat(method string, err error) bool {
+	var down *wire.OriginError
+	if errors.Is(err, errNoAgent) || errors.As(err, &down) {
+		return true
+	}
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
 }
 
 // countedBody counts a request's body.

@@ -31,22 +31,26 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(x.ctx, func() { conn.Close() })()
+	h := x.w.Header()
+	for name, values := range answer.Header {
+		if !hop(name) && name != "Content-Length" && !connectionHas(answer.Header, name) {
+			h[name] = values
+		}
+	}
+	h.Set("Connection", "Upgrade")
+	h.Set("Upgrade", answer.Header.Get("Upgrade"))
 	write(rw.Writer, "HTTP/1.1 101 Switching Protocols\r\n")
-	header(rw.Writer, "Connection", "Upgrade")
-	header(rw.Writer, "Upgrade", answer.Header.Get("Upgrade"))
-	for _, from := range []http.Header{answer.Header, x.w.Header()} {
-		for name, values := range from {
-			if hop(name) || name == "Content-Length" || connectionHas(answer.Header, name) {
-				continue
-			}
-			for _, v := range values {
-				header(rw.Writer, name, v)
-			}
+	for name, values := range h {
+		for _, v := range values {
+			header(rw.Writer, name, v)
 		}
 	}
 	write(rw.Writer, "\r\n")
-	if rw.Flush() != nil {
+	if err := rw.Flush(); err != nil {
 		s.conn.Reset()
+		if errors.Is(err, errAccept) { // nothing is answered yet
+			return err
+		}
 		return nil
 	}
 	var inward sync.WaitGroup
