@@ -23,7 +23,12 @@ var program = cmp.Or(os.Getenv("ADIT_TEST_PROGRAM"), ".")
 var shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "adit-desktop-") })
 
 func TestMain(m *testing.M) {
+	if os.Getenv(envOrigin) != "" {
+		fmt.Fprintln(os.Stderr, serveOrigin())
+		os.Exit(1)
+	}
 	code := m.Run()
+	endWindows()
 	if dir, err := shared(); err == nil {
 		os.RemoveAll(dir)
 	}
@@ -58,10 +63,15 @@ func pack(t *testing.T, version string, args ...string) string {
 	return out
 }
 
-// command runs a program to its end and returns what it printed.
+// command is output for the time of a test.
 func command(t *testing.T, limit time.Duration, env []string, name string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	return output(limit, env, name, args...)
+}
+
+// output runs a program to its end and returns what it printed.
+func output(limit time.Duration, env []string, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -69,15 +79,18 @@ func command(t *testing.T, limit time.Duration, env []string, name string, args 
 	// would keep a pipe open.
 	out, err := os.CreateTemp("", "adit-said-")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer os.Remove(out.Name())
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("not ended after %s: %w", limit, err)
+	}
 	said, readErr := os.ReadFile(out.Name())
 	if readErr != nil {
-		t.Fatal(readErr)
+		return "", readErr
 	}
 	return strings.TrimSpace(string(said)), err
 }
