@@ -275,4 +275,3 @@ func (d *desktop) drawn(part string) bool {
 	out := must(d.t, 20*time.Second, d.env, "import", "-window", "root", "-crop", part, "-format", "%[fx:mean]", "info:")
 	return !strings.HasPrefix(out, "0") || strings.Trim(out, "0.") != ""
 }
-

@@ -19,8 +19,17 @@ import (
 // itself, unless ADIT_TEST_PROGRAM names one that is quicker to build.
 var program = cmp.Or(os.Getenv("ADIT_TEST_PROGRAM"), ".")
 
+// kept is a folder that outlives a run: what was packed for the last one is not
+// made again. It is for work on the tests themselves, and empty in CI.
+var kept = os.Getenv("ADIT_DESKTOP_DIR")
+
 // shared is a folder that outlives one test, for what takes long to make.
-var shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "adit-desktop-") })
+var shared = sync.OnceValues(func() (string, error) {
+	if kept != "" {
+		return kept, os.MkdirAll(kept, 0o755)
+	}
+	return os.MkdirTemp("", "adit-desktop-")
+})
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envOrigin) != "" {
@@ -29,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	endWindows()
-	if dir, err := shared(); err == nil {
+	if dir, err := shared(); err == nil && kept == "" {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
@@ -46,6 +55,9 @@ func pack(t *testing.T, version string, args ...string) string {
 	}
 	key := version + " " + strings.Join(args, " ")
 	out := filepath.Join(dir, strings.NewReplacer(" ", "_", ",", "_", "/", "_").Replace(key))
+	if _, err := os.Stat(filepath.Join(out, "SHA256SUMS")); err == nil && kept != "" {
+		return out
+	}
 	once, _ := packed.LoadOrStore(key, sync.OnceValue(func() error {
 		cmd := exec.Command("go", append([]string{"run", "./build/pack", "-version", version, "-out", out, "-program", program}, args...)...)
 		cmd.Dir = filepath.Join("..", "..")

@@ -225,7 +225,7 @@ func TestWindowsSetupByClicks(t *testing.T) {
 	next("^adit Setup") // I Agree, which also installs
 	w.answers("0.1.0")
 	t.Logf("installed and answering after %.1f s", time.Since(begin).Seconds())
-	until(t, patience, "the entry in the list of programs is missing", func() bool { return w.exists(programs + "uninstall.exe") && w.has(uninstallKey, "EstimatedSize") })
+	until(t, patience, "the entry in the list of programs is missing", func() bool { return w.exists(programs+"uninstall.exe") && w.has(uninstallKey, "EstimatedSize") })
 	w.shot("setup-done")
 	// Finish, which opens the Web UI. The page may not be drawn yet.
 	deadline := time.Now().Add(patience)

@@ -77,6 +77,9 @@ func makeWindows() (*windows, error) {
 	}
 	w := &windows{dir: filepath.Join(dir, "windows"), net: fmt.Sprintf("aditwine%d", os.Getpid())}
 	w.prefix, w.opened = filepath.Join(w.dir, "prefix"), filepath.Join(w.dir, "opened")
+	if err := os.RemoveAll(w.dir); err != nil { // of an earlier run
+		return nil, err
+	}
 	home, bin := filepath.Join(w.dir, "home"), filepath.Join(w.dir, "bin")
 	for _, folder := range []string{home, bin, w.prefix} { // the server wants the last to exist
 		if err := os.MkdirAll(folder, 0o700); err != nil {
