@@ -122,12 +122,22 @@ func Harden() error {
 // quoteProgram puts the program's path between quotes where an installer has
 // not: without them Windows also tries C:\Program.exe, which may be anybody's.
 func quoteProgram(service *mgr.Service) error {
-	config, err := service.Config()
-	if err != nil {
-		return fmt.Errorf("read the service's declaration: %w", err)
+	// Not service.Config, which asks for more than Wine can tell.
+	var have string
+	for size := uint32(1 << 10); ; {
+		buffer := make([]byte, size)
+		config := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
+		err := windows.QueryServiceConfig(service.Handle, config, size, &size)
+		if err == nil {
+			have = windows.UTF16PtrToString(config.BinaryPathName)
+			break
+		}
+		if !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) || int(size) <= len(buffer) {
+			return fmt.Errorf("read the service's declaration: %w", err)
+		}
 	}
-	quoted := quotedProgram(config.BinaryPathName)
-	if quoted == config.BinaryPathName {
+	quoted := quotedProgram(have)
+	if quoted == have {
 		return nil
 	}
 	command, err := windows.UTF16PtrFromString(quoted)
