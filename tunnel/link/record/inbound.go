@@ -75,7 +75,8 @@ func (in *inbound) copyOf(p []byte) *inbound {
 
 // socket is a PacketConn that is read by one goroutine.
 type socket struct {
-	conn *udpbatch.Conn
+	conn   *udpbatch.Conn
+	detour *detour // nil but for a detour's
 }
 
 // idleAfter is how long a socket waits with its buffers at hand. Afterwards it
