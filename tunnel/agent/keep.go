@@ -22,7 +22,7 @@ const (
 
 	attemptTime    = 15 * time.Second
 	quickAttempt   = 6 * time.Second // the first attempts: a relay that restarts may swallow the first packets
-	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again
+	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again; a detour ends by itself
 	maxUpgrade     = time.Minute
 	reconnectGrace = 30 * time.Second
 	// lasting is how long a session must have lived for its loss to be tried to
@@ -152,7 +152,7 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 			return wait
 		}
 		k.begin(ctx, wg, a.cfg.Transport, false)
-	case a.cfg.Transport == link.Auto && cur.session.Transport() == link.TLS:
+	case a.cfg.Transport == link.Auto && cur.session.Transport() == link.TLS && !cur.session.Stats().Detour:
 		if wait := k.upgrade.Sub(now); wait > 0 {
 			return wait
 		}

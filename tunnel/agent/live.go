@@ -38,7 +38,8 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	a.mu.Lock()
 	instance := a.auth.Instance
 	a.mu.Unlock()
-	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over, Logger: a.log})
+	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over,
+		Detour: a.cfg.Transport == link.Auto, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +173,13 @@ func (l *live) fade(ctx context.Context) {
 	_ = l.session.Close("another session has taken over")
 }
 
-// watch tells when the session goes stale and when it is heard again.
+// watch tells when the session goes stale and when it is heard again, and when
+// its transport is another one.
 func (l *live) watch(ctx context.Context) {
+	var changed <-chan struct{}
+	if s, ok := l.session.(interface{ TransportChanged() <-chan struct{} }); ok {
+		changed = s.TransportChanged()
+	}
 	fresh := true
 	for {
 		wait := l.staleIn()
@@ -196,6 +202,11 @@ func (l *live) watch(ctx context.Context) {
 		case <-l.session.Done():
 			timer.Stop()
 			return
+		case <-changed:
+			timer.Stop()
+			l.agent.log.Info("session goes on another way", "relay", l.addr, "transport", string(l.session.Transport()))
+			l.agent.publish()
+			l.agent.poke()
 		case <-timer.C:
 		}
 	}

@@ -146,7 +146,7 @@ func bulkYamux(b *testing.B) (io.Writer, io.Reader) {
 	cert, fingerprint := benchAuthority(b)
 	c, s := tcpPair(b)
 	server := tls.Server(s, tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }))
-	client := tls.Client(c, tlsClientConfig(fingerprint))
+	client := tls.Client(c, tlsClientConfig(fingerprint, alpn))
 	cfg := yamux.DefaultConfig()
 	cfg.MaxStreamWindowSize = 6 << 20
 	cfg.LogOutput = io.Discard
@@ -166,7 +166,7 @@ func bulkQUIC(b *testing.B) (io.Writer, io.Reader) {
 	}
 	l := check[*quic.Listener](b)(quic.ListenAddr("127.0.0.1:0", tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }), cfg))
 	b.Cleanup(func() { l.Close() })
-	client := check[*quic.Conn](b)(quic.DialAddr(b.Context(), l.Addr().String(), tlsClientConfig(fingerprint), cfg))
+	client := check[*quic.Conn](b)(quic.DialAddr(b.Context(), l.Addr().String(), tlsClientConfig(fingerprint, alpn), cfg))
 	server := check[*quic.Conn](b)(l.Accept(b.Context()))
 	b.Cleanup(func() { client.CloseWithError(0, "over") })
 	out := check[*quic.Stream](b)(client.OpenStreamSync(b.Context()))

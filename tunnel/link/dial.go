@@ -22,6 +22,9 @@ type DialConfig struct {
 	Fingerprint [32]byte
 	// Transport forces one. If Auto, DTLS begins and TLS joins the race.
 	Transport Transport
+	// Detour lets a session over DTLS take the way of TLS while UDP does not
+	// pass, without an end of its streams. With Auto it does so in any case.
+	Detour bool
 	// KeepAlive is the interval of pings on an idle session. If zero, one that
 	// suits the transport.
 	KeepAlive time.Duration
@@ -65,6 +68,7 @@ func (c *DialConfig) withDefaults() *DialConfig {
 	if cfg.DialContext == nil {
 		cfg.DialContext = (&net.Dialer{Timeout: handshakeTimeout}).DialContext
 	}
+	cfg.Detour = cfg.Detour || cfg.Transport == Auto
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -263,7 +267,7 @@ func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
 			if err != nil {
 				return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
 			}
-			return tlsClient(ctx, conn, cfg)
+			return tlsSessionOver(ctx, conn, cfg)
 		}}}, nil
 	}
 	addrs, err := lookup(ctx, cfg)
@@ -277,7 +281,7 @@ func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
 			if err != nil {
 				return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, err)
 			}
-			return tlsClient(ctx, conn, cfg)
+			return tlsSessionOver(ctx, conn, cfg)
 		}})
 	}
 	return attempts, nil

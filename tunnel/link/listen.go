@@ -271,13 +271,16 @@ func (l *Listener) serveTCP() {
 			continue
 		}
 		l.group.Go(func() {
-			defer l.leave(from)
-			l.handshakeTLS(conn)
+			leave := sync.OnceFunc(func() { l.leave(from) })
+			defer leave()
+			l.handshakeTLS(conn, leave)
 		})
 	}
 }
 
-func (l *Listener) handshakeTLS(conn net.Conn) {
+// handshakeTLS makes the handshake and serves what it settled. leave ends the
+// counting of its peer among those who are yet to prove themselves.
+func (l *Listener) handshakeTLS(conn net.Conn, leave func()) {
 	tuneTCP(conn)
 	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn { return tls.Server(c, l.tls) })
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
@@ -286,6 +289,10 @@ func (l *Listener) handshakeTLS(conn net.Conn) {
 		l.log.Debug("handshake over tls", "remote", conn.RemoteAddr(), "error", err)
 		l.failed.Add(1)
 		conn.Close()
+		return
+	}
+	if secured.ConnectionState().NegotiatedProtocol == alpnDetour {
+		l.carryDetour(secured, leave)
 		return
 	}
 	l.deliver(&tlsSession{mux.New(secured, muxConfig(false, l.cfg.MaxStreams, l.cfg.KeepAlive))})

@@ -11,17 +11,21 @@ import (
 	"adit/tunnel/link/mux"
 )
 
-// alpn names what is spoken inside TLS.
-const alpn = "adit/1"
+// What is spoken inside TLS, as ALPN names it: streams, or the records of a
+// session over DTLS.
+const (
+	alpn       = "adit/1"
+	alpnDetour = "adit-detour/1"
+)
 
 // handshakeTimeout bounds a handshake of either transport.
 const handshakeTimeout = 10 * time.Second
 
 // tlsClientConfig trusts the authority of that fingerprint alone.
-func tlsClientConfig(fingerprint [32]byte) *tls.Config {
+func tlsClientConfig(fingerprint [32]byte, protocol string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		NextProtos: []string{alpn},
+		NextProtos: []string{protocol},
 		// The usual verification asks for names and public authorities; ours
 		// is verifyPeer, on every connection.
 		InsecureSkipVerify: true,
@@ -33,8 +37,8 @@ func tlsClientConfig(fingerprint [32]byte) *tls.Config {
 			if err := verifyPeer(fingerprint, chain); err != nil {
 				return err
 			}
-			if state.NegotiatedProtocol != alpn {
-				return fmt.Errorf("the relay does not speak %s", alpn)
+			if state.NegotiatedProtocol != protocol {
+				return fmt.Errorf("the relay does not speak %s", protocol)
 			}
 			return nil
 		},
@@ -45,11 +49,11 @@ func tlsClientConfig(fingerprint [32]byte) *tls.Config {
 func tlsServerConfig(get func() (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		NextProtos:             []string{alpn},
+		NextProtos:             []string{alpn, alpnDetour},
 		SessionTicketsDisabled: true,
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return get() },
 		VerifyConnection: func(state tls.ConnectionState) error {
-			if state.NegotiatedProtocol != alpn {
+			if state.NegotiatedProtocol == "" {
 				return fmt.Errorf("the peer does not speak %s", alpn)
 			}
 			return nil
@@ -69,10 +73,12 @@ func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config 
 	}
 }
 
-// tlsClient makes a session over conn, which it closes if that does not succeed.
-func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig) (Session, error) {
+// tlsClient makes the handshake over conn, which it closes if that does not succeed.
+func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig, protocol string) (*batchConn, error) {
 	tuneTCP(conn)
-	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn { return tls.Client(c, tlsClientConfig(cfg.Fingerprint)) })
+	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn {
+		return tls.Client(c, tlsClientConfig(cfg.Fingerprint, protocol))
+	})
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -82,6 +88,15 @@ func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig) (Session, er
 			return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, ErrUntrusted)
 		}
 		return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, err)
+	}
+	return secured, nil
+}
+
+// tlsSessionOver makes a session over conn, which it closes if that does not succeed.
+func tlsSessionOver(ctx context.Context, conn net.Conn, cfg *DialConfig) (Session, error) {
+	secured, err := tlsClient(ctx, conn, cfg, alpn)
+	if err != nil {
+		return nil, err
 	}
 	return &tlsSession{mux.New(secured, muxConfig(true, cfg.MaxStreams, cfg.KeepAlive))}, nil
 }
