@@ -79,8 +79,10 @@ earlier: give it as --head. Exit code 1 if the chain is broken.`,
 			}
 			r := v.Result()
 			if !r.OK {
-				if err := env.print(r, nil); env.json && err != nil {
-					return err
+				if env.json {
+					if err := env.print(r, nil); err != nil {
+						return err
+					}
 				}
 				where := ""
 				if r.BrokenAt != 0 {

@@ -232,7 +232,7 @@ func TestSinksGetEvents(t *testing.T) {
 	if d.signature != sink.Sign([]byte("s3cret"), []byte(d.body), time.Unix(at, 0)) || !strings.Contains(d.body, `"TEST"`) {
 		t.Errorf("got %+v", d)
 	}
-	wanted := map[string]bool{`"sink.test"`: true, `"shop"`: true, `/visited`: true}
+	wanted := map[string]bool{`"sink.test"`: true, `"policy.set"`: true, `/visited`: true}
 	eventually(t, "the sink runs", func() bool {
 		r.sinks.mu.RLock()
 		defer r.sinks.mu.RUnlock()
