@@ -28,6 +28,7 @@ type tunnel struct {
 	// claimed is the rev that live knows.
 	claimed    int
 	number     uint32
+	other      held // the claim on the second session
 	endpointID string
 	since      time.Time
 

@@ -32,6 +32,9 @@ type ListenConfig struct {
 	// each handshake over TLS, and once for DTLS, instead.
 	Certificate    tls.Certificate
 	GetCertificate func() (*tls.Certificate, error)
+	// Peers, if set, is the authority of those who may dial: each must show a
+	// certificate of its IssueNode. Only TLS is served then, so TCP is required.
+	Peers *[32]byte
 	// KeepAlive is the interval of pings on an idle session. If zero, one that
 	// suits the transport.
 	KeepAlive time.Duration
@@ -95,6 +98,9 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Peers != nil && (cfg.TCP == nil || cfg.PacketConn != nil) {
+		return nil, errors.New("listen: peers prove themselves over TLS alone")
+	}
 	cfg.budget = reliable.NewBudget(cfg.Memory)
 	get := cfg.GetCertificate
 	if get == nil {
@@ -106,7 +112,7 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	}
 	l := &Listener{
 		cfg:        cfg,
-		tls:        tlsServerConfig(get),
+		tls:        tlsServerConfig(get, cfg.Peers),
 		log:        cfg.Logger,
 		sessions:   make(chan Session),
 		handshakes: map[netip.Prefix]int{},

@@ -17,13 +17,21 @@ const (
 )
 
 // pick returns the backends in the order in which to try them: the one with the
-// fewest visitors first, in turn among equals, and those out of turn last.
+// fewest visitors first, in turn among equals, those out of turn after them, and
+// further ways to the same tunnels last.
 func (ep *Endpoint) pick() []*Backend {
-	list := ep.Backends()
+	order := inTurn(ep.Backends(), int(ep.turn.Add(1)))
+	if spare := ep.spare.Load(); spare != nil {
+		order = append(slices.Clone(order), *spare...)
+	}
+	return order
+}
+
+func inTurn(list []*Backend, turn int) []*Backend {
 	if len(list) < 2 {
 		return list
 	}
-	start := int(ep.turn.Add(1)) % len(list)
+	start := turn % len(list)
 	type place struct {
 		backend *Backend
 		out     bool

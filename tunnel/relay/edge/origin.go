@@ -140,8 +140,12 @@ func (c *originConn) answer() error {
 	}
 	err := wire.ReadAnswer(c.Stream)
 	c.answered = true
-	if errors.Is(err, io.EOF) {
+	var absent interface{ NoAgent() bool }
+	switch {
+	case errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
+	case errors.As(err, &absent) && absent.NoAgent():
+		err = fmt.Errorf("%w: %w", errNoAgent, err)
 	}
 	c.refusal = err
 	close(c.done)
@@ -258,11 +262,26 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		} else if !errors.Is(err, errNoAgent) && b.Agent.Session.Err() == nil {
 			return nil, err
 		}
-		if i == len(order)-1 || body.touched() || r.Context().Err() != nil {
+		if i == len(order)-1 || body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
 			return nil, err
 		}
 	}
 	return nil, errNoAgent
+}
+
+// mayRepeat reports whether a request may be sent to another backend: what has
+// perhaps reached an origin may only if it says that twice is as good as once
+// (RFC 9110, section 9.2.2).
+func mayRepeat(method string, err error) bool {
+	var down *wire.OriginError
+	if errors.Is(err, errNoAgent) || errors.As(err, &down) {
+		return true
+	}
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
 }
 
 // countedBody counts a request's body.
