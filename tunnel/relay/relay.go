@@ -48,6 +48,7 @@ type Options struct {
 
 	certs      func(*certs.Config)                                      // tests hurry it; may be nil
 	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
+	geoCheck   time.Duration                                            // tests hurry it; may be zero
 	usageFlush time.Duration                                            // tests hurry it; may be zero
 }
 
