@@ -35,6 +35,9 @@ type cell struct {
 	Reorder float64
 	Warm    time.Duration // left out at the start
 	Length  time.Duration
+	// Requests measures that many small requests instead, first alone and then
+	// beside a bulk stream of the same session.
+	Requests int
 
 	Authority []byte // of the far end, filled in by the impairer
 }
@@ -245,6 +248,9 @@ func farRole(ctx context.Context, c cell) error {
 		if err != nil {
 			return err
 		}
+		if c.Requests > 0 {
+			return answerRequests(ctx, session)
+		}
 		if w, err = session.OpenStream(ctx); err != nil {
 			return err
 		}
@@ -291,6 +297,9 @@ func nearRole(ctx context.Context, c cell) error {
 		if err != nil {
 			return err
 		}
+		if c.Requests > 0 {
+			return makeRequests(ctx, session, c)
+		}
 		if r, err = session.AcceptStream(ctx); err != nil {
 			return err
 		}
@@ -317,6 +326,17 @@ func nearRole(ctx context.Context, c cell) error {
 // measure returns the share of the link that a peer had.
 func (c cell) measure(t *testing.T) float64 {
 	t.Helper()
+	out := c.run(t)
+	var rate float64
+	if _, err := fmt.Sscan(out, &rate); err != nil {
+		t.Fatalf("%s: got %q, want a rate: %v", c.Peer, out, err)
+	}
+	return rate / linkRate
+}
+
+// run makes the measurement and returns what near printed.
+func (c cell) run(t *testing.T) string {
+	t.Helper()
 	raw, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -330,11 +350,17 @@ func (c cell) measure(t *testing.T) float64 {
 		}
 		t.Fatalf("%s: %v: %s", c.Peer, err, out)
 	}
-	var rate float64
-	if _, err := fmt.Sscan(string(out), &rate); err != nil {
-		t.Fatalf("%s: got %q, want a rate: %v", c.Peer, out, err)
+	return string(out)
+}
+
+// needImpairer skips a test where there can be none.
+func needImpairer(t *testing.T) {
+	t.Helper()
+	require.Root(t)
+	require.Tool(t, "ip")
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		require.Missing(t, "no TUN devices: %v", err)
 	}
-	return rate / linkRate
 }
 
 // TestGoodputThroughABadNetwork downloads one stream through 100 Mbit/s of
@@ -342,11 +368,7 @@ func (c cell) measure(t *testing.T) float64 {
 // it what others make of the same: TCP with CUBIC and with BBR, and quic-go.
 // ADIT_SOAK makes all of the table, and each cell 20 s long.
 func TestGoodputThroughABadNetwork(t *testing.T) {
-	require.Root(t)
-	require.Tool(t, "ip")
-	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		require.Missing(t, "no TUN devices: %v", err)
-	}
+	needImpairer(t)
 	long := os.Getenv("ADIT_SOAK") != ""
 	peers := []string{"dtls"}
 	length := 5 * time.Second
