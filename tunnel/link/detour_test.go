@@ -279,3 +279,29 @@ func TestSessionOverADetour(t *testing.T) {
 		return pair{client, server, func() { cut.Store(true) }, s.close}
 	})
 }
+
+// TestTransferGoesOnInSmallDatagrams lets only small datagrams pass from the
+// middle of a transfer on.
+func TestTransferGoesOnInSmallDatagrams(t *testing.T) {
+	for _, up := range []bool{false, true} {
+		t.Run(map[bool]string{false: "down", true: "up"}[up], func(t *testing.T) {
+			inBubble(t, simnet.Path{Delay: 10 * time.Millisecond, Rate: 1 << 20}, func(t *testing.T, s *simulated) {
+				client, server := dialDetourPair(t, s)
+				defer client.Close("over")
+				from, to := server, client
+				if up {
+					from, to = client, server
+				}
+				stall := download(t, from, to, 8<<20, 1, func(int) {
+					for _, l := range []*simnet.Link{s.there, s.back} {
+						l.Change(func(p *simnet.Path) { p.MTU = 600 })
+					}
+				})
+				if stall > 5*time.Second {
+					t.Errorf("stalled for %v, want at most 5s", stall)
+				}
+				t.Logf("at the end over %s", client.Transport())
+			})
+		})
+	}
+}

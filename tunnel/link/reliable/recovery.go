@@ -10,6 +10,7 @@ const (
 	sentMaxStreamData
 	sentReset
 	sentStop
+	sentKeepAlive
 )
 
 type sentFrame struct {
