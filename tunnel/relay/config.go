@@ -33,6 +33,8 @@ type Config struct {
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
 
 	NATS    NATS    `toml:"nats"`
+	Domains Domains `toml:"domains"`
+	Sinks   Sinks   `toml:"sinks"`
 	Geo     Geo     `toml:"geo"`
 	Console Console `toml:"console"`
 	Limits  Limits  `toml:"limits"`
@@ -47,6 +49,16 @@ type NATS struct {
 	Cert        string   `toml:"cert"`        // file
 	Key         string   `toml:"key"`         // file
 	Replicas    int      `toml:"replicas"`
+}
+
+// Domains is how names outside of the relay's domain are proved.
+type Domains struct {
+	Resolvers []string `toml:"resolvers"` // host:port of DNS servers; empty: the system's
+}
+
+// Sinks is where events may be sent on.
+type Sinks struct {
+	AllowPrivate bool `toml:"allow_private"` // loopback, private and link-local addresses too
 }
 
 // Geo is the database that policies by country need.
@@ -197,6 +209,11 @@ func (c *Config) Validate() error {
 	for i, p := range c.TrustedProxies {
 		if _, err := parsePrefix(p); err != nil {
 			return key(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR", p)
+		}
+	}
+	for i, server := range c.Domains.Resolvers {
+		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
+			return key(fmt.Sprintf("domains.resolvers[%d]", i), "%q is not host:port", server)
 		}
 	}
 	for _, d := range []struct{ name, text string }{

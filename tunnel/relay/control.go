@@ -138,6 +138,9 @@ func (s *session) authenticate(h wire.Hello) error {
 	if !ok {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is not known here, or was revoked"}
 	}
+	if client.Expired(time.Now()) {
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: expiredReason(client)}
+	}
 	if h.ClientID != "" && h.ClientID != client.ID && !strings.EqualFold(h.ClientID, client.Name) {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is of another client than the client id says", Field: "client_id"}
 	}
@@ -145,7 +148,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Lock()
 	s.hello, s.client = h, client
 	s.mu.Unlock()
-	s.agent.ClientID, s.agent.Instance = client.ID, h.Instance
+	s.agent.ClientID, s.agent.Instance, s.agent.Account = client.ID, h.Instance, s.relay.accounts.get(s.relay, client.ID)
 	if p := s.relay.join(s); p != nil {
 		return p
 	}
@@ -254,6 +257,7 @@ func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 		s.errors = append([]wire.AgentError(nil), s.errors[extra:]...)
 	}
 	s.mu.Unlock()
+	s.relay.seen.complain(s, list)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

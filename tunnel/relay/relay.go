@@ -45,7 +45,9 @@ type Options struct {
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
 
-	certs func(*certs.Config) // tests hurry it; may be nil
+	certs      func(*certs.Config)                                      // tests hurry it; may be nil
+	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
+	usageFlush time.Duration                                            // tests hurry it; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -74,6 +76,10 @@ type Relay struct {
 	admin     string // the admin token
 	access    *accessLog
 	policies  policies
+	accounts  accounts
+	seen      seen
+	sinks     outlets
+	proofs    proofs
 	unpublish func()
 	counts    counts
 
@@ -133,9 +139,10 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.openAuthority(ctx); err != nil {
 		return err
 	}
-	if r.access, err = openAccessLog(ctx, r.store.Events, &r.counts.dropped, r.log); err != nil {
+	if err := r.openProofs(ctx); err != nil {
 		return err
 	}
+	r.access = newAccessLog(r.store.Events, &r.counts.dropped, r.log)
 	if r.listener, err = link.Listen(link.ListenConfig{
 		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, Logger: r.log,
 	}); err != nil {
@@ -189,6 +196,7 @@ func (c Config) store() store.Config {
 	return store.Config{
 		Dir: c.DataDir, URLs: c.NATS.URLs, Credentials: c.NATS.Credentials,
 		CA: c.NATS.CA, Cert: c.NATS.Cert, Key: c.NATS.Key, Replicas: c.NATS.Replicas,
+		Domain:    c.Domain,
 		EventsAge: time.Duration(c.Limits.AccessDays) * 24 * time.Hour, EventsBytes: c.Limits.AccessBytes,
 	}
 }
@@ -350,6 +358,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.access.run(life) })
 	group.Go(func() error { r.sweep(life); return nil })
 	group.Go(func() error { r.watchGeo(life); return nil })
+	group.Go(func() error { r.watchHours(life); return nil })
+	group.Go(func() error { r.watchExpiry(life); return nil })
+	group.Go(func() error { r.accounts.run(life, r); return nil })
+	group.Go(func() error { r.runSinks(life); return nil })
 	group.Go(func() error {
 		<-failed.Done()
 		r.drain()

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,6 +148,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.mu.Unlock()
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
+	r.seen.note(s, true)
 	if old != nil {
 		r.task(func() { r.retire(old, s) })
 	}
@@ -217,6 +219,9 @@ func (r *Relay) leave(s *session) {
 		r.away[key] = time.Now()
 	}
 	r.mu.Unlock()
+	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
+		r.seen.note(s, false)
+	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
 
@@ -266,29 +271,6 @@ func (r *Relay) sweep(ctx context.Context) {
 			}
 		}
 		r.mu.Unlock()
-	}
-}
-
-// clientChanged ends the sessions of a client that was revoked.
-func (r *Relay) clientChanged(c store.Client) {
-	if c.Active() {
-		return
-	}
-	for _, s := range r.sessionList() {
-		if s.client.Name != c.Name || (s.client.ID != c.ID) {
-			continue
-		}
-		s.gone.Store(true)
-		s.tell(wire.Event{Type: wire.EventRevoked, Reason: "the client was revoked"})
-		r.task(func() {
-			wait := time.NewTimer(100 * time.Millisecond) // for the event to be read
-			defer wait.Stop()
-			select {
-			case <-wait.C:
-			case <-s.link.Done():
-			}
-			s.link.Close("the client was revoked")
-		})
 	}
 }
 

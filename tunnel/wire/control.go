@@ -105,10 +105,14 @@ type Event struct {
 
 // Access is one visitor's request (http, https) or connection, allowed or refused.
 type Access struct {
+	ID       string        `json:"id,omitempty"` // of a stored one
 	Time     time.Time     `json:"time"`
+	Node     string        `json:"node,omitempty"` // that the visitor came to
 	Endpoint string        `json:"endpoint_id"`
+	ClientID string        `json:"client_id,omitempty"`
 	Key      string        `json:"key,omitempty"`
-	Visitor  string        `json:"visitor"` // address, without the port
+	Visitor  string        `json:"visitor"`           // address, without the port
+	Country  string        `json:"country,omitempty"` // as DE or US-CA, where the relay knows it
 	Method   string        `json:"method,omitempty"`
 	Host     string        `json:"host,omitempty"`
 	Path     string        `json:"path,omitempty"` // without the query

@@ -21,16 +21,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"adit/tunnel/wire"
 )
 
 // Relay does what the operator asks. Errors that the operator is to read are *Error.
 type Relay interface {
 	Status() Status
 	Clients() []Client
-	CreateClient(ctx context.Context, name string) (NewToken, error)
+	CreateClient(ctx context.Context, name string, scope Scope) (NewToken, error)
 	NewClientToken(ctx context.Context, name string, overlap time.Duration) (NewToken, error)
 	DropClient(ctx context.Context, name string) error
 	SessionList() []Session
@@ -41,10 +40,10 @@ type Relay interface {
 	SetPolicy(ctx context.Context, target string, document []byte) (Policy, error)
 	DeletePolicy(ctx context.Context, target string) error
 	Explain(q Question) (Explanation, error)
-	Access(q Access) ([]wire.Access, error)
 	Metrics() string // as Prometheus reads them
 	Backup(ctx context.Context) (any, error)
 	Ready() string // why it should get no new visitors, or ""
+	Operator
 }
 
 // Config is what a console works with.
@@ -73,6 +72,7 @@ type Console struct {
 	token [sha256.Size]byte
 	mux   *http.ServeMux
 	cross *http.CrossOriginProtection
+	live  atomic.Int32 // readers of live events
 
 	mu     sync.Mutex
 	logins map[[sha256.Size]byte]time.Time // cookie → end

@@ -71,7 +71,7 @@ func (c *Console) pages() {
 		return nil
 	})
 	c.page("POST /clients", "clients", "Clients", func(v *view, r *http.Request) error {
-		t, err := relay.CreateClient(r.Context(), r.FormValue("name"))
+		t, err := relay.CreateClient(r.Context(), r.FormValue("name"), Scope{})
 		v.Clients = relay.Clients()
 		if err == nil {
 			v.Token = &t
@@ -135,12 +135,13 @@ func (c *Console) pages() {
 		return err
 	})
 	c.page("GET /access", "access", "Access log", func(v *view, r *http.Request) error {
-		q, err := accessOf(stripEmpty(r))
+		q, err := accessOf(stripEmpty(r), 100, 1000)
 		v.Query = q
 		if err != nil {
 			return err
 		}
-		v.Access, err = relay.Access(q)
+		page, err := relay.Access(r.Context(), q)
+		v.Access = page.Items
 		return err
 	})
 }

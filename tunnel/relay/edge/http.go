@@ -72,10 +72,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
 	}
-	cw := &countedWriter{ResponseWriter: w, ep: ep}
+	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context()}
 	to := &route{endpoint: ep, grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
 	var in atomic.Int64
-	count := func(n int) { in.Add(int64(n)); ep.bytesIn.Add(int64(n)) }
+	count := func(n int) { in.Add(int64(n)); ep.countIn(n) }
 	cw.in = count
 
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -87,8 +87,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx = context.WithValue(ctx, routeKey{}, to)
 	ctx = context.WithValue(ctx, forwardKey{}, e.forwardOf(r, remote.Addr(), h.secure))
 	refused := h.guard(cw, r.WithContext(ctx), ep, client, func(in *http.Request) {
+		cw.ctx = in.Context()
 		if in.Body != nil && in.Body != http.NoBody {
-			in.Body = &countedBody{ReadCloser: in.Body, count: count}
+			in.Body = &countedBody{ReadCloser: in.Body, count: count, ctx: in.Context(), ep: ep}
 		}
 		h.serve(cw, in)
 	})
@@ -198,6 +199,7 @@ func hostName(host string) (string, bool) {
 type countedWriter struct {
 	http.ResponseWriter
 	ep      *Endpoint
+	ctx     context.Context // of the request, for writes that wait
 	out     atomic.Int64
 	in      func(int)
 	status  int
@@ -225,9 +227,14 @@ func (w *countedWriter) WriteHeader(status int) {
 }
 
 func (w *countedWriter) Write(b []byte) (int, error) {
+	return w.ep.out().Write(w.ctx, writerFunc(w.write), b)
+}
+
+// write writes what has waited for its turn.
+func (w *countedWriter) write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	w.out.Add(int64(n))
-	w.ep.bytesOut.Add(int64(n))
+	w.ep.countOut(n)
 	return n, err
 }
 
@@ -247,15 +254,15 @@ type countedConn struct {
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+	n, err := c.w.ep.in().Read(c.w.ctx, c.Conn, b)
 	c.w.in(n)
 	return n, err
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
+	n, err := c.w.ep.out().Write(c.w.ctx, c.Conn, b)
 	c.w.out.Add(int64(n))
-	c.w.ep.bytesOut.Add(int64(n))
+	c.w.ep.countOut(n)
 	return n, err
 }
 
@@ -266,3 +273,7 @@ func (c *countedConn) CloseWrite() error {
 	}
 	return c.Conn.Close()
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

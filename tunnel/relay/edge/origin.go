@@ -254,6 +254,8 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 type countedBody struct {
 	io.ReadCloser
 	count func(int)
+	ctx   context.Context
+	ep    *Endpoint
 	mu    sync.Mutex
 	begun bool
 	over  bool // closed by a transport
@@ -272,7 +274,7 @@ func (c *countedBody) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	c.begun = true
 	c.mu.Unlock()
-	n, err := c.ReadCloser.Read(b)
+	n, err := c.ep.in().Read(c.ctx, c.ReadCloser, b)
 	c.count(n)
 	return n, err
 }

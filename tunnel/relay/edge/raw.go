@@ -85,10 +85,10 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	start := time.Now()
 	defer ep.begin()()
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
-	refused, release := e.guardRaw(ep, v.addr.Addr())
-	if refused != "" {
+	refused, let, release := e.guardRaw(ep, v.addr.Addr())
+	access.Refused = refused
+	if !let {
 		v.abort()
-		access.Refused = refused
 		e.cfg.Record(ep, nil, access)
 		return
 	}

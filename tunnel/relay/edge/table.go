@@ -50,6 +50,7 @@ type Agent struct {
 	Session  link.Session
 	ClientID string
 	Instance string
+	Account  *Account // of the client; may be nil
 
 	flows flowTable // of its UDP visitors
 }
@@ -76,12 +77,12 @@ type Endpoint struct {
 	Face
 	Since time.Time
 
-	open, total       atomic.Int64
-	bytesIn, bytesOut atomic.Int64
-	turn              atomic.Uint32
-	backends          atomic.Pointer[[]*Backend]
-	listener          *portListener // tcp, udp
-	visits            present
+	open, total atomic.Int64
+	turn        atomic.Uint32
+	backends    atomic.Pointer[[]*Backend]
+	listener    *portListener // tcp, udp
+	visits      present
+	flowing
 }
 
 // enter notes a visitor. The context ends when its policy no longer lets it be.
@@ -194,6 +195,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	if ep == nil {
 		ep = &Endpoint{Face: f, Since: time.Now().UTC()}
 		ep.backends.Store(&[]*Backend{b})
+		e.bind(ep)
 		if err := e.openPort(ep); err != nil {
 			return nil, err
 		}
@@ -215,6 +217,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		}
 	}
 	ep.backends.Store(&next)
+	e.bind(ep)
 	return ep, nil
 }
 

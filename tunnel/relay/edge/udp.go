@@ -33,6 +33,7 @@ type flow struct {
 	number  uint32
 	visitor netip.AddrPort
 	start   time.Time
+	refused string // by a policy in shadow mode
 	release func()
 
 	packet   atomic.Uint32
@@ -113,8 +114,12 @@ func (p *udpPort) receive(from netip.AddrPort, payload []byte) {
 	}
 	now := time.Now().UnixNano()
 	f.last.Store(now)
+	if !p.ep.in().Try(len(payload)) {
+		f.dropped.Add(1)
+		return
+	}
 	f.in.Add(int64(len(payload)))
-	p.ep.bytesIn.Add(int64(len(payload)))
+	p.ep.countIn(len(payload))
 	if f.answered.Load() {
 		f.proved.Store(true)
 	}
@@ -136,14 +141,14 @@ func (p *udpPort) flowOf(from netip.AddrPort) *flow {
 	if full || len(list) == 0 {
 		return nil
 	}
-	refused, release := p.edge.guardRaw(p.ep, from.Addr())
-	if refused != "" {
+	refused, let, release := p.edge.guardRaw(p.ep, from.Addr())
+	if !let {
 		p.edge.cfg.Record(p.ep, nil, wire.Access{
 			Time: time.Now().UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
 		})
 		return nil
 	}
-	f = &flow{port: p, backend: list[0], visitor: from, start: time.Now(), release: release}
+	f = &flow{port: p, backend: list[0], visitor: from, start: time.Now(), refused: refused, release: release}
 	f.backend.Agent.flows.add(f)
 	p.ep.open.Add(1)
 	p.ep.total.Add(1)
@@ -163,8 +168,12 @@ func (f *flow) answer(payload []byte) {
 		return
 	}
 	f.last.Store(time.Now().UnixNano())
+	if !f.port.ep.out().Try(len(payload)) {
+		f.dropped.Add(1)
+		return
+	}
 	f.out.Store(out)
-	f.port.ep.bytesOut.Add(int64(len(payload)))
+	f.port.ep.countOut(len(payload))
 	f.answered.Store(true)
 	_, _ = f.port.conn.WriteToUDPAddrPort(payload, f.visitor)
 }
@@ -208,7 +217,7 @@ func (p *udpPort) end(over func(*flow) bool) {
 		p.ep.open.Add(-1)
 		_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
 		p.edge.cfg.Record(p.ep, f.backend, wire.Access{
-			Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(),
+			Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,
 			BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
 		})
 	}

@@ -14,6 +14,7 @@ type StoredPolicy struct {
 	Target   string          `json:"target"`
 	Document json.RawMessage `json:"document"`
 	Changed  time.Time       `json:"changed"`
+	By       string          `json:"by,omitempty"` // the client that set it; empty: the operator
 }
 
 // Policies are the documents by target: the key of a Claim.
@@ -35,7 +36,12 @@ func (p *Policies) List() []StoredPolicy {
 
 // Set stores the policy of a target in place of any other.
 func (p *Policies) Set(ctx context.Context, target string, document []byte) error {
-	return p.table.put(ctx, target, StoredPolicy{Target: target, Document: document, Changed: time.Now().UTC()})
+	return p.SetBy(ctx, target, document, "")
+}
+
+// SetBy is Set in the name of a client, or "" for the operator.
+func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string) error {
+	return p.table.put(ctx, target, StoredPolicy{Target: target, Document: document, Changed: time.Now().UTC(), By: by})
 }
 
 // Delete removes the policy of a target, or returns ErrNotFound.

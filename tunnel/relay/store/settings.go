@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -16,6 +15,7 @@ type Settings struct{ kv jetstream.KeyValue }
 const (
 	SettingAuthority      = "authority"      // PEM: what agents trust
 	SettingVisitorCA      = "visitor_ca"     // PEM: the local authority of the https edge
+	SettingProofKey       = "proof_key"      // of the records that prove domains
 	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
 	settingSchema         = "schema_version" // number
 )
@@ -58,19 +58,4 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 		return nil, fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return v, nil
-}
-
-func (s *Settings) checkSchema(ctx context.Context) error {
-	v, err := s.Once(ctx, settingSchema, func() ([]byte, error) { return json.Marshal(SchemaVersion) })
-	if err != nil {
-		return err
-	}
-	var version int
-	if err := json.Unmarshal(v, &version); err != nil {
-		return fmt.Errorf("read the store's schema version: %w", err)
-	}
-	if version > SchemaVersion {
-		return fmt.Errorf("the store is of a newer adit (schema %d, this one knows %d); update adit", version, SchemaVersion)
-	}
-	return nil
 }

@@ -23,10 +23,6 @@ import (
 	"adit/internal/lockfile"
 )
 
-// SchemaVersion is of the shape of what is stored. A store of a newer shape is
-// refused, so that an old program never harms it.
-const SchemaVersion = 1
-
 const (
 	lockFile     = "relay.lock"
 	maxStoreSize = 64 << 30
@@ -49,6 +45,8 @@ type Config struct {
 	// 14 days and 1 GiB.
 	EventsAge   time.Duration
 	EventsBytes int64
+	// Domain is the relay's, which a migration may need to know.
+	Domain string
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -68,6 +66,13 @@ type Store struct {
 	Policies *Policies
 	Settings *Settings
 	Events   *Events
+	Audit    *Audit
+	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
+	// where events are sent on.
+	Usages     *Usages
+	Activities *Activities
+	Proofs     *Proofs
+	Sinks      *Sinks
 	// Certificates are those of an ACME authority.
 	Certificates *Certificates
 
@@ -78,6 +83,8 @@ type Store struct {
 	stop   context.CancelFunc
 	tables []interface{ wait() }
 	meter  meter
+
+	migration migration
 }
 
 // Open opens the store, makes what is missing in it, and reads it into memory.
@@ -204,7 +211,8 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		return err
 	}
 	s.Settings = &Settings{kv: kv}
-	if err := s.Settings.checkSchema(ctx); err != nil {
+	s.migration = migration{bucket, cfg.Domain}
+	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
 	}
 	clients, err := openTable[Client](ctx, life, s, bucket, "clients")
@@ -222,14 +230,42 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		return err
 	}
 	s.Policies = &Policies{policies}
+	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
+		return err
+	}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err
 	}
 	s.Certificates = newCertificates(life, certificates)
 	s.tables = append(s.tables, s.Certificates)
-	s.Events, err = openEvents(ctx, js, cfg, &s.meter)
+	if s.Events, err = openEvents(ctx, s.conn, js, cfg, &s.meter); err != nil {
+		return err
+	}
+	s.Audit, err = openAudit(ctx, js, cfg, &s.meter)
 	return err
+}
+
+// loadClientsTables opens what is kept of clients beside themselves, and sinks.
+func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string) (jetstream.KeyValue, error)) error {
+	usages, err := openTable[Usage](ctx, life, s, bucket, "usage")
+	if err != nil {
+		return err
+	}
+	activities, err := openTable[Activity](ctx, life, s, bucket, "activity")
+	if err != nil {
+		return err
+	}
+	proofs, err := openTable[Proof](ctx, life, s, bucket, "proofs")
+	if err != nil {
+		return err
+	}
+	sinks, err := openTable[StoredSink](ctx, life, s, bucket, "sinks")
+	if err != nil {
+		return err
+	}
+	s.Usages, s.Activities, s.Proofs, s.Sinks = &Usages{usages}, &Activities{activities}, &Proofs{proofs}, &Sinks{sinks}
+	return nil
 }
 
 // Close closes the store and unlocks its folder.
