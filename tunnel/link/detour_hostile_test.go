@@ -30,9 +30,12 @@ func framed(datagram []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(datagram))), datagram...)
 }
 
+// ourData is the number of a first record of application data, with its epoch.
+const ourData = 1<<48 | 1<<40
+
 // forgedRecord is what may be seen of a record by who has not its keys.
 func forgedRecord(cid []byte, number uint64, size int) []byte {
-	b := append([]byte{25, 0xfe, 0xfd}, binary.BigEndian.AppendUint64(nil, 1<<48|1<<40|number)...)
+	b := binary.BigEndian.AppendUint64([]byte{25, 0xfe, 0xfd}, number)
 	b = append(b, cid...)
 	b = binary.BigEndian.AppendUint16(b, uint16(size))
 	return append(b, make([]byte, size)...)
@@ -67,7 +70,7 @@ func TestStrangersAtTheDetour(t *testing.T) {
 	cid := tap.cid
 	tap.mu.Unlock()
 	where := server.RemoteAddr().String()
-	forged := forgedRecord(cid, 1<<30, 40)
+	forged := forgedRecord(cid, ourData+1<<30, 40)
 	cases := []struct {
 		name   string
 		send   []byte
@@ -83,10 +86,10 @@ func TestStrangersAtTheDetour(t *testing.T) {
 		{"no record", framed(make([]byte, 100)), 1},
 		{"a record without a connection ID", framed(append([]byte{23, 0xfe, 0xfd, 0, 1}, make([]byte, 40)...)), 1},
 		{"a client hello", framed(append([]byte{22, 0xfe, 0xfd}, make([]byte, 60)...)), 1},
-		{"an unknown connection ID", framed(forgedRecord([]byte("stranger"), 1, 40)), 1},
+		{"an unknown connection ID", framed(forgedRecord([]byte("stranger"), ourData, 40)), 1},
 		{"a forged record", framed(forged), 1},
 		{"many forged records", framed(forged), 5000},
-		{"a forged record of the handshake", framed(forgedRecord(cid, 1<<64-1<<40, 40)), 1},
+		{"a forged record of the handshake", framed(forgedRecord(cid, 1<<48, 40)), 1},
 	}
 	t.Run("all", func(t *testing.T) {
 		for _, c := range cases {
@@ -140,7 +143,7 @@ func TestCrowdAtTheDetour(t *testing.T) {
 				secured := tls.Client(conn, &tls.Config{NextProtos: []string{alpnDetour}, InsecureSkipVerify: true})
 				secured.SetDeadline(time.Now().Add(time.Second))
 				if secured.Handshake() == nil {
-					secured.Write(framed(forgedRecord([]byte("stranger"), 1, 40)))
+					secured.Write(framed(forgedRecord([]byte("stranger"), ourData, 40)))
 				}
 				conn.Close()
 			}
