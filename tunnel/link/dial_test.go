@@ -252,6 +252,7 @@ func TestUDPCutInTransferIsReplacedByTLS(t *testing.T) {
 
 func TestIdleDeathIsNoticed(t *testing.T) {
 	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+		s.dial.Transport = DTLS // with no way round
 		session, _ := dialed(t, s, s.dial)
 		time.Sleep(time.Hour)
 		st := session.Stats()

@@ -233,7 +233,8 @@ func (s *Session) onPathChanged(now time.Duration) {
 	smoothed := s.rtt.smoothed
 	s.rtt = rtt{smoothed: smoothed, variance: smoothed / 2}
 	size := baseDatagram
-	if s.ptoCount >= 2 {
+	inStream, _ := s.carrier.(interface{ Detoured() bool }) // it takes all sizes
+	if s.ptoCount >= 2 && (inStream == nil || !inStream.Detoured()) {
 		// Nothing came through, and yet the other way was found with small
 		// packets: large ones may be what the path does not take.
 		size = floorDatagram
@@ -258,6 +259,9 @@ func (s *Session) flush(now time.Duration) bool {
 	most := s.packetsWaiting()
 	if !s.sent.reserve(s.batchFirst, most) {
 		s.pacer.due = now + granularity
+		if s.ackAt > 0 {
+			s.ackAt = s.pacer.due
+		}
 		return false
 	}
 	s.batch = s.batch[:0]
