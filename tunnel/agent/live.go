@@ -31,10 +31,13 @@ type live struct {
 	grace   time.Duration // how long visitors have after that; 0: as long as they take
 	drain   bool          // the relay asked to move on
 	suspect bool          // a probe was not answered
+	dropped bool          // another node says that this one is gone
+	doubt   chan struct{} // asks for a probe; room for one
 }
 
-// connect makes a session at addr and says Hello with token.
-func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr string, over link.Transport) (*live, error) {
+// connect makes a session at addr and says Hello with token. beside is the node
+// that it must not be with, if any.
+func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr string, over link.Transport, beside string) (*live, error) {
 	a.mu.Lock()
 	instance := a.auth.Instance
 	a.mu.Unlock()
@@ -47,7 +50,7 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	hostname, _ := os.Hostname()
 	welcome, err := ctl.hello(ctx, wire.Hello{
 		Protocol: wire.Protocol, Secret: token.Secret[:], ClientID: clientID, Instance: instance,
-		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname,
+		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname, Beside: beside,
 	})
 	if err == nil && clientID != "" && welcome.ClientID != clientID {
 		err = &refused{problem: &wire.Problem{
@@ -69,7 +72,7 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	}
 	return &live{
 		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now().UTC(),
-		retired: make(chan struct{}), again: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
+		retired: make(chan struct{}), again: make(chan struct{}, 1), doubt: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
 	}, nil
 }
 
@@ -128,6 +131,7 @@ func (l *live) serve(ctx context.Context) {
 	wg.Go(func() { l.followEvents(use) })
 	wg.Go(func() { l.claimAll(use) })
 	wg.Go(func() { l.watch(use) })
+	wg.Go(func() { l.proveItself(use) })
 	wg.Go(func() { l.sendReports(use) })
 	select {
 	case <-ctx.Done():
@@ -190,6 +194,7 @@ func (l *live) watch(ctx context.Context) {
 			}
 			l.agent.publish()
 			l.agent.poke()
+			l.agent.wantSecond()
 		}
 		if !fresh {
 			wait = 250 * time.Millisecond
@@ -221,6 +226,7 @@ func (l *live) probe(ctx context.Context) {
 		l.suspect = true
 		l.mu.Unlock()
 		l.agent.poke()
+		l.agent.wantSecond()
 	}
 }
 
@@ -322,7 +328,18 @@ func (l *live) handle(e wire.Event) {
 		l.drain = true
 		l.mu.Unlock()
 		a.moved(l, e.Addresses)
+		if len(e.Nodes) > 0 {
+			a.told(l, e.Nodes)
+		}
 		a.poke()
+		a.wantSecond()
+	case wire.EventNodes:
+		var addrs []string
+		for _, n := range e.Nodes {
+			addrs = append(addrs, n.Address)
+		}
+		a.moved(l, addrs)
+		a.told(l, e.Nodes)
 	case wire.EventMoved:
 		a.log.Info("relay moved", "addresses", e.Addresses)
 		a.moved(l, e.Addresses)

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,9 @@ type DialConfig struct {
 	Relay string
 	// Fingerprint is of the authority to trust: Authority.Fingerprint.
 	Fingerprint [32]byte
+	// Certificate is shown to a relay that asks who dials, over TLS: another
+	// node's. It is of Authority.IssueNode; agents have none.
+	Certificate *tls.Certificate
 	// Transport forces one. If Auto, DTLS begins and TLS joins the race.
 	Transport Transport
 	// Detour lets a session over DTLS take the way of TLS while UDP does not

@@ -41,7 +41,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 	var untrusted error
 	conn, err := record.Client(ctx, socket, net.UDPAddrFromAddrPort(addr), record.Config{
 		VerifyPeer: func(certs []*x509.Certificate) error {
-			untrusted = verifyPeer(cfg.Fingerprint, rawChain(certs))
+			untrusted = verifyPeer(cfg.Fingerprint, rawChain(certs), x509.ExtKeyUsageServerAuth)
 			return untrusted
 		},
 		Protocols: []string{alpn},

@@ -223,7 +223,7 @@ func farRole(ctx context.Context, c cell) error {
 			return err
 		}
 	case "quic":
-		l, err := quic.ListenAddr(addr, tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }), quicConfig())
+		l, err := quic.ListenAddr(addr, tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }, nil), quicConfig())
 		if err != nil {
 			return err
 		}

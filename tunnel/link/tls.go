@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -18,23 +19,24 @@ const (
 	alpnDetour = "adit-detour/1"
 )
 
+// Protocols are the names (ALPN) by which a listener over TLS is spoken to, for
+// whoever shares its port.
+func Protocols() []string { return []string{alpn, alpnDetour} }
+
 // handshakeTimeout bounds a handshake of either transport.
 const handshakeTimeout = 10 * time.Second
 
 // tlsClientConfig trusts the authority of that fingerprint alone.
-func tlsClientConfig(fingerprint [32]byte, protocol string) *tls.Config {
-	return &tls.Config{
+// own is shown if the peer asks for a certificate; it may be nil.
+func tlsClientConfig(fingerprint [32]byte, protocol string, own *tls.Certificate) *tls.Config {
+	config := &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		NextProtos: []string{protocol},
 		// The usual verification asks for names and public authorities; ours
 		// is verifyPeer, on every connection.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			chain := make([][]byte, len(state.PeerCertificates))
-			for i, cert := range state.PeerCertificates {
-				chain[i] = cert.Raw
-			}
-			if err := verifyPeer(fingerprint, chain); err != nil {
+			if err := verifyPeer(fingerprint, rawChain(state.PeerCertificates), x509.ExtKeyUsageServerAuth); err != nil {
 				return err
 			}
 			if state.NegotiatedProtocol != protocol {
@@ -44,10 +46,16 @@ func tlsClientConfig(fingerprint [32]byte, protocol string) *tls.Config {
 		},
 		SessionTicketsDisabled: true,
 	}
+	if own != nil {
+		config.Certificates = []tls.Certificate{*own}
+	}
+	return config
 }
 
-func tlsServerConfig(get func() (*tls.Certificate, error)) *tls.Config {
-	return &tls.Config{
+// tlsServerConfig asks who dials for a certificate of the authority peers, if
+// that is not nil.
+func tlsServerConfig(get func() (*tls.Certificate, error), peers *[32]byte) *tls.Config {
+	config := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{alpn, alpnDetour},
 		SessionTicketsDisabled: true,
@@ -56,9 +64,16 @@ func tlsServerConfig(get func() (*tls.Certificate, error)) *tls.Config {
 			if state.NegotiatedProtocol == "" {
 				return fmt.Errorf("the peer does not speak %s", alpn)
 			}
-			return nil
+			if peers == nil {
+				return nil
+			}
+			return verifyPeer(*peers, rawChain(state.PeerCertificates), x509.ExtKeyUsageClientAuth)
 		},
 	}
+	if peers != nil {
+		config.ClientAuth = tls.RequireAnyClientCert // VerifyConnection has the rest
+	}
+	return config
 }
 
 func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config {
@@ -77,7 +92,7 @@ func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config 
 func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig, protocol string) (*batchConn, error) {
 	tuneTCP(conn)
 	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn {
-		return tls.Client(c, tlsClientConfig(cfg.Fingerprint, protocol))
+		return tls.Client(c, tlsClientConfig(cfg.Fingerprint, protocol, cfg.Certificate))
 	})
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -134,6 +135,9 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 	s := r.byInstance[instanceKey{b.Agent.ClientID, b.Agent.Instance}]
 	r.mu.Unlock()
 	if s == nil {
+		if far, ok := b.Agent.Session.(*nodes.Session); ok {
+			far.Access(e)
+		}
 		return
 	}
 	select {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -74,6 +75,12 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	if ended {
 		r.edge.Detach(t.face, t.backend)
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeUnavailable, Message: "the session has ended"}
+	}
+	if r.members != nil {
+		r.members.mesh.TunnelUp(nodes.Tunnel{
+			Session: s.id, Key: key, Number: t.backend.Number, Claim: c,
+			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
+		})
 	}
 	r.log.Info("tunnel up", "client", s.client.Name, "key", key, "public_url", t.url)
 	return wire.Grant{
@@ -217,7 +224,10 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	case err != nil:
 		return nil, err
 	}
-	backend := &edge.Backend{Agent: &s.agent, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared}
+	if err := r.store.Policies.Claimed(ctx, face.Target, s.client.ID); err != nil {
+		return nil, err
+	}
+	backend := newBackend(&s.agent, key, c)
 	if before != nil && before.face == face {
 		backend.Number = before.backend.Number
 	} else {
@@ -266,6 +276,9 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 	s.mu.Unlock()
 	if t != nil {
 		s.relay.edge.Detach(t.face, t.backend)
+		if s.relay.members != nil {
+			s.relay.members.mesh.TunnelDown(s.id, key)
+		}
 		s.relay.log.Info("tunnel down", "client", s.client.Name, "key", key, "public_url", t.url)
 	}
 	if keep || s.gone.Load() {

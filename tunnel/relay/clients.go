@@ -45,7 +45,7 @@ func (r *Relay) RevokeClient(ctx context.Context, name string) (store.Client, er
 	if err != nil {
 		return c, err
 	}
-	return c, r.store.Claims.ReleaseClient(ctx, c.ID)
+	return c, errors.Join(r.store.Claims.ReleaseClient(ctx, c.ID), r.store.Policies.DropClient(ctx, c.ID))
 }
 
 // clientChanged holds a client's sessions to what the client is now: those of a

@@ -5,6 +5,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -60,7 +61,8 @@ type Relay struct {
 	cfg     Config
 	opts    Options
 	log     *slog.Logger
-	node    string
+	node    string // its name
+	id      string // of the node
 	started time.Time
 	tcp     portRange
 	udp     portRange
@@ -81,6 +83,7 @@ type Relay struct {
 	sinks     outlets
 	proofs    proofs
 	unpublish func()
+	members   *members // nil where the relay is one node
 	counts    counts
 
 	certMu  sync.Mutex
@@ -117,7 +120,10 @@ func New(opts Options) (*Relay, error) {
 	}
 	r.tcp, _ = parsePorts(r.cfg.TCPPorts)
 	r.udp, _ = parsePorts(r.cfg.UDPPorts)
-	if r.node, _ = os.Hostname(); r.node == "" {
+	if r.node = r.cfg.Nodes.Name; r.node == "" {
+		r.node, _ = os.Hostname()
+	}
+	if r.node == "" {
 		r.node = "relay"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openFor)
@@ -133,6 +139,11 @@ func (r *Relay) open(ctx context.Context) error {
 	var err error
 	conf := r.cfg.store()
 	conf.Log = r.log
+	if r.cfg.NATS.SecretFile != "" {
+		if conf.Secret, err = readSecret(r.cfg.NATS.SecretFile); err != nil {
+			return err
+		}
+	}
 	if r.store, err = store.Open(ctx, conf); err != nil {
 		return err
 	}
@@ -143,24 +154,14 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.access = newAccessLog(r.store.Events, &r.counts.dropped, r.log)
-	if r.listener, err = link.Listen(link.ListenConfig{
-		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, Logger: r.log,
-	}); err != nil {
-		return fmt.Errorf("tunnel_listen: %w", err)
-	}
-	plain, err := listen("edge_http_listen", r.cfg.EdgeHTTPListen)
+	public, err := r.openSockets()
 	if err != nil {
 		return err
 	}
-	secure, err := listen("edge_https_listen", r.cfg.EdgeHTTPSListen)
+	r.listener = public.agents
+	certificates, err := r.openCertificates(ctx, public.plain.Addr(), public.secure.Addr())
 	if err != nil {
-		plain.Close()
-		return err
-	}
-	certificates, err := r.openCertificates(ctx, plain.Addr(), secure.Addr())
-	if err != nil {
-		plain.Close()
-		secure.Close()
+		public.close()
 		return err
 	}
 	var challenge func(http.ResponseWriter, *http.Request) bool
@@ -174,8 +175,9 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	r.edge = edge.New(edge.Config{
-		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
+		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
+		PortHost: host, HTTPSPort: portOf(public.secure.Addr()), Certificates: certificates, Challenge: challenge,
+		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
 	if r.console, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
@@ -186,9 +188,25 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.openPolicies(); err != nil {
 		return err
 	}
+	if err := r.openNodes(); err != nil {
+		return err
+	}
 	r.store.Clients.OnChange(r.clientChanged)
 	r.unpublish, err = r.publish()
 	return err
+}
+
+// readSecret reads what seals the keys that nodes share.
+func readSecret(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("nats.secret_file: %w", err)
+	}
+	secret := bytes.TrimSpace(data)
+	if len(secret) < 16 {
+		return nil, fmt.Errorf("nats.secret_file: %s has fewer than 16 bytes; `openssl rand -hex 32` makes one", path)
+	}
+	return secret, nil
 }
 
 // store says where a relay's store is.
@@ -326,6 +344,9 @@ func (r *Relay) Close() error {
 	if r.listener != nil {
 		r.listener.Close()
 	}
+	if r.members != nil {
+		r.members.mesh.Close()
+	}
 	if r.edge != nil {
 		r.edge.Close()
 	}
@@ -347,13 +368,25 @@ func (r *Relay) Run(ctx context.Context) error {
 	// life outlasts ctx by the time of the drain.
 	life, end := context.WithCancel(context.Background())
 	defer end()
+	// visiting ends when visitors are to be turned away; the other nodes are
+	// there for a little more.
+	visiting, turnAway := context.WithCancel(context.Background())
+	defer turnAway()
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.acceptSessions(failed, life) })
 	group.Go(func() error {
-		err := r.edge.Run(failed, r.opts.Drain)
+		err := r.edge.Run(visiting, r.opts.Drain)
+		if r.members != nil { // visitors of other nodes, too
+			idle, cancel := context.WithTimeout(context.Background(), r.opts.Drain)
+			r.members.mesh.Idle(idle)
+			cancel()
+		}
 		end() // visitors have ended: sessions may
 		return err
 	})
+	if r.members != nil {
+		group.Go(func() error { return r.members.run(life) })
+	}
 	group.Go(func() error { return r.serveConsole(failed) })
 	group.Go(func() error { return r.access.run(life) })
 	group.Go(func() error { r.sweep(life); return nil })
@@ -365,6 +398,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error {
 		<-failed.Done()
 		r.drain()
+		if r.members != nil {
+			r.members.moveOff(life)
+		}
+		turnAway()
 		return nil
 	})
 	err := group.Wait()
@@ -418,7 +455,12 @@ func (r *Relay) drain() {
 	}
 	r.mu.Unlock()
 	for _, s := range list {
-		s.tell(wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"})
+		e := wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"}
+		if r.members != nil {
+			e.Nodes = r.members.forAgent()
+			e.Addresses = addresses(e.Nodes)
+		}
+		s.tell(e)
 	}
 }
 

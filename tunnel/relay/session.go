@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -40,6 +41,7 @@ type session struct {
 	control chan wire.Event // what the agent must know
 	access  chan wire.Event // may be dropped
 	streams atomic.Int32
+	asked   atomic.Bool // to move to another node
 	gone    atomic.Bool // replaced or revoked: its claims are no longer its
 
 	claiming sync.Mutex // one claim at a time
@@ -146,6 +148,9 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.byInstance[key] = s
 	delete(r.away, key)
 	r.mu.Unlock()
+	if r.members != nil {
+		r.members.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
+	}
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
 	r.seen.note(s, true)
@@ -205,6 +210,9 @@ func (r *Relay) leave(s *session) {
 	s.tunnels = nil
 	known := s.known
 	s.mu.Unlock()
+	if r.members != nil {
+		r.members.mesh.AgentDown(s.id)
+	}
 	for _, t := range tunnels {
 		r.edge.Detach(t.face, t.backend)
 	}
@@ -216,7 +224,9 @@ func (r *Relay) leave(s *session) {
 	delete(r.sessions, s.id)
 	if r.byInstance[key] == s {
 		delete(r.byInstance, key)
-		r.away[key] = time.Now()
+		if r.members == nil || !r.members.far.connected(key) {
+			r.away[key] = time.Now()
+		}
 	}
 	r.mu.Unlock()
 	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
@@ -232,6 +242,9 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	limit := awayTime
 	if h.Ephemeral {
 		limit = ephemeralTime
+	}
+	if r.members != nil && (r.members.far.connected(key) || !r.members.whole()) {
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

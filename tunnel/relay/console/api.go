@@ -45,6 +45,7 @@ func (c *Console) api() {
 		{"POST /api/v1/clients/{name}/revoke", c.revokeClient},
 		{"DELETE /api/v1/clients/{name}", c.revokeClient},
 		{"GET /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.SessionList()}) }},
+		{"GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.NodeList()}) }},
 		{"GET /api/v1/endpoints", func(w http.ResponseWriter, _ *http.Request) error {
 			return write(w, 200, items{relay.EndpointList()})
 		}},

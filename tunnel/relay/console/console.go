@@ -34,6 +34,7 @@ type Relay interface {
 	DropClient(ctx context.Context, name string) error
 	SessionList() []Session
 	EndpointList() []Endpoint
+	NodeList() []Node
 	ClaimList() []Claim
 	PolicyList() []Policy
 	Policy(target string) (Policy, error)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -39,8 +40,12 @@ type Config struct {
 	URLs []string
 	// Credentials, CA, Cert and Key are files for an external cluster; each may be empty.
 	Credentials, CA, Cert, Key string
-	// Replicas is how many servers of an external cluster keep each value. If zero, 1.
+	// Replicas is how many servers of an external cluster keep each value. If
+	// zero, 3 where the cluster has as many, else 1; never fewer than before.
 	Replicas int
+	// Secret seals the private keys among the settings, so that whoever reads
+	// the cluster's disks or traffic does not have them. Empty seals nothing.
+	Secret []byte
 	// EventsAge and EventsBytes bound what is kept of access events. If zero,
 	// 14 days and 1 GiB.
 	EventsAge   time.Duration
@@ -75,14 +80,20 @@ type Store struct {
 	Sinks      *Sinks
 	// Certificates are those of an ACME authority.
 	Certificates *Certificates
+	// Nodes are the relay's nodes; nil with a server in this process, which is one alone.
+	Nodes *Nodes
 
 	log    *slog.Logger
 	lock   *lockfile.Lock
 	server *server.Server // nil with an external cluster
 	conn   *nats.Conn
 	stop   context.CancelFunc
-	tables []interface{ wait() }
+	tables []follower
+	heard  *nats.Subscription // of other nodes' notices
 	meter  meter
+
+	loading sync.Mutex
+	byName  map[string]followed // the tables
 
 	migration migration
 }
@@ -92,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: cfg.Log}
+	s := &Store{log: cfg.Log, byName: make(map[string]followed)}
 	if err := s.open(ctx, cfg); err != nil {
 		s.Close()
 		return nil, err
@@ -157,13 +168,17 @@ func (s *Store) embed(cfg Config) error {
 
 func (s *Store) connect(cfg Config) error {
 	opts := []nats.Option{
-		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.Timeout(10 * time.Second),
+		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
+		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				s.log.Warn("store is away", "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(c *nats.Conn) { s.log.Info("store is back", "server", c.ConnectedUrlRedacted()) }),
+		nats.ReconnectHandler(func(c *nats.Conn) {
+			s.log.Info("store is back", "server", c.ConnectedUrlRedacted())
+			s.followAnew()
+		}),
 	}
 	if cfg.Credentials != "" {
 		opts = append(opts, nats.UserCredentials(cfg.Credentials))
@@ -199,7 +214,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	bucket := func(name string) (jetstream.KeyValue, error) {
 		kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-			Replicas: max(cfg.Replicas, 1), LimitMarkerTTL: markerTTL,
+			Replicas: s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas), LimitMarkerTTL: markerTTL,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("open store of %s: %w", name, err)
@@ -210,7 +225,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err != nil {
 		return err
 	}
-	s.Settings = &Settings{kv: kv}
+	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
 	s.migration = migration{bucket, cfg.Domain}
 	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
@@ -229,7 +244,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err != nil {
 		return err
 	}
-	s.Policies = &Policies{policies}
+	s.Policies = &Policies{policies, s.Claims}
 	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
 		return err
 	}
@@ -239,11 +254,35 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	}
 	s.Certificates = newCertificates(life, certificates)
 	s.tables = append(s.tables, s.Certificates)
+	if s.server == nil {
+		if s.Nodes, err = openNodes(ctx, life, s, js, bucket); err != nil {
+			return err
+		}
+		if err := s.listen(); err != nil {
+			return err
+		}
+	}
+	cfg.Replicas = s.replicas(ctx, js, eventsStream, cfg.Replicas)
 	if s.Events, err = openEvents(ctx, s.conn, js, cfg, &s.meter); err != nil {
 		return err
 	}
 	s.Audit, err = openAudit(ctx, js, cfg, &s.meter)
 	return err
+}
+
+// replicas is how many servers shall keep a stream.
+func (s *Store) replicas(ctx context.Context, js jetstream.JetStream, stream string, wished int) int {
+	if wished > 0 || s.server != nil {
+		return max(wished, 1)
+	}
+	n := 1
+	if len(s.conn.Servers()) >= 3 {
+		n = 3
+	}
+	if have, err := js.Stream(ctx, stream); err == nil {
+		n = max(n, have.CachedInfo().Config.Replicas)
+	}
+	return n
 }
 
 // loadClientsTables opens what is kept of clients beside themselves, and sinks.
@@ -270,6 +309,9 @@ func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string)
 
 // Close closes the store and unlocks its folder.
 func (s *Store) Close() error {
+	if s.heard != nil {
+		_ = s.heard.Unsubscribe() // the connection's end does as much
+	}
 	if s.stop != nil {
 		s.stop()
 	}
