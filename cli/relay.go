@@ -22,6 +22,7 @@ func relayCommand(env *Env) *cobra.Command {
 The commands beside start speak to the running relay. They find it by its data
 folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one elsewhere.`,
 		relayStartCommand(env), relayStatusCommand(env), relayNodesCommand(env), relayClientCommand(env), relayPolicyCommand(env), relayAccessCommand(env),
+		relayAuditCommand(env), relaySinkCommand(env), relayDomainsCommand(env),
 		relayBackupCommand(env), relayRestoreCommand(env))
 }
 

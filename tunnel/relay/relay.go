@@ -192,6 +192,7 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.store.Clients.OnChange(r.clientChanged)
+	r.store.Proofs.OnChange(r.proofChanged)
 	r.unpublish, err = r.publish()
 	return err
 }

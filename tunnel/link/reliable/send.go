@@ -53,6 +53,7 @@ func (s *Session) sendLoop() {
 	changed := s.carrier.PathChanged()
 	s.mu.Lock()
 	for s.err == nil {
+		s.rounds++
 		now := s.now()
 		s.onTimers(now)
 		if s.err != nil {

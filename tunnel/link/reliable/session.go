@@ -182,6 +182,7 @@ type Session struct {
 	packetsSent   uint64
 	packetsRecv   uint64
 	packetsLost   uint64
+	rounds        uint64 // of the sender
 }
 
 // New makes a session over carrier, which it owns from now on, and begins to
