@@ -1,30 +1,30 @@
 package console
 
-import "context"
+import (
+	"context"
+	"net/http"
 
-// Kinds of actors.
-const (
-	KindAdminToken = "admin_token"
-	KindAPIToken   = "api_token"
-	KindUser       = "user"
+	"adit/tunnel/relay/audit"
 )
 
-// Actor is who asks for something.
-type Actor struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name,omitempty"` // of the account or API token
-	Address string `json:"address,omitempty"`
+// Actor is who asks for something; it travels in a request's context.
+type Actor = audit.Actor
+
+// Kinds of actors that come to the console.
+const (
+	KindAdminToken = audit.KindAdminToken
+	KindAPIToken   = audit.KindAPIToken
+	KindUser       = audit.KindUser
+)
+
+// recorder is a relay with an audit log.
+type recorder interface {
+	Record(ctx context.Context, action, target string, detail any)
 }
 
-type actorKey struct{}
-
-// WithActor returns a context that says who asks.
-func WithActor(ctx context.Context, a Actor) context.Context {
-	return context.WithValue(ctx, actorKey{}, a)
-}
-
-// ActorOf returns who asks; the zero Actor outside of a request to the console.
-func ActorOf(ctx context.Context) Actor {
-	a, _ := ctx.Value(actorKey{}).(Actor)
-	return a
+// note writes a change into the audit log, in the name of who asked for it.
+func (c *Console) note(r *http.Request, action, target string, detail map[string]any) {
+	if log, ok := c.cfg.Relay.(recorder); ok {
+		log.Record(r.Context(), action, target, detail)
+	}
 }

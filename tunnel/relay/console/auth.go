@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"adit/tunnel/relay/audit"
 )
 
 // need is what a request must show.
@@ -113,7 +115,7 @@ func (c *Console) admit(r *http.Request, n need) (*http.Request, who, error) {
 	case err != nil:
 		return r, w, err
 	case w.may(n):
-		return r.WithContext(WithActor(r.Context(), w.actor)), w, nil
+		return r.WithContext(audit.WithActor(r.Context(), w.actor)), w, nil
 	case n == needAccount:
 		return r, w, errNoAccount
 	case w.scope != "":

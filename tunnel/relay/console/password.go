@@ -19,6 +19,8 @@ const (
 	argonTime   = 3
 	argonSalt   = 16
 	argonSum    = 32
+
+	hashesAtOnce = 2
 )
 
 const (

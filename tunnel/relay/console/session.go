@@ -6,11 +6,13 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"adit/tunnel/relay/audit"
 )
 
-// Session says who is signed in, and whether anybody can be.
-type Session struct {
-	SignedIn    bool       `json:"signed_in"`
+// SignedIn says who is signed in, and whether anybody can be.
+type SignedIn struct {
+	In          bool       `json:"signed_in"`
 	SetupNeeded bool       `json:"setup_needed"` // nobody has an account yet
 	Account     string     `json:"account,omitempty"`
 	Role        string     `json:"role,omitempty"`
@@ -26,13 +28,13 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request) error {
 		if r.Header.Get("Authorization") != "" {
 			return err
 		}
-		return write(w, http.StatusOK, Session{SetupNeeded: c.setupNeeded()})
+		return write(w, http.StatusOK, SignedIn{SetupNeeded: c.setupNeeded()})
 	}
 	return write(w, http.StatusOK, c.sessionOf(who))
 }
 
-func (c *Console) sessionOf(w who) Session {
-	s := Session{SignedIn: true, SetupNeeded: c.setupNeeded(), Account: w.account, Role: w.role, Kind: w.actor.Kind, Scope: w.scope}
+func (c *Console) sessionOf(w who) SignedIn {
+	s := SignedIn{In: true, SetupNeeded: c.setupNeeded(), Account: w.account, Role: w.role, Kind: w.actor.Kind, Scope: w.scope}
 	if a, _, ok := c.account(w.account); ok {
 		s.TOTP = a.TOTP != ""
 	}
@@ -78,7 +80,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if account != "" {
 		actor.Kind, actor.Name = KindUser, account
 	}
-	r = r.WithContext(WithActor(r.Context(), actor))
+	r = r.WithContext(audit.WithActor(r.Context(), actor))
 	if err != nil {
 		if isLoginRefusal(err) || errors.Is(err, errToken) {
 			c.log.Warn("console: a login was refused", "address", addressOf(r))
@@ -103,7 +105,7 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, account, name
 	}
 	c.log.Info("console: signed in", "account", name, "address", addressOf(r))
 	c.note(r, "login", account, nil)
-	who := who{actor: ActorOf(r.Context()), role: RoleAdministrator, account: account, expires: l.Expires}
+	who := who{actor: audit.ActorOf(r.Context()), role: RoleAdministrator, account: account, expires: l.Expires}
 	if a, _, ok := c.account(account); ok {
 		who.role = a.Role
 	}
@@ -146,7 +148,7 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	r = r.WithContext(WithActor(r.Context(), Actor{Kind: KindUser, Name: a.Name, Address: addressOf(r)}))
+	r = r.WithContext(audit.WithActor(r.Context(), Actor{Kind: KindUser, Name: a.Name, Address: addressOf(r)}))
 	c.log.Info("console: the first administrator was set up", "account", a.Name)
 	c.note(r, "user.add", a.Name, map[string]any{"role": a.Role, "setup": true})
 	return c.signedIn(w, r, a.Name, a.Name)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"adit/tunnel/relay/audit"
 )
 
 // Scopes of API tokens. Neither reaches accounts, tokens and backups.
@@ -110,7 +112,7 @@ func (c *Console) newToken(ctx context.Context, name, scope string, expires time
 	var secret [32]byte
 	rand.Read(secret[:])
 	text := apiToken + base64.RawURLEncoding.EncodeToString(secret[:])
-	actor := ActorOf(ctx)
+	actor := audit.ActorOf(ctx)
 	t := tokenRecord{Name: name, Scope: scope, Hint: text[len(text)-4:], By: cmp.Or(actor.Name, actor.Kind), Created: time.Now().UTC(), Expires: expires.UTC()}
 	if expires.IsZero() {
 		t.Expires = time.Time{}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,15 +21,16 @@ const (
 // Backup is all that a relay must not lose. It holds private keys. Access events
 // are not in it.
 type Backup struct {
-	Format     string            `json:"format"`
-	Version    int               `json:"version"`
-	Schema     int               `json:"schema"`
-	Created    time.Time         `json:"created"`
-	AdminToken string            `json:"admin_token,omitempty"`
-	Settings   map[string][]byte `json:"settings"`
-	Clients    []Client          `json:"clients"`
-	Claims     []Claim           `json:"claims"`
-	Policies   []StoredPolicy    `json:"policies"`
+	Format     string                     `json:"format"`
+	Version    int                        `json:"version"`
+	Schema     int                        `json:"schema"`
+	Created    time.Time                  `json:"created"`
+	AdminToken string                     `json:"admin_token,omitempty"`
+	Settings   map[string][]byte          `json:"settings"`
+	Clients    []Client                   `json:"clients"`
+	Claims     []Claim                    `json:"claims"`
+	Policies   []StoredPolicy             `json:"policies"`
+	Operators  map[string]json.RawMessage `json:"operators,omitempty"` // accounts and API tokens of the console
 }
 
 // ErrNotEmpty is returned for a restore into a store that has something.
@@ -67,6 +69,7 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 	if b.Settings, err = s.Settings.all(ctx); err != nil {
 		return Backup{}, err
 	}
+	b.Operators = s.Operators.lasting()
 	b.Policies, b.Claims, b.Clients = s.Policies.List(), s.Claims.List(), s.Clients.List()
 	return b, nil
 }
@@ -95,6 +98,11 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	}
 	for _, v := range b.Policies {
 		if err := s.Policies.table.create(ctx, v.Target, v); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.Operators)) {
+		if err := s.Operators.table.create(ctx, key, b.Operators[key]); err != nil {
 			return err
 		}
 	}

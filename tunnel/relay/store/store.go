@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,11 +64,12 @@ var (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	Clients  *Clients
-	Claims   *Claims
-	Policies *Policies
-	Settings *Settings
-	Events   *Events
+	Clients   *Clients
+	Claims    *Claims
+	Policies  *Policies
+	Operators *Operators
+	Settings  *Settings
+	Events    *Events
 	// Certificates are those of an ACME authority.
 	Certificates *Certificates
 
@@ -222,6 +224,11 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		return err
 	}
 	s.Policies = &Policies{policies}
+	operators, err := openTable[json.RawMessage](ctx, life, s, bucket, "operators")
+	if err != nil {
+		return err
+	}
+	s.Operators = &Operators{operators}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err
