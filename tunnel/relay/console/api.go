@@ -79,7 +79,7 @@ func (c *Console) api() {
 			return write(w, 200, b)
 		}},
 	}
-	methods := map[string][]string{}
+	methods := map[string][]string{"/healthz": {http.MethodGet}, "/readyz": {http.MethodGet}, "/metrics": {http.MethodGet}}
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route.pattern, " ")
 		methods[path] = append(methods[path], method)

@@ -7,6 +7,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -60,6 +61,8 @@ type Config struct {
 	AllowedHosts []string     // beside loopback names and addresses
 	OpenMetrics  bool         // /metrics asks for no token
 	Log          *slog.Logger // may be nil
+
+	hashMemory uint32 // KiB; tests hurry
 }
 
 const maxBody = 1 << 20
@@ -89,7 +92,7 @@ func New(cfg Config) (*Console, error) {
 	c := &Console{
 		cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.AdminToken)), mux: http.NewServeMux(),
 		cross: http.NewCrossOriginProtection(), limits: limiter{tries: make(map[string]*try)},
-		hashes: make(hashes, hashesAtOnce), used: make(map[string]time.Time),
+		hashes: hashes{make(chan struct{}, hashesAtOnce), cmp.Or(cfg.hashMemory, argonMemory)}, used: make(map[string]time.Time),
 	}
 	var err error
 	if c.page, err = webfiles.Read(cfg.Page); err != nil {

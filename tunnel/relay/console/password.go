@@ -30,7 +30,14 @@ const (
 
 // hashes bounds how many passwords are tried at once, so that guesses from many
 // addresses cannot take the machine away from the tunnels.
-type hashes chan struct{}
+type hashes struct {
+	slots  chan struct{}
+	memory uint32 // KiB; tests take less
+}
+
+func (h hashes) params() string {
+	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=1$", h.memory, argonTime)
+}
 
 // hash returns a password's hash in PHC form.
 func (h hashes) hash(ctx context.Context, password string) (string, error) {
@@ -41,14 +48,14 @@ func (h hashes) hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	enc := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=1$%s$%s", argonMemory, argonTime, enc.EncodeToString(salt), enc.EncodeToString(sum)), nil
+	return h.params() + enc.EncodeToString(salt) + "$" + enc.EncodeToString(sum), nil
 }
 
 // check reports whether a password has a hash. A hash that is none takes as long
 // and is nobody's, so that an answer's time does not tell which names there are.
 func (h hashes) check(ctx context.Context, hash, password string) (bool, error) {
 	salt, want := make([]byte, argonSalt), make([]byte, 0, argonSum)
-	if rest, ok := strings.CutPrefix(hash, fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=1$", argonMemory, argonTime)); ok {
+	if rest, ok := strings.CutPrefix(hash, h.params()); ok {
 		first, second, _ := strings.Cut(rest, "$")
 		s, err1 := base64.RawStdEncoding.DecodeString(first)
 		w, err2 := base64.RawStdEncoding.DecodeString(second)
@@ -62,12 +69,12 @@ func (h hashes) check(ctx context.Context, hash, password string) (bool, error) 
 
 func (h hashes) sum(ctx context.Context, password string, salt []byte) ([]byte, error) {
 	select {
-	case h <- struct{}{}:
+	case h.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-h }()
-	return argon2.IDKey([]byte(password), salt, argonTime, argonMemory, 1, argonSum), nil
+	defer func() { <-h.slots }()
+	return argon2.IDKey([]byte(password), salt, argonTime, h.memory, 1, argonSum), nil
 }
 
 // checkNewPassword reports what is wrong with a password that someone chose.

@@ -77,8 +77,11 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 		c.limits.right(key)
 	}
 	actor := Actor{Kind: KindAdminToken, Address: addressOf(r)}
-	if account != "" {
-		actor.Kind, actor.Name = KindUser, account
+	if q.Token == "" {
+		actor.Kind = KindUser
+	}
+	if err == nil {
+		actor.Name = account
 	}
 	r = r.WithContext(audit.WithActor(r.Context(), actor))
 	if err != nil {
