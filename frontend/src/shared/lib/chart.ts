@@ -41,3 +41,11 @@ export function niceTop(highest: number): number {
     if (factor * unit >= highest) return factor * unit;
   return unit * 1024;
 }
+
+/** Returns the same for counts: 1, 2 or 5 of a power of ten. */
+export function niceCount(highest: number): number {
+  let unit = 1;
+  while (unit * 10 <= highest) unit *= 10;
+  for (const factor of [1, 2, 5]) if (factor * unit >= highest) return factor * unit;
+  return unit * 10;
+}
