@@ -23,7 +23,15 @@ import (
 // each fault every tunnel must answer at the URL it had. ADIT_CHAOS_SEED repeats
 // a run's faults.
 func TestChaos(t *testing.T) {
-	length := 20 * time.Second
+	length, seed := chaosOf(t)
+	c := newChaos(t)
+	c.run(length, seed, c.faults())
+}
+
+// chaosOf returns how long and with which seed chaos is wanted.
+func chaosOf(t *testing.T) (length time.Duration, seed uint64) {
+	t.Helper()
+	length, seed = 20*time.Second, 1
 	if text := os.Getenv("ADIT_CHAOS"); text != "" {
 		parsed, err := time.ParseDuration(text)
 		if err != nil {
@@ -33,16 +41,19 @@ func TestChaos(t *testing.T) {
 	} else {
 		require.Opted(t)
 	}
-	seed := uint64(1)
 	if text := os.Getenv("ADIT_CHAOS_SEED"); text != "" {
 		if _, err := fmt.Sscan(text, &seed); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return length, seed
+}
+
+// run strikes for a while, and says what was survived.
+func (c *chaos) run(length time.Duration, seed uint64, faults []fault) {
+	t := c.t
 	random := rand.New(rand.NewPCG(seed, 0))
-	c := newChaos(t)
 	memory := c.memory()
-	faults := c.faults()
 	survived := map[string]int{}
 	for begin := time.Now(); time.Since(begin) < length; {
 		fault := faults[random.IntN(len(faults))]
@@ -78,9 +89,12 @@ type chaos struct {
 }
 
 func newChaos(t *testing.T) *chaos {
-	c := &chaos{t: t, relay: newRelay(t), agent: newAgent(t), tunnels: map[string]tunnel{}, end: make(chan struct{})}
+	return newChaosBetween(t, newRelay(t), newAgent(t), newOrigin(t), newEcho(t))
+}
+
+func newChaosBetween(t *testing.T, relay *relay, agent *agent, port, echo int) *chaos {
+	c := &chaos{t: t, relay: relay, agent: agent, tunnels: map[string]tunnel{}, end: make(chan struct{})}
 	c.agent.configure(c.relay.client("laptop"))
-	port, echo := newOrigin(t), newEcho(t)
 	for _, kind := range []string{"http", "https"} {
 		c.tunnels[kind] = c.agent.publish(kind, port, map[string]any{"domain": "chaos-" + kind})
 	}

@@ -65,7 +65,10 @@ func (r *relay) awaitUp() {
 }
 
 func getOK(url string) error {
-	client := http.Client{Timeout: 5 * time.Second}
+	return getOKBy(&http.Client{Timeout: 5 * time.Second}, url)
+}
+
+func getOKBy(client *http.Client, url string) error {
 	resp, err := client.Get(url)
 	if err != nil {
 		return err
@@ -137,14 +140,22 @@ type agent struct {
 	dir    string
 	listen string
 	env    []string
+	space  string       // the network namespace it runs in; empty: this one
+	client *http.Client // reaches its local API
 	proc   *process
 }
 
 func newAgent(t *testing.T, env ...string) *agent {
 	t.Helper()
+	return newAgentIn(t, "", http.DefaultClient, env...)
+}
+
+// newAgentIn starts a daemon in a network namespace, where client reaches it.
+func newAgentIn(t *testing.T, space string, client *http.Client, env ...string) *agent {
+	t.Helper()
 	dir := t.TempDir()
 	a := &agent{
-		t: t, dir: dir, listen: loopback(freePort(t)),
+		t: t, dir: dir, listen: loopback(freePort(t)), space: space, client: client,
 		env: append([]string{"ADIT_CONFIG_DIR=" + filepath.Join(dir, "config"), "ADIT_STATE_DIR=" + filepath.Join(dir, "state")}, env...),
 	}
 	a.start()
@@ -153,12 +164,12 @@ func newAgent(t *testing.T, env ...string) *agent {
 
 func (a *agent) start() {
 	a.t.Helper()
-	a.proc = launch(a.t, a.env, "start", "--http_listen", a.listen)
+	a.proc = launchIn(a.t, a.space, a.env, "start", "--http_listen", a.listen)
 	await(a.t, "the daemon's probe answers", func() error {
 		if a.proc.ended() {
 			a.t.Fatalf("the daemon ended: %s", a.proc.stderr.String())
 		}
-		return getOK("http://" + a.listen + "/healthz")
+		return getOKBy(a.client, "http://"+a.listen+"/healthz")
 	})
 }
 
@@ -199,7 +210,7 @@ func (a *agent) tryCall(method, path string, body any) (answer, error) {
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}

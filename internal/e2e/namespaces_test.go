@@ -13,42 +13,8 @@ import (
 // TestThreeHosts has relay, daemon and visitor on hosts of their own: network
 // namespaces on one bridge, the daemon behind a NAT that lets nothing in.
 func TestThreeHosts(t *testing.T) {
-	require.Root(t)
-	ip, curl, iptables := require.Tool(t, "ip"), require.Tool(t, "curl"), require.Tool(t, "iptables")
-	tag := fmt.Sprintf("ad%d", os.Getpid()%100000)
-	spaces := map[string]string{}
-	for _, host := range []string{"relay", "router", "agent", "visitor"} {
-		name := tag + host
-		if out, err := exec.Command(ip, "netns", "add", name).CombinedOutput(); err != nil {
-			require.Missing(t, "network namespaces: %v %s", err, out)
-		}
-		t.Cleanup(func() { exec.Command(ip, "netns", "del", name).Run() })
-		spaces[host] = name
-		tool(t, ip, "-n", name, "link", "set", "lo", "up")
-	}
-	in := func(host string, args ...string) string {
-		t.Helper()
-		return tool(t, ip, append([]string{"netns", "exec", spaces[host]}, args...)...)
-	}
-	// The public side is a bridge in the relay's namespace; the daemon's host is behind the router.
-	tool(t, ip, "-n", spaces["relay"], "link", "add", "public", "type", "bridge")
-	tool(t, ip, "-n", spaces["relay"], "addr", "add", "198.51.100.1/24", "dev", "public")
-	tool(t, ip, "-n", spaces["relay"], "link", "set", "public", "up")
-	for host, addr := range map[string]string{"router": "198.51.100.2/24", "visitor": "198.51.100.3/24"} {
-		tool(t, ip, "-n", spaces["relay"], "link", "add", "to"+host, "type", "veth", "peer", "name", "up0", "netns", spaces[host])
-		tool(t, ip, "-n", spaces["relay"], "link", "set", "to"+host, "master", "public", "up")
-		tool(t, ip, "-n", spaces[host], "addr", "add", addr, "dev", "up0")
-		tool(t, ip, "-n", spaces[host], "link", "set", "up0", "up")
-	}
-	tool(t, ip, "-n", spaces["router"], "link", "add", "home", "type", "veth", "peer", "name", "eth0", "netns", spaces["agent"])
-	tool(t, ip, "-n", spaces["router"], "addr", "add", "192.168.7.1/24", "dev", "home")
-	tool(t, ip, "-n", spaces["router"], "link", "set", "home", "up")
-	tool(t, ip, "-n", spaces["agent"], "addr", "add", "192.168.7.2/24", "dev", "eth0")
-	tool(t, ip, "-n", spaces["agent"], "link", "set", "eth0", "up")
-	tool(t, ip, "-n", spaces["agent"], "route", "add", "default", "via", "192.168.7.1")
-	in("router", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
-	in("router", iptables, "-t", "nat", "-A", "POSTROUTING", "-o", "up0", "-j", "MASQUERADE")
-	in("router", iptables, "-A", "FORWARD", "-i", "up0", "-m", "conntrack", "!", "--ctstate", "ESTABLISHED,RELATED", "-j", "DROP")
+	h := newHosts(t)
+	ip, curl, iptables, spaces, in := h.ip, require.Tool(t, "curl"), h.iptables, h.spaces, h.in
 
 	data, state := t.TempDir(), t.TempDir()
 	launchIn(t, spaces["relay"], nil, "relay", "start", "--data_dir", data, "--domain", "tunnels.test", "--public_host", "198.51.100.1",

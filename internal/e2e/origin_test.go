@@ -55,6 +55,20 @@ func hexSum(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 //	/slow        one byte every 100 ms
 func newOrigin(t *testing.T) (port int) {
 	t.Helper()
+	return newOriginOn(t, listenLoopback(t))
+}
+
+func listenLoopback(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func newOriginOn(t *testing.T, l net.Listener) (port int) {
+	t.Helper()
 	next := make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +149,8 @@ func newOrigin(t *testing.T) (port int) {
 			}
 		}
 	})
-	server := httptest.NewServer(mux)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
+	server.Start()
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -146,10 +161,11 @@ func newOrigin(t *testing.T) (port int) {
 // newEcho is a TCP service that says back what it hears.
 func newEcho(t *testing.T) (port int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return newEchoOn(t, listenLoopback(t))
+}
+
+func newEchoOn(t *testing.T, l net.Listener) (port int) {
+	t.Helper()
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -32,11 +32,11 @@ func tool(t *testing.T, name string, args ...string) string {
 }
 
 // background starts a real peer's server, ended with the test.
-func background(t *testing.T, name string, args ...string) {
+func background(t *testing.T, name string, args ...string) *output {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	var out output
-	cmd.Stdout, cmd.Stderr = &out, &out
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,7 @@ func background(t *testing.T, name string, args ...string) {
 			t.Logf("%s printed:\n%s", name, tail(out.String()))
 		}
 	})
+	return out
 }
 
 func awaitListening(t *testing.T, port int) {
@@ -105,13 +106,19 @@ func TestSSHThroughATCPTunnel(t *testing.T) {
 func TestIperf3ThroughATCPTunnel(t *testing.T) {
 	iperf := require.Tool(t, "iperf3")
 	port := freePort(t)
-	background(t, iperf, "-s", "-B", "127.0.0.1", "-p", fmt.Sprint(port), "--forceflush")
-	awaitListening(t, port)
+	server := background(t, iperf, "-s", "-B", "127.0.0.1", "-p", fmt.Sprint(port), "--forceflush")
+	awaitListening(t, port) // which the server counts as test 1
 	relay := newRelay(t)
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))
 	made := agent.publish("tcp", port, nil)
-	for _, direction := range [][]string{nil, {"-R"}} {
+	for i, direction := range [][]string{nil, {"-R"}} {
+		await(t, "the server listens again", func() error {
+			if !strings.Contains(server.String(), fmt.Sprintf("(test #%d)", i+2)) {
+				return errorf("%s", server.String())
+			}
+			return nil
+		})
 		args := append([]string{"-c", "127.0.0.1", "-p", fmt.Sprint(portOf(t, strings.TrimPrefix(made.PublicURL, "tcp://"))), "-t", "2", "-J"}, direction...)
 		var report struct {
 			End struct {

@@ -86,6 +86,15 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, offload bool) *fastIO {
 	return f
 }
 
+// wait waits for something to read, and lets go of the buffers of the last read.
+func (f *fastIO) wait() error {
+	clear(f.in.iovs[:])
+	return f.raw.Read(func(fd uintptr) bool {
+		_, _, err := unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return err != unix.EAGAIN && err != unix.EINTR
+	})
+}
+
 func (f *fastIO) read(bufs []Buffer) (int, error) {
 	in := &f.in
 	in.want = min(len(bufs), len(in.msgs))

@@ -19,4 +19,6 @@ func newFastIO(syscall.RawConn, *net.UDPConn, bool) *fastIO { return nil }
 
 func (*fastIO) read([]Buffer) (int, error) { return 0, errors.ErrUnsupported }
 
+func (*fastIO) wait() error { return errors.ErrUnsupported }
+
 func (*fastIO) write(*Conn, [][]byte, Addr) error { return errors.ErrUnsupported }

@@ -213,7 +213,19 @@ func (c *Conn) lost(err error) bool {
 // LocalAddr is the socket's own address.
 func (c *Conn) LocalAddr() net.Addr { return c.pc.LocalAddr() }
 
-// SetReadDeadline ends a waiting ReadBatch at t.
+// CanWait reports whether WaitRead waits.
+func (c *Conn) CanWait() bool { return c.fast != nil }
+
+// WaitRead waits until there is something to read, so that an idle socket needs
+// no buffers meanwhile. It is of the goroutine that reads.
+func (c *Conn) WaitRead() error {
+	if c.fast == nil {
+		return nil
+	}
+	return c.fast.wait()
+}
+
+// SetReadDeadline ends a waiting ReadBatch or WaitRead at t.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.pc.SetReadDeadline(t) }
 
 // Close closes the socket.

@@ -44,6 +44,7 @@ type Agent struct {
 	// publishing is held while changes are told, so that they are told in order.
 	publishing sync.Mutex
 	wake       chan struct{} // tells the keeper to look again; room for one
+	wakeSecond chan struct{} // tells keepSecond to look again; room for one
 	activity   chan struct{} // tells that visitors came or went; room for one
 	reports    chan wire.AgentError
 	limiter    reportLimiter
@@ -51,16 +52,18 @@ type Agent struct {
 
 	mu         sync.Mutex
 	auth       savedAuth
-	token      wire.Token // of auth.Token
-	tokenSaved bool       // false while auth.Token came from the environment and is not yet accepted
-	clientID   string     // as the relay calls the client
-	epoch      int        // rises with each change of the token
-	cur        *live      // the session in use; nil without one
-	unserved   []*live    // sessions that Run has not begun to serve
-	rejected   bool       // the relay refused the token
-	reconnect  bool       // a person asked for a new session
-	known      bool       // there was a session since the token or a pause changed
-	attempts   int        // ended attempts at a session, whatever came of them
+	token      wire.Token  // of auth.Token
+	tokenSaved bool        // false while auth.Token came from the environment and is not yet accepted
+	clientID   string      // as the relay calls the client
+	epoch      int         // rises with each change of the token
+	cur        *live       // the session in use; nil without one
+	second     *live       // a session with another node of the relay; nil without one
+	nodes      []wire.Node // the relay's, as last told
+	unserved   []*live     // sessions that Run has not begun to serve
+	rejected   bool        // the relay refused the token
+	reconnect  bool        // a person asked for a new session
+	known      bool        // there was a session since the token or a pause changed
+	attempts   int         // ended attempts at a session, whatever came of them
 	lastError  string
 	notices    []string // what went wrong with the state files
 	tunnels    map[string]*tunnel
@@ -99,14 +102,15 @@ func New(cfg Config) (*Agent, error) {
 	}
 	a := &Agent{
 		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now().UTC(),
-		inspector: inspect.New(cfg.Inspect),
-		lock:      lock,
-		lookup:    net.DefaultResolver.LookupNetIP,
-		wake:      make(chan struct{}, 1),
-		activity:  make(chan struct{}, 1),
-		reports:   make(chan wire.AgentError, 64),
-		tunnels:   make(map[string]*tunnel),
-		releases:  make(map[string]bool),
+		inspector:  inspect.New(cfg.Inspect),
+		lock:       lock,
+		lookup:     net.DefaultResolver.LookupNetIP,
+		wake:       make(chan struct{}, 1),
+		wakeSecond: make(chan struct{}, 1),
+		activity:   make(chan struct{}, 1),
+		reports:    make(chan wire.AgentError, 64),
+		tunnels:    make(map[string]*tunnel),
+		releases:   make(map[string]bool),
 	}
 	a.feed.begin(a.started)
 	a.inspector.Follow(func(s inspect.Summary) { a.feed.publish(EventRequest, s) })
@@ -150,6 +154,9 @@ func (a *Agent) restore() error {
 			a.auth.Token, a.tokenSaved = "", true
 		}
 	}
+	if a.auth.AddressesOf != fingerprintOf(a.token) { // another relay's, of a token that came from elsewhere
+		a.auth.Addresses, a.auth.AddressesOf = nil, ""
+	}
 	a.granted = saved.Granted
 	if a.granted == nil {
 		a.granted = make(map[string]grant)
@@ -181,7 +188,7 @@ func (a *Agent) Close() error {
 	}
 	a.closed = true
 	sessions := a.unserved
-	a.unserved, a.cur = nil, nil
+	a.unserved, a.cur, a.second = nil, nil, nil
 	a.mu.Unlock()
 	for _, l := range sessions {
 		l.end("the agent ends")
@@ -197,6 +204,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.inspector.Run(ctx) })
 	wg.Go(func() { a.publishActivity(ctx) })
+	wg.Go(func() { a.keepSecond(ctx) })
 	a.keep(ctx)
 	cancel()
 	wg.Wait()

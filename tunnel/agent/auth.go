@@ -54,7 +54,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	l, err := a.connect(ctx, tok, clientID, tok.Relay, a.cfg.Transport)
+	l, err := a.connect(ctx, tok, clientID, tok.Relay, a.cfg.Transport, "")
 	if err != nil {
 		no := relayError(err)
 		if no.Code == CodeRelayRejected {
@@ -76,7 +76,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	next.ConfiguredAt = time.Now().UTC()
 	same := before.Token != "" && a.token.Fingerprint == tok.Fingerprint
 	if !same || a.token.Relay != tok.Relay {
-		next.Addresses = nil
+		next.Addresses, next.AddressesOf = nil, ""
 	}
 	a.mu.Unlock()
 	a.saving.Lock()
@@ -90,6 +90,8 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	a.auth, a.token, a.tokenSaved = next, tok, true
 	a.epoch++
 	epoch := a.epoch
+	second := a.second // it was made with the token before
+	a.second, a.nodes = nil, nil
 	a.rejected, a.lastError = false, ""
 	if !same {
 		// Another relay knows nothing of what this one gave.
@@ -103,6 +105,9 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 		t.failure = ""
 	}
 	a.mu.Unlock()
+	if second != nil {
+		second.retire(reconnectGrace)
+	}
 	if !a.adopt(l, epoch, reconnectGrace) {
 		l.end("not taken")
 	}
@@ -123,7 +128,7 @@ func (a *Agent) Forget(ctx context.Context) error {
 	defer a.control.Unlock()
 	a.mu.Lock()
 	next := a.auth
-	next.Token, next.ClientID, next.Paused, next.Addresses = "", "", false, nil
+	next.Token, next.ClientID, next.Paused, next.Addresses, next.AddressesOf = "", "", false, nil, ""
 	next.ConfiguredAt = time.Time{}
 	a.mu.Unlock()
 	a.saving.Lock()
@@ -180,7 +185,7 @@ func (a *Agent) setPaused(paused bool) error {
 }
 
 // takePaused returns the session that a pause ends.
-func (a *Agent) takePaused(paused bool) (l *live, changed bool, err error) {
+func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	a.mu.Lock()
@@ -189,13 +194,13 @@ func (a *Agent) takePaused(paused bool) (l *live, changed bool, err error) {
 	a.mu.Unlock()
 	switch {
 	case !configured:
-		return nil, false, notConfigured()
+		return l, false, notConfigured()
 	case was == paused:
-		return nil, false, nil
+		return l, false, nil
 	}
 	next.Paused = paused
 	if err := a.store.saveAuth(next); err != nil {
-		return nil, false, err
+		return l, false, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -248,11 +253,20 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	}
 }
 
-// dropLocked takes the session out of use; the caller ends it.
-func (a *Agent) dropLocked() *live {
-	l := a.cur
-	a.cur = nil
-	return l
+// sessions are the one in use and the second; either may be nil.
+type sessions [2]*live
+
+// dropLocked takes the sessions out of use; the caller ends them.
+func (a *Agent) dropLocked() sessions {
+	all := sessions{a.cur, a.second}
+	a.cur, a.second = nil, nil
+	return all
+}
+
+func (all sessions) end(reason string) {
+	for _, l := range all {
+		l.end(reason)
+	}
 }
 
 // end closes the session; nil has none.

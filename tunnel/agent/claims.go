@@ -23,11 +23,14 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
 	a.mu.Lock()
-	if t.deleted || t.stopped || t.live == l && t.claimed == t.rev {
+	if !l.wantsLocked(t) {
 		a.mu.Unlock()
 		return nil
 	}
 	rev, want, remembers := t.rev, t.claim(false), t.remembers()
+	if a.second == l {
+		remembers = false // it is the first's alone to settle for another name
+	}
 	a.mu.Unlock()
 	got, err := l.ctl.claim(ctx, t.id, want)
 	if remembers && isProblem(err) && !unavailable(err) {
@@ -39,6 +42,16 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.second == l {
+		if err == nil {
+			if t.other.live == l && t.other.number != got.Number {
+				l.unregister(t.other.number, t)
+			}
+			t.other = held{live: l, claimed: rev, number: got.Number}
+			l.register(got.Number, t)
+		}
+		return err
+	}
 	if err != nil {
 		if note && isProblem(err) && !unavailable(err) && t.rev == rev {
 			t.failure = clipMessage(err.Error())
@@ -53,6 +66,7 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	t.grant = grant{PublicURL: got.PublicURL, Domain: got.Domain, RemotePort: got.RemotePort}
 	t.since = time.Now().UTC()
 	l.register(got.Number, t)
+	a.second.look()
 	return nil
 }
 
@@ -76,7 +90,12 @@ func (l *live) look() {
 // should run, and looks again when it is told to, until ctx ends.
 func (l *live) claimAll(ctx context.Context) {
 	a := l.agent
-	l.releaseAll(ctx)
+	a.mu.Lock()
+	second := a.second == l
+	a.mu.Unlock()
+	if !second {
+		l.releaseAll(ctx)
+	}
 	for wait := claimPause; ; wait = min(2*wait, 30*time.Second) {
 		before := a.grants()
 		left := l.claimRound(ctx)
@@ -106,7 +125,7 @@ func (l *live) claimRound(ctx context.Context) int {
 	a.mu.Lock()
 	var todo []*tunnel
 	for _, t := range a.sortedLocked() {
-		if !t.stopped && (t.live != l || t.claimed != t.rev) {
+		if l.wantsLocked(t) {
 			todo = append(todo, t)
 		}
 	}
@@ -193,6 +212,10 @@ func (a *Agent) grants() string {
 func (a *Agent) claimLost(l *live, id, reason string) {
 	a.mu.Lock()
 	t := a.tunnels[id]
+	if t != nil && t.other.live == l {
+		l.unregister(t.other.number, t)
+		t.other = held{}
+	}
 	if t == nil || t.live != l {
 		a.mu.Unlock()
 		return

@@ -22,7 +22,7 @@ const (
 
 	attemptTime    = 15 * time.Second
 	quickAttempt   = 6 * time.Second // the first attempts: a relay that restarts may swallow the first packets
-	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again
+	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again; a detour ends by itself
 	maxUpgrade     = time.Minute
 	reconnectGrace = 30 * time.Second
 	// lasting is how long a session must have lived for its loss to be tried to
@@ -114,6 +114,7 @@ func (a *Agent) keep(ctx context.Context) {
 // and returns when to look again at the latest.
 func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	a := k.agent
+	a.takeOver()
 	a.mu.Lock()
 	begin := a.unserved
 	a.unserved = nil
@@ -152,7 +153,7 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 			return wait
 		}
 		k.begin(ctx, wg, a.cfg.Transport, false)
-	case a.cfg.Transport == link.Auto && cur.session.Transport() == link.TLS:
+	case a.cfg.Transport == link.Auto && cur.session.Transport() == link.TLS && !cur.session.Stats().Detour:
 		if wait := k.upgrade.Sub(now); wait > 0 {
 			return wait
 		}
@@ -176,6 +177,10 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	a.reconnect = false
 	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
 	addrs := append(slices.Clone(a.auth.Addresses), token.Relay)
+	beside := ""
+	if a.second != nil && a.second.alive() {
+		beside = a.second.welcome.NodeID
+	}
 	a.mu.Unlock()
 	addr := addrs[k.back.failed%len(addrs)]
 	if upgrade && k.served != nil {
@@ -189,7 +194,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	k.attempt = cancel
 	wg.Go(func() {
 		defer cancel()
-		l, err := a.connect(try, token, clientID, addr, over)
+		l, err := a.connect(try, token, clientID, addr, over, beside)
 		select {
 		case k.results <- outcome{live: l, err: err, addr: addr, epoch: epoch, upgrade: upgrade}:
 		case <-ctx.Done():
@@ -244,6 +249,10 @@ func (k *keeper) lost() {
 		// A relay that takes sessions only to end them is not asked at once.
 		k.retry = time.Now().Add(k.back.next())
 	}
+	if a.takeOver() {
+		a.log.Warn("session lost", "relay", l.addr, "error", l.session.Err())
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cur != l {
@@ -263,16 +272,20 @@ func (k *keeper) network(ctx context.Context, wg *sync.WaitGroup) {
 	k.back.reset()
 	k.upgrading = firstUpgrade
 	k.upgrade = time.Now().Add(time.Second)
-	l := k.served
-	if l == nil {
-		return
+	k.agent.mu.Lock()
+	second := k.agent.second
+	k.agent.mu.Unlock()
+	for _, l := range []*live{k.served, second} {
+		if l == nil {
+			continue
+		}
+		k.agent.log.Info("network changed", "relay", l.addr)
+		// A session that can move to another network is told to.
+		if mover, ok := l.session.(interface{ NetworkChanged() }); ok {
+			mover.NetworkChanged()
+		}
+		wg.Go(func() { l.probe(ctx) })
 	}
-	k.agent.log.Info("network changed", "relay", l.addr)
-	// A session that can move to another network is told to.
-	if mover, ok := l.session.(interface{ NetworkChanged() }); ok {
-		mover.NetworkChanged()
-	}
-	wg.Go(func() { l.probe(ctx) })
 }
 
 // adopt makes l the session in use, if the token is still that of epoch, and
@@ -297,6 +310,8 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 		before.retire(grace)
 	}
 	a.log.Info("session with the relay", "relay", l.addr, "transport", string(l.session.Transport()), "client", l.welcome.ClientName)
+	a.told(l, l.welcome.Nodes)
+	a.wantSecond()
 	if len(l.welcome.Addresses) > 0 {
 		a.moved(l, l.welcome.Addresses)
 	} else if save {
@@ -316,24 +331,36 @@ func (a *Agent) moved(l *live, addrs []string) {
 		}
 	}
 	a.mu.Lock()
-	if a.cur != l || len(good) == 0 || slices.Equal(good, a.auth.Addresses) {
+	if a.cur != l && a.second != l || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
 		a.mu.Unlock()
 		return
 	}
-	a.auth.Addresses = good
+	a.auth.Addresses, a.auth.AddressesOf = good, fingerprintOf(a.token)
 	a.mu.Unlock()
 	_ = a.saveAuth() // tried again with the next change
+}
+
+// sameAddresses reports whether both have the same in any order: nodes are told
+// in another each time, and the order is not worth a write.
+func sameAddresses(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // refuse notes that the relay of l takes the token no more.
 func (a *Agent) refuse(l *live, reason string) {
 	a.mu.Lock()
-	if a.cur != l {
+	if a.cur != l && a.second != l {
 		a.mu.Unlock()
 		return
 	}
-	a.cur, a.rejected, a.lastError = nil, true, reason
+	first, second := a.cur, a.second
+	a.cur, a.second, a.rejected, a.lastError = nil, nil, true, reason
 	a.mu.Unlock()
+	for _, other := range []*live{first, second} {
+		if other != l {
+			other.end("revoked")
+		}
+	}
 	a.log.Error("relay revoked the token", "relay", l.addr)
 	_ = l.session.Close("revoked")
 	a.publish()

@@ -31,14 +31,18 @@ type live struct {
 	grace   time.Duration // how long visitors have after that; 0: as long as they take
 	drain   bool          // the relay asked to move on
 	suspect bool          // a probe was not answered
+	dropped bool          // another node says that this one is gone
+	doubt   chan struct{} // asks for a probe; room for one
 }
 
-// connect makes a session at addr and says Hello with token.
-func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr string, over link.Transport) (*live, error) {
+// connect makes a session at addr and says Hello with token. beside is the node
+// that it must not be with, if any.
+func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr string, over link.Transport, beside string) (*live, error) {
 	a.mu.Lock()
 	instance := a.auth.Instance
 	a.mu.Unlock()
-	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over, Logger: a.log})
+	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over,
+		Detour: a.cfg.Transport == link.Auto, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +50,7 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	hostname, _ := os.Hostname()
 	welcome, err := ctl.hello(ctx, wire.Hello{
 		Protocol: wire.Protocol, Secret: token.Secret[:], ClientID: clientID, Instance: instance,
-		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname,
+		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname, Beside: beside,
 	})
 	if err == nil && clientID != "" && welcome.ClientID != clientID {
 		err = &refused{problem: &wire.Problem{
@@ -68,7 +72,7 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	}
 	return &live{
 		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now().UTC(),
-		retired: make(chan struct{}), again: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
+		retired: make(chan struct{}), again: make(chan struct{}, 1), doubt: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
 	}, nil
 }
 
@@ -127,6 +131,7 @@ func (l *live) serve(ctx context.Context) {
 	wg.Go(func() { l.followEvents(use) })
 	wg.Go(func() { l.claimAll(use) })
 	wg.Go(func() { l.watch(use) })
+	wg.Go(func() { l.proveItself(use) })
 	wg.Go(func() { l.sendReports(use) })
 	select {
 	case <-ctx.Done():
@@ -172,8 +177,13 @@ func (l *live) fade(ctx context.Context) {
 	_ = l.session.Close("another session has taken over")
 }
 
-// watch tells when the session goes stale and when it is heard again.
+// watch tells when the session goes stale and when it is heard again, and when
+// its transport is another one.
 func (l *live) watch(ctx context.Context) {
+	var changed <-chan struct{}
+	if s, ok := l.session.(interface{ TransportChanged() <-chan struct{} }); ok {
+		changed = s.TransportChanged()
+	}
 	fresh := true
 	for {
 		wait := l.staleIn()
@@ -184,6 +194,7 @@ func (l *live) watch(ctx context.Context) {
 			}
 			l.agent.publish()
 			l.agent.poke()
+			l.agent.wantSecond()
 		}
 		if !fresh {
 			wait = 250 * time.Millisecond
@@ -196,6 +207,11 @@ func (l *live) watch(ctx context.Context) {
 		case <-l.session.Done():
 			timer.Stop()
 			return
+		case <-changed:
+			timer.Stop()
+			l.agent.log.Info("session goes on another way", "relay", l.addr, "transport", string(l.session.Transport()))
+			l.agent.publish()
+			l.agent.poke()
 		case <-timer.C:
 		}
 	}
@@ -210,6 +226,7 @@ func (l *live) probe(ctx context.Context) {
 		l.suspect = true
 		l.mu.Unlock()
 		l.agent.poke()
+		l.agent.wantSecond()
 	}
 }
 
@@ -311,7 +328,18 @@ func (l *live) handle(e wire.Event) {
 		l.drain = true
 		l.mu.Unlock()
 		a.moved(l, e.Addresses)
+		if len(e.Nodes) > 0 {
+			a.told(l, e.Nodes)
+		}
 		a.poke()
+		a.wantSecond()
+	case wire.EventNodes:
+		var addrs []string
+		for _, n := range e.Nodes {
+			addrs = append(addrs, n.Address)
+		}
+		a.moved(l, addrs)
+		a.told(l, e.Nodes)
 	case wire.EventMoved:
 		a.log.Info("relay moved", "addresses", e.Addresses)
 		a.moved(l, e.Addresses)

@@ -42,6 +42,8 @@ type fakeRelay struct {
 	hold      chan struct{} // claims wait for its end, if set
 	reports   []wire.AgentError
 	addresses []string
+	node      string      // its id; empty: a relay that knows no nodes
+	nodes     []wire.Node // as it tells
 }
 
 type fakeSession struct {
@@ -160,13 +162,16 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		if refuse == nil {
 			r.sessions = append(r.sessions, s)
 		}
-		addresses := r.addresses
+		if refuse == nil && h.Beside != "" && h.Beside == r.node {
+			refuse = &wire.Problem{Code: wire.CodeHere, Message: "it is here already"}
+		}
+		addresses, node, nodes := r.addresses, r.node, r.nodes
 		r.mu.Unlock()
 		if refuse != nil {
 			answer(w, http.StatusUnauthorized, refuse)
 			return
 		}
-		answer(w, http.StatusOK, wire.Welcome{ClientID: "cli_1", ClientName: "test", Domain: "relay.test", Addresses: addresses})
+		answer(w, http.StatusOK, wire.Welcome{ClientID: "cli_1", ClientName: "test", Domain: "relay.test", Addresses: addresses, NodeID: node, Nodes: nodes})
 	})
 	mux.HandleFunc("PUT "+wire.PathClaims+"{key}", func(w http.ResponseWriter, q *http.Request) {
 		var c wire.Claim

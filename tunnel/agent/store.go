@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"adit/internal/atomicfile"
+	"adit/tunnel/wire"
 )
 
 // The state folder's files.
@@ -38,8 +39,18 @@ type savedAuth struct {
 	Token        string    `json:"auth_token,omitempty"`
 	ClientID     string    `json:"client_id,omitempty"` // what the person bound the agent to
 	ConfiguredAt time.Time `json:"configured_at,omitzero"`
-	// Addresses are where the relay moved.
-	Addresses []string `json:"addresses,omitempty"`
+	// Addresses are where the relay moved, or has its nodes, and AddressesOf is
+	// that relay: its authority's fingerprint.
+	Addresses   []string `json:"addresses,omitempty"`
+	AddressesOf string   `json:"addresses_of,omitempty"`
+}
+
+// fingerprintOf tells relays apart by what their tokens trust; "" without one.
+func fingerprintOf(t wire.Token) string {
+	if t.Fingerprint == [32]byte{} {
+		return ""
+	}
+	return hex.EncodeToString(t.Fingerprint[:])
 }
 
 // savedTunnels is tunnels.json.

@@ -367,14 +367,21 @@ func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 // keep its public address is given back, later if not now.
 func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	a.mu.Lock()
-	l := t.live
+	l, second := t.live, a.second
 	t.live, t.failure = nil, ""
 	if l != nil {
 		l.unregister(t.number, t)
 	}
+	if t.other.live != nil {
+		t.other.live.unregister(t.other.number, t)
+	}
+	t.other = held{}
 	cur := a.cur
 	a.mu.Unlock()
 	t.conns.abort()
+	if second != nil && second.alive() && l != nil {
+		defer a.withdrawSecond(ctx, second, t)
+	}
 	if cur == nil || !cur.alive() || keep && l == nil {
 		return
 	}
@@ -391,6 +398,24 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 		if err := a.saveTunnels(); err != nil {
 			a.log.Error("tunnels not saved", "error", err)
 		}
+	}
+}
+
+// withdrawSecond takes t's endpoint down on the second session too. Its name is
+// the first's to give back.
+func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	t.claiming.Lock() // after a claim that is on its way
+	defer t.claiming.Unlock()
+	a.mu.Lock()
+	if t.other.live == l {
+		l.unregister(t.other.number, t)
+		t.other = held{}
+	}
+	a.mu.Unlock()
+	if err := l.ctl.release(ctx, t.id, true); err != nil {
+		a.log.Debug("second endpoint not taken down", "tunnel", t.id, "error", err)
 	}
 }
 

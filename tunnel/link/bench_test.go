@@ -145,8 +145,8 @@ func bulkTCP(b *testing.B) (io.Writer, io.Reader) { return tcpPair(b) }
 func bulkYamux(b *testing.B) (io.Writer, io.Reader) {
 	cert, fingerprint := benchAuthority(b)
 	c, s := tcpPair(b)
-	server := tls.Server(s, tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }))
-	client := tls.Client(c, tlsClientConfig(fingerprint))
+	server := tls.Server(s, tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }, nil))
+	client := tls.Client(c, tlsClientConfig(fingerprint, alpn, nil))
 	cfg := yamux.DefaultConfig()
 	cfg.MaxStreamWindowSize = 6 << 20
 	cfg.LogOutput = io.Discard
@@ -164,9 +164,9 @@ func bulkQUIC(b *testing.B) (io.Writer, io.Reader) {
 		InitialStreamReceiveWindow: 6 << 20, MaxStreamReceiveWindow: 16 << 20,
 		InitialConnectionReceiveWindow: 8 << 20, MaxConnectionReceiveWindow: 32 << 20,
 	}
-	l := check[*quic.Listener](b)(quic.ListenAddr("127.0.0.1:0", tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }), cfg))
+	l := check[*quic.Listener](b)(quic.ListenAddr("127.0.0.1:0", tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }, nil), cfg))
 	b.Cleanup(func() { l.Close() })
-	client := check[*quic.Conn](b)(quic.DialAddr(b.Context(), l.Addr().String(), tlsClientConfig(fingerprint), cfg))
+	client := check[*quic.Conn](b)(quic.DialAddr(b.Context(), l.Addr().String(), tlsClientConfig(fingerprint, alpn, nil), cfg))
 	server := check[*quic.Conn](b)(l.Accept(b.Context()))
 	b.Cleanup(func() { client.CloseWithError(0, "over") })
 	out := check[*quic.Stream](b)(client.OpenStreamSync(b.Context()))

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,8 +21,14 @@ type DialConfig struct {
 	Relay string
 	// Fingerprint is of the authority to trust: Authority.Fingerprint.
 	Fingerprint [32]byte
+	// Certificate is shown to a relay that asks who dials, over TLS: another
+	// node's. It is of Authority.IssueNode; agents have none.
+	Certificate *tls.Certificate
 	// Transport forces one. If Auto, DTLS begins and TLS joins the race.
 	Transport Transport
+	// Detour lets a session over DTLS take the way of TLS while UDP does not
+	// pass, without an end of its streams. With Auto it does so in any case.
+	Detour bool
 	// KeepAlive is the interval of pings on an idle session. If zero, one that
 	// suits the transport.
 	KeepAlive time.Duration
@@ -65,6 +72,7 @@ func (c *DialConfig) withDefaults() *DialConfig {
 	if cfg.DialContext == nil {
 		cfg.DialContext = (&net.Dialer{Timeout: handshakeTimeout}).DialContext
 	}
+	cfg.Detour = cfg.Detour || cfg.Transport == Auto
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -263,7 +271,7 @@ func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
 			if err != nil {
 				return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
 			}
-			return tlsClient(ctx, conn, cfg)
+			return tlsSessionOver(ctx, conn, cfg)
 		}}}, nil
 	}
 	addrs, err := lookup(ctx, cfg)
@@ -277,7 +285,7 @@ func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
 			if err != nil {
 				return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, err)
 			}
-			return tlsClient(ctx, conn, cfg)
+			return tlsSessionOver(ctx, conn, cfg)
 		}})
 	}
 	return attempts, nil

@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
 
-	"adit/internal/netwatch"
 	"adit/tunnel/link/record"
 	"adit/tunnel/link/reliable"
 )
@@ -43,7 +41,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 	var untrusted error
 	conn, err := record.Client(ctx, socket, net.UDPAddrFromAddrPort(addr), record.Config{
 		VerifyPeer: func(certs []*x509.Certificate) error {
-			untrusted = verifyPeer(cfg.Fingerprint, rawChain(certs))
+			untrusted = verifyPeer(cfg.Fingerprint, rawChain(certs), x509.ExtKeyUsageServerAuth)
 			return untrusted
 		},
 		Protocols: []string{alpn},
@@ -61,7 +59,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 		return nil, fmt.Errorf("dial relay %s over DTLS: the relay does not speak %s", cfg.Relay, alpn)
 	}
 	suspect := make(chan struct{}, 1)
-	s := &dtlsSession{conn: conn, Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
+	s := &dtlsSession{conn: conn, changed: make(chan struct{}, 1), Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
 		Initiator:  true,
 		KeepAlive:  cfg.KeepAlive,
 		MaxStreams: cfg.MaxStreams,
@@ -72,7 +70,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 			}
 		},
 	})}
-	s.roaming.Go(func() { s.roam(addr, cfg, suspect) })
+	s.roaming.Go(func() { newRoamer(s, addr, cfg).run(suspect) })
 	return s, nil
 }
 
@@ -111,48 +109,7 @@ type dtlsSession struct {
 	*reliable.Session
 	conn    *record.Conn
 	roaming sync.WaitGroup
-}
-
-// roam moves the session to another socket when this machine's place in the
-// network has changed, or when the peer no longer answers: the NAT between may
-// have forgotten the old one. It ends with the session.
-func (s *dtlsSession) roam(relay netip.AddrPort, cfg *DialConfig, suspect <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	changed := make(chan netwatch.Change, 1)
-	if !cfg.NoWatch {
-		w := netwatch.Watcher{Target: relay, Changed: func(c netwatch.Change) {
-			select {
-			case changed <- c:
-			default:
-			}
-		}}
-		watch.Go(func() { _ = w.Run(ctx) }) // it ends with ctx alone
-	}
-	defer cancel()
-	for {
-		var why string
-		select {
-		case <-s.Done():
-			return
-		case <-suspect:
-			why = "no answer"
-		case c := <-changed:
-			why = string(c)
-		}
-		socket, err := cfg.ListenPacket(ctx, relay)
-		if err == nil {
-			err = s.conn.Rebind(socket)
-		}
-		s.Probe()
-		if err != nil && !errors.Is(err, net.ErrClosed) {
-			cfg.Logger.Warn("move the session to another socket", "reason", why, "error", err)
-			continue
-		}
-		cfg.Logger.Info("session moves to another socket", "reason", why)
-	}
+	changed chan struct{} // the transport is another one; of a client
 }
 
 func (s *dtlsSession) OpenStream(ctx context.Context) (Stream, error) {
@@ -171,7 +128,17 @@ func (s *dtlsSession) AcceptStream(ctx context.Context) (Stream, error) {
 	return &dtlsStream{stream, s}, nil
 }
 
-func (s *dtlsSession) Transport() Transport { return DTLS }
+// Transport is TLS while the session's records take a detour.
+func (s *dtlsSession) Transport() Transport {
+	if s.conn.Detoured() {
+		return TLS
+	}
+	return DTLS
+}
+
+// TransportChanged fires when Transport has become another.
+func (s *dtlsSession) TransportChanged() <-chan struct{} { return s.changed }
+
 func (s *dtlsSession) LocalAddr() net.Addr  { return s.conn.LocalAddr() }
 func (s *dtlsSession) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }
 
@@ -181,7 +148,7 @@ func (s *dtlsSession) Stats() Stats {
 		RTT: st.RTT, LastReceived: st.LastReceived, KeepAlive: st.KeepAlive,
 		BytesSent: st.BytesSent, BytesReceived: st.BytesReceived,
 		PacketsSent: st.PacketsSent, PacketsReceived: st.PacketsReceived, PacketsLost: st.PacketsLost,
-		Streams: st.Streams,
+		Streams: st.Streams, Detour: s.conn.Detoured(),
 	}
 }
 

@@ -120,6 +120,17 @@ func (a *Authority) Fingerprint() [32]byte { return sha256.Sum256(a.cert.Raw) }
 // the chain. It is valid for a year: a relay issues itself a new one whenever
 // it starts.
 func (a *Authority) Issue(names ...string) (tls.Certificate, error) {
+	return a.issue(names, x509.ExtKeyUsageServerAuth)
+}
+
+// IssueNode makes a certificate by which a relay node proves itself to other
+// nodes, whichever of them dials. Agents' certificates do not exist, and what
+// Issue makes does not pass for one of these.
+func (a *Authority) IssueNode(id string) (tls.Certificate, error) {
+	return a.issue([]string{id}, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+}
+
+func (a *Authority) issue(names []string, usages ...x509.ExtKeyUsage) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("make the node's key: %w", err)
@@ -135,7 +146,7 @@ func (a *Authority) Issue(names ...string) (tls.Certificate, error) {
 		NotBefore:    now.Add(-clockSkew),
 		NotAfter:     now.Add(leafValidity),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage:  usages,
 	}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
@@ -167,12 +178,12 @@ func newSerial() (*big.Int, error) {
 const maxChain = 4
 
 // verifyPeer returns nil if the chain (DER, leaf first) holds the authority of
-// that fingerprint and the leaf was issued by it for a server.
+// that fingerprint and the leaf was issued by it for the usage.
 //
 // The leaf's time of validity is not held against the local clock: an agent
 // whose clock stands at 1970 after a power cut would otherwise never get back,
 // and the fingerprint, not the calendar, is what is trusted.
-func verifyPeer(fingerprint [32]byte, chain [][]byte) error {
+func verifyPeer(fingerprint [32]byte, chain [][]byte, usage x509.ExtKeyUsage) error {
 	if len(chain) < 1 || len(chain) > maxChain {
 		return ErrUntrusted
 	}
@@ -197,7 +208,7 @@ func verifyPeer(fingerprint [32]byte, chain [][]byte) error {
 		_, err = leaf.Verify(x509.VerifyOptions{
 			Roots:       roots,
 			CurrentTime: leaf.NotBefore.Add(time.Second),
-			KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			KeyUsages:   []x509.ExtKeyUsage{usage},
 		})
 		if err != nil {
 			return fmt.Errorf("%w (%w)", ErrUntrusted, err)

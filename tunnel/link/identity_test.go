@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"crypto/x509"
 	"errors"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func TestAuthoritySurvivesItsText(t *testing.T) {
 	if a.Fingerprint() != b.Fingerprint() {
 		t.Error("the fingerprint changed")
 	}
-	if err := verifyPeer(a.Fingerprint(), issued(t, b)); err != nil {
+	if err := verifyPeer(a.Fingerprint(), issued(t, b), x509.ExtKeyUsageServerAuth); err != nil {
 		t.Errorf("a certificate of the parsed authority: %v", err)
 	}
 	if bytes.Contains(a.CertificatePEM(), []byte("PRIVATE")) {
@@ -87,7 +88,7 @@ func TestVerifyPeer(t *testing.T) {
 		{"a chain without end", [][]byte{good[0], strange[1], strange[1], strange[1], good[1]}, false},
 	}
 	for _, test := range tests {
-		err := verifyPeer(ours.Fingerprint(), test.chain)
+		err := verifyPeer(ours.Fingerprint(), test.chain, x509.ExtKeyUsageServerAuth)
 		if test.ok && err != nil {
 			t.Errorf("%s: got %v, want it trusted", test.name, err)
 		}

@@ -54,7 +54,7 @@ type Session interface {
 	ReceiveDatagram(ctx context.Context, b []byte) (int, error)
 	// MaxDatagram is the largest message that SendDatagram takes now, in bytes.
 	MaxDatagram() int
-	// Transport is DTLS or TLS.
+	// Transport is DTLS or TLS, whatever carries the session now.
 	Transport() Transport
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr
@@ -92,6 +92,9 @@ type Stats struct {
 	PacketsSent, PacketsReceived, PacketsLost uint64
 	// Streams is how many streams are open.
 	Streams int
+	// Detour is set while the records of a session that began over DTLS go over
+	// TLS, because UDP does not pass; the session returns to UDP by itself.
+	Detour bool
 }
 
 // CloseError is the end of a session that the peer asked for. It matches

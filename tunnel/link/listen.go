@@ -32,6 +32,9 @@ type ListenConfig struct {
 	// each handshake over TLS, and once for DTLS, instead.
 	Certificate    tls.Certificate
 	GetCertificate func() (*tls.Certificate, error)
+	// Peers, if set, is the authority of those who may dial: each must show a
+	// certificate of its IssueNode. Only TLS is served then, so TCP is required.
+	Peers *[32]byte
 	// KeepAlive is the interval of pings on an idle session. If zero, one that
 	// suits the transport.
 	KeepAlive time.Duration
@@ -45,6 +48,8 @@ type ListenConfig struct {
 	MaxHandshakes int
 	// NoOffload leaves the kernel's segmentation offloads alone.
 	NoOffload bool
+	// Shared lets another protocol use the UDP socket: see Listener.Shared.
+	Shared bool
 	// Memory bounds what the windows of all sessions over DTLS may grow to
 	// together, in bytes. If zero, 1 GiB.
 	Memory int64
@@ -63,6 +68,7 @@ type Listener struct {
 	addr     net.Addr
 	tcp      net.Listener     // nil if TLS is not served
 	dtls     *record.Listener // nil if DTLS is not served
+	shared   *sharedConn      // nil unless another protocol uses the socket of DTLS
 	tls      *tls.Config
 	log      *slog.Logger
 	sessions chan Session
@@ -92,6 +98,9 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Peers != nil && (cfg.TCP == nil || cfg.PacketConn != nil) {
+		return nil, errors.New("listen: peers prove themselves over TLS alone")
+	}
 	cfg.budget = reliable.NewBudget(cfg.Memory)
 	get := cfg.GetCertificate
 	if get == nil {
@@ -103,7 +112,7 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	}
 	l := &Listener{
 		cfg:        cfg,
-		tls:        tlsServerConfig(get),
+		tls:        tlsServerConfig(get, cfg.Peers),
 		log:        cfg.Logger,
 		sessions:   make(chan Session),
 		handshakes: map[netip.Prefix]int{},
@@ -118,12 +127,20 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 		return nil, err
 	}
 	if udp != nil {
-		if l.dtls, err = record.Listen(udp, dtlsServerConfig(&l.cfg, cert)); err != nil {
+		conf := dtlsServerConfig(&l.cfg, cert)
+		if cfg.Shared {
+			l.shared = newSharedConn(udp.LocalAddr())
+			conf.Foreign = l.shared.deliver
+		}
+		if l.dtls, err = record.Listen(udp, conf); err != nil {
 			if l.tcp != nil {
 				l.tcp.Close()
 			}
 			return nil, fmt.Errorf("listen: %w", err)
 		}
+	}
+	if l.shared != nil {
+		l.shared.send = l.dtls.SendForeign
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.tcp != nil {
@@ -173,6 +190,16 @@ func (l *Listener) open() (net.PacketConn, error) {
 // Addr is the address of both sockets.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
+// Shared is what reaches the UDP socket and is not DTLS by its first byte, which
+// tells QUIC from it (RFC 9443). It is there if ListenConfig.Shared is set and
+// DTLS is served, else nil. Closing it leaves the socket to DTLS.
+func (l *Listener) Shared() net.PacketConn {
+	if l.shared == nil {
+		return nil
+	}
+	return l.shared
+}
+
 // Accept waits for a session whose handshake is done. After Close its error
 // matches net.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (Session, error) {
@@ -203,6 +230,9 @@ func (l *Listener) Close() error {
 	closing.Wait()
 	if l.dtls != nil {
 		l.dtls.Close()
+	}
+	if l.shared != nil {
+		l.shared.Close()
 	}
 	l.group.Wait()
 	return err
@@ -271,13 +301,16 @@ func (l *Listener) serveTCP() {
 			continue
 		}
 		l.group.Go(func() {
-			defer l.leave(from)
-			l.handshakeTLS(conn)
+			leave := sync.OnceFunc(func() { l.leave(from) })
+			defer leave()
+			l.handshakeTLS(conn, leave)
 		})
 	}
 }
 
-func (l *Listener) handshakeTLS(conn net.Conn) {
+// handshakeTLS makes the handshake and serves what it settled. leave ends the
+// counting of its peer among those who are yet to prove themselves.
+func (l *Listener) handshakeTLS(conn net.Conn, leave func()) {
 	tuneTCP(conn)
 	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn { return tls.Server(c, l.tls) })
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
@@ -286,6 +319,10 @@ func (l *Listener) handshakeTLS(conn net.Conn) {
 		l.log.Debug("handshake over tls", "remote", conn.RemoteAddr(), "error", err)
 		l.failed.Add(1)
 		conn.Close()
+		return
+	}
+	if secured.ConnectionState().NegotiatedProtocol == alpnDetour {
+		l.carryDetour(secured, leave)
 		return
 	}
 	l.deliver(&tlsSession{mux.New(secured, muxConfig(false, l.cfg.MaxStreams, l.cfg.KeepAlive))})

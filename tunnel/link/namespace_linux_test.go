@@ -35,6 +35,12 @@ func TestMain(m *testing.M) {
 		err = relayRole()
 	case "agent":
 		err = agentRole()
+	case "impairer":
+		err = impairerRole()
+	case "far":
+		err = endRole("adit0", farHost, nearHost, farRole)
+	case "near":
+		err = endRole("adit1", nearHost, farHost, nearRole)
 	default:
 		os.Exit(m.Run())
 	}

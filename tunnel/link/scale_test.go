@@ -19,6 +19,21 @@ func memory() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
+// atRest is memory once it no longer falls: what is idle lets go of its buffers
+// after a moment.
+func atRest() int64 {
+	least := memory()
+	for same := 0; same < 5; {
+		time.Sleep(100 * time.Millisecond)
+		if now := memory(); now < least-least/200 {
+			least, same = now, 0
+		} else {
+			least, same = min(least, now), same+1
+		}
+	}
+	return least
+}
+
 // TestThousandSessions (fewer on a plain run) prints what a session takes: both of its ends, for they
 // are in one process here, each idle after a request and its answer.
 func TestThousandSessions(t *testing.T) {
@@ -30,7 +45,7 @@ func TestThousandSessions(t *testing.T) {
 		t.Run(string(transport), func(t *testing.T) {
 			l, fingerprint := testListener(t, ListenConfig{})
 			defer l.Close()
-			before := memory()
+			before := atRest()
 			var mu sync.Mutex
 			var sessions []Session
 			var group sync.WaitGroup
@@ -81,7 +96,7 @@ func TestThousandSessions(t *testing.T) {
 				stream.Close()
 			}
 			group.Wait()
-			t.Logf("%d sessions over %s take %d KiB each, both ends together", count, transport, (memory()-before)/int64(count)/1024)
+			t.Logf("%d sessions over %s take %d KiB each, both ends together", count, transport, (atRest()-before)/int64(count)/1024)
 			for _, s := range sessions {
 				group.Go(func() { s.Close("over") })
 			}
@@ -121,7 +136,7 @@ func TestTenThousandIdleStreams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := memory()
+			before := atRest()
 			ends := make([]Stream, 0, 2*count)
 			for range count {
 				a, b := connect(t, client, server)
@@ -130,7 +145,7 @@ func TestTenThousandIdleStreams(t *testing.T) {
 			if got := server.Stats().Streams; got != count {
 				t.Errorf("got %d streams, want %d", got, count)
 			}
-			t.Logf("%d idle streams over %s take %d bytes each, both ends together", count, transport, (memory()-before)/int64(count))
+			t.Logf("%d idle streams over %s take %d bytes each, both ends together", count, transport, (atRest()-before)/int64(count))
 			a, b := connect(t, client, server) // and the session still works
 			a.Close()
 			b.Close()

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,10 +37,23 @@ func soakTime(t *testing.T) time.Duration {
 	return 20 * time.Second
 }
 
+// soakSeed draws what happens in a soak. ADIT_SOAK_SEED is another one.
+func soakSeed(t *testing.T) uint64 {
+	text := os.Getenv("ADIT_SOAK_SEED")
+	if text == "" {
+		return 1
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("ADIT_SOAK_SEED: %v", err)
+	}
+	return seed
+}
+
 // TestSoak runs random streams over a network that loses, reorders and doubles
 // packets while the agent's address changes, and checks every byte.
 func TestSoak(t *testing.T) {
-	length := soakTime(t)
+	length, seed := soakTime(t), soakSeed(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulated(t, simnet.Path{
 			Delay: 15 * time.Millisecond, Jitter: 5 * time.Millisecond, Rate: 3 << 20,
@@ -65,7 +79,7 @@ func TestSoak(t *testing.T) {
 		var streams, moved, total atomic.Int64
 		for worker := range 6 {
 			group.Go(func() {
-				rng := rand.New(rand.NewPCG(uint64(worker), 1))
+				rng := rand.New(rand.NewPCG(uint64(worker), seed))
 				for ctx.Err() == nil {
 					n, err := soakStream(client, rng)
 					if err != nil {
@@ -98,8 +112,8 @@ func TestSoak(t *testing.T) {
 		time.Sleep(30 * time.Second) // the streams under way come to their end
 		client.Close("over")
 		group.Wait()
-		t.Logf("%v: %d streams, %d bytes there and back, %d changes of address, %d of %d packets lost",
-			length, streams.Load(), total.Load(), moved.Load(), stats.PacketsLost, stats.PacketsSent)
+		t.Logf("seed %d, %v: %d streams, %d bytes there and back, %d changes of address, %d of %d packets lost",
+			seed, length, streams.Load(), total.Load(), moved.Load(), stats.PacketsLost, stats.PacketsSent)
 		if streams.Load() < int64(length/time.Second) {
 			t.Errorf("only %d streams in %v", streams.Load(), length)
 		}
@@ -135,21 +149,23 @@ func soakStream(client Session, rng *rand.Rand) (int64, error) {
 	}
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], rng.Uint64())
-	if rng.IntN(10) == 0 {
+	if rng.IntN(10) == 0 { // given up; what comes back is never read, so that the echo may stop taking more
+		stream.SetWriteDeadline(time.Now().Add(3 * time.Second))
 		stream.Write(make([]byte, size))
 		stream.Reset()
 		return size, nil
 	}
-	stream.SetDeadline(time.Now().Add(time.Minute))
+	stream.SetDeadline(time.Now().Add(time.Minute)) // from the last progress on
 	sent := make(chan error, 1)
 	go func() {
-		_, err := io.CopyBuffer(onlyWriter{stream}, io.LimitReader(rand.NewChaCha8(seed), size), make([]byte, 20_000))
+		_, err := io.CopyBuffer(lively{stream}, io.LimitReader(rand.NewChaCha8(seed), size), make([]byte, 20_000))
 		sent <- errors.Join(err, stream.CloseWrite())
 	}()
 	want, buf, wanted := rand.NewChaCha8(seed), make([]byte, 17_000), make([]byte, 17_000)
 	var got int64
 	for {
 		n, err := stream.Read(buf)
+		stream.SetReadDeadline(time.Now().Add(time.Minute))
 		want.Read(wanted[:n])
 		if !bytes.Equal(buf[:n], wanted[:n]) {
 			return size, fmt.Errorf("other bytes than were sent, after %d", got)
@@ -166,4 +182,13 @@ func soakStream(client Session, rng *rand.Rand) (int64, error) {
 		return size, fmt.Errorf("got %d bytes back", got)
 	}
 	return size, <-sent
+}
+
+// lively writes with a deadline that each piece renews.
+type lively struct{ Stream }
+
+func (l lively) Write(b []byte) (int, error) {
+	n, err := l.Stream.Write(b)
+	l.SetWriteDeadline(time.Now().Add(time.Minute))
+	return n, err
 }

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -11,50 +12,68 @@ import (
 	"adit/tunnel/link/mux"
 )
 
-// alpn names what is spoken inside TLS.
-const alpn = "adit/1"
+// What is spoken inside TLS, as ALPN names it: streams, or the records of a
+// session over DTLS.
+const (
+	alpn       = "adit/1"
+	alpnDetour = "adit-detour/1"
+)
+
+// Protocols are the names (ALPN) by which a listener over TLS is spoken to, for
+// whoever shares its port.
+func Protocols() []string { return []string{alpn, alpnDetour} }
 
 // handshakeTimeout bounds a handshake of either transport.
 const handshakeTimeout = 10 * time.Second
 
 // tlsClientConfig trusts the authority of that fingerprint alone.
-func tlsClientConfig(fingerprint [32]byte) *tls.Config {
-	return &tls.Config{
+// own is shown if the peer asks for a certificate; it may be nil.
+func tlsClientConfig(fingerprint [32]byte, protocol string, own *tls.Certificate) *tls.Config {
+	config := &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		NextProtos: []string{alpn},
+		NextProtos: []string{protocol},
 		// The usual verification asks for names and public authorities; ours
 		// is verifyPeer, on every connection.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			chain := make([][]byte, len(state.PeerCertificates))
-			for i, cert := range state.PeerCertificates {
-				chain[i] = cert.Raw
-			}
-			if err := verifyPeer(fingerprint, chain); err != nil {
+			if err := verifyPeer(fingerprint, rawChain(state.PeerCertificates), x509.ExtKeyUsageServerAuth); err != nil {
 				return err
 			}
-			if state.NegotiatedProtocol != alpn {
-				return fmt.Errorf("the relay does not speak %s", alpn)
+			if state.NegotiatedProtocol != protocol {
+				return fmt.Errorf("the relay does not speak %s", protocol)
 			}
 			return nil
 		},
 		SessionTicketsDisabled: true,
 	}
+	if own != nil {
+		config.Certificates = []tls.Certificate{*own}
+	}
+	return config
 }
 
-func tlsServerConfig(get func() (*tls.Certificate, error)) *tls.Config {
-	return &tls.Config{
+// tlsServerConfig asks who dials for a certificate of the authority peers, if
+// that is not nil.
+func tlsServerConfig(get func() (*tls.Certificate, error), peers *[32]byte) *tls.Config {
+	config := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		NextProtos:             []string{alpn},
+		NextProtos:             []string{alpn, alpnDetour},
 		SessionTicketsDisabled: true,
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return get() },
 		VerifyConnection: func(state tls.ConnectionState) error {
-			if state.NegotiatedProtocol != alpn {
+			if state.NegotiatedProtocol == "" {
 				return fmt.Errorf("the peer does not speak %s", alpn)
 			}
-			return nil
+			if peers == nil {
+				return nil
+			}
+			return verifyPeer(*peers, rawChain(state.PeerCertificates), x509.ExtKeyUsageClientAuth)
 		},
 	}
+	if peers != nil {
+		config.ClientAuth = tls.RequireAnyClientCert // VerifyConnection has the rest
+	}
+	return config
 }
 
 func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config {
@@ -69,10 +88,12 @@ func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config 
 	}
 }
 
-// tlsClient makes a session over conn, which it closes if that does not succeed.
-func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig) (Session, error) {
+// tlsClient makes the handshake over conn, which it closes if that does not succeed.
+func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig, protocol string) (*batchConn, error) {
 	tuneTCP(conn)
-	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn { return tls.Client(c, tlsClientConfig(cfg.Fingerprint)) })
+	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn {
+		return tls.Client(c, tlsClientConfig(cfg.Fingerprint, protocol, cfg.Certificate))
+	})
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -82,6 +103,15 @@ func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig) (Session, er
 			return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, ErrUntrusted)
 		}
 		return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, err)
+	}
+	return secured, nil
+}
+
+// tlsSessionOver makes a session over conn, which it closes if that does not succeed.
+func tlsSessionOver(ctx context.Context, conn net.Conn, cfg *DialConfig) (Session, error) {
+	secured, err := tlsClient(ctx, conn, cfg, alpn)
+	if err != nil {
+		return nil, err
 	}
 	return &tlsSession{mux.New(secured, muxConfig(true, cfg.MaxStreams, cfg.KeepAlive))}, nil
 }

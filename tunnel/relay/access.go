@@ -3,54 +3,43 @@ package relay
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
 const (
-	accessKept  = 10_000          // in memory, to be searched
 	accessQueue = 4096            // not yet stored
 	accessFlush = time.Second     // at the latest
 	accessWait  = 5 * time.Second // for the store
 )
 
-// accessLog keeps the latest access events in memory and stores all in batches.
+// accessLog stores access events in batches.
 type accessLog struct {
 	events *store.Events
 	log    *slog.Logger
 	lost   *atomic.Uint64
 	full   chan struct{}
 
+	flushing sync.Mutex // taken before mu
+
 	mu      sync.Mutex
-	ring    []wire.Access // oldest at next once it is full
-	next    int
 	queue   []wire.Access
 	dropped int64
 }
 
-func openAccessLog(ctx context.Context, events *store.Events, lost *atomic.Uint64, log *slog.Logger) (*accessLog, error) {
-	a := &accessLog{events: events, log: log, lost: lost, full: make(chan struct{}, 1)}
-	latest, err := events.Latest(ctx, accessKept)
-	if err != nil {
-		return nil, err
-	}
-	a.ring = latest[max(0, len(latest)-accessKept):]
-	return a, nil
+func newAccessLog(events *store.Events, lost *atomic.Uint64, log *slog.Logger) *accessLog {
+	return &accessLog{events: events, log: log, lost: lost, full: make(chan struct{}, 1)}
 }
 
 func (a *accessLog) add(e wire.Access) {
 	a.mu.Lock()
-	if len(a.ring) < accessKept {
-		a.ring = append(a.ring, e)
-	} else {
-		a.ring[a.next] = e
-		a.next = (a.next + 1) % accessKept
-	}
 	if len(a.queue) < accessQueue {
 		a.queue = append(a.queue, e)
 	} else {
@@ -64,6 +53,13 @@ func (a *accessLog) add(e wire.Access) {
 		default:
 		}
 	}
+}
+
+// waiting is how many events are not yet stored.
+func (a *accessLog) waiting() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.queue)
 }
 
 // run stores events until ctx ends, and what is left then.
@@ -83,7 +79,11 @@ func (a *accessLog) run(ctx context.Context) error {
 	}
 }
 
+// flush stores what was added before it was called. The store may be away: then
+// a batch is lost, and the rest waits.
 func (a *accessLog) flush() {
+	a.flushing.Lock()
+	defer a.flushing.Unlock()
 	for {
 		a.mu.Lock()
 		n := min(len(a.queue), store.MaxBatch)
@@ -110,24 +110,8 @@ func (a *accessLog) flush() {
 	}
 }
 
-// search returns the newest events that match, newest first.
-func (a *accessLog) search(match func(*wire.Access) bool, limit int) []wire.Access {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	found := []wire.Access{}
-	for i := range a.ring {
-		e := &a.ring[(a.next+len(a.ring)-1-i+len(a.ring))%len(a.ring)]
-		if match(e) {
-			if found = append(found, *e); len(found) == limit {
-				break
-			}
-		}
-	}
-	return found
-}
-
-// record takes an access event of the edge: into the log, and to the agent
-// whose tunnel it was.
+// record takes an access event of the edge: into the log, to the sinks, and to
+// the agent whose tunnel it was.
 func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 	if b == nil {
 		if list := ep.Backends(); len(list) > 0 {
@@ -135,9 +119,14 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 		}
 	}
 	if b != nil {
-		e.Key = b.Key
+		e.Key, e.ClientID = b.Key, b.Agent.ClientID
+	}
+	e.Node = r.node
+	if a, err := netip.ParseAddr(e.Visitor); err == nil {
+		e.Country = r.policies.place(a)
 	}
 	r.access.add(e)
+	r.sinks.access(e)
 	r.counts.visit(ep.Type, e)
 	if b == nil {
 		return
@@ -146,6 +135,9 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 	s := r.byInstance[instanceKey{b.Agent.ClientID, b.Agent.Instance}]
 	r.mu.Unlock()
 	if s == nil {
+		if far, ok := b.Agent.Session.(*nodes.Session); ok {
+			far.Access(e)
+		}
 		return
 	}
 	select {

@@ -20,6 +20,9 @@ import (
 func (o operator) Backup(ctx context.Context) (any, error) {
 	b, err := o.store.Backup(ctx)
 	b.AdminToken = o.admin
+	if err == nil {
+		o.Record(ctx, "backup.read", "", nil)
+	}
 	return b, err
 }
 

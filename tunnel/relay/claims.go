@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -47,7 +48,11 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	if len(held) == 0 && r.store.Claims.CountOfClient(s.client.ID) >= r.cfg.Limits.ClaimsPerClient {
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("a client may keep at most %d names and ports here", r.cfg.Limits.ClaimsPerClient)}
 	}
-	t, err := s.place(ctx, key, c, held, before)
+	scope := s.scope()
+	if err := s.within(scope, key, c); err != nil {
+		return wire.Grant{}, err
+	}
+	t, err := s.place(ctx, key, c, scope, held, before)
 	if err != nil {
 		return wire.Grant{}, err
 	}
@@ -70,6 +75,12 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	if ended {
 		r.edge.Detach(t.face, t.backend)
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeUnavailable, Message: "the session has ended"}
+	}
+	if r.members != nil {
+		r.members.mesh.TunnelUp(nodes.Tunnel{
+			Session: s.id, Key: key, Number: t.backend.Number, Claim: c,
+			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
+		})
 	}
 	r.log.Info("tunnel up", "client", s.client.Name, "key", key, "public_url", t.url)
 	return wire.Grant{
@@ -114,38 +125,37 @@ func checkClaim(c *wire.Claim) error {
 }
 
 // place takes a target for the tunnel and opens its face.
-func (s *session) place(ctx context.Context, key string, c wire.Claim, held []store.Claim, before *tunnel) (*tunnel, error) {
+func (s *session) place(ctx context.Context, key string, c wire.Claim, scope store.Scope, held []store.Claim, before *tunnel) (*tunnel, error) {
 	face := edge.Face{Slot: edge.SlotOf(c.Type), Type: c.Type, Mode: c.Mode}
 	if face.Slot == store.SlotPort {
-		return s.placePort(ctx, key, c, face, held, before)
+		return s.placePort(ctx, key, c, scope, face, held, before)
 	}
 	if c.Domain != "" {
 		name, err := s.relay.fullName(c.Domain)
 		if err != nil {
 			return nil, err
 		}
+		if err := s.mayHave(ctx, scope, name); err != nil {
+			return nil, err
+		}
 		face.Domain, face.Target = name, store.TargetDomain(name)
 		return s.open(ctx, key, c, face, before)
 	}
 	for _, old := range held { // the name that it had
-		if name := store.DomainOf(old.Target); name != "" {
+		if name := store.DomainOf(old.Target); name != "" && s.mayHave(ctx, scope, name) == nil {
 			face.Domain, face.Target = name, old.Target
 			if t, err := s.open(ctx, key, c, face, before); err == nil {
 				return t, nil
 			}
 		}
 	}
-	for range givenTries {
-		name := givenName() + "." + s.relay.cfg.Domain
+	return s.givenName(scope, func(name string) (*tunnel, error) {
 		face.Domain, face.Target = name, store.TargetDomain(name)
-		if _, taken := s.relay.store.Claims.Get(face.Target); !taken {
-			return s.open(ctx, key, c, face, before)
-		}
-	}
-	return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: "no free name was found"}
+		return s.open(ctx, key, c, face, before)
+	})
 }
 
-func (s *session) placePort(ctx context.Context, key string, c wire.Claim, face edge.Face, held []store.Claim, before *tunnel) (*tunnel, error) {
+func (s *session) placePort(ctx context.Context, key string, c wire.Claim, scope store.Scope, face edge.Face, held []store.Claim, before *tunnel) (*tunnel, error) {
 	ports := s.relay.tcp
 	if c.Type == wire.TypeUDP {
 		ports = s.relay.udp
@@ -160,11 +170,14 @@ func (s *session) placePort(ctx context.Context, key string, c wire.Claim, face 
 				Message: fmt.Sprintf("ports of type %s are %d to %d here", c.Type, ports.first, ports.last),
 			}
 		}
+		if err := mayHavePort(scope, c.RemotePort); err != nil {
+			return nil, err
+		}
 		face.Port, face.Target = c.RemotePort, store.TargetPort(c.Type, c.RemotePort)
 		return s.open(ctx, key, c, face, before)
 	}
 	for _, old := range held {
-		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.has(port) {
+		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.has(port) && scope.AllowsPort(port) {
 			face.Port, face.Target = port, old.Target
 			if t, err := s.open(ctx, key, c, face, before); err == nil {
 				return t, nil
@@ -177,7 +190,7 @@ func (s *session) placePort(ctx context.Context, key string, c wire.Claim, face 
 	for i := range size {
 		port := ports.first + (start+i)%size
 		face.Port, face.Target = port, store.TargetPort(c.Type, port)
-		if _, taken := s.relay.store.Claims.Get(face.Target); taken {
+		if _, taken := s.relay.store.Claims.Get(face.Target); taken || !scope.AllowsPort(port) {
 			continue
 		}
 		t, err := s.open(ctx, key, c, face, before)
@@ -211,7 +224,10 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	case err != nil:
 		return nil, err
 	}
-	backend := &edge.Backend{Agent: &s.agent, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared}
+	if err := r.store.Policies.Claimed(ctx, face.Target, s.client.ID); err != nil {
+		return nil, err
+	}
+	backend := newBackend(&s.agent, key, c)
 	if before != nil && before.face == face {
 		backend.Number = before.backend.Number
 	} else {
@@ -260,6 +276,9 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 	s.mu.Unlock()
 	if t != nil {
 		s.relay.edge.Detach(t.face, t.backend)
+		if s.relay.members != nil {
+			s.relay.members.mesh.TunnelDown(s.id, key)
+		}
 		s.relay.log.Info("tunnel down", "client", s.client.Name, "key", key, "public_url", t.url)
 	}
 	if keep || s.gone.Load() {
@@ -274,7 +293,7 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 }
 
 // fullName is the name that a claim's domain means: one label is under the
-// relay's domain, and a full name must be, unless any may be had.
+// relay's domain.
 func (r *Relay) fullName(domain string) (string, error) {
 	if !strings.Contains(domain, ".") && domain != r.cfg.Domain {
 		domain += "." + r.cfg.Domain
@@ -284,13 +303,11 @@ func (r *Relay) fullName(domain string) (string, error) {
 		return "", invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
 	case domain == r.cfg.Domain, domain == r.cfg.PublicHost:
 		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name"}
-	case !strings.HasSuffix(domain, "."+r.cfg.Domain) && !r.cfg.AnyDomain:
-		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is not under the relay's domain " + r.cfg.Domain}
 	}
 	return domain, nil
 }
 
-func givenName() string {
+func givenLabel() string {
 	b := make([]byte, givenLen)
 	for i := range b {
 		b[i] = givenChars[randomBelow(len(givenChars))]

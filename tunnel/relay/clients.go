@@ -17,10 +17,14 @@ func (r *Relay) newToken() wire.Token {
 	return t
 }
 
-// AddClient makes a client and the token that is shown once.
+// AddClient makes a client that may have everything, and the token that is shown once.
 func (r *Relay) AddClient(ctx context.Context, name string) (store.Client, wire.Token, error) {
+	return r.addClient(ctx, name, store.Scope{})
+}
+
+func (r *Relay) addClient(ctx context.Context, name string, scope store.Scope) (store.Client, wire.Token, error) {
 	token := r.newToken()
-	c, err := r.store.Clients.Add(ctx, name, token.Secret, token.Hint())
+	c, err := r.store.Clients.AddWith(ctx, name, token.Secret, token.Hint(), scope)
 	if errors.Is(err, store.ErrExists) {
 		err = fmt.Errorf("there is a client %s already: %w", name, err)
 	}
@@ -41,5 +45,66 @@ func (r *Relay) RevokeClient(ctx context.Context, name string) (store.Client, er
 	if err != nil {
 		return c, err
 	}
-	return c, r.store.Claims.ReleaseClient(ctx, c.ID)
+	return c, errors.Join(r.store.Claims.ReleaseClient(ctx, c.ID), r.store.Policies.DropClient(ctx, c.ID))
 }
+
+// clientChanged holds a client's sessions to what the client is now: those of a
+// revoked or expired one end, and tunnels outside of its scope are taken away.
+func (r *Relay) clientChanged(c store.Client) {
+	r.task(func() { r.accounts.apply(r, c.ID) })
+	for _, s := range r.sessionList() {
+		switch {
+		case s.client.ID != c.ID:
+			if s.client.Name == c.Name { // the name is a new client's
+				r.dismiss(s, "the client was revoked")
+			}
+		case !c.Active():
+			r.dismiss(s, "the client was revoked")
+		case c.Expired(time.Now()):
+			r.dismiss(s, expiredReason(c))
+		default:
+			r.task(func() { s.refit(c.Scope) })
+		}
+	}
+}
+
+func expiredReason(c store.Client) string {
+	return "the client's time ended on " + c.Scope.Expires.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// dismiss ends a session whose client may no longer connect.
+func (r *Relay) dismiss(s *session, reason string) {
+	if s.gone.Swap(true) {
+		return
+	}
+	s.tell(wire.Event{Type: wire.EventRevoked, Reason: reason})
+	r.task(func() {
+		wait := time.NewTimer(100 * time.Millisecond) // for the event to be read
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-s.link.Done():
+		}
+		s.link.Close(reason)
+	})
+}
+
+// watchExpiry ends the sessions of clients whose time is over.
+func (r *Relay) watchExpiry(ctx context.Context) {
+	tick := time.NewTicker(expiryCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, s := range r.sessionList() {
+				if c, ok := r.store.Clients.Get(s.client.Name); ok && c.ID == s.client.ID && c.Expired(now) {
+					r.dismiss(s, expiredReason(c))
+				}
+			}
+		}
+	}
+}
+
+const expiryCheck = 500 * time.Millisecond

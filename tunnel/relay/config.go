@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"adit/tunnel/relay/edge"
 )
 
 // Config is a relay's configuration: relay.toml, with flags above it.
@@ -31,11 +33,16 @@ type Config struct {
 	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside of Domain
 	PagesDir        string   `toml:"pages_dir"`         // templates of error pages
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
+	ProxyProtocol   string   `toml:"proxy_protocol"`    // of those: accept, require or off
+	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen
 
 	NATS    NATS    `toml:"nats"`
+	Domains Domains `toml:"domains"`
+	Sinks   Sinks   `toml:"sinks"`
 	Geo     Geo     `toml:"geo"`
 	Console Console `toml:"console"`
 	Limits  Limits  `toml:"limits"`
+	Nodes   Nodes   `toml:"nodes"`
 	ACME    *ACME   `toml:"acme"` // nil: no public certificates are asked for
 }
 
@@ -47,6 +54,26 @@ type NATS struct {
 	Cert        string   `toml:"cert"`        // file
 	Key         string   `toml:"key"`         // file
 	Replicas    int      `toml:"replicas"`
+	SecretFile  string   `toml:"secret_file"` // seals the private keys that nodes share
+}
+
+// Nodes is how this node works with others, which share its NATS.
+type Nodes struct {
+	Name         string `toml:"name"`          // of this one, for people; empty: the host's
+	Listen       string `toml:"listen"`        // for other nodes, TCP
+	Address      string `toml:"address"`       // where other nodes find this one; empty: guessed
+	AgentAddress string `toml:"agent_address"` // where agents find this node and no other; empty: public_host
+	Leave        string `toml:"leave"`         // duration; how long a node that ends still takes visitors, so that a load balancer sees it go
+}
+
+// Domains is how names outside of the relay's domain are proved.
+type Domains struct {
+	Resolvers []string `toml:"resolvers"` // host:port of DNS servers; empty: the system's
+}
+
+// Sinks is where events may be sent on.
+type Sinks struct {
+	AllowPrivate bool `toml:"allow_private"` // loopback, private and link-local addresses too
 }
 
 // Geo is the database that policies by country need.
@@ -83,7 +110,8 @@ type Limits struct {
 func Defaults() Config {
 	return Config{
 		TunnelListen: ":4433", EdgeHTTPListen: ":80", EdgeHTTPSListen: ":443", ConsoleListen: "127.0.0.1:37280",
-		TCPPorts: "20000-20999", UDPPorts: "20000-20999",
+		TCPPorts: "20000-20999", UDPPorts: "20000-20999", ProxyProtocol: "accept", HTTP3: true,
+		Nodes: Nodes{Listen: ":4434", Leave: "5s"},
 		Limits: Limits{
 			Sessions: 20_000, SessionsPerClient: 1000, TunnelsPerSession: 1000, ClaimsPerClient: 10_000,
 			ConnectionsPerAddress: 1024, HeaderBytes: 64 << 10, HeaderTime: "10s", IdleTime: "2m", StreamIdle: "2h",
@@ -127,7 +155,7 @@ func Load(path string) (Config, error) {
 
 // from makes relative file names relative to the configuration's folder.
 func (c *Config) from(dir string) {
-	files := []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.Geo.Database}
+	files := []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.NATS.SecretFile, &c.Geo.Database}
 	if c.ACME != nil {
 		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile)
 	}
@@ -194,9 +222,20 @@ func (c *Config) Validate() error {
 			return key(p.name, "%v", err)
 		}
 	}
+	if _, ok := proxyHeaders[c.ProxyProtocol]; !ok {
+		return key("proxy_protocol", "%q must be accept, require or off", c.ProxyProtocol)
+	}
+	if c.ProxyProtocol == "require" && len(c.TrustedProxies) == 0 {
+		return key("proxy_protocol", "require needs trusted_proxies: headers are read from those alone")
+	}
 	for i, p := range c.TrustedProxies {
 		if _, err := parsePrefix(p); err != nil {
 			return key(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR", p)
+		}
+	}
+	for i, server := range c.Domains.Resolvers {
+		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
+			return key(fmt.Sprintf("domains.resolvers[%d]", i), "%q is not host:port", server)
 		}
 	}
 	for _, d := range []struct{ name, text string }{
@@ -232,10 +271,44 @@ func (c *Config) Validate() error {
 	if (c.NATS.Cert == "") != (c.NATS.Key == "") {
 		return key("nats.key", "nats.cert and nats.key go together")
 	}
+	if c.NATS.SecretFile != "" && len(c.NATS.URLs) == 0 {
+		return key("nats.secret_file", "is for an external NATS; set nats.urls too")
+	}
+	if err := c.Nodes.validate(key); err != nil {
+		return err
+	}
 	if c.ACME != nil {
 		if name, fault := c.ACME.validate(); name != "" {
 			return key(name, "%s", fault)
 		}
+	}
+	return nil
+}
+
+// proxyHeaders are the values of proxy_protocol.
+var proxyHeaders = map[string]edge.ProxyHeader{
+	"": edge.ProxyAccepted, "accept": edge.ProxyAccepted, "require": edge.ProxyRequired, "off": edge.ProxyOff,
+}
+
+func (n Nodes) validate(key func(name, format string, args ...any) error) error {
+	for _, a := range []struct {
+		name, addr string
+		free       bool // port 0 and no host will do
+	}{{"nodes.listen", n.Listen, true}, {"nodes.address", n.Address, false}, {"nodes.agent_address", n.AgentAddress, false}} {
+		if a.addr == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(a.addr)
+		number, badPort := strconv.ParseUint(port, 10, 16)
+		if err != nil || badPort != nil || !a.free && (host == "" || number == 0) {
+			return key(a.name, "%q is not host:port", a.addr)
+		}
+	}
+	if v, err := time.ParseDuration(n.Leave); n.Leave != "" && (err != nil || v < 0 || v > time.Minute) {
+		return key("nodes.leave", "%q is not a duration of at most 1m, as 5s", n.Leave)
+	}
+	if len(n.Name) > 128 {
+		return key("nodes.name", "has at most 128 bytes")
 	}
 	return nil
 }

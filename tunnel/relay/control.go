@@ -51,6 +51,7 @@ var problemStatus = map[string]int{
 	wire.CodeForbidden:    http.StatusForbidden,
 	wire.CodeLimit:        http.StatusTooManyRequests,
 	wire.CodeUnavailable:  http.StatusServiceUnavailable,
+	wire.CodeHere:         http.StatusConflict,
 }
 
 // refuse maps an error to an answer.
@@ -113,10 +114,15 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.relay.counts.hello(countedHellos[0])
-	return writeJSON(w, wire.Welcome{
+	welcome := wire.Welcome{
 		SessionID: s.id, ClientID: s.client.ID, ClientName: s.client.Name,
-		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version,
-	})
+		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version, NodeID: s.relay.id,
+	}
+	if m := s.relay.members; m != nil {
+		welcome.Nodes = m.forAgent()
+		welcome.Addresses = addresses(welcome.Nodes)
+	}
+	return writeJSON(w, welcome)
 }
 
 func (s *session) authenticate(h wire.Hello) error {
@@ -126,7 +132,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	for _, f := range []struct {
 		name, value string
 		limit       int
-	}{{"instance", h.Instance, 64}, {"client_id", h.ClientID, 128}, {"version", h.Version, 64}, {"os", h.OS, 32}, {"arch", h.Arch, 32}, {"hostname", h.Hostname, 255}} {
+	}{{"instance", h.Instance, 64}, {"client_id", h.ClientID, 128}, {"version", h.Version, 64}, {"os", h.OS, 32}, {"arch", h.Arch, 32}, {"hostname", h.Hostname, 255}, {"beside", h.Beside, 64}} {
 		if len(f.value) > f.limit || strings.ContainsFunc(f.value, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 			return &wire.Problem{Code: wire.CodeInvalid, Message: f.name + " is too long or has control characters", Field: f.name}
 		}
@@ -138,14 +144,20 @@ func (s *session) authenticate(h wire.Hello) error {
 	if !ok {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is not known here, or was revoked"}
 	}
+	if client.Expired(time.Now()) {
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: expiredReason(client)}
+	}
 	if h.ClientID != "" && h.ClientID != client.ID && !strings.EqualFold(h.ClientID, client.Name) {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is of another client than the client id says", Field: "client_id"}
+	}
+	if h.Beside != "" && h.Beside == s.relay.id {
+		return &wire.Problem{Code: wire.CodeHere, Message: "the agent has a session with this node already"}
 	}
 	h.Secret = nil
 	s.mu.Lock()
 	s.hello, s.client = h, client
 	s.mu.Unlock()
-	s.agent.ClientID, s.agent.Instance = client.ID, h.Instance
+	s.agent.ClientID, s.agent.Instance, s.agent.Account = client.ID, h.Instance, s.relay.accounts.get(s.relay, client.ID)
 	if p := s.relay.join(s); p != nil {
 		return p
 	}
@@ -254,6 +266,7 @@ func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 		s.errors = append([]wire.AgentError(nil), s.errors[extra:]...)
 	}
 	s.mu.Unlock()
+	s.relay.seen.complain(s, list)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

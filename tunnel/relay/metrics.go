@@ -164,11 +164,8 @@ func (o operator) storeFigures(p *prom.Text) {
 	p.Sample(float64(w.Errors), "outcome", "error")
 	p.Family("adit_relay_store_write_seconds_total", "counter", "Time that writes took together.")
 	p.Sample(w.Time.Seconds())
-	o.access.mu.Lock()
-	waiting := len(o.access.queue)
-	o.access.mu.Unlock()
 	p.Family("adit_relay_access_events_waiting", "gauge", "Access events not yet stored.")
-	p.Sample(float64(waiting))
+	p.Sample(float64(o.access.waiting()))
 	p.Family("adit_relay_access_events_dropped_total", "counter", "Access events that were never stored.")
 	p.Sample(float64(o.counts.dropped.Load()))
 }

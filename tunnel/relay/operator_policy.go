@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -36,7 +37,13 @@ func (r *Relay) target(text string) (string, error) {
 }
 
 func (o operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
-	v := console.Policy{Target: shown(p.Target), ChangedAt: p.Changed}
+	v := console.Policy{Target: shown(p.Target), ChangedAt: p.Changed, SetBy: setByOperator}
+	if p.By != "" {
+		v.SetBy = p.By
+		if c, ok := o.store.Clients.ByID(p.By); ok {
+			v.SetBy = c.Name
+		}
+	}
 	if err := json.Unmarshal(p.Document, &v.Policy); err != nil {
 		return v, err
 	}
@@ -79,6 +86,14 @@ func (o operator) SetPolicy(ctx context.Context, text string, document []byte) (
 	if err != nil {
 		return console.Policy{}, err
 	}
+	return o.setPolicy(ctx, target, document, "")
+}
+
+// setByOperator is who set a policy that no client did.
+const setByOperator = "operator"
+
+// setPolicy stores a policy that by, a client's id or "" for the operator, sets.
+func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string) (console.Policy, error) {
 	var d policy.Document
 	if json.Unmarshal(document, &d) == nil {
 		if kept, ok := o.keepHashes(target, d); ok {
@@ -90,7 +105,7 @@ func (o operator) SetPolicy(ctx context.Context, text string, document []byte) (
 			}
 		}
 	}
-	d, err = policy.Parse(document)
+	d, err := policy.Parse(document)
 	var field *policy.FieldError
 	if errors.As(err, &field) {
 		return console.Policy{}, bad(http.StatusBadRequest, "invalid_parameter", field.Field, "%s", field.Error())
@@ -102,10 +117,11 @@ func (o operator) SetPolicy(ctx context.Context, text string, document []byte) (
 	if err != nil {
 		return console.Policy{}, err
 	}
-	if err := o.store.Policies.Set(ctx, target, data); err != nil {
+	if err := o.store.Policies.SetBy(ctx, target, data, by); err != nil {
 		return console.Policy{}, err
 	}
 	o.log.Info("policy set", "target", shown(target))
+	o.Record(ctx, "policy.set", shown(target), d.Redacted())
 	return o.Policy(shown(target))
 }
 
@@ -147,6 +163,7 @@ func (o operator) DeletePolicy(ctx context.Context, text string) error {
 		return err
 	}
 	o.log.Info("policy deleted", "target", shown(target))
+	o.Record(ctx, "policy.delete", shown(target), nil)
 	return nil
 }
 
@@ -159,7 +176,19 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	if err != nil {
 		return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "address", "%q is not an address", q.Address)
 	}
-	e := console.Explanation{Target: shown(target), Node: o.node, Allowed: true, Steps: []policy.Step{}}
+	now := time.Now()
+	if q.At != "" {
+		if now, err = time.Parse(time.RFC3339, q.At); err != nil {
+			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "at", "%q is not a time as 2006-01-02T15:04:05Z", q.At)
+		}
+	}
+	e := console.Explanation{
+		Target: shown(target), Path: q.Path, Country: o.policies.place(addr), Node: o.node, Allowed: true, Steps: []policy.Step{},
+	}
+	if step, refuses := o.quotaStep(target); refuses {
+		e.Allowed, e.Rule, e.Detail, e.Steps = false, step.Rule, step.Detail, append(e.Steps, step)
+		return e, nil
+	}
 	p := o.policies.get(target)
 	if p == nil {
 		e.Detail = "no policy is set: every visitor is let in"
@@ -168,38 +197,23 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	isHTTP := store.DomainOf(target) != "" && q.Type != wire.TypeTLS
 	d, steps := p.Explain(policy.Request{
 		Addr: addr, HTTP: isHTTP, BodySize: -1, User: q.User, Password: q.Password, HasUser: q.User != "",
-	}, time.Now())
+	}, now)
 	e.Allowed, e.Rule, e.Detail, e.Steps, e.Shadow = d.Allowed, d.Rule, d.Detail, steps, p.Shadow()
 	return e, nil
 }
 
-func (o operator) Access(q console.Access) ([]wire.Access, error) {
-	var within netip.Prefix
-	if q.Address != "" {
-		p, err := parsePrefix(q.Address)
-		if err != nil {
-			return nil, bad(http.StatusBadRequest, "invalid_parameter", "address", "%q is not an address or CIDR", q.Address)
-		}
-		within = p
+// quotaStep says whether the client that has a target has used up its month.
+func (o operator) quotaStep(target string) (policy.Step, bool) {
+	claim, ok := o.store.Claims.Get(target)
+	if !ok {
+		return policy.Step{}, false
 	}
-	match := func(e *wire.Access) bool {
-		switch {
-		case !q.Since.IsZero() && e.Time.Before(q.Since), !q.Until.IsZero() && e.Time.After(q.Until):
-		case q.Endpoint != "" && e.Endpoint != q.Endpoint, q.Key != "" && e.Key != q.Key:
-		case q.Host != "" && !strings.EqualFold(e.Host, q.Host):
-		case q.Path != "" && !strings.HasPrefix(e.Path, q.Path):
-		case q.Status != 0 && e.Status != q.Status && e.Status/100 != q.Status:
-		case q.Refused == "any" && e.Refused == "", q.Refused != "" && q.Refused != "any" && e.Refused != q.Refused:
-		case within.IsValid() && !contains(within, e.Visitor):
-		default:
-			return true
-		}
-		return false
+	c, ok := o.store.Clients.ByID(claim.ClientID)
+	if !ok || c.Scope.Monthly == 0 {
+		return policy.Step{}, false
 	}
-	return o.access.search(match, max(q.Limit, 1)), nil
-}
-
-func contains(p netip.Prefix, text string) bool {
-	a, err := netip.ParseAddr(text)
-	return err == nil && p.Contains(a)
+	v := o.shownClient(c, 0)
+	step := policy.Step{Rule: policy.RuleQuota, Refuses: v.Usage.State == usageStopped, Detail: fmt.Sprintf(
+		"the client %s has moved %d of %d bytes in %s", c.Name, v.Usage.BytesIn+v.Usage.BytesOut, c.Scope.Monthly, v.Usage.Month)}
+	return step, step.Refuses
 }

@@ -12,23 +12,44 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
+	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 )
 
-const geoCheck = 10 * time.Second
+const (
+	geoCheck   = 10 * time.Second
+	hoursCheck = time.Second
+)
 
 // policies are the policies in force, by target.
 type policies struct {
 	mu       sync.RWMutex
 	byTarget map[string]*policy.Policy
 	geo      atomic.Pointer[geoDatabase]
+	geoFault atomic.Pointer[string] // why a new database is not used; nil: none
 }
 
 func (p *policies) get(target string) *policy.Policy {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.byTarget[target]
+}
+
+// place is where an address is, as DE or US-CA; "" if that is not known.
+func (p *policies) place(a netip.Addr) string {
+	db := p.geo.Load()
+	if db == nil {
+		return ""
+	}
+	country, region, known := db.Country(a.Unmap().WithZone(""))
+	if !known {
+		return ""
+	}
+	if region != "" {
+		return country + "-" + region
+	}
+	return country
 }
 
 func (p *policies) database() policy.Geo {
@@ -56,6 +77,9 @@ func (r *Relay) openPolicies() error {
 }
 
 func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists bool) {
+	r.policies.mu.Lock()
+	before := r.policies.byTarget[target]
+	r.policies.mu.Unlock()
 	var next *policy.Policy
 	if exists {
 		var d policy.Document
@@ -64,7 +88,9 @@ func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists b
 			r.log.Error("a stored policy does not parse; its target is closed", "target", target, "error", err)
 			d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
 		}
-		next = policy.New(d, r.policies.database)
+		next = policy.Renew(before, d, r.policies.database)
+	} else if before != nil {
+		before.End()
 	}
 	r.policies.mu.Lock()
 	if next == nil {
@@ -74,6 +100,48 @@ func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists b
 	}
 	r.policies.mu.Unlock()
 	r.task(func() { r.edge.Recheck(target) })
+}
+
+// geoSettings tells of the geo database in force.
+func (p *policies) geoSettings(file string) console.GeoSettings {
+	s := console.GeoSettings{File: file}
+	if db := p.geo.Load(); db != nil {
+		built := db.reader.Metadata.BuildTime().UTC()
+		s.LoadedAt, s.BuildAt = &db.loaded, &built
+	}
+	if fault := p.geoFault.Load(); fault != nil {
+		s.Error = *fault
+	}
+	return s
+}
+
+// watchHours ends what is open on targets that close now.
+func (r *Relay) watchHours(ctx context.Context) {
+	tick := time.NewTicker(hoursCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, target := range r.policies.timed() {
+			r.edge.Recheck(target)
+		}
+	}
+}
+
+// timed returns the targets whose policies have hours.
+func (p *policies) timed() []string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	var list []string
+	for target, v := range p.byTarget {
+		if v.Timed() {
+			list = append(list, target)
+		}
+	}
+	return list
 }
 
 // watchGeo reads the geo database again when its file changes. A file that
@@ -99,9 +167,12 @@ func (r *Relay) watchGeo(ctx context.Context) {
 		if err != nil {
 			bad = info.ModTime()
 			r.log.Warn("the new geo database is not used", "error", err)
+			fault := err.Error()
+			r.policies.geoFault.Store(&fault)
 			continue
 		}
 		r.policies.geo.Store(db)
+		r.policies.geoFault.Store(nil)
 		r.log.Info("geo database read again", "file", r.cfg.Geo.Database)
 	}
 }
@@ -110,7 +181,8 @@ func (r *Relay) watchGeo(ctx context.Context) {
 // read into memory: a mapped file that somebody cuts short would end the process.
 type geoDatabase struct {
 	reader  *maxminddb.Reader
-	changed time.Time
+	changed time.Time // the file's
+	loaded  time.Time
 }
 
 const maxGeoSize = 1 << 30
@@ -131,7 +203,7 @@ func openGeo(path string) (*geoDatabase, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read geo database %s: %w", path, err)
 	}
-	return &geoDatabase{reader, info.ModTime()}, nil
+	return &geoDatabase{reader, info.ModTime(), time.Now().UTC()}, nil
 }
 
 // Country returns where an address is, as far as the database says.

@@ -1,6 +1,9 @@
 package relay
 
 import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -140,9 +143,12 @@ func TestPolicyChangeEndsWhatIsOpen(t *testing.T) {
 		t.Errorf("explained as %+v, %v", e, err)
 	}
 	s.setPolicy(t, target, `{"connections":1}`)
-	one := dial()
-	one.Write([]byte("x"))
-	io.ReadFull(one, make([]byte, 1))
+	eventually(t, "a first connection is let in", func() bool { // the one before it may not yet be counted out
+		one := dial()
+		one.Write([]byte("x"))
+		_, err := io.ReadFull(one, make([]byte, 1))
+		return err == nil
+	})
 	if !refused() {
 		t.Error("a second connection is let in")
 	}
@@ -157,5 +163,106 @@ func TestMissingGeoDatabaseIsSaid(t *testing.T) {
 	cfg.Geo.Database = "policy_test.go" // no database
 	if _, err := New(Options{Config: cfg}); err == nil || !strings.Contains(err.Error(), "geo.database") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// echoSite is a tcp tunnel whose origin sends back what it gets.
+func echoSite(t *testing.T, r *testRelay) (target, address string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); io.Copy(c, c) }()
+		}
+	}()
+	a := connect(t, r.client(t, "echo"), "i1")
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeTCP}, ln.Addr().String())
+	return fmt.Sprintf("tcp.%d", g.RemotePort), hostOf(t, g.PublicURL)
+}
+
+// TestBandwidthIsHeldOnWhatIsOpen sets a bandwidth while a connection is open,
+// and takes it away again: nothing is refused or lost, what is too much waits.
+func TestBandwidthIsHeldOnWhatIsOpen(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	s := &site{testRelay: r}
+	target, address := echoSite(t, r)
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(2 * patience))
+	trip := func(size int) time.Duration {
+		t.Helper()
+		out, start := make([]byte, size), time.Now()
+		rand.Read(out)
+		go c.Write(out)
+		back := make([]byte, size)
+		if _, err := io.ReadFull(c, back); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out, back) {
+			t.Fatal("other bytes came back")
+		}
+		return time.Since(start)
+	}
+	trip(1000)
+	s.setPolicy(t, target, `{"bandwidth":100000}`)
+	eventually(t, "the bandwidth reaches the endpoint", func() bool { return r.edge.Endpoints()[0].Bounded() })
+	if took := trip(250_000); took < 1500*time.Millisecond {
+		t.Errorf("250 kB at 100 kB/s took %v", took)
+	}
+	s.setPolicy(t, target, `{"bandwidth":100000,"shadow":true}`)
+	free := trip(2_000_000)
+	if free > 15*time.Second {
+		t.Errorf("in shadow mode 2 MB took %v", free)
+	}
+	s.setPolicy(t, target, `{"bandwidth":1024}`)
+	done := make(chan time.Duration, 1)
+	before := r.edge.Endpoints()[0].Counters().BytesIn
+	go func() { done <- trip(1_000_000) }()
+	eventually(t, "some of it is under way", func() bool { return r.edge.Endpoints()[0].Counters().BytesIn > before })
+	if err := (operator{r.Relay}).DeletePolicy(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if took := <-done; took > 15*time.Second {
+		t.Errorf("after the policy was deleted 1 MB took %v", took)
+	}
+}
+
+// TestClosedHourEndsWhatIsOpen changes the hours while a connection is open.
+func TestClosedHourEndsWhatIsOpen(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	s := &site{testRelay: r}
+	target, address := echoSite(t, r)
+	now := time.Now().UTC()
+	s.setPolicy(t, target, `{"hours":{"open":[{"from":"00:00","to":"24:00"}]}}`)
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	c.Write([]byte("x"))
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	// Open on another day only: closed now.
+	other := []string{"wed", "thu", "fri", "sat", "sun", "mon", "tue"}[int(now.Weekday())]
+	s.setPolicy(t, target, `{"hours":{"open":[{"days":["`+other+`"],"from":"12:00","to":"12:01"}]}}`)
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection lives on")
+	}
+	e, err := (operator{r.Relay}).Explain(console.Question{Target: target, Address: "127.0.0.1"})
+	if err != nil || e.Allowed || e.Rule != "hours" {
+		t.Errorf("explained as %+v, %v", e, err)
 	}
 }

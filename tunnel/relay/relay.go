@@ -5,6 +5,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -46,7 +47,9 @@ type Options struct {
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
 
-	certs func(*certs.Config) // tests hurry it; may be nil
+	certs      func(*certs.Config)                                      // tests hurry it; may be nil
+	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
+	usageFlush time.Duration                                            // tests hurry it; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -59,7 +62,8 @@ type Relay struct {
 	cfg     Config
 	opts    Options
 	log     *slog.Logger
-	node    string
+	node    string // its name
+	id      string // of the node
 	started time.Time
 	tcp     portRange
 	udp     portRange
@@ -76,7 +80,12 @@ type Relay struct {
 	setup     string // code for the console's first account; "" if there is one
 	access    *accessLog
 	policies  policies
+	accounts  accounts
+	seen      seen
+	sinks     outlets
+	proofs    proofs
 	unpublish func()
+	members   *members // nil where the relay is one node
 	counts    counts
 
 	certMu  sync.Mutex
@@ -113,7 +122,10 @@ func New(opts Options) (*Relay, error) {
 	}
 	r.tcp, _ = parsePorts(r.cfg.TCPPorts)
 	r.udp, _ = parsePorts(r.cfg.UDPPorts)
-	if r.node, _ = os.Hostname(); r.node == "" {
+	if r.node = r.cfg.Nodes.Name; r.node == "" {
+		r.node, _ = os.Hostname()
+	}
+	if r.node == "" {
 		r.node = "relay"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openFor)
@@ -129,33 +141,29 @@ func (r *Relay) open(ctx context.Context) error {
 	var err error
 	conf := r.cfg.store()
 	conf.Log = r.log
+	if r.cfg.NATS.SecretFile != "" {
+		if conf.Secret, err = readSecret(r.cfg.NATS.SecretFile); err != nil {
+			return err
+		}
+	}
 	if r.store, err = store.Open(ctx, conf); err != nil {
 		return err
 	}
 	if err := r.openAuthority(ctx); err != nil {
 		return err
 	}
-	if r.access, err = openAccessLog(ctx, r.store.Events, &r.counts.dropped, r.log); err != nil {
+	if err := r.openProofs(ctx); err != nil {
 		return err
 	}
-	if r.listener, err = link.Listen(link.ListenConfig{
-		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, Logger: r.log,
-	}); err != nil {
-		return fmt.Errorf("tunnel_listen: %w", err)
-	}
-	plain, err := listen("edge_http_listen", r.cfg.EdgeHTTPListen)
+	r.access = newAccessLog(r.store.Events, &r.counts.dropped, r.log)
+	public, err := r.openSockets()
 	if err != nil {
 		return err
 	}
-	secure, err := listen("edge_https_listen", r.cfg.EdgeHTTPSListen)
+	r.listener = public.agents
+	certificates, err := r.openCertificates(ctx, public.plain.Addr(), public.secure.Addr())
 	if err != nil {
-		plain.Close()
-		return err
-	}
-	certificates, err := r.openCertificates(ctx, plain.Addr(), secure.Addr())
-	if err != nil {
-		plain.Close()
-		secure.Close()
+		public.close()
 		return err
 	}
 	var challenge func(http.ResponseWriter, *http.Request) bool
@@ -169,8 +177,9 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	r.edge = edge.New(edge.Config{
-		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
+		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
+		PortHost: host, HTTPSPort: portOf(public.secure.Addr()), Certificates: certificates, Challenge: challenge,
+		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
@@ -181,9 +190,25 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.openPolicies(); err != nil {
 		return err
 	}
+	if err := r.openNodes(); err != nil {
+		return err
+	}
 	r.store.Clients.OnChange(r.clientChanged)
 	r.unpublish, err = r.publish()
 	return err
+}
+
+// readSecret reads what seals the keys that nodes share.
+func readSecret(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("nats.secret_file: %w", err)
+	}
+	secret := bytes.TrimSpace(data)
+	if len(secret) < 16 {
+		return nil, fmt.Errorf("nats.secret_file: %s has fewer than 16 bytes; `openssl rand -hex 32` makes one", path)
+	}
+	return secret, nil
 }
 
 // store says where a relay's store is.
@@ -191,6 +216,7 @@ func (c Config) store() store.Config {
 	return store.Config{
 		Dir: c.DataDir, URLs: c.NATS.URLs, Credentials: c.NATS.Credentials,
 		CA: c.NATS.CA, Cert: c.NATS.Cert, Key: c.NATS.Key, Replicas: c.NATS.Replicas,
+		Domain:    c.Domain,
 		EventsAge: time.Duration(c.Limits.AccessDays) * 24 * time.Hour, EventsBytes: c.Limits.AccessBytes,
 	}
 }
@@ -320,6 +346,9 @@ func (r *Relay) Close() error {
 	if r.listener != nil {
 		r.listener.Close()
 	}
+	if r.members != nil {
+		r.members.mesh.Close()
+	}
 	if r.edge != nil {
 		r.edge.Close()
 	}
@@ -341,21 +370,41 @@ func (r *Relay) Run(ctx context.Context) error {
 	// life outlasts ctx by the time of the drain.
 	life, end := context.WithCancel(context.Background())
 	defer end()
+	// visiting ends when visitors are to be turned away; the other nodes are
+	// there for a little more.
+	visiting, turnAway := context.WithCancel(context.Background())
+	defer turnAway()
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.acceptSessions(failed, life) })
 	group.Go(func() error {
-		err := r.edge.Run(failed, r.opts.Drain)
+		err := r.edge.Run(visiting, r.opts.Drain)
+		if r.members != nil { // visitors of other nodes, too
+			idle, cancel := context.WithTimeout(context.Background(), r.opts.Drain)
+			r.members.mesh.Idle(idle)
+			cancel()
+		}
 		end() // visitors have ended: sessions may
 		return err
 	})
+	if r.members != nil {
+		group.Go(func() error { return r.members.run(life) })
+	}
 	group.Go(func() error { return r.serveConsole(failed) })
 	group.Go(func() error { return r.handler.Run(life) })
 	group.Go(func() error { return r.access.run(life) })
 	group.Go(func() error { r.sweep(life); return nil })
 	group.Go(func() error { r.watchGeo(life); return nil })
+	group.Go(func() error { r.watchHours(life); return nil })
+	group.Go(func() error { r.watchExpiry(life); return nil })
+	group.Go(func() error { r.accounts.run(life, r); return nil })
+	group.Go(func() error { r.runSinks(life); return nil })
 	group.Go(func() error {
 		<-failed.Done()
 		r.drain()
+		if r.members != nil {
+			r.members.moveOff(life)
+		}
+		turnAway()
 		return nil
 	})
 	err := group.Wait()
@@ -409,7 +458,12 @@ func (r *Relay) drain() {
 	}
 	r.mu.Unlock()
 	for _, s := range list {
-		s.tell(wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"})
+		e := wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"}
+		if r.members != nil {
+			e.Nodes = r.members.forAgent()
+			e.Addresses = addresses(e.Nodes)
+		}
+		s.tell(e)
 	}
 }
 

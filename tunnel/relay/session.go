@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -39,6 +41,7 @@ type session struct {
 	control chan wire.Event // what the agent must know
 	access  chan wire.Event // may be dropped
 	streams atomic.Int32
+	asked   atomic.Bool // to move to another node
 	gone    atomic.Bool // replaced or revoked: its claims are no longer its
 
 	claiming sync.Mutex // one claim at a time
@@ -145,8 +148,12 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.byInstance[key] = s
 	delete(r.away, key)
 	r.mu.Unlock()
+	if r.members != nil {
+		r.members.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
+	}
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
+	r.seen.note(s, true)
 	if old != nil {
 		r.task(func() { r.retire(old, s) })
 	}
@@ -203,6 +210,9 @@ func (r *Relay) leave(s *session) {
 	s.tunnels = nil
 	known := s.known
 	s.mu.Unlock()
+	if r.members != nil {
+		r.members.mesh.AgentDown(s.id)
+	}
 	for _, t := range tunnels {
 		r.edge.Detach(t.face, t.backend)
 	}
@@ -214,9 +224,14 @@ func (r *Relay) leave(s *session) {
 	delete(r.sessions, s.id)
 	if r.byInstance[key] == s {
 		delete(r.byInstance, key)
-		r.away[key] = time.Now()
+		if r.members == nil || !r.members.far.connected(key) {
+			r.away[key] = time.Now()
+		}
 	}
 	r.mu.Unlock()
+	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
+		r.seen.note(s, false)
+	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
 
@@ -227,6 +242,9 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	limit := awayTime
 	if h.Ephemeral {
 		limit = ephemeralTime
+	}
+	if r.members != nil && (r.members.far.connected(key) || !r.members.whole()) {
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,29 +284,6 @@ func (r *Relay) sweep(ctx context.Context) {
 			}
 		}
 		r.mu.Unlock()
-	}
-}
-
-// clientChanged ends the sessions of a client that was revoked.
-func (r *Relay) clientChanged(c store.Client) {
-	if c.Active() {
-		return
-	}
-	for _, s := range r.sessionList() {
-		if s.client.Name != c.Name || (s.client.ID != c.ID) {
-			continue
-		}
-		s.gone.Store(true)
-		s.tell(wire.Event{Type: wire.EventRevoked, Reason: "the client was revoked"})
-		r.task(func() {
-			wait := time.NewTimer(100 * time.Millisecond) // for the event to be read
-			defer wait.Stop()
-			select {
-			case <-wait.C:
-			case <-s.link.Done():
-			}
-			s.link.Close("the client was revoked")
-		})
 	}
 }
 

@@ -32,6 +32,15 @@ type Hello struct {
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 	Hostname string `json:"hostname,omitempty"`
+	// Beside is the id of the node that the agent has its other session with.
+	// That node refuses this one with CodeHere.
+	Beside string `json:"beside,omitempty"`
+}
+
+// Node is where one node of the relay listens for agents.
+type Node struct {
+	ID      string `json:"id"`
+	Address string `json:"address"` // host:port
 }
 
 // Welcome answers an accepted Hello.
@@ -45,6 +54,11 @@ type Welcome struct {
 	// Addresses are where this relay's nodes listen for agents, host:port, best
 	// first; empty keeps the token's. The authority stays the token's.
 	Addresses []string `json:"addresses,omitempty"`
+	// NodeID is of the node that answers. Nodes are all nodes, in the order in
+	// which this agent should choose one for another session; empty where there
+	// is no other. An agent keeps sessions with two of them.
+	NodeID string `json:"node_id,omitempty"`
+	Nodes  []Node `json:"nodes,omitempty"`
 }
 
 // Tunnel types and modes.
@@ -73,6 +87,9 @@ type Claim struct {
 	// Unshared streams carry the requests of one visitor only (http, https),
 	// because the origin is told who it is in a PROXY header.
 	Unshared bool `json:"unshared,omitempty"`
+	// HTTP2 is how the origin is spoken to (http, https): by HTTP/2 over raw
+	// streams, but for changes of protocol. Without it only gRPC is.
+	HTTP2 bool `json:"http2,omitempty"`
 }
 
 // Grant answers a Claim that was accepted: the endpoint runs.
@@ -91,6 +108,7 @@ const (
 	EventRevoked   = "revoked"    // the client was revoked; the session ends now
 	EventMoved     = "moved"      // Addresses are the relay's from now on
 	EventAccess    = "access"     // one visitor's request or connection to an own tunnel
+	EventNodes     = "nodes"      // Nodes are the relay's from now on
 	EventPing      = "ping"       // nothing; shows that the stream lives
 )
 
@@ -100,15 +118,20 @@ type Event struct {
 	Key       string   `json:"key,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
+	Nodes     []Node   `json:"nodes,omitempty"` // drain, nodes: as in Welcome
 	Access    *Access  `json:"access,omitempty"`
 }
 
 // Access is one visitor's request (http, https) or connection, allowed or refused.
 type Access struct {
+	ID       string        `json:"id,omitempty"` // of a stored one
 	Time     time.Time     `json:"time"`
+	Node     string        `json:"node,omitempty"` // that the visitor came to
 	Endpoint string        `json:"endpoint_id"`
+	ClientID string        `json:"client_id,omitempty"`
 	Key      string        `json:"key,omitempty"`
-	Visitor  string        `json:"visitor"` // address, without the port
+	Visitor  string        `json:"visitor"`           // address, without the port
+	Country  string        `json:"country,omitempty"` // as DE or US-CA, where the relay knows it
 	Method   string        `json:"method,omitempty"`
 	Host     string        `json:"host,omitempty"`
 	Path     string        `json:"path,omitempty"` // without the query
@@ -144,4 +167,5 @@ const (
 	CodeForbidden    = "forbidden"    // the client may not have it
 	CodeLimit        = "limit"        // too many
 	CodeUnavailable  = "unavailable"  // the relay cannot now; try again
+	CodeHere         = "here"         // the agent's other session is with this node (Hello.Beside): try another
 )

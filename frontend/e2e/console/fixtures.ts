@@ -280,6 +280,8 @@ export const nodes: Node[] = ['relay-1', 'relay-2', 'relay-3'].map((name, i) => 
   node_address: `10.0.0.${i + 1}:4433`,
   draining: i === 2,
   self: i === 0,
+  reachable: true,
+  rtt_ms: i * 0.7,
   session_count: 4 - i,
   endpoint_count: 5 - i,
   visitor_count: 40 - 11 * i,

@@ -36,9 +36,9 @@ type Conn struct {
 	replaces  *Conn
 	routeKey  [cidSize]byte // guarded by the listener's mu
 
-	sock   atomic.Pointer[socket]
-	remote atomic.Pointer[udpbatch.Addr]
-	moved  chan struct{}
+	at    atomic.Pointer[path] // the way to the peer
+	moved chan struct{}
+	news  chan struct{} // the same, for Moves
 
 	sendMu sync.Mutex
 	out    *half
@@ -63,10 +63,13 @@ type Conn struct {
 	pending   challenge
 	ending    error // the peer's alert, until all before it is handed out
 
-	moving atomic.Bool // the new socket is not proven yet
-	moveMu sync.Mutex
-	old    *socket // the one before Rebind
-	probe  pathProbe
+	moving  atomic.Bool // unsure or trials are set
+	moveMu  sync.Mutex
+	unsure  *pathProbe   // of the current socket, which is not proven yet; or nil
+	trials  []*pathProbe // of those that are asked beside it
+	old     *socket      // the one before the current
+	linger  *time.Timer  // closes old
+	detours []*socket    // at a listener: those that have proven to be this session's
 
 	end     sync.Once
 	done    chan struct{}
@@ -78,11 +81,11 @@ func newConn(cfg Config, isClient bool, sock *socket, remote udpbatch.Addr) *Con
 	c := &Conn{
 		cfg: cfg, isClient: isClient,
 		moved: make(chan struct{}, 1),
+		news:  make(chan struct{}, 1),
 		queue: make(chan *inbound, queueBuffers),
 		done:  make(chan struct{}),
 	}
-	c.sock.Store(sock)
-	c.remote.Store(&remote)
+	c.at.Store(&path{sock, remote})
 	return c
 }
 
@@ -109,7 +112,7 @@ func (c *Conn) Send(packets [][]byte) (first uint64, err error) {
 	if err != nil {
 		return first, err
 	}
-	return first, c.write(packets, *c.remote.Load())
+	return first, c.write(packets, c.at.Load())
 }
 
 func (c *Conn) seal(packets [][]byte, typ byte) (first uint64, err error) {
@@ -141,9 +144,8 @@ func (c *Conn) seal(packets [][]byte, typ byte) (first uint64, err error) {
 
 // write sends sealed datagrams. A socket that was closed under it by a Rebind
 // has lost them, no more.
-func (c *Conn) write(packets [][]byte, to udpbatch.Addr) error {
-	s := c.sock.Load()
-	err := s.conn.WriteBatch(packets, to)
+func (c *Conn) write(packets [][]byte, to *path) error {
+	err := to.sock.conn.WriteBatch(packets, to.addr)
 	if err == nil {
 		return nil
 	}
@@ -152,8 +154,8 @@ func (c *Conn) write(packets [][]byte, to udpbatch.Addr) error {
 		return c.err
 	default:
 	}
-	if c.isClient && errors.Is(err, net.ErrClosed) && c.sock.Load() == s {
-		c.finish(fmt.Errorf("send to %v: %w", to.NetAddr(), err))
+	if c.isClient && errors.Is(err, net.ErrClosed) && c.at.Load().sock == to.sock {
+		c.finish(fmt.Errorf("send to %v: %w", to.addr.NetAddr(), err))
 		return c.err
 	}
 	return nil
@@ -167,7 +169,7 @@ func (c *Conn) sendAlert(level, description byte) {
 	p := make([]byte, c.out.head+2+c.out.tail)
 	p[c.out.head], p[c.out.head+1] = level, description
 	if _, err := c.seal([][]byte{p}, typeAlert); err == nil {
-		_ = c.write([][]byte{p}, *c.remote.Load())
+		_ = c.write([][]byte{p}, c.at.Load())
 	}
 }
 
@@ -210,10 +212,15 @@ func (c *Conn) drop(in *inbound) {
 // path was found to work.
 func (c *Conn) PathChanged() <-chan struct{} { return c.moved }
 
+// Moves fires whenever PathChanged does, for a second listener.
+func (c *Conn) Moves() <-chan struct{} { return c.news }
+
 func (c *Conn) pathMoved() {
-	select {
-	case c.moved <- struct{}{}:
-	default:
+	for _, tell := range []chan struct{}{c.moved, c.news} {
+		select {
+		case tell <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -221,13 +228,13 @@ func (c *Conn) pathMoved() {
 func (c *Conn) ConnectionState() ConnectionState { return c.state }
 
 // LocalAddr is the own socket's address.
-func (c *Conn) LocalAddr() net.Addr { return c.sock.Load().conn.LocalAddr() }
+func (c *Conn) LocalAddr() net.Addr { return c.at.Load().sock.conn.LocalAddr() }
 
 // RemoteAddr is the peer's address, the last that was found to work.
-func (c *Conn) RemoteAddr() net.Addr { return c.remote.Load().NetAddr() }
+func (c *Conn) RemoteAddr() net.Addr { return c.at.Load().addr.NetAddr() }
 
 // Offloads reports whether the socket sends with GSO and receives with GRO.
-func (c *Conn) Offloads() (gso, gro bool) { return c.sock.Load().conn.Offloads() }
+func (c *Conn) Offloads() (gso, gro bool) { return c.at.Load().sock.conn.Offloads() }
 
 // LastReceived is when the peer's last authentic record came.
 func (c *Conn) LastReceived() time.Time { return time.Unix(0, c.heard.Load()) }
@@ -268,17 +275,19 @@ func (c *Conn) finish(err error) {
 			f.shut()
 		}
 		c.moveMu.Lock()
-		c.probe.stop()
-		old := c.old
-		c.old = nil
+		c.stopProbes(nil)
+		c.dropOld()
+		socks := c.detours
+		c.detours = nil
+		if c.isClient {
+			socks = append(socks, c.at.Load().sock)
+		}
 		c.moveMu.Unlock()
 		if c.listener != nil {
 			c.listener.forget(c)
-			return
 		}
-		if old != nil {
-			_ = old.conn.Close()
+		for _, s := range socks {
+			_ = s.conn.Close()
 		}
-		_ = c.sock.Load().conn.Close()
 	})
 }

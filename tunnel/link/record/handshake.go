@@ -272,7 +272,7 @@ func (f *feed) WriteTo(p []byte, _ net.Addr) (int, error) {
 	if f.established.Load() && !isFlight(p) {
 		return len(p), nil // an alert of pion's own would end our session
 	}
-	_ = f.conn.write([][]byte{unwrapAlert(p)}, *f.conn.remote.Load())
+	_ = f.conn.write([][]byte{unwrapAlert(p)}, f.conn.at.Load())
 	return len(p), nil
 }
 

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -74,8 +75,13 @@ func (in *inbound) copyOf(p []byte) *inbound {
 
 // socket is a PacketConn that is read by one goroutine.
 type socket struct {
-	conn *udpbatch.Conn
+	conn   *udpbatch.Conn
+	detour *detour // nil but for a detour's
 }
+
+// idleAfter is how long a socket waits with its buffers at hand. Afterwards it
+// waits without: most sockets are idle nearly all the time.
+const idleAfter = 200 * time.Millisecond
 
 // read hands everything that comes to deliver, which owns it from then on,
 // until the socket is closed.
@@ -84,11 +90,19 @@ func (s *socket) read(deliver func(*inbound)) error {
 	bufs := make([]udpbatch.Buffer, 0, s.conn.Batch())
 	owners := make([]*inbound, 0, cap(bufs))
 	want, quiet := 1, 0
-	defer func() {
-		for _, in := range owners {
+	release := func() {
+		for i, in := range owners {
 			in.release()
+			owners[i], bufs[i] = nil, udpbatch.Buffer{}
 		}
-	}()
+		owners, bufs = owners[:0], bufs[:0]
+	}
+	defer release()
+	var until time.Time // the deadline
+	if s.conn.CanWait() {
+		until = time.Now().Add(idleAfter)
+		_ = s.conn.SetReadDeadline(until)
+	}
 	for {
 		for len(bufs) < want {
 			in := takeInbound(size)
@@ -96,6 +110,16 @@ func (s *socket) read(deliver func(*inbound)) error {
 			bufs = append(bufs, udpbatch.Buffer{B: in.buf})
 		}
 		n, err := s.conn.ReadBatch(bufs)
+		if errors.Is(err, os.ErrDeadlineExceeded) && s.conn.CanWait() {
+			release()
+			want, quiet = 1, 0
+			_ = s.conn.SetReadDeadline(time.Time{})
+			if err = s.conn.WaitRead(); err == nil {
+				until = time.Now().Add(idleAfter)
+				_ = s.conn.SetReadDeadline(until)
+				continue
+			}
+		}
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
@@ -103,8 +127,11 @@ func (s *socket) read(deliver func(*inbound)) error {
 			return err
 		}
 		now := time.Now()
-		// A busy socket gets more buffers, and gives them back after a while:
-		// most sockets are idle nearly all the time.
+		if !until.IsZero() && until.Sub(now) < idleAfter/2 {
+			until = now.Add(idleAfter)
+			_ = s.conn.SetReadDeadline(until)
+		}
+		// A busy socket gets more buffers, and gives them back after a while.
 		if n == len(bufs) {
 			want, quiet = min(2*want, cap(bufs)), 0
 		} else if quiet++; quiet > 64 {

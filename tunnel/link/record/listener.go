@@ -3,8 +3,10 @@ package record
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +45,7 @@ type Listener struct {
 	byAddr   map[netip.AddrPort]*Conn
 	running  int
 	bySource map[netip.Prefix]int
+	carried  map[*socket]struct{} // the detours
 	closed   bool
 }
 
@@ -57,6 +60,7 @@ func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 		cfg: cfg, sock: &socket{conn: udpbatch.New(pc, cfg.batchOptions())},
 		cookies: newCookies(), accepted: make(chan *Conn, acceptBacklog), done: make(chan struct{}),
 		byCID: map[[cidSize]byte]*Conn{}, byAddr: map[netip.AddrPort]*Conn{}, bySource: map[netip.Prefix]int{},
+		carried: map[*socket]struct{}{},
 	}, nil
 }
 
@@ -111,10 +115,14 @@ func (l *Listener) shut() {
 		for _, c := range l.byAddr {
 			conns[c] = struct{}{}
 		}
+		carried := slices.Collect(maps.Keys(l.carried))
 		l.mu.Unlock()
 		close(l.done)
 		for c := range conns {
 			_ = c.Close()
+		}
+		for _, s := range carried {
+			_ = s.conn.Close()
 		}
 		_ = l.sock.conn.Close()
 	})
@@ -130,6 +138,9 @@ func (l *Listener) Sessions() int {
 // sort hands a buffer to its session. All datagrams of a buffer are of one
 // sender and nearly always of one session: then it goes whole.
 func (l *Listener) sort(ctx context.Context, in *inbound) {
+	if l.foreign(in, func(one *inbound) { l.sort(ctx, one) }) {
+		return
+	}
 	if len(in.data) > in.seg && !uniform(in.data, in.seg) {
 		for len(in.data) > 0 {
 			l.sort(ctx, in.copyOf(in.next()))
@@ -379,7 +390,7 @@ func (l *Listener) restore(before *Conn) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if key := before.remote.Load().AddrPort; l.byAddr[key] == nil {
+	if key := before.at.Load().addr.AddrPort; l.byAddr[key] == nil {
 		l.byAddr[key] = before
 	}
 }

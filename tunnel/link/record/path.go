@@ -3,9 +3,6 @@ package record
 import (
 	"crypto/rand"
 	"crypto/subtle"
-	"errors"
-	"fmt"
-	"net"
 	"time"
 
 	"adit/internal/udpbatch"
@@ -27,37 +24,48 @@ const challengeEvery = 100 * time.Millisecond
 // one has proven to work: what was under way to the old address is not lost.
 const lingerOld = 3 * time.Second
 
-// challenge is what a new address of the peer was asked, by the goroutine in Receive.
+// path is a way to the peer: through which socket, and to what address.
+type path struct {
+	sock *socket
+	addr udpbatch.Addr
+}
+
+// same reports whether both lead to one address through one socket.
+func (p *path) same(q *path) bool {
+	return p.sock == q.sock && p.addr.AddrPort == q.addr.AddrPort
+}
+
+// challenge is what a new way to the peer was asked, by the goroutine in Receive.
 type challenge struct {
-	addr  udpbatch.Addr
+	path  path
 	token [8]byte
 	at    time.Time
 }
 
-// noticePath is told of the newest authentic record. If it came from elsewhere,
-// that address is asked to prove itself; until then everything goes on to the
-// old one (RFC 9146 §6), so that an address that is not the peer's gets less
-// from us than it sent.
+// noticePath is told of the newest authentic record. If it came another way,
+// that is asked to prove itself; until then everything goes on the old one
+// (RFC 9146 §6), so that an address that is not the peer's gets less from us
+// than it sent.
 func (c *Conn) noticePath(in *inbound) {
-	remote := c.remote.Load()
-	if c.isClient || in.from.SamePath(*remote) {
+	cur := c.at.Load()
+	if c.isClient || in.src == cur.sock && in.from.SamePath(cur.addr) {
 		return
 	}
-	if in.from.AddrPort == remote.AddrPort {
-		from := in.from // the peer is where it was: it is our own address that changed
-		c.remote.Store(&from)
+	from := path{in.src, in.from}
+	if from.same(cur) {
+		c.at.Store(&from) // the peer is where it was: it is our own address that changed
 		return
 	}
-	if c.pending.addr.AddrPort == in.from.AddrPort {
+	if c.pending.path.same(&from) {
 		if in.at.Sub(c.pending.at) < challengeEvery {
 			return
 		}
 	} else {
-		c.pending.addr = in.from
+		c.pending.path = from
 		_, _ = rand.Read(c.pending.token[:])
 	}
 	c.pending.at = in.at
-	c.sendPath(pathChallenge, c.pending.token[:], in.from)
+	c.sendPath(pathChallenge, c.pending.token[:], &from)
 }
 
 // pathMessage deals with a message of the kinds above. Unknown kinds are left
@@ -66,23 +74,27 @@ func (c *Conn) pathMessage(plain []byte, in *inbound) {
 	if len(plain) != pathSize {
 		return
 	}
+	from := path{in.src, in.from}
 	switch plain[0] {
 	case pathChallenge:
-		c.sendPath(pathResponse, plain[1:], in.from)
+		// A client stands by the one way that it uses: a late challenge on one
+		// that it left must not bring the server back there.
+		if !c.isClient || in.src == c.at.Load().sock {
+			c.sendPath(pathResponse, plain[1:], &from)
+		}
 	case pathResponse:
-		if c.pending.addr.AddrPort.IsValid() && c.pending.addr.AddrPort == in.from.AddrPort &&
+		if c.pending.path.sock != nil && c.pending.path.same(&from) &&
 			subtle.ConstantTimeCompare(plain[1:], c.pending.token[:]) == 1 {
-			addr := c.pending.addr
 			c.pending = challenge{}
-			c.remote.Store(&addr)
+			c.leaveDetour(c.at.Swap(&from).sock, in.src)
 			c.pathMoved()
 		}
 	}
 }
 
-// sendPath sends a message about a path to an address. It has numbers of its
-// own, so that those of application data have no gaps.
-func (c *Conn) sendPath(kind byte, token []byte, to udpbatch.Addr) {
+// sendPath sends a message about a path on it. It has numbers of its own, so
+// that those of application data have no gaps.
+func (c *Conn) sendPath(kind byte, token []byte, to *path) {
 	p := make([]byte, c.out.head+pathSize+c.out.tail)
 	p[c.out.head] = kind
 	copy(p[c.out.head+1:], token)
@@ -96,83 +108,4 @@ func (c *Conn) sendPath(kind byte, token []byte, to udpbatch.Addr) {
 	c.out.seal(p, typeApplication, epoch1|number)
 	c.sendMu.Unlock()
 	_ = c.write([][]byte{p}, to)
-}
-
-// pathProbe repeats a client's challenge over a new socket until a record comes
-// back. It is guarded by moveMu.
-type pathProbe struct {
-	timer *time.Timer
-	wait  time.Duration
-	token [8]byte
-}
-
-func (p *pathProbe) stop() {
-	if p.timer != nil {
-		p.timer.Stop()
-		p.timer = nil
-	}
-}
-
-// Rebind makes a client go on over another socket under the same Connection
-// ID. PathChanged fires when the peer was first heard over it; the socket before
-// is closed a little later, or with the next Rebind. The session owns pc from then on, also on an error.
-func (c *Conn) Rebind(pc net.PacketConn) error {
-	if !c.isClient || !c.state.ConnectionIDs {
-		_ = pc.Close()
-		return errors.New("rebind: only a client whose session has connection IDs can move")
-	}
-	s := &socket{conn: udpbatch.New(pc, c.cfg.batchOptions())}
-	c.moveMu.Lock()
-	select {
-	case <-c.done:
-		c.moveMu.Unlock()
-		_ = pc.Close()
-		return fmt.Errorf("rebind to %v: %w", pc.LocalAddr(), c.err)
-	default:
-	}
-	c.probe.stop()
-	if c.old != nil {
-		_ = c.old.conn.Close()
-	}
-	c.old = c.sock.Swap(s)
-	c.moving.Store(true)
-	c.readers.Go(func() { c.readFrom(s) })
-	c.probe.wait = 200 * time.Millisecond
-	_, _ = rand.Read(c.probe.token[:])
-	c.moveMu.Unlock()
-	c.askPath(s)
-	return nil
-}
-
-// askPath sends the challenge, and again until the path is proven.
-func (c *Conn) askPath(s *socket) {
-	c.moveMu.Lock()
-	if c.Err() != nil || !c.moving.Load() || c.sock.Load() != s || c.probe.wait > 20*time.Second {
-		c.moveMu.Unlock()
-		return
-	}
-	token := c.probe.token
-	c.probe.timer = time.AfterFunc(c.probe.wait, func() { c.askPath(s) })
-	c.probe.wait *= 2
-	c.moveMu.Unlock()
-	c.sendPath(pathChallenge, token[:], *c.remote.Load())
-}
-
-// provePath ends a Rebind: an authentic record came over the new socket.
-func (c *Conn) provePath(in *inbound) {
-	if !c.moving.Load() || in.src != c.sock.Load() {
-		return
-	}
-	c.moveMu.Lock()
-	proven := c.moving.CompareAndSwap(true, false)
-	if proven {
-		c.probe.stop()
-		if old := c.old; old != nil {
-			c.probe.timer = time.AfterFunc(lingerOld, func() { _ = old.conn.Close() })
-		}
-	}
-	c.moveMu.Unlock()
-	if proven {
-		c.pathMoved()
-	}
 }

@@ -141,6 +141,9 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 	}
 	newest := w.mark(number)
 	c.heard.Store(in.at.UnixNano())
+	if d := in.src.detour; d != nil && !d.proven.Load() {
+		c.adopt(in.src)
+	}
 	c.provePath(in)
 	if newest && len(c.localCID) > 0 {
 		c.noticePath(in)

@@ -58,6 +58,9 @@ type bbr struct {
 	inflightHi            int // zero: no bound
 	lossRounds            int
 	lossCycle             bool
+	lastRoundMin          time.Duration // of the round before
+
+	shared bbrShared
 
 	// Aggregation: how much more than the rate's share arrives in one go.
 	aggStart         time.Duration
@@ -70,10 +73,21 @@ func newBBR(datagram int) *bbr {
 	return &bbr{datagram: datagram, cwnd: initialWindow(datagram), gain: bbrStartupGain}
 }
 
-func (b *bbr) setDatagram(size int)           { b.datagram = size }
-func (b *bbr) onSpurious(time.Duration)       {}
 func (b *bbr) onPersistent(now time.Duration) { b.cwnd = b.minWindow() }
 func (b *bbr) minWindow() int                 { return 4 * b.datagram }
+
+func (b *bbr) setDatagram(size int) {
+	b.datagram = size
+	if b.shared.bound != nil {
+		b.shared.bound.setDatagram(size)
+	}
+}
+
+func (b *bbr) onSpurious(now time.Duration) {
+	if b.shared.bound != nil {
+		b.shared.bound.onSpurious(now)
+	}
+}
 
 func (b *bbr) window() int {
 	if b.state == bbrProbeRTT {
@@ -103,7 +117,7 @@ func (b *bbr) bdp(gain float64) int {
 
 // queued reports whether the round's shortest round trip shows a queue.
 func (b *bbr) queued() bool {
-	return b.roundMin > b.minRTT+max(b.minRTT/10, min(2*time.Millisecond, 2*b.minRTT))
+	return b.roundMin > b.threshold()
 }
 
 func (b *bbr) onFeedback(f *feedback) {
@@ -116,6 +130,7 @@ func (b *bbr) onFeedback(f *feedback) {
 	}
 	b.updateAggregation(f)
 	b.updateState(f)
+	b.share(f)
 	b.updateWindow(f)
 }
 
@@ -126,6 +141,7 @@ func (b *bbr) updateRound(f *feedback) {
 		b.round++
 		b.roundStart = true
 		b.judgeRound(f)
+		b.lastRoundMin = b.roundMin
 		b.roundAcked, b.roundLost, b.roundMin = 0, 0, 0
 	}
 	if f.rtt > 0 && (b.roundMin == 0 || f.rtt < b.roundMin) {
@@ -276,6 +292,9 @@ func (b *bbr) updateWindow(f *feedback) {
 	}
 	if b.inflightHi > 0 && b.full {
 		b.cwnd = min(b.cwnd, b.inflightHi+b.slack())
+	}
+	if bound := b.sharedWindow(f.now); bound > 0 {
+		b.cwnd = min(b.cwnd, bound)
 	}
 	b.cwnd = max(b.cwnd, b.minWindow())
 }

@@ -266,11 +266,13 @@ func (st *Stream) onAcked(lo, hi uint64) {
 	}
 	before := st.base
 	if lo > st.base {
-		st.acked.add(lo, hi)
+		st.ahead += st.acked.add(lo, hi)
+		st.madeRoom()
 		return
 	}
 	st.base = max(st.base, hi)
 	for len(st.acked) > 0 && st.acked[0].lo <= st.base {
+		st.ahead -= st.acked[0].hi - st.acked[0].lo
 		st.base = max(st.base, st.acked[0].hi)
 		st.acked = append(st.acked[:0], st.acked[1:]...)
 	}
@@ -283,7 +285,23 @@ func (st *Stream) onAcked(lo, hi uint64) {
 	if st.base == st.end && !st.copyingOut {
 		st.out.reset()
 	}
-	if limit := s.sendLimit(); int(st.end-st.base) <= limit-limit/4 {
+	st.madeRoom()
+}
+
+// room is how many bytes may be written now. Those that have arrived behind a
+// loss do not count, or a loss that repeats itself would stop the writer, but
+// for a bound on what is held for a peer that never fills the gap.
+func (st *Stream) room() int {
+	limit, held := st.s.sendLimit(), int(st.end-st.base)
+	if st.s.buffered > int64(st.s.cfg.SendBuffer) {
+		return limit - held
+	}
+	return min(limit-held+int(st.ahead), 2*maxSendLimit-held)
+}
+
+// madeRoom wakes the writer once a good part of what it may write is free.
+func (st *Stream) madeRoom() {
+	if st.room() >= st.s.sendLimit()/4 {
 		st.writable.Signal()
 	}
 }
@@ -331,11 +349,14 @@ func (s *Session) onFrameLost(f *sentFrame) {
 	}
 }
 
+// maxSendLimit bounds what may wait for the peer in one stream, whatever the path.
+const maxSendLimit = 8 << 20
+
 // sendLimit is how much of a stream may wait for the peer: twice what the path
 // takes, and little once all streams together hold much.
 func (s *Session) sendLimit() int {
 	if s.buffered > int64(s.cfg.SendBuffer) {
 		return 64 << 10
 	}
-	return min(max(2*s.control.window(), 256<<10), 8<<20)
+	return min(max(2*s.control.window(), 256<<10), maxSendLimit)
 }

@@ -12,9 +12,12 @@ const receiveBatch = 64
 
 // receiveLoop handles what arrives until the carrier is closed.
 func (s *Session) receiveLoop() {
-	packets := make([]Packet, receiveBatch)
+	packets := make([]Packet, 4) // more once they come in numbers
 	for {
 		n, err := s.carrier.Receive(packets)
+		if n == len(packets) && n < receiveBatch {
+			packets = append(packets, make([]Packet, min(3*n, receiveBatch-n))...)
+		}
 		s.mu.Lock()
 		if err != nil {
 			var text string
@@ -74,7 +77,7 @@ func (s *Session) onPacket(now time.Duration, p *Packet) error {
 		case framePing:
 			eliciting, s.ackNow = true, true
 		default:
-			eliciting = true
+			eliciting, s.active = true, s.cfg.Initiator
 		}
 		if err := s.onFrame(now, &s.frame); err != nil {
 			return err

@@ -108,7 +108,7 @@ func (l *sentLog) reserve(number uint64, n int) bool {
 }
 
 func (l *sentLog) grow() bool {
-	size := max(32, 2*len(l.entries))
+	size := max(16, 2*len(l.entries))
 	if size > maxTracked {
 		return false
 	}
@@ -118,6 +118,14 @@ func (l *sentLog) grow() bool {
 	}
 	l.entries = bigger
 	return true
+}
+
+// rest lets go of a log that has grown and is empty.
+func (l *sentLog) rest() {
+	l.advance()
+	if l.base == l.next && len(l.entries) > 64 {
+		l.entries = nil
+	}
 }
 
 // advance moves base over what is done with.

@@ -3,6 +3,7 @@ package reliable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -168,6 +169,49 @@ func TestIdleSessionLives(t *testing.T) {
 		}
 		if since := time.Since(w.a.Stats().LastReceived); since > w.a.Stats().KeepAlive {
 			t.Errorf("last heard %v ago, want within %v", since, w.a.Stats().KeepAlive)
+		}
+	})
+}
+
+// TestIdleSessionLivesThroughAChangeOfAddress changes the address of a side
+// that has nothing to send, just before the peer asks whether it lives.
+func TestIdleSessionLivesThroughAChangeOfAddress(t *testing.T) {
+	inBubble(t, near, Config{}, func(w *world) {
+		transfer(t, w.a, w.b, 1000)
+		for i := range 20 {
+			time.Sleep(time.Duration(i) * time.Second)
+			w.net.Join(fmt.Sprintf("10.0.1.%d", i), "10.0.0.2", w.there, w.back)
+			if err := w.connA.Rebind(fmt.Sprintf("10.0.1.%d:1000", i)); err != nil {
+				t.Fatal(err)
+			}
+			w.b.Probe()
+			time.Sleep(20 * time.Second)
+		}
+		if a, b := w.a.Err(), w.b.Err(); a != nil || b != nil {
+			t.Fatalf("the session ended: %v; %v", a, b)
+		}
+		transfer(t, w.a, w.b, 1000)
+		// What the peer sends after a change is asked for soon.
+		w.net.Join("10.0.2.1", "10.0.0.2", w.there, w.back)
+		in, err := w.b.OpenStream(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		transfer(t, w.a, w.b, 100)
+		if err := w.connA.Rebind("10.0.2.1:1000"); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		in.Write([]byte("late news"))
+		got, err := w.a.AcceptStream(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(got, make([]byte, 9)); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2500*time.Millisecond {
+			t.Errorf("heard after %v, want 2.5 s at most", took)
 		}
 	})
 }

@@ -24,10 +24,18 @@ type pacer struct {
 	due    time.Duration // when a worthwhile batch may leave; zero: now
 }
 
+// maxLate bounds what a sender may make up for that woke late.
+const maxLate = 16 * time.Millisecond
+
 // refill adds what the time since the last call allows. Timers are no finer
-// than a millisecond, so the bucket holds what two of them bring.
+// than a millisecond, so the bucket holds what two of them bring, and what a
+// timer brings that came late: on a busy machine the path must not wait for
+// the processor.
 func (p *pacer) refill(now time.Duration, rate float64, datagram int) {
 	burst := max(8*float64(datagram), rate*0.002)
+	if p.due > 0 && now > p.due {
+		burst += rate * min(now-p.due, maxLate).Seconds()
+	}
 	p.tokens = min(burst, p.tokens+rate*(now-p.at).Seconds())
 	p.at, p.due = now, 0
 }
@@ -149,28 +157,49 @@ func (s *Session) onTimers(now time.Duration) {
 	if s.ackAt > 0 && now >= s.ackAt {
 		s.ackNow = true
 	}
-	if s.unanswered > 0 && s.ptoCount >= 3 && now-s.unanswered >= max(s.cfg.Timeout, 2*s.rtt.pto()) {
+	if s.unanswered > 0 && s.ptoCount >= 3 && now >= s.silentAt() {
 		s.end(ErrTimeout, appendClose(nil, codeTimeout, "no answer"))
 		return
 	}
 	if now-s.lastReceived >= s.cfg.KeepAlive && s.unanswered == 0 {
 		s.pingPending = true
+		if !s.sending {
+			s.sent.rest()
+		}
 	}
 	if at := s.quietAt(); at > 0 && now >= at {
-		s.pingPending, s.bulk = true, 0
+		s.pingPending, s.bulk, s.active = true, 0, false
 	}
 }
 
-// quietAt is when a side that only receives asks whether the peer lives, since
-// what it received in bulk has stopped: it has nothing in flight whose loss
-// would tell it of a dead path, and the peer may be waiting to hear from its
-// new address. Zero means never.
+// silentAt is when a peer that has left packets unanswered is given up. With
+// nothing but pings on the way, the side that cannot seek another path waits
+// for the peer's next keep-alive, which may come from an address that nobody
+// has told it of.
+func (s *Session) silentAt() time.Duration {
+	at := s.unanswered + max(s.cfg.Timeout, 2*s.rtt.pto())
+	if !s.cfg.Initiator && s.buffered == 0 {
+		at = max(at, s.lastReceived+s.cfg.KeepAlive+s.cfg.Timeout)
+	}
+	return at
+}
+
+// quietAt is when a side asks whether the peer lives because what was under
+// way has stopped: it has nothing in flight whose loss would tell it of a dead
+// path, and the peer may be waiting to hear from its new address. That is soon
+// after a bulk of packets, and a little later after anything else on the side
+// whose address changes. Zero means never.
 func (s *Session) quietAt() time.Duration {
 	const least = 8 // packets in a row are bulk
-	if s.bulk < least || s.unanswered > 0 {
+	switch {
+	case s.unanswered > 0:
 		return 0
+	case s.bulk >= least:
+		return s.lastReceived + max(200*time.Millisecond, 2*s.rtt.pto())
+	case s.active:
+		return s.lastReceived + max(time.Second, 4*s.rtt.pto())
 	}
-	return s.lastReceived + max(200*time.Millisecond, 2*s.rtt.pto())
+	return 0
 }
 
 // nextTimer is when onTimers or flush has something to do.
@@ -192,7 +221,7 @@ func (s *Session) nextTimer(now time.Duration) time.Duration {
 	if s.unanswered == 0 {
 		at(s.lastReceived + s.cfg.KeepAlive)
 	} else if s.ptoCount >= 3 {
-		at(max(now+granularity, s.unanswered+max(s.cfg.Timeout, 2*s.rtt.pto())))
+		at(max(now+granularity, s.silentAt()))
 	}
 	return next
 }
@@ -217,12 +246,13 @@ func (s *Session) flush(now time.Duration) bool {
 	slab := slabs.Get().(*[sendBytes + maxDatagram + sendBatch*128]byte)
 	defer slabs.Put(slab)
 	s.batchFirst = s.carrier.NextNumber()
-	if !s.sent.reserve(s.batchFirst, sendBatch) {
+	most := s.packetsWaiting()
+	if !s.sent.reserve(s.batchFirst, most) {
 		s.pacer.due = now + granularity
 		return false
 	}
 	s.batch = s.batch[:0]
-	s.assemble(now, slab[:])
+	s.assemble(now, slab[:], most)
 	if len(s.batch) == 0 {
 		return false
 	}
@@ -275,9 +305,16 @@ func (s *Session) renumber(first uint64) {
 	}
 }
 
-// assemble builds packets into slab until there is no more to send, or no more
-// may be sent.
-func (s *Session) assemble(now time.Duration, slab []byte) {
+// packetsWaiting is how many packets the next batch may have: no more than
+// sendBatch, and of a session that has little to send not many more than that
+// takes, since the log has room for each.
+func (s *Session) packetsWaiting() int {
+	return int(min(8+s.buffered/int64(s.payload)+int64(s.outbox.n), sendBatch))
+}
+
+// assemble builds packets into slab until there is no more to send, no more
+// may be sent, or there are most.
+func (s *Session) assemble(now time.Duration, slab []byte, most int) {
 	rate := s.control.rate()
 	if s.rtt.smoothed < granularity && s.rtt.measured {
 		rate = 0 // timers are too coarse to pace a path this short
@@ -291,7 +328,7 @@ func (s *Session) assemble(now time.Duration, slab []byte) {
 		return
 	}
 	used := 0
-	for len(s.batch) < sendBatch && used < sendBytes {
+	for len(s.batch) < most && used < sendBytes {
 		may := s.probes > 0 || s.inFlight+s.mtu.size <= s.control.window()
 		if may && s.probes == 0 && rate > 0 && s.pacer.tokens < float64(s.mtu.size) {
 			may = false
@@ -347,6 +384,9 @@ func (s *Session) commit(now time.Duration, p *sentPacket, packet []byte, elicit
 	p.probe = false
 	s.inFlight += size
 	s.lastEliciting = now
+	if p.n > 0 {
+		s.active = s.cfg.Initiator
+	}
 	if s.unanswered == 0 {
 		s.unanswered = now
 	}

@@ -173,6 +173,7 @@ type Session struct {
 	newestAt      time.Duration // and when
 	ackCount      int           // packets since the last ACK that ask for one
 	bulk          int           // such packets since the sender of them was last asked whether it lives
+	active        bool          // the initiator has sent or received more than signs of life since it last asked
 	ackNow        bool
 	ackAt         time.Duration // when a delayed ACK is due
 	ackRanges     []span

@@ -32,6 +32,7 @@ type Stream struct {
 	base, sentTo, end              uint64
 	allowed                        uint64
 	acked, again                   intervals
+	ahead                          uint64 // bytes in acked
 	copyingOut                     bool
 	finWanted, finSent, finAcked   bool
 	finArrived                     bool
@@ -215,7 +216,7 @@ func (st *Stream) Write(b []byte) (int, error) {
 		case written == len(b):
 			return written, nil
 		}
-		room := s.sendLimit() - int(st.end-st.base)
+		room := st.room()
 		if room <= 0 {
 			st.writable.Wait()
 			continue
@@ -333,7 +334,7 @@ func (st *Stream) resetWriting() {
 	st.resetWanted, st.resetPending = true, true
 	s.buffered -= int64(st.end - st.base)
 	st.base, st.end = st.sentTo, st.sentTo
-	st.again, st.acked = nil, nil
+	st.again, st.acked, st.ahead = nil, nil, 0
 	if !st.copyingOut {
 		st.out.reset()
 	}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 
 	"adit/tunnel/relay/audit"
@@ -17,14 +16,7 @@ const (
 	KindUser       = audit.KindUser
 )
 
-// recorder is a relay with an audit log.
-type recorder interface {
-	Record(ctx context.Context, action, target string, detail any)
-}
-
 // note writes a change into the audit log, in the name of who asked for it.
 func (c *Console) note(r *http.Request, action, target string, detail map[string]any) {
-	if log, ok := c.cfg.Relay.(recorder); ok {
-		log.Record(r.Context(), action, target, detail)
-	}
+	c.cfg.Relay.Record(r.Context(), action, target, detail)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,10 +37,7 @@ func (c *Console) api() {
 		return nil
 	})
 	relay := c.cfg.Relay
-	routes := []struct {
-		pattern string
-		serve   func(http.ResponseWriter, *http.Request) error
-	}{
+	routes := []route{
 		{"GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, relay.Status()) }},
 		{"GET /api/v1/clients", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.Clients()}) }},
 		{"POST /api/v1/clients", c.addClient},
@@ -49,6 +45,7 @@ func (c *Console) api() {
 		{"POST /api/v1/clients/{name}/revoke", c.revokeClient},
 		{"DELETE /api/v1/clients/{name}", c.revokeClient},
 		{"GET /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.SessionList()}) }},
+		{"GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.NodeList()}) }},
 		{"GET /api/v1/endpoints", func(w http.ResponseWriter, _ *http.Request) error {
 			return write(w, 200, items{relay.EndpointList()})
 		}},
@@ -70,7 +67,6 @@ func (c *Console) api() {
 			return nil
 		}},
 		{"POST /api/v1/policies/{target}/explain", c.explain},
-		{"GET /api/v1/access", c.access},
 		{"GET /api/v1/backup", func(w http.ResponseWriter, r *http.Request) error {
 			b, err := relay.Backup(r.Context())
 			if err != nil {
@@ -79,6 +75,7 @@ func (c *Console) api() {
 			return write(w, 200, b)
 		}},
 	}
+	routes = append(routes, c.operatorRoutes()...)
 	methods := map[string][]string{"/healthz": {http.MethodGet}, "/readyz": {http.MethodGet}, "/metrics": {http.MethodGet}}
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route.pattern, " ")
@@ -122,12 +119,13 @@ func (c *Console) api() {
 
 func (c *Console) addClient(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
-		Name string `json:"name"`
+		Name  string `json:"name"`
+		Scope Scope  `json:"scope"`
 	}
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	t, err := c.cfg.Relay.CreateClient(r.Context(), q.Name)
+	t, err := c.cfg.Relay.CreateClient(r.Context(), q.Name, q.Scope)
 	if err != nil {
 		return err
 	}
@@ -188,65 +186,4 @@ func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return write(w, http.StatusOK, e)
-}
-
-// access answers from the log; as NDJSON if that is asked for, for export.
-func (c *Console) access(w http.ResponseWriter, r *http.Request) error {
-	q, err := accessOf(r)
-	if err != nil {
-		return err
-	}
-	list, err := c.cfg.Relay.Access(q)
-	if err != nil {
-		return err
-	}
-	if strings.Contains(r.Header.Get("Accept"), "ndjson") {
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		enc := json.NewEncoder(w)
-		for i := range list {
-			if err := enc.Encode(&list[i]); err != nil {
-				return nil
-			}
-		}
-		return nil
-	}
-	return write(w, http.StatusOK, items{list})
-}
-
-func accessOf(r *http.Request) (Access, error) {
-	v := r.URL.Query()
-	q := Access{
-		Endpoint: v.Get("endpoint_id"), Key: v.Get("key"), Host: v.Get("host"), Address: v.Get("address"),
-		Path: v.Get("path"), Refused: v.Get("refused"), Limit: 100,
-	}
-	bad := func(field, message string) error {
-		return &Error{http.StatusBadRequest, "invalid_parameter", field + " " + message, field}
-	}
-	for name := range v {
-		if !slices.Contains([]string{"endpoint_id", "key", "host", "address", "path", "refused", "limit", "status", "since", "until"}, name) {
-			return q, bad(name, "is not known")
-		}
-	}
-	var err error
-	if text := v.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > 10_000 {
-			return q, bad("limit", "must be 1 to 10000")
-		}
-	}
-	if text := v.Get("status"); text != "" {
-		if q.Status, err = strconv.Atoi(strings.TrimSuffix(text, "xx")); err != nil || q.Status < 0 || q.Status > 999 {
-			return q, bad("status", "must be a status as 404, or 4xx")
-		}
-	}
-	for _, t := range []struct {
-		name string
-		to   *time.Time
-	}{{"since", &q.Since}, {"until", &q.Until}} {
-		if text := v.Get(t.name); text != "" {
-			if *t.to, err = time.Parse(time.RFC3339, text); err != nil {
-				return q, bad(t.name, "must be a time as 2006-01-02T15:04:05Z")
-			}
-		}
-	}
-	return q, nil
 }

@@ -22,32 +22,33 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/internal/webfiles"
-	"adit/tunnel/wire"
 )
 
 // Relay does what the operator asks. Errors that the operator is to read are *Error.
 type Relay interface {
 	Status() Status
 	Clients() []Client
-	CreateClient(ctx context.Context, name string) (NewToken, error)
+	CreateClient(ctx context.Context, name string, scope Scope) (NewToken, error)
 	NewClientToken(ctx context.Context, name string, overlap time.Duration) (NewToken, error)
 	DropClient(ctx context.Context, name string) error
 	SessionList() []Session
 	EndpointList() []Endpoint
+	NodeList() []Node
 	ClaimList() []Claim
 	PolicyList() []Policy
 	Policy(target string) (Policy, error)
 	SetPolicy(ctx context.Context, target string, document []byte) (Policy, error)
 	DeletePolicy(ctx context.Context, target string) error
 	Explain(q Question) (Explanation, error)
-	Access(q Access) ([]wire.Access, error)
 	Counters() Counters
 	Metrics() string // as Prometheus reads them
 	Backup(ctx context.Context) (any, error)
 	Ready() string // why it should get no new visitors, or ""
+	Operator
 }
 
 // Config is what a console works with.
@@ -79,6 +80,7 @@ type Console struct {
 	hashes  hashes
 	history history
 	setupMu sync.Mutex
+	live    atomic.Int32 // readers of live events
 
 	mu   sync.Mutex
 	used map[string]time.Time // hash of an API token: when it was used last

@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +56,29 @@ func asks() []ask {
 		{"POST", one + "/explain", api + "policies/shop/explain", `{"address":"1.2.3.4"}`, 200, "", ""},
 		{"GET", api + "access", "", "", 200, "", ""},
 		{"GET", api + "access", api + "access?limit=0", "", 400, "invalid_parameter", "limit"},
+		{"GET", api + "access", "", "", 200, "", ""},
+		{"GET", api + "access", api + "access?nothing=x", "", 400, "invalid_parameter", "nothing"},
+		{"GET", api + "access/export", "", "", 200, "", ""},
+		{"GET", api + "access/export", api + "access/export?format=csv", "", 200, "", ""},
+		{"GET", api + "access/export", api + "access/export?format=x", "", 400, "invalid_parameter", "format"},
+		{"GET", api + "access/live", "", "", 200, "", ""},
+		{"GET", api + "clients/{name}", api + "clients/shop", "", 200, "", ""},
+		{"GET", api + "clients/{name}", api + "clients/nobody", "", 404, "not_found", ""},
+		{"PATCH", api + "clients/{name}", api + "clients/shop", `{"scope":{"tunnels":1}}`, 200, "", ""},
+		{"PATCH", api + "clients/{name}", api + "clients/shop", `{}`, 400, "invalid_parameter", "scope"},
+		{"GET", api + "audit", "", "", 200, "", ""},
+		{"GET", api + "audit", api + "audit?limit=0", "", 400, "invalid_parameter", "limit"},
+		{"GET", api + "audit/verify", "", "", 200, "", ""},
+		{"GET", api + "audit/export", "", "", 200, "", ""},
+		{"GET", api + "sinks", "", "", 200, "", ""},
+		{"PUT", api + "sinks/{name}", api + "sinks/siem", `{"type":"webhook"}`, 200, "", ""},
+		{"PUT", api + "sinks/{name}", api + "sinks/siem", `{`, 400, "invalid_json", ""},
+		{"DELETE", api + "sinks/{name}", api + "sinks/siem", "", 204, "", ""},
+		{"DELETE", api + "sinks/{name}", api + "sinks/nobody", "", 404, "not_found", ""},
+		{"POST", api + "sinks/{name}/test", api + "sinks/siem/test", "", 200, "", ""},
+		{"GET", api + "domains", "", "", 200, "", ""},
+		{"GET", api + "settings", "", "", 200, "", ""},
+		{"GET", api + "nodes", "", "", 200, "", ""},
 		{"GET", api + "backup", "", "", 200, "", ""},
 		{"GET", api + "logins", "", "", 200, "", ""},
 		{"DELETE", api + "logins/{id}", api + "logins/none", "", 404, "not_found", ""},
@@ -116,13 +138,6 @@ func (b *browser) hold(t *testing.T, d *openapicheck.Document, a ask) {
 	}
 }
 
-// undescribed are operations of the document whose answers are held elsewhere.
-var undescribed = []string{
-	"GET /api/v1/domains", "GET /api/v1/clients/{name}", "PATCH /api/v1/clients/{name}", "GET /api/v1/nodes",
-	"GET /api/v1/audit", "GET /api/v1/audit/verify", "GET /api/v1/audit/export", "GET /api/v1/access/live", "GET /api/v1/access/export",
-	"GET /api/v1/settings", "GET /api/v1/sinks", "PUT /api/v1/sinks/{name}", "DELETE /api/v1/sinks/{name}", "POST /api/v1/sinks/{name}/test",
-}
-
 func TestEveryAnswerFitsTheDocument(t *testing.T) {
 	d := openapicheck.Load(t, openAPI)
 	r := serve(t)
@@ -167,7 +182,7 @@ func TestDocumentAndTableHaveTheSamePaths(t *testing.T) {
 		method, path, _ := strings.Cut(operation, " ")
 		resp, body := admin.send(method, fill.Replace(path), "")
 		missing := resp.StatusCode == 405 || resp.StatusCode == 404 && strings.Contains(string(body), "nothing at this path")
-		if missing && !slices.Contains(undescribed, operation) {
+		if missing {
 			t.Errorf("%s is in the document alone", operation)
 		}
 	}

@@ -16,7 +16,9 @@ import (
 	"testing/fstest"
 	"time"
 
+	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -88,10 +90,10 @@ func (f *fakeRelay) Status() Status {
 }
 
 func (f *fakeRelay) Clients() []Client {
-	return []Client{{Name: "shop", ClientID: "c_1", CreatedAt: fakeTime, Tokens: []Token{{Hint: "ab", CreatedAt: fakeTime}}}}
+	return []Client{{Name: "shop", ClientID: "c_1", CreatedAt: fakeTime, State: "active", Usage: Usage{Month: "2026-05", State: "ok"}, Tokens: []Token{{Hint: "ab", CreatedAt: fakeTime}}}}
 }
 
-func (f *fakeRelay) CreateClient(_ context.Context, name string) (NewToken, error) {
+func (f *fakeRelay) CreateClient(_ context.Context, name string, _ Scope) (NewToken, error) {
 	return NewToken{name, "c_1", "adit_x"}, f.err()
 }
 
@@ -261,6 +263,65 @@ func (r *running) owner() *browser {
 
 var errFire = errors.New("the disk is on fire at /secret")
 
-func (f *fakeRelay) Access(q Access) ([]wire.Access, error) {
-	return []wire.Access{{Time: fakeTime, Endpoint: "e_1", Visitor: "192.0.2.1", Status: 200}}, f.err()
+var fakeVisit = wire.Access{Time: fakeTime, Endpoint: "e_1", Visitor: "192.0.2.1", Status: 200}
+
+func (f *fakeRelay) Client(name string) (Client, error) {
+	c := f.Clients()[0]
+	c.Proof = &Record{"_adit.DOMAIN", "adit-client=x"}
+	c.Seen = &store.Seen{At: fakeTime, Node: "n1", Address: "192.0.2.1:1", Transport: "dtls"}
+	c.Errors = []store.ClientError{{Time: fakeTime, Message: "m", Node: "n1"}}
+	return c, f.known(name)
+}
+
+func (f *fakeRelay) SetClient(_ context.Context, name string, _ Scope) (Client, error) {
+	return f.Clients()[0], f.known(name)
+}
+
+func (f *fakeRelay) Access(context.Context, Access) (AccessPage, error) {
+	return AccessPage{Items: []wire.Access{fakeVisit}, Next: "c", Complete: false}, f.err()
+}
+
+func (f *fakeRelay) ExportAccess(_ context.Context, _ Access, give func(*wire.Access) error) error {
+	e := fakeVisit
+	return give(&e)
+}
+
+func (f *fakeRelay) FollowAccess(_ context.Context, _ Access, give func([]wire.Access, int) error) error {
+	return give([]wire.Access{fakeVisit}, 0)
+}
+
+func (f *fakeRelay) AuditList(context.Context, AuditQuestion) (AuditPage, error) {
+	return AuditPage{Items: []audit.Entry{{Seq: 2, Time: fakeTime, Actor: Actor{Kind: KindUser, Name: "ann"}, Action: "client.add", Prev: "a", Hash: "b"}}, Next: 2}, f.err()
+}
+
+func (f *fakeRelay) AuditVerify(context.Context, string) (audit.Result, error) {
+	return audit.Result{OK: true, Entries: 2, Head: "b"}, f.err()
+}
+
+func (f *fakeRelay) AuditExport(_ context.Context, give func(audit.Entry) error) error {
+	return give(audit.Entry{Seq: 1, Time: fakeTime})
+}
+
+func (f *fakeRelay) sink(name string) Sink {
+	return Sink{Name: name, Type: "webhook", URL: "https://siem.example", Events: []string{"access"}, ChangedAt: fakeTime, State: SinkState{Node: "n1"}}
+}
+func (f *fakeRelay) SinkList() []Sink { return []Sink{f.sink("siem")} }
+func (f *fakeRelay) SetSink(_ context.Context, name string, _ []byte) (Sink, error) {
+	return f.sink(name), f.known(name)
+}
+func (f *fakeRelay) DeleteSink(_ context.Context, name string) error { return f.known(name) }
+func (f *fakeRelay) TestSink(_ context.Context, name string) (SinkTest, error) {
+	return SinkTest{OK: false, Error: "refused"}, f.known(name)
+}
+
+func (f *fakeRelay) DomainList() []Domain {
+	return []Domain{{Domain: "shop.relay.test", Client: "shop", ClientID: "c_1", ProvedAt: &fakeTime}}
+}
+
+func (f *fakeRelay) Settings(context.Context) (Settings, error) {
+	return Settings{Node: "n1", Domain: "relay.test", Limits: map[string]any{"sessions": 1}}, f.err()
+}
+
+func (f *fakeRelay) NodeList() []Node {
+	return []Node{{ID: "n_1", Name: "n1", StartedAt: fakeTime, Self: true}}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -28,13 +29,20 @@ type Status struct {
 
 // Client is a client as the operator sees it.
 type Client struct {
-	Name      string     `json:"name"`
-	ClientID  string     `json:"client_id"`
-	CreatedAt time.Time  `json:"created_at"`
-	RevokedAt *time.Time `json:"revoked_at,omitempty"`
-	Tokens    []Token    `json:"tokens"`
-	Sessions  int        `json:"session_count"`
-	Claims    int        `json:"claim_count"`
+	Name      string              `json:"name"`
+	ClientID  string              `json:"client_id"`
+	State     string              `json:"state"` // active, expired, revoked
+	CreatedAt time.Time           `json:"created_at"`
+	RevokedAt *time.Time          `json:"revoked_at,omitempty"`
+	Tokens    []Token             `json:"tokens"`
+	Sessions  int                 `json:"session_count"`
+	Claims    int                 `json:"claim_count"`
+	Tunnels   int                 `json:"tunnel_count"`
+	Scope     Scope               `json:"scope"`
+	Usage     Usage               `json:"usage"`
+	Seen      *store.Seen         `json:"seen,omitempty"`
+	Proof     *Record             `json:"proof,omitempty"`  // of one client
+	Errors    []store.ClientError `json:"errors,omitempty"` // of one client, newest first
 }
 
 // Token tells a client's tokens apart.
@@ -111,6 +119,7 @@ type Claim struct {
 type Policy struct {
 	Target    string          `json:"target"`
 	ChangedAt time.Time       `json:"changed_at"`
+	SetBy     string          `json:"set_by"` // "operator", or a client's name
 	Policy    policy.Document `json:"policy"`
 }
 
@@ -118,6 +127,8 @@ type Policy struct {
 type Question struct {
 	Target   string `json:"target"`
 	Address  string `json:"address"`
+	Path     string `json:"path,omitempty"`
+	At       string `json:"at,omitempty"` // a time; empty: now
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 	Type     string `json:"type,omitempty"`
@@ -126,6 +137,8 @@ type Question struct {
 // Explanation says what would become of a visitor, and which rule decides.
 type Explanation struct {
 	Target  string        `json:"target"`
+	Path    string        `json:"path,omitempty"`
+	Country string        `json:"country,omitempty"`
 	Node    string        `json:"node"`
 	Allowed bool          `json:"allowed"`
 	Rule    string        `json:"rule,omitempty"`
@@ -138,12 +151,17 @@ type Explanation struct {
 type Access struct {
 	Since, Until time.Time
 	Endpoint     string // id
+	ClientID     string
 	Key          string
+	Node         string
+	Method       string
+	Country      string // DE, US-CA, or none
+	Cursor       string
 	Host         string
 	Address      string // address or CIDR
 	Path         string // prefix
 	Status       int    // 404, or 4 for all of 4xx
-	Refused      string // rule, or "any"
+	Refused      string // rule, any, none or shadow
 	Limit        int
 }
 

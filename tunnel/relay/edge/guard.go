@@ -19,6 +19,10 @@ func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, cl
 	ctx, live := ep.enter(r.Context(), client)
 	defer live()
 	r = r.WithContext(ctx)
+	if ep.stopped() {
+		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
+		return policy.RuleQuota
+	}
 	p := h.edge.cfg.Policy(ep.Target)
 	if p == nil {
 		next(r)
@@ -54,28 +58,42 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 		w.Header().Set("WWW-Authenticate", `Basic realm="site", charset="UTF-8"`)
 	case policy.RuleRate, policy.RulePerAddress, policy.RuleConnections:
 		w.Header().Set("Retry-After", "1")
+	case policy.RuleHours, policy.RuleQuota:
+		w.Header().Set("Retry-After", "600")
 	case policy.RuleTries:
 		w.Header().Set("Retry-After", strconv.Itoa(60))
 	}
 	h.edge.refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
 }
 
-// guardRaw returns the rule that refuses a connection or flow, or "" and what to
-// call at its end.
-func (e *Edge) guardRaw(ep *Endpoint, client netip.Addr) (refused string, release func()) {
+// guardRaw reports whether a connection or flow is let in, the rule that refuses
+// it or would have, and what to call at its end.
+func (e *Edge) guardRaw(ep *Endpoint, client netip.Addr) (refused string, in bool, release func()) {
+	if ep.stopped() {
+		return policy.RuleQuota, false, func() {}
+	}
 	p := e.cfg.Policy(ep.Target)
 	if p == nil {
-		return "", func() {}
+		return "", true, func() {}
 	}
 	d, release := p.Enter(policy.Request{Addr: client}, time.Now())
-	if !d.Allowed && !p.Shadow() {
-		return d.Rule, release
+	switch {
+	case d.Allowed:
+		return "", true, release
+	case p.Shadow():
+		return shadowed + d.Rule, true, release
 	}
-	return "", release
+	return d.Rule, false, release
 }
 
-// Recheck ends what is open on a target and its policy no longer lets in.
+// Recheck holds what is open on a target to its policy of now: what it no longer
+// lets in ends, and bandwidths change.
 func (e *Edge) Recheck(target string) {
+	for _, ep := range e.Endpoints() {
+		if ep.Target == target {
+			e.bind(ep)
+		}
+	}
 	p := e.cfg.Policy(target)
 	if p == nil || p.Shadow() {
 		return

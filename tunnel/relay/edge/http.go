@@ -64,18 +64,30 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unknown(w, r, name)
 		return
 	}
-	if r.Method == http.MethodConnect {
-		e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+	switch connectProtocol(r) {
+	case "":
+		if r.Method == http.MethodConnect {
+			e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+			return
+		}
+	case webSocket:
+		w, r = upgraded(w, r)
+	default:
+		e.refuse(w, r, page{status: http.StatusNotImplemented, title: "This protocol is not served here"})
 		return
 	}
 	defer ep.begin()()
 	if r.ProtoMajor == 1 {
 		http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
 	}
-	cw := &countedWriter{ResponseWriter: w, ep: ep}
-	to := &route{endpoint: ep, grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context()}
+	if h.secure && r.ProtoMajor < 3 {
+		cw.altSvc = e.altSvc
+	}
+	to := &route{endpoint: ep, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	defer to.leave()
 	var in atomic.Int64
-	count := func(n int) { in.Add(int64(n)); ep.bytesIn.Add(int64(n)) }
+	count := func(n int) { in.Add(int64(n)); ep.countIn(n) }
 	cw.in = count
 
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -87,8 +99,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx = context.WithValue(ctx, routeKey{}, to)
 	ctx = context.WithValue(ctx, forwardKey{}, e.forwardOf(r, remote.Addr(), h.secure))
 	refused := h.guard(cw, r.WithContext(ctx), ep, client, func(in *http.Request) {
+		cw.ctx = in.Context()
 		if in.Body != nil && in.Body != http.NoBody {
-			in.Body = &countedBody{ReadCloser: in.Body, count: count}
+			in.Body = &countedBody{ReadCloser: in.Body, count: count, ctx: in.Context(), ep: ep}
 		}
 		h.serve(cw, in)
 	})
@@ -96,10 +109,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
 		Status: cw.code(), Refused: refused, BytesIn: in.Load(), BytesOut: cw.out.Load(), Duration: time.Since(start),
 	})
+	if cw.aborted { // the visitor must see a response that broke as broken
+		panic(http.ErrAbortHandler)
+	}
 }
 
-// serve forwards, and lets the abort of a response that breaks half-way through
-// pass after it is recorded.
+// serve forwards. The abort of a response that breaks half-way through is for
+// ServeHTTP to pass on, after it is recorded.
 func (h *handler) serve(w *countedWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -198,10 +214,12 @@ func hostName(host string) (string, bool) {
 type countedWriter struct {
 	http.ResponseWriter
 	ep      *Endpoint
+	ctx     context.Context // of the request, for writes that wait
 	out     atomic.Int64
 	in      func(int)
 	status  int
 	aborted bool
+	altSvc  []string // where else the site is; in place of the origin's own word
 }
 
 // Unwrap lets http.ResponseController reach the writer underneath.
@@ -220,14 +238,24 @@ func (w *countedWriter) code() int {
 func (w *countedWriter) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
 		w.status = status
+		if header := w.Header(); w.altSvc != nil {
+			header["Alt-Svc"] = w.altSvc
+		} else {
+			delete(header, "Alt-Svc")
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *countedWriter) Write(b []byte) (int, error) {
+	return w.ep.out().Write(w.ctx, writerFunc(w.write), b)
+}
+
+// write writes what has waited for its turn.
+func (w *countedWriter) write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	w.out.Add(int64(n))
-	w.ep.bytesOut.Add(int64(n))
+	w.ep.countOut(n)
 	return n, err
 }
 
@@ -247,15 +275,15 @@ type countedConn struct {
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+	n, err := c.w.ep.in().Read(c.w.ctx, c.Conn, b)
 	c.w.in(n)
 	return n, err
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
+	n, err := c.w.ep.out().Write(c.w.ctx, c.Conn, b)
 	c.w.out.Add(int64(n))
-	c.w.ep.bytesOut.Add(int64(n))
+	c.w.ep.countOut(n)
 	return n, err
 }
 
@@ -266,3 +294,7 @@ func (c *countedConn) CloseWrite() error {
 	}
 	return c.Conn.Close()
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

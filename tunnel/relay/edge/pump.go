@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/shape"
 )
 
 // The sizes of copies. Most visitors are idle most of the time, so they wait
@@ -60,7 +61,7 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 
 	var inward sync.WaitGroup
 	inward.Go(func() {
-		n, err := move(s, v, &moved, &ep.bytesIn)
+		n, err := move(ctx, s, v, &moved, ep.in, ep.countIn)
 		in = n
 		if err == nil {
 			err = s.CloseWrite()
@@ -71,7 +72,7 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 	})
 	err = before()
 	if err == nil {
-		out, err = move(v, s, &moved, &ep.bytesOut)
+		out, err = move(ctx, v, s, &moved, ep.out, ep.countOut)
 	}
 	if err == nil {
 		err = v.CloseWrite()
@@ -86,8 +87,9 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 	return in, out, reason
 }
 
-// move copies until src ends; the error is either side's.
-func move(dst io.Writer, src io.Reader, moved, count *atomic.Int64) (total int64, err error) {
+// move copies until src ends; the error is either side's. Bytes wait for what
+// bounds them now.
+func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64, bound func() shape.Buckets, count func(int)) (total int64, err error) {
 	small := smallBuffers.Get().(*[smallBuffer]byte)
 	defer smallBuffers.Put(small)
 	var large *[largeBuffer]byte
@@ -97,15 +99,15 @@ func move(dst io.Writer, src io.Reader, moved, count *atomic.Int64) (total int64
 		}
 	}()
 	buf := small[:]
+	out := &countedTo{dst, moved, count}
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
-			if _, err := dst.Write(buf[:n]); err != nil {
+			m, err := bound().Write(ctx, out, buf[:n])
+			total += int64(m)
+			if err != nil {
 				return total, err
 			}
-			total += int64(n)
-			moved.Add(int64(n))
-			count.Add(int64(n))
 		}
 		if err == io.EOF {
 			return total, nil
@@ -122,4 +124,18 @@ func move(dst io.Writer, src io.Reader, moved, count *atomic.Int64) (total int64
 			large, buf = nil, small[:]
 		}
 	}
+}
+
+// countedTo counts each write, so that a slow flow is not taken for an idle one.
+type countedTo struct {
+	io.Writer
+	moved *atomic.Int64
+	count func(int)
+}
+
+func (w *countedTo) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	w.moved.Add(int64(n))
+	w.count(n)
+	return n, err
 }

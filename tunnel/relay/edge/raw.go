@@ -85,10 +85,10 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	start := time.Now()
 	defer ep.begin()()
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
-	refused, release := e.guardRaw(ep, v.addr.Addr())
-	if refused != "" {
+	refused, let, release := e.guardRaw(ep, v.addr.Addr())
+	access.Refused = refused
+	if !let {
 		v.abort()
-		access.Refused = refused
 		e.cfg.Record(ep, nil, access)
 		return
 	}
@@ -116,12 +116,14 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 		if err != nil {
 			continue
 		}
+		b.busy.Add(1)
+		defer b.busy.Add(-1)
 		given := context.AfterFunc(ctx, func() { c.Reset() })
 		if len(order) > 1 { // there is another to turn to: wait for the answer first
 			if err = taken(c.begin()); err != nil {
 				given()
 				c.Reset()
-				b.downUntil.Store(time.Now().Add(downTime).UnixNano())
+				e.takeOut(ep, b)
 				if i < len(order)-1 {
 					continue
 				}

@@ -50,6 +50,12 @@ type Agent struct {
 	Session  link.Session
 	ClientID string
 	Instance string
+	// Node has the session if this one has not; empty: it is here.
+	Node string
+	// Leaving is set while the session is only for visitors that no other can
+	// take. Reorder has endpoints see a change.
+	Leaving atomic.Bool
+	Account *Account // of the client; may be nil
 
 	flows flowTable // of its UDP visitors
 }
@@ -61,27 +67,49 @@ type Backend struct {
 	Key        string
 	HostHeader string
 	Unshared   bool // a stream carries the requests of one visitor's connection only
+	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
 
 	transport *http.Transport
 	h2        *http.Transport
-	downUntil atomic.Int64 // unix nanoseconds; its origin was down
+	busy      atomic.Int64 // visitors' requests, connections and flows with it now
+	out       atomic.Bool  // of turn: its origin was down, and is probed
 }
 
+// same reports whether o is the same tunnel by way of the same node.
 func (b *Backend) same(o *Backend) bool {
+	return b.sibling(o) && b.Agent.Node == o.Agent.Node
+}
+
+// sibling reports whether o is the same tunnel, perhaps on another session.
+func (b *Backend) sibling(o *Backend) bool {
 	return b.Key == o.Key && b.Agent.ClientID == o.Agent.ClientID && b.Agent.Instance == o.Agent.Instance
+}
+
+// rank says how good a way to its tunnel a backend is; lower is better.
+func (b *Backend) rank() int {
+	n := 0
+	if b.Agent.Node != "" {
+		n = 1
+	}
+	if b.Agent.Leaving.Load() {
+		n += 2
+	}
+	return n
 }
 
 // Endpoint is a public face with the tunnels behind it.
 type Endpoint struct {
 	Face
+	edge  *Edge
 	Since time.Time
 
-	open, total       atomic.Int64
-	bytesIn, bytesOut atomic.Int64
-	turn              atomic.Uint32
-	backends          atomic.Pointer[[]*Backend]
-	listener          *portListener // tcp, udp
-	visits            present
+	open, total atomic.Int64
+	turn        atomic.Uint32
+	backends    atomic.Pointer[[]*Backend] // the best way to each tunnel
+	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
+	listener    *portListener              // tcp, udp
+	visits      present
+	flowing
 }
 
 // enter notes a visitor. The context ends when its policy no longer lets it be.
@@ -99,26 +127,55 @@ func (ep *Endpoint) Backends() []*Backend {
 	return nil
 }
 
-// pick returns the backends in the order in which to try them: in turn, and
-// those whose origin was down a moment ago last.
-func (ep *Endpoint) pick() []*Backend {
+// all returns every way to the tunnels behind the endpoint.
+func (ep *Endpoint) all() []*Backend {
 	list := ep.Backends()
-	if len(list) < 2 {
-		return list
+	if p := ep.spare.Load(); p != nil {
+		list = append(slices.Clone(list), *p...)
 	}
-	start := int(ep.turn.Add(1)) % len(list)
-	now := time.Now().UnixNano()
-	order := make([]*Backend, 0, len(list))
-	var down []*Backend
-	for i := range list {
-		b := list[(start+i)%len(list)]
-		if b.downUntil.Load() > now {
-			down = append(down, b)
-		} else {
-			order = append(order, b)
+	return list
+}
+
+// set makes list the ways to the tunnels behind the endpoint; e.attach is held.
+func (ep *Endpoint) set(list []*Backend) {
+	best := make([]*Backend, 0, len(list))
+	var spare []*Backend
+	for _, b := range list {
+		at := slices.IndexFunc(best, b.sibling)
+		switch {
+		case at < 0:
+			best = append(best, b)
+			continue
+		case b.rank() < best[at].rank():
+			b, best[at] = best[at], b
+		}
+		spare = append(spare, b)
+	}
+	if spare == nil {
+		ep.spare.Store(nil)
+	} else {
+		slices.SortStableFunc(spare, func(a, b *Backend) int { return a.rank() - b.rank() })
+		ep.spare.Store(&spare)
+	}
+	ep.backends.Store(&best)
+}
+
+// Reorder sees to it that agents' Leaving counts.
+func (e *Edge) Reorder(agents ...*Agent) {
+	if len(agents) == 0 {
+		return
+	}
+	moved := make(map[*Agent]bool, len(agents))
+	for _, a := range agents {
+		moved[a] = true
+	}
+	e.attach.Lock()
+	defer e.attach.Unlock()
+	for _, ep := range e.Endpoints() {
+		if list := ep.all(); len(list) > 1 && slices.ContainsFunc(list, func(b *Backend) bool { return moved[b.Agent] }) {
+			ep.set(list)
 		}
 	}
-	return append(order, down...)
 }
 
 // Counters is a snapshot of an endpoint's figures.
@@ -192,8 +249,9 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		ep = nil
 	}
 	if ep == nil {
-		ep = &Endpoint{Face: f, Since: time.Now().UTC()}
+		ep = &Endpoint{Face: f, edge: e, Since: time.Now().UTC()}
 		ep.backends.Store(&[]*Backend{b})
+		e.bind(ep)
 		if err := e.openPort(ep); err != nil {
 			return nil, err
 		}
@@ -206,15 +264,16 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		return ep, nil
 	}
 	next := []*Backend{b}
-	for _, old := range ep.Backends() {
-		if f.Mode == wire.ModeBalanced && !old.same(b) {
+	for _, old := range ep.all() {
+		if (f.Mode == wire.ModeBalanced || old.sibling(b)) && !old.same(b) {
 			next = append(next, old)
 		} else {
 			old.transport.CloseIdleConnections()
 			old.h2.CloseIdleConnections()
 		}
 	}
-	ep.backends.Store(&next)
+	ep.set(next)
+	e.bind(ep)
 	return ep, nil
 }
 
@@ -228,8 +287,8 @@ func (e *Edge) Detach(f Face, b *Backend) {
 	if ep == nil {
 		return
 	}
-	next := slices.DeleteFunc(slices.Clone(ep.Backends()), func(o *Backend) bool { return o == b })
-	ep.backends.Store(&next)
+	next := slices.DeleteFunc(slices.Clone(ep.all()), func(o *Backend) bool { return o == b })
+	ep.set(next)
 	if len(next) == 0 {
 		e.drop(ep)
 	}

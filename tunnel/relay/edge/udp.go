@@ -33,6 +33,7 @@ type flow struct {
 	number  uint32
 	visitor netip.AddrPort
 	start   time.Time
+	refused string // by a policy in shadow mode
 	release func()
 
 	packet   atomic.Uint32
@@ -43,25 +44,38 @@ type flow struct {
 	dropped  atomic.Int64
 }
 
+// agentFlow is where a session's datagrams of one number go: a visitor here, or
+// one on another node.
+type agentFlow interface {
+	endpoint() uint32
+	take(payload []byte)
+	over() // the agent has ended it
+}
+
+func (f *flow) endpoint() uint32    { return f.backend.Number }
+func (f *flow) take(payload []byte) { f.answer(payload) }
+func (f *flow) over()               { f.port.end(func(o *flow) bool { return o == f }) }
+
 // flowTable finds the flows of a session by number.
 type flowTable struct {
 	mu    sync.RWMutex
 	next  uint32
-	flows map[uint32]*flow
+	flows map[uint32]agentFlow
 }
 
-func (t *flowTable) add(f *flow) {
+// add gives f a number, which numbered is told before anybody finds f by it.
+func (t *flowTable) add(f agentFlow, numbered *uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next++
-	f.number = t.next
+	*numbered = t.next
 	if t.flows == nil {
-		t.flows = make(map[uint32]*flow)
+		t.flows = make(map[uint32]agentFlow)
 	}
-	t.flows[f.number] = f
+	t.flows[t.next] = f
 }
 
-func (t *flowTable) get(n uint32) *flow {
+func (t *flowTable) get(n uint32) agentFlow {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.flows[n]
@@ -113,8 +127,12 @@ func (p *udpPort) receive(from netip.AddrPort, payload []byte) {
 	}
 	now := time.Now().UnixNano()
 	f.last.Store(now)
+	if !p.ep.in().Try(len(payload)) {
+		f.dropped.Add(1)
+		return
+	}
 	f.in.Add(int64(len(payload)))
-	p.ep.bytesIn.Add(int64(len(payload)))
+	p.ep.countIn(len(payload))
 	if f.answered.Load() {
 		f.proved.Store(true)
 	}
@@ -130,21 +148,29 @@ func (p *udpPort) flowOf(from netip.AddrPort) *flow {
 	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[owner(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress
 	p.mu.Unlock()
 	if f != nil {
-		return f
+		select {
+		case <-f.backend.Agent.Session.Done():
+		default:
+			return f
+		}
+		// Another session may serve the visitor.
+		p.end(func(o *flow) bool { return o == f })
+		full = false
 	}
 	list := p.ep.pick()
 	if full || len(list) == 0 {
 		return nil
 	}
-	refused, release := p.edge.guardRaw(p.ep, from.Addr())
-	if refused != "" {
+	refused, let, release := p.edge.guardRaw(p.ep, from.Addr())
+	if !let {
 		p.edge.cfg.Record(p.ep, nil, wire.Access{
 			Time: time.Now().UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
 		})
 		return nil
 	}
-	f = &flow{port: p, backend: list[0], visitor: from, start: time.Now(), release: release}
-	f.backend.Agent.flows.add(f)
+	f = &flow{port: p, backend: list[0], visitor: from, start: time.Now(), refused: refused, release: release}
+	f.backend.Agent.flows.add(f, &f.number)
+	f.backend.busy.Add(1)
 	p.ep.open.Add(1)
 	p.ep.total.Add(1)
 	p.mu.Lock()
@@ -163,8 +189,12 @@ func (f *flow) answer(payload []byte) {
 		return
 	}
 	f.last.Store(time.Now().UnixNano())
+	if !f.port.ep.out().Try(len(payload)) {
+		f.dropped.Add(1)
+		return
+	}
 	f.out.Store(out)
-	f.port.ep.bytesOut.Add(int64(len(payload)))
+	f.port.ep.countOut(len(payload))
 	f.answered.Store(true)
 	_, _ = f.port.conn.WriteToUDPAddrPort(payload, f.visitor)
 }
@@ -204,11 +234,12 @@ func (p *udpPort) end(over func(*flow) bool) {
 	for _, f := range ended {
 		a := f.backend.Agent
 		a.flows.remove(f.number)
+		f.backend.busy.Add(-1)
 		f.release()
 		p.ep.open.Add(-1)
 		_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
 		p.edge.cfg.Record(p.ep, f.backend, wire.Access{
-			Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(),
+			Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,
 			BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
 		})
 	}
@@ -224,20 +255,76 @@ func (a *Agent) Datagrams(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d, err := wire.ParseFlow(buf[:n])
-		if err != nil {
-			continue
-		}
-		f := a.flows.get(d.Number)
-		if f == nil || f.backend.Number != d.Endpoint {
-			continue
-		}
-		if d.Kind == wire.FlowClose {
-			f.port.end(func(o *flow) bool { return o == f })
-			continue
-		}
-		if payload := parts.Add(d); payload != nil {
-			f.answer(payload)
-		}
+		a.Datagram(buf[:n], &parts)
 	}
+}
+
+// Datagram brings one message of an agent to its visitor. parts puts payloads
+// together that came in fragments; without it they are dropped.
+func (a *Agent) Datagram(b []byte, parts *wire.Reassembly) {
+	d, err := wire.ParseFlow(b)
+	if err != nil {
+		return
+	}
+	f := a.flows.get(d.Number)
+	if f == nil || f.endpoint() != d.Endpoint {
+		return
+	}
+	payload := d.Payload
+	switch d.Kind {
+	case wire.FlowClose:
+		f.over()
+		return
+	case wire.FlowFragment:
+		if parts == nil {
+			return
+		}
+		payload = parts.Add(d)
+	}
+	if payload != nil {
+		f.take(payload)
+	}
+}
+
+// Relayed is a flow of a visitor on another node, on the way to an agent here.
+type Relayed struct {
+	agent  *Agent
+	number uint32
+	to     uint32 // the endpoint's number
+	answer func(payload []byte)
+	ended  func()
+
+	packet atomic.Uint32
+	mu     sync.Mutex
+	buf    []byte
+}
+
+// Relay begins a flow. answer is told of every packet of the origin's, and over
+// of the flow's end by the agent; neither may wait.
+func (a *Agent) Relay(endpoint uint32, answer func(payload []byte), over func()) *Relayed {
+	r := &Relayed{agent: a, to: endpoint, answer: answer, ended: over}
+	a.flows.add(r, &r.number)
+	return r
+}
+
+func (r *Relayed) endpoint() uint32    { return r.to }
+func (r *Relayed) take(payload []byte) { r.answer(payload) }
+func (r *Relayed) over() {
+	r.agent.flows.remove(r.number)
+	r.ended()
+}
+
+// Send sends a visitor's packet to the agent.
+func (r *Relayed) Send(payload []byte) {
+	out := wire.Flow{Endpoint: r.to, Number: r.number, Packet: uint16(r.packet.Add(1)), Payload: payload}
+	s := r.agent.Session
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.buf, _ = wire.SplitFlow(r.buf, out, s.MaxDatagram(), s.SendDatagram) // a lost packet is UDP's own
+}
+
+// Close ends the flow and tells the agent.
+func (r *Relayed) Close() {
+	r.agent.flows.remove(r.number)
+	_ = r.agent.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: r.to, Number: r.number}))
 }

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"adit/tunnel/relay/shape"
 )
 
 // Rules, as a decision names them.
@@ -14,12 +16,15 @@ const (
 	RuleDenyCountry    = "deny_countries"
 	RuleAllowCountry   = "allow_countries"
 	RuleUnknownCountry = "unknown_country"
+	RuleHours          = "hours"
 	RuleConnections    = "connections"
 	RulePerAddress     = "connections_per_address"
 	RuleRate           = "rate"
 	RuleMaxBody        = "max_body"
 	RuleBasicAuth      = "basic_auth"
 	RuleTries          = "basic_auth_tries"
+	// RuleQuota is no policy's: the client has used up its month.
+	RuleQuota = "quota"
 )
 
 // Geo knows the country of an address, and its region if the database has it.
@@ -60,6 +65,14 @@ type Policy struct {
 	geo         func() Geo
 	deny, allow []netip.Prefix
 	users       *passwords // nil: nobody is asked
+	hours       *plan      // nil: always open
+	*state
+}
+
+// state is what a policy counts. A document that takes another's place goes on
+// with it, so that what is open stays counted.
+type state struct {
+	in, out shape.Bucket
 
 	mu     sync.Mutex
 	open   map[netip.Prefix]int
@@ -85,10 +98,26 @@ const (
 // New makes a policy of a checked document. geo returns the database in force,
 // nil if there is none; it may be nil itself.
 func New(d Document, geo func() Geo) *Policy {
-	p := &Policy{
-		doc: d, geo: geo, open: make(map[netip.Prefix]int),
-		rates: make(map[netip.Prefix]*bucket), failed: make(map[netip.Prefix]*bucket),
+	return Renew(nil, d, geo)
+}
+
+// Renew makes the policy that takes the place of old, which may be nil: it goes
+// on with what old has counted, and the bandwidth of what is open is d's at once.
+func Renew(old *Policy, d Document, geo func() Geo) *Policy {
+	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan()}
+	if old != nil {
+		p.state = old.state
+	} else {
+		p.state = &state{
+			open: make(map[netip.Prefix]int), rates: make(map[netip.Prefix]*bucket), failed: make(map[netip.Prefix]*bucket),
+		}
 	}
+	rate := d.Bandwidth
+	if d.Shadow {
+		rate = 0
+	}
+	p.in.SetRate(rate)
+	p.out.SetRate(rate)
 	for _, text := range d.Deny {
 		if prefix, err := parsePrefix(text); err == nil {
 			p.deny = append(p.deny, prefix)
@@ -105,6 +134,18 @@ func New(d Document, geo func() Geo) *Policy {
 	return p
 }
 
+// End lets what is open go on without a bandwidth, when the policy is deleted.
+func (p *Policy) End() {
+	p.in.SetRate(0)
+	p.out.SetRate(0)
+}
+
+// Bandwidth returns what bounds the target's bytes in and out.
+func (p *Policy) Bandwidth() (in, out *shape.Bucket) { return &p.in, &p.out }
+
+// Timed reports whether the policy decides otherwise as time goes by.
+func (p *Policy) Timed() bool { return p.hours != nil && !p.doc.Shadow }
+
 // Document is what the policy was made of.
 func (p *Policy) Document() Document { return p.doc }
 
@@ -117,14 +158,35 @@ func (p *Policy) MaxBody() int64 { return p.doc.MaxBody }
 // AsksPassword reports whether visitors must name themselves.
 func (p *Policy) AsksPassword() bool { return p.users != nil }
 
-// Address decides by the visitor's address alone: the rules that also hold for
-// what is open already when a policy changes.
-func (p *Policy) Address(addr netip.Addr) Decision {
-	steps := p.addressSteps(addr, true)
+// Address decides by the visitor's address and the hour: the rules that also
+// hold for what is open already.
+func (p *Policy) Address(addr netip.Addr) Decision { return p.Standing(addr, time.Now()) }
+
+// Standing is Address at a time.
+func (p *Policy) Standing(addr netip.Addr, now time.Time) Decision {
+	steps := p.standingSteps(addr, now, true)
 	if n := len(steps); n > 0 && steps[n-1].Refuses {
 		return Decision{Rule: steps[n-1].Rule, Detail: steps[n-1].Detail}
 	}
 	return Decision{Allowed: true}
+}
+
+// standingSteps tries the rules of address and hour in order; up to the first
+// that refuses, if first.
+func (p *Policy) standingSteps(addr netip.Addr, now time.Time, first bool) []Step {
+	steps := p.addressSteps(addr, first)
+	if n := len(steps); p.hours == nil || first && n > 0 && steps[n-1].Refuses {
+		return steps
+	}
+	open := p.hours.open(now)
+	if first && open {
+		return steps
+	}
+	local, state := now.In(p.hours.zone).Format("Mon 15:04 MST"), "closed"
+	if open {
+		state = "open"
+	}
+	return append(steps, Step{RuleHours, !open, "it is " + local + ": " + state})
 }
 
 // addressSteps tries the address's rules in order; up to the first that
@@ -215,7 +277,7 @@ func matchCountry(list []string, country, place string) (string, bool) {
 // decide, without counting it. Rules that depend on what is open or was asked
 // before are told as they stand now.
 func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
-	steps := p.addressSteps(r.Addr, false)
+	steps := p.standingSteps(r.Addr, now, false)
 	if steps == nil {
 		steps = []Step{}
 	}
@@ -261,7 +323,7 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 // if it is allowed. In shadow mode it is for the caller to let it in all the same.
 func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 	release = func() {}
-	if d := p.Address(r.Addr); !d.Allowed {
+	if d := p.Standing(r.Addr, now); !d.Allowed {
 		return d, release
 	}
 	who := owner(r.Addr)
@@ -367,7 +429,7 @@ func Status(rule string) int {
 		return 401
 	case RuleRate, RuleTries, RulePerAddress:
 		return 429
-	case RuleConnections:
+	case RuleConnections, RuleHours, RuleQuota:
 		return 503
 	case RuleMaxBody:
 		return 413
@@ -386,6 +448,10 @@ func Text(rule string) string {
 		return "Too many wrong passwords came from your address. Try again in a minute."
 	case RuleConnections:
 		return "The site takes no more visitors now. Try again in a moment."
+	case RuleHours:
+		return "The site is closed at this hour."
+	case RuleQuota:
+		return "The site has used up its traffic for this month."
 	case RuleMaxBody:
 		return "The request is larger than the site takes."
 	}

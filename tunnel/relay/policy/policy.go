@@ -30,6 +30,8 @@ type Document struct {
 	// UnknownCountry is "deny" (the default) or "allow": for addresses that the
 	// database does not know, and while there is no database.
 	UnknownCountry string `json:"unknown_country,omitempty"`
+	// Hours are when the target is open; nil: always.
+	Hours *Hours `json:"hours,omitempty"`
 	// Connections and ConnectionsPerAddress bound what is open at once:
 	// requests, connections or flows. Zero: not bounded.
 	Connections           int `json:"connections,omitempty"`
@@ -38,6 +40,10 @@ type Document struct {
 	// Burst is how many may come at once, if zero the rate. Zero: not bounded.
 	Rate  float64 `json:"rate,omitempty"`
 	Burst int     `json:"burst,omitempty"`
+	// Bandwidth is bytes a second in each direction, shared by all visitors of
+	// one node. What is too much waits; a UDP visitor's packets are dropped.
+	// Zero: not bounded.
+	Bandwidth int64 `json:"bandwidth,omitempty"`
 	// MaxBody bounds a request's body in bytes (http, https). Zero: not bounded.
 	MaxBody int64 `json:"max_body,omitempty"`
 	// BasicAuth are the users that a password is asked of (http, https). Other
@@ -64,6 +70,9 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 const (
 	maxRules = 10_000
 	maxUsers = 100
+	// MinBandwidth is the least that a flow may be held to: below it nothing
+	// gets through before somebody's patience ends.
+	MinBandwidth = 1024
 )
 
 var country = regexp.MustCompile(`^[A-Z]{2}(-[A-Z0-9]{1,3})?$`)
@@ -107,6 +116,9 @@ func (d *Document) check() error {
 		name string
 		list []string
 	}{{"deny_countries", d.DenyCountries}, {"allow_countries", d.AllowCountries}} {
+		if len(l.list) > maxRules {
+			return &FieldError{l.name, fmt.Sprintf("has more than %d rules", maxRules)}
+		}
 		for i, text := range l.list {
 			l.list[i] = strings.ToUpper(text)
 			if !country.MatchString(l.list[i]) {
@@ -127,8 +139,15 @@ func (d *Document) check() error {
 		return &FieldError{"burst", "must be 0 to 1000000"}
 	case d.MaxBody < 0:
 		return &FieldError{"max_body", "must not be negative"}
+	case d.Bandwidth != 0 && d.Bandwidth < MinBandwidth:
+		return &FieldError{"bandwidth", fmt.Sprintf("must be 0, or at least %d bytes a second", MinBandwidth)}
 	case len(d.BasicAuth) > maxUsers:
 		return &FieldError{"basic_auth", fmt.Sprintf("has more than %d users", maxUsers)}
+	}
+	if d.Hours != nil {
+		if err := d.Hours.check(); err != nil {
+			return err
+		}
 	}
 	seen := map[string]bool{}
 	for i := range d.BasicAuth {

@@ -78,9 +78,18 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		`{"connections":-1}`:              "connections",
 		`{"rate":-1}`:                     "rate",
 		`{"max_body":-1}`:                 "max_body",
-		`{"basic_auth":[{"name":"a:b","password":"x"}]}`:   "basic_auth[0].name",
-		`{"basic_auth":[{"name":"a"}]}`:                    "basic_auth[0].password",
-		`{"basic_auth":[{"name":"a","hash":"plaintext"}]}`: "basic_auth[0].hash",
+		`{"bandwidth":1}`:                 "bandwidth",
+		`{"hours":{"zone":"Mars/Base","open":[{"from":"08:00","to":"09:00"}]}}`:        "hours.zone",
+		`{"hours":{"zone":"Local","open":[{"from":"08:00","to":"09:00"}]}}`:            "hours.zone",
+		`{"hours":{"zone":"../../etc/passwd","open":[{"from":"08:00","to":"09:00"}]}}`: "hours.zone",
+		`{"hours":{"open":[]}}`: "hours.open",
+		`{"hours":{"open":[{"days":["mon","funday"],"from":"08:00","to":"09:00"}]}}`:                                  "hours.open[0].days",
+		`{"hours":{"open":[{"from":"24:00","to":"09:00"}]}}`:                                                          "hours.open[0].from",
+		`{"hours":{"open":[{"from":"8:00","to":"09:00"}]}}`:                                                           "hours.open[0].from",
+		`{"hours":{"open":[{"from":"08:00","to":"25:00"}]}}`:                                                          "hours.open[0].to",
+		`{"basic_auth":[{"name":"a:b","password":"x"}]}`:                                                              "basic_auth[0].name",
+		`{"basic_auth":[{"name":"a"}]}`:                                                                               "basic_auth[0].password",
+		`{"basic_auth":[{"name":"a","hash":"plaintext"}]}`:                                                            "basic_auth[0].hash",
 		`{"basic_auth":[{"name":"a","hash":"$argon2id$v=19$m=99999999,t=1,p=1$c2FsdHNhbHQ$c3Vtc3Vtc3Vtc3Vtc3Vtcw"}]}`: "basic_auth[0].hash",
 	} {
 		_, err := Parse([]byte(doc))
@@ -185,6 +194,33 @@ func TestCountsAndRates(t *testing.T) {
 	}
 }
 
+// TestRenewedPolicyGoesOnCounting changes a policy while a visitor is there.
+func TestRenewedPolicyGoesOnCounting(t *testing.T) {
+	now := time.Now()
+	old := New(parse(t, `{"connections":5,"bandwidth":5000}`), nil)
+	_, release := old.Enter(Request{Addr: addr("10.0.0.1")}, now)
+	p := Renew(old, parse(t, `{"connections":1,"bandwidth":9000}`), nil)
+	in, _ := old.Bandwidth()
+	if in.Rate() != 9000 {
+		t.Errorf("what is open has %d bytes a second", in.Rate())
+	}
+	if d, _ := p.Enter(Request{Addr: addr("10.0.0.2")}, now); d.Rule != RuleConnections {
+		t.Errorf("a second visitor: %+v", d)
+	}
+	release()
+	if d, _ := p.Enter(Request{Addr: addr("10.0.0.2")}, now); !d.Allowed {
+		t.Errorf("after the first left: %+v", d)
+	}
+	p = Renew(p, parse(t, `{"bandwidth":9000,"shadow":true}`), nil)
+	if in.Rate() != 0 {
+		t.Error("a policy in shadow mode holds the bandwidth")
+	}
+	Renew(p, parse(t, `{"bandwidth":9000}`), nil).End()
+	if in.Rate() != 0 {
+		t.Error("a deleted policy holds the bandwidth")
+	}
+}
+
 func enterAt(p *Policy, now time.Time) (Decision, func()) {
 	return p.Enter(Request{Addr: addr("10.0.0.1")}, now)
 }
@@ -214,14 +250,22 @@ func TestExplainAgreesWithWhatHappens(t *testing.T) {
 		if rng.IntN(4) == 0 {
 			d.BasicAuth = base.BasicAuth
 		}
+		if rng.IntN(3) == 0 {
+			d.Hours = &Hours{Zone: []string{"", "Europe/Berlin", "America/New_York"}[rng.IntN(3)], Open: []Window{
+				{Days: some(weekdays...), From: fmt.Sprintf("%02d:%02d", rng.IntN(24), rng.IntN(60)), To: fmt.Sprintf("%02d:%02d", rng.IntN(24), rng.IntN(60))},
+			}}
+		}
 		geo := func() Geo { return places }
 		if rng.IntN(3) == 0 {
 			geo = nil
 		}
 		p := New(d, geo)
 		now := time.Unix(1e9, 0)
-		for range 8 {
+		for round := range 12 {
 			now = now.Add(time.Duration(rng.IntN(1000)) * time.Millisecond)
+			if round%4 == 3 {
+				now = now.Add(time.Duration(rng.IntN(24*60)) * time.Minute)
+			}
 			r := Request{
 				Addr: addr([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "2001:db8::1", "2001:db8:0:1::2", "::ffff:10.0.0.1"}[rng.IntN(6)]),
 				HTTP: rng.IntN(2) == 0, BodySize: int64(rng.IntN(200)) - 1,
@@ -235,6 +279,9 @@ func TestExplainAgreesWithWhatHappens(t *testing.T) {
 				doc, _ := json.Marshal(d)
 				t.Fatalf("seed %d, policy %d %s, request %+v: explained %+v, happened %+v", seed, i, doc, r, said, done)
 			}
+			if stands := p.Standing(r.Addr, now); done.Allowed && !stands.Allowed {
+				t.Fatalf("seed %d, policy %d: let in, and ended at once by %+v", seed, i, stands)
+			}
 			if rng.IntN(2) == 0 {
 				release()
 			}
@@ -244,6 +291,7 @@ func TestExplainAgreesWithWhatHappens(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"deny":["10.0.0.0/8"],"rate":1.5,"basic_auth":[{"name":"a","hash":"$2a$04$x"}]}`))
+	f.Add([]byte(`{"hours":{"zone":"Europe/Berlin","open":[{"days":["mon"],"from":"22:00","to":"06:00"}]},"bandwidth":4096}`))
 	f.Add([]byte(`{"allow_countries":["us-ca"],"unknown_country":"allow"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d, err := Parse(b)

@@ -10,27 +10,35 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/audit"
 )
 
 // BackupFormat and BackupVersion are of the shape of a Backup.
 const (
 	BackupFormat  = "adit-relay-backup"
-	BackupVersion = 1
+	BackupVersion = 2
 )
 
 // Backup is all that a relay must not lose. It holds private keys. Access events
 // are not in it.
 type Backup struct {
-	Format     string                     `json:"format"`
-	Version    int                        `json:"version"`
-	Schema     int                        `json:"schema"`
-	Created    time.Time                  `json:"created"`
-	AdminToken string                     `json:"admin_token,omitempty"`
-	Settings   map[string][]byte          `json:"settings"`
-	Clients    []Client                   `json:"clients"`
-	Claims     []Claim                    `json:"claims"`
-	Policies   []StoredPolicy             `json:"policies"`
-	Operators  map[string]json.RawMessage `json:"operators,omitempty"` // accounts and API tokens of the console
+	Format     string            `json:"format"`
+	Version    int               `json:"version"`
+	Schema     int               `json:"schema"`
+	Created    time.Time         `json:"created"`
+	AdminToken string            `json:"admin_token,omitempty"`
+	Settings   map[string][]byte `json:"settings"`
+	Clients    []Client          `json:"clients"`
+	Claims     []Claim           `json:"claims"`
+	Policies   []StoredPolicy    `json:"policies"`
+	// Since version 2.
+	Usages []Usage       `json:"usages,omitempty"`
+	Proofs []Proof       `json:"proofs,omitempty"`
+	Sinks  []StoredSink  `json:"sinks,omitempty"`
+	Audit  []audit.Entry `json:"audit,omitempty"`
+	// Operators are accounts and API tokens of the console.
+	Operators map[string]json.RawMessage `json:"operators,omitempty"`
 }
 
 // ErrNotEmpty is returned for a restore into a store that has something.
@@ -53,6 +61,12 @@ func (b *Backup) Validate() error {
 		}
 		names[c.Name] = true
 	}
+	chain := audit.Verifier{}
+	for _, e := range b.Audit {
+		if !chain.Add(e) {
+			return fmt.Errorf("its audit log is broken at entry %d: %s", chain.Result().BrokenAt, chain.Result().Reason)
+		}
+	}
 	for _, c := range b.Claims {
 		if _, _, port := PortOf(c.Target); !port && DomainOf(c.Target) == "" {
 			return fmt.Errorf("its claim of %q cannot be one", c.Target)
@@ -70,6 +84,13 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 		return Backup{}, err
 	}
 	b.Operators = s.Operators.lasting()
+	b.Usages, b.Proofs, b.Sinks = s.Usages.table.list(), s.Proofs.List(), s.Sinks.List()
+	if err := s.Audit.Each(ctx, func(seq uint64, e audit.Entry, fault error) error {
+		b.Audit = append(b.Audit, e)
+		return fault
+	}); err != nil {
+		return Backup{}, err
+	}
 	b.Policies, b.Claims, b.Clients = s.Policies.List(), s.Claims.List(), s.Clients.List()
 	return b, nil
 }
@@ -83,7 +104,11 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	if err != nil {
 		return err
 	}
-	if len(have)+len(s.Clients.List())+len(s.Claims.List())+len(s.Policies.List()) > 0 {
+	last, err := s.Audit.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if int(last)+len(have)+len(s.Clients.List())+len(s.Claims.List())+len(s.Policies.List()) > 0 {
 		return ErrNotEmpty
 	}
 	for _, v := range b.Clients {
@@ -106,12 +131,35 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 			return err
 		}
 	}
+	for _, v := range b.Usages {
+		if err := s.Usages.table.create(ctx, v.ClientID, v); err != nil {
+			return err
+		}
+	}
+	for _, v := range b.Proofs {
+		if err := s.Proofs.table.create(ctx, v.Domain, v); err != nil {
+			return err
+		}
+	}
+	for _, v := range b.Sinks {
+		if err := s.Sinks.table.create(ctx, v.Name, v); err != nil {
+			return err
+		}
+	}
+	if err := s.Audit.restore(ctx, b.Audit); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(b.Settings)) {
 		if name == settingSchema {
 			continue
 		}
 		if err := s.Settings.Put(ctx, name, b.Settings[name]); err != nil {
 			return err
+		}
+	}
+	for version := b.Schema; version < SchemaVersion; version++ {
+		if err := migrations[version](ctx, s.migration); err != nil {
+			return fmt.Errorf("bring the backup from schema %d to %d: %w", version, version+1, err)
 		}
 	}
 	return nil

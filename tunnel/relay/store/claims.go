@@ -105,6 +105,12 @@ func (c *Claims) index(target string, v Claim, exists bool) {
 	c.byClient[v.ClientID][target] = true
 }
 
+// OnChange calls f after every change of a target's claim, of this node or
+// another. f must not wait.
+func (c *Claims) OnChange(f func(target string)) {
+	c.table.onChange(func(target string, _ Claim, _ bool) { f(target) })
+}
+
 // Get returns the claim on a target.
 func (c *Claims) Get(target string) (Claim, bool) {
 	v, _, ok := c.table.get(target)

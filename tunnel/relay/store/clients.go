@@ -21,6 +21,7 @@ type Client struct {
 	Created time.Time `json:"created"`
 	Revoked time.Time `json:"revoked,omitzero"`
 	Secrets []Secret  `json:"secrets,omitempty"` // newest first
+	Scope   Scope     `json:"scope,omitzero"`
 }
 
 // Secret is what is kept of a token's secret.
@@ -31,8 +32,13 @@ type Secret struct {
 	Expires time.Time `json:"expires,omitzero"` // zero: does not expire
 }
 
-// Active reports whether the client may connect at all.
+// Active reports whether the client is not revoked.
 func (c Client) Active() bool { return c.Revoked.IsZero() }
+
+// Expired reports whether the client's right to connect has ended by its scope.
+func (c Client) Expired(now time.Time) bool {
+	return !c.Scope.Expires.IsZero() && !now.Before(c.Scope.Expires)
+}
 
 const maxSecrets = 4
 
@@ -139,12 +145,17 @@ func (c *Clients) List() []Client {
 // Add makes a client with its first secret. A revoked client's name may be used
 // again; it is a new client then, with nothing of the old one.
 func (c *Clients) Add(ctx context.Context, name string, secret [32]byte, hint string) (Client, error) {
+	return c.AddWith(ctx, name, secret, hint, Scope{})
+}
+
+// AddWith is Add with a scope that was checked.
+func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hint string, scope Scope) (Client, error) {
 	name = strings.ToLower(name)
 	if !clientName.MatchString(name) || strings.Contains(name, "..") {
 		return Client{}, ErrName
 	}
 	now := time.Now().UTC()
-	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}}
+	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}, Scope: scope}
 	old, rev, ok := c.table.get(name)
 	if ok && !old.Active() {
 		return client, c.table.update(ctx, name, client, rev)
@@ -161,6 +172,17 @@ func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 		if v.Active() {
 			v.Revoked, v.Secrets = time.Now().UTC(), nil
 		}
+		return nil
+	})
+}
+
+// SetScope gives a client another scope.
+func (c *Clients) SetScope(ctx context.Context, name string, scope Scope) (Client, error) {
+	return c.change(ctx, name, func(v *Client) error {
+		if !v.Active() {
+			return ErrRevoked
+		}
+		v.Scope = scope
 		return nil
 	})
 }

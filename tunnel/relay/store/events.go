@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/wire"
@@ -19,16 +23,23 @@ const (
 	// MaxBatch is how many access events one stored message holds at most: a
 	// write that waits for the disk is dear, so events go in batches.
 	MaxBatch = 512
+	// The times of a batch's first and last event, in Unix nanoseconds.
+	headerFrom = "Adit-From"
+	headerTo   = "Adit-To"
+	// clockSlack is how far the clocks of nodes may be apart.
+	clockSlack = time.Minute
+	maxWaiting = 256 // batches that a follower has not yet taken
 )
 
-// Events are the access events that are kept, oldest first.
+// Events are the access events that are kept.
 type Events struct {
 	js     jetstream.JetStream
+	conn   *nats.Conn
 	stream jetstream.Stream
 	took   *meter
 }
 
-func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config, took *meter) (*Events, error) {
+func openEvents(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, cfg Config, took *meter) (*Events, error) {
 	age, size := cfg.EventsAge, cfg.EventsBytes
 	if age == 0 {
 		age = 14 * 24 * time.Hour
@@ -44,20 +55,33 @@ func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config, took *m
 	if err != nil {
 		return nil, fmt.Errorf("open store of access events: %w", err)
 	}
-	return &Events{js: js, stream: stream, took: took}, nil
+	return &Events{js: js, conn: conn, stream: stream, took: took}, nil
 }
 
 // Append stores a batch of at most MaxBatch events.
 func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
+	if len(batch) == 0 {
+		return nil
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
+	from, to := batch[0].Time, batch[0].Time
 	for i := range batch {
 		if err := enc.Encode(&batch[i]); err != nil {
 			return fmt.Errorf("store access events: %w", err)
 		}
+		if t := batch[i].Time; t.Before(from) {
+			from = t
+		} else if t.After(to) {
+			to = t
+		}
 	}
+	msg := nats.NewMsg(eventsSubject)
+	msg.Data = buf.Bytes()
+	msg.Header.Set(headerFrom, strconv.FormatInt(from.UnixNano(), 10))
+	msg.Header.Set(headerTo, strconv.FormatInt(to.UnixNano(), 10))
 	start := time.Now()
-	_, err := e.js.Publish(ctx, eventsSubject, buf.Bytes())
+	_, err := e.js.PublishMsg(ctx, msg)
 	e.took.add(start, err)
 	if err != nil {
 		return fmt.Errorf("store access events: %w", err)
@@ -65,37 +89,164 @@ func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
 	return nil
 }
 
-// Latest returns the newest events, oldest first, about count of them.
-func (e *Events) Latest(ctx context.Context, count int) ([]wire.Access, error) {
+// Cursor is a place among the events: all that are older come after it. The
+// zero value is before the newest.
+type Cursor struct {
+	Seq   uint64 // of a batch
+	Index int    // of the event in it that came last; those below it come
+}
+
+// String is the cursor as it travels.
+func (c Cursor) String() string {
+	if c.Seq == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", c.Seq, c.Index)
+}
+
+// ParseCursor reads what String wrote.
+func ParseCursor(text string) (c Cursor, ok bool) {
+	if text == "" {
+		return c, true
+	}
+	seq, index, found := strings.Cut(text, "-")
+	var err1, err2 error
+	c.Seq, err1 = strconv.ParseUint(seq, 10, 63)
+	c.Index, err2 = strconv.Atoi(index)
+	if !found || err1 != nil || err2 != nil || c.Seq == 0 || c.Index < 0 || c.Index > MaxBatch {
+		return Cursor{}, false
+	}
+	return c, true
+}
+
+// Scan is a walk over the events, newest first.
+type Scan struct {
+	From         Cursor
+	Since, Until time.Time // zero: not bounded
+	Batches      int       // that are read at most; 0: not bounded
+	Stop         time.Time // when to stop; zero: not bounded
+}
+
+// Walk calls f with each event of a scan, until f returns false, and returns
+// where to go on; done is true if nothing is left. It holds one batch in memory.
+func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next Cursor, done bool, err error) {
 	info, err := e.stream.Info(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read access events: %w", err)
+		return s.From, false, fmt.Errorf("read access events: %w", err)
 	}
-	var batches [][]wire.Access
-	have := 0
-	for seq := info.State.LastSeq; seq >= max(info.State.FirstSeq, 1) && have < count; seq-- {
-		msg, err := e.stream.GetMsg(ctx, seq)
+	at := s.From
+	if at.Seq == 0 || at.Seq > info.State.LastSeq {
+		at = Cursor{info.State.LastSeq, MaxBatch}
+	}
+	for read := 0; at.Seq >= max(info.State.FirstSeq, 1); at = (Cursor{at.Seq - 1, MaxBatch}) {
+		if s.Batches > 0 && read >= s.Batches || !s.Stop.IsZero() && time.Now().After(s.Stop) {
+			return at, false, nil
+		}
+		read++
+		msg, err := e.stream.GetMsg(ctx, at.Seq)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read access events: %w", err)
+			return at, false, fmt.Errorf("read access events: %w", err)
 		}
-		var batch []wire.Access
-		dec := json.NewDecoder(bytes.NewReader(msg.Data))
-		for dec.More() && len(batch) < MaxBatch {
-			var a wire.Access
-			if err := dec.Decode(&a); err != nil {
-				return nil, fmt.Errorf("read access events: batch %d: %w", seq, err)
+		// An event is stored after its time, which is that of its beginning.
+		if !s.Since.IsZero() && msg.Time.Before(s.Since.Add(-clockSlack)) {
+			return Cursor{}, true, nil
+		}
+		if outside(msg.Header, s.Since, s.Until) {
+			continue
+		}
+		batch, err := parseBatch(msg.Data)
+		if err != nil {
+			return at, false, fmt.Errorf("read access events: batch %d: %w", at.Seq, err)
+		}
+		for i := min(at.Index, len(batch)) - 1; i >= 0; i-- {
+			a := &batch[i]
+			if !s.Since.IsZero() && a.Time.Before(s.Since) || !s.Until.IsZero() && a.Time.After(s.Until) {
+				continue
 			}
-			batch = append(batch, a)
+			a.ID = Cursor{at.Seq, i}.String()
+			if !f(a) {
+				return Cursor{at.Seq, i}, i == 0 && at.Seq <= max(info.State.FirstSeq, 1), nil
+			}
 		}
-		batches = append(batches, batch)
-		have += len(batch)
 	}
-	all := make([]wire.Access, 0, have)
-	for i := len(batches) - 1; i >= 0; i-- {
-		all = append(all, batches[i]...)
+	return Cursor{}, true, nil
+}
+
+// outside reports whether no event of a batch is in a span.
+func outside(h nats.Header, since, until time.Time) bool {
+	from, err1 := strconv.ParseInt(h.Get(headerFrom), 10, 64)
+	to, err2 := strconv.ParseInt(h.Get(headerTo), 10, 64)
+	if err1 != nil || err2 != nil {
+		return false // of a time before these headers
 	}
-	return all, nil
+	return !since.IsZero() && to < since.UnixNano() || !until.IsZero() && from > until.UnixNano()
+}
+
+func parseBatch(data []byte) ([]wire.Access, error) {
+	var batch []wire.Access
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for len(batch) < MaxBatch && dec.More() {
+		var a wire.Access
+		if err := dec.Decode(&a); err != nil {
+			return nil, err
+		}
+		batch = append(batch, a)
+	}
+	return batch, nil
+}
+
+// Follow calls f with each batch that any node stores from now on, until ctx
+// ends. missed is how many batches f was too slow for since the call before.
+func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error {
+	waiting := make(chan *nats.Msg, maxWaiting)
+	var missed atomic.Int64
+	sub, err := e.conn.Subscribe(eventsSubject, func(m *nats.Msg) {
+		select {
+		case waiting <- m:
+		default:
+			missed.Add(1)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("follow access events: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // it ends with the connection, too
+	if err := e.conn.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("follow access events: %w", err)
+	}
+	if err := f(nil, 0); err != nil { // it follows now
+		return err
+	}
+	for {
+		select {
+		case m := <-waiting:
+			batch, err := parseBatch(m.Data)
+			if err != nil {
+				continue
+			}
+			if err := f(batch, int(missed.Swap(0))); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Kept says what is stored.
+type Kept struct {
+	Bytes  uint64
+	Oldest time.Time // when the oldest batch was stored; zero: there is none
+}
+
+// Kept returns what is stored now.
+func (e *Events) Kept(ctx context.Context) (Kept, error) {
+	info, err := e.stream.Info(ctx)
+	if err != nil {
+		return Kept{}, fmt.Errorf("read access events: %w", err)
+	}
+	return Kept{Bytes: info.State.Bytes, Oldest: info.State.FirstTime}, nil
 }

@@ -14,10 +14,17 @@ type StoredPolicy struct {
 	Target   string          `json:"target"`
 	Document json.RawMessage `json:"document"`
 	Changed  time.Time       `json:"changed"`
+	// ClientID is whose claim the target was. A policy goes with its client: it
+	// is not the next owner's. Empty: nobody's yet; the first to claim has it.
+	ClientID string `json:"client_id,omitempty"`
+	By       string `json:"by,omitempty"` // the client that set it; empty: the operator
 }
 
 // Policies are the documents by target: the key of a Claim.
-type Policies struct{ table *table[StoredPolicy] }
+type Policies struct {
+	table  *table[StoredPolicy]
+	claims *Claims
+}
 
 // Get returns the policy of a target.
 func (p *Policies) Get(target string) (StoredPolicy, bool) {
@@ -35,7 +42,47 @@ func (p *Policies) List() []StoredPolicy {
 
 // Set stores the policy of a target in place of any other.
 func (p *Policies) Set(ctx context.Context, target string, document []byte) error {
-	return p.table.put(ctx, target, StoredPolicy{Target: target, Document: document, Changed: time.Now().UTC()})
+	return p.SetBy(ctx, target, document, "")
+}
+
+// SetBy is Set in the name of a client, or "" for the operator.
+func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string) error {
+	claim, _ := p.claims.Get(target)
+	return p.table.put(ctx, target, StoredPolicy{
+		Target: target, Document: document, Changed: time.Now().UTC(), ClientID: claim.ClientID, By: by,
+	})
+}
+
+// Claimed sees to it that a policy is not another client's than the one that
+// has just claimed the target.
+func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
+	v, rev, ok := p.table.get(target)
+	if !ok || v.ClientID == clientID {
+		return nil
+	}
+	var err error
+	if v.ClientID == "" {
+		v.ClientID = clientID
+		err = p.table.update(ctx, target, v, rev)
+	} else {
+		err = p.table.remove(ctx, target, rev)
+	}
+	if errors.Is(err, ErrConflict) {
+		return nil // somebody sets it now, for the claim as it is
+	}
+	return err
+}
+
+// DropClient removes the policies of a client's targets.
+func (p *Policies) DropClient(ctx context.Context, id string) error {
+	for _, v := range p.List() {
+		if v.ClientID == id {
+			if err := p.Delete(ctx, v.Target); err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Delete removes the policy of a target, or returns ErrNotFound.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,12 +9,19 @@ import (
 )
 
 // Settings are the relay's single values.
-type Settings struct{ kv jetstream.KeyValue }
+type Settings struct {
+	kv   jetstream.KeyValue
+	seal *seal // nil: private keys are kept as they are
+}
+
+// secretSettings hold private keys.
+var secretSettings = map[string]bool{SettingAuthority: true, SettingVisitorCA: true}
 
 // Names of settings.
 const (
 	SettingAuthority      = "authority"      // PEM: what agents trust
 	SettingVisitorCA      = "visitor_ca"     // PEM: the local authority of the https edge
+	SettingProofKey       = "proof_key"      // of the records that prove domains
 	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
 	settingSchema         = "schema_version" // number
 )
@@ -29,12 +35,36 @@ func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
 	}
-	return e.Value(), nil
+	v, err := s.open(name, e.Value())
+	if err != nil {
+		return nil, fmt.Errorf("read setting %s: %w", name, err)
+	}
+	if s.seal != nil && secretSettings[name] && !isSealed(e.Value()) { // of a time without a secret
+		if _, err := s.kv.Update(ctx, name, s.close(name, v), e.Revision()); err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) && !errors.Is(err, jetstream.ErrKeyExists) {
+			return nil, fmt.Errorf("seal setting %s: %w", name, err)
+		}
+	}
+	return v, nil
+}
+
+// close seals what is secret, and open undoes it.
+func (s *Settings) close(name string, v []byte) []byte {
+	if s.seal == nil || !secretSettings[name] {
+		return v
+	}
+	return s.seal.close(name, v)
+}
+
+func (s *Settings) open(name string, v []byte) ([]byte, error) {
+	if !secretSettings[name] || !isSealed(v) {
+		return v, nil
+	}
+	return s.seal.open(name, v)
 }
 
 // Put stores a setting.
 func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
-	if _, err := s.kv.Put(ctx, name, value); err != nil {
+	if _, err := s.kv.Put(ctx, name, s.close(name, value)); err != nil {
 		return fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return nil
@@ -50,7 +80,7 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 	if v, err = make(); err != nil {
 		return nil, err
 	}
-	_, err = s.kv.Create(ctx, name, v)
+	_, err = s.kv.Create(ctx, name, s.close(name, v))
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return s.Get(ctx, name)
 	}
@@ -58,19 +88,4 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 		return nil, fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return v, nil
-}
-
-func (s *Settings) checkSchema(ctx context.Context) error {
-	v, err := s.Once(ctx, settingSchema, func() ([]byte, error) { return json.Marshal(SchemaVersion) })
-	if err != nil {
-		return err
-	}
-	var version int
-	if err := json.Unmarshal(v, &version); err != nil {
-		return fmt.Errorf("read the store's schema version: %w", err)
-	}
-	if version > SchemaVersion {
-		return fmt.Errorf("the store is of a newer adit (schema %d, this one knows %d); update adit", version, SchemaVersion)
-	}
-	return nil
 }

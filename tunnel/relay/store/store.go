@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -23,10 +24,6 @@ import (
 
 	"adit/internal/lockfile"
 )
-
-// SchemaVersion is of the shape of what is stored. A store of a newer shape is
-// refused, so that an old program never harms it.
-const SchemaVersion = 1
 
 const (
 	lockFile     = "relay.lock"
@@ -44,12 +41,18 @@ type Config struct {
 	URLs []string
 	// Credentials, CA, Cert and Key are files for an external cluster; each may be empty.
 	Credentials, CA, Cert, Key string
-	// Replicas is how many servers of an external cluster keep each value. If zero, 1.
+	// Replicas is how many servers of an external cluster keep each value. If
+	// zero, 3 where the cluster has as many, else 1; never fewer than before.
 	Replicas int
+	// Secret seals the private keys among the settings, so that whoever reads
+	// the cluster's disks or traffic does not have them. Empty seals nothing.
+	Secret []byte
 	// EventsAge and EventsBytes bound what is kept of access events. If zero,
 	// 14 days and 1 GiB.
 	EventsAge   time.Duration
 	EventsBytes int64
+	// Domain is the relay's, which a migration may need to know.
+	Domain string
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -64,22 +67,38 @@ var (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	Clients   *Clients
-	Claims    *Claims
-	Policies  *Policies
+	Clients  *Clients
+	Claims   *Claims
+	Policies *Policies
+	// Operators are the console's own.
 	Operators *Operators
 	Settings  *Settings
 	Events    *Events
+	Audit     *Audit
+	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
+	// where events are sent on.
+	Usages     *Usages
+	Activities *Activities
+	Proofs     *Proofs
+	Sinks      *Sinks
 	// Certificates are those of an ACME authority.
 	Certificates *Certificates
+	// Nodes are the relay's nodes; nil with a server in this process, which is one alone.
+	Nodes *Nodes
 
 	log    *slog.Logger
 	lock   *lockfile.Lock
 	server *server.Server // nil with an external cluster
 	conn   *nats.Conn
 	stop   context.CancelFunc
-	tables []interface{ wait() }
+	tables []follower
+	heard  *nats.Subscription // of other nodes' notices
 	meter  meter
+
+	loading sync.Mutex
+	byName  map[string]followed // the tables
+
+	migration migration
 }
 
 // Open opens the store, makes what is missing in it, and reads it into memory.
@@ -87,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: cfg.Log}
+	s := &Store{log: cfg.Log, byName: make(map[string]followed)}
 	if err := s.open(ctx, cfg); err != nil {
 		s.Close()
 		return nil, err
@@ -152,13 +171,17 @@ func (s *Store) embed(cfg Config) error {
 
 func (s *Store) connect(cfg Config) error {
 	opts := []nats.Option{
-		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.Timeout(10 * time.Second),
+		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
+		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				s.log.Warn("store is away", "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(c *nats.Conn) { s.log.Info("store is back", "server", c.ConnectedUrlRedacted()) }),
+		nats.ReconnectHandler(func(c *nats.Conn) {
+			s.log.Info("store is back", "server", c.ConnectedUrlRedacted())
+			s.followAnew()
+		}),
 	}
 	if cfg.Credentials != "" {
 		opts = append(opts, nats.UserCredentials(cfg.Credentials))
@@ -194,7 +217,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	bucket := func(name string) (jetstream.KeyValue, error) {
 		kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-			Replicas: max(cfg.Replicas, 1), LimitMarkerTTL: markerTTL,
+			Replicas: s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas), LimitMarkerTTL: markerTTL,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("open store of %s: %w", name, err)
@@ -205,8 +228,9 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err != nil {
 		return err
 	}
-	s.Settings = &Settings{kv: kv}
-	if err := s.Settings.checkSchema(ctx); err != nil {
+	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
+	s.migration = migration{bucket, cfg.Domain}
+	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
 	}
 	clients, err := openTable[Client](ctx, life, s, bucket, "clients")
@@ -223,7 +247,10 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err != nil {
 		return err
 	}
-	s.Policies = &Policies{policies}
+	s.Policies = &Policies{policies, s.Claims}
+	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
+		return err
+	}
 	operators, err := openTable[json.RawMessage](ctx, life, s, bucket, "operators")
 	if err != nil {
 		return err
@@ -235,12 +262,64 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	}
 	s.Certificates = newCertificates(life, certificates)
 	s.tables = append(s.tables, s.Certificates)
-	s.Events, err = openEvents(ctx, js, cfg, &s.meter)
+	if s.server == nil {
+		if s.Nodes, err = openNodes(ctx, life, s, js, bucket); err != nil {
+			return err
+		}
+		if err := s.listen(); err != nil {
+			return err
+		}
+	}
+	cfg.Replicas = s.replicas(ctx, js, eventsStream, cfg.Replicas)
+	if s.Events, err = openEvents(ctx, s.conn, js, cfg, &s.meter); err != nil {
+		return err
+	}
+	s.Audit, err = openAudit(ctx, js, cfg, &s.meter)
 	return err
+}
+
+// replicas is how many servers shall keep a stream.
+func (s *Store) replicas(ctx context.Context, js jetstream.JetStream, stream string, wished int) int {
+	if wished > 0 || s.server != nil {
+		return max(wished, 1)
+	}
+	n := 1
+	if len(s.conn.Servers()) >= 3 {
+		n = 3
+	}
+	if have, err := js.Stream(ctx, stream); err == nil {
+		n = max(n, have.CachedInfo().Config.Replicas)
+	}
+	return n
+}
+
+// loadClientsTables opens what is kept of clients beside themselves, and sinks.
+func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string) (jetstream.KeyValue, error)) error {
+	usages, err := openTable[Usage](ctx, life, s, bucket, "usage")
+	if err != nil {
+		return err
+	}
+	activities, err := openTable[Activity](ctx, life, s, bucket, "activity")
+	if err != nil {
+		return err
+	}
+	proofs, err := openTable[Proof](ctx, life, s, bucket, "proofs")
+	if err != nil {
+		return err
+	}
+	sinks, err := openTable[StoredSink](ctx, life, s, bucket, "sinks")
+	if err != nil {
+		return err
+	}
+	s.Usages, s.Activities, s.Proofs, s.Sinks = &Usages{usages}, &Activities{activities}, &Proofs{proofs}, &Sinks{sinks}
+	return nil
 }
 
 // Close closes the store and unlocks its folder.
 func (s *Store) Close() error {
+	if s.heard != nil {
+		_ = s.heard.Unsubscribe() // the connection's end does as much
+	}
 	if s.stop != nil {
 		s.stop()
 	}

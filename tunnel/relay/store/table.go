@@ -1,12 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,11 +17,14 @@ import (
 // table is a bucket of values of one type, with a copy in memory that its own
 // writes reach at once and those of other nodes through a watch.
 type table[T any] struct {
-	name string
-	kv   jetstream.KeyValue
-	log  *slog.Logger
-	took *meter
-	done chan struct{}
+	name   string
+	kv     jetstream.KeyValue
+	log    *slog.Logger
+	took   *meter
+	notify func(notice) // other nodes, after a write
+	done   chan struct{}
+	stale  chan struct{} // asks for a new watch; room for one
+	seen   atomic.Uint64 // the highest revision that a watch brought
 
 	// order is held from a change of the memory until all are told of it, so
 	// that they hear of changes in the order of revisions, and a write returns
@@ -37,83 +42,6 @@ type entry[T any] struct {
 	value   T
 	rev     uint64
 	removed bool
-}
-
-func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (jetstream.KeyValue, error), name string) (*table[T], error) {
-	kv, err := bucket(name)
-	if err != nil {
-		return nil, err
-	}
-	t := &table[T]{name: name, kv: kv, log: s.log, took: &s.meter, done: make(chan struct{}), entries: make(map[string]entry[T])}
-	w, err := kv.WatchAll(life)
-	if err != nil {
-		return nil, fmt.Errorf("watch store of %s: %w", name, err)
-	}
-	for loaded := false; !loaded; {
-		select {
-		case e, ok := <-w.Updates():
-			if !ok {
-				return nil, fmt.Errorf("read store of %s: the watch ended", name)
-			}
-			if e == nil {
-				loaded = true
-			} else if err := t.see(e); err != nil {
-				return nil, err
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("read store of %s: %w", name, ctx.Err())
-		}
-	}
-	s.tables = append(s.tables, t)
-	go func() { // ended by life, waited for by Store.Close
-		defer close(t.done)
-		for {
-			select {
-			case e, ok := <-w.Updates():
-				if !ok {
-					return
-				}
-				if e == nil {
-					continue
-				}
-				if err := t.see(e); err != nil {
-					t.log.Error("store holds a value that does not parse", "error", err)
-				}
-			case <-life.Done():
-				return
-			}
-		}
-	}()
-	return t, nil
-}
-
-func (t *table[T]) wait() { <-t.done }
-
-// see takes what the watch brings.
-func (t *table[T]) see(e jetstream.KeyValueEntry) error {
-	if e.Operation() != jetstream.KeyValuePut {
-		t.order.Lock()
-		defer t.order.Unlock()
-		t.mu.Lock()
-		old, ok := t.entries[e.Key()]
-		if !ok || old.rev > e.Revision() {
-			t.mu.Unlock()
-			return nil
-		}
-		delete(t.entries, e.Key())
-		t.mu.Unlock()
-		if !old.removed {
-			var none T
-			t.tell(e.Key(), none, false)
-		}
-		return nil
-	}
-	var v T
-	if err := json.Unmarshal(e.Value(), &v); err != nil {
-		return fmt.Errorf("read %s %q: %w", t.name, e.Key(), err)
-	}
-	t.set(e.Key(), v, e.Revision())
-	return nil
 }
 
 func (t *table[T]) set(key string, v T, rev uint64) {
@@ -171,7 +99,12 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	start := time.Now()
-	rev, err := t.kv.Create(ctx, key, data)
+	rev, tries, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Create(ctx, key, data) })
+	if tries > 1 && errors.Is(err, jetstream.ErrKeyExists) { // perhaps by the try whose answer was lost
+		if e, getErr := t.kv.Get(ctx, key); getErr == nil && bytes.Equal(e.Value(), data) {
+			rev, err = e.Revision(), nil
+		}
+	}
 	t.took.add(start, err)
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return ErrExists
@@ -180,6 +113,7 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	t.set(key, v, rev)
+	t.notify(notice{Table: t.name, Key: key, Revision: rev})
 	return nil
 }
 
@@ -190,12 +124,13 @@ func (t *table[T]) put(ctx context.Context, key string, v T) error {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	start := time.Now()
-	rev, err := t.kv.Put(ctx, key, data)
+	rev, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Put(ctx, key, data) })
 	t.took.add(start, err)
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	t.set(key, v, rev)
+	t.notify(notice{Table: t.name, Key: key, Revision: rev})
 	return nil
 }
 
@@ -206,7 +141,7 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	start := time.Now()
-	next, err := t.kv.Update(ctx, key, data, rev)
+	next, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
 	t.took.add(start, err)
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return ErrConflict
@@ -215,13 +150,16 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	t.set(key, v, next)
+	t.notify(notice{Table: t.name, Key: key, Revision: next})
 	return nil
 }
 
 // remove removes the value of a revision, else returns ErrConflict.
 func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 	start := time.Now()
-	err := t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
+	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+		return 0, t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
+	})
 	t.took.add(start, err)
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return ErrConflict
@@ -229,6 +167,7 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 	if err != nil {
 		return fmt.Errorf("remove %s %q: %w", t.name, key, err)
 	}
+	defer t.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true})
 	t.order.Lock()
 	defer t.order.Unlock()
 	t.mu.Lock()

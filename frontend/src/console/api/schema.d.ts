@@ -707,7 +707,7 @@ export interface components {
             field?: string;
         };
         /** @enum {string} */
-        ErrorCode: "invalid_json" | "invalid_parameter" | "unauthorized" | "wrong_login" | "wrong_code" | "code_required" | "forbidden" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "conflict" | "too_many_tries" | "payload_too_large" | "unsupported_media_type" | "unavailable" | "internal";
+        ErrorCode: "invalid_json" | "invalid_parameter" | "unauthorized" | "wrong_login" | "wrong_code" | "code_required" | "forbidden" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "conflict" | "too_many_tries" | "too_many_readers" | "payload_too_large" | "unsupported_media_type" | "unavailable" | "internal";
         /** @description The envelope of a failure. */
         Failure: {
             error: components["schemas"]["Error"];
@@ -1030,8 +1030,9 @@ export interface components {
             name: string;
             password?: string;
         };
+        /** @description No days are all days. */
         Opening: {
-            days: string[];
+            days?: string[];
             from: string;
             to: string;
         };
@@ -1196,9 +1197,11 @@ export interface components {
             /** Format: date-time */
             started_at: string;
             agent_address: string;
-            node_address?: string;
+            node_address: string;
             draining: boolean;
-            self?: boolean;
+            self: boolean;
+            reachable: boolean;
+            rtt_ms: number;
             session_count: number;
             endpoint_count: number;
             visitor_count: number;
@@ -2255,6 +2258,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
         };
     };
     listAudit: {

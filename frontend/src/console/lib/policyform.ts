@@ -40,7 +40,11 @@ export function formOf(d: PolicyDocument): PolicyForm {
     maxBody: writeBytes(d.max_body),
     users: (d.basic_auth ?? []).map((u) => ({ name: u.name, password: '', kept: true })),
     zone: d.hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
-    open: (d.hours?.open ?? []).map((o) => ({ days: [...o.days], from: o.from, to: o.to })),
+    open: (d.hours?.open ?? []).map((o) => ({
+      days: [...(o.days ?? days)],
+      from: o.from,
+      to: o.to,
+    })),
     shadow: d.shadow ?? false,
   };
 }

@@ -1,0 +1,168 @@
+package docstest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"adit/internal/require"
+)
+
+const (
+	daemonAnswers  = "curl -fs -o /dev/null http://127.0.0.1:37271/healthz"
+	connected      = `curl -fs http://127.0.0.1:37271/api/v1/status | grep -q '"connected":true'`
+	consoleAnswers = "curl -fs -o /dev/null http://127.0.0.1:37280/healthz"
+	tunnelRuns     = `adit endpoints --json | grep -q '"public_url"'`
+)
+
+// lasting are the commands that do not end by themselves, by their beginning.
+var lasting = []struct {
+	begins string
+	ready  string // a command that succeeds when it does what it is for
+	stays  bool   // the rest of the document needs it
+}{
+	{"go run . dev", connected, false},
+	{"adit dev", connected, false},
+	{"adit relay start", consoleAnswers, true},
+	{"adit start", daemonAnswers, true},
+	{"adit http ", tunnelRuns, false},
+	{"adit https ", tunnelRuns, false},
+	{"curl -N", "true", false},
+}
+
+// elsewhere are the commands that another test runs, by their beginning, and
+// that test's name.
+var elsewhere = map[string]string{
+	"go test ./...":    "TestDocuments", // runs this
+	"go run ./build/":  "TestTwoBuildsAreTheSameBytes",
+	"adit service":     "TestDebianPackageInABootedSystem",
+	"sudo apt install": "TestDebianPackageInABootedSystem",
+}
+
+// before is what a document takes as given.
+var before = map[string][]string{
+	"docs/commands.md":  {"adit relay start --domain example.com", "adit relay client add docs"},
+	"docs/local-api.md": {"adit relay start --domain example.com", "adit relay client add docs", "adit start"},
+	"docs/relay.md":     nil,
+}
+
+func TestDocuments(t *testing.T) {
+	require.Opted(t)
+	require.Root(t)
+	copied := cleanCopy(t)
+	seen := 0
+	for name, text := range documents(t) {
+		list := commands(text, name)
+		if len(list) == 0 {
+			continue
+		}
+		seen += len(list)
+		t.Run(name, func(t *testing.T) {
+			s := newShell(t, copied)
+			if name != "README.md" { // which builds it itself
+				s.must("go build -o adit .")
+			}
+			for _, given := range before[name] {
+				try(t, s, command{"before " + name, given})
+			}
+			for _, c := range list {
+				try(t, s, c)
+			}
+		})
+	}
+	if seen < 15 {
+		t.Errorf("found %d commands in all documents", seen)
+	}
+}
+
+func try(t *testing.T, s *shell, c command) {
+	t.Helper()
+	text := strings.ReplaceAll(strings.TrimPrefix(c.text, "sudo "), "./adit", "adit")
+	for begins, test := range elsewhere {
+		if strings.HasPrefix(text, begins) || strings.HasPrefix(c.text, begins) {
+			mustExist(t, test)
+			return
+		}
+	}
+	t.Logf("%s: %s", c.where, c.text)
+	for _, l := range lasting {
+		if !strings.HasPrefix(text, l.begins) {
+			continue
+		}
+		s.begin(c.text, l.ready)
+		if strings.Contains(text, " dev") {
+			published(t, s)
+		}
+		if !l.stays {
+			s.interrupt()
+		}
+		return
+	}
+	if printed, code := s.run(c.text); code != "0" {
+		t.Fatalf("%s: %s: exit code %s, printed %q", c.where, c.text, code, printed)
+	} else if strings.HasPrefix(text, "curl") && strings.Contains(printed, `"error":{`) {
+		t.Errorf("%s: %s: answered %q", c.where, c.text, printed)
+	}
+	if strings.HasPrefix(text, "adit login") {
+		s.await(connected)
+	}
+}
+
+var publicURL = regexp.MustCompile(`https?://sample\.localhost:\d+`)
+
+// published holds that the two public URLs of adit dev lead to port 8000.
+func published(t *testing.T, s *shell) {
+	t.Helper()
+	printed := s.must("curl -fs http://127.0.0.1:37271/api/v1/endpoints")
+	want := s.must("curl -fs http://127.0.0.1:8000/")
+	urls := publicURL.FindAllString(printed, -1)
+	slices.Sort(urls)
+	if urls = slices.Compact(urls); len(urls) != 2 {
+		t.Errorf("adit dev: got the public URLs %v in %q, want two", urls, printed)
+	}
+	for _, url := range urls {
+		if got := s.must("curl -fsk " + url + "/"); got != want {
+			t.Errorf("%s: got %q, want %q as from port 8000", url, got, want)
+		}
+	}
+}
+
+// cleanCopy lays what git has of this folder, as it stands here, elsewhere.
+func cleanCopy(t *testing.T) string {
+	t.Helper()
+	git := require.Tool(t, "git")
+	list, err := exec.Command(git, "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Fatalf("list what git has: %v", err)
+	}
+	dir := t.TempDir()
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if os.IsNotExist(err) {
+			continue // deleted here, and not yet in git
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// mustExist holds that a test of this name is somewhere in the project.
+func mustExist(t *testing.T, name string) {
+	t.Helper()
+	out, err := exec.Command(require.Tool(t, "git"), "-C", root, "grep", "--untracked", "-l", "func "+name+"(", "--", "*_test.go").Output()
+	if err != nil || len(out) == 0 {
+		t.Errorf("there is no test %s: %v", name, err)
+	}
+}

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+
+	"adit/tunnel/wire"
+)
+
+// newFakeNodes are relays of one authority that tell of each other.
+func newFakeNodes(t *testing.T, n int) []*fakeRelay {
+	t.Helper()
+	var all []*fakeRelay
+	var list []wire.Node
+	for i := range n {
+		r := newFakeRelay(t)
+		if i > 0 {
+			r.kill()
+			r.authority = all[0].authority
+			r.start()
+		}
+		r.set(func() { r.node = string(rune('a' + i)) })
+		all = append(all, r)
+		list = append(list, wire.Node{ID: string(rune('a' + i)), Address: r.addr})
+	}
+	for _, r := range all {
+		r.set(func() { r.nodes = list })
+	}
+	return all
+}
+
+func (r *fakeRelay) serves(key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.claims[key]
+	return ok && !r.kept[key] && len(r.sessions) > 0
+}
+
+func (r *fakeRelay) connected() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.sessions, func(s *fakeSession) bool { return s.Err() == nil })
+}
+
+// TestTwoNodesHaveSessions has the agent keep sessions with two nodes, claim its
+// tunnels on both, go on with the second when the first is lost, and find
+// another second.
+func TestTwoNodesHaveSessions(t *testing.T) {
+	all := newFakeNodes(t, 3)
+	a, _ := configured(t, all[0], Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	var second *fakeRelay
+	eventually(t, "another node has the tunnel", func() bool {
+		for _, r := range all[1:] {
+			if r.serves(tun.ID) {
+				second = r
+			}
+		}
+		return second != nil
+	})
+	hello := second.hellos[len(second.hellos)-1]
+	if hello.Beside != "a" {
+		t.Errorf("the second hello: %+v", hello)
+	}
+	all[0].kill()
+	eventually(t, "the second session is in use", func() bool { return a.Status().Relay == second.addr && a.Status().Connected })
+	wantTunnel(t, a, tun.ID, TunnelRunning)
+	third := all[1]
+	if third == second {
+		third = all[2]
+	}
+	eventually(t, "a third node has the tunnel", func() bool { return third.serves(tun.ID) })
+	if _, err := a.StopTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*fakeRelay{second, third} {
+		eventually(t, "no node serves a stopped tunnel", func() bool { return !r.serves(tun.ID) })
+	}
+	if _, err := a.StartTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*fakeRelay{second, third} {
+		eventually(t, "both serve it again", func() bool { return r.serves(tun.ID) })
+	}
+	if _, err := a.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*fakeRelay{second, third} {
+		eventually(t, "a pause ends both sessions", func() bool { return !r.connected() })
+	}
+}
+
+// TestDrainMovesToTheSecondSession has the node in use ask to move on.
+func TestDrainMovesToTheSecondSession(t *testing.T) {
+	all := newFakeNodes(t, 2)
+	a, _ := configured(t, all[0], Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
+	all[0].set(func() {
+		all[0].refuse = &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
+	})
+	all[0].session().events <- wire.Event{Type: wire.EventDrain, Nodes: []wire.Node{{ID: "b", Address: all[1].addr}}}
+	eventually(t, "the second session is in use", func() bool { return a.Status().Relay == all[1].addr && a.Status().Connected })
+	wantTunnel(t, a, tun.ID, TunnelRunning)
+	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRemembersNodes has the token's node be down when the agent starts.
+func TestRemembersNodes(t *testing.T) {
+	all := newFakeNodes(t, 2)
+	dir := t.TempDir()
+	for _, r := range all {
+		r.set(func() { r.addresses = []string{all[0].addr, all[1].addr} })
+	}
+	a, stop := startAgent(t, Config{StateDir: dir})
+	if _, err := a.Configure(t.Context(), all[0].token().Reveal(), ""); err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, a, StateConnected)
+	stop()
+	all[0].kill()
+	a, stop = startAgent(t, Config{StateDir: dir})
+	wantState(t, a, StateConnected)
+	if s := a.Status(); s.Relay != all[1].addr {
+		t.Errorf("connected with %s", s.Relay)
+	}
+	stop()
+
+	// Addresses are of the authority that told them: another relay's token in
+	// the environment finds none of them.
+	other := newFakeRelay(t)
+	saved := newStore(dir)
+	auth, err := saved.loadAuth()
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth.Token = ""
+	if err := saved.saveAuth(auth); err != nil {
+		t.Fatal(err)
+	}
+	a, stop = startAgent(t, Config{StateDir: dir, AuthToken: other.token().Reveal()})
+	wantState(t, a, StateConnected)
+	a.mu.Lock()
+	kept := a.auth.Addresses
+	a.mu.Unlock()
+	if len(kept) != 0 {
+		t.Errorf("it kept %v", kept)
+	}
+	stop()
+}

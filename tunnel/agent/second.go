@@ -1,0 +1,300 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// Where the relay has several nodes, the agent keeps a second session, with
+// another node than that of the session in use. Every tunnel is claimed on both,
+// so visitors are served on when a node is lost, and the second takes over at
+// once: nothing has to be dialled first.
+
+const (
+	secondTime  = 6 * time.Second // an attempt at a second session
+	secondFirst = 200 * time.Millisecond
+	secondMost  = 30 * time.Second
+	secondGrace = time.Second // an agent told of new nodes waits for so long at most, by chance: others are told too
+	maxNodes    = 32
+)
+
+// held is a tunnel's claim on the second session.
+type held struct {
+	live    *live
+	claimed int // the rev that live knows
+	number  uint32
+}
+
+// seconder is the state of keepSecond, which alone uses it.
+type seconder struct {
+	agent *Agent
+	pause time.Duration
+	retry time.Time
+	turn  int // which of the nodes is next
+}
+
+// keepSecond holds a second session as long as there is a first and another
+// node, until ctx ends.
+func (a *Agent) keepSecond(ctx context.Context) {
+	k := &seconder{agent: a}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		timer.Reset(k.step(ctx))
+		var ended, first <-chan struct{}
+		a.mu.Lock()
+		if a.second != nil {
+			ended = a.second.session.Done()
+		}
+		if a.cur != nil {
+			first = a.cur.session.Done()
+		}
+		a.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-first:
+			a.takeOver()
+			a.poke()
+			// Its end is the keeper's to note; without a second there is nothing to do.
+			select {
+			case <-a.wakeSecond:
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+		case <-ended:
+			a.dropSecond()
+			k.soon(secondFirst)
+		case <-a.wakeSecond:
+			k.soon(secondGrace)
+		}
+	}
+}
+
+// soon has the next attempt begin within wait.
+func (k *seconder) soon(wait time.Duration) {
+	k.pause = secondFirst
+	k.retry = time.Now().Add(rand.N(wait))
+}
+
+// step makes an attempt if one is due, and returns when to look again.
+func (k *seconder) step(ctx context.Context) time.Duration {
+	a := k.agent
+	a.mu.Lock()
+	first, second, nodes := a.cur, a.second, a.nodes
+	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
+	wished := first != nil && first.alive() && !first.draining() && first.welcome.NodeID != "" && !a.auth.Paused
+	a.mu.Unlock()
+	if !wished {
+		return time.Hour // whatever changes that wakes us
+	}
+	over := a.cfg.Transport
+	candidates := slices.DeleteFunc(slices.Clone(nodes), func(n wire.Node) bool {
+		return n.ID == first.welcome.NodeID || second != nil && n.ID == second.welcome.NodeID
+	})
+	switch {
+	case second == nil || second.leaving() || second.unlisted():
+		if len(candidates) == 0 {
+			return time.Hour // the relay tells of others
+		}
+	case over == link.Auto && second.session.Transport() == link.TLS:
+		over = link.DTLS
+		candidates = []wire.Node{{ID: second.welcome.NodeID, Address: second.addr}}
+		if k.retry.Before(second.since.Add(maxUpgrade)) {
+			k.retry = second.since.Add(maxUpgrade)
+		}
+	default:
+		return time.Hour
+	}
+	if wait := time.Until(k.retry); wait > 0 {
+		return wait
+	}
+	node := candidates[k.turn%len(candidates)]
+	k.turn++
+	try, cancel := context.WithTimeout(ctx, secondTime)
+	defer cancel()
+	l, err := a.connect(try, token, clientID, node.Address, over, first.welcome.NodeID)
+	if err == nil && l.welcome.NodeID == first.welcome.NodeID {
+		l.end("another node was meant")
+		err = errors.New("the same node answers at the address of another")
+	}
+	if err == nil {
+		if !a.adoptSecond(l, epoch) {
+			l.end("not wished for any more")
+		}
+		k.pause, k.turn = secondFirst, 0
+		k.retry = time.Now().Add(secondFirst)
+		return secondFirst
+	}
+	if ctx.Err() == nil {
+		a.log.Debug("no second session", "relay", node.Address, "error", err)
+	}
+	k.pause = min(2*max(k.pause, secondFirst), secondMost)
+	if over == link.DTLS && a.cfg.Transport == link.Auto {
+		k.pause = maxUpgrade
+	}
+	wait := k.pause/2 + rand.N(k.pause)
+	k.retry = time.Now().Add(wait)
+	return wait
+}
+
+// adoptSecond makes l the second session, if the token is still that of epoch.
+func (a *Agent) adoptSecond(l *live, epoch int) bool {
+	a.mu.Lock()
+	if a.closed || epoch != a.epoch || a.auth.Token == "" || a.auth.Paused || a.cur == nil || a.cur.welcome.NodeID == l.welcome.NodeID {
+		a.mu.Unlock()
+		return false
+	}
+	before := a.second
+	a.second = l
+	a.unserved = append(a.unserved, l)
+	a.mu.Unlock()
+	if before != nil {
+		before.retire(0)
+	}
+	a.log.Info("second session with the relay", "relay", l.addr, "node", l.welcome.Node, "transport", string(l.session.Transport()))
+	a.told(l, l.welcome.Nodes)
+	a.poke()
+	return true
+}
+
+// fit reports whether l can be the session in use.
+func (l *live) fit() bool { return l != nil && l.alive() && l.fresh() && !l.draining() }
+
+// takeOver makes the second session the one in use if that has ended, or should
+// be left, and the second can be. It reports whether it did.
+func (a *Agent) takeOver() bool {
+	a.mu.Lock()
+	before, l := a.cur, a.second
+	if before != nil && before.alive() && !before.leaving() || !l.fit() || a.auth.Token == "" || a.auth.Paused || a.rejected {
+		a.mu.Unlock()
+		return false
+	}
+	a.cur, a.second = l, nil
+	a.lastError = ""
+	for _, t := range a.tunnels {
+		if t.other.live == l {
+			t.live, t.claimed, t.number = l, t.other.claimed, t.other.number
+			t.other = held{}
+		}
+	}
+	a.mu.Unlock()
+	if before != nil {
+		before.retire(0)
+	}
+	a.log.Info("second session has taken over", "relay", l.addr, "node", l.welcome.Node)
+	l.look()
+	a.publish()
+	a.wantSecond()
+	return true
+}
+
+// dropSecond forgets a second session that has ended.
+func (a *Agent) dropSecond() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.second; l != nil && !l.alive() {
+		a.second = nil
+		a.log.Warn("second session lost", "relay", l.addr, "error", l.session.Err())
+	}
+}
+
+// wantSecond has keepSecond look again.
+func (a *Agent) wantSecond() {
+	select {
+	case a.wakeSecond <- struct{}{}:
+	default:
+	}
+}
+
+// told takes the list of nodes that the relay of l gives.
+func (a *Agent) told(l *live, list []wire.Node) {
+	var good []wire.Node
+	for _, n := range list {
+		if len(good) < maxNodes && n.ID != "" && len(n.ID) <= 64 && validRelay(n.Address) {
+			good = append(good, n)
+		}
+	}
+	a.mu.Lock()
+	if a.cur != l && a.second != l {
+		a.mu.Unlock()
+		return
+	}
+	news := !slices.Equal(byID(a.nodes), byID(good))
+	a.nodes = good
+	first, second := a.cur, a.second
+	a.mu.Unlock()
+	if !news {
+		return
+	}
+	for _, other := range []*live{first, second} {
+		if other != nil && other != l {
+			other.list(slices.ContainsFunc(good, func(n wire.Node) bool { return n.ID == other.welcome.NodeID }))
+		}
+	}
+	a.wantSecond()
+}
+
+// byID returns the list in an order that does not change from one telling to the next.
+func byID(list []wire.Node) []wire.Node {
+	return slices.SortedFunc(slices.Values(list), func(a, b wire.Node) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// list notes whether another node still knows the one of l. One that does not may
+// be wrong: the session has to prove that it lives.
+func (l *live) list(listed bool) {
+	l.mu.Lock()
+	was := l.dropped
+	l.dropped = !listed
+	l.mu.Unlock()
+	if !listed && !was {
+		select {
+		case l.doubt <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// unlisted reports whether another node says that the one of l is gone.
+func (l *live) unlisted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dropped
+}
+
+// proveItself probes the session whenever there is doubt, until ctx ends.
+func (l *live) proveItself(ctx context.Context) {
+	for {
+		select {
+		case <-l.doubt:
+			l.probe(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wants reports whether t is to be claimed on l. The second session has the
+// tunnels that the first has: what name a tunnel gets is settled there.
+// a.mu is held.
+func (l *live) wantsLocked(t *tunnel) bool {
+	switch {
+	case t.deleted || t.stopped:
+		return false
+	case l.agent.second != l:
+		return t.live != l || t.claimed != t.rev
+	}
+	return t.failure == "" && t.live != nil && t.claimed == t.rev && (t.other.live != l || t.other.claimed != t.rev)
+}

@@ -1,0 +1,151 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/udpbatch"
+)
+
+// Limits on who comes by a detour. Until one of its records has proven authentic
+// it is a stranger's.
+const (
+	// proofTime is how long it may take until a record has proven authentic.
+	proofTime = 5 * time.Second
+	// strangeRecords and strangeBytes are how much is looked at until then;
+	// the rest is dropped.
+	strangeRecords = 256
+	strangeBytes   = 512 << 10
+	// maxDetours is how many detours a session has, the newest.
+	maxDetours = 2
+)
+
+// errNotOurs ends a detour on which something else came than records of one
+// session that there is.
+var errNotOurs = errors.New("not a record of a session that may take a detour")
+
+// detour is a socket that is no UDP socket. Its fields are of the goroutine in
+// Carry, but for proven.
+type detour struct {
+	proven  atomic.Bool
+	pc      net.PacketConn // at a client
+	accept  func()         // called once, with the first authentic record
+	conn    *Conn          // whose records come, once the first came
+	key     [cidSize]byte
+	records int // that came unproven, and their bytes
+	bytes   int
+	err     error
+}
+
+// Carry takes the records of one session from pc, each read of which brings a
+// datagram, until pc is closed; it owns pc. It is one more way on which that
+// session's peer may come, and it proves itself like any other: by authentic
+// records, and by answering a challenge. proven is called with the first such
+// record; who has none within seconds, or brings what is of no session, or of
+// another one, is refused.
+func (l *Listener) Carry(pc net.PacketConn, proven func()) error {
+	s := &socket{conn: udpbatch.New(pc, udpbatch.Options{}), detour: &detour{accept: proven}}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		_ = pc.Close()
+		return fmt.Errorf("detour of %v: %w", l.Addr(), net.ErrClosed)
+	}
+	l.carried[s] = struct{}{}
+	l.mu.Unlock()
+	limit := time.AfterFunc(proofTime, func() {
+		if !s.detour.proven.Load() {
+			_ = s.conn.Close()
+		}
+	})
+	err := s.read(func(in *inbound) { l.sortDetour(s, in) })
+	limit.Stop()
+	_ = s.conn.Close()
+	l.mu.Lock()
+	delete(l.carried, s)
+	l.mu.Unlock()
+	if s.detour.err != nil {
+		return s.detour.err
+	}
+	return err
+}
+
+// sortDetour hands what came by a detour to its session.
+func (l *Listener) sortDetour(s *socket, in *inbound) {
+	d := s.detour
+	r, _, ok := parse(in.data, cidSize)
+	if !ok || r.typ != typeCID || !r.isApplication() || !l.known(d, [cidSize]byte(r.cid)) {
+		d.err = errNotOurs
+		in.release()
+		_ = s.conn.Close()
+		return
+	}
+	if !d.proven.Load() {
+		d.records++
+		d.bytes += len(in.data)
+		if d.records > strangeRecords || d.bytes > strangeBytes {
+			in.release()
+			return
+		}
+	}
+	d.conn.enqueue(in)
+}
+
+// known reports whether a record's Connection ID is that of the detour's
+// session; the first record says which one that is.
+func (l *Listener) known(d *detour, key [cidSize]byte) bool {
+	if d.conn != nil {
+		return key == d.key
+	}
+	l.mu.RLock()
+	c := l.byCID[key]
+	l.mu.RUnlock()
+	if c == nil || !c.ready.Load() {
+		return false
+	}
+	d.conn, d.key = c, key
+	return true
+}
+
+// adopt notes that a detour is this session's: a record of it is authentic.
+func (c *Conn) adopt(s *socket) {
+	s.detour.proven.Store(true)
+	var gone *socket
+	c.moveMu.Lock()
+	select {
+	case <-c.done:
+		gone = s
+	default:
+		if c.detours = append(c.detours, s); len(c.detours) > maxDetours {
+			i := 0
+			if c.detours[0] == c.at.Load().sock {
+				i = 1
+			}
+			gone = c.detours[i]
+			c.detours = slices.Delete(c.detours, i, i+1)
+		}
+	}
+	c.moveMu.Unlock()
+	if gone != nil {
+		_ = gone.conn.Close()
+	}
+	if s.detour.accept != nil {
+		s.detour.accept()
+	}
+}
+
+// leaveDetour closes the detour that the session has left for another way, when
+// what was under way on it has had its time.
+func (c *Conn) leaveDetour(left, to *socket) {
+	if left.detour == nil || left == to {
+		return
+	}
+	c.moveMu.Lock()
+	c.detours = slices.DeleteFunc(c.detours, func(s *socket) bool { return s == left })
+	c.moveMu.Unlock()
+	time.AfterFunc(lingerOld, func() { _ = left.conn.Close() })
+}

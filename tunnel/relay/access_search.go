@@ -1,0 +1,172 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// A turn of a search reads so much at most.
+const (
+	searchBatches = 2000 // a million events
+	searchTime    = 3 * time.Second
+	noCountry     = "none"
+)
+
+// accessFilter is a checked question to the access log.
+type accessFilter struct {
+	q      console.Access
+	within netip.Prefix
+	from   store.Cursor
+}
+
+func filterOf(q console.Access) (accessFilter, error) {
+	f := accessFilter{q: q}
+	if q.Address != "" {
+		p, err := parsePrefix(q.Address)
+		if err != nil {
+			return f, bad(http.StatusBadRequest, "invalid_parameter", "address", "%q is not an address or CIDR", q.Address)
+		}
+		f.within = p
+	}
+	var ok bool
+	if f.from, ok = store.ParseCursor(q.Cursor); !ok {
+		return f, bad(http.StatusBadRequest, "invalid_parameter", "cursor", "the cursor is not one that an answer gave")
+	}
+	f.q.Country = strings.ToUpper(q.Country)
+	return f, nil
+}
+
+func (f *accessFilter) match(e *wire.Access) bool {
+	q := &f.q
+	switch {
+	case !q.Since.IsZero() && e.Time.Before(q.Since), !q.Until.IsZero() && e.Time.After(q.Until):
+	case q.Endpoint != "" && e.Endpoint != q.Endpoint, q.Key != "" && e.Key != q.Key:
+	case q.ClientID != "" && e.ClientID != q.ClientID, q.Node != "" && e.Node != q.Node:
+	case q.Host != "" && !strings.EqualFold(e.Host, q.Host):
+	case q.Method != "" && !strings.EqualFold(e.Method, q.Method):
+	case q.Path != "" && !strings.HasPrefix(e.Path, q.Path):
+	case q.Status != 0 && e.Status != q.Status && e.Status/100 != q.Status:
+	case !matchRefused(q.Refused, e.Refused):
+	case !matchPlace(q.Country, e.Country):
+	case f.within.IsValid() && !contains(f.within, e.Visitor):
+	default:
+		return true
+	}
+	return false
+}
+
+func matchRefused(asked, rule string) bool {
+	isShadow := strings.HasPrefix(rule, "shadow:")
+	switch asked {
+	case "":
+		return true
+	case "any":
+		return rule != "" && !isShadow
+	case "none":
+		return rule == ""
+	case "shadow":
+		return isShadow
+	}
+	return rule == asked
+}
+
+func matchPlace(asked, place string) bool {
+	switch {
+	case asked == "":
+		return true
+	case strings.EqualFold(asked, noCountry):
+		return place == ""
+	}
+	rest, ok := strings.CutPrefix(place, asked)
+	return ok && (rest == "" || rest[0] == '-')
+}
+
+func contains(p netip.Prefix, text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && p.Contains(a)
+}
+
+// Access searches all events that are kept, in turns of bounded work.
+func (o operator) Access(ctx context.Context, q console.Access) (console.AccessPage, error) {
+	f, err := filterOf(q)
+	if err != nil {
+		return console.AccessPage{}, err
+	}
+	o.access.flush()
+	page := console.AccessPage{Items: []wire.Access{}}
+	next, done, err := o.store.Events.Walk(ctx, store.Scan{
+		From: f.from, Since: q.Since, Until: q.Until, Batches: searchBatches, Stop: time.Now().Add(searchTime),
+	}, func(e *wire.Access) bool {
+		if f.match(e) {
+			page.Items = append(page.Items, *e)
+		}
+		return len(page.Items) < max(q.Limit, 1)
+	})
+	if err != nil {
+		return page, err
+	}
+	page.Complete = done
+	if !done {
+		page.Next = next.String()
+	}
+	return page, nil
+}
+
+// ExportAccess calls give with all events that match, newest first, up to the
+// limit if there is one. It holds one batch of them in memory.
+func (o operator) ExportAccess(ctx context.Context, q console.Access, give func(*wire.Access) error) error {
+	f, err := filterOf(q)
+	if err != nil {
+		return err
+	}
+	o.access.flush()
+	count := 0
+	var failed error
+	_, _, err = o.store.Events.Walk(ctx, store.Scan{From: f.from, Since: q.Since, Until: q.Until}, func(e *wire.Access) bool {
+		if ctx.Err() != nil {
+			failed = ctx.Err()
+			return false
+		}
+		if !f.match(e) {
+			return true
+		}
+		if failed = give(e); failed != nil {
+			return false
+		}
+		count++
+		return q.Limit == 0 || count < q.Limit
+	})
+	return errors.Join(err, failed)
+}
+
+// FollowAccess calls give with events of all nodes as they are stored, until ctx
+// ends or give returns an error; missed is how many batches came too fast. The
+// first call, with no events, says that it follows.
+func (o operator) FollowAccess(ctx context.Context, q console.Access, give func(list []wire.Access, missed int) error) error {
+	f, err := filterOf(q)
+	if err != nil {
+		return err
+	}
+	first := true
+	return o.store.Events.Follow(ctx, func(batch []wire.Access, missed int) error {
+		var list []wire.Access
+		for i := range batch {
+			if f.match(&batch[i]) {
+				list = append(list, batch[i])
+			}
+		}
+		if !first && len(list) == 0 && missed == 0 {
+			return nil
+		}
+		first = false
+		return give(list, missed)
+	})
+}

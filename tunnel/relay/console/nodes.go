@@ -1,0 +1,20 @@
+package console
+
+import "time"
+
+// Node is one node of the relay.
+type Node struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name"`
+	Version      string    `json:"version"`
+	StartedAt    time.Time `json:"started_at"`
+	AgentAddress string    `json:"agent_address"`
+	NodeAddress  string    `json:"node_address"` // empty on a relay of one node
+	Draining     bool      `json:"draining"`
+	Self         bool      `json:"self"`      // this node answers
+	Reachable    bool      `json:"reachable"` // from this node
+	RTT          float64   `json:"rtt_ms"`
+	Sessions     int       `json:"session_count"`
+	Endpoints    int       `json:"endpoint_count"`
+	Visitors     int64     `json:"visitor_count"`
+}

@@ -1,0 +1,226 @@
+package console
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+const (
+	maxExport   = 10_000_000
+	liveComment = 15 * time.Second
+	liveWrite   = 10 * time.Second // for one event
+	maxLive     = 64               // readers at once
+)
+
+// extend gives the next bit of a stream its time.
+func (s *stream) extend() { _ = s.c.SetWriteDeadline(time.Now().Add(liveWrite)) } // not every writer has deadlines
+
+func (s *stream) flush() { _ = s.c.Flush() }
+
+var accessParameters = []string{
+	"endpoint_id", "client_id", "key", "node", "host", "address", "country", "path", "method", "refused", "status", "since", "until", "limit", "cursor",
+}
+
+// accessOf reads a question to the access log.
+func accessOf(r *http.Request, limit, maxLimit int, more ...string) (Access, error) {
+	v := r.URL.Query()
+	q := Access{
+		Endpoint: v.Get("endpoint_id"), ClientID: v.Get("client_id"), Key: v.Get("key"), Node: v.Get("node"), Host: v.Get("host"),
+		Address: v.Get("address"), Country: v.Get("country"), Path: v.Get("path"), Method: v.Get("method"),
+		Refused: v.Get("refused"), Cursor: v.Get("cursor"), Limit: limit,
+	}
+	bad := func(field, message string) error {
+		return &Error{http.StatusBadRequest, "invalid_parameter", field + " " + message, field}
+	}
+	for name := range v {
+		if !slices.Contains(accessParameters, name) && !slices.Contains(more, name) {
+			return q, bad(name, "is not known")
+		}
+	}
+	var err error
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > maxLimit {
+			return q, bad("limit", fmt.Sprintf("must be 1 to %d", maxLimit))
+		}
+	}
+	if text := v.Get("status"); text != "" {
+		if q.Status, err = strconv.Atoi(strings.TrimSuffix(text, "xx")); err != nil || q.Status < 0 || q.Status > 999 {
+			return q, bad("status", "must be a status as 404, or 4xx")
+		}
+	}
+	for _, t := range []struct {
+		name string
+		to   *time.Time
+	}{{"since", &q.Since}, {"until", &q.Until}} {
+		if text := v.Get(t.name); text != "" {
+			if *t.to, err = time.Parse(time.RFC3339, text); err != nil {
+				return q, bad(t.name, "must be a time as 2006-01-02T15:04:05Z")
+			}
+		}
+	}
+	return q, nil
+}
+
+func (c *Console) searchAccess(w http.ResponseWriter, r *http.Request) error {
+	q, err := accessOf(r, 100, 1000)
+	if err != nil {
+		return err
+	}
+	page, err := c.cfg.Relay.Access(r.Context(), q)
+	return give(w, page, err)
+}
+
+// exportAccess writes all that is found, as it is found.
+func (c *Console) exportAccess(w http.ResponseWriter, r *http.Request) error {
+	q, err := accessOf(r, 0, maxExport, "format")
+	if err != nil {
+		return err
+	}
+	switch r.URL.Query().Get("format") {
+	case "", "ndjson":
+		out := startStream(w, "application/x-ndjson", "adit-access.ndjson")
+		err := c.cfg.Relay.ExportAccess(r.Context(), q, func(e *wire.Access) error {
+			text, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			return out.line(text)
+		})
+		return out.end(err)
+	case "csv":
+		out := startStream(w, "text/csv; charset=utf-8; header=present", "adit-access.csv")
+		row := newRow(out)
+		if err := row.write(accessColumns); err != nil {
+			return out.end(err)
+		}
+		err := c.cfg.Relay.ExportAccess(r.Context(), q, func(e *wire.Access) error { return row.write(accessRow(e)) })
+		return out.end(err)
+	}
+	return &Error{http.StatusBadRequest, "invalid_parameter", "format must be ndjson or csv", "format"}
+}
+
+// row writes lines of CSV (RFC 4180).
+type row struct {
+	buf bytes.Buffer
+	csv *csv.Writer
+	out *stream
+}
+
+func newRow(out *stream) *row {
+	r := &row{out: out}
+	r.csv = csv.NewWriter(&r.buf)
+	r.csv.UseCRLF = true
+	return r
+}
+
+func (r *row) write(fields []string) error {
+	r.buf.Reset()
+	if err := r.csv.Write(fields); err != nil {
+		return err
+	}
+	r.csv.Flush()
+	return r.out.write(r.buf.Bytes())
+}
+
+var accessColumns = []string{
+	"time", "node", "endpoint_id", "client_id", "key", "visitor", "country", "method", "host", "path",
+	"status", "refused", "bytes_in", "bytes_out", "duration_ms", "id",
+}
+
+func accessRow(e *wire.Access) []string {
+	status := ""
+	if e.Status != 0 {
+		status = strconv.Itoa(e.Status)
+	}
+	fields := []string{
+		e.Time.UTC().Format(time.RFC3339Nano), e.Node, e.Endpoint, e.ClientID, e.Key, e.Visitor, e.Country, e.Method, e.Host, e.Path,
+		status, e.Refused, strconv.FormatInt(e.BytesIn, 10), strconv.FormatInt(e.BytesOut, 10),
+		strconv.FormatFloat(float64(e.Duration.Microseconds())/1000, 'f', 3, 64), e.ID,
+	}
+	for i, f := range fields {
+		fields[i] = harmless(f)
+	}
+	return fields
+}
+
+// harmless keeps what a visitor has written from being a formula where the file
+// is opened as a table.
+func harmless(f string) string {
+	if f != "" && strings.ContainsRune("=+-@\t\r", rune(f[0])) {
+		return "'" + f
+	}
+	return f
+}
+
+// liveAccess writes events as they come.
+func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
+	q, err := accessOf(r, 0, maxExport)
+	if err != nil {
+		return err
+	}
+	if c.live.Add(1) > maxLive {
+		c.live.Add(-1)
+		return &Error{http.StatusTooManyRequests, "too_many_readers", "too many read the events live; close one", ""}
+	}
+	defer c.live.Add(-1)
+	out := startStream(w, "text/event-stream", "")
+	var mu sync.Mutex // comments come from beside
+	send := func(text string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := out.write([]byte(text)); err != nil {
+			return err
+		}
+		out.flush()
+		return nil
+	}
+	done := make(chan struct{})
+	var comments sync.WaitGroup
+	comments.Go(func() {
+		tick := time.NewTicker(liveComment)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if send(": still here\n\n") != nil {
+					return
+				}
+			case <-done:
+				return
+			}
+		}
+	})
+	err = c.cfg.Relay.FollowAccess(r.Context(), q, func(list []wire.Access, missed int) error {
+		var b strings.Builder
+		if len(list) == 0 && missed == 0 {
+			b.WriteString(": begun\n\n")
+		}
+		if missed > 0 {
+			fmt.Fprintf(&b, "event: missed\ndata: {\"count\":%d}\n\n", missed)
+		}
+		for i := range list {
+			text, err := json.Marshal(&list[i])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "event: access\ndata: %s\n\n", text)
+		}
+		return send(b.String())
+	})
+	close(done)
+	comments.Wait()
+	if out.started {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"adit/tunnel/relay/audit"
+)
+
+// route is a path that asks for the operator.
+type route = struct {
+	pattern string
+	serve   func(http.ResponseWriter, *http.Request) error
+}
+
+// operatorRoutes are those about clients' scopes, access events, the audit log,
+// sinks, domains and settings.
+func (c *Console) operatorRoutes() []route {
+	relay := c.cfg.Relay
+	return []route{
+		{"GET /api/v1/clients/{name}", func(w http.ResponseWriter, r *http.Request) error {
+			v, err := relay.Client(r.PathValue("name"))
+			return give(w, v, err)
+		}},
+		{"PATCH /api/v1/clients/{name}", c.setClient},
+		{"GET /api/v1/access", c.searchAccess},
+		{"GET /api/v1/access/export", c.exportAccess},
+		{"GET /api/v1/access/live", c.liveAccess},
+		{"GET /api/v1/audit", c.searchAudit},
+		{"GET /api/v1/audit/verify", func(w http.ResponseWriter, r *http.Request) error {
+			v, err := relay.AuditVerify(r.Context(), r.URL.Query().Get("head"))
+			return give(w, v, err)
+		}},
+		{"GET /api/v1/audit/export", c.exportAudit},
+		{"GET /api/v1/sinks", func(w http.ResponseWriter, _ *http.Request) error {
+			return write(w, http.StatusOK, items{relay.SinkList()})
+		}},
+		{"PUT /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
+			var document json.RawMessage
+			if err := read(r, &document); err != nil {
+				return err
+			}
+			v, err := relay.SetSink(r.Context(), r.PathValue("name"), document)
+			return give(w, v, err)
+		}},
+		{"DELETE /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
+			if err := relay.DeleteSink(r.Context(), r.PathValue("name")); err != nil {
+				return err
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}},
+		{"POST /api/v1/sinks/{name}/test", func(w http.ResponseWriter, r *http.Request) error {
+			v, err := relay.TestSink(r.Context(), r.PathValue("name"))
+			return give(w, v, err)
+		}},
+		{"GET /api/v1/domains", func(w http.ResponseWriter, _ *http.Request) error {
+			return write(w, http.StatusOK, items{relay.DomainList()})
+		}},
+		{"GET /api/v1/settings", func(w http.ResponseWriter, r *http.Request) error {
+			v, err := relay.Settings(r.Context())
+			return give(w, v, err)
+		}},
+	}
+}
+
+// give answers with a value, or passes its error on.
+func give(w http.ResponseWriter, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, v)
+}
+
+func (c *Console) setClient(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Scope *Scope `json:"scope"`
+	}
+	if err := read(r, &q); err != nil {
+		return err
+	}
+	if q.Scope == nil {
+		return &Error{http.StatusBadRequest, "invalid_parameter", "scope is missing", "scope"}
+	}
+	v, err := c.cfg.Relay.SetClient(r.Context(), r.PathValue("name"), *q.Scope)
+	return give(w, v, err)
+}
+
+// searchAudit answers a page of the audit log.
+func (c *Console) searchAudit(w http.ResponseWriter, r *http.Request) error {
+	v := r.URL.Query()
+	q := AuditQuestion{Action: v.Get("action"), Actor: v.Get("actor"), Target: v.Get("target"), Limit: 100}
+	bad := func(field, message string) error {
+		return &Error{http.StatusBadRequest, "invalid_parameter", field + " " + message, field}
+	}
+	for name := range v {
+		if !slices.Contains([]string{"action", "actor", "target", "limit", "before"}, name) {
+			return bad(name, "is not known")
+		}
+	}
+	var err error
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > 1000 {
+			return bad("limit", "must be 1 to 1000")
+		}
+	}
+	if text := v.Get("before"); text != "" {
+		if q.Before, err = strconv.ParseUint(text, 10, 63); err != nil {
+			return bad("before", "must be the number of an entry")
+		}
+	}
+	page, err := c.cfg.Relay.AuditList(r.Context(), q)
+	return give(w, page, err)
+}
+
+func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
+	out := startStream(w, "application/x-ndjson", "adit-audit.ndjson")
+	err := c.cfg.Relay.AuditExport(r.Context(), func(e audit.Entry) error {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		return out.line(text)
+	})
+	return out.end(err)
+}
+
+// stream is an answer that is written bit by bit; each bit has its own time.
+type stream struct {
+	w       http.ResponseWriter
+	c       *http.ResponseController
+	started bool
+	begin   func()
+}
+
+func startStream(w http.ResponseWriter, media, file string) *stream {
+	s := &stream{w: w, c: http.NewResponseController(w)}
+	s.begin = func() {
+		s.started = true
+		w.Header().Set("Content-Type", media)
+		if file != "" {
+			w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
+		}
+		w.WriteHeader(http.StatusOK)
+	}
+	return s
+}
+
+func (s *stream) write(text []byte) error {
+	if !s.started {
+		s.begin()
+	}
+	s.extend()
+	_, err := s.w.Write(text)
+	return err
+}
+
+func (s *stream) line(text []byte) error { return s.write(append(text, '\n')) }
+
+// end answers an error that came before the first bit; one that comes later
+// breaks the connection, so that half of an export is not taken for the whole.
+func (s *stream) end(err error) error {
+	if !s.started {
+		if err == nil {
+			s.begin()
+		}
+		return err
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// Operator is the part of Relay about clients, access events, the audit log,
+// sinks and settings.
+type Operator interface {
+	Client(name string) (Client, error)
+	SetClient(ctx context.Context, name string, scope Scope) (Client, error)
+	Access(ctx context.Context, q Access) (AccessPage, error)
+	ExportAccess(ctx context.Context, q Access, give func(*wire.Access) error) error
+	FollowAccess(ctx context.Context, q Access, give func(list []wire.Access, missed int) error) error
+	// Record writes a change into the audit log, in the name of ctx's actor.
+	Record(ctx context.Context, action, target string, detail any)
+	AuditList(ctx context.Context, q AuditQuestion) (AuditPage, error)
+	AuditVerify(ctx context.Context, wanted string) (audit.Result, error)
+	AuditExport(ctx context.Context, give func(audit.Entry) error) error
+	SinkList() []Sink
+	SetSink(ctx context.Context, name string, document []byte) (Sink, error)
+	DeleteSink(ctx context.Context, name string) error
+	TestSink(ctx context.Context, name string) (SinkTest, error)
+	DomainList() []Domain
+	Settings(ctx context.Context) (Settings, error)
+}
+
+// Scope is what a client may have.
+type Scope = store.Scope
+
+// Usage is what a client's visitors moved this month.
+type Usage struct {
+	Month    string `json:"month"`
+	BytesIn  int64  `json:"bytes_in"`
+	BytesOut int64  `json:"bytes_out"`
+	Limit    int64  `json:"limit,omitempty"`
+	State    string `json:"state"` // ok, near, over, throttled, stopped
+}
+
+// Record is a DNS TXT record that proves names outside of the relay's domain.
+type Record struct {
+	Name  string `json:"record"` // DOMAIN stands for the name or one above it
+	Value string `json:"value"`
+}
+
+// AccessPage is a turn of a search, newest first.
+type AccessPage struct {
+	Items    []wire.Access `json:"items"`
+	Next     string        `json:"next,omitempty"`
+	Complete bool          `json:"complete"`
+}
+
+// AuditQuestion is a question to the audit log. Zero fields ask for everything.
+type AuditQuestion struct {
+	Before                uint64
+	Action, Actor, Target string // Action is a prefix
+	Limit                 int
+}
+
+// AuditPage is a part of the audit log, newest first.
+type AuditPage struct {
+	Items []audit.Entry `json:"items"`
+	Next  uint64        `json:"next,omitempty"`
+}
+
+// Sink is where events are sent on.
+type Sink struct {
+	Name        string    `json:"name"`
+	Type        string    `json:"type"`
+	URL         string    `json:"url,omitempty"`
+	HasSecret   bool      `json:"has_secret"`
+	Address     string    `json:"address,omitempty"`
+	CA          string    `json:"ca,omitempty"`
+	Facility    int       `json:"facility,omitempty"`
+	Events      []string  `json:"events"`
+	RefusedOnly bool      `json:"refused_only"`
+	Enabled     bool      `json:"enabled"`
+	ChangedAt   time.Time `json:"changed_at"`
+	State       SinkState `json:"state"`
+}
+
+// SinkState is how a sink fares at one node, since it started.
+type SinkState struct {
+	Node        string     `json:"node"`
+	Sent        uint64     `json:"sent"`
+	Failed      uint64     `json:"failed"`
+	Dropped     uint64     `json:"dropped"`
+	Queued      int        `json:"queued"`
+	LastError   string     `json:"last_error,omitempty"`
+	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	LastSentAt  *time.Time `json:"last_sent_at,omitempty"`
+}
+
+// SinkTest is what became of an event that was sent to try a sink.
+type SinkTest struct {
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+// Domain is a name that a client has, or has proved.
+type Domain struct {
+	Domain   string     `json:"domain"`
+	Client   string     `json:"client"`
+	ClientID string     `json:"client_id"`
+	Custom   bool       `json:"custom"` // outside of the relay's domain
+	ProvedAt *time.Time `json:"proved_at,omitempty"`
+	Proof    string     `json:"proof,omitempty"`
+	Running  bool       `json:"running"`
+}
+
+// Settings is what is in force.
+type Settings struct {
+	Node          string         `json:"node"`
+	Domain        string         `json:"domain"`
+	PublicHost    string         `json:"public_host"`
+	AnyDomain     bool           `json:"any_domain"`
+	Geo           GeoSettings    `json:"geo_database"`
+	Access        AccessSettings `json:"access"`
+	SchemaVersion int            `json:"schema_version"`
+	Sinks         SinkSettings   `json:"sinks"`
+	Limits        map[string]any `json:"limits"`
+}
+
+// GeoSettings is the database of countries.
+type GeoSettings struct {
+	File     string     `json:"file"`
+	LoadedAt *time.Time `json:"loaded_at,omitempty"`
+	BuildAt  *time.Time `json:"build_at,omitempty"`
+	Error    string     `json:"error,omitempty"`
+}
+
+// AccessSettings is what is kept of access events.
+type AccessSettings struct {
+	Days        int        `json:"days"`
+	Bytes       int64      `json:"bytes"`
+	StoredBytes uint64     `json:"stored_bytes"`
+	Oldest      *time.Time `json:"oldest,omitempty"`
+}
+
+// SinkSettings is what sinks may reach.
+type SinkSettings struct {
+	AllowPrivate bool `json:"allow_private"`
+}

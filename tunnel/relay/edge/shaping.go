@@ -1,0 +1,117 @@
+package edge
+
+import (
+	"net/netip"
+	"sync/atomic"
+
+	"adit/tunnel/relay/shape"
+)
+
+// Account is what an edge holds for one client: the bandwidth that its
+// endpoints share, and the bytes of their visitors.
+type Account struct {
+	In, Out shape.Bucket
+
+	bytesIn, bytesOut atomic.Int64
+	stopped           atomic.Bool
+}
+
+// Bytes are those of visitors since the edge began.
+func (a *Account) Bytes() (in, out int64) { return a.bytesIn.Load(), a.bytesOut.Load() }
+
+// bounds are what an endpoint's bytes wait for.
+type bounds struct{ in, out shape.Buckets }
+
+// flowing is an endpoint's part in bandwidths and counts.
+type flowing struct {
+	bytesIn, bytesOut atomic.Int64
+	account           atomic.Pointer[Account]
+	bounds            atomic.Pointer[bounds] // nil: nothing bounds
+}
+
+// in is what bytes of visitors wait for.
+func (f *flowing) in() shape.Buckets {
+	if b := f.bounds.Load(); b != nil {
+		return b.in
+	}
+	return nil
+}
+
+// out is what bytes to visitors wait for.
+func (f *flowing) out() shape.Buckets {
+	if b := f.bounds.Load(); b != nil {
+		return b.out
+	}
+	return nil
+}
+
+// Bounded reports whether anything bounds the endpoint's bandwidth.
+func (f *flowing) Bounded() bool { return f.bounds.Load() != nil }
+
+// countIn and countOut count payload.
+func (f *flowing) countIn(n int) {
+	f.bytesIn.Add(int64(n))
+	if a := f.account.Load(); a != nil {
+		a.bytesIn.Add(int64(n))
+	}
+}
+
+func (f *flowing) countOut(n int) {
+	f.bytesOut.Add(int64(n))
+	if a := f.account.Load(); a != nil {
+		a.bytesOut.Add(int64(n))
+	}
+}
+
+// stopped reports whether the client has used up its traffic.
+func (f *flowing) stopped() bool {
+	a := f.account.Load()
+	return a != nil && a.stopped.Load()
+}
+
+// bind sets what bounds an endpoint: its policy and its client's account. It is
+// done when a tunnel is attached and when either changes.
+func (e *Edge) bind(ep *Endpoint) {
+	if list := ep.Backends(); len(list) > 0 {
+		ep.account.Store(list[0].Agent.Account)
+	}
+	var b bounds
+	if p := e.cfg.Policy(ep.Target); p != nil && p.Document().Bandwidth > 0 {
+		in, out := p.Bandwidth()
+		b.in, b.out = append(b.in, in), append(b.out, out)
+	}
+	if a := ep.account.Load(); a != nil && a.In.Rate()+a.Out.Rate() > 0 {
+		b.in, b.out = append(b.in, &a.In), append(b.out, &a.Out)
+	}
+	if len(b.in) == 0 {
+		ep.bounds.Store(nil)
+		return
+	}
+	ep.bounds.Store(&b)
+}
+
+// Bound takes an account's changed bandwidth to the endpoints of its client.
+func (e *Edge) Bound(a *Account) {
+	for _, ep := range e.Endpoints() {
+		if ep.account.Load() == a {
+			e.bind(ep)
+		}
+	}
+}
+
+// Stop refuses an account's visitors and ends those that are there, or lets
+// visitors in again.
+func (e *Edge) Stop(a *Account, stop bool) {
+	if a.stopped.Swap(stop) == stop || !stop {
+		return
+	}
+	for _, ep := range e.Endpoints() {
+		if ep.account.Load() != a {
+			continue
+		}
+		ep.visits.end(func(netip.Addr) bool { return true })
+		if ep.listener != nil && ep.listener.udp != nil {
+			ep.listener.udp.end(func(*flow) bool { return true })
+		}
+	}
+}

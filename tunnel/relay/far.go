@@ -1,0 +1,274 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// far is what other nodes have: their agents' tunnels are put behind endpoints
+// here as far as the claims say that they may be.
+type far struct {
+	members *members
+
+	mu       sync.Mutex
+	sessions map[*nodes.Session]*farAgent
+	byTarget map[string][]*farTunnel
+	byAgent  map[instanceKey][]*farAgent
+}
+
+// farAgent is an agent's session on another node.
+type farAgent struct {
+	session *nodes.Session
+	agent   edge.Agent
+	tunnels map[string]*farTunnel // by key
+}
+
+type farTunnel struct {
+	of      *farAgent
+	tunnel  nodes.Tunnel
+	face    edge.Face
+	backend *edge.Backend // nil while it is not behind its endpoint
+}
+
+// SessionUp takes an agent on another node in.
+func (f *far) SessionUp(s *nodes.Session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sessions == nil {
+		f.sessions, f.byTarget, f.byAgent = make(map[*nodes.Session]*farAgent), make(map[string][]*farTunnel), make(map[instanceKey][]*farAgent)
+	}
+	a := &farAgent{session: s, tunnels: make(map[string]*farTunnel)}
+	a.agent.Session, a.agent.ClientID, a.agent.Instance, a.agent.Node = s, s.ClientID, s.Instance, s.Node
+	a.agent.Account = f.members.relay.accounts.get(f.members.relay, s.ClientID)
+	a.agent.Leaving.Store(f.members.mesh.Peers()[s.Node].Draining)
+	f.sessions[s] = a
+	key := instanceKey{s.ClientID, s.Instance}
+	f.byAgent[key] = append(f.byAgent[key], a)
+	r := f.members.relay
+	r.mu.Lock()
+	delete(r.away, key)
+	r.mu.Unlock()
+}
+
+// SessionDown takes its tunnels from behind their endpoints.
+func (f *far) SessionDown(s *nodes.Session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.sessions[s]
+	if a == nil {
+		return
+	}
+	delete(f.sessions, s)
+	for _, t := range a.tunnels {
+		f.drop(t)
+	}
+	key := instanceKey{s.ClientID, s.Instance}
+	if list := slices.DeleteFunc(f.byAgent[key], func(o *farAgent) bool { return o == a }); len(list) > 0 {
+		f.byAgent[key] = list
+		return
+	}
+	delete(f.byAgent, key)
+	r := f.members.relay
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byInstance[key] == nil {
+		r.away[key] = time.Now()
+	}
+}
+
+// TunnelUp takes a tunnel in, or what has changed of it.
+func (f *far) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.sessions[s]
+	if a == nil {
+		return
+	}
+	if old := a.tunnels[t.Key]; old != nil {
+		if old.tunnel == t {
+			return
+		}
+		// The new comes before the old goes, so that no visitor finds neither.
+		defer f.drop(old)
+	}
+	v := &farTunnel{of: a, tunnel: t, face: edge.Face{
+		Target: t.Target, Slot: t.Slot, Type: t.Claim.Type, Mode: t.Claim.Mode, Domain: t.Domain, Port: t.Port,
+	}}
+	a.tunnels[t.Key] = v
+	f.byTarget[t.Target] = append(f.byTarget[t.Target], v)
+	f.settle(v)
+}
+
+// TunnelDown takes a tunnel from behind its endpoint.
+func (f *far) TunnelDown(s *nodes.Session, key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.sessions[s]
+	if a == nil || a.tunnels[key] == nil {
+		return
+	}
+	t := a.tunnels[key]
+	delete(a.tunnels, key)
+	f.drop(t)
+}
+
+// drop forgets a tunnel; f.mu is held.
+func (f *far) drop(t *farTunnel) {
+	list := slices.DeleteFunc(f.byTarget[t.tunnel.Target], func(o *farTunnel) bool { return o == t })
+	if len(list) == 0 {
+		delete(f.byTarget, t.tunnel.Target)
+	} else {
+		f.byTarget[t.tunnel.Target] = list
+	}
+	f.detach(t)
+}
+
+func (f *far) detach(t *farTunnel) {
+	if t.backend != nil {
+		f.members.relay.edge.Detach(t.face, t.backend)
+		t.backend = nil
+	}
+}
+
+// review looks at the tunnels of a target whose claim has changed.
+func (f *far) review(target string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.byTarget[target] {
+		f.settle(t)
+	}
+}
+
+// settle puts a tunnel behind its endpoint if its claim says so, and takes it
+// away if not: the claims, which come by another way, may be ahead of what its
+// node tells or behind. f.mu is held.
+func (f *far) settle(t *farTunnel) {
+	r := f.members.relay
+	if !f.holds(t) {
+		f.detach(t)
+		return
+	}
+	if t.backend != nil {
+		return
+	}
+	c := t.tunnel.Claim
+	backend := newBackend(&t.of.agent, t.tunnel.Key, c)
+	backend.Number = t.tunnel.Number
+	if _, err := r.edge.Attach(t.face, backend); err != nil {
+		r.log.Warn("a tunnel on another node is not served here", "node", t.of.session.Node, "target", t.face.Target, "error", err)
+		return
+	}
+	t.backend = backend
+}
+
+func (f *far) holds(t *farTunnel) bool {
+	c, ok := f.members.relay.store.Claims.Get(t.tunnel.Target)
+	if !ok || c.ClientID != t.of.session.ClientID {
+		return false
+	}
+	return slices.ContainsFunc(c.Holders, func(h store.Holder) bool {
+		return h.Slot == t.face.Slot && h.Instance == t.of.session.Instance && h.Key == t.tunnel.Key && h.Type == t.face.Type && h.Mode == t.face.Mode
+	})
+}
+
+// NodeChanged has visitors turn away from a node that ends, and tells agents.
+func (f *far) NodeChanged(node string) {
+	if f.members.mesh.Peers()[node].Draining {
+		var leaving []*edge.Agent
+		f.mu.Lock()
+		for _, a := range f.sessions {
+			if a.session.Node == node && !a.agent.Leaving.Swap(true) {
+				leaving = append(leaving, &a.agent)
+			}
+		}
+		f.mu.Unlock()
+		f.members.relay.edge.Reorder(leaving...)
+	}
+	f.members.changed()
+}
+
+// Datagram brings a packet of an agent on another node to its visitor here.
+func (f *far) Datagram(s *nodes.Session, b []byte) {
+	f.mu.Lock()
+	a := f.sessions[s]
+	f.mu.Unlock()
+	if a != nil {
+		a.agent.Datagram(b, nil)
+	}
+}
+
+// connected reports whether an agent has a session on another node.
+func (f *far) connected(key instanceKey) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.byAgent[key]) > 0
+}
+
+// elsewhere reports whether a tunnel of an agent is also behind its endpoint by
+// way of a node that stays.
+func (f *far) elsewhere(clientID, instance, key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.byAgent[instanceKey{clientID, instance}] {
+		if !a.agent.Leaving.Load() {
+			if t := a.tunnels[key]; t != nil && t.backend != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// local is what this node does for others.
+type local struct{ relay *Relay }
+
+func (l local) session(id string) *session {
+	l.relay.mu.Lock()
+	defer l.relay.mu.Unlock()
+	return l.relay.sessions[id]
+}
+
+// OpenStream opens a stream to an agent that is connected here.
+func (l local) OpenStream(ctx context.Context, id string) (link.Stream, error) {
+	s := l.session(id)
+	if s == nil {
+		return nil, nodes.ErrNoSession
+	}
+	return s.link.OpenStream(ctx)
+}
+
+// Flow begins a UDP visitor's flow to an agent that is connected here.
+func (l local) Flow(id string, endpoint uint32, answer func([]byte), over func()) nodes.Flow {
+	s := l.session(id)
+	if s == nil {
+		return nil
+	}
+	return s.agent.Relay(endpoint, answer, over)
+}
+
+// Access tells an agent of its visitors at another node.
+func (l local) Access(id string, list []wire.Access) {
+	s := l.session(id)
+	if s == nil {
+		return
+	}
+	for i := range list {
+		select {
+		case s.access <- wire.Event{Type: wire.EventAccess, Key: list[i].Key, Access: &list[i]}:
+		default:
+		}
+	}
+}
+
+// newBackend is where an endpoint's visitors go for a claim.
+func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
+	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
+}

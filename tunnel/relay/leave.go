@@ -1,0 +1,135 @@
+package relay
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/wire"
+)
+
+const (
+	// moveTime is how long a node that ends waits for its agents to be served by
+	// another.
+	moveTime = 10 * time.Second
+	// Rebalancing moves a share of what a node has too much, every turn.
+	balanceTurn  = 5 * time.Second
+	balanceSlack = 1.15             // times the mean of all nodes
+	settled      = 15 * time.Second // a session is not moved before
+)
+
+// moveOff has visitors served by other nodes before this one stops to take them:
+// agents are told to move, other edges turn to agents' sessions elsewhere, and
+// load balancers see that the node is not ready. A node alone, or one whose
+// others do not answer, has nowhere to move anybody.
+func (m *members) moveOff(ctx context.Context) {
+	r := m.relay
+	if len(m.others()) == 0 {
+		return
+	}
+	begin := time.Now()
+	m.mesh.Drain()
+	m.renewNow(ctx)
+	list := r.sessionList()
+	leaving := make([]*edge.Agent, 0, len(list))
+	for _, s := range list {
+		s.agent.Leaving.Store(true)
+		leaving = append(leaving, &s.agent)
+	}
+	r.edge.Reorder(leaving...)
+	leave, _ := time.ParseDuration(r.cfg.Nodes.Leave)
+	ctx, cancel := context.WithTimeout(ctx, max(moveTime, leave))
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		stay := 0
+		for _, s := range list {
+			if s.link.Err() == nil && !m.served(s) {
+				stay++
+			}
+		}
+		if stay == 0 && time.Since(begin) >= leave {
+			r.log.Info("agents are served by other nodes", "after", time.Since(begin).Round(time.Millisecond))
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if stay > 0 {
+				r.log.Warn("agents did not move to another node in time", "count", stay)
+			}
+			return
+		}
+	}
+}
+
+// served reports whether all tunnels of a session are also served elsewhere.
+func (m *members) served(s *session) bool {
+	s.mu.Lock()
+	keys := make([]string, 0, len(s.tunnels))
+	for key := range s.tunnels {
+		keys = append(keys, key)
+	}
+	s.mu.Unlock()
+	for _, key := range keys {
+		if !m.far.elsewhere(s.agent.ClientID, s.agent.Instance, key) {
+			return false
+		}
+	}
+	return true
+}
+
+// rebalance asks some of this node's agents to move while it has more of them
+// than the others, as after one of these has joined.
+func (m *members) rebalance(ctx context.Context) {
+	tick := time.NewTicker(balanceTurn)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, s := range m.surplus() {
+			if s.asked.Swap(true) {
+				continue
+			}
+			m.relay.log.Info("agent is asked to move to another node", "client", s.client.Name, "instance", s.hello.Instance)
+			list := m.forAgent()
+			list = list[:max(0, len(list)-1)] // not this one
+			s.tell(wire.Event{Type: wire.EventDrain, Reason: "another node of the relay has less to do", Nodes: list, Addresses: addresses(list)})
+		}
+	}
+}
+
+// surplus picks the sessions that should move now: a tenth of what is too much.
+func (m *members) surplus() []*session {
+	r := m.relay
+	others := m.others()
+	if len(others) == 0 || r.isDraining() {
+		return nil
+	}
+	list := r.sessionList()
+	total := len(list)
+	for _, n := range others {
+		total += n.Sessions
+	}
+	mean := float64(total) / float64(len(others)+1)
+	extra := len(list) - int(mean+0.5)
+	if float64(len(list)) <= mean*balanceSlack || extra < 1 {
+		return nil
+	}
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	var picked []*session
+	for _, s := range list {
+		if len(picked) > extra/10 {
+			break
+		}
+		if time.Since(s.since) > settled && !s.asked.Load() {
+			picked = append(picked, s)
+		}
+	}
+	return picked
+}

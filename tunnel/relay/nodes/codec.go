@@ -1,0 +1,55 @@
+package nodes
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The first byte of a stream between nodes.
+const (
+	streamVisitor = 1 // the session's id follows, then what the agent is sent
+	streamControl = 2 // HTTP/1.1 follows
+)
+
+// notHere is a node's answer on a visitor's stream in place of the agent's,
+// which begins with another byte (wire.AppendAnswer).
+const notHere = 0xFF
+
+// maxID is the longest id of a session, in bytes.
+const maxID = 64
+
+// errHead is matched by the error about a stream or datagram whose beginning
+// does not parse.
+var errHead = errors.New("malformed header between nodes")
+
+// appendSession appends a session's id: its length (1 byte) and the id.
+func appendSession(b []byte, id string) []byte {
+	b = append(b, byte(len(id)))
+	return append(b, id...)
+}
+
+// readSession reads an id and not one byte more.
+func readSession(r io.Reader) (string, error) {
+	var buf [1 + maxID]byte
+	if _, err := io.ReadFull(r, buf[:1]); err != nil {
+		return "", fmt.Errorf("read session id: %w", err)
+	}
+	n := int(buf[0])
+	if n == 0 || n > maxID {
+		return "", fmt.Errorf("%w: a session id of %d bytes", errHead, n)
+	}
+	if _, err := io.ReadFull(r, buf[1:1+n]); err != nil {
+		return "", fmt.Errorf("read session id: %w", err)
+	}
+	return string(buf[1 : 1+n]), nil
+}
+
+// cutSession splits a datagram into the session's id and the rest, both parts of b.
+func cutSession(b []byte) (id, rest []byte, err error) {
+	if len(b) < 2 || b[0] == 0 || int(b[0]) > maxID || len(b) < 1+int(b[0]) {
+		return nil, nil, fmt.Errorf("%w: a datagram of %d bytes", errHead, len(b))
+	}
+	n := 1 + int(b[0])
+	return b[1:n], b[n:], nil
+}

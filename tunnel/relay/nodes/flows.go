@@ -1,0 +1,166 @@
+package nodes
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+const (
+	maxFlows  = 1 << 16 // of one session between nodes
+	flowSweep = 30 * time.Second
+	// flowIdle is above what edges keep a silent flow for: they end theirs, and
+	// this only clears away what was not told.
+	flowIdle = 10 * time.Minute
+)
+
+// flowKey is a flow as the visitor's node calls it.
+type flowKey struct {
+	session string
+	number  uint32
+}
+
+// farFlow is a flow of a visitor on another node.
+type farFlow struct {
+	flow Flow
+	used atomic.Int64 // unix nanoseconds
+}
+
+// flowSet are the flows that came by one session between nodes.
+type flowSet struct {
+	mesh *Mesh
+	link link.Session
+
+	mu    sync.Mutex
+	flows map[flowKey]*farFlow
+	parts map[string]*wire.Reassembly // by session; those that had a fragment
+}
+
+// serveFlows carries UDP visitors of another node to agents here, until the
+// session ends.
+func (m *Mesh) serveFlows(ctx context.Context, s link.Session) {
+	fs := &flowSet{mesh: m, link: s, flows: make(map[flowKey]*farFlow), parts: make(map[string]*wire.Reassembly)}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { fs.sweep(ctx) })
+	defer func() {
+		cancel()
+		wg.Wait()
+		fs.end(func(*farFlow) bool { return true })
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := s.ReceiveDatagram(ctx, buf)
+		if err != nil {
+			return
+		}
+		id, rest, err := cutSession(buf[:n])
+		if err != nil {
+			continue
+		}
+		d, err := wire.ParseFlow(rest)
+		if err != nil {
+			continue
+		}
+		fs.take(string(id), d)
+	}
+}
+
+func (fs *flowSet) take(session string, d wire.Flow) {
+	key := flowKey{session, d.Number}
+	if d.Kind == wire.FlowClose {
+		fs.mu.Lock()
+		f := fs.flows[key]
+		delete(fs.flows, key)
+		fs.mu.Unlock()
+		if f != nil {
+			f.flow.Close()
+		}
+		return
+	}
+	payload := d.Payload
+	if d.Kind == wire.FlowFragment {
+		fs.mu.Lock()
+		parts := fs.parts[session]
+		if parts == nil {
+			parts = new(wire.Reassembly)
+			fs.parts[session] = parts
+		}
+		fs.mu.Unlock()
+		if payload = parts.Add(d); payload == nil {
+			return
+		}
+	}
+	fs.mu.Lock()
+	f, full := fs.flows[key], len(fs.flows) >= maxFlows
+	fs.mu.Unlock()
+	if f == nil {
+		if full {
+			return
+		}
+		if f = fs.begin(key, d.Endpoint); f == nil {
+			fs.send(session, wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: d.Endpoint, Number: d.Number}))
+			return
+		}
+	}
+	f.used.Store(time.Now().UnixNano())
+	f.flow.Send(payload)
+}
+
+func (fs *flowSet) begin(key flowKey, endpoint uint32) *farFlow {
+	f := &farFlow{}
+	answer := func(payload []byte) {
+		f.used.Store(time.Now().UnixNano())
+		fs.send(key.session, wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWhole, Endpoint: endpoint, Number: key.number, Payload: payload}))
+	}
+	over := func() {
+		fs.mu.Lock()
+		delete(fs.flows, key)
+		fs.mu.Unlock()
+		fs.send(key.session, wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: endpoint, Number: key.number}))
+	}
+	if f.flow = fs.mesh.cfg.Local.Flow(key.session, endpoint, answer, over); f.flow == nil {
+		return nil
+	}
+	fs.mu.Lock()
+	fs.flows[key] = f
+	fs.mu.Unlock()
+	return f
+}
+
+func (fs *flowSet) send(session string, d []byte) {
+	_ = fs.link.SendDatagram(append(appendSession(make([]byte, 0, 1+maxID+len(d)), session), d...)) // a lost packet is UDP's own
+}
+
+func (fs *flowSet) sweep(ctx context.Context) {
+	tick := time.NewTicker(flowSweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			before := time.Now().Add(-flowIdle).UnixNano()
+			fs.end(func(f *farFlow) bool { return f.used.Load() < before })
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (fs *flowSet) end(over func(*farFlow) bool) {
+	var ended []*farFlow
+	fs.mu.Lock()
+	for key, f := range fs.flows {
+		if over(f) {
+			delete(fs.flows, key)
+			ended = append(ended, f)
+		}
+	}
+	fs.mu.Unlock()
+	for _, f := range ended {
+		f.flow.Close()
+	}
+}

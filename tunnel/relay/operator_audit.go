@@ -1,0 +1,160 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/sink"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// AuditList is a page of the audit log, newest first.
+func (o operator) AuditList(ctx context.Context, q console.AuditQuestion) (console.AuditPage, error) {
+	page := console.AuditPage{Items: []audit.Entry{}}
+	err := o.store.Audit.Newest(ctx, q.Before, func(e audit.Entry) bool {
+		if len(page.Items) == max(q.Limit, 1) {
+			page.Next = page.Items[len(page.Items)-1].Seq
+			return false
+		}
+		switch {
+		case !strings.HasPrefix(e.Action, q.Action), q.Target != "" && e.Target != q.Target:
+		case q.Actor != "" && e.Actor.Name != q.Actor && e.Actor.Kind != q.Actor:
+		default:
+			page.Items = append(page.Items, e)
+		}
+		return true
+	})
+	return page, err
+}
+
+// AuditVerify checks the whole chain; wanted is a head that was noted earlier.
+func (o operator) AuditVerify(ctx context.Context, wanted string) (audit.Result, error) {
+	return o.store.Audit.Verify(ctx, strings.ToLower(strings.TrimSpace(wanted)))
+}
+
+// AuditExport calls give with every entry, oldest first.
+func (o operator) AuditExport(ctx context.Context, give func(audit.Entry) error) error {
+	return o.store.Audit.Each(ctx, func(_ uint64, e audit.Entry, fault error) error {
+		if fault != nil {
+			return fault
+		}
+		return give(e)
+	})
+}
+
+func (o operator) shownSink(stored store.StoredSink) console.Sink {
+	var c sink.Config
+	if err := json.Unmarshal(stored.Document, &c); err != nil {
+		o.log.Error("a stored sink does not parse", "sink", stored.Name, "error", err)
+	}
+	st := o.sinkState(stored.Name)
+	v := console.Sink{
+		Name: stored.Name, Type: c.Type, URL: c.URL, HasSecret: c.Secret != "", Address: c.Address, CA: c.CA, Events: c.Events,
+		RefusedOnly: c.RefusedOnly, Enabled: c.On(), ChangedAt: stored.Changed,
+		State: console.SinkState{Node: o.node, Sent: st.Sent, Failed: st.Failed, Dropped: st.Dropped, Queued: st.Queued, LastError: st.LastError},
+	}
+	if c.Facility != nil {
+		v.Facility = *c.Facility
+	}
+	if !st.LastErrorAt.IsZero() {
+		v.State.LastErrorAt = &st.LastErrorAt
+	}
+	if !st.LastSentAt.IsZero() {
+		v.State.LastSentAt = &st.LastSentAt
+	}
+	return v
+}
+
+func (o operator) SinkList() []console.Sink {
+	list := []console.Sink{}
+	for _, s := range o.store.Sinks.List() {
+		list = append(list, o.shownSink(s))
+	}
+	return list
+}
+
+const maxSinks = 20
+
+// SetSink stores a sink. A secret that is left out is kept.
+func (o operator) SetSink(ctx context.Context, name string, document []byte) (console.Sink, error) {
+	if !sink.ValidName(name) {
+		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", "name", "a sink's name has 1 to 32 lower-case letters, digits, hyphens or underscores, and begins and ends with a letter or digit")
+	}
+	c, err := sink.Parse(document, o.cfg.Sinks.AllowPrivate)
+	var field *sink.FieldError
+	if errors.As(err, &field) {
+		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", field.Field, "%s", field.Error())
+	}
+	if err != nil {
+		return console.Sink{}, err
+	}
+	old, had := o.store.Sinks.Get(name)
+	if !had && len(o.store.Sinks.List()) >= maxSinks {
+		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", "name", "there are %d sinks already, the most there may be", maxSinks)
+	}
+	if had && c.Secret == "" && c.Type == sink.Webhook {
+		var before sink.Config
+		if err := json.Unmarshal(old.Document, &before); err == nil && before.URL == c.URL { // a secret is not told to another
+			c.Secret = before.Secret
+		}
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return console.Sink{}, err
+	}
+	if err := o.store.Sinks.Set(ctx, name, text); err != nil {
+		return console.Sink{}, err
+	}
+	o.log.Info("sink set", "sink", name)
+	stored, _ := o.store.Sinks.Get(name)
+	v := o.shownSink(stored)
+	o.Record(ctx, "sink.set", name, map[string]any{
+		"type": v.Type, "url": v.URL, "address": v.Address, "events": v.Events, "refused_only": v.RefusedOnly, "enabled": v.Enabled, "has_secret": v.HasSecret,
+	})
+	return v, nil
+}
+
+func (o operator) DeleteSink(ctx context.Context, name string) error {
+	if err := o.store.Sinks.Delete(ctx, name); err != nil {
+		return sinkError(name, err)
+	}
+	o.log.Info("sink deleted", "sink", name)
+	o.Record(ctx, "sink.delete", name, nil)
+	return nil
+}
+
+func sinkError(name string, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return bad(http.StatusNotFound, "not_found", "", "there is no sink named %s", name)
+	}
+	return err
+}
+
+// TestSink sends one event to a sink now, beside what is queued for it.
+func (o operator) TestSink(ctx context.Context, name string) (console.SinkTest, error) {
+	stored, ok := o.store.Sinks.Get(name)
+	if !ok {
+		return console.SinkTest{}, sinkError(name, store.ErrNotFound)
+	}
+	var c sink.Config
+	if err := json.Unmarshal(stored.Document, &c); err != nil {
+		return console.SinkTest{}, err
+	}
+	o.Record(ctx, "sink.test", name, nil)
+	s := sink.New(sink.Options{Name: name, Node: o.node, Config: c, Private: o.cfg.Sinks.AllowPrivate})
+	defer s.Close()
+	err := s.Test(ctx, sink.Event{Type: sink.Access, Access: &wire.Access{
+		Time: time.Now().UTC(), Node: o.node, Endpoint: "ep_test", Visitor: "192.0.2.1", Method: "TEST", Host: o.cfg.Domain, Path: "/",
+	}})
+	if err != nil {
+		return console.SinkTest{Error: err.Error()}, nil
+	}
+	return console.SinkTest{OK: true}, nil
+}

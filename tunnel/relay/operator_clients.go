@@ -1,0 +1,226 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/store"
+)
+
+// clientError gives the store's errors about clients to the operator.
+func clientError(name string, err error) error {
+	var scope *store.ScopeError
+	switch {
+	case errors.As(err, &scope):
+		return bad(http.StatusBadRequest, "invalid_parameter", scope.Field, "%s", scope.Error())
+	case errors.Is(err, store.ErrExists):
+		return bad(http.StatusBadRequest, "invalid_parameter", "name", "there is a client named %s already; rotate its token, or revoke it first", name)
+	case errors.Is(err, store.ErrName):
+		return bad(http.StatusBadRequest, "invalid_parameter", "name", "%v", store.ErrName)
+	case errors.Is(err, store.ErrRevoked):
+		return bad(http.StatusBadRequest, "invalid_parameter", "name", "the client %s is revoked; add it anew", name)
+	case errors.Is(err, store.ErrNotFound):
+		return bad(http.StatusNotFound, "not_found", "", "there is no client named %s", name)
+	}
+	return err
+}
+
+func (o operator) Clients() []console.Client {
+	connected := map[string]int{}
+	for _, s := range o.sessionList() {
+		connected[s.client.ID]++
+	}
+	list := []console.Client{}
+	for _, c := range o.store.Clients.List() {
+		list = append(list, o.shownClient(c, connected[c.ID]))
+	}
+	return list
+}
+
+func (o operator) shownClient(c store.Client, sessions int) console.Client {
+	v := console.Client{
+		Name: c.Name, ClientID: c.ID, CreatedAt: c.Created, State: "active", Tokens: []console.Token{},
+		Sessions: sessions, Claims: o.store.Claims.CountOfClient(c.ID), Tunnels: o.tunnelsOf(c.ID, nil, ""), Scope: c.Scope,
+	}
+	switch {
+	case !c.Active():
+		v.State, v.RevokedAt = "revoked", &c.Revoked
+	case c.Expired(time.Now()):
+		v.State = "expired"
+	}
+	for _, s := range c.Secrets {
+		t := console.Token{Hint: s.Hint, CreatedAt: s.Created}
+		if !s.Expires.IsZero() {
+			t.ExpiresAt = &s.Expires
+		}
+		v.Tokens = append(v.Tokens, t)
+	}
+	month := store.MonthOf(time.Now())
+	usage := o.store.Usages.Get(c.ID, month)
+	in, out := o.accounts.pending(c.ID)
+	usage.In, usage.Out = usage.In+in, usage.Out+out
+	v.Usage = console.Usage{
+		Month: month, BytesIn: usage.In, BytesOut: usage.Out, Limit: c.Scope.Monthly, State: usageState(c.Scope, usage.In+usage.Out),
+	}
+	v.Seen = o.lastSeen(c.ID)
+	return v
+}
+
+// lastSeen is where a client's newest session is, or was.
+func (o operator) lastSeen(clientID string) *store.Seen {
+	var newest *session
+	for _, s := range o.sessionList() {
+		if s.client.ID == clientID && (newest == nil || s.since.After(newest.since)) {
+			newest = s
+		}
+	}
+	if newest != nil {
+		seen := newest.sighting(true)
+		return &seen
+	}
+	if a, ok := o.store.Activities.Get(clientID); ok && !a.Seen.At.IsZero() {
+		return &a.Seen
+	}
+	return nil
+}
+
+// Client is a client with what agents reported, newest first.
+func (o operator) Client(name string) (console.Client, error) {
+	c, ok := o.store.Clients.Get(name)
+	if !ok {
+		return console.Client{}, clientError(name, store.ErrNotFound)
+	}
+	sessions := 0
+	for _, s := range o.sessionList() {
+		if s.client.ID == c.ID {
+			sessions++
+		}
+	}
+	v := o.shownClient(c, sessions)
+	v.Proof = &console.Record{Name: proofLabel + ".DOMAIN", Value: o.proofs.value(c.ID)}
+	a, _ := o.store.Activities.Get(c.ID)
+	v.Errors = append(slices.Clone(a.Errors), o.seen.errorsOf(c.ID)...)
+	slices.Reverse(v.Errors)
+	v.Errors = v.Errors[:min(len(v.Errors), store.MaxErrors)]
+	return v, nil
+}
+
+func (o operator) CreateClient(ctx context.Context, name string, scope console.Scope) (console.NewToken, error) {
+	if err := scope.Check(); err != nil {
+		return console.NewToken{}, clientError(name, err)
+	}
+	c, token, err := o.addClient(ctx, name, scope)
+	if err != nil {
+		return console.NewToken{}, clientError(name, err)
+	}
+	o.log.Info("client added", "client", c.Name)
+	o.Record(ctx, "client.add", c.Name, map[string]any{"client_id": c.ID, "scope": c.Scope})
+	return console.NewToken{Name: c.Name, ClientID: c.ID, AuthToken: token.Reveal()}, nil
+}
+
+// SetClient gives a client another scope; it holds at once.
+func (o operator) SetClient(ctx context.Context, name string, scope console.Scope) (console.Client, error) {
+	if err := scope.Check(); err != nil {
+		return console.Client{}, clientError(name, err)
+	}
+	before, _ := o.store.Clients.Get(name)
+	c, err := o.store.Clients.SetScope(ctx, name, scope)
+	if err != nil {
+		return console.Client{}, clientError(name, err)
+	}
+	o.log.Info("client's scope set", "client", c.Name)
+	o.Record(ctx, "client.set", c.Name, map[string]any{"client_id": c.ID, "scope": c.Scope, "before": before.Scope})
+	return o.Client(c.Name)
+}
+
+func (o operator) NewClientToken(ctx context.Context, name string, overlap time.Duration) (console.NewToken, error) {
+	c, token, err := o.RotateClient(ctx, name, overlap)
+	if err != nil {
+		return console.NewToken{}, clientError(name, err)
+	}
+	o.log.Info("client's token rotated", "client", c.Name)
+	o.Record(ctx, "client.rotate", c.Name, map[string]any{"client_id": c.ID, "overlap_seconds": int64(overlap.Seconds())})
+	return console.NewToken{Name: c.Name, ClientID: c.ID, AuthToken: token.Reveal()}, nil
+}
+
+func (o operator) DropClient(ctx context.Context, name string) error {
+	c, err := o.RevokeClient(ctx, name)
+	if err != nil {
+		return clientError(name, err)
+	}
+	o.log.Info("client revoked", "client", c.Name)
+	o.Record(ctx, "client.revoke", c.Name, map[string]any{"client_id": c.ID})
+	return nil
+}
+
+// DomainList are the names that clients have, and those that they have proved.
+func (o operator) DomainList() []console.Domain {
+	names := o.clientNames()
+	running := map[string]bool{}
+	for _, ep := range o.edge.Endpoints() {
+		if ep.Domain != "" {
+			running[ep.Domain] = true
+		}
+	}
+	found := map[string]*console.Domain{}
+	for _, c := range o.store.Claims.List() {
+		if name := store.DomainOf(c.Target); name != "" {
+			found[name] = &console.Domain{Domain: name, ClientID: c.ClientID}
+		}
+	}
+	for _, p := range o.store.Proofs.List() {
+		d := found[p.Domain]
+		if d == nil {
+			d = &console.Domain{Domain: p.Domain, ClientID: p.ClientID}
+			found[p.Domain] = d
+		}
+		if d.ClientID == p.ClientID {
+			d.ProvedAt, d.Proof = &p.Proved, p.By
+		}
+	}
+	list := []console.Domain{}
+	for name, d := range found {
+		d.Client, d.Custom, d.Running = names[d.ClientID], !o.ownName(name), running[name]
+		list = append(list, *d)
+	}
+	slices.SortFunc(list, func(a, b console.Domain) int {
+		if a.Domain < b.Domain {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// Settings are what is in force.
+func (o operator) Settings(ctx context.Context) (console.Settings, error) {
+	l := o.cfg.Limits
+	s := console.Settings{
+		Node: o.node, Domain: o.cfg.Domain, PublicHost: o.publicHost(), AnyDomain: o.cfg.AnyDomain,
+		Geo: o.policies.geoSettings(o.cfg.Geo.Database), SchemaVersion: store.SchemaVersion,
+		Access: console.AccessSettings{Days: l.AccessDays, Bytes: l.AccessBytes},
+		Sinks:  console.SinkSettings{AllowPrivate: o.cfg.Sinks.AllowPrivate},
+		Limits: map[string]any{
+			"sessions": l.Sessions, "sessions_per_client": l.SessionsPerClient, "tunnels_per_session": l.TunnelsPerSession,
+			"claims_per_client": l.ClaimsPerClient, "connections_per_address": l.ConnectionsPerAddress,
+			"header_bytes": l.HeaderBytes, "header_time": l.HeaderTime, "idle_time": l.IdleTime, "stream_idle": l.StreamIdle,
+			"origin_time": l.OriginTime, "udp_flows": l.UDPFlows, "udp_idle": l.UDPIdle, "udp_amplification": l.UDPAmplification,
+		},
+	}
+	kept, err := o.store.Events.Kept(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Access.StoredBytes = kept.Bytes
+	if !kept.Oldest.IsZero() {
+		oldest := kept.Oldest.UTC()
+		s.Access.Oldest = &oldest
+	}
+	return s, nil
+}
+
+var _ console.Relay = operator{}

@@ -1,0 +1,125 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/sink"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// outlets are the sinks that run at this node.
+type outlets struct {
+	mu     sync.RWMutex
+	byName map[string]*outlet
+	list   []*sink.Sink // of byName, for those who add
+}
+
+type outlet struct {
+	stored store.StoredSink
+	sink   *sink.Sink
+	end    context.CancelFunc
+}
+
+// access and audit give an event to the sinks. They never wait.
+func (o *outlets) access(e wire.Access) { o.add(sink.Event{Type: sink.Access, Access: &e}) }
+
+func (o *outlets) audit(e audit.Entry) { o.add(sink.Event{Type: sink.Audit, Audit: &e}) }
+
+func (o *outlets) add(e sink.Event) {
+	o.mu.RLock()
+	list := o.list
+	o.mu.RUnlock()
+	for _, s := range list {
+		s.Add(e)
+	}
+}
+
+// runSinks runs the stored sinks, and follows their changes, until ctx ends.
+func (r *Relay) runSinks(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	r.store.Sinks.OnChange(func(string, store.StoredSink, bool) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		r.matchSinks(ctx, &running)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// matchSinks begins and ends sinks until they are those that are stored.
+func (r *Relay) matchSinks(ctx context.Context, running *sync.WaitGroup) {
+	wanted := map[string]store.StoredSink{}
+	for _, s := range r.store.Sinks.List() {
+		wanted[s.Name] = s
+	}
+	o := &r.sinks
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byName == nil {
+		o.byName = make(map[string]*outlet)
+	}
+	for name, have := range o.byName {
+		if s, ok := wanted[name]; !ok || !s.Changed.Equal(have.stored.Changed) {
+			have.end()
+			delete(o.byName, name)
+		}
+	}
+	for name, stored := range wanted {
+		if o.byName[name] != nil {
+			continue
+		}
+		var c sink.Config
+		if err := json.Unmarshal(stored.Document, &c); err != nil {
+			r.log.Error("a stored sink does not parse", "sink", name, "error", err)
+			continue
+		}
+		s := sink.New(sink.Options{Name: name, Node: r.node, Config: c, Private: r.cfg.Sinks.AllowPrivate, Log: r.log})
+		life, end := context.WithCancel(ctx)
+		o.byName[name] = &outlet{stored, s, end}
+		running.Go(func() { _ = s.Run(life) })
+	}
+	o.list = nil
+	for _, v := range o.byName {
+		o.list = append(o.list, v.sink)
+	}
+}
+
+// sinkState is how a sink fares here.
+func (r *Relay) sinkState(name string) sink.State {
+	r.sinks.mu.RLock()
+	defer r.sinks.mu.RUnlock()
+	if v := r.sinks.byName[name]; v != nil {
+		return v.sink.State()
+	}
+	return sink.State{}
+}
+
+// Record writes a change into the audit log, in the name of ctx's actor. The
+// change is done already: what cannot be written is an error in the log.
+func (r *Relay) Record(ctx context.Context, action, target string, detail any) {
+	// The change stands even if who asked for it has gone.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWait)
+	defer cancel()
+	e, err := r.store.Audit.Append(ctx, audit.Change{Node: r.node, Actor: audit.ActorOf(ctx), Action: action, Target: target, Detail: detail})
+	if err != nil {
+		r.log.Error("a change is not in the audit log", "action", action, "target", target, "error", err)
+		return
+	}
+	r.sinks.audit(e)
+}
+
+const auditWait = 10 * time.Second

@@ -1,0 +1,162 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+func forbidden(field, format string, args ...any) error {
+	return &wire.Problem{Code: wire.CodeForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// scope is what the session's client may have now.
+func (s *session) scope() store.Scope {
+	c, _ := s.relay.store.Clients.Get(s.client.Name)
+	if c.ID != s.client.ID {
+		return store.Scope{Tunnels: -1} // it is no longer
+	}
+	return c.Scope
+}
+
+// within reports why a claim is outside of a scope, before its name or port is
+// looked for.
+func (s *session) within(scope store.Scope, key string, c wire.Claim) error {
+	if !scope.AllowsType(c.Type) {
+		return forbidden("type", "this client may have tunnels of the types %s", strings.Join(scope.Types, ", "))
+	}
+	if scope.Tunnels == 0 {
+		return nil
+	}
+	if n := s.relay.tunnelsOf(s.client.ID, s, key); n >= scope.Tunnels {
+		return &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client may have %d tunnels at once, and has %d", max(scope.Tunnels, 0), n)}
+	}
+	return nil
+}
+
+// tunnelsOf counts a client's running tunnels, without one and those that it replaces.
+func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
+	type id struct{ instance, key string }
+	found := map[id]bool{}
+	for _, s := range r.sessionList() {
+		if s.client.ID != clientID {
+			continue
+		}
+		s.mu.Lock()
+		for k := range s.tunnels {
+			found[id{s.hello.Instance, k}] = true
+		}
+		s.mu.Unlock()
+	}
+	if without != nil {
+		delete(found, id{without.hello.Instance, key})
+	}
+	return len(found)
+}
+
+// mayHave reports why a client may not have a full name. What is outside of the
+// relay's domain is looked up in the DNS if it is not yet proved.
+func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) error {
+	r := s.relay
+	if !scope.AllowsDomain(name, r.cfg.Domain) {
+		return forbidden("domain", "this client may have the names %s, not %s", strings.Join(scope.Domains, ", "), name)
+	}
+	if r.ownName(name) {
+		return nil
+	}
+	if !r.cfg.AnyDomain && len(scope.Domains) == 0 {
+		return forbidden("domain", "%s is not under the relay's domain %s", name, r.cfg.Domain)
+	}
+	return r.prove(ctx, s.client, scope, name)
+}
+
+// ownName reports whether a name is under the relay's domain.
+func (r *Relay) ownName(name string) bool { return strings.HasSuffix(name, "."+r.cfg.Domain) }
+
+// mayHavePort reports why a client may not have a port.
+func mayHavePort(scope store.Scope, port int) error {
+	if !scope.AllowsPort(port) {
+		return forbidden("remote_port", "this client may have the ports %s, not %d", strings.Join(scope.Ports, ", "), port)
+	}
+	return nil
+}
+
+// fits reports why a running tunnel is outside of a scope.
+func (r *Relay) fits(scope store.Scope, f edge.Face) error {
+	switch {
+	case !scope.AllowsType(f.Type):
+		return forbidden("type", "the relay's operator has taken the type %s from this client", f.Type)
+	case f.Slot == store.SlotPort && !scope.AllowsPort(f.Port):
+		return forbidden("remote_port", "the relay's operator has taken the port %d from this client", f.Port)
+	case f.Slot != store.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
+		return forbidden("domain", "the relay's operator has taken the name %s from this client", f.Domain)
+	case f.Slot != store.SlotPort && !r.ownName(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
+		return forbidden("domain", "the relay's operator has taken the name %s from this client", f.Domain)
+	}
+	return nil
+}
+
+// refit takes away the tunnels of a session that its client may no longer have;
+// of too many, the newest.
+func (s *session) refit(scope store.Scope) {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	s.mu.Lock()
+	type running struct {
+		key string
+		t   *tunnel
+	}
+	var list []running
+	for key, t := range s.tunnels {
+		list = append(list, running{key, t})
+	}
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b running) int {
+		return cmp.Or(b.t.endpoint.Since.Compare(a.t.endpoint.Since), cmp.Compare(b.key, a.key))
+	})
+	for _, v := range list {
+		err := s.relay.fits(scope, v.t.face)
+		if err == nil && scope.Tunnels > 0 && s.relay.tunnelsOf(s.client.ID, nil, "") > scope.Tunnels {
+			err = forbidden("", "the relay's operator lets this client have %d tunnels at once", scope.Tunnels)
+		}
+		if err == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), accessWait)
+		if err := s.release(ctx, v.key, false); err != nil {
+			s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", v.key, "error", err)
+		}
+		cancel()
+		s.tell(wire.Event{Type: wire.EventClaimLost, Key: v.key, Reason: err.Error()})
+	}
+}
+
+// givenName finds a free name for a tunnel that asks for none, where the scope
+// allows one; try serves it, or says why not.
+func (s *session) givenName(scope store.Scope, try func(name string) (*tunnel, error)) (*tunnel, error) {
+	under, exact := scope.GivenDomain(s.relay.cfg.Domain)
+	for _, name := range exact {
+		t, err := try(name)
+		var p *wire.Problem
+		if err == nil || !errors.As(err, &p) || p.Code != wire.CodeTaken {
+			return t, err
+		}
+	}
+	if under == "" {
+		return nil, forbidden("domain", "name a domain: this client may have the names %s", strings.Join(scope.Domains, ", "))
+	}
+	for range givenTries {
+		name := givenLabel() + "." + under
+		if _, taken := s.relay.store.Claims.Get(store.TargetDomain(name)); !taken {
+			return try(name)
+		}
+	}
+	return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: "no free name was found"}
+}

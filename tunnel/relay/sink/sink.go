@@ -1,0 +1,397 @@
+// Package sink sends access events and audit entries on to an operator's own
+// systems: as signed webhooks, or as syslog. What cannot be sent waits in a
+// bounded queue and is tried again with back-off; a visitor never waits for it.
+package sink
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/wire"
+)
+
+// Types of sinks, and of what they are sent.
+const (
+	Webhook = "webhook"
+	Syslog  = "syslog"
+
+	Access = "access"
+	Audit  = "audit"
+)
+
+const (
+	maxQueue   = 10_000
+	maxBatch   = 500
+	gather     = time.Second // for a batch to fill
+	sendTime   = 15 * time.Second
+	firstPause = time.Second
+	lastPause  = time.Minute
+	maxTries   = 12
+	lastWords  = 3 * time.Second // to send what waits at the end
+)
+
+// Config is a sink as it is stored.
+type Config struct {
+	Type        string   `json:"type"`
+	URL         string   `json:"url,omitempty"`      // webhook
+	Secret      string   `json:"secret,omitempty"`   // webhook
+	Address     string   `json:"address,omitempty"`  // syslog: udp://, tcp:// or tls://HOST:PORT
+	CA          string   `json:"ca,omitempty"`       // syslog by tls, PEM
+	Facility    *int     `json:"facility,omitempty"` // syslog; nil: 16, local0
+	Events      []string `json:"events,omitempty"`   // empty: access
+	RefusedOnly bool     `json:"refused_only,omitempty"`
+	Enabled     *bool    `json:"enabled,omitempty"` // nil: yes
+}
+
+// FieldError is a sink's first fault.
+type FieldError struct{ Field, Message string }
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
+
+var validSinkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,30}[a-z0-9])?$`)
+
+// ValidName reports whether a sink can have a name.
+func ValidName(name string) bool { return validSinkName.MatchString(name) }
+
+// Parse reads a sink strictly and checks it. private lets it reach private addresses.
+func Parse(data []byte, private bool) (Config, error) {
+	var c Config
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return c, &FieldError{strings.Trim(name, `"`), "there is no such field"}
+		}
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			return c, &FieldError{kind.Field, "must not be a JSON " + kind.Value}
+		}
+		return c, &FieldError{"sink", "is not a JSON object"}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return c, &FieldError{"sink", "something follows the JSON object"}
+	}
+	return c, c.check(private)
+}
+
+func (c *Config) check(private bool) error {
+	if len(c.Events) == 0 {
+		c.Events = []string{Access}
+	}
+	for i, e := range c.Events {
+		if e != Access && e != Audit || slices.Contains(c.Events[:i], e) {
+			return &FieldError{fmt.Sprintf("events[%d]", i), "must be access or audit, each once"}
+		}
+	}
+	switch c.Type {
+	case Webhook:
+		u, err := url.Parse(c.URL)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || len(c.URL) > 2048:
+			return &FieldError{"url", "must be a URL as https://siem.example.com/adit"}
+		case u.User != nil:
+			return &FieldError{"url", "must not have a user and password; use secret"}
+		case c.Address != "" || c.CA != "" || c.Facility != nil:
+			return &FieldError{"address", "address, ca and facility are syslog's"}
+		case len(c.Secret) > 512:
+			return &FieldError{"secret", "has more than 512 bytes"}
+		}
+		return hostAllowed("url", u.Hostname(), private)
+	case Syslog:
+		u, err := url.Parse(c.Address)
+		if err != nil || !slices.Contains([]string{"udp", "tcp", "tls"}, u.Scheme) || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+			return &FieldError{"address", "must be udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT"}
+		}
+		switch {
+		case c.URL != "" || c.Secret != "":
+			return &FieldError{"url", "url and secret are a webhook's"}
+		case c.Facility != nil && (*c.Facility < 0 || *c.Facility > 23):
+			return &FieldError{"facility", "must be 0 to 23"}
+		case c.CA != "" && u.Scheme != "tls":
+			return &FieldError{"ca", "is for tls:// only"}
+		}
+		if _, err := tlsConfig(u.Hostname(), c.CA); err != nil {
+			return &FieldError{"ca", "has no certificate in PEM"}
+		}
+		return hostAllowed("address", u.Hostname(), private)
+	}
+	return &FieldError{"type", "must be webhook or syslog"}
+}
+
+// hostAllowed refuses what is plainly not public; names are looked at when they
+// are dialled.
+func hostAllowed(field, host string, private bool) error {
+	if private {
+		return nil
+	}
+	a, err := netip.ParseAddr(host)
+	if err == nil && !public(a) || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost") {
+		return &FieldError{field, "is not a public address; set [sinks] allow_private = true in relay.toml to reach it"}
+	}
+	return nil
+}
+
+// public reports whether an address is one of the Internet at large.
+func public(a netip.Addr) bool {
+	a = a.Unmap()
+	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// special are blocks that are no host's on the Internet, or translate to such
+// (RFC 6890 and its registries).
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
+}
+
+var errPrivate = errors.New("the address is not public; set [sinks] allow_private = true in relay.toml to reach it")
+
+// dialer dials public addresses only, unless private: it looks at the address
+// that a name has led to, so that a name cannot lead elsewhere later.
+func dialer(private bool) *net.Dialer {
+	d := &net.Dialer{Timeout: 10 * time.Second}
+	if !private {
+		d.Control = func(_, address string, _ syscall.RawConn) error {
+			ap, err := netip.ParseAddrPort(address)
+			if err != nil || !public(ap.Addr().WithZone("")) {
+				return errPrivate
+			}
+			return nil
+		}
+	}
+	return d
+}
+
+// Event is one thing that is sent.
+type Event struct {
+	Type   string       `json:"type"`
+	Access *wire.Access `json:"access,omitempty"`
+	Audit  *audit.Entry `json:"audit,omitempty"`
+}
+
+// State is how a sink fares since it began.
+type State struct {
+	Sent, Failed, Dropped uint64
+	Queued                int
+	LastError             string
+	LastErrorAt           time.Time
+	LastSentAt            time.Time
+}
+
+// permanent is an error that another try would not mend.
+type permanent struct{ error }
+
+// sender takes a batch to where it goes.
+type sender interface {
+	send(ctx context.Context, batch []Event) error
+	close()
+}
+
+// Sink queues events and sends them. Its Run must be running.
+type Sink struct {
+	name    string
+	cfg     Config
+	log     *slog.Logger
+	sender  sender
+	pause   time.Duration // before the second try
+	arrived chan struct{}
+
+	mu    sync.Mutex
+	queue []Event
+	state State
+}
+
+// Options are what a sink is made of.
+type Options struct {
+	Name    string
+	Node    string
+	Config  Config // checked
+	Private bool   // private addresses may be reached
+	Log     *slog.Logger
+}
+
+// New returns a sink; nothing is sent until it is run.
+func New(o Options) *Sink {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Sink{name: o.Name, cfg: o.Config, log: o.Log, pause: firstPause, arrived: make(chan struct{}, 1)}
+	if o.Config.Type == Syslog {
+		s.sender = newSyslog(o)
+	} else {
+		s.sender = newWebhook(o)
+	}
+	return s
+}
+
+// On reports whether the sink is enabled.
+func (c Config) On() bool { return c.Enabled == nil || *c.Enabled }
+
+// Wants reports whether an event goes to the sink.
+func (s *Sink) Wants(e Event) bool {
+	if !s.cfg.On() || !slices.Contains(s.cfg.Events, e.Type) {
+		return false
+	}
+	return e.Access == nil || !s.cfg.RefusedOnly || e.Access.Refused != ""
+}
+
+// Add queues an event, if the sink wants it. It never waits: where the queue is
+// full the oldest is dropped.
+func (s *Sink) Add(e Event) {
+	if !s.Wants(e) {
+		return
+	}
+	s.mu.Lock()
+	if len(s.queue) >= maxQueue {
+		s.queue = append(s.queue[:0:0], s.queue[maxQueue/10:]...)
+		s.state.Dropped += maxQueue / 10
+	}
+	s.queue = append(s.queue, e)
+	s.mu.Unlock()
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// State returns how the sink fares.
+func (s *Sink) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.state
+	st.Queued = len(s.queue)
+	return st
+}
+
+// Test sends one event now, beside the queue.
+func (s *Sink) Test(ctx context.Context, e Event) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	return s.sender.send(ctx, []Event{e})
+}
+
+// Close gives back what Test used, of a sink that is not run.
+func (s *Sink) Close() { s.sender.close() }
+
+// Run sends what is queued until ctx ends, and then for a moment what is left.
+func (s *Sink) Run(ctx context.Context) error {
+	defer s.sender.close()
+	for {
+		select {
+		case <-s.arrived:
+		case <-ctx.Done():
+			return s.finish()
+		}
+		full := time.NewTimer(gather)
+		select {
+		case <-full.C:
+		case <-ctx.Done():
+			full.Stop()
+			return s.finish()
+		}
+		for batch := s.take(); len(batch) > 0; batch = s.take() {
+			if s.deliver(ctx, batch) != nil {
+				s.putBack(batch)
+				return s.finish()
+			}
+		}
+	}
+}
+
+func (s *Sink) take() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.queue), maxBatch)
+	batch := s.queue[:n:n]
+	s.queue = s.queue[n:]
+	return batch
+}
+
+func (s *Sink) putBack(batch []Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(slices.Clone(batch), s.queue...)
+}
+
+// deliver tries a batch until it is taken, given up, or ctx ends; only then it
+// returns an error.
+func (s *Sink) deliver(ctx context.Context, batch []Event) error {
+	pause := s.pause
+	for try := 1; ; try++ {
+		err := s.once(ctx, batch)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var p permanent
+		if errors.As(err, &p) || try == maxTries {
+			s.mu.Lock()
+			s.state.Dropped += uint64(len(batch))
+			s.mu.Unlock()
+			s.log.Warn("sink did not take events; they are dropped", "sink", s.name, "count", len(batch), "error", err)
+			return nil
+		}
+		wait := time.NewTimer(pause/2 + rand.N(pause/2+1))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return ctx.Err()
+		}
+		pause = min(pause*2, lastPause)
+	}
+}
+
+func (s *Sink) once(ctx context.Context, batch []Event) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	err := s.sender.send(ctx, batch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now().UTC()
+	if err != nil {
+		s.state.Failed++
+		s.state.LastError, s.state.LastErrorAt = err.Error(), now
+		return err
+	}
+	s.state.Sent += uint64(len(batch))
+	s.state.LastSentAt = now
+	return nil
+}
+
+// finish tries what is left once.
+func (s *Sink) finish() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	for batch := s.take(); len(batch) > 0; batch = s.take() {
+		if s.once(ctx, batch) != nil {
+			s.mu.Lock()
+			s.state.Dropped += uint64(len(batch) + len(s.queue))
+			s.queue = nil
+			s.mu.Unlock()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/audit"
+)
+
+const (
+	auditStream  = "adit_audit"
+	auditSubject = "adit.audit"
+	auditTries   = 100
+)
+
+// Audit is the chain of audit entries. It grows only: the stream refuses to
+// delete, and an entry is taken only if its writer knew the one before it.
+type Audit struct {
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	took   *meter
+
+	mu   sync.Mutex
+	seq  uint64 // of the newest entry that is known here
+	head string // its hash
+}
+
+func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config, took *meter) (*Audit, error) {
+	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: auditStream, Subjects: []string{auditSubject}, Storage: jetstream.FileStorage,
+		Replicas: max(cfg.Replicas, 1), DenyDelete: true, DenyPurge: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open store of the audit log: %w", err)
+	}
+	return &Audit{js: js, stream: stream, took: took, head: audit.Root}, nil
+}
+
+// Append writes what was done as the next entry of the chain. Several nodes may
+// do so at once: who was not first tries again behind the other's entry.
+func (a *Audit) Append(ctx context.Context, c audit.Change) (audit.Entry, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for range auditTries {
+		e, err := audit.Next(a.seq, a.head, time.Now(), c)
+		if err != nil {
+			return audit.Entry{}, err
+		}
+		err = a.append(ctx, e)
+		if !errors.Is(err, ErrConflict) {
+			return e, err
+		}
+		if err := a.refresh(ctx); err != nil {
+			return audit.Entry{}, err
+		}
+	}
+	return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ErrConflict)
+}
+
+// append writes an entry, or returns ErrConflict if it does not follow the
+// newest; a.mu is held.
+func (a *Audit) append(ctx context.Context, e audit.Entry) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", e.Action, err)
+	}
+	start := time.Now()
+	ack, err := a.js.Publish(ctx, auditSubject, text, jetstream.WithExpectLastSequence(e.Seq-1), jetstream.WithMsgID(e.Hash))
+	a.took.add(start, err)
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+		return ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", e.Action, err)
+	}
+	if ack.Sequence != e.Seq {
+		return fmt.Errorf("audit %s: entry %d was stored as %d", e.Action, e.Seq, ack.Sequence)
+	}
+	a.seq, a.head = e.Seq, e.Hash
+	return nil
+}
+
+// refresh reads the newest entry; a.mu is held.
+func (a *Audit) refresh(ctx context.Context) error {
+	info, err := a.stream.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	if info.State.LastSeq == 0 {
+		a.seq, a.head = 0, audit.Root
+		return nil
+	}
+	e, err := a.get(ctx, info.State.LastSeq)
+	if err != nil {
+		return err
+	}
+	a.seq, a.head = info.State.LastSeq, e.Hash
+	return nil
+}
+
+func (a *Audit) get(ctx context.Context, seq uint64) (audit.Entry, error) {
+	msg, err := a.stream.GetMsg(ctx, seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return audit.Entry{}, fmt.Errorf("audit entry %d: %w", seq, ErrNotFound)
+	}
+	if err != nil {
+		return audit.Entry{}, fmt.Errorf("read audit entry %d: %w", seq, err)
+	}
+	e, err := audit.ParseEntry(msg.Data)
+	if err != nil {
+		return e, fmt.Errorf("audit entry %d: %w", seq, err)
+	}
+	return e, nil
+}
+
+// Last is the number of the newest entry; 0: there is none.
+func (a *Audit) Last(ctx context.Context) (uint64, error) {
+	info, err := a.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the audit log: %w", err)
+	}
+	return info.State.LastSeq, nil
+}
+
+// Newest calls f with the entries before a number (0: all), newest first, until
+// it returns false. Entries that cannot be read are left out.
+func (a *Audit) Newest(ctx context.Context, before uint64, f func(audit.Entry) bool) error {
+	last, err := a.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if before == 0 || before > last {
+		before = last + 1
+	}
+	for seq := before - 1; seq >= 1; seq-- {
+		e, err := a.get(ctx, seq)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && !f(e) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Each calls f with every entry, oldest first; one that cannot be read comes as
+// an error. It ends at f's first error.
+func (a *Audit) Each(ctx context.Context, f func(seq uint64, e audit.Entry, fault error) error) error {
+	last, err := a.Last(ctx)
+	if err != nil {
+		return err
+	}
+	for seq := uint64(1); seq <= last; seq++ {
+		e, fault := a.get(ctx, seq)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := f(seq, e, fault); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Verify checks the whole chain.
+func (a *Audit) Verify(ctx context.Context, wanted string) (audit.Result, error) {
+	v := audit.Verifier{Wanted: wanted}
+	err := a.Each(ctx, func(seq uint64, e audit.Entry, fault error) error {
+		if fault != nil {
+			v.Break(seq, fault.Error())
+			return nil
+		}
+		v.Add(e)
+		return nil
+	})
+	return v.Result(), err
+}
+
+// restore writes the entries of a backup into an empty chain.
+func (a *Audit) restore(ctx context.Context, list []audit.Entry) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range list {
+		if err := a.append(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

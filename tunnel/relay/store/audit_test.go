@@ -1,0 +1,265 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/wire"
+)
+
+// external runs a NATS server with JetStream for a test, and returns its URL.
+func external(tb testing.TB) string {
+	tb.Helper()
+	ns, err := server.NewServer(&server.Options{
+		ServerName: "test", JetStream: true, StoreDir: tb.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ns.Start()
+	tb.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(time.Minute) {
+		tb.Fatal("the server did not start")
+	}
+	return ns.ClientURL()
+}
+
+// TestWritersOnManyNodesMakeOneChain has three nodes write at once.
+func TestWritersOnManyNodesMakeOneChain(t *testing.T) {
+	url := external(t)
+	const nodes, each = 3, 20
+	var writing sync.WaitGroup
+	var stores []*Store
+	for range nodes {
+		stores = append(stores, openAt(t, Config{URLs: []string{url}}))
+	}
+	for i, s := range stores {
+		for w := range 2 {
+			writing.Go(func() {
+				for k := range each / 2 {
+					_, err := s.Audit.Append(t.Context(), audit.Change{
+						Node: fmt.Sprint("n", i), Actor: audit.Actor{Kind: audit.KindUser, Name: fmt.Sprint(w)}, Action: "test", Target: fmt.Sprint(k),
+					})
+					if err != nil {
+						t.Errorf("node %d: %v", i, err)
+					}
+				}
+			})
+		}
+	}
+	writing.Wait()
+	for i, s := range stores {
+		r, err := s.Audit.Verify(t.Context(), "")
+		if err != nil || !r.OK || r.Entries != nodes*each {
+			t.Errorf("node %d sees %+v, %v; want %d entries", i, r, err, nodes*each)
+		}
+	}
+}
+
+func TestAuditLogSurvivesBackupAndRestart(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	s := open(t, dir)
+	if err := s.Settings.Put(ctx, SettingAuthority, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(s *Store, action string) {
+		t.Helper()
+		if _, err := s.Audit.Append(ctx, audit.Change{Action: action}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(s, "one")
+	write(s, "two")
+	s.Close()
+	s = open(t, dir)
+	write(s, "three")
+	if _, err := s.Usages.Add(ctx, "c1", "2026-11", 3, 4); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Proofs.Set(ctx, Proof{Domain: "a.example", ClientID: "c1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sinks.Set(ctx, "siem", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	noted, err := s.Audit.Verify(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Backup(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Backup
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	broken := back
+	broken.Audit = append([]audit.Entry(nil), back.Audit...)
+	broken.Audit[1].Target = "x"
+	if err := open(t, t.TempDir()).Restore(ctx, broken); err == nil || !strings.Contains(err.Error(), "entry 2") {
+		t.Errorf("a backup with an altered entry: %v", err)
+	}
+	r := open(t, t.TempDir())
+	if err := r.Restore(ctx, back); err != nil {
+		t.Fatal(err)
+	}
+	write(r, "four")
+	if got, err := r.Audit.Verify(ctx, noted.Head); err != nil || !got.OK || got.Entries != 4 {
+		t.Errorf("restored: %+v, %v", got, err)
+	}
+	if u := r.Usages.Get("c1", "2026-11"); u.In != 3 || u.Out != 4 {
+		t.Errorf("usage %+v", u)
+	}
+	if u := r.Usages.Get("c1", "2026-12"); u.In != 0 {
+		t.Errorf("usage of another month %+v", u)
+	}
+	if p, ok := r.Proofs.Get("a.example"); !ok || p.ClientID != "c1" || len(r.Sinks.List()) != 1 {
+		t.Error("the proof or the sink is gone")
+	}
+	var seen []string
+	if err := r.Audit.Newest(ctx, 4, func(e audit.Entry) bool { seen = append(seen, e.Action); return true }); err != nil || strings.Join(seen, " ") != "three two one" {
+		t.Errorf("newest first: %v, %v", seen, err)
+	}
+	if err := r.Audit.stream.DeleteMsg(ctx, 2); err == nil {
+		t.Error("an entry can be deleted")
+	}
+	if err := r.Audit.stream.Purge(ctx); err == nil {
+		t.Error("the log can be emptied")
+	}
+}
+
+func TestCountsOfManyNodesAddUp(t *testing.T) {
+	url := external(t)
+	a, b := openAt(t, Config{URLs: []string{url}}), openAt(t, Config{URLs: []string{url}})
+	var adding sync.WaitGroup
+	for _, s := range []*Store{a, b} {
+		adding.Go(func() {
+			for range 25 {
+				if _, err := s.Usages.Add(t.Context(), "c1", "2026-11", 1, 2); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	adding.Wait()
+	u, err := a.Usages.Add(t.Context(), "c1", "2026-11", 0, 0)
+	if err != nil || u.In != 50 || u.Out != 100 {
+		t.Errorf("got %+v, %v", u, err)
+	}
+	if u, err = b.Usages.Add(t.Context(), "c1", "2026-12", 7, 7); err != nil || u.In != 7 {
+		t.Errorf("the next month begins with %+v, %v", u, err)
+	}
+	if u, err = a.Usages.Add(t.Context(), "c1", "2026-11", 1, 1); err != nil || u.Month != "2026-12" || u.In != 8 {
+		t.Errorf("a node that is late: %+v, %v", u, err)
+	}
+}
+
+// TestWholeLogIsSearchedInTurns writes more events than one turn reads.
+func TestWholeLogIsSearchedInTurns(t *testing.T) {
+	s, ctx := open(t, t.TempDir()), t.Context()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const batches, size = 40, 50
+	for b := range batches {
+		var batch []wire.Access
+		for i := range size {
+			n := b*size + i
+			batch = append(batch, wire.Access{Time: start.Add(time.Duration(n) * time.Second), Path: fmt.Sprint("/", n), Status: 200 + n%2})
+		}
+		if err := s.Events.Append(ctx, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// In turns of three batches and pages of 7, every event once, newest first.
+	next, want, turns := Cursor{}, batches*size-1, 0
+	for done := false; !done; turns++ {
+		taken := 0
+		var err error
+		cursor, ok := ParseCursor(next.String())
+		if !ok {
+			t.Fatalf("the cursor %s does not come back", next)
+		}
+		next, done, err = s.Events.Walk(ctx, Scan{From: cursor, Batches: 3}, func(a *wire.Access) bool {
+			if a.Path != fmt.Sprint("/", want) {
+				t.Fatalf("got %s, want /%d", a.Path, want)
+			}
+			want--
+			taken++
+			return taken < 7
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want != -1 {
+		t.Errorf("%d events were not seen", want+1)
+	}
+	count := 0
+	since, until := start.Add(100*time.Second), start.Add(199*time.Second)
+	if _, done, err := s.Events.Walk(ctx, Scan{Since: since, Until: until}, func(*wire.Access) bool { count++; return true }); err != nil || !done || count != 100 {
+		t.Errorf("in a span: %d events, done %v, %v; want 100", count, done, err)
+	}
+	if _, done, err := s.Events.Walk(ctx, Scan{Since: time.Now().Add(time.Hour), Batches: 1}, func(*wire.Access) bool { return true }); err != nil || !done {
+		t.Errorf("since a time to come: done %v, %v", done, err)
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	f.Add("12-3")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, ok := ParseCursor(text)
+		if again, same := ParseCursor(c.String()); ok && (!same || again != c) {
+			t.Errorf("%q: %+v came back as %+v", text, c, again)
+		}
+	})
+}
+
+func TestEventsOfAllNodesAreFollowed(t *testing.T) {
+	url := external(t)
+	a, b := openAt(t, Config{URLs: []string{url}}), openAt(t, Config{URLs: []string{url}})
+	begun, got, done := make(chan struct{}), make(chan string, 10), make(chan error, 1)
+	stop := errors.New("enough")
+	go func() {
+		first := true
+		done <- a.Events.Follow(t.Context(), func(batch []wire.Access, _ int) error {
+			if first {
+				first = false
+				close(begun)
+				return nil
+			}
+			for _, e := range batch {
+				got <- e.Path
+			}
+			if batch[0].Path == "/b" {
+				return stop
+			}
+			return nil
+		})
+	}()
+	<-begun
+	if err := a.Events.Append(t.Context(), []wire.Access{{Path: "/a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Events.Append(t.Context(), []wire.Access{{Path: "/b"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
+	if one, two := <-got, <-got; one != "/a" || two != "/b" {
+		t.Errorf("got %s and %s", one, two)
+	}
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Proof is that a name outside of the relay's domain is a client's to use.
+type Proof struct {
+	Domain   string    `json:"domain"`
+	ClientID string    `json:"client_id"`
+	Proved   time.Time `json:"proved"`
+	By       string    `json:"by"` // ProvedBy…
+}
+
+// How a name was proved.
+const (
+	ProvedByRecord  = "record"  // a DNS record
+	ProvedByScope   = "scope"   // the operator's word
+	ProvedByUpgrade = "upgrade" // the client had it before proofs were asked for
+)
+
+// Proofs are by name.
+type Proofs struct{ table *table[Proof] }
+
+// Get returns the proof of a name.
+func (p *Proofs) Get(domain string) (Proof, bool) {
+	v, _, ok := p.table.get(domain)
+	return v, ok
+}
+
+// List returns all proofs by name.
+func (p *Proofs) List() []Proof {
+	list := p.table.list()
+	slices.SortFunc(list, func(a, b Proof) int { return strings.Compare(a.Domain, b.Domain) })
+	return list
+}
+
+// Set keeps a proof in place of any other of its name.
+func (p *Proofs) Set(ctx context.Context, v Proof) error { return p.table.put(ctx, v.Domain, v) }
+
+// Delete forgets a proof. That there is none is no error.
+func (p *Proofs) Delete(ctx context.Context, domain string) error {
+	if err := p.table.drop(ctx, domain); err != ErrNotFound {
+		return err
+	}
+	return nil
+}
+
+// OnChange calls f after every change of a proof. f must not wait.
+func (p *Proofs) OnChange(f func(domain string, v Proof, exists bool)) { p.table.onChange(f) }

@@ -1,0 +1,333 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	noticeSubject = "adit.changed"
+	// noticeGrace is how long a watch may take to bring what a notice tells of.
+	noticeGrace = 250 * time.Millisecond
+	followRetry = 200 * time.Millisecond
+	followRead  = 5 * time.Second // to read a bucket
+	// tryTime and retryFor bound a write while the cluster has no leader.
+	tryTime    = 2 * time.Second
+	retryPause = 200 * time.Millisecond
+	retryFor   = 12 * time.Second
+)
+
+// follower is a table as the store sees it.
+type follower interface{ wait() }
+
+// notice tells other nodes of a write. A watch brings the same, but one whose
+// server has died knows that only after many seconds of silence.
+type notice struct {
+	Table    string `json:"table"`
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"` // written, or removed
+	Removed  bool   `json:"removed,omitempty"`
+}
+
+func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (jetstream.KeyValue, error), name string) (*table[T], error) {
+	kv, err := bucket(name)
+	if err != nil {
+		return nil, err
+	}
+	t := &table[T]{
+		name: name, kv: kv, log: s.log, took: &s.meter, notify: s.notify,
+		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]),
+	}
+	w, err := t.read(ctx, life, true)
+	if err != nil {
+		return nil, err
+	}
+	s.tables = append(s.tables, t)
+	s.loading.Lock()
+	s.byName[name] = t
+	s.loading.Unlock()
+	go func() { // ended by life, waited for by Store.Close
+		defer close(t.done)
+		t.follow(life, w)
+	}()
+	return t, nil
+}
+
+func (t *table[T]) wait() { <-t.done }
+
+// read begins a watch and takes in what the bucket has. With strict, a value
+// that does not parse is an error.
+func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) {
+	t.mu.RLock()
+	missing := make(map[string]uint64, len(t.entries))
+	for key, e := range t.entries {
+		missing[key] = e.rev
+	}
+	t.mu.RUnlock()
+	w, err := t.watch(ctx, life)
+	if err != nil {
+		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
+	}
+	var top uint64
+	for {
+		select {
+		case e, ok := <-w.updates:
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("read store of %s: the watch ended", t.name)
+			case e == nil:
+				t.forget(missing, top)
+				return w, nil
+			}
+			top = max(top, e.Revision())
+			delete(missing, e.Key())
+			if err := t.see(e); err != nil {
+				if strict {
+					w.stop()
+					return nil, err
+				}
+				t.log.Error("store holds a value that does not parse", "error", err)
+			}
+		case <-ctx.Done():
+			w.stop() // what it read so far is true
+			return nil, fmt.Errorf("read store of %s: %w", t.name, ctx.Err())
+		}
+	}
+}
+
+// watch is a bucket's changes, after what it has.
+type watch struct {
+	updates <-chan jetstream.KeyValueEntry
+	end     context.CancelFunc
+}
+
+// stop ends the watch. What is under way is thrown away, or it would keep the
+// subscription from ending.
+func (w *watch) stop() {
+	w.end()
+	go func() { // until the subscription has ended, with the connection at the latest
+		for range w.updates {
+		}
+	}()
+}
+
+// watch begins one, within ctx; it lasts as long as life. A request for one that
+// a server takes with it is answered never, and the library waits for it.
+func (t *table[T]) watch(ctx, life context.Context) (*watch, error) {
+	own, end := context.WithCancel(life)
+	stop := context.AfterFunc(ctx, end)
+	w, err := t.kv.WatchAll(own)
+	if !stop() || err != nil {
+		end()
+		return nil, errors.Join(err, ctx.Err())
+	}
+	return &watch{w.Updates(), end}, nil
+}
+
+// forget drops what a bucket that was read no longer has. What is newer than
+// all that was read stays: the server that was asked may lag behind.
+func (t *table[T]) forget(missing map[string]uint64, top uint64) {
+	t.order.Lock()
+	defer t.order.Unlock()
+	for key, rev := range missing {
+		t.mu.Lock()
+		e, ok := t.entries[key]
+		gone := ok && e.rev == rev && rev <= top
+		if gone {
+			delete(t.entries, key)
+		}
+		t.mu.Unlock()
+		if gone && !e.removed {
+			var none T
+			t.tell(key, none, false)
+		}
+	}
+}
+
+// follow takes what the watch brings, and begins a new one when it is stale.
+func (t *table[T]) follow(life context.Context, w *watch) {
+	for {
+		select {
+		case e, ok := <-w.updates:
+			if !ok {
+				if w = t.anew(life, nil); w == nil {
+					return
+				}
+				continue
+			}
+			if e == nil {
+				continue
+			}
+			if err := t.see(e); err != nil {
+				t.log.Error("store holds a value that does not parse", "error", err)
+			}
+		case <-t.stale:
+			if w = t.anew(life, w); w == nil {
+				return
+			}
+		case <-life.Done():
+			return
+		}
+	}
+}
+
+// anew replaces a watch; it tries until life ends, and then returns nil.
+func (t *table[T]) anew(life context.Context, old *watch) *watch {
+	if old != nil {
+		old.stop()
+	}
+	for life.Err() == nil {
+		ctx, cancel := context.WithTimeout(life, followRead)
+		w, err := t.read(ctx, life, false)
+		cancel()
+		if err == nil {
+			return w
+		}
+		t.log.Debug("watch of the store", "table", t.name, "error", err)
+		pause := time.NewTimer(followRetry)
+		select {
+		case <-pause.C:
+		case <-life.Done():
+			pause.Stop()
+		}
+	}
+	return nil
+}
+
+// refollow has the table begin a new watch.
+func (t *table[T]) refollow() {
+	select {
+	case t.stale <- struct{}{}:
+	default:
+	}
+}
+
+// noticed begins a new watch if the one there is does not bring a write in time.
+func (t *table[T]) noticed(n notice) {
+	if t.knows(n) {
+		return
+	}
+	time.AfterFunc(noticeGrace, func() {
+		if !t.knows(n) {
+			t.log.Debug("watch of the store lags", "table", t.name, "revision", n.Revision)
+			t.refollow()
+		}
+	})
+}
+
+func (t *table[T]) knows(n notice) bool {
+	if !n.Removed {
+		return t.seen.Load() >= n.Revision
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	e, ok := t.entries[n.Key]
+	return !ok || e.removed || e.rev > n.Revision
+}
+
+// see takes what the watch brings.
+func (t *table[T]) see(e jetstream.KeyValueEntry) error {
+	if rev := e.Revision(); rev > t.seen.Load() {
+		t.seen.Store(rev)
+	}
+	if e.Operation() != jetstream.KeyValuePut {
+		t.order.Lock()
+		defer t.order.Unlock()
+		t.mu.Lock()
+		old, ok := t.entries[e.Key()]
+		if !ok || old.rev > e.Revision() {
+			t.mu.Unlock()
+			return nil
+		}
+		delete(t.entries, e.Key())
+		t.mu.Unlock()
+		if !old.removed {
+			var none T
+			t.tell(e.Key(), none, false)
+		}
+		return nil
+	}
+	var v T
+	if err := json.Unmarshal(e.Value(), &v); err != nil {
+		return fmt.Errorf("read %s %q: %w", t.name, e.Key(), err)
+	}
+	t.set(e.Key(), v, e.Revision())
+	return nil
+}
+
+// followed is what the store does with its tables.
+type followed interface {
+	refollow()
+	noticed(notice)
+}
+
+// followAnew has all tables begin new watches: after a reconnection the old ones
+// may be silent for a long time.
+func (s *Store) followAnew() {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	for _, t := range s.byName {
+		t.refollow()
+	}
+}
+
+// listen takes other nodes' notices.
+func (s *Store) listen() error {
+	sub, err := s.conn.Subscribe(noticeSubject, func(m *nats.Msg) {
+		var n notice
+		if json.Unmarshal(m.Data, &n) != nil {
+			return
+		}
+		s.loading.Lock()
+		t := s.byName[n.Table]
+		s.loading.Unlock()
+		if t != nil {
+			t.noticed(n)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("follow the changes of other nodes: %w", err)
+	}
+	s.heard = sub
+	return nil
+}
+
+// notify tells other nodes of a write. One that it does not reach has its watch.
+func (s *Store) notify(n notice) {
+	if s.server != nil {
+		return // there is no other node
+	}
+	if data, err := json.Marshal(n); err == nil {
+		_ = s.conn.Publish(noticeSubject, data)
+	}
+}
+
+// again does a write, and once more while the cluster has nobody to answer: it
+// takes some seconds to find a new leader. It returns how often it tried.
+func again(ctx context.Context, write func(context.Context) (uint64, error)) (rev uint64, tries int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, retryFor)
+	defer cancel()
+	for tries = 1; ; tries++ {
+		try, done := context.WithTimeout(ctx, tryTime)
+		rev, err = write(try)
+		done()
+		away := errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+			errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionReconnecting)
+		if !away || ctx.Err() != nil {
+			return rev, tries, err
+		}
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return rev, tries, err
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"adit/tunnel/wire"
+)
+
+// Latest returns the newest events, oldest first.
+func (e *Events) Latest(ctx context.Context, count int) ([]wire.Access, error) {
+	var list []wire.Access
+	_, _, err := e.Walk(ctx, Scan{}, func(a *wire.Access) bool {
+		a.ID = ""
+		list = append(list, *a)
+		return len(list) < count
+	})
+	slices.Reverse(list)
+	return list, err
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// SchemaVersion is of the shape of what is stored. A store of a newer shape is
+// refused, so that an old program never harms it; one of an older shape is
+// brought to this one when it is opened.
+const SchemaVersion = 2
+
+// migration brings a store from one version to the next. Several nodes may do
+// so at once, and one may be interrupted and begin again: a step must bear that.
+type migration struct {
+	bucket func(name string) (jetstream.KeyValue, error)
+	domain string // the relay's
+}
+
+// migrations are the steps by the version that they begin with.
+var migrations = map[int]func(context.Context, migration) error{
+	1: proveWhatIsClaimed,
+}
+
+// migrate brings the store to SchemaVersion.
+func (s *Store) migrate(ctx context.Context, m migration) error {
+	for {
+		entry, err := s.Settings.kv.Get(ctx, settingSchema)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			if err := s.Settings.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, ErrConflict) {
+				return err
+			}
+			continue // another node was first
+		}
+		if err != nil {
+			return fmt.Errorf("read the store's schema version: %w", err)
+		}
+		var version int
+		if err := json.Unmarshal(entry.Value(), &version); err != nil || version < 1 {
+			return fmt.Errorf("read the store's schema version: it is %q", entry.Value())
+		}
+		if version > SchemaVersion {
+			return fmt.Errorf("the store is of a newer adit (schema %d, this one knows %d); update adit", version, SchemaVersion)
+		}
+		if version == SchemaVersion {
+			return nil
+		}
+		if err := migrations[version](ctx, m); err != nil {
+			return fmt.Errorf("bring the store from schema %d to %d: %w", version, version+1, err)
+		}
+		if err := s.Settings.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, ErrConflict) {
+			return err
+		}
+		s.log.Info("store migrated", "schema", version+1)
+	}
+}
+
+// setSchema writes the version, if the one before it is still that of rev; 0:
+// there was none.
+func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error {
+	text, err := json.Marshal(version)
+	if err != nil {
+		return err
+	}
+	if rev == 0 {
+		_, err = s.kv.Create(ctx, settingSchema, text)
+	} else {
+		_, err = s.kv.Update(ctx, settingSchema, text, rev)
+	}
+	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("store the schema version: %w", err)
+	}
+	return nil
+}
+
+// proveWhatIsClaimed leaves clients the names outside of the relay's domain that
+// they had before such names were to be proved.
+func proveWhatIsClaimed(ctx context.Context, m migration) error {
+	claims, err := m.bucket("claims")
+	if err != nil {
+		return err
+	}
+	proofs, err := m.bucket("proofs")
+	if err != nil {
+		return err
+	}
+	keys, err := claims.ListKeys(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for key := range keys.Keys() {
+		if name := DomainOf(key); name != "" && name != m.domain && (m.domain == "" || !strings.HasSuffix(name, "."+m.domain)) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		entry, err := claims.Get(ctx, TargetDomain(name))
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var c Claim
+		if err := json.Unmarshal(entry.Value(), &c); err != nil {
+			return fmt.Errorf("read the claim of %s: %w", name, err)
+		}
+		text, err := json.Marshal(Proof{Domain: name, ClientID: c.ClientID, Proved: time.Now().UTC(), By: ProvedByUpgrade})
+		if err != nil {
+			return err
+		}
+		if _, err := proofs.Create(ctx, name, text); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+			return err
+		}
+	}
+	return nil
+}

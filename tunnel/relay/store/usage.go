@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Usage is what a client's visitors moved in a month.
+type Usage struct {
+	ClientID string `json:"client_id"`
+	Month    string `json:"month"` // 2006-01, of UTC
+	In       int64  `json:"bytes_in"`
+	Out      int64  `json:"bytes_out"`
+}
+
+// MonthOf names the month of a time.
+func MonthOf(t time.Time) string { return t.UTC().Format("2006-01") }
+
+// Usages are of the clients that had visitors, by client id.
+type Usages struct{ table *table[Usage] }
+
+// Get returns a client's usage of a month.
+func (u *Usages) Get(clientID, month string) Usage {
+	v, _, ok := u.table.get(clientID)
+	if !ok || v.Month != month {
+		return Usage{ClientID: clientID, Month: month}
+	}
+	return v
+}
+
+// Add adds to a client's usage of a month; an older month is forgotten.
+func (u *Usages) Add(ctx context.Context, clientID, month string, in, out int64) (Usage, error) {
+	return u.table.change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
+		if v.Month < month {
+			v = Usage{ClientID: clientID, Month: month}
+		}
+		v.In, v.Out = v.In+in, v.Out+out
+		return v, nil
+	})
+}
+
+// Seen is where a client's agent was last seen.
+type Seen struct {
+	At        time.Time `json:"at"`
+	Connected bool      `json:"connected"` // then, to Node
+	Node      string    `json:"node"`
+	Address   string    `json:"address"`
+	Transport string    `json:"transport"`
+	Version   string    `json:"version"`
+	OS        string    `json:"os"`
+	Arch      string    `json:"arch"`
+	Hostname  string    `json:"hostname,omitempty"`
+	Instance  string    `json:"instance"`
+}
+
+// ClientError is something that an agent reported.
+type ClientError struct {
+	Time    time.Time `json:"time"`
+	Key     string    `json:"key,omitempty"`
+	Message string    `json:"message"`
+	Node    string    `json:"node"`
+}
+
+// Activity is what is known of a client's agents when they are away, too.
+type Activity struct {
+	ClientID string        `json:"client_id"`
+	Seen     Seen          `json:"seen"`
+	Errors   []ClientError `json:"errors,omitempty"` // oldest first
+}
+
+// MaxErrors is how many errors of a client are kept.
+const MaxErrors = 50
+
+// Activities are of the clients that ever connected, by client id.
+type Activities struct{ table *table[Activity] }
+
+// Get returns a client's activity.
+func (a *Activities) Get(clientID string) (Activity, bool) {
+	v, _, ok := a.table.get(clientID)
+	return v, ok
+}
+
+// Note keeps where an agent was seen, unless something newer is known, and adds
+// to its errors.
+func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs []ClientError) error {
+	_, err := a.table.change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
+		v.ClientID = clientID
+		if !seen.At.Before(v.Seen.At) {
+			v.Seen = seen
+		}
+		if len(errs) > 0 {
+			v.Errors = append(slices.Clone(v.Errors), errs...)
+			slices.SortStableFunc(v.Errors, func(a, b ClientError) int { return a.Time.Compare(b.Time) })
+			v.Errors = v.Errors[max(0, len(v.Errors)-MaxErrors):]
+		}
+		return v, nil
+	})
+	return err
+}
