@@ -22,6 +22,16 @@ export interface Filter {
 const page = 100;
 const kept = 1000;
 
+/** Names an event; those of old relays have no id, but a moment and path. */
+export function eventKey(e: Access): string {
+  return e.id ?? `${e.time} ${e.visitor} ${e.path ?? ''} ${e.duration_ns}`;
+}
+
+// What came live may be in an answer too.
+function unique(events: readonly Access[]): Access[] {
+  return [...new Map(events.map((e) => [eventKey(e), e])).values()];
+}
+
 /** The access log as a page shows it: newest first, with what comes live before it. */
 export class AccessLog {
   events = $state.raw<readonly Access[]>();
@@ -43,14 +53,14 @@ export class AccessLog {
     const turn = ++this.#turn;
     this.missed = 0;
     await this.#ask(filter, '', (found) => {
-      if (turn === this.#turn) this.events = found;
+      if (turn === this.#turn) this.events = unique(found);
     });
   }
 
   async more(filter: Filter): Promise<void> {
     const turn = this.#turn;
     await this.#ask(filter, this.next, (found) => {
-      if (turn === this.#turn) this.events = [...(this.events ?? []), ...found];
+      if (turn === this.#turn) this.events = unique([...(this.events ?? []), ...found]);
     });
   }
 
@@ -109,10 +119,7 @@ export class AccessLog {
         this.missed += (JSON.parse(e.data) as { count?: number }).count ?? 1;
     }
     if (fresh.length === 0) return;
-    const known = new Set(this.events?.slice(0, 200).map((e) => e.id));
-    this.events = [...fresh.filter((e) => !e.id || !known.has(e.id)), ...(this.events ?? [])].slice(
-      0,
-      Math.max(kept, this.events?.length ?? 0),
-    );
+    const room = Math.max(kept, this.events?.length ?? 0);
+    this.events = unique([...fresh, ...(this.events ?? [])]).slice(0, room);
   }
 }
