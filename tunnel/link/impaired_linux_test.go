@@ -279,7 +279,7 @@ func nearRole(ctx context.Context, c cell) error {
 			return err
 		}
 	case "quic":
-		conn, err := quic.DialAddr(ctx, addr, tlsClientConfig(authority.Fingerprint(), alpn), quicConfig())
+		conn, err := quic.DialAddr(ctx, addr, tlsClientConfig(authority.Fingerprint(), alpn, nil), quicConfig())
 		if err != nil {
 			return err
 		}
