@@ -19,6 +19,7 @@ const (
 	followRead  = 5 * time.Second // to read a bucket
 	// tryTime and retryFor bound a write while the cluster has no leader.
 	tryTime    = 2 * time.Second
+	openTry    = 4 * time.Second
 	retryPause = 200 * time.Millisecond
 	retryFor   = 12 * time.Second
 )
@@ -305,6 +306,27 @@ func (s *Store) notify(n notice) {
 	}
 	if data, err := json.Marshal(n); err == nil {
 		_ = s.conn.Publish(noticeSubject, data)
+	}
+}
+
+// patiently calls open until it does not fail any more or ctx ends. A cluster
+// that has just started takes requests that it never answers.
+func patiently(ctx context.Context, open func(context.Context) error) error {
+	for {
+		try, done := context.WithTimeout(ctx, openTry)
+		err := open(try)
+		done()
+		var refused *jetstream.APIError
+		if err == nil || ctx.Err() != nil || errors.As(err, &refused) && refused.Code < 500 {
+			return err
+		}
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
 	}
 }
 
