@@ -56,6 +56,7 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		{"public_host", &flags.PublicHost, func(c *relay.Config) *string { return &c.PublicHost }, "where agents find the relay (default domain)"},
 		{"tcp_ports", &flags.TCPPorts, func(c *relay.Config) *string { return &c.TCPPorts }, "ports for tcp tunnels, or none"},
 		{"udp_ports", &flags.UDPPorts, func(c *relay.Config) *string { return &c.UDPPorts }, "ports for udp tunnels, or none"},
+		{"proxy_protocol", &flags.ProxyProtocol, func(c *relay.Config) *string { return &c.ProxyProtocol }, "PROXY headers of trusted_proxies: accept, require or off"},
 		{"tls_cert", &flags.TLSCert, func(c *relay.Config) *string { return &c.TLSCert }, "certificate for visitors"},
 		{"tls_key", &flags.TLSKey, func(c *relay.Config) *string { return &c.TLSKey }, "its key"},
 		{"geo_database", &flags.Geo.Database, func(c *relay.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
@@ -64,6 +65,7 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		f.StringVar(t.at, t.name, *t.at, t.help)
 	}
 	f.BoolVar(&flags.AnyDomain, "any_domain", false, "clients may claim names outside of domain")
+	f.BoolVar(&flags.HTTP3, "http3", true, "HTTP/3 for visitors, on the UDP port of edge_https_listen")
 	f.StringSliceVar(&flags.TrustedProxies, "trusted_proxies", nil, "CIDRs of load balancers in front")
 	f.StringSliceVar(&flags.NATS.URLs, "nats_urls", nil, "an external NATS cluster (default embedded)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -78,6 +80,9 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		}
 		if f.Changed("any_domain") {
 			cfg.AnyDomain = flags.AnyDomain
+		}
+		if f.Changed("http3") {
+			cfg.HTTP3 = flags.HTTP3
 		}
 		if f.Changed("trusted_proxies") {
 			cfg.TrustedProxies = flags.TrustedProxies

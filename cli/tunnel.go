@@ -40,7 +40,7 @@ func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "", "standard, or balanced to share the address with other agents")
 	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain; without it the relay gives one")
 	flags.StringVar(&f.name, "name", "", "a name for people")
-	flags.StringVar(&f.localScheme, "local_scheme", "", "http or https: how the local service is spoken to")
+	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
 	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")
 	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
 	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")

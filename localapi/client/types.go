@@ -179,13 +179,14 @@ const (
 	ProxyProtocolV2 ProxyProtocol = "v2"
 )
 
-// LocalScheme: How the origin of an `http` or `https` tunnel is spoken to; empty is `http`.
+// LocalScheme: How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
 type LocalScheme string
 
 // Values of LocalScheme.
 const (
 	LocalSchemeHTTP  LocalScheme = "http"
 	LocalSchemeHTTPS LocalScheme = "https"
+	LocalSchemeH2c   LocalScheme = "h2c"
 )
 
 // TunnelCreate: What to publish, and how. Only `local_port` is required.

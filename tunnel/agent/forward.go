@@ -52,7 +52,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 		return
 	}
 	r := t.route.Load()
-	origin, err := l.agent.dialOrigin(ctx, r)
+	origin, err := l.agent.dialOrigin(ctx, r, preface.Kind)
 	if err != nil {
 		l.agent.complain(r, err.Error())
 		_ = l.answer(stream, err)
@@ -86,9 +86,9 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// dialOrigin connects to a tunnel's local service. Its errors are for the
-// visitor to read.
-func (a *Agent) dialOrigin(ctx context.Context, r *route) (halfCloser, error) {
+// dialOrigin connects to a tunnel's local service for a stream of that kind. Its
+// errors are for the visitor to read.
+func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) (halfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
 	addrs, err := a.resolveOrigin(ctx, r.spec.LocalIP, r.spec.LocalPort)
@@ -114,10 +114,14 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route) (halfCloser, error) {
 		return nil, describeOrigin(err, r.local)
 	}
 	tcp := conn.(*net.TCPConn)
-	if r.spec.LocalScheme != "https" {
+	if r.spec.LocalScheme != schemeHTTPS {
 		return tcp, nil
 	}
-	secure := tls.Client(tcp, originTLS(r.spec, addr.Addr()))
+	conf := originTLS(r.spec, addr.Addr())
+	if kind == wire.StreamRaw { // the edge speaks HTTP/2 on it
+		conf.NextProtos = []string{"h2"}
+	}
+	secure := tls.Client(tcp, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = tcp.Close()
 		return nil, fmt.Errorf("the local service at %s does not answer with TLS that can be trusted: %w", r.local, err)

@@ -74,7 +74,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	if !web(r.spec.Type) {
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
 	}
-	origin, err := a.dialOrigin(ctx, r)
+	origin, err := a.dialOrigin(ctx, r, wire.StreamHTTP)
 	if err != nil {
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
 	}

@@ -107,7 +107,7 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 	c := wire.Claim{
 		Type: t.spec.Type, Mode: t.spec.Mode, Domain: t.spec.Domain, RemotePort: t.spec.RemotePort,
 		Name: t.spec.Name, HostHeader: t.spec.HostHeader, Ephemeral: t.spec.Ephemeral,
-		Unshared: t.spec.ProxyProtocol != "",
+		Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
 	}
 	if !fresh {
 		if c.Domain == "" {

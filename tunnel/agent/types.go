@@ -104,7 +104,7 @@ type TunnelSpec struct {
 	LocalPort     int    `json:"local_port"`
 	Domain        string `json:"domain,omitempty"`         // full name or one label; empty: the relay gives one
 	Name          string `json:"name,omitempty"`           // default: type and port
-	LocalScheme   string `json:"local_scheme,omitempty"`   // http (default), https; of http and https tunnels
+	LocalScheme   string `json:"local_scheme,omitempty"`   // http (default), https, h2c; of http and https tunnels
 	RemotePort    int    `json:"remote_port,omitempty"`    // tcp, udp; 0: the relay gives one
 	HostHeader    string `json:"host_header,omitempty"`    // http, https: the Host that the origin sees
 	ProxyProtocol string `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none

@@ -18,6 +18,14 @@ import (
 var (
 	knownTypes = []string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
 	knownModes = []string{wire.ModeStandard, wire.ModeBalanced}
+	// knownSchemes are how an origin of HTTP can be spoken to.
+	knownSchemes = []string{schemeHTTP, schemeHTTPS, schemeH2C}
+)
+
+const (
+	schemeHTTP  = "http"
+	schemeHTTPS = "https"
+	schemeH2C   = "h2c" // HTTP/2 without TLS, as its clients know beforehand (RFC 9113, section 3.3)
 )
 
 const (
@@ -45,7 +53,7 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 	web := spec.Type == wire.TypeHTTP || spec.Type == wire.TypeHTTPS
 	port := spec.Type == wire.TypeTCP || spec.Type == wire.TypeUDP
 	if web && spec.LocalScheme == "" {
-		spec.LocalScheme = "http"
+		spec.LocalScheme = schemeHTTP
 	}
 	if spec.Inspect == nil {
 		yes := true
@@ -60,8 +68,8 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 		return spec, invalid("local_port", "must be 1 to 65535")
 	case !web && spec.LocalScheme != "":
 		return spec, invalid("local_scheme", "is for http and https tunnels only")
-	case web && spec.LocalScheme != "http" && spec.LocalScheme != "https":
-		return spec, invalid("local_scheme", "must be http or https")
+	case web && !slices.Contains(knownSchemes, spec.LocalScheme):
+		return spec, invalid("local_scheme", "must be one of %s", strings.Join(knownSchemes, ", "))
 	case port && spec.Domain != "":
 		return spec, invalid("domain", "is not for tcp and udp tunnels; they have a remote_port")
 	case !port && spec.RemotePort != 0:

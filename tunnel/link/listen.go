@@ -48,6 +48,8 @@ type ListenConfig struct {
 	MaxHandshakes int
 	// NoOffload leaves the kernel's segmentation offloads alone.
 	NoOffload bool
+	// Shared lets another protocol use the UDP socket: see Listener.Shared.
+	Shared bool
 	// Memory bounds what the windows of all sessions over DTLS may grow to
 	// together, in bytes. If zero, 1 GiB.
 	Memory int64
@@ -66,6 +68,7 @@ type Listener struct {
 	addr     net.Addr
 	tcp      net.Listener     // nil if TLS is not served
 	dtls     *record.Listener // nil if DTLS is not served
+	shared   *sharedConn      // nil unless another protocol uses the socket of DTLS
 	tls      *tls.Config
 	log      *slog.Logger
 	sessions chan Session
@@ -124,12 +127,20 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 		return nil, err
 	}
 	if udp != nil {
-		if l.dtls, err = record.Listen(udp, dtlsServerConfig(&l.cfg, cert)); err != nil {
+		conf := dtlsServerConfig(&l.cfg, cert)
+		if cfg.Shared {
+			l.shared = newSharedConn(udp.LocalAddr())
+			conf.Foreign = l.shared.deliver
+		}
+		if l.dtls, err = record.Listen(udp, conf); err != nil {
 			if l.tcp != nil {
 				l.tcp.Close()
 			}
 			return nil, fmt.Errorf("listen: %w", err)
 		}
+	}
+	if l.shared != nil {
+		l.shared.send = l.dtls.SendForeign
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.tcp != nil {
@@ -179,6 +190,16 @@ func (l *Listener) open() (net.PacketConn, error) {
 // Addr is the address of both sockets.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
+// Shared is what reaches the UDP socket and is not DTLS by its first byte, which
+// tells QUIC from it (RFC 9443). It is there if ListenConfig.Shared is set and
+// DTLS is served, else nil. Closing it leaves the socket to DTLS.
+func (l *Listener) Shared() net.PacketConn {
+	if l.shared == nil {
+		return nil
+	}
+	return l.shared
+}
+
 // Accept waits for a session whose handshake is done. After Close its error
 // matches net.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (Session, error) {
@@ -209,6 +230,9 @@ func (l *Listener) Close() error {
 	closing.Wait()
 	if l.dtls != nil {
 		l.dtls.Close()
+	}
+	if l.shared != nil {
+		l.shared.Close()
 	}
 	l.group.Wait()
 	return err

@@ -19,6 +19,10 @@ const (
 	alpnDetour = "adit-detour/1"
 )
 
+// Protocols are the names (ALPN) by which a listener over TLS is spoken to, for
+// whoever shares its port.
+func Protocols() []string { return []string{alpn, alpnDetour} }
+
 // handshakeTimeout bounds a handshake of either transport.
 const handshakeTimeout = 10 * time.Second
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"adit/tunnel/relay/edge"
 )
 
 // Config is a relay's configuration: relay.toml, with flags above it.
@@ -31,6 +33,8 @@ type Config struct {
 	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside of Domain
 	PagesDir        string   `toml:"pages_dir"`         // templates of error pages
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
+	ProxyProtocol   string   `toml:"proxy_protocol"`    // of those: accept, require or off
+	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen
 
 	NATS    NATS    `toml:"nats"`
 	Domains Domains `toml:"domains"`
@@ -106,7 +110,7 @@ type Limits struct {
 func Defaults() Config {
 	return Config{
 		TunnelListen: ":4433", EdgeHTTPListen: ":80", EdgeHTTPSListen: ":443", ConsoleListen: "127.0.0.1:37280",
-		TCPPorts: "20000-20999", UDPPorts: "20000-20999",
+		TCPPorts: "20000-20999", UDPPorts: "20000-20999", ProxyProtocol: "accept", HTTP3: true,
 		Nodes: Nodes{Listen: ":4434", Leave: "5s"},
 		Limits: Limits{
 			Sessions: 20_000, SessionsPerClient: 1000, TunnelsPerSession: 1000, ClaimsPerClient: 10_000,
@@ -218,6 +222,12 @@ func (c *Config) Validate() error {
 			return key(p.name, "%v", err)
 		}
 	}
+	if _, ok := proxyHeaders[c.ProxyProtocol]; !ok {
+		return key("proxy_protocol", "%q must be accept, require or off", c.ProxyProtocol)
+	}
+	if c.ProxyProtocol == "require" && len(c.TrustedProxies) == 0 {
+		return key("proxy_protocol", "require needs trusted_proxies: headers are read from those alone")
+	}
 	for i, p := range c.TrustedProxies {
 		if _, err := parsePrefix(p); err != nil {
 			return key(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR", p)
@@ -273,6 +283,11 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// proxyHeaders are the values of proxy_protocol.
+var proxyHeaders = map[string]edge.ProxyHeader{
+	"": edge.ProxyAccepted, "accept": edge.ProxyAccepted, "require": edge.ProxyRequired, "off": edge.ProxyOff,
 }
 
 func (n Nodes) validate(key func(name, format string, args ...any) error) error {

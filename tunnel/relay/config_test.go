@@ -115,6 +115,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 		"public_host":        func(c *Config) { c.PublicHost = "a/b" },
 		"tcp_ports":          func(c *Config) { c.TCPPorts = "9-1" },
 		"udp_ports":          func(c *Config) { c.UDPPorts = "0-70000" },
+		"proxy_protocol":     func(c *Config) { c.ProxyProtocol = "v2" },
+		"proxy_protocol ":    func(c *Config) { c.ProxyProtocol = "require" },
 		"trusted_proxies[1]": func(c *Config) { c.TrustedProxies = []string{"10.0.0.1", "x"} },
 		"limits.idle_time":   func(c *Config) { c.Limits.IdleTime = "5" },
 		"limits.udp_flows":   func(c *Config) { c.Limits.UDPFlows = -1 },

@@ -286,5 +286,5 @@ func (l local) Access(id string, list []wire.Access) {
 
 // newBackend is where an endpoint's visitors go for a claim.
 func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
-	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared}
+	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
 }

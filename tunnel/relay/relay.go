@@ -154,24 +154,14 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.access = newAccessLog(r.store.Events, &r.counts.dropped, r.log)
-	if r.listener, err = link.Listen(link.ListenConfig{
-		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, Logger: r.log,
-	}); err != nil {
-		return fmt.Errorf("tunnel_listen: %w", err)
-	}
-	plain, err := listen("edge_http_listen", r.cfg.EdgeHTTPListen)
+	public, err := r.openSockets()
 	if err != nil {
 		return err
 	}
-	secure, err := listen("edge_https_listen", r.cfg.EdgeHTTPSListen)
+	r.listener = public.agents
+	certificates, err := r.openCertificates(ctx, public.plain.Addr(), public.secure.Addr())
 	if err != nil {
-		plain.Close()
-		return err
-	}
-	certificates, err := r.openCertificates(ctx, plain.Addr(), secure.Addr())
-	if err != nil {
-		plain.Close()
-		secure.Close()
+		public.close()
 		return err
 	}
 	var challenge func(http.ResponseWriter, *http.Request) bool
@@ -185,8 +175,9 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	r.edge = edge.New(edge.Config{
-		HTTP: plain, HTTPS: secure, PortHost: host, HTTPSPort: portOf(secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: trusted, Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
+		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
+		PortHost: host, HTTPSPort: portOf(public.secure.Addr()), Certificates: certificates, Challenge: challenge,
+		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
 	if r.console, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err

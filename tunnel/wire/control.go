@@ -87,6 +87,9 @@ type Claim struct {
 	// Unshared streams carry the requests of one visitor only (http, https),
 	// because the origin is told who it is in a PROXY header.
 	Unshared bool `json:"unshared,omitempty"`
+	// HTTP2 is how the origin is spoken to (http, https): by HTTP/2 over raw
+	// streams, but for changes of protocol. Without it only gRPC is.
+	HTTP2 bool `json:"http2,omitempty"`
 }
 
 // Grant answers a Claim that was accepted: the endpoint runs.

@@ -800,10 +800,10 @@ export interface components {
          */
         ProxyProtocol: "" | "v1" | "v2";
         /**
-         * @description How the origin of an `http` or `https` tunnel is spoken to; empty is `http`.
+         * @description How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
          * @enum {string}
          */
-        LocalScheme: "" | "http" | "https";
+        LocalScheme: "" | "http" | "https" | "h2c";
         /** @description What to publish, and how. Only `local_port` is required. */
         TunnelCreate: {
             /** @default https */

@@ -8,7 +8,7 @@ export interface TunnelForm {
   name: string;
   local_ip: string;
   local_port: string;
-  local_scheme: '' | 'http' | 'https';
+  local_scheme: '' | 'http' | 'https' | 'h2c';
   domain: string;
   remote_port: string;
   host_header: string;
@@ -103,7 +103,7 @@ export function toCreate(f: TunnelForm): TunnelCreate {
   if (hasDomain(f.type) && f.domain.trim()) wanted.domain = f.domain.trim();
   if (hasPort(f.type) && f.remote_port.trim()) wanted.remote_port = Number(f.remote_port);
   if (isHttp(f.type)) {
-    if (f.local_scheme === 'https') wanted.local_scheme = 'https';
+    if (f.local_scheme && f.local_scheme !== 'http') wanted.local_scheme = f.local_scheme;
     if (f.host_header.trim()) wanted.host_header = f.host_header.trim();
   }
   if (f.proxy_protocol && f.type !== 'udp') wanted.proxy_protocol = f.proxy_protocol;

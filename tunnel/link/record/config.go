@@ -87,6 +87,10 @@ type Config struct {
 	MaxHandshakes, MaxHandshakesPerAddress int
 	// MaxSessions bounds a Listener's sessions. If zero, 65,536.
 	MaxSessions int
+	// Foreign is given the datagrams that reach a Listener's socket and are of
+	// another protocol by their first byte, as QUIC's are (RFC 9443). It must not
+	// wait, nor keep the bytes. If nil, they are dropped.
+	Foreign func(p []byte, from udpbatch.Addr)
 	// KeyLog is written the secrets in the format of SSLKEYLOGFILE. It breaks
 	// the security of every session, and is for finding faults.
 	KeyLog io.Writer

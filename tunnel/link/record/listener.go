@@ -138,6 +138,9 @@ func (l *Listener) Sessions() int {
 // sort hands a buffer to its session. All datagrams of a buffer are of one
 // sender and nearly always of one session: then it goes whole.
 func (l *Listener) sort(ctx context.Context, in *inbound) {
+	if l.foreign(in, func(one *inbound) { l.sort(ctx, one) }) {
+		return
+	}
 	if len(in.data) > in.seg && !uniform(in.data, in.seg) {
 		for len(in.data) > 0 {
 			l.sort(ctx, in.copyOf(in.next()))

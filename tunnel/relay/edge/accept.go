@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	proxyproto "github.com/pires/go-proxyproto"
@@ -80,15 +82,20 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 		conn.Close()
 		return
 	}
-	if f.secure && e.table.passing.Load() > 0 {
-		name, replay, err := peekServerName(v, e.limits.HeaderTime)
+	if f.secure && (e.table.passing.Load() > 0 || e.cfg.Agents != nil) {
+		hello, err := peekHello(v, e.limits.HeaderTime)
 		if err != nil {
 			v.Close()
 			return
 		}
-		v.replay = replay
-		if ep := e.passThrough(name); ep != nil {
-			e.serveRaw(v, ep, name)
+		v.replay = hello.read
+		if e.cfg.Agents != nil && slices.ContainsFunc(hello.protos, func(p string) bool { return slices.Contains(e.cfg.AgentProtos, p) }) {
+			v.once.Do(v.leave) // it is no visitor, and ends with the relay, not with the edge
+			e.cfg.Agents(agentConn{v})
+			return
+		}
+		if ep := e.passThrough(hello.name); ep != nil {
+			e.serveRaw(v, ep, hello.name)
 			return
 		}
 	}
@@ -99,6 +106,19 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 	}
 }
 
+// ProxyHeader says whether a load balancer's connections begin with a header of
+// the PROXY protocol (haproxy's proxy-protocol.txt).
+type ProxyHeader int
+
+// Accepted is the zero value: with one, or without. A protocol in which the
+// server speaks first cannot be told from a header that is late, so a tcp tunnel
+// behind a load balancer without headers is better off with ProxyOff.
+const (
+	ProxyAccepted ProxyHeader = iota
+	ProxyRequired             // a connection without one is closed
+	ProxyOff                  // what looks like one is the visitor's
+)
+
 // admit reads a load balancer's PROXY header and counts the visitor's address.
 // It returns nil if there are too many of it, or the header is bad.
 func (e *Edge) admit(conn net.Conn) *visitor {
@@ -106,11 +126,18 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 	v := &visitor{Conn: conn, addr: remote, edge: local}
 	v.cut = func() { conn.Close() }
 	e.visits.rest(v, v.cut)
-	if e.trusted(remote.Addr()) {
+	if e.cfg.Proxy != ProxyOff && e.trusted(remote.Addr()) {
 		pc := proxyproto.NewConn(conn,
 			proxyproto.WithPolicy(proxyproto.USE), proxyproto.SetReadHeaderTimeout(e.limits.HeaderTime))
-		if h := pc.ProxyHeader(); h != nil && !h.Command.IsLocal() {
+		h := pc.ProxyHeader()
+		if h != nil && !h.Command.IsLocal() {
 			v.addr, v.edge = addrPort(pc.RemoteAddr()), addrPort(pc.LocalAddr())
+		}
+		if h == nil && e.cfg.Proxy == ProxyRequired {
+			e.log.Debug("connection of a load balancer without a PROXY header", "remote", remote)
+			e.tally.turnedAway.Add(1)
+			e.visits.work(v)
+			return nil
 		}
 		v.Conn = pc
 	}
@@ -179,6 +206,16 @@ func (v *visitor) Close() error {
 	err := v.Conn.Close()
 	v.once.Do(v.leave)
 	return err
+}
+
+// agentConn is a connection of an agent, whose socket can be tuned.
+type agentConn struct{ *visitor }
+
+func (c agentConn) SyscallConn() (syscall.RawConn, error) {
+	if tcp := c.tcp(); tcp != nil {
+		return tcp.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // tcp is the TCP connection underneath, or nil.

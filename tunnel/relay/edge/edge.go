@@ -72,6 +72,13 @@ const challengeProto = "acme-tls/1"
 type Config struct {
 	// HTTP and HTTPS are the public listeners; the edge closes them.
 	HTTP, HTTPS net.Listener
+	// QUIC is where HTTP/3 is spoken, for the visitors of HTTPS; the edge closes
+	// it. Nil: nowhere.
+	QUIC net.PacketConn
+	// Agents is given connections of HTTPS that offer one of AgentProtos, the
+	// agents' own protocols, where both have one port. May be nil.
+	Agents      func(net.Conn)
+	AgentProtos []string
 	// PortHost is the address that tcp and udp ports are opened on; empty: all.
 	PortHost string
 	// HTTPSPort is the public port of HTTPS, for redirects.
@@ -82,6 +89,8 @@ type Config struct {
 	Challenge func(http.ResponseWriter, *http.Request) bool
 	// Trusted are load balancers: their PROXY protocol and X-Forwarded headers count.
 	Trusted []netip.Prefix
+	// Proxy says whether connections of load balancers begin with a PROXY header.
+	Proxy ProxyHeader
 	// Claimed reports whether a domain is some client's, running or not. May be nil.
 	Claimed func(domain string) bool
 	// Policy returns the policy of a target, or nil. May be nil.
@@ -106,6 +115,8 @@ type Edge struct {
 	ports   sync.WaitGroup
 	servers []*http.Server
 	feeds   []*feed
+	quic    *quicServer // nil without HTTP/3
+	altSvc  []string    // nil without HTTP/3
 	tally   tally
 	custom  customPages
 	// life ends when visitors' connections must end.
@@ -139,6 +150,10 @@ func New(cfg Config) *Edge {
 		}
 		e.feeds = append(e.feeds, newFeed(ln, secure))
 		e.servers = append(e.servers, e.newServer(secure))
+	}
+	if cfg.QUIC != nil {
+		e.quic = e.newQUICServer(e.servers[1].Handler)
+		e.altSvc = []string{fmt.Sprintf(`h3=":%d"; ma=86400`, cfg.HTTPSPort)}
 	}
 	return e
 }
@@ -183,6 +198,9 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 		})
 		group.Go(func() error { return e.accept(ctx, feed) })
 	}
+	if e.quic != nil {
+		group.Go(e.quic.serve)
+	}
 	group.Go(func() error {
 		<-ctx.Done()
 		e.shutDown(drain)
@@ -196,6 +214,9 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 func (e *Edge) shutDown(drain time.Duration) {
 	for _, f := range e.feeds {
 		f.Close()
+	}
+	if e.quic != nil {
+		e.quic.stopAccepting()
 	}
 	e.attach.Lock()
 	e.ending = true
@@ -246,6 +267,9 @@ func (e *Edge) HTTPSAddr() net.Addr { return e.cfg.HTTPS.Addr() }
 func (e *Edge) Close() error {
 	for _, f := range e.feeds {
 		f.Close()
+	}
+	if e.cfg.QUIC != nil {
+		e.cfg.QUIC.Close()
 	}
 	return nil
 }

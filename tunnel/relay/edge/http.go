@@ -64,8 +64,16 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unknown(w, r, name)
 		return
 	}
-	if r.Method == http.MethodConnect {
-		e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+	switch connectProtocol(r) {
+	case "":
+		if r.Method == http.MethodConnect {
+			e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+			return
+		}
+	case webSocket:
+		w, r = upgraded(w, r)
+	default:
+		e.refuse(w, r, page{status: http.StatusNotImplemented, title: "This protocol is not served here"})
 		return
 	}
 	defer ep.begin()()
@@ -73,7 +81,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
 	}
 	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context()}
-	to := &route{endpoint: ep, grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	if h.secure && r.ProtoMajor < 3 {
+		cw.altSvc = e.altSvc
+	}
+	to := &route{endpoint: ep, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	defer to.leave()
 	var in atomic.Int64
 	count := func(n int) { in.Add(int64(n)); ep.countIn(n) }
 	cw.in = count
@@ -97,10 +109,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
 		Status: cw.code(), Refused: refused, BytesIn: in.Load(), BytesOut: cw.out.Load(), Duration: time.Since(start),
 	})
+	if cw.aborted { // the visitor must see a response that broke as broken
+		panic(http.ErrAbortHandler)
+	}
 }
 
-// serve forwards, and lets the abort of a response that breaks half-way through
-// pass after it is recorded.
+// serve forwards. The abort of a response that breaks half-way through is for
+// ServeHTTP to pass on, after it is recorded.
 func (h *handler) serve(w *countedWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -204,6 +219,7 @@ type countedWriter struct {
 	in      func(int)
 	status  int
 	aborted bool
+	altSvc  []string // where else the site is; in place of the origin's own word
 }
 
 // Unwrap lets http.ResponseController reach the writer underneath.
@@ -222,6 +238,11 @@ func (w *countedWriter) code() int {
 func (w *countedWriter) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
 		w.status = status
+		if header := w.Header(); w.altSvc != nil {
+			header["Alt-Svc"] = w.altSvc
+		} else {
+			delete(header, "Alt-Svc")
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -30,7 +30,6 @@ const (
 	// cannot always be sent again.
 	originIdle = 4 * time.Second
 	maxIdle    = 256
-	downTime   = 5 * time.Second
 )
 
 // visit travels in a request's context to the stream that is opened for it.
@@ -167,7 +166,8 @@ func (c *originConn) begin() error {
 }
 
 // newTransports returns the pools of streams of a backend: for HTTP/1.1, which
-// the agent may look into, and for gRPC, which needs HTTP/2 down to the origin.
+// the agent may look into, and for HTTP/2 down to the origin, which gRPC needs.
+// For that the agent is given a raw stream.
 func (e *Edge) newTransports(b *Backend) (h1, h2 *http.Transport) {
 	dial := func(kind wire.StreamKind) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -210,6 +210,21 @@ type route struct {
 	endpoint *Endpoint
 	grpc     bool
 	used     *Backend // who answered, or was tried last
+	held     *Backend // whose visitors this is counted among
+}
+
+// take counts the request among b's visitors in place of another's.
+func (to *route) take(b *Backend) {
+	to.leave()
+	to.used, to.held = b, b
+	b.busy.Add(1)
+}
+
+func (to *route) leave() {
+	if to.held != nil {
+		to.held.busy.Add(-1)
+		to.held = nil
+	}
 }
 
 type routeKey struct{}
@@ -222,7 +237,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, _ := r.Body.(*countedBody)
 	for i, b := range order {
-		to.used = b
+		to.take(b)
 		out := r
 		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared {
 			out = r.Clone(r.Context())
@@ -234,7 +249,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		}
 		transport := b.transport
-		if to.grpc {
+		if to.grpc || b.HTTP2 && r.Header.Get("Upgrade") == "" {
 			transport = b.h2
 		}
 		resp, err := transport.RoundTrip(out)
@@ -243,7 +258,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		var down *wire.OriginError
 		if errors.As(err, &down) {
-			b.downUntil.Store(time.Now().Add(downTime).UnixNano())
+			to.endpoint.edge.takeOut(to.endpoint, b)
 		} else if !errors.Is(err, errNoAgent) && b.Agent.Session.Err() == nil {
 			return nil, err
 		}

@@ -116,12 +116,14 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 		if err != nil {
 			continue
 		}
+		b.busy.Add(1)
+		defer b.busy.Add(-1)
 		given := context.AfterFunc(ctx, func() { c.Reset() })
 		if len(order) > 1 { // there is another to turn to: wait for the answer first
 			if err = taken(c.begin()); err != nil {
 				given()
 				c.Reset()
-				b.downUntil.Store(time.Now().Add(downTime).UnixNano())
+				e.takeOut(ep, b)
 				if i < len(order)-1 {
 					continue
 				}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,29 +20,40 @@ const maxHello = 68 << 10
 
 var errPeeked = errors.New("the name is known")
 
-// peekServerName reads a TLS ClientHello and returns the name that it asks for,
-// "" if it asks for none, and all bytes read, for whoever answers it.
-func peekServerName(conn net.Conn, limit time.Duration) (name string, read []byte, err error) {
-	conn.SetReadDeadline(time.Now().Add(limit))
-	defer conn.SetReadDeadline(time.Time{})
-	return parseServerName(conn)
+// greeting is what a TLS ClientHello asks for.
+type greeting struct {
+	name   string   // in lower case; "" for none
+	protos []string // ALPN
+	read   []byte   // all bytes read, for whoever answers
 }
 
-// parseServerName lets crypto/tls read the hello, so that records and
-// extensions are taken apart by code that is tried.
-func parseServerName(r io.Reader) (name string, read []byte, err error) {
+// serverName is a name as the table has it.
+func serverName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// peekHello reads a TLS ClientHello.
+func peekHello(conn net.Conn, limit time.Duration) (greeting, error) {
+	conn.SetReadDeadline(time.Now().Add(limit))
+	defer conn.SetReadDeadline(time.Time{})
+	return parseHello(conn)
+}
+
+// parseHello lets crypto/tls read the hello, so that records and extensions are
+// taken apart by code that is tried.
+func parseHello(r io.Reader) (greeting, error) {
 	var buf bytes.Buffer
+	var g greeting
 	peeked := false
-	err = tls.Server(&readOnly{r: io.TeeReader(io.LimitReader(r, maxHello), &buf)}, &tls.Config{
+	err := tls.Server(&readOnly{r: io.TeeReader(io.LimitReader(r, maxHello), &buf)}, &tls.Config{
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			name, peeked = strings.ToLower(strings.TrimSuffix(hello.ServerName, ".")), true
+			g.name, g.protos, peeked = serverName(hello.ServerName), slices.Clone(hello.SupportedProtos), true
 			return nil, errPeeked
 		},
 	}).Handshake()
 	if !peeked {
-		return "", nil, err
+		return greeting{}, err
 	}
-	return name, buf.Bytes(), nil
+	g.read = buf.Bytes()
+	return g, nil
 }
 
 // readOnly is a connection that swallows the alert that ends the peek.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"net"
+	"slices"
 	"testing"
 	"time"
 )
@@ -15,7 +16,7 @@ func hello(tb testing.TB, name string) []byte {
 	client, server := net.Pipe()
 	defer server.Close()
 	go func() {
-		tls.Client(client, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
+		tls.Client(client, &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}).Handshake()
 		client.Close()
 	}()
 	buf := make([]byte, 64<<10)
@@ -39,10 +40,11 @@ func TestServerNameIsFoundAndNothingIsLost(t *testing.T) {
 		rest = rest[n:]
 	}
 	for name, b := range map[string][]byte{"one record": whole, "many records": split} {
-		got, read, err := parseServerName(bytes.NewReader(append(bytes.Clone(b), "more"...)))
-		if err != nil || got != "shop.example.com" {
-			t.Errorf("%s: got %q, %v", name, got, err)
+		got, err := parseHello(bytes.NewReader(append(bytes.Clone(b), "more"...)))
+		if err != nil || got.name != "shop.example.com" || !slices.Equal(got.protos, []string{"h2", "http/1.1"}) {
+			t.Errorf("%s: got %q, %q, %v", name, got.name, got.protos, err)
 		}
+		read := got.read
 		if !bytes.HasPrefix(append(bytes.Clone(b), "more"...), read) || len(read) < len(b) {
 			t.Errorf("%s: %d bytes are handed on, want at least %d", name, len(read), len(b))
 		}
@@ -60,8 +62,8 @@ func TestGarbageIsNoHello(t *testing.T) {
 		"length lies":  append([]byte{22, 3, 1, 0xff, 0xff}, whole[5:]...),
 		"all the same": bytes.Repeat([]byte{0x16}, 1<<20),
 	} {
-		if got, _, err := parseServerName(bytes.NewReader(b)); err == nil {
-			t.Errorf("%s: got name %q", name, got)
+		if got, err := parseHello(bytes.NewReader(b)); err == nil {
+			t.Errorf("%s: got name %q", name, got.name)
 		}
 	}
 }
@@ -70,9 +72,9 @@ func FuzzServerName(f *testing.F) {
 	f.Add(hello(f, "shop.example.com"))
 	f.Add([]byte("\x16\x03\x01\x00\x05hello"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		name, read, err := parseServerName(bytes.NewReader(b))
-		if err == nil && !bytes.HasPrefix(b, read) {
-			t.Fatalf("%q: what is handed on is not what came", name)
+		got, err := parseHello(bytes.NewReader(b))
+		if err == nil && !bytes.HasPrefix(b, got.read) {
+			t.Fatalf("%q: what is handed on is not what came", got.name)
 		}
 	})
 }

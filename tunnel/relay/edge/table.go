@@ -67,10 +67,12 @@ type Backend struct {
 	Key        string
 	HostHeader string
 	Unshared   bool // a stream carries the requests of one visitor's connection only
+	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
 
 	transport *http.Transport
 	h2        *http.Transport
-	downUntil atomic.Int64 // unix nanoseconds; its origin was down
+	busy      atomic.Int64 // visitors' requests, connections and flows with it now
+	out       atomic.Bool  // of turn: its origin was down, and is probed
 }
 
 // same reports whether o is the same tunnel by way of the same node.
@@ -98,6 +100,7 @@ func (b *Backend) rank() int {
 // Endpoint is a public face with the tunnels behind it.
 type Endpoint struct {
 	Face
+	edge  *Edge
 	Since time.Time
 
 	open, total atomic.Int64
@@ -175,35 +178,6 @@ func (e *Edge) Reorder(agents ...*Agent) {
 	}
 }
 
-// pick returns the backends in the order in which to try them: in turn, and
-// those whose origin was down a moment ago last.
-func (ep *Endpoint) pick() []*Backend {
-	order := ep.inTurn(ep.Backends())
-	if spare := ep.spare.Load(); spare != nil {
-		order = append(slices.Clone(order), *spare...)
-	}
-	return order
-}
-
-func (ep *Endpoint) inTurn(list []*Backend) []*Backend {
-	if len(list) < 2 {
-		return list
-	}
-	start := int(ep.turn.Add(1)) % len(list)
-	now := time.Now().UnixNano()
-	order := make([]*Backend, 0, len(list))
-	var down []*Backend
-	for i := range list {
-		b := list[(start+i)%len(list)]
-		if b.downUntil.Load() > now {
-			down = append(down, b)
-		} else {
-			order = append(order, b)
-		}
-	}
-	return append(order, down...)
-}
-
 // Counters is a snapshot of an endpoint's figures.
 type Counters struct {
 	Open     int64 `json:"open"`
@@ -275,7 +249,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		ep = nil
 	}
 	if ep == nil {
-		ep = &Endpoint{Face: f, Since: time.Now().UTC()}
+		ep = &Endpoint{Face: f, edge: e, Since: time.Now().UTC()}
 		ep.backends.Store(&[]*Backend{b})
 		e.bind(ep)
 		if err := e.openPort(ep); err != nil {

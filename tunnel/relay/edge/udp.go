@@ -170,6 +170,7 @@ func (p *udpPort) flowOf(from netip.AddrPort) *flow {
 	}
 	f = &flow{port: p, backend: list[0], visitor: from, start: time.Now(), refused: refused, release: release}
 	f.backend.Agent.flows.add(f, &f.number)
+	f.backend.busy.Add(1)
 	p.ep.open.Add(1)
 	p.ep.total.Add(1)
 	p.mu.Lock()
@@ -233,6 +234,7 @@ func (p *udpPort) end(over func(*flow) bool) {
 	for _, f := range ended {
 		a := f.backend.Agent
 		a.flows.remove(f.number)
+		f.backend.busy.Add(-1)
 		f.release()
 		p.ep.open.Add(-1)
 		_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))

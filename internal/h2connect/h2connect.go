@@ -1,0 +1,34 @@
+// Package h2connect makes net/http's HTTP/2 server take extended CONNECT (RFC
+// 8441), which WebSocket over HTTP/2 needs. net/http has it, but only a setting
+// of the environment turns it on, read when net/http is initialised; see
+// docs/decisions/0007-websocket-over-http2.md.
+//
+// This package must be initialised first. It imports os alone, and of the
+// packages that are ready the one whose path sorts first is initialised next
+// (The Go Programming Language Specification, Package initialization), which
+// "adit/internal/h2connect" does before "net/http".
+package h2connect
+
+import "os"
+
+const setting = "http2xconnect=1"
+
+var before, was = os.LookupEnv("GODEBUG")
+
+func init() {
+	if before != "" {
+		_ = os.Setenv("GODEBUG", before+","+setting)
+	} else {
+		_ = os.Setenv("GODEBUG", setting)
+	}
+}
+
+// Restore puts the environment back, so that no child process inherits the
+// setting. It is for packages that import net/http: it has been read by then.
+func Restore() {
+	if was {
+		_ = os.Setenv("GODEBUG", before)
+	} else {
+		_ = os.Unsetenv("GODEBUG")
+	}
+}

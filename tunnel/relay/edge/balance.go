@@ -1,0 +1,111 @@
+package edge
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// A tunnel out of turn is probed after probeFirst, then at intervals that
+// double up to probeMost.
+const (
+	probeFirst = time.Second
+	probeMost  = 10 * time.Second
+)
+
+// pick returns the backends in the order in which to try them: the one with the
+// fewest visitors first, in turn among equals, those out of turn after them, and
+// further ways to the same tunnels last.
+func (ep *Endpoint) pick() []*Backend {
+	order := inTurn(ep.Backends(), int(ep.turn.Add(1)))
+	if spare := ep.spare.Load(); spare != nil {
+		order = append(slices.Clone(order), *spare...)
+	}
+	return order
+}
+
+func inTurn(list []*Backend, turn int) []*Backend {
+	if len(list) < 2 {
+		return list
+	}
+	start := turn % len(list)
+	type place struct {
+		backend *Backend
+		out     bool
+		busy    int64
+	}
+	order := make([]place, len(list))
+	for i := range list {
+		b := list[(start+i)%len(list)]
+		order[i] = place{b, b.out.Load() || b.Agent.Session.Err() != nil, b.busy.Load()}
+	}
+	slices.SortStableFunc(order, func(a, b place) int {
+		if a.out != b.out {
+			if a.out {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(a.busy, b.busy)
+	})
+	picked := make([]*Backend, len(order))
+	for i, p := range order {
+		picked[i] = p.backend
+	}
+	return picked
+}
+
+// takeOut takes a backend whose origin is down out of turn, if others share its
+// endpoint, and probes it until it is back.
+func (e *Edge) takeOut(ep *Endpoint, b *Backend) {
+	if len(ep.Backends()) < 2 || e.life.Err() != nil || !b.out.CompareAndSwap(false, true) {
+		return
+	}
+	e.log.Info("origin down; its tunnel is out of turn", "endpoint", ep.ID(), "client", b.Agent.ClientID, "key", b.Key)
+	e.attach.Lock()
+	defer e.attach.Unlock()
+	if !e.ending { // shutDown waits for ports after it has set it
+		e.ports.Go(func() { e.probe(ep, b) })
+	}
+}
+
+// probe asks b's agent to connect to its origin until that goes well, or b no
+// longer serves the endpoint.
+func (e *Edge) probe(ep *Endpoint, b *Backend) {
+	for wait := probeFirst; ; wait = min(2*wait, probeMost) {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-b.Agent.Session.Done():
+			timer.Stop()
+			return
+		case <-e.life.Done():
+			timer.Stop()
+			return
+		}
+		if !slices.Contains(ep.Backends(), b) {
+			return
+		}
+		if e.reaches(b) {
+			b.out.Store(false)
+			e.log.Info("origin back; its tunnel takes its turn", "endpoint", ep.ID(), "client", b.Agent.ClientID, "key", b.Key)
+			return
+		}
+	}
+}
+
+// reaches reports whether b's agent can connect to its origin.
+func (e *Edge) reaches(b *Backend) bool {
+	ctx, cancel := context.WithTimeout(e.life, answerTime)
+	defer cancel()
+	c, err := e.openStream(ctx, b, wire.StreamRaw, visit{})
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Reset() })()
+	return c.begin() == nil
+}

@@ -1,0 +1,234 @@
+package edge
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+const (
+	quicStreams = 250     // requests of one connection at once
+	quicWindow  = 6 << 20 // of bytes that a connection may send ahead of its readers
+	// quicUnproved is how many handshakes may be under way before a visitor must
+	// first show that its address is no forgery (RFC 9000, section 8.1.2).
+	quicUnproved = 64
+	// quicLinger is how long the end of a response may be on its way to a visitor
+	// before an edge that ends closes the connection.
+	quicLinger = time.Second
+)
+
+// quicServer serves HTTP/3 (RFC 9114), without early data: a request in it could
+// be a replayed one (RFC 8470).
+type quicServer struct {
+	edge      *Edge
+	handler   http.Handler
+	server    *http3.Server
+	transport *quic.Transport
+	ctx       context.Context // of accepting
+	stop      context.CancelFunc
+	underWay  atomic.Int64 // handshakes
+}
+
+func (e *Edge) newQUICServer(handler http.Handler) *quicServer {
+	q := &quicServer{edge: e, handler: handler}
+	q.ctx, q.stop = context.WithCancel(context.Background())
+	q.server = &http3.Server{
+		Handler:        q,
+		MaxHeaderBytes: e.limits.HeaderBytes,
+		IdleTimeout:    e.limits.IdleTime,
+		Logger:         e.log,
+		ConnContext: func(ctx context.Context, conn *quic.Conn) context.Context {
+			ctx = context.WithValue(ctx, http.ServerContextKey, e.servers[1])
+			return context.WithValue(ctx, quicConnKey{}, newQUICConn(e, conn))
+		},
+	}
+	q.transport = &quic.Transport{
+		Conn:                e.cfg.QUIC,
+		VerifySourceAddress: func(net.Addr) bool { return q.underWay.Load() >= quicUnproved },
+		ConnContext:         q.admit,
+	}
+	return q
+}
+
+var errTurnedAway = errors.New("too many connections of this address")
+
+type handshakeKey struct{}
+
+// admit counts a visitor's connection by its address, from its first packet to
+// its end.
+func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	addr := addrPort(info.RemoteAddr).Addr()
+	if !q.edge.visits.enter(addr) {
+		q.edge.tally.turnedAway.Add(1)
+		return nil, errTurnedAway
+	}
+	q.underWay.Add(1)
+	over := sync.OnceFunc(func() { q.underWay.Add(-1) })
+	context.AfterFunc(ctx, func() {
+		over()
+		q.edge.visits.leave(addr)
+	})
+	return context.WithValue(ctx, handshakeKey{}, over), nil
+}
+
+func (q *quicServer) config() (*tls.Config, *quic.Config) {
+	limits := q.edge.limits
+	secure := http3.ConfigureTLSConfig(&tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if q.edge.passThrough(serverName(hello.ServerName)) != nil {
+				return nil, errNoCertificate // its TLS is the origin's own, over TCP
+			}
+			return q.edge.cfg.Certificates(hello)
+		},
+	})
+	return secure, &quic.Config{
+		HandshakeIdleTimeout:       limits.HeaderTime / 2, // twice that is the whole handshake's
+		MaxIdleTimeout:             limits.IdleTime,
+		MaxIncomingStreams:         quicStreams,
+		MaxIncomingUniStreams:      8,
+		MaxConnectionReceiveWindow: quicWindow,
+	}
+}
+
+// serve takes connections until stopAccepting, and returns when they have ended.
+func (q *quicServer) serve() error {
+	tlsConf, conf := q.config()
+	ln, err := q.transport.Listen(tlsConf, conf)
+	if err != nil {
+		return fmt.Errorf("serve HTTP/3: %w", err)
+	}
+	var conns sync.WaitGroup
+	for {
+		conn, err := ln.Accept(q.ctx)
+		if err != nil {
+			break
+		}
+		conns.Go(func() { q.serveConn(conn) })
+	}
+	<-q.ctx.Done()
+	ln.Close()
+	conns.Wait()
+	q.transport.Close()
+	return ignoreClosed(q.edge.cfg.QUIC.Close())
+}
+
+func (q *quicServer) stopAccepting() { q.stop() }
+
+// serveConn serves a connection until it ends or the edge's life does.
+func (q *quicServer) serveConn(conn *quic.Conn) {
+	if over, ok := conn.Context().Value(handshakeKey{}).(func()); ok {
+		over()
+	}
+	defer context.AfterFunc(q.edge.life, func() { closeQUIC(conn) })()
+	defer closeQUIC(conn)
+	raw, err := q.server.NewRawServerConn(conn)
+	if err != nil {
+		return
+	}
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() {
+		for {
+			s, err := conn.AcceptUniStream(conn.Context())
+			if err != nil {
+				return
+			}
+			serving.Go(func() { raw.HandleUnidirectionalStream(s) })
+		}
+	})
+	for {
+		s, err := conn.AcceptStream(conn.Context())
+		if err != nil {
+			return
+		}
+		_ = s.SetReadDeadline(time.Now().Add(q.edge.limits.HeaderTime)) // until ServeHTTP
+		serving.Go(func() { raw.HandleRequestStream(s) })
+	}
+}
+
+func closeQUIC(conn *quic.Conn) {
+	_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+}
+
+// ServeHTTP serves a request whose header is whole.
+func (q *quicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if c, ok := r.Context().Value(quicConnKey{}).(*quicConn); ok {
+		c.begin()
+		defer c.end()
+	}
+	q.handler.ServeHTTP(w, r)
+}
+
+// quicConn tells the edge when a connection asks for nothing.
+type quicConn struct {
+	life    context.Context // of the connection
+	visits  *visitors
+	visitor *visitor
+
+	mu     sync.Mutex
+	active int       // requests
+	ended  time.Time // when the last one was
+	timer  *time.Timer
+}
+
+type quicConnKey struct{}
+
+func newQUICConn(e *Edge, conn *quic.Conn) *quicConn {
+	c := &quicConn{life: conn.Context(), visits: &e.visits, visitor: &visitor{addr: addrPort(conn.RemoteAddr())}}
+	c.visitor.cut = func() { c.cut(conn) }
+	context.AfterFunc(conn.Context(), func() { e.visits.work(c.visitor) })
+	e.visits.rest(c.visitor, c.visitor.cut)
+	return c
+}
+
+func (c *quicConn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active++; c.active == 1 {
+		c.visits.work(c.visitor)
+	}
+}
+
+func (c *quicConn) end() {
+	c.mu.Lock()
+	c.active--
+	idle := c.active == 0
+	c.ended = time.Now()
+	c.mu.Unlock()
+	if idle {
+		c.visits.rest(c.visitor, c.visitor.cut)
+	}
+	if c.life.Err() != nil { // it may have ended before rest
+		c.visits.work(c.visitor)
+	}
+}
+
+// cut closes the connection, if it still asks for nothing when the visitor has
+// had time to get the end of the last response.
+func (c *quicConn) cut(conn *quic.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active > 0 || c.timer != nil {
+		return
+	}
+	c.timer = time.AfterFunc(max(0, time.Until(c.ended.Add(quicLinger))), func() {
+		c.mu.Lock()
+		c.timer = nil
+		idle := c.active == 0
+		c.mu.Unlock()
+		if idle {
+			closeQUIC(conn)
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"adit/tunnel/link"
+)
+
+// sockets are what visitors and agents reach.
+type sockets struct {
+	plain, secure net.Listener   // of HTTP and HTTPS
+	quic          net.PacketConn // of HTTP/3; nil without
+	agents        *link.Listener
+	handOver      func(net.Conn) // gives agents' connections of secure to agents; nil if they have ports of their own
+}
+
+func (s *sockets) close() {
+	if s.agents != nil {
+		s.agents.Close()
+	}
+	for _, ln := range []net.Listener{s.plain, s.secure} {
+		if ln != nil {
+			ln.Close()
+		}
+	}
+	if s.quic != nil {
+		s.quic.Close()
+	}
+}
+
+// openSockets opens the public sockets. Where tunnel_listen and
+// edge_https_listen are the same, agents and visitors are told apart by what
+// they offer to speak (ALPN) over TCP, and by the first byte over UDP (RFC 9443).
+func (r *Relay) openSockets() (s *sockets, err error) {
+	s = &sockets{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.plain, err = listen("edge_http_listen", r.cfg.EdgeHTTPListen); err != nil {
+		return s, err
+	}
+	conf := link.ListenConfig{
+		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, Logger: r.log,
+	}
+	shared := r.cfg.sharesPort()
+	if shared || !r.cfg.HTTP3 {
+		s.secure, err = listen("edge_https_listen", r.cfg.EdgeHTTPSListen)
+	} else {
+		s.secure, s.quic, err = listenBoth("edge_https_listen", r.cfg.EdgeHTTPSListen)
+	}
+	if err != nil {
+		return s, err
+	}
+	if shared {
+		l := &agentListener{Listener: s.secure, conns: make(chan net.Conn), closed: make(chan struct{})}
+		conf.TCP, conf.Shared, s.handOver = l, r.cfg.HTTP3, l.give
+		if conf.PacketConn, err = net.ListenPacket("udp", s.secure.Addr().String()); err != nil {
+			return s, fmt.Errorf("tunnel_listen: %w", err)
+		}
+	}
+	if s.agents, err = link.Listen(conf); err != nil {
+		return s, fmt.Errorf("tunnel_listen: %w", err)
+	}
+	if shared && r.cfg.HTTP3 {
+		s.quic = s.agents.Shared()
+	}
+	return s, nil
+}
+
+// sharesPort reports whether agents and visitors have one port.
+func (c Config) sharesPort() bool {
+	_, port, _ := net.SplitHostPort(c.TunnelListen)
+	return c.TunnelListen == c.EdgeHTTPSListen && port != "0"
+}
+
+// listenBoth opens a port for TCP and UDP; with port 0 one that is free for both.
+func listenBoth(key, addr string) (net.Listener, net.PacketConn, error) {
+	_, port, _ := net.SplitHostPort(addr)
+	for try := 0; ; try++ {
+		tcp, err := listen(key, addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err == nil {
+			return tcp, udp, nil
+		}
+		tcp.Close()
+		if port != "0" || try == 20 {
+			return nil, nil, fmt.Errorf("%s, for HTTP/3: %w; http3 = false leaves it out", key, err)
+		}
+	}
+}
+
+var errNoAgents = errors.New("no agents are taken any more")
+
+// agentListener takes the agents' connections among those of the visitors'
+// listener. Its end is not the visitors'.
+type agentListener struct {
+	net.Listener
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *agentListener) give(conn net.Conn) {
+	select {
+	case l.conns <- conn:
+	case <-l.closed:
+		conn.Close()
+	}
+}
+
+func (l *agentListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, fmt.Errorf("%w: %w", errNoAgents, net.ErrClosed)
+	}
+}
+
+func (l *agentListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
