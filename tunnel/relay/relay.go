@@ -379,6 +379,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.acceptSessions(failed, life) })
 	group.Go(func() error {
+		if r.members != nil {
+			r.members.meet(visiting)
+		}
 		err := r.edge.Run(visiting, r.opts.Drain)
 		if r.members != nil { // visitors of other nodes, too
 			idle, cancel := context.WithTimeout(context.Background(), r.opts.Drain)
