@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,9 +70,11 @@ type Store struct {
 	Clients  *Clients
 	Claims   *Claims
 	Policies *Policies
-	Settings *Settings
-	Events   *Events
-	Audit    *Audit
+	// Operators are the console's own.
+	Operators *Operators
+	Settings  *Settings
+	Events    *Events
+	Audit     *Audit
 	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
 	// where events are sent on.
 	Usages     *Usages
@@ -249,6 +252,11 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
 		return err
 	}
+	operators, err := openTable[json.RawMessage](ctx, life, s, bucket, "operators")
+	if err != nil {
+		return err
+	}
+	s.Operators = &Operators{operators}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err
