@@ -159,6 +159,7 @@ func failures() []ask {
 		{method: "POST", path: configure, body: `{"auth_token":"a"}`},
 		{method: "POST", path: tunnels, body: tunnelBody},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":1}`},
+		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{"rate":5}`},
 		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/r_1/replay", body: `{}`},
 		{method: "POST", path: "/api/v1/requests.har", body: `{"log":{}}`},
 		{method: "POST", path: "/api/v1/session", body: `{"code":"x"}`},
@@ -180,9 +181,13 @@ func failures() []ask {
 		{method: "POST", path: one + "/start", target: tunnels + "/t_1/start"},
 		{method: "POST", path: one + "/stop", target: tunnels + "/t_1/stop"},
 		{method: "DELETE", path: one, target: tunnels + "/t_1"},
+		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{"rate":5}`},
+		{method: "GET", path: one + "/policy", target: tunnels + "/t_1/policy"}, // asked of the relay, too
 	} {
 		a.refuse, a.status, a.code = refusal("control_busy"), 409, "control_busy"
-		asks = append(asks, a)
+		if a.method != "GET" {
+			asks = append(asks, a)
+		}
 		if a.path == "/api/v1/auth" {
 			continue
 		}

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -19,15 +20,15 @@ func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request) error {
 // setPolicy hands the document on: its fields are the relay's to judge, which
 // may know more of them.
 func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
-	var fields map[string]json.RawMessage
-	if err := decode(r, &fields); err != nil {
+	body, err := readBody(r)
+	if err != nil {
 		return err
 	}
-	if fields == nil {
-		return invalid("policy", "the policy must be a JSON object; {} lets everybody in")
+	document := json.RawMessage(bytes.TrimSpace(body))
+	if len(document) == 0 || document[0] != '{' {
+		return badJSON("the body must be a JSON object; {} lets everybody in")
 	}
-	document, err := json.Marshal(fields)
-	if err != nil {
+	if err := checkJSON(document); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), controlTimeout)

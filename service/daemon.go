@@ -19,6 +19,7 @@ import (
 	"adit/internal/buildinfo"
 	"adit/internal/config"
 	"adit/internal/discovery"
+	"adit/internal/lean"
 	"adit/internal/logring"
 	"adit/internal/netwatch"
 	"adit/localapi"
@@ -141,6 +142,7 @@ func (d Daemon) Run(ctx context.Context) error {
 		}}
 		return w.Run(ctx)
 	})
+	group.Go(func() error { lean.AfterStart(ctx); return nil })
 	err = group.Wait()
 	log.Info("daemon ended")
 	return err
