@@ -109,7 +109,7 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 		if len(candidates) == 0 {
 			return time.Hour // the relay tells of others
 		}
-	case over == link.Auto && second.session.Transport() == link.TLS:
+	case over == link.Auto && second.session.Transport() == link.TLS && !second.session.Stats().Detour:
 		over = link.DTLS
 		candidates = []wire.Node{{ID: second.welcome.NodeID, Address: second.addr}}
 		if k.retry.Before(second.since.Add(maxUpgrade)) {

@@ -227,6 +227,22 @@ func (f *far) elsewhere(clientID, instance, key string) bool {
 	return false
 }
 
+// ofClient calls each with the tunnels of a client's agents on other nodes.
+func (f *far) ofClient(clientID string, each func(instance, key string)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for agent, sessions := range f.byAgent {
+		if agent.client != clientID {
+			continue
+		}
+		for _, a := range sessions {
+			for key := range a.tunnels {
+				each(agent.instance, key)
+			}
+		}
+	}
+}
+
 // local is what this node does for others.
 type local struct{ relay *Relay }
 
@@ -271,4 +287,41 @@ func (l local) Access(id string, list []wire.Access) {
 // newBackend is where an endpoint's visitors go for a claim.
 func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
 	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
+}
+
+// farTunnels are a client's tunnels that run by way of other nodes.
+func (r *Relay) farTunnels(clientID string) map[tunnelID]bool {
+	found := map[tunnelID]bool{}
+	if r.members == nil {
+		return found
+	}
+	f := &r.members.far
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.sessions {
+		if a.agent.ClientID == clientID {
+			for key := range a.tunnels {
+				found[tunnelID{a.agent.Instance, key}] = true
+			}
+		}
+	}
+	return found
+}
+
+// connections counts each client's sessions on all nodes.
+func (r *Relay) connections() map[string]int {
+	count := map[string]int{}
+	for _, s := range r.sessionList() {
+		count[s.client.ID]++
+	}
+	if r.members == nil {
+		return count
+	}
+	f := &r.members.far
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.sessions {
+		count[a.agent.ClientID]++
+	}
+	return count
 }

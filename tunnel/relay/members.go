@@ -29,6 +29,7 @@ const (
 	nodeFile   = "node.json"
 	renewEvery = 3 * time.Second
 	renewTime  = 2 * time.Second
+	meetTime   = 3 * time.Second
 )
 
 // members is what a node of several knows of the others. A relay alone has none.
@@ -158,6 +159,23 @@ func (m *members) run(ctx context.Context) error {
 			wg.Wait()
 			m.leave()
 			return nil
+		}
+	}
+}
+
+// meet waits until this node knows what the others have, so that its first
+// visitors find all that is served; those who come before wait. A node that is
+// listed and does not answer is not waited for long.
+func (m *members) meet(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, meetTime)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !m.whole() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -1,14 +1,19 @@
 package relay
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
 )
@@ -131,4 +136,164 @@ func TestNodesAreListed(t *testing.T) {
 	if list := (operator{alone.Relay}).NodeList(); len(list) != 1 || !list[0].Self || list[0].ID != alone.id || list[0].NodeAddress != "" {
 		t.Errorf("alone: %+v", list)
 	}
+}
+
+// clientEverywhere adds a client and waits until all nodes know it.
+func (c *testNodes) clientEverywhere(name string) wire.Token {
+	c.tb.Helper()
+	token := c.all[0].client(c.tb, name)
+	for _, r := range c.all {
+		eventually(c.tb, "every node knows the client", func() bool { _, ok := r.store.Clients.Get(name); return ok })
+	}
+	return token
+}
+
+// TestPortsOfAnotherNodesAgent has tcp and udp visitors come to the node that
+// the agent is not connected to, packets larger than a datagram of the agent's
+// session among them.
+func TestPortsOfAnotherNodesAgent(t *testing.T) {
+	c := startNodes(t, 2)
+	a := connect(t, c.all[1].at(c.clientEverywhere("shop")), "i1")
+	tcp := a.mustClaim("tcp", wire.Claim{Type: wire.TypeTCP}, startTCPEcho(t))
+	udp := a.mustClaim("udp", wire.Claim{Type: wire.TypeUDP}, "echo")
+	host := c.config(0).PublicHost
+	eventually(t, "the other node serves both", func() bool { return len(c.all[0].edge.Endpoints()) == 2 })
+	stream, err := net.Dial("tcp", net.JoinHostPort(host, fmt.Sprint(tcp.RemotePort)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	sent := bytes.Repeat([]byte("0123456789"), 100_000)
+	go func() {
+		_, _ = stream.Write(sent)
+		_ = stream.(*net.TCPConn).CloseWrite()
+	}()
+	if got, err := io.ReadAll(stream); err != nil || !bytes.Equal(got, sent) {
+		t.Errorf("%d bytes of %d came back: %v", len(got), len(sent), err)
+	}
+	packets, err := net.Dial("udp", net.JoinHostPort(host, fmt.Sprint(udp.RemotePort)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packets.Close()
+	buf := make([]byte, 65536)
+	for _, size := range []int{1, 1200, 30_000} {
+		want := bytes.Repeat([]byte{byte(size)}, size)
+		eventually(t, fmt.Sprintf("%d bytes come back", size), func() bool {
+			if _, err := packets.Write(want); err != nil {
+				t.Fatal(err)
+			}
+			_ = packets.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+			n, err := packets.Read(buf)
+			return err == nil && bytes.Equal(buf[:n], want)
+		})
+	}
+}
+
+// TestSecondSessionServesOn has an agent on two nodes, the first of which ends in
+// good order: visitors of a third see nothing of it, and the session's end leaves
+// the claim where it is.
+func TestSecondSessionServesOn(t *testing.T) {
+	c := startNodes(t, 3)
+	token := c.clientEverywhere("shop")
+	first := connect(t, c.all[0].at(token), "i1")
+	claim := wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}
+	first.mustClaim("k", claim, startOrigin(t, text("first")))
+	second := connect(t, c.all[1].at(token), "i1")
+	second.mustClaim("k", claim, startOrigin(t, text("second")))
+	third := c.all[2]
+	ep := func() *edge.Endpoint {
+		list := third.edge.Endpoints()
+		if len(list) != 1 {
+			return nil
+		}
+		return list[0]
+	}
+	eventually(t, "the third node knows both ways to the one tunnel", func() bool {
+		return ep() != nil && len(ep().Backends()) == 1 && len(third.members.far.byAgentLen()) == 1 && third.members.far.byAgentLen()[0] == 2
+	})
+	v := &http.Client{Transport: &http.Transport{}}
+	stop := make(chan struct{})
+	var visiting sync.WaitGroup
+	visiting.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if code, body := third.page(t, v, "shop.relay.test"); code != 200 {
+				t.Errorf("a visitor got %d %s", code, body)
+				return
+			}
+		}
+	})
+	if err := c.all[0].stop(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the second session serves", func() bool {
+		_, body := third.page(t, v, "shop.relay.test")
+		return body == "second"
+	})
+	close(stop)
+	visiting.Wait()
+
+	// Revoking ends it on every node.
+	if _, err := third.RevokeClient(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-second.session.Done():
+	case <-time.After(patience):
+		t.Error("a revoked client's session on another node lives")
+	}
+	eventually(t, "the name is nobody's", func() bool {
+		code, _ := third.page(t, v, "shop.relay.test")
+		return code == 404
+	})
+}
+
+// TestPolicyHoldsWhereVisitorsArrive sets a policy at one node and asks another.
+func TestPolicyHoldsWhereVisitorsArrive(t *testing.T) {
+	c := startNodes(t, 2)
+	a := connect(t, c.all[1].at(c.clientEverywhere("shop")), "i1")
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("hello")))
+	v := &http.Client{Transport: &http.Transport{}}
+	want := func(what string, status int) {
+		t.Helper()
+		for _, r := range c.all {
+			eventually(t, what, func() bool { code, _ := r.page(t, v, "shop.relay.test"); return code == status })
+		}
+	}
+	want("both serve", 200)
+	if err := c.all[0].store.Policies.Set(t.Context(), store.TargetDomain("shop.relay.test"), []byte(`{"deny":["127.0.0.0/8"]}`)); err != nil {
+		t.Fatal(err)
+	}
+	want("both refuse", 403)
+}
+
+func startTCPEcho(tb testing.TB) string {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			})
+		}
+	})
+	tb.Cleanup(func() {
+		ln.Close()
+		serving.Wait()
+	})
+	return ln.Addr().String()
 }

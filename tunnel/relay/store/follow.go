@@ -16,9 +16,11 @@ const (
 	// noticeGrace is how long a watch may take to bring what a notice tells of.
 	noticeGrace = 250 * time.Millisecond
 	followRetry = 200 * time.Millisecond
-	followRead  = 5 * time.Second // to read a bucket
+	followBegin = 1500 * time.Millisecond // to begin a watch
+	followRead  = 15 * time.Second        // and to read the bucket
 	// tryTime and retryFor bound a write while the cluster has no leader.
 	tryTime    = 2 * time.Second
+	openTry    = 4 * time.Second
 	retryPause = 200 * time.Millisecond
 	retryFor   = 12 * time.Second
 )
@@ -70,7 +72,13 @@ func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) 
 		missing[key] = e.rev
 	}
 	t.mu.RUnlock()
-	w, err := t.watch(ctx, life)
+	create := ctx
+	if !strict { // it is tried again, and a request that is lost is not answered later
+		short, cancel := context.WithTimeout(ctx, followBegin)
+		defer cancel()
+		create = short
+	}
+	w, err := t.watch(create, life)
 	if err != nil {
 		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
 	}
@@ -217,8 +225,24 @@ func (t *table[T]) noticed(n notice) {
 		if !t.knows(n) {
 			t.log.Debug("watch of the store lags", "table", t.name, "revision", n.Revision)
 			t.refollow()
+			t.fetch(n)
 		}
 	})
+}
+
+// fetch reads what a notice tells of by itself: any server that keeps the bucket
+// answers, while a watch may have to wait for a new leader.
+func (t *table[T]) fetch(n notice) {
+	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	defer cancel()
+	e, err := t.kv.Get(ctx, n.Key)
+	if err != nil || n.Removed || e.Revision() < n.Revision {
+		return
+	}
+	var v T
+	if json.Unmarshal(e.Value(), &v) == nil {
+		t.set(n.Key, v, e.Revision())
+	}
 }
 
 func (t *table[T]) knows(n notice) bool {
@@ -305,6 +329,27 @@ func (s *Store) notify(n notice) {
 	}
 	if data, err := json.Marshal(n); err == nil {
 		_ = s.conn.Publish(noticeSubject, data)
+	}
+}
+
+// patiently calls open until it does not fail any more or ctx ends. A cluster
+// that has just started takes requests that it never answers.
+func patiently(ctx context.Context, open func(context.Context) error) error {
+	for {
+		try, done := context.WithTimeout(ctx, openTry)
+		err := open(try)
+		done()
+		var refused *jetstream.APIError
+		if err == nil || ctx.Err() != nil || errors.As(err, &refused) && refused.Code < 500 {
+			return err
+		}
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
 	}
 }
 

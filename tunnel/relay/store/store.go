@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,7 @@ const (
 	maxValue     = 256 << 10
 	markerTTL    = time.Hour // how long the bucket remembers a removed key
 	startWait    = 30 * time.Second
+	clusterWait  = 55 * time.Second // it may have just started, too
 )
 
 // Config says where the store is.
@@ -69,9 +71,11 @@ type Store struct {
 	Clients  *Clients
 	Claims   *Claims
 	Policies *Policies
-	Settings *Settings
-	Events   *Events
-	Audit    *Audit
+	// Operators are the console's own.
+	Operators *Operators
+	Settings  *Settings
+	Events    *Events
+	Audit     *Audit
 	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
 	// where events are sent on.
 	Usages     *Usages
@@ -207,26 +211,35 @@ func (s *Store) connect(cfg Config) error {
 // load makes the buckets and reads them. Settings come first: they hold the
 // schema's version.
 func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) error {
-	ctx, stop := context.WithTimeout(ctx, startWait)
+	wait := startWait
+	if s.server == nil {
+		wait = clusterWait
+	}
+	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	life, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	bucket := func(name string) (jetstream.KeyValue, error) {
-		kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-			Replicas: s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas), LimitMarkerTTL: markerTTL,
+	bucketAt := func(ctx context.Context, name string) (jetstream.KeyValue, error) {
+		var kv jetstream.KeyValue
+		err := patiently(ctx, func(ctx context.Context) (err error) {
+			kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+				Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
+				Replicas: s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas), LimitMarkerTTL: markerTTL,
+			})
+			return err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("open store of %s: %w", name, err)
 		}
 		return kv, nil
 	}
+	bucket := func(name string) (jetstream.KeyValue, error) { return bucketAt(ctx, name) }
 	kv, err := bucket("settings")
 	if err != nil {
 		return err
 	}
 	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
-	s.migration = migration{bucket, cfg.Domain}
+	s.migration = migration{bucketAt, cfg.Domain}
 	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
 	}
@@ -248,6 +261,11 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
 		return err
 	}
+	operators, err := openTable[json.RawMessage](ctx, life, s, bucket, "operators")
+	if err != nil {
+		return err
+	}
+	s.Operators = &Operators{operators}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err
@@ -263,11 +281,17 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		}
 	}
 	cfg.Replicas = s.replicas(ctx, js, eventsStream, cfg.Replicas)
-	if s.Events, err = openEvents(ctx, s.conn, js, cfg, &s.meter); err != nil {
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		s.Events, err = openEvents(ctx, s.conn, js, cfg, &s.meter)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	s.Audit, err = openAudit(ctx, js, cfg, &s.meter)
-	return err
+	return patiently(ctx, func(ctx context.Context) (err error) {
+		s.Audit, err = openAudit(ctx, js, cfg, &s.meter)
+		return err
+	})
 }
 
 // replicas is how many servers shall keep a stream.
