@@ -16,8 +16,13 @@ var dist embed.FS
 // AgentUI returns the agent's Web UI: index.html at its root, and under
 // assets/ the files whose names carry a hash of their content, which may
 // therefore be cached for ever.
-func AgentUI() fs.FS {
-	ui, err := fs.Sub(dist, "dist")
+func AgentUI() fs.FS { return built("dist/agent") }
+
+// Console returns the page of the relay's console, laid out alike.
+func Console() fs.FS { return built("dist/console") }
+
+func built(dir string) fs.FS {
+	ui, err := fs.Sub(dist, dir)
 	if err != nil {
 		// fs.Sub refuses malformed names only, and this one is constant.
 		panic(err)

@@ -10,8 +10,15 @@ import (
 	"testing"
 )
 
-func TestAgentUIHoldsEveryFileThatItsPageNames(t *testing.T) {
-	ui := AgentUI()
+func pages(t *testing.T, f func(t *testing.T, ui fs.FS)) {
+	for name, ui := range map[string]fs.FS{"agent": AgentUI(), "console": Console()} {
+		t.Run(name, func(t *testing.T) { f(t, ui) })
+	}
+}
+
+func TestPagesHoldEveryFileThatTheyName(t *testing.T) { pages(t, holdsEveryFile) }
+
+func holdsEveryFile(t *testing.T, ui fs.FS) {
 	page, err := fs.ReadFile(ui, "index.html")
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +38,10 @@ func TestAgentUIHoldsEveryFileThatItsPageNames(t *testing.T) {
 	}
 }
 
-func TestAgentUIHasNothingInline(t *testing.T) {
-	page, err := fs.ReadFile(AgentUI(), "index.html")
+func TestPagesHaveNothingInline(t *testing.T) { pages(t, hasNothingInline) }
+
+func hasNothingInline(t *testing.T, ui fs.FS) {
+	page, err := fs.ReadFile(ui, "index.html")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +58,11 @@ func TestAgentUIHasNothingInline(t *testing.T) {
 }
 
 // The assets' names are what the server's cache rule stands on.
-func TestAssetsCarryAHash(t *testing.T) {
+func TestAssetsCarryAHash(t *testing.T) { pages(t, assetsCarryAHash) }
+
+func assetsCarryAHash(t *testing.T, ui fs.FS) {
 	hashed := regexp.MustCompile(`^assets/[A-Za-z0-9_.-]+-[A-Za-z0-9_-]{8}\.[a-z0-9]+$`)
-	err := fs.WalkDir(AgentUI(), "assets", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(ui, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -65,14 +76,16 @@ func TestAssetsCarryAHash(t *testing.T) {
 	}
 }
 
-func TestAgentUIStaysSmall(t *testing.T) {
+func TestPagesStaySmall(t *testing.T) { pages(t, staysSmall) }
+
+func staysSmall(t *testing.T, ui fs.FS) {
 	const limit = 150 << 10
 	var total counter
-	err := fs.WalkDir(AgentUI(), ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(ui, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		body, err := fs.ReadFile(AgentUI(), name)
+		body, err := fs.ReadFile(ui, name)
 		if err != nil {
 			return err
 		}

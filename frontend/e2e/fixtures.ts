@@ -7,7 +7,7 @@ import type {
   RequestDetail,
   RequestSummary,
   Tunnel,
-} from '../src/api/types';
+} from '../src/agent/api/types';
 
 const minute = 60_000;
 const ago = (ms: number) => new Date(Date.now() - ms).toISOString();

@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { ErrorCode, Events, RequestSummary, Status, Tunnel } from '../src/api/types';
+import type { ErrorCode, Events, RequestSummary, Status, Tunnel } from '../src/agent/api/types';
 import { checks, config, detail, endpoint, someLogs, someTunnels, summary } from './fixtures';
 import { serveFile } from './static';
 

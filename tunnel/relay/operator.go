@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/frontend"
 	"adit/internal/atomicfile"
 	"adit/internal/discovery"
 	"adit/tunnel/relay/console"
@@ -71,18 +72,22 @@ func (r *Relay) openConsole(context.Context) error {
 	} else if len(r.admin) < 16 {
 		return fmt.Errorf("read the admin token: %s holds fewer than 16 characters; remove it, and the relay makes a new one", path)
 	}
-	r.handler = console.New(console.Config{
-		Relay: operator{r}, AdminToken: r.admin, AllowedHosts: r.cfg.Console.AllowedHosts,
-		OpenMetrics: r.cfg.Console.OpenMetrics, Log: r.log,
+	if err := r.openSetup(); err != nil {
+		return err
+	}
+	r.handler, err = console.New(console.Config{
+		Relay: operator{r}, Keeper: r.store.Operators, Page: frontend.Console(),
+		AdminToken: r.admin, SetupCode: r.setup, SetupDone: r.setupDone,
+		AllowedHosts: r.cfg.Console.AllowedHosts, OpenMetrics: r.cfg.Console.OpenMetrics, Log: r.log,
 	})
-	return nil
+	return err
 }
 
 // publish writes the file that commands on this machine find the relay by.
 func (r *Relay) publish() (remove func(), err error) {
 	path := filepath.Join(r.cfg.DataDir, RuntimeFile)
 	info := Runtime{
-		ConsoleURL: "http://" + discovery.ConnectAddr(r.console.Addr().String()),
+		ConsoleURL: "http://" + discovery.ConnectAddr(r.page.Addr().String()),
 		TokenFile:  filepath.Join(r.cfg.DataDir, AdminTokenFile), PID: os.Getpid(), StartedAt: r.started,
 	}
 	data, err := json.MarshalIndent(info, "", "  ")
@@ -102,7 +107,7 @@ func (r *Relay) serveConsole(ctx context.Context) error {
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 	}
 	done := make(chan error, 1)
-	r.tasks.Go(func() { done <- server.Serve(r.console) })
+	r.tasks.Go(func() { done <- server.Serve(r.page) })
 	select {
 	case err := <-done:
 		return fmt.Errorf("serve the console: %w", err)

@@ -4,15 +4,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-
-	"adit/tunnel/wire"
 )
 
 // ask makes a request to the console and returns status and body.
@@ -113,75 +109,34 @@ func TestGuessingTheAdminTokenIsSlowedDown(t *testing.T) {
 	}
 }
 
-func TestConsolePages(t *testing.T) {
-	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.client(t, "first"), "i1")
-	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
-	get(t, r.visitor(t), g.PublicURL+"/<script>")
-	jar, _ := cookiejar.New(nil)
-	c := &http.Client{Jar: jar}
-	base := "http://" + r.Addrs().Console
-	open := func(path string, form url.Values) (int, string) {
-		var resp *http.Response
-		var err error
-		if form == nil {
-			resp, err = c.Get(base + path)
-		} else {
-			resp, err = c.PostForm(base+path, form)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
-		if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
-			t.Errorf("%s: policy %q", path, csp)
-		}
-		return resp.StatusCode, string(body)
+func TestSetupCodeMakesTheFirstAdministratorOnce(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	r := startRelay(t, cfg)
+	file := filepath.Join(cfg.DataDir, SetupCodeFile)
+	if stat, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && stat.Mode().Perm() != 0o600 {
+		t.Errorf("set-up code: %v, %v", stat, err)
 	}
-	if status, body := open("/clients", nil); status != 401 || strings.Contains(body, "first") {
-		t.Errorf("without a login: status %d", status)
+	body := `{"code":"` + r.SetupCode() + `","name":"ann","password":"correct horse battery"}`
+	status, answer, header := r.ask(t, "POST", "/api/v1/setup", body, nil)
+	if status != 200 || !strings.Contains(answer, `"role":"administrator"`) {
+		t.Fatalf("set-up: status %d, %s", status, answer)
 	}
-	if status, _ := open("/clients", url.Values{"name": {"x"}}); status != 401 {
-		t.Errorf("a change without a login: status %d", status)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the set-up code's file is left: %v", err)
 	}
-	if status, _ := open("/login", url.Values{"token": {"wrong"}}); status != 401 {
-		t.Errorf("wrong token: status %d", status)
+	cookie, _, _ := strings.Cut(header.Get("Set-Cookie"), ";")
+	if status, answer, _ := r.ask(t, "GET", "/api/v1/clients", "", map[string]string{"Cookie": cookie}); status != 200 {
+		t.Errorf("with the cookie: status %d, %s", status, answer)
 	}
-	for _, step := range []struct {
-		path string
-		form url.Values
-		says string
-	}{
-		{"/login", url.Values{"token": {r.AdminToken()}}, "Overview"},
-		{"/clients", url.Values{"name": {"second"}}, "adit_"},
-		{"/clients", nil, "second"},
-		{"/clients/second/rotate", url.Values{}, "24 hours"},
-		{"/clients/second/revoke", url.Values{}, "was revoked"},
-		{"/endpoints", nil, "shop.relay.test"},
-		{"/access", nil, "&lt;script&gt;"},
-		{"/access?host=none&address=&status=", nil, "Nothing was found"},
-		{"/policies/shop", nil, "Policy of shop"},
-		{"/policies/shop", url.Values{"document": {`{"deny":["1.2.3.4"]}`}}, "in force"},
-		{"/policies/shop?address=1.2.3.4", nil, "Refused by deny"},
-		{"/policies", nil, "shop.relay.test"},
-		{"/policies/shop/delete", url.Values{}, "was deleted"},
-		{"/", nil, "127.0.0.1"},
-	} {
-		status, body := open(step.path, step.form)
-		if status != 200 || !strings.Contains(body, step.says) {
-			t.Errorf("%s: status %d without %q", step.path, status, step.says)
-		}
-		if strings.Contains(body, "<script>") {
-			t.Errorf("%s: a visitor's words are markup", step.path)
-		}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
 	}
-	if status, body := open("/policies/shop", url.Values{"document": {`{"deny":["x"]}`}}); status != 400 || !strings.Contains(body, "deny[0]") {
-		t.Errorf("a bad policy: status %d", status)
+	again := startRelay(t, cfg)
+	if again.SetupCode() != "" {
+		t.Error("a set-up code after the set-up")
 	}
-	open("/logout", url.Values{})
-	if status, _ := open("/clients", nil); status != 401 {
-		t.Errorf("after the logout: status %d", status)
+	if status, answer, _ := again.ask(t, "GET", "/api/v1/accounts", "", map[string]string{"Cookie": cookie}); status != 200 || !strings.Contains(answer, `"ann"`) {
+		t.Errorf("after a restart: status %d, %s", status, answer)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -48,6 +49,7 @@ type Options struct {
 
 	certs      func(*certs.Config)                                      // tests hurry it; may be nil
 	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
+	geoCheck   time.Duration                                            // tests hurry it; may be zero
 	usageFlush time.Duration                                            // tests hurry it; may be zero
 }
 
@@ -73,9 +75,10 @@ type Relay struct {
 	authority *link.Authority
 	listener  *link.Listener
 	edge      *edge.Edge
-	console   net.Listener
-	handler   http.Handler
+	page      net.Listener
+	handler   *console.Console
 	admin     string // the admin token
+	setup     string // code for the console's first account; "" if there is one
 	access    *accessLog
 	policies  policies
 	accounts  accounts
@@ -179,7 +182,7 @@ func (r *Relay) open(ctx context.Context) error {
 		PortHost: host, HTTPSPort: portOf(public.secure.Addr()), Certificates: certificates, Challenge: challenge,
 		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
-	if r.console, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
+	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
 	}
 	if err := r.openConsole(ctx); err != nil {
@@ -192,6 +195,7 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.store.Clients.OnChange(r.clientChanged)
+	r.store.Proofs.OnChange(r.proofChanged)
 	r.unpublish, err = r.publish()
 	return err
 }
@@ -329,7 +333,7 @@ func (r *Relay) claimed(domain string) bool {
 func (r *Relay) Addrs() Addrs {
 	return Addrs{
 		Tunnel: r.listener.Addr().String(), HTTP: r.edge.HTTPAddr().String(),
-		HTTPS: r.edge.HTTPSAddr().String(), Console: r.console.Addr().String(),
+		HTTPS: r.edge.HTTPSAddr().String(), Console: r.page.Addr().String(),
 	}
 }
 
@@ -350,8 +354,8 @@ func (r *Relay) Close() error {
 	if r.edge != nil {
 		r.edge.Close()
 	}
-	if r.console != nil {
-		r.console.Close()
+	if r.page != nil {
+		r.page.Close()
 	}
 	if r.acme != nil {
 		r.acme.Close()
@@ -391,6 +395,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		group.Go(func() error { return r.members.run(life) })
 	}
 	group.Go(func() error { return r.serveConsole(failed) })
+	group.Go(func() error { return r.handler.Run(life) })
 	group.Go(func() error { return r.access.run(life) })
 	group.Go(func() error { r.sweep(life); return nil })
 	group.Go(func() error { r.watchGeo(life); return nil })

@@ -28,7 +28,7 @@ func (c *Console) api() {
 	})
 	c.handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
 		if !c.cfg.OpenMetrics {
-			if err := c.admit(r); err != nil {
+			if _, _, err := c.admit(r, needRead); err != nil {
 				return err
 			}
 		}
@@ -76,15 +76,31 @@ func (c *Console) api() {
 		}},
 	}
 	routes = append(routes, c.operatorRoutes()...)
-	methods := map[string][]string{}
+	methods := map[string][]string{"/healthz": {http.MethodGet}, "/readyz": {http.MethodGet}, "/metrics": {http.MethodGet}}
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route.pattern, " ")
 		methods[path] = append(methods[path], method)
+		n := needOf(route.pattern)
 		c.handle(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
-			if err := c.admit(r); err != nil {
+			r, _, err := c.admit(r, n)
+			if err != nil {
 				return err
 			}
 			return route.serve(w, r)
+		})
+	}
+	for _, route := range c.ownRoutes() {
+		method, path, _ := strings.Cut(route.pattern, " ")
+		methods[path] = append(methods[path], method)
+		c.handle(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
+			if route.need == needNothing {
+				return route.serve(w, r, who{})
+			}
+			r, who, err := c.admit(r, route.need)
+			if err != nil {
+				return err
+			}
+			return route.serve(w, r, who)
 		})
 	}
 	for path, allowed := range methods {

@@ -1,18 +1,19 @@
 // Package console is the relay's page and API for its operator, at
-// console_listen: clients and their tokens, sessions, endpoints, policies and the
-// access log. Who asks proves to be the operator by the admin token: programs
-// send it as Bearer, people log in with it. What is asked for is done by the
-// relay, behind the interface Relay.
+// console_listen: clients and their tokens, sessions, endpoints, policies, the
+// access log and the audit log. People sign in with an account, or with the admin
+// token; programs send an API token, or the admin token, as Bearer. What is asked
+// for is done by the relay, behind the interface Relay; what the console itself
+// keeps, accounts and the like, is behind Keeper.
 package console
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"mime"
 	"net"
@@ -23,6 +24,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"adit/internal/webfiles"
 )
 
 // Relay does what the operator asks. Errors that the operator is to read are *Error.
@@ -41,6 +44,7 @@ type Relay interface {
 	SetPolicy(ctx context.Context, target string, document []byte) (Policy, error)
 	DeletePolicy(ctx context.Context, target string) error
 	Explain(q Question) (Explanation, error)
+	Counters() Counters
 	Metrics() string // as Prometheus reads them
 	Backup(ctx context.Context) (any, error)
 	Ready() string // why it should get no new visitors, or ""
@@ -50,53 +54,71 @@ type Relay interface {
 // Config is what a console works with.
 type Config struct {
 	Relay        Relay
+	Keeper       Keeper
+	Page         fs.FS // the console's page; may be nil
 	AdminToken   string
+	SetupCode    string       // makes the first account; "" if there is one
+	SetupDone    func()       // is called when there is one; may be nil
 	AllowedHosts []string     // beside loopback names and addresses
 	OpenMetrics  bool         // /metrics asks for no token
 	Log          *slog.Logger // may be nil
+
+	hashMemory uint32 // KiB; tests hurry
 }
 
-const (
-	maxBody      = 1 << 20
-	sessionLife  = 12 * time.Hour
-	maxLogins    = 64
-	cookieName   = "adit_console"
-	triesAtOnce  = 10
-	triesAgain   = 6 * time.Second // for one more
-	maxAddresses = 10_000
-)
+const maxBody = 1 << 20
 
 // Console is the handler of console_listen.
 type Console struct {
-	cfg   Config
-	log   *slog.Logger
-	token [sha256.Size]byte
-	mux   *http.ServeMux
-	cross *http.CrossOriginProtection
-	live  atomic.Int32 // readers of live events
+	cfg     Config
+	log     *slog.Logger
+	token   [sha256.Size]byte
+	mux     *http.ServeMux
+	page    *webfiles.Files
+	cross   *http.CrossOriginProtection
+	limits  limiter
+	hashes  hashes
+	history history
+	setupMu sync.Mutex
+	live    atomic.Int32 // readers of live events
 
-	mu     sync.Mutex
-	logins map[[sha256.Size]byte]time.Time // cookie → end
-	tries  map[netip.Addr]*try
-}
-
-type try struct {
-	left float64
-	at   time.Time
+	mu   sync.Mutex
+	used map[string]time.Time // hash of an API token: when it was used last
 }
 
 // New returns a console.
-func New(cfg Config) *Console {
+func New(cfg Config) (*Console, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Console{
 		cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.AdminToken)), mux: http.NewServeMux(),
-		cross: http.NewCrossOriginProtection(), logins: make(map[[sha256.Size]byte]time.Time), tries: make(map[netip.Addr]*try),
+		cross: http.NewCrossOriginProtection(), limits: limiter{tries: make(map[string]*try)},
+		hashes: hashes{make(chan struct{}, hashesAtOnce), cmp.Or(cfg.hashMemory, argonMemory)}, used: make(map[string]time.Time),
 	}
+	var err error
+	if c.page, err = webfiles.Read(cfg.Page); err != nil {
+		return nil, err
+	}
+	c.page.Alias("/", "/index.html")
 	c.api()
-	c.pages()
-	return c
+	c.mux.HandleFunc("/", c.servePage)
+	return c, nil
+}
+
+// servePage answers with the console's page and what belongs to it. None of it
+// is secret: what the page shows, it asks the API for.
+func (c *Console) servePage(w http.ResponseWriter, r *http.Request) {
+	path := c.page.Page(r)
+	switch {
+	case path == "":
+		c.refuse(w, r, &Error{http.StatusNotFound, "not_found", "there is nothing at this path", ""})
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		c.refuse(w, r, &Error{http.StatusMethodNotAllowed, "method_not_allowed", "this path takes GET, HEAD", ""})
+	default:
+		c.page.Serve(w, r, path)
+	}
 }
 
 // ServeHTTP guards every request in this order: the name it is asked by, the
@@ -107,7 +129,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
+		"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if !c.hostAllowed(r.Host) {
 		c.refuse(w, r, &Error{http.StatusForbidden, "forbidden_host", "this name is not one that the console answers to; add it to [console] allowed_hosts", ""})
 		return
@@ -202,96 +227,4 @@ func read(r *http.Request, v any) error {
 		return &Error{http.StatusBadRequest, "invalid_json", "something follows the JSON document", ""}
 	}
 	return nil
-}
-
-// isAdmin reports whether a secret is the admin token.
-func (c *Console) isAdmin(secret string) bool {
-	sum := sha256.Sum256([]byte(secret))
-	return subtle.ConstantTimeCompare(sum[:], c.token[:]) == 1
-}
-
-var (
-	errUnauthorized = &Error{http.StatusUnauthorized, "unauthorized", "the admin token is missing or wrong", ""}
-	errTries        = &Error{http.StatusTooManyRequests, "too_many_tries", "too many wrong tokens came from this address; wait a moment", ""}
-)
-
-// attempt checks a secret, and slows down an address that guesses.
-func (c *Console) attempt(r *http.Request, secret string) error {
-	from, _ := netip.ParseAddrPort(r.RemoteAddr)
-	addr, now := from.Addr(), time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.tries[addr]
-	if t != nil {
-		t.left = min(triesAtOnce, t.left+now.Sub(t.at).Seconds()/triesAgain.Seconds())
-		t.at = now
-		if t.left < 1 {
-			return errTries
-		}
-	}
-	if c.isAdmin(secret) {
-		return nil
-	}
-	if t == nil {
-		if len(c.tries) >= maxAddresses {
-			clear(c.tries)
-		}
-		t = &try{left: triesAtOnce, at: now}
-		c.tries[addr] = t
-	}
-	t.left--
-	c.log.Warn("console: wrong admin token", "address", addr.String())
-	return errUnauthorized
-}
-
-// admit lets in who has the admin token as Bearer, or is logged in.
-func (c *Console) admit(r *http.Request) error {
-	if auth := r.Header.Get("Authorization"); auth != "" {
-		scheme, secret, _ := strings.Cut(auth, " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			return errUnauthorized
-		}
-		return c.attempt(r, strings.TrimSpace(secret))
-	}
-	if c.loggedIn(r) {
-		return nil
-	}
-	return errUnauthorized
-}
-
-func (c *Console) loggedIn(r *http.Request) bool {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	end, ok := c.logins[sha256.Sum256([]byte(cookie.Value))]
-	return ok && time.Now().Before(end)
-}
-
-// logIn makes a login and its cookie.
-func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
-	secret, now := rand.Text(), time.Now()
-	c.mu.Lock()
-	for id, end := range c.logins {
-		if now.After(end) || len(c.logins) >= maxLogins {
-			delete(c.logins, id)
-		}
-	}
-	c.logins[sha256.Sum256([]byte(secret))] = now.Add(sessionLife)
-	c.mu.Unlock()
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: secret, Path: "/", MaxAge: int(sessionLife.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
-	})
-}
-
-func (c *Console) logOut(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(cookieName); err == nil {
-		c.mu.Lock()
-		delete(c.logins, sha256.Sum256([]byte(cookie.Value)))
-		c.mu.Unlock()
-	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +37,8 @@ type Backup struct {
 	Proofs []Proof       `json:"proofs,omitempty"`
 	Sinks  []StoredSink  `json:"sinks,omitempty"`
 	Audit  []audit.Entry `json:"audit,omitempty"`
+	// Operators are accounts and API tokens of the console.
+	Operators map[string]json.RawMessage `json:"operators,omitempty"`
 }
 
 // ErrNotEmpty is returned for a restore into a store that has something.
@@ -80,6 +83,7 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 	if b.Settings, err = s.Settings.all(ctx); err != nil {
 		return Backup{}, err
 	}
+	b.Operators = s.Operators.lasting()
 	b.Usages, b.Proofs, b.Sinks = s.Usages.table.list(), s.Proofs.List(), s.Sinks.List()
 	if err := s.Audit.Each(ctx, func(seq uint64, e audit.Entry, fault error) error {
 		b.Audit = append(b.Audit, e)
@@ -119,6 +123,11 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	}
 	for _, v := range b.Policies {
 		if err := s.Policies.table.create(ctx, v.Target, v); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.Operators)) {
+		if err := s.Operators.table.create(ctx, key, b.Operators[key]); err != nil {
 			return err
 		}
 	}

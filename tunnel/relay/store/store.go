@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -70,9 +71,11 @@ type Store struct {
 	Clients  *Clients
 	Claims   *Claims
 	Policies *Policies
-	Settings *Settings
-	Events   *Events
-	Audit    *Audit
+	// Operators are the console's own.
+	Operators *Operators
+	Settings  *Settings
+	Events    *Events
+	Audit     *Audit
 	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
 	// where events are sent on.
 	Usages     *Usages
@@ -217,7 +220,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	defer stop()
 	life, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	bucket := func(name string) (jetstream.KeyValue, error) {
+	bucketAt := func(ctx context.Context, name string) (jetstream.KeyValue, error) {
 		var kv jetstream.KeyValue
 		err := patiently(ctx, func(ctx context.Context) (err error) {
 			kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
@@ -231,12 +234,13 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		}
 		return kv, nil
 	}
+	bucket := func(name string) (jetstream.KeyValue, error) { return bucketAt(ctx, name) }
 	kv, err := bucket("settings")
 	if err != nil {
 		return err
 	}
 	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
-	s.migration = migration{bucket, cfg.Domain}
+	s.migration = migration{bucketAt, cfg.Domain}
 	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
 	}
@@ -258,6 +262,11 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
 		return err
 	}
+	operators, err := openTable[json.RawMessage](ctx, life, s, bucket, "operators")
+	if err != nil {
+		return err
+	}
+	s.Operators = &Operators{operators}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err

@@ -1,0 +1,242 @@
+/** What an operator does with the console, one thing at a time. */
+import assert from 'node:assert/strict';
+import type { Browser, Page } from 'playwright-core';
+import { open } from '../browser';
+import { ConsoleMock, password, setupCode } from './mock';
+
+type Scenario = (page: Page, mock: ConsoleMock) => Promise<void>;
+interface Setting {
+  prepare?: (mock: ConsoleMock) => void;
+  /** What the browser may complain of: it calls every refused request an error. */
+  allow?: RegExp;
+}
+
+function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
+  return async (browser: Browser): Promise<void> => {
+    const mock = new ConsoleMock();
+    prepare?.(mock);
+    await mock.start();
+    const { page, problems } = await open(browser, {
+      viewport: { width: 1280, height: 800 },
+      locale: 'en',
+    });
+    try {
+      await page.goto(mock.url);
+      await run(page, mock).catch((error: unknown) => {
+        throw new Error(`${String(error)}\n${problems.join('\n')}\n${mock.seen.join(', ')}`);
+      });
+      assert.deepEqual(
+        problems.filter((p) => !allow?.test(p)),
+        [],
+      );
+    } finally {
+      await page.context().close();
+      await mock.stop();
+    }
+  };
+}
+
+const text = (page: Page, wanted: string | RegExp) => page.getByText(wanted).first();
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).first();
+const row = (page: Page, key: string) => page.locator(`[data-row="${key}"]`);
+const away = (prepare: Partial<ConsoleMock['session']>) => (mock: ConsoleMock) =>
+  void (mock.session = { ...mock.session, signed_in: false, ...prepare });
+
+async function menu(page: Page, key: string, item: string): Promise<void> {
+  await row(page, key).getByRole('button', { name: /^More/ }).click();
+  await page.getByRole('menuitem', { name: item }).click();
+}
+
+export const scenarios = {
+  'the first administrator, with every way to go wrong': scenario(
+    async (page) => {
+      await page.getByLabel('Set-up code').fill('wrong');
+      await page.getByLabel('Name').fill('ann');
+      await page.getByLabel('Password').fill('short');
+      await button(page, 'Make the account').click();
+      await text(page, 'The code is wrong').waitFor();
+      await page.getByLabel('Set-up code').fill(setupCode);
+      await button(page, 'Make the account').click();
+      await page.locator('#password-error', { hasText: 'at least 10' }).waitFor();
+      await page.getByLabel('Password').fill(password);
+      await page.getByLabel('Password').press('Enter');
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    },
+    { prepare: away({ setup_needed: true }), allow: /status of 40[01]/ },
+  ),
+
+  'sign in with a second factor, and out again': scenario(
+    async (page) => {
+      await page.getByLabel('Name').fill('ann');
+      await page.getByLabel('Password').fill('no');
+      await button(page, 'Sign in').click();
+      await text(page, 'The name or the password is wrong').waitFor();
+      await page.getByLabel('Password').fill(password);
+      await page.getByLabel('Password').press('Enter');
+      await page.getByLabel(/Code from/).fill('000000');
+      await page.getByLabel(/Code from/).press('Enter');
+      await text(page, 'The code is wrong').waitFor();
+      await page.getByLabel(/Code from/).fill('123456');
+      await page.getByLabel(/Code from/).press('Enter');
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+      await button(page, 'Sign out').click();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    },
+    {
+      prepare: (mock) => {
+        away({})(mock);
+        mock.code = '123456';
+      },
+      allow: /status of 401/,
+    },
+  ),
+
+  'a client from first token to revocation': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/clients`);
+      await button(page, 'Add client').click();
+      await page.getByLabel('Name', { exact: true }).fill('shop');
+      await page.getByLabel('HTTPS', { exact: true }).check();
+      await page.getByLabel('Bytes a month').fill('much');
+      const add = page.locator('dialog footer').getByRole('button', { name: 'Add client' });
+      await add.click();
+      await text(page, 'This is not a number').waitFor();
+      await page.getByLabel('Bytes a month').fill('2 TB');
+      await add.click();
+      await page.locator('#c-name-error', { hasText: 'already' }).waitFor();
+      await page.getByLabel('Name', { exact: true }).fill('lamp');
+      await add.click();
+      await text(page, 'adit_mock0123456789').waitFor();
+      await button(page, 'Done').click();
+      await row(page, 'lamp').waitFor();
+      assert.deepEqual(mock.clients.find((c) => c.name === 'lamp')?.scope, {
+        types: ['https'],
+        monthly_bytes: 2e12,
+        over_quota: 'warn',
+      });
+      await menu(page, 'lamp', 'Rotate token');
+      await page.locator('dialog footer').getByRole('button', { name: 'Rotate token' }).click();
+      await text(page, 'adit_rotated0123456789').waitFor();
+      await page.keyboard.press('Escape');
+      await menu(page, 'lamp', 'Revoke');
+      await page.locator('dialog footer').getByRole('button', { name: 'Revoke' }).click();
+      await row(page, 'lamp').getByText('Revoked').waitFor();
+    },
+    { allow: /status of 400/ },
+  ),
+
+  'a policy, its faults and its explanation': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/policies/shop.relay.example`);
+      await page.getByLabel('Name').first().waitFor();
+      const deny = page.getByLabel('Refused addresses');
+      assert.equal(await deny.inputValue(), '192.0.2.0/24\n198.51.100.9');
+      await deny.fill('x');
+      await button(page, 'Save policy').click();
+      await page.locator('#p-deny-error', { hasText: 'not an address' }).waitFor();
+      await deny.fill('192.0.2.0/24');
+      await page.getByLabel('Bytes a second').fill('5 MB');
+      await button(page, 'Wed').click();
+      await button(page, 'Save policy').click();
+      await text(page, 'It is in force').waitFor();
+      const saved = mock.policies.find((p) => p.target === 'shop.relay.example')?.policy;
+      assert.deepEqual(saved?.deny, ['192.0.2.0/24']);
+      assert.equal(saved?.bandwidth, 5_000_000);
+      assert.deepEqual(saved?.hours?.open[0]?.days, ['mon', 'tue', 'thu', 'fri']);
+      assert.deepEqual(saved?.basic_auth, [{ name: 'ann' }, { name: 'bob' }]);
+      await page.getByLabel("Visitor's address").fill('192.0.2.8');
+      await button(page, 'Explain').click();
+      await text(page, '192.0.2.0/24 is denied').waitFor();
+    },
+    { allow: /status of 400/ },
+  ),
+
+  'visits show as they happen, and older ones on demand': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/access`);
+    await row(page, mock.events[0]?.id ?? '').waitFor();
+    mock.visit({ path: '/just-now', id: 'fresh' });
+    await row(page, 'fresh').waitFor();
+    await button(page, 'Show more').click();
+    await row(page, mock.events[40]?.id ?? '').waitFor();
+    await page.getByLabel('Path begins with').fill('/just');
+    await page.getByLabel('Path begins with').press('Enter');
+    await row(page, mock.events[40]?.id ?? '').waitFor({ state: 'detached' });
+    await row(page, 'fresh').waitFor();
+    const csv = await page.getByRole('link', { name: 'CSV' }).getAttribute('href');
+    assert.match(csv ?? '', /access\/export\?path=%2Fjust&format=csv$/);
+  }),
+
+  'a second factor is set up': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/settings`);
+      await button(page, 'Set up').click();
+      await page.locator('dialog').getByLabel('Password').fill(password);
+      await button(page, 'Continue').click();
+      await page.getByRole('img', { name: /QR code/ }).waitFor();
+      await page.getByLabel('The code that the app shows').fill('123 456');
+      await button(page, 'Turn on').click();
+      await text(page, 'abcde-fghij').waitFor();
+      await button(page, 'I have kept them').click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      await button(page, 'Remove the second factor').waitFor();
+    },
+    { prepare: (mock) => void (mock.session = { ...mock.session, totp: false }) },
+  ),
+
+  'an account and an API token are added': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/settings`);
+    await button(page, 'Add account').click();
+    await page.getByLabel('Name', { exact: true }).fill('carl');
+    await page.locator('dialog').getByLabel('Password').fill(password);
+    await page.locator('dialog footer').getByRole('button', { name: 'Add account' }).click();
+    await row(page, 'carl').getByText('Viewer').waitFor();
+    await button(page, 'Add API token').click();
+    await page.locator('#t-name').fill('ci');
+    await page.locator('dialog footer').getByRole('button', { name: 'Add API token' }).click();
+    await text(page, 'adit_api_mock0123456789').waitFor();
+  }),
+
+  'a viewer is offered no change': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/clients`);
+      await row(page, 'shop').waitFor();
+      assert.equal(await page.getByRole('button', { name: 'Add client' }).count(), 0);
+      await row(page, 'shop').getByRole('button', { name: /^More/ }).click();
+      assert.equal(await page.getByRole('menuitem').count(), 1);
+      await page.goto(`${mock.url}/#/policies/shop.relay.example`);
+      await page.locator('.days button').first().waitFor();
+      assert.ok(await page.getByLabel('Refused addresses').isDisabled());
+      assert.equal(await page.getByRole('button', { name: 'Save policy' }).count(), 0);
+      await page.goto(`${mock.url}/#/settings`);
+      await row(page, 'siem').waitFor();
+      assert.equal(await page.getByText('API tokens').count(), 0);
+    },
+    { prepare: (mock) => void (mock.session = { ...mock.session, role: 'viewer' }) },
+  ),
+
+  'the audit log is verified': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/audit`);
+    await button(page, 'Verify').click();
+    await text(page, 'All 31 entries are as they were written').waitFor();
+  }),
+
+  'pages of what the relay has not are hidden': scenario(
+    async (page) => {
+      await page.getByRole('link', { name: 'Clients', exact: true }).waitFor();
+      assert.equal(await page.getByRole('link', { name: 'Nodes' }).count(), 0);
+    },
+    { prepare: (mock) => void (mock.missing = ['nodes']), allow: /status of 404/ },
+  ),
+
+  'a relay that dies and comes back': scenario(
+    async (page, mock) => {
+      await row(page, 's_0').waitFor();
+      await mock.stop();
+      await text(page, 'The relay does not answer').waitFor();
+      await mock.start();
+      await button(page, 'Try again').click();
+      await text(page, 'The relay does not answer').waitFor({ state: 'detached' });
+    },
+    { allow: /ERR_/ },
+  ),
+};

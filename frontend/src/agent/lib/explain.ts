@@ -1,0 +1,25 @@
+import { Problem, Unreachable } from '../../shared/api/client';
+import { t, type MessageKey } from '../i18n';
+
+const known: Partial<Record<Problem['code'], MessageKey>> = {
+  invalid_token: 'error.invalid_token',
+  relay_rejected: 'error.relay_rejected',
+  not_configured: 'error.not_configured',
+  control_busy: 'error.control_busy',
+  relay_unreachable: 'error.relay_unreachable',
+  unauthorized: 'error.unauthorized',
+  payload_too_large: 'error.payload_too_large',
+};
+
+/**
+ * Returns what to tell the reader: our sentence in their language, and the
+ * daemon's own words where they add to it.
+ */
+export function explain(error: unknown): string {
+  if (error instanceof Problem) {
+    const key = known[error.code];
+    return key ? t('error.with_reason', { what: t(key), why: error.message }) : error.message;
+  }
+  if (error instanceof Unreachable) return t(error.denied ? 'link.denied.text' : 'error.no_daemon');
+  return error instanceof Error ? error.message : String(error);
+}

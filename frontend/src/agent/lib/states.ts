@@ -1,0 +1,32 @@
+import type { RequestSummary, Status, TunnelState } from '../api/types';
+import type { Tone } from '../../shared/lib/tone';
+
+export type { Tone };
+
+export const statusTone: Record<Status['state'], Tone> = {
+  unconfigured: 'idle',
+  connecting: 'info',
+  connected: 'ok',
+  reconnecting: 'warn',
+  paused: 'idle',
+  rejected: 'bad',
+};
+
+export const tunnelTone: Record<TunnelState, Tone> = {
+  starting: 'info',
+  running: 'ok',
+  waiting: 'warn',
+  stopped: 'idle',
+  failed: 'bad',
+};
+
+/** Returns the tone of a request or flow. */
+export function requestTone(r: RequestSummary): Tone {
+  if (r.state === 'failed') return 'bad';
+  if (r.state === 'open') return 'info';
+  const status = r.status ?? 0;
+  if (status >= 500) return 'bad';
+  if (status >= 400) return 'warn';
+  if (status >= 300) return 'info';
+  return 'ok';
+}

@@ -1,0 +1,51 @@
+import type { Tunnel } from '../../api/types';
+import { t } from '../../i18n';
+import { act } from '../../lib/act';
+import { explain } from '../../lib/explain';
+import { router } from '../../stores/route.svelte';
+import { toasts } from '../../../shared/stores/toasts.svelte';
+import { tunnels, undoFor } from '../../stores/tunnels.svelte';
+import type { MenuItem } from '../../../shared/ui/menu';
+
+/** Reports whether stopping, rather than starting, is what one can do. */
+export function isRunning(tunnel: Tunnel): boolean {
+  return tunnel.state === 'running' || tunnel.state === 'starting' || tunnel.state === 'waiting';
+}
+
+export async function toggle(tunnel: Tunnel): Promise<void> {
+  await act(() => (isRunning(tunnel) ? tunnels.stop(tunnel.id) : tunnels.start(tunnel.id)));
+}
+
+/** Deletes a tunnel, with a few seconds to think again. */
+export function remove(tunnel: Tunnel): void {
+  tunnels.deleteSoon(tunnel.id, (error) => toasts.show({ kind: 'bad', text: explain(error) }));
+  toasts.show(
+    {
+      kind: 'ok',
+      text: t('tunnel.deleted', { name: tunnel.name || tunnel.domain || tunnel.id }),
+      action: { label: t('undo'), run: () => tunnels.undoDelete(tunnel.id) },
+    },
+    undoFor,
+  );
+}
+
+/** Returns what else can be done with a tunnel. */
+export function menuOf(tunnel: Tunnel, onqr: () => void): MenuItem[] {
+  const items: MenuItem[] = [
+    {
+      label: t(tunnel.declared ? 'tunnel.show' : 'tunnel.edit'),
+      icon: tunnel.declared ? 'info' : 'edit',
+      run: () => router.go('tunnels', tunnel.id),
+    },
+  ];
+  if (tunnel.public_url) items.push({ label: t('qr.title'), icon: 'qr', run: onqr });
+  if (tunnel.inspect)
+    items.push({
+      label: t('tunnel.requests'),
+      icon: 'inspector',
+      run: () => router.go('inspector', `tunnel:${tunnel.id}`),
+    });
+  if (!tunnel.declared)
+    items.push({ label: t('delete'), icon: 'trash', bad: true, run: () => remove(tunnel) });
+  return items;
+}

@@ -1,0 +1,172 @@
+import { Problem, send, Unreachable } from '../api/client';
+import { EventParser, type ServerEvent } from '../../shared/api/sse';
+import type { EndpointEvent, Events, LogEntry, RequestSummary, TunnelEvent } from '../api/types';
+import { logs } from './logs.svelte';
+import { requests } from './requests.svelte';
+import { status } from './status.svelte';
+import { tunnels } from './tunnels.svelte';
+
+/**
+ * The page's link with the daemon. `lost` comes back by itself; `denied` is
+ * the browser's refusal to reach loopback; `locked` asks for the Bearer token;
+ * `refused` is any other refusal, with its reason.
+ */
+export type Link = 'starting' | 'live' | 'lost' | 'denied' | 'locked' | 'refused';
+
+const firstRetry = 500;
+const lastRetry = 4000;
+const helpless = 30_000;
+// The daemon sends a comment every 15 s.
+const silence = 40_000;
+// Events within this time are one update of the page.
+const batchFor = 80;
+
+class Feed {
+  link = $state<Link>('starting');
+  reason = $state('');
+  #lastId = '';
+  #daemon = '';
+  #batch: ServerEvent[] = [];
+  // eslint-disable-next-line no-unused-private-class-members -- read by ??=
+  #flushing: ReturnType<typeof setTimeout> | undefined;
+  #wake: () => void = () => undefined;
+
+  /** Follows the daemon until the signal ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    const wake = () => this.#wake();
+    addEventListener('online', wake, { signal });
+    document.addEventListener('visibilitychange', wake, { signal });
+    let wait = firstRetry;
+    while (!signal.aborted) {
+      try {
+        await this.#follow(signal, () => (wait = firstRetry));
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#lose(error);
+      }
+      // Only a person mends what is not merely lost.
+      await this.#sleep(this.link === 'lost' ? wait : helpless, signal);
+      wait = Math.min(wait * 2, lastRetry);
+    }
+  }
+
+  /** Tries again now, for instance after a token was given. */
+  retry(): void {
+    this.#wake();
+  }
+
+  #lose(error: unknown): void {
+    this.reason = error instanceof Problem ? error.message : '';
+    if (error instanceof Problem && error.status === 401) this.link = 'locked';
+    else if (error instanceof Problem && error.status === 403) this.link = 'refused';
+    else if (error instanceof Unreachable && error.denied) this.link = 'denied';
+    else this.link = 'lost';
+  }
+
+  #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((done) => {
+      const timer = setTimeout(done, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        done();
+      };
+      signal.addEventListener('abort', this.#wake, { once: true });
+    });
+  }
+
+  async #follow(signal: AbortSignal, alive: () => void): Promise<void> {
+    const mine = new AbortController();
+    const stop = () => mine.abort();
+    signal.addEventListener('abort', stop, { once: true });
+    let watchdog = setTimeout(stop, silence);
+    try {
+      const resumed = await this.#knownDaemon();
+      const headers: Record<string, string> = { Accept: 'text/event-stream' };
+      if (resumed) headers['Last-Event-ID'] = this.#lastId;
+      const answer = await send('GET', 'events', { headers, signal: mine.signal });
+      const reader = answer.body?.getReader();
+      if (!reader) throw new Unreachable(false);
+      // The stream is open, so nothing is lost between the lists and the events.
+      if (!resumed) await this.#load();
+      this.link = 'live';
+      this.reason = '';
+      alive();
+      const parser = new EventParser();
+      const text = new TextDecoder();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) throw new Unreachable(false);
+        clearTimeout(watchdog);
+        watchdog = setTimeout(stop, silence);
+        this.#take(parser.push(text.decode(value, { stream: true })));
+      }
+    } finally {
+      clearTimeout(watchdog);
+      signal.removeEventListener('abort', stop);
+      mine.abort();
+    }
+  }
+
+  /** Reports whether this is the daemon whose events were followed before. */
+  async #knownDaemon(): Promise<boolean> {
+    await status.load();
+    const daemon = `${status.current?.pid} ${status.current?.started_at}`;
+    const known = daemon === this.#daemon && this.#lastId !== '';
+    this.#daemon = daemon;
+    if (!known) this.#lastId = '';
+    return known;
+  }
+
+  async #load(): Promise<void> {
+    // These may be long, and the page is of use without them.
+    requests.load().catch(() => undefined);
+    logs.load().catch(() => undefined);
+    await Promise.all([tunnels.load(), status.loadAuth()]);
+  }
+
+  #take(events: ServerEvent[]): void {
+    if (events.length === 0) return;
+    this.#batch.push(...events);
+    this.#lastId = events.at(-1)?.id || this.#lastId;
+    this.#flushing ??= setTimeout(() => {
+      this.#flushing = undefined;
+      this.#flush();
+    }, batchFor);
+  }
+
+  #flush(): void {
+    const batch = this.#batch;
+    this.#batch = [];
+    const tunnelEvents: TunnelEvent[] = [];
+    const endpointEvents: EndpointEvent[] = [];
+    const requestEvents: RequestSummary[] = [];
+    const logEvents: LogEntry[] = [];
+    for (const event of batch) {
+      const data: unknown = JSON.parse(event.data);
+      switch (event.name as keyof Events) {
+        case 'status':
+          status.apply(data as Events['status']);
+          break;
+        case 'tunnel':
+          tunnelEvents.push(data as TunnelEvent);
+          break;
+        case 'endpoint':
+          endpointEvents.push(data as EndpointEvent);
+          break;
+        case 'request':
+          requestEvents.push(data as RequestSummary);
+          break;
+        case 'log':
+          logEvents.push(data as LogEntry);
+          break;
+        case 'missed':
+          void this.#load().catch(() => undefined);
+      }
+    }
+    tunnels.apply(tunnelEvents, endpointEvents);
+    requests.apply(requestEvents);
+    logs.apply(logEvents);
+  }
+}
+
+export const feed = new Feed();

@@ -1,0 +1,268 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Problem, retryBusy } from '../api/client';
+import type { LogEntry, RequestSummary, Status } from '../api/types';
+import { tunnel, endpoint, summary } from '../../../e2e/fixtures';
+import { LogStore } from './logs.svelte';
+import { matches, most, noFilter, RequestStore } from './requests.svelte';
+import { href, parseRoute } from './route.svelte';
+import { StatusStore } from './status.svelte';
+import { TunnelStore } from './tunnels.svelte';
+
+let answers: Record<string, unknown>;
+let asked: string[];
+
+beforeEach(() => {
+  asked = [];
+  answers = {};
+  vi.stubGlobal('document', { baseURI: 'http://127.0.0.1:37271/' });
+  vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
+    const key = `${init.method} ${url.slice('http://127.0.0.1:37271/api/v1/'.length)}`;
+    asked.push(key);
+    const found = answers[key];
+    if (found instanceof Problem)
+      return Promise.resolve(
+        Response.json(
+          { error: { code: found.code, message: found.message } },
+          { status: found.status },
+        ),
+      );
+    return Promise.resolve(
+      found === undefined ? new Response(null, { status: 204 }) : Response.json({ data: found }),
+    );
+  });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+describe('TunnelStore', () => {
+  const a = tunnel(1, { name: 'a' });
+  const b = tunnel(2, { name: 'b' });
+
+  async function loaded(): Promise<TunnelStore> {
+    answers['GET tunnels'] = { items: [b, a] };
+    answers['GET endpoints'] = { items: [endpoint(a)] };
+    const store = new TunnelStore();
+    await store.load();
+    return store;
+  }
+
+  it('lists the oldest first', async () => {
+    const store = await loaded();
+    expect(store.items.map((t) => t.name)).toEqual(['a', 'b']);
+    expect([...store.endpoints.keys()]).toEqual([a.id]);
+  });
+
+  it('follows events', async () => {
+    const store = await loaded();
+    const c = tunnel(3, { name: 'c' });
+    store.apply(
+      [
+        { action: 'created', tunnel: c },
+        { action: 'deleted', tunnel: a },
+        { action: 'changed', tunnel: { ...b, state: 'failed' } },
+      ],
+      [
+        { action: 'down', endpoint: endpoint(a) },
+        { action: 'up', endpoint: endpoint(c) },
+      ],
+    );
+    expect(store.items.map((t) => `${t.name} ${t.state}`)).toEqual(['b failed', 'c running']);
+    expect([...store.endpoints.keys()]).toEqual([c.id]);
+  });
+
+  it('is not misled by an old endpoint that goes after its successor came', async () => {
+    const store = await loaded();
+    store.apply([], [{ action: 'up', endpoint: { ...endpoint(a), id: 'e_new' } }]);
+    store.apply([], [{ action: 'down', endpoint: endpoint(a) }]);
+    expect(store.endpoints.get(a.id)?.id).toBe('e_new');
+  });
+
+  it('hides a tunnel at once and deletes it later', async () => {
+    const store = await loaded();
+    vi.useFakeTimers();
+    store.deleteSoon(a.id, () => undefined, 100);
+    expect(store.items).toEqual([b]);
+    store.apply([{ action: 'changed', tunnel: a }], []);
+    expect(store.items, 'an event must not bring it back').toEqual([b]);
+    expect(asked).not.toContain(`DELETE tunnels/${a.id}`);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(asked).toContain(`DELETE tunnels/${a.id}`);
+    expect(store.items).toEqual([b]);
+  });
+
+  it('never asks for a deletion that was undone', async () => {
+    const store = await loaded();
+    vi.useFakeTimers();
+    store.deleteSoon(a.id, () => undefined, 100);
+    store.undoDelete(a.id);
+    expect(store.items).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(asked).not.toContain(`DELETE tunnels/${a.id}`);
+  });
+
+  it('shows a tunnel again whose deletion was refused', async () => {
+    const store = await loaded();
+    answers[`DELETE tunnels/${a.id}`] = new Problem(400, { code: 'relay_rejected', message: 'no' });
+    vi.useFakeTimers();
+    const heard: unknown[] = [];
+    store.deleteSoon(a.id, (error) => heard.push(error), 100);
+    await vi.advanceTimersByTimeAsync(100);
+    await vi.waitFor(() => expect(heard).toHaveLength(1));
+    expect(store.items).toHaveLength(2);
+  });
+
+  it('deletes what waits when the page goes', async () => {
+    const store = await loaded();
+    vi.useFakeTimers();
+    store.deleteSoon(a.id, () => undefined);
+    store.flush();
+    expect(asked).toContain(`DELETE tunnels/${a.id}`);
+  });
+});
+
+describe('RequestStore', () => {
+  const newestFirst = (count: number) =>
+    Array.from({ length: count }, (_, i) => summary(count - i, { kind: 'http' }));
+
+  it('loads page by page and keeps what came meanwhile', async () => {
+    const all = newestFirst(1500);
+    answers['GET requests?limit=1000'] = { items: all.slice(0, 1000) };
+    answers[`GET requests?limit=1000&before=${all[999]?.id}`] = { items: all.slice(1000) };
+    const store = new RequestStore();
+    const loading = store.load();
+    store.apply([summary(2000, { kind: 'http' })]);
+    await loading;
+    expect(store.items).toHaveLength(1501);
+    expect(store.filtered(noFilter)[0]?.id).toBe('r_2000');
+    expect(store.filtered(noFilter).at(-1)?.id).toBe('r_1');
+  });
+
+  it('keeps its bound', () => {
+    const store = new RequestStore();
+    store.apply(newestFirst(most + 50).reverse());
+    expect(store.items).toHaveLength(most);
+    expect(store.items[0]?.id).toBe('r_51');
+  });
+
+  it('changes a request in its place', () => {
+    const store = new RequestStore();
+    store.apply([summary(1, { state: 'open' }), summary(2)]);
+    store.apply([summary(1, { state: 'done', kind: 'http' })]);
+    expect(store.items.map((r) => `${r.id} ${r.state}`)).toEqual(['r_1 done', 'r_2 done']);
+  });
+
+  it('stands still while paused', () => {
+    const store = new RequestStore();
+    store.setPaused(true);
+    store.apply([summary(1), summary(1), summary(2)]);
+    expect([store.items.length, store.waiting]).toEqual([0, 2]);
+    store.setPaused(false);
+    expect([store.items.length, store.waiting]).toEqual([2, 0]);
+  });
+
+  it.each<[Partial<typeof noFilter>, boolean]>([
+    [{}, true],
+    [{ text: 'ORDERS' }, true],
+    [{ text: '203.0.113' }, true],
+    [{ text: 'nothing' }, false],
+    [{ status: '4xx' }, true],
+    [{ status: '2xx' }, false],
+    [{ status: 'error' }, false],
+    [{ kind: 'flow' }, false],
+    [{ tunnel: 't_9' }, false],
+  ])('filter %j: %s', (change, want) => {
+    const r: RequestSummary = summary(1, { kind: 'http', path: '/Orders', status: 404 });
+    expect(matches(r, { ...noFilter, ...change })).toBe(want);
+  });
+});
+
+describe('StatusStore', () => {
+  const at = (inward: number, out: number, started = '2026-01-01T00:00:00Z') =>
+    ({ started_at: started, bytes: { in: inward, out } }) as Status;
+
+  it('takes rates from what was counted', () => {
+    const store = new StatusStore();
+    store.apply(at(0, 0));
+    store.sample(1000);
+    store.current = at(500, 4000);
+    store.sample(3000);
+    expect(store.samples).toEqual([{ at: 3000, in: 250, out: 2000 }]);
+  });
+
+  it('does not take a restart for traffic', () => {
+    const store = new StatusStore();
+    store.current = at(9000, 9000);
+    store.sample(1000);
+    store.current = at(10, 10, '2026-01-01T00:00:05Z');
+    store.sample(2000);
+    expect(store.samples).toEqual([]);
+    store.sample(3000);
+    expect(store.samples).toEqual([{ at: 3000, in: 0, out: 0 }]);
+  });
+});
+
+describe('LogStore', () => {
+  const line = (n: number, level: LogEntry['level'] = 'info'): LogEntry => ({
+    time: new Date(n * 1000).toISOString(),
+    level,
+    message: `line ${n}`,
+  });
+
+  it('shows a line once that is both in the list and in the stream', async () => {
+    answers['GET logs?level=debug&limit=1000'] = { items: [line(1), line(2)] };
+    const store = new LogStore();
+    const loading = store.load();
+    store.apply([line(2), line(3)]);
+    await loading;
+    store.apply([line(2), line(4)]);
+    expect(store.items.map((l) => l.message)).toEqual(['line 1', 'line 2', 'line 3', 'line 4']);
+  });
+
+  it('filters by level and text', () => {
+    const store = new LogStore();
+    store.apply([line(1, 'debug'), line(2, 'warn'), line(3, 'error')]);
+    expect(store.filtered('warn', '')).toHaveLength(2);
+    expect(store.filtered('debug', 'LINE 3')).toHaveLength(1);
+  });
+});
+
+describe('routes', () => {
+  it.each([
+    ['', 'overview', ''],
+    ['#/nowhere', 'overview', ''],
+    ['#/tunnels', 'tunnels', ''],
+    ['#/inspector/r%2F1', 'inspector', 'r/1'],
+    ['#/inspector/%E0%A4%A', 'inspector', ''],
+  ])('%s', (hash, page, id) => expect(parseRoute(hash)).toEqual({ page, id }));
+  it('reads what it wrote', () =>
+    expect(parseRoute(href('inspector', 'tunnel:a/b'))).toEqual({
+      page: 'inspector',
+      id: 'tunnel:a/b',
+    }));
+});
+
+describe('retryBusy', () => {
+  const busy = new Problem(409, { code: 'control_busy', message: 'busy' });
+
+  it('tries again while the control plane is busy', async () => {
+    let left = 2;
+    const got = await retryBusy(
+      () => (left-- > 0 ? Promise.reject(busy) : Promise.resolve('done')),
+      [1, 1, 1],
+    );
+    expect(got).toBe('done');
+  });
+  it('gives up in the end', async () => {
+    await expect(retryBusy(() => Promise.reject(busy), [1, 1])).rejects.toBe(busy);
+  });
+  it('does not try again what would fail again', async () => {
+    let tries = 0;
+    const no = new Problem(400, { code: 'relay_rejected', message: 'no' });
+    const attempt = () => (tries++, Promise.reject(no));
+    await expect(retryBusy(attempt, [1, 1])).rejects.toBe(no);
+    expect(tries).toBe(1);
+  });
+});

@@ -1,0 +1,21 @@
+import { toasts } from '../../shared/stores/toasts.svelte';
+import { t, type MessageKey, type Params } from '../i18n';
+import { session } from '../stores/session.svelte';
+import { explain } from './explain';
+
+/** Does something and tells in the corner how it went; reports success. */
+export async function act(
+  what: () => Promise<unknown>,
+  done?: MessageKey,
+  params?: Params,
+): Promise<boolean> {
+  try {
+    await what();
+    if (done) toasts.show({ kind: 'ok', text: t(done, params) });
+    return true;
+  } catch (error) {
+    session.met(error);
+    toasts.show({ kind: 'bad', text: explain(error) });
+    return false;
+  }
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import type { PolicyDocument } from '../api/types';
+import { documentOf, formOf } from './policyform';
+
+const all: PolicyDocument = {
+  deny: ['10.0.0.0/8', '192.0.2.7'],
+  allow: ['2001:db8::/32'],
+  deny_countries: ['CN', 'US-CA'],
+  allow_countries: ['DE'],
+  unknown_country: 'allow',
+  hours: { zone: 'Europe/Berlin', open: [{ days: ['mon', 'fri'], from: '08:00', to: '18:30' }] },
+  connections: 100,
+  connections_per_address: 10,
+  rate: 2.5,
+  burst: 20,
+  bandwidth: 1_000_000,
+  max_body: 10 * 1024 ** 2,
+  basic_auth: [{ name: 'ann' }],
+  shadow: true,
+};
+
+describe('a policy and its form', () => {
+  it('keep each other', () =>
+    expect(documentOf(formOf(all))).toEqual({ document: all, faults: {} }));
+  it('are empty together', () => expect(documentOf(formOf({})).document).toEqual({}));
+  it('send a password that was typed', () => {
+    const form = formOf(all);
+    form.users.push({ name: 'bob', password: 'secret', kept: false });
+    expect(documentOf(form).document.basic_auth).toEqual([
+      { name: 'ann' },
+      { name: 'bob', password: 'secret' },
+    ]);
+  });
+  it('name what is no number', () => {
+    const form = { ...formOf({}), rate: 'much', maxBody: '10 parsec', burst: '1.5' };
+    expect(documentOf(form).faults).toEqual({ rate: true, max_body: true, burst: true });
+  });
+  it('write countries as they are written', () =>
+    expect(
+      documentOf({ ...formOf({}), denyCountries: 'cn, us-ca' }).document.deny_countries,
+    ).toEqual(['CN', 'US-CA']));
+});

@@ -1,0 +1,97 @@
+import type { PolicyDocument } from '../api/types';
+import { lines, readBytes, writeBytes } from './words';
+
+export const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+
+/** A policy as its form has it: texts, so that half-typed values stay. */
+export interface PolicyForm {
+  deny: string;
+  allow: string;
+  denyCountries: string;
+  allowCountries: string;
+  unknownCountry: 'deny' | 'allow';
+  connections: string;
+  perAddress: string;
+  rate: string;
+  burst: string;
+  bandwidth: string;
+  maxBody: string;
+  users: { name: string; password: string; kept: boolean }[];
+  zone: string;
+  open: { days: string[]; from: string; to: string }[];
+  shadow: boolean;
+}
+
+const number = (n: number | undefined) => (n ? String(n) : '');
+
+/** Returns the form of a document. */
+export function formOf(d: PolicyDocument): PolicyForm {
+  return {
+    deny: (d.deny ?? []).join('\n'),
+    allow: (d.allow ?? []).join('\n'),
+    denyCountries: (d.deny_countries ?? []).join(', '),
+    allowCountries: (d.allow_countries ?? []).join(', '),
+    unknownCountry: d.unknown_country ?? 'deny',
+    connections: number(d.connections),
+    perAddress: number(d.connections_per_address),
+    rate: number(d.rate),
+    burst: number(d.burst),
+    bandwidth: writeBytes(d.bandwidth),
+    maxBody: writeBytes(d.max_body),
+    users: (d.basic_auth ?? []).map((u) => ({ name: u.name, password: '', kept: true })),
+    zone: d.hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    open: (d.hours?.open ?? []).map((o) => ({
+      days: [...(o.days ?? days)],
+      from: o.from,
+      to: o.to,
+    })),
+    shadow: d.shadow ?? false,
+  };
+}
+
+/** The fields whose numbers do not parse, by their names in the document. */
+export type Faults = Partial<Record<keyof PolicyDocument, true>>;
+
+/** Returns the document of a form, and what in the form is no number. */
+export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: Faults } {
+  const d: PolicyDocument = {};
+  const faults: Faults = {};
+  const list = (key: 'deny' | 'allow' | 'deny_countries' | 'allow_countries', text: string) => {
+    const all = lines(text);
+    if (all.length > 0) d[key] = key.endsWith('countries') ? all.map((c) => c.toUpperCase()) : all;
+  };
+  const count = (
+    key: 'connections' | 'connections_per_address' | 'rate' | 'burst' | 'bandwidth' | 'max_body',
+    text: string,
+    read: (text: string) => number | undefined,
+  ) => {
+    if (!text.trim()) return;
+    const n = read(text);
+    if (n === undefined) faults[key] = true;
+    else if (n > 0) d[key] = n;
+  };
+  const whole = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : undefined);
+  const decimal = (text: string) => (/^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : undefined);
+
+  list('deny', f.deny);
+  list('allow', f.allow);
+  list('deny_countries', f.denyCountries);
+  list('allow_countries', f.allowCountries);
+  if ((d.deny_countries || d.allow_countries) && f.unknownCountry === 'allow')
+    d.unknown_country = 'allow';
+  count('connections', f.connections, whole);
+  count('connections_per_address', f.perAddress, whole);
+  count('rate', f.rate, decimal);
+  count('burst', f.burst, whole);
+  count('bandwidth', f.bandwidth, readBytes);
+  count('max_body', f.maxBody, readBytes);
+  if (f.users.length > 0)
+    d.basic_auth = f.users.map((u) => ({
+      name: u.name,
+      ...(u.password ? { password: u.password } : {}),
+    }));
+  if (f.open.length > 0)
+    d.hours = { zone: f.zone.trim() || 'UTC', open: f.open.map((o) => ({ ...o })) };
+  if (f.shadow) d.shadow = true;
+  return { document: d, faults };
+}

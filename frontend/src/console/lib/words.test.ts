@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { fromLocal, lines, localTime, readBytes, writeBytes } from './words';
+
+describe('lines', () => {
+  it('takes lines and commas', () =>
+    expect(lines(' a\n\nb, c ;d\n')).toEqual(['a', 'b', 'c', 'd']));
+});
+
+describe('bytes', () => {
+  it.each([
+    ['0', 0],
+    ['1500', 1500],
+    ['10 MiB', 10 * 1024 ** 2],
+    ['1.5GB', 1.5e9],
+    ['2k', 2000],
+    ['x', undefined],
+    ['1 parsec', undefined],
+    ['-1', undefined],
+    ['', undefined],
+  ])('reads %s', (text, want) => expect(readBytes(text)).toBe(want));
+  it.each([1, 999, 1000, 1024, 1_250_000, 1e12, 1024 ** 3, 131072])('keeps %d', (n) =>
+    expect(readBytes(writeBytes(n))).toBe(n),
+  );
+});
+
+describe('times', () => {
+  it('go to a form and back', () =>
+    expect(fromLocal(localTime('2027-01-01T10:30:00Z'))).toBe('2027-01-01T10:30:00Z'));
+  it('are nothing without a time', () => {
+    expect(localTime(undefined)).toBe('');
+    expect(fromLocal('')).toBeUndefined();
+    expect(fromLocal('soon')).toBeUndefined();
+  });
+});

@@ -1,0 +1,125 @@
+import { call, send } from '../../shared/api/client';
+import { EventParser } from '../../shared/api/sse';
+import type { Access, AccessPage } from '../api/types';
+import { explain } from '../lib/explain';
+import { session } from './session.svelte';
+
+/** What to look for; fields left empty look for everything. */
+export interface Filter {
+  since?: string;
+  until?: string;
+  host?: string;
+  path?: string;
+  address?: string;
+  country?: string;
+  status?: string;
+  method?: string;
+  refused?: string;
+  client_id?: string;
+  node?: string;
+}
+
+const page = 100;
+const kept = 1000;
+
+/** Names an event; those of old relays have no id, but a moment and path. */
+export function eventKey(e: Access): string {
+  return e.id ?? `${e.time} ${e.visitor} ${e.path ?? ''} ${e.duration_ns}`;
+}
+
+// What came live may be in an answer too.
+function unique(events: readonly Access[]): Access[] {
+  return [...new Map(events.map((e) => [eventKey(e), e])).values()];
+}
+
+/** The access log as a page shows it: newest first, with what comes live before it. */
+export class AccessLog {
+  events = $state.raw<readonly Access[]>();
+  next = $state('');
+  error = $state('');
+  busy = $state(false);
+  /** Events that came too fast to be shown live. */
+  missed = $state(0);
+  #turn = 0;
+
+  /** The filter without its empty fields. */
+  clean(filter: Filter): Record<string, string> {
+    return Object.fromEntries(
+      Object.entries(filter).filter((pair): pair is [string, string] => !!pair[1]),
+    );
+  }
+
+  async search(filter: Filter): Promise<void> {
+    const turn = ++this.#turn;
+    this.missed = 0;
+    await this.#ask(filter, '', (found) => {
+      if (turn === this.#turn) this.events = unique(found);
+    });
+  }
+
+  async more(filter: Filter): Promise<void> {
+    const turn = this.#turn;
+    await this.#ask(filter, this.next, (found) => {
+      if (turn === this.#turn) this.events = unique([...(this.events ?? []), ...found]);
+    });
+  }
+
+  async #ask(filter: Filter, cursor: string, take: (found: Access[]) => void): Promise<void> {
+    this.busy = true;
+    try {
+      const query = new URLSearchParams({ ...this.clean(filter), limit: String(page) });
+      if (cursor) query.set('cursor', cursor);
+      const answer = await call<AccessPage>('GET', `access?${query.toString()}`);
+      take(answer.items);
+      this.next = answer.next ?? '';
+      this.error = '';
+    } catch (error) {
+      session.met(error);
+      this.error = explain(error);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  /** Shows events as they come; returns the end of it. */
+  follow(filter: Filter): () => void {
+    const end = new AbortController();
+    void this.#stream(filter, end.signal);
+    return () => end.abort();
+  }
+
+  async #stream(filter: Filter, signal: AbortSignal): Promise<void> {
+    const query = new URLSearchParams(this.clean({ ...filter, since: '', until: '' }));
+    while (!signal.aborted) {
+      try {
+        const answer = await send('GET', `access/live?${query.toString()}`, {
+          signal,
+          headers: { Accept: 'text/event-stream' },
+        });
+        const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+        const parser = new EventParser();
+        for (;;) {
+          const piece = await reader?.read();
+          if (!piece || piece.done) break;
+          this.#take(parser.push(piece.value));
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        session.met(error);
+      }
+      await new Promise((go) => setTimeout(go, 3000));
+    }
+  }
+
+  #take(events: ReturnType<EventParser['push']>): void {
+    const fresh: Access[] = [];
+    for (const e of events) {
+      if (e.name === 'access') fresh.unshift(JSON.parse(e.data) as Access);
+      else if (e.name === 'missed')
+        this.missed += (JSON.parse(e.data) as { count?: number }).count ?? 1;
+    }
+    if (fresh.length === 0) return;
+    const room = Math.max(kept, this.events?.length ?? 0);
+    this.events = unique([...fresh, ...(this.events ?? [])]).slice(0, room);
+  }
+}

@@ -1,0 +1,118 @@
+export interface ProblemBody {
+  code: string;
+  message: string;
+  field?: string;
+}
+
+/** A refusal by the API, with the field at fault where there is one. */
+export class Problem extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly field: string | undefined;
+
+  constructor(status: number, body: ProblemBody) {
+    super(body.message);
+    this.name = 'Problem';
+    this.status = status;
+    this.code = body.code;
+    this.field = body.field;
+  }
+}
+
+/** No answer at all. Denied says that the browser itself forbids the request. */
+export class Unreachable extends Error {
+  readonly denied: boolean;
+
+  constructor(denied: boolean, cause?: unknown) {
+    super('no answer', { cause });
+    this.name = 'Unreachable';
+    this.denied = denied;
+  }
+}
+
+/** What to send besides the method and path. */
+export interface Options {
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  /** Lets the request outlive the page. */
+  keepalive?: boolean;
+}
+
+let bearer = '';
+
+/** Uses the token from now on; an empty one is none. */
+export function setBearer(token: string): void {
+  bearer = token;
+}
+
+/** Returns the address of an API path; the page may stand below a prefix. */
+export function address(path: string): string {
+  return new URL(`api/v1/${path}`, document.baseURI).href;
+}
+
+/** Sends a request; its answer is a success, or this throws. */
+export async function send(method: string, path: string, o: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: 'application/json', ...o.headers };
+  if (bearer) headers.Authorization = `Bearer ${bearer}`;
+  let body: string | undefined;
+  if (o.body !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    body = JSON.stringify(o.body);
+  }
+  let answer: Response;
+  try {
+    answer = await fetch(address(path), {
+      method,
+      headers,
+      body,
+      signal: o.signal,
+      keepalive: o.keepalive,
+      credentials: 'same-origin',
+      cache: 'no-store',
+    });
+  } catch (error) {
+    if (o.signal?.aborted) throw error;
+    throw new Unreachable(await loopbackDenied(), error);
+  }
+  if (answer.ok) return answer;
+  throw new Problem(answer.status, await problem(answer));
+}
+
+/** Sends a request and returns what is in the answer's envelope. */
+export async function call<T>(method: string, path: string, o: Options = {}): Promise<T> {
+  const answer = await send(method, path, o);
+  if (answer.status === 204) return undefined as T;
+  return ((await answer.json()) as { data: T }).data;
+}
+
+async function problem(answer: Response): Promise<ProblemBody> {
+  try {
+    const { error } = (await answer.json()) as { error?: ProblemBody };
+    if (error?.code && error.message) return error;
+  } catch {
+    // Something between page and server answered in its own words.
+  }
+  return { code: 'internal', message: `${answer.status} ${answer.statusText}`.trim() };
+}
+
+// Chromium's names for the leave to reach this machine; the first is the older.
+const permissions = ['local-network-access', 'loopback-network', 'local-network'];
+
+/**
+ * Reports whether the browser was told not to let this page reach loopback.
+ * A page that itself comes from loopback needs no leave, whatever the browser
+ * answers; and browsers without the permission throw on its name.
+ */
+export async function loopbackDenied(host = location.hostname): Promise<boolean> {
+  if (/^(127\.[\d.]+|\[::1\]|(.+\.)?localhost)$/.test(host)) return false;
+  for (const name of permissions) {
+    try {
+      const { state } = await navigator.permissions.query({ name: name as PermissionName });
+      if (state === 'denied') return true;
+    } catch {
+      // Not known to this browser.
+    }
+  }
+  return false;
+}

@@ -1,0 +1,25 @@
+import { prefs, type Lang } from '../stores/prefs.svelte';
+import { en } from './en';
+import { zh } from './zh';
+
+export type Params = Record<string, string | number>;
+
+/**
+ * Returns a function that says a message in the reader's language. Where a
+ * message has two forms, parted by "|", the number n chooses between one and many.
+ */
+export function translator<Key extends string>(files: Record<Lang, Record<Key, string>>) {
+  return (key: Key, params?: Params): string => message(files[prefs.lang][key], params);
+}
+
+/** Fills a message in; split from translator for the tests. */
+export function message(text: string, params: Params = {}): string {
+  const forms = text.split('|');
+  const form = forms.length > 1 && params.n !== 1 ? forms[1] : forms[0];
+  return (form ?? text).replace(/\{(\w+)\}/g, (whole, name: string) =>
+    name in params ? String(params[name]) : whole,
+  );
+}
+
+/** Says what shared components say; each app has a t of its own. */
+export const t = translator({ en, 'zh-CN': zh });

@@ -1,0 +1,164 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	loginPrefix = "login."
+	loginLife   = 12 * time.Hour
+	maxLogins   = 1000
+	cookieName  = "adit_console"
+)
+
+// login is a browser that is signed in. Its key is the hash of its cookie, so
+// that who reads the store cannot sign in.
+type login struct {
+	Account string    `json:"account,omitempty"` // none: by the admin token
+	Address string    `json:"address"`
+	Agent   string    `json:"agent,omitempty"` // what the browser calls itself
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// Login is a signed-in browser as its owner sees it.
+type Login struct {
+	ID        string    `json:"id"`
+	Account   string    `json:"account,omitempty"`
+	Address   string    `json:"address"`
+	Browser   string    `json:"browser,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	Current   bool      `json:"current"`
+}
+
+func sumOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// loginOf returns the login of a request's cookie and its id. A cookie counts
+// only for the console's own page: pages on other ports of this host have it too.
+func (c *Console) loginOf(r *http.Request) (login, string, bool) {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return login{}, "", false
+	}
+	cookie, err := r.Cookie(cookieName)
+	if err != nil || cookie.Value == "" || len(cookie.Value) > 128 {
+		return login{}, "", false
+	}
+	id := sumOf(cookie.Value)
+	var l login
+	value, _, ok := c.cfg.Keeper.Get(loginPrefix + id)
+	if !ok || json.Unmarshal(value, &l) != nil || !time.Now().Before(l.Expires) {
+		return login{}, "", false
+	}
+	return l, id, true
+}
+
+// logIn signs the browser in and gives it its cookie.
+func (c *Console) logIn(w http.ResponseWriter, r *http.Request, account string) (login, error) {
+	c.forgetLogins(r.Context())
+	secret, now := rand.Text(), time.Now().UTC()
+	agent := r.UserAgent()
+	l := login{Account: account, Address: addressOf(r), Agent: agent[:min(len(agent), 200)], Created: now, Expires: now.Add(loginLife)}
+	l.Agent = strings.ToValidUTF8(l.Agent, "")
+	if _, err := c.put(r.Context(), loginPrefix+sumOf(secret), l, 0); err != nil {
+		return l, err
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName, Value: secret, Path: "/", MaxAge: int(loginLife.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
+	})
+	return l, nil
+}
+
+// secure reports whether the browser speaks TLS, to us or to a proxy in front.
+// A forged header keeps its sender's own cookie from plain HTTP and nothing else.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+func (c *Console) logOut(w http.ResponseWriter, r *http.Request) error {
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
+	if _, id, ok := c.loginOf(r); ok {
+		return c.endLogin(r.Context(), id)
+	}
+	return nil
+}
+
+func (c *Console) endLogin(ctx context.Context, id string) error {
+	_, rev, ok := c.cfg.Keeper.Get(loginPrefix + id)
+	if !ok {
+		return nil
+	}
+	return c.cfg.Keeper.Remove(ctx, loginPrefix+id, rev)
+}
+
+// endLogins ends all of an account's logins but one.
+func (c *Console) endLogins(ctx context.Context, account, but string) {
+	for id, l := range c.logins() {
+		if l.Account == account && id != but {
+			if err := c.endLogin(ctx, id); err != nil {
+				c.log.Warn("console: a login was not ended", "account", account, "error", err)
+			}
+		}
+	}
+}
+
+func (c *Console) logins() map[string]login {
+	all := map[string]login{}
+	for key, value := range c.cfg.Keeper.List(loginPrefix) {
+		var l login
+		if json.Unmarshal(value, &l) == nil {
+			all[strings.TrimPrefix(key, loginPrefix)] = l
+		}
+	}
+	return all
+}
+
+// forgetLogins removes logins that have ended, and the oldest if there are too many.
+func (c *Console) forgetLogins(ctx context.Context) {
+	all, now := c.logins(), time.Now()
+	ids := make([]string, 0, len(all))
+	for id := range all {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return all[a].Created.Compare(all[b].Created) })
+	for i, id := range ids {
+		if now.Before(all[id].Expires) && len(ids)-i < maxLogins {
+			continue
+		}
+		if err := c.endLogin(ctx, id); err != nil {
+			c.log.Warn("console: an old login was not removed", "error", err)
+		}
+	}
+}
+
+// loginList is what an account, or with all everybody, is signed in at.
+func (c *Console) loginList(account, current string, all bool) []Login {
+	list := []Login{}
+	for id, l := range c.logins() {
+		if (all || l.Account == account) && time.Now().Before(l.Expires) {
+			list = append(list, Login{
+				ID: id[:16], Account: l.Account, Address: l.Address, Browser: l.Agent,
+				CreatedAt: l.Created, ExpiresAt: l.Expires, Current: id == current,
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b Login) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	return list
+}

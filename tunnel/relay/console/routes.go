@@ -1,0 +1,93 @@
+package console
+
+import (
+	_ "embed"
+	"net/http"
+	"strings"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// ownRoute is a route of what the console itself keeps.
+type ownRoute struct {
+	pattern string
+	need    need
+	serve   func(http.ResponseWriter, *http.Request, who) error
+}
+
+// ownRoutes are those for signing in, and for accounts, logins and API tokens.
+func (c *Console) ownRoutes() []ownRoute {
+	plain := func(f func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request, who) error {
+		return func(w http.ResponseWriter, r *http.Request, _ who) error { return f(w, r) }
+	}
+	return []ownRoute{
+		{"GET /api/v1/openapi.yaml", needNothing, func(w http.ResponseWriter, _ *http.Request, _ who) error {
+			w.Header().Set("Content-Type", "application/yaml")
+			_, _ = w.Write(openAPI)
+			return nil
+		}},
+		{"GET /api/v1/session", needNothing, plain(c.session)},
+		{"POST /api/v1/session", needNothing, plain(c.signIn)},
+		{"DELETE /api/v1/session", needNothing, plain(c.signOut)},
+		{"POST /api/v1/setup", needNothing, plain(c.setup)},
+
+		{"GET /api/v1/figures", needRead, plain(c.figures)},
+
+		{"POST /api/v1/account/password", needAccount, c.setPassword},
+		{"POST /api/v1/account/totp", needAccount, c.beginTOTP},
+		{"PUT /api/v1/account/totp", needAccount, c.confirmTOTP},
+		{"POST /api/v1/account/totp/remove", needAccount, c.removeTOTP},
+		{"GET /api/v1/logins", needAccount, func(w http.ResponseWriter, _ *http.Request, who who) error {
+			return write(w, http.StatusOK, items{c.loginList(who.account, who.login, who.may(needAdmin))})
+		}},
+		{"DELETE /api/v1/logins/{id}", needAccount, c.dropLogin},
+
+		{"GET /api/v1/accounts", needAdmin, func(w http.ResponseWriter, _ *http.Request, _ who) error {
+			list := []Account{}
+			for _, a := range c.accounts() {
+				list = append(list, a.shown())
+			}
+			return write(w, http.StatusOK, items{list})
+		}},
+		{"POST /api/v1/accounts", needAdmin, plain(c.addAccount)},
+		{"PATCH /api/v1/accounts/{name}", needAdmin, plain(c.setAccount)},
+		{"DELETE /api/v1/accounts/{name}", needAdmin, plain(c.deleteAccount)},
+		{"GET /api/v1/tokens", needAdmin, func(w http.ResponseWriter, _ *http.Request, _ who) error {
+			return write(w, http.StatusOK, items{c.tokenList()})
+		}},
+		{"POST /api/v1/tokens", needAdmin, plain(c.addToken)},
+		{"DELETE /api/v1/tokens/{id}", needAdmin, plain(c.deleteToken)},
+	}
+}
+
+// needOf is what a route of the relay's own asks for: who is let in may read,
+// unless it is a secret, and who may write, write.
+func needOf(pattern string) need {
+	switch pattern {
+	case "GET /api/v1/backup": // it has private keys
+		return needAdmin
+	case "POST /api/v1/policies/{target}/explain": // a question
+		return needRead
+	}
+	if strings.HasPrefix(pattern, "GET ") {
+		return needRead
+	}
+	return needWrite
+}
+
+// figures answers with the last hour, or with span=day.
+func (c *Console) figures(w http.ResponseWriter, r *http.Request) error {
+	for name := range r.URL.Query() {
+		if name != "span" {
+			return invalid(name, "%s is not known", name)
+		}
+	}
+	span := r.URL.Query().Get("span")
+	if span != "" && span != "hour" && span != "day" {
+		return invalid("span", "span must be hour or day")
+	}
+	f := c.history.figures(span == "day")
+	f.Node = c.cfg.Relay.Status().Node
+	return write(w, http.StatusOK, f)
+}
