@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -499,4 +500,30 @@ func idleVisitor(t *testing.T, s *site, kind string) net.Conn {
 	}
 	conn.SetDeadline(time.Time{})
 	return conn
+}
+
+func TestTurnedAwayIsLoggedOnce(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.ConnectionsPerAddress = 1
+	var log lockedBuffer
+	r := startRelayWith(t, Options{Config: cfg, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	held, err := net.Dial("tcp", r.edge.HTTPAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	eventually(t, "the first is let in", func() bool { return r.edge.Figures().Connections == 1 })
+	for range 5 {
+		c, err := net.Dial("tcp", r.edge.HTTPAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(patience))
+		io.Copy(io.Discard, c)
+		c.Close()
+	}
+	eventually(t, "all are counted", func() bool { return r.edge.Figures().TurnedAway == 5 })
+	if n := strings.Count(log.String(), "turned away"); n != 1 || !strings.Contains(log.String(), "address=127.0.0.1") {
+		t.Errorf("the log tells of it %d times: %s", n, log.String())
+	}
 }

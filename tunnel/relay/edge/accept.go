@@ -134,15 +134,14 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 			v.addr, v.edge = addrPort(pc.RemoteAddr()), addrPort(pc.LocalAddr())
 		}
 		if h == nil && e.cfg.Proxy == ProxyRequired {
-			e.log.Debug("connection of a load balancer without a PROXY header", "remote", remote)
-			e.tally.turnedAway.Add(1)
+			e.turnAway(remote.Addr(), "a load balancer's connection has no PROXY header")
 			e.visits.work(v)
 			return nil
 		}
 		v.Conn = pc
 	}
 	if !e.visits.enter(v.addr.Addr()) {
-		e.tally.turnedAway.Add(1)
+		e.turnAway(v.addr.Addr(), errTurnedAway.Error())
 		e.visits.work(v)
 		return nil
 	}

@@ -1,13 +1,30 @@
 package edge
 
-import "sync/atomic"
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
 
 // tally counts what no endpoint does.
 type tally struct {
 	turnedAway atomic.Uint64
+	told       atomic.Int64 // when the log was last told of it, in Unix seconds
 	unknown    atomic.Uint64
 	// Of endpoints that are no longer served; table.mu guards the sum with theirs.
 	bytesIn, bytesOut int64
+}
+
+// tellEvery is how often the log is told of connections that are turned away.
+const tellEvery = 60
+
+// turnAway counts a connection that is not let in.
+func (e *Edge) turnAway(addr netip.Addr, reason string) {
+	n := e.tally.turnedAway.Add(1)
+	now, told := time.Now().Unix(), e.tally.told.Load()
+	if now-told >= tellEvery && e.tally.told.CompareAndSwap(told, now) {
+		e.log.Warn("connections are turned away", "address", addr, "reason", reason, "since_start", n)
+	}
 }
 
 // Figures are of all visitors since the start.

@@ -68,7 +68,7 @@ type handshakeKey struct{}
 func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	addr := addrPort(info.RemoteAddr).Addr()
 	if !q.edge.visits.enter(addr) {
-		q.edge.tally.turnedAway.Add(1)
+		q.edge.turnAway(addr, errTurnedAway.Error())
 		return nil, errTurnedAway
 	}
 	q.underWay.Add(1)
