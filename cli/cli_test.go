@@ -205,6 +205,23 @@ func TestStatusSaysWhatToDoNext(t *testing.T) {
 	}
 }
 
+func TestCompletionOffersWhatFits(t *testing.T) {
+	newFakeDaemon(t)
+	for line, want := range map[string]string{
+		"tunnel show ":        "shop\thttps://shop.relay.example\nssh\t",
+		"tunnel show x":       ":4\n",
+		"tunnel delete shop ": ":4\n", // it takes one
+		"http ":               ":4\n",
+		"tunnel st":           "start\t",
+		"relay backup ":       ":0\n", // a file
+	} {
+		code, out, _ := run(t, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		if code != exitDone || !strings.HasPrefix(out, want) {
+			t.Errorf("%q: got %d %q, want %q", line, code, out, want)
+		}
+	}
+}
+
 func TestExitCodesTellUsageFromFailure(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.set("POST /api/v1/auth/configure", `{"error":{"code":"relay_rejected","message":"the relay refuses the token"}}`)

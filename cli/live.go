@@ -89,6 +89,7 @@ type liveView struct {
 	recent   []client.RequestSummary // newest last
 	lost     string                  // why the daemon is not heard
 	gone     bool                    // the tunnel was deleted
+	drawn    string                  // what the screen shows
 }
 
 // follow shows events until ctx ends or the tunnel is gone.
@@ -201,15 +202,18 @@ func (v *liveView) note(r client.RequestSummary) {
 	}
 }
 
-// draw writes the whole screen anew.
+// draw shows what has changed. It writes over what the screen shows instead of
+// clearing it first, which flickers.
 func (v *liveView) draw() {
 	if !v.env.Terminal || v.env.json {
 		return
 	}
 	var b strings.Builder
-	b.WriteString("\x1b[H\x1b[2J")
 	row := func(name, value string) { fmt.Fprintf(&b, "%-12s %s\n", name, printable(value)) }
 	state := stateText(v.status)
+	if v.status.State == "" {
+		state = "asking the daemon"
+	}
 	if v.lost != "" {
 		state = "the daemon is not heard; waiting for it"
 	}
@@ -227,7 +231,15 @@ func (v *liveView) draw() {
 	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
 		b.WriteString(requestLine(r) + "\n")
 	}
-	_, _ = io.WriteString(v.env.Out, b.String())
+	if text := b.String(); text != v.drawn {
+		clearing := "\x1b[H"
+		if v.drawn == "" {
+			clearing = "\x1b[H\x1b[2J"
+		}
+		v.drawn = text
+		// To the end of each line, and below the last.
+		_, _ = io.WriteString(v.env.Out, clearing+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
+	}
 }
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }

@@ -119,7 +119,7 @@ func TestShortFormDrawsOnATerminal(t *testing.T) {
 	if code := end(); code != exitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
-	screens := strings.Split(out.String(), "\x1b[H\x1b[2J")
+	screens := strings.Split(strings.NewReplacer("\x1b[K", "", "\x1b[J", "").Replace(out.String()), "\x1b[H")
 	last := strings.ReplaceAll(screens[len(screens)-1], d.URL, "http://daemon")
 	golden(t, "live-terminal", last)
 }

@@ -1,17 +1,20 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"adit/internal/buildinfo"
 	"adit/internal/discovery"
+	"adit/internal/lean"
 	"adit/internal/paths"
 	"adit/tunnel/relay"
 )
@@ -22,6 +25,7 @@ func relayCommand(env *Env) *cobra.Command {
 The commands beside start speak to the running relay. They find it by its data
 folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one elsewhere.`,
 		relayStartCommand(env), relayStatusCommand(env), relayNodesCommand(env), relayClientCommand(env), relayPolicyCommand(env), relayAccessCommand(env),
+		relayAuditCommand(env), relaySinkCommand(env), relayDomainsCommand(env),
 		relayBackupCommand(env), relayRestoreCommand(env))
 }
 
@@ -161,7 +165,13 @@ func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 		env.say("  its first account    enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
 	}
 	env.say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
-	return r.Run(cmd.Context())
+	ctx, cancel := context.WithCancel(cmd.Context())
+	var rest sync.WaitGroup
+	rest.Go(func() { lean.AfterStart(ctx) })
+	err = r.Run(ctx)
+	cancel()
+	rest.Wait()
+	return err
 }
 
 // dataDirHint is what commands need to find a relay whose data is elsewhere.

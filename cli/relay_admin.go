@@ -99,23 +99,33 @@ func unique(dirs []string) []string {
 
 // call makes a request and reads what is in the answer's envelope into out.
 func (a *relayAdmin) call(ctx context.Context, method, path string, in, out any) error {
-	base, token, err := a.find()
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	resp, err := a.open(ctx, method, path, in)
 	if err != nil {
 		return err
+	}
+	defer resp.Body.Close()
+	return readReply(resp, out)
+}
+
+// open makes a request; the answer's body is the caller's to close.
+func (a *relayAdmin) open(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	base, token, err := a.find()
+	if err != nil {
+		return nil, err
 	}
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = bytes.NewReader(data)
 	}
-	ctx, cancel := context.WithTimeout(ctx, adminTime)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	if in != nil {
@@ -123,15 +133,18 @@ func (a *relayAdmin) call(ctx context.Context, method, path string, in, out any)
 	}
 	// A proxy of the environment has no part in this, and the token goes to nobody else.
 	client := &http.Client{
-		Transport:     &http.Transport{Proxy: nil},
+		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("the relay does not answer at %s; is it running? (%w)", base, err)
+		return nil, fmt.Errorf("the relay does not answer at %s; is it running? (%w)", base, err)
 	}
-	defer resp.Body.Close()
+	return resp, nil
+}
+
+// readReply reads what is in an answer's envelope into out.
+func readReply(resp *http.Response, out any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminReply))
 	if err != nil {
 		return fmt.Errorf("read the relay's answer: %w", err)
@@ -144,7 +157,7 @@ func (a *relayAdmin) call(ctx context.Context, method, path string, in, out any)
 		Error *struct{ Code, Message string } `json:"error"`
 	}
 	if err := json.Unmarshal(data, &envelope); err != nil {
-		return fmt.Errorf("%s answered with status %d and no JSON; is it a relay's console?", base, resp.StatusCode)
+		return fmt.Errorf("%s answered with status %d and no JSON; is it a relay's console?", resp.Request.URL.Host, resp.StatusCode)
 	}
 	if envelope.Error != nil {
 		return errors.New(envelope.Error.Message)

@@ -20,6 +20,28 @@ type relayList[T any] struct {
 func relayClientCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	var overlap time.Duration
+	var scope scopeFlags
+	add := &cobra.Command{
+		Use:     "add NAME",
+		Short:   "Add a client, and print its auth token once",
+		Example: "  adit relay client add shop --types http,https --domains 'shop,shop-*' --tunnels 5",
+		Args:    args(1, 1, "the client's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := struct {
+				Name  string        `json:"name"`
+				Scope console.Scope `json:"scope"`
+			}{Name: args[0]}
+			if err := scope.over(cmd, &in.Scope); err != nil {
+				return err
+			}
+			var t console.NewToken
+			if err := a.call(cmd.Context(), http.MethodPost, "/api/v1/clients", in, &t); err != nil {
+				return err
+			}
+			return printToken(env, t, "Keep it: it is not shown again. On the client's machine: adit login TOKEN")
+		},
+	}
+	scope.add(add)
 	rotate := &cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Give a client a new auth token; the old one works on for a while",
@@ -35,18 +57,9 @@ func relayClientCommand(env *Env) *cobra.Command {
 	}
 	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token works")
 	return a.flag(group("client", "Clients of a running relay", "",
-		&cobra.Command{
-			Use:   "add NAME",
-			Short: "Add a client, and print its auth token once",
-			Args:  args(1, 1, "the client's name"),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				var t console.NewToken
-				if err := a.call(cmd.Context(), http.MethodPost, "/api/v1/clients", map[string]string{"name": args[0]}, &t); err != nil {
-					return err
-				}
-				return printToken(env, t, "Keep it: it is not shown again. On the client's machine: adit login TOKEN")
-			},
-		},
+		add,
+		relayClientSetCommand(env, a),
+		relayClientShowCommand(env, a),
 		&cobra.Command{
 			Use:   "list",
 			Short: "List the clients",
@@ -92,13 +105,13 @@ func printToken(env *Env, t console.NewToken, note string) error {
 }
 
 func clientTable(w io.Writer, list []console.Client) {
-	fmt.Fprintln(w, "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tSINCE")
+	fmt.Fprintln(w, "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tTRAFFIC\tLAST SEEN\tSINCE")
 	for _, c := range list {
-		state := "active"
-		if c.RevokedAt != nil {
-			state = "revoked"
+		seen := "never"
+		if c.Seen != nil {
+			seen = c.Seen.At.Local().Format("2006-01-02 15:04")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", c.Name, state, c.Sessions, c.Claims, len(c.Tokens), c.CreatedAt.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, c.CreatedAt.Local().Format("2006-01-02 15:04"))
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(w, "(none; add one with: adit relay client add NAME)")

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"adit/tunnel/relay"
+	"adit/tunnel/relay/audit"
 )
 
 // TestRelayCommands speaks to a running relay that is found by its data folder,
@@ -31,6 +33,7 @@ func TestRelayCommands(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	auditFile := filepath.Join(t.TempDir(), "audit.ndjson")
 	backup, restored := filepath.Join(t.TempDir(), "backup.json"), filepath.Join(t.TempDir(), "restored")
 	elsewhere := map[string]string{envAdminURL: "http://" + r.Addrs().Console, envAdminToken: r.AdminToken()}
 	here := []string{"--data_dir", cfg.DataDir}
@@ -45,6 +48,24 @@ func TestRelayCommands(t *testing.T) {
 		{append([]string{"relay", "client", "add", "shop", "--json"}, here...), "", nil, 0, `"auth_token": "adit_`, ""},
 		{append([]string{"relay", "client", "add", "shop"}, here...), "", nil, 1, "", "already"},
 		{[]string{"relay", "client", "list"}, "", elsewhere, 0, "shop", ""},
+		{[]string{"relay", "client", "add", "lab", "--types", "http,tcp", "--domains", "lab-*", "--ports", "20000-20010", "--tunnels", "5", "--expires", "720h", "--bandwidth", "10MB", "--monthly_bytes", "1TB", "--over_quota", "stop", "--own_policies"}, "", elsewhere, 0, "adit_", ""},
+		{[]string{"relay", "client", "show", "lab"}, "", elsewhere, 0, "10000000 bytes a second", ""},
+		{[]string{"relay", "client", "set", "lab", "--tunnels", "7", "--expires", "none", "--json"}, "", elsewhere, 0, `"tunnels": 7`, ""},
+		{[]string{"relay", "client", "set", "lab", "--types", "ftp"}, "", elsewhere, 1, "", "ftp"},
+		{[]string{"relay", "client", "set", "lab", "--bandwidth", "fast"}, "", elsewhere, 1, "", "number of bytes"},
+		{[]string{"relay", "client", "set", "lab", "--expires", "soon"}, "", elsewhere, 1, "", "2027-01-31"},
+		{[]string{"relay", "audit", "list"}, "", elsewhere, 0, "client.add", ""},
+		{[]string{"relay", "audit", "verify"}, "", elsewhere, 0, "unbroken", ""},
+		{[]string{"relay", "audit", "verify", "--head", "abc"}, "", elsewhere, 1, "", "not in the chain"},
+		{[]string{"relay", "audit", "export", auditFile}, "", elsewhere, 0, "bytes are in", ""},
+		{[]string{"relay", "audit", "verify", auditFile}, "", elsewhere, 0, "unbroken", ""},
+		{[]string{"relay", "sink", "set", "siem", "https://siem.example.com/adit", "--events", "access,audit", "--disabled"}, "", elsewhere, 0, "is set", ""},
+		{[]string{"relay", "sink", "set", "log", "udp://127.0.0.1:514"}, "", elsewhere, 1, "", "allow_private"},
+		{[]string{"relay", "sink", "list"}, "", elsewhere, 0, "siem", ""},
+		{[]string{"relay", "sink", "delete", "siem"}, "", elsewhere, 0, "deleted", ""},
+		{[]string{"relay", "sink", "test", "siem"}, "", elsewhere, 1, "", "no sink named"},
+		{[]string{"relay", "domains"}, "", elsewhere, 0, "DOMAIN", ""},
+		{[]string{"relay", "access", "--export", "-"}, "", elsewhere, 0, "", ""},
 		{[]string{"relay", "client", "rotate", "shop", "--overlap", "1h"}, "", elsewhere, 0, "adit_", "1h0m0s"},
 		{[]string{"relay", "client", "revoke", "nobody"}, "", elsewhere, 1, "", "no client named nobody"},
 		{[]string{"relay", "client", "add"}, "", elsewhere, 2, "", "needs"},
@@ -58,7 +79,7 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "backup", backup}, "", elsewhere, 0, "private keys", ""},
 		{[]string{"relay", "backup"}, "", elsewhere, 2, "", "needs"},
 		{[]string{"relay", "restore", backup, "--data_dir", cfg.DataDir}, "", nil, 1, "", "not empty"},
-		{[]string{"relay", "restore", backup, "--data_dir", restored}, "", nil, 0, "Restored 1 clients", ""},
+		{[]string{"relay", "restore", backup, "--data_dir", restored}, "", nil, 0, "Restored 2 clients", ""},
 		{[]string{"relay", "restore", backup, "--data_dir", restored}, "", nil, 1, "", "not empty"},
 		{[]string{"relay", "client", "revoke", "shop"}, "", elsewhere, 0, "revoked", ""},
 		{[]string{"relay", "client", "list", "--data_dir", t.TempDir()}, "", nil, 1, "", "no relay runs"},
@@ -90,5 +111,58 @@ func TestRelayFolderIsNamedOnce(t *testing.T) {
 	}
 	if n := strings.Count(errs.String(), filepath.Join(state, "relay")); n != 1 {
 		t.Errorf("the folder is named %d times: %s", n, errs.String())
+	}
+}
+
+func TestSizesAndTimes(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "1500": 1500, "10kB": 10_000, "1.5GB": 1_500_000_000, "4MiB": 4 << 20, "1TB": 1e12, "2 M": 2_000_000} {
+		if got, err := parseSize(text); err != nil || got != want {
+			t.Errorf("%s: got %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "x", "1XB", "1e30T", "MB"} {
+		if got, err := parseSize(text); err == nil {
+			t.Errorf("%q: got %d", text, got)
+		}
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Time{"none": {}, "24h": now.Add(24 * time.Hour), "2027-01-31": time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC), "2027-01-31T01:00:00+01:00": time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)} {
+		if got, err := parseWhen(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%s: got %v, %v", text, got, err)
+		}
+	}
+}
+
+// TestBrokenAuditLogIsFound alters an exported log.
+func TestBrokenAuditLogIsFound(t *testing.T) {
+	var text []byte
+	seq, head := uint64(0), audit.Root
+	for range 3 {
+		e, err := audit.Next(seq, head, time.Now(), audit.Change{Action: "client.add", Target: "shop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _ := json.Marshal(e)
+		text = append(append(text, line...), '\n')
+		seq, head = e.Seq, e.Hash
+	}
+	for name, c := range map[string]struct {
+		text string
+		code int
+		says string
+	}{
+		"whole":   {string(text), 0, "3 entries"},
+		"altered": {strings.Replace(string(text), "shop", "shed", 1), 1, "broken at entry 1"},
+		"no JSON": {string(text) + "x\n", 1, "broken at entry 4"},
+	} {
+		file := filepath.Join(t.TempDir(), "audit.ndjson")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }}
+		if code := Run(t.Context(), env, []string{"relay", "audit", "verify", file}); code != c.code || !strings.Contains(out.String()+errs.String(), c.says) {
+			t.Errorf("%s: exit %d, %s%s", name, code, out.String(), errs.String())
+		}
 	}
 }

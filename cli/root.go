@@ -80,6 +80,7 @@ With a relay and its token:
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
 	env.watch(root)
+	env.complete(root)
 	return root
 }
 

@@ -101,5 +101,8 @@ func executable() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the program's own file: %w", err)
 	}
-	return filepath.EvalSymlinks(exe)
+	if resolved, err := filepath.EvalSymlinks(exe); err == nil {
+		return resolved, nil
+	}
+	return exe, nil // some of Windows' file systems cannot say
 }

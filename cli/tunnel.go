@@ -24,6 +24,7 @@ until it is deleted.`,
 		oneTunnelCommand(env, "start", "Start a tunnel", (*client.Client).StartTunnel),
 		oneTunnelCommand(env, "stop", "Stop a tunnel and keep it", (*client.Client).StopTunnel),
 		tunnelUpdateCommand(env),
+		tunnelPolicyCommand(env),
 		tunnelDeleteCommand(env),
 	)
 }

@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 
 	"adit/tunnel/agent"
@@ -16,6 +17,7 @@ type Agent interface {
 	TunnelLister
 	TunnelChanger
 	TunnelSwitch
+	PolicyKeeper
 	Inspector
 	Archive
 	Doctor
@@ -58,6 +60,12 @@ type TunnelChanger interface {
 type TunnelSwitch interface {
 	StartTunnel(ctx context.Context, id string) (agent.Tunnel, error)
 	StopTunnel(ctx context.Context, id string) (agent.Tunnel, error)
+}
+
+// PolicyKeeper tells and sets who is let in to a tunnel.
+type PolicyKeeper interface {
+	Policy(ctx context.Context, id string) (agent.TunnelPolicy, error)
+	SetPolicy(ctx context.Context, id string, document json.RawMessage) (agent.TunnelPolicy, error)
 }
 
 // Inspector shows and repeats what passed.

@@ -69,6 +69,9 @@ func successes() []ask {
 		{method: "PATCH", path: one, target: "/api/v1/tunnels/t_1", body: `{"local_port":3001}`, status: 200},
 		{method: "POST", path: one + "/start", target: "/api/v1/tunnels/t_1/start", status: 200},
 		{method: "POST", path: one + "/stop", target: "/api/v1/tunnels/t_1/stop", status: 200},
+		{method: "GET", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", status: 200},
+		{method: "PUT", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", body: `{"deny":["203.0.113.0/24"],"rate":5}`, status: 200},
+		{method: "PUT", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", body: `{}`, status: 200},
 		{method: "DELETE", path: one, target: "/api/v1/tunnels/t_1", status: 204},
 		{method: "GET", path: "/api/v1/requests", status: 200},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel_id=t_1&kind=http&method=get&status=4xx&q=a&since=2026-05-04T10:20:30Z&until=2026-05-04T10:20:30.5%2B02:00&before=r_9&limit=10000", status: 200},
@@ -115,6 +118,8 @@ func failures() []ask {
 		{method: "POST", path: tunnels, body: tunnelBody, refuse: &agent.Error{Code: "relay_rejected", Message: "the name is taken", Field: "domain"}, status: 400, code: "relay_rejected", field: "domain"},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":0}`, status: 400, code: "invalid_parameter", field: "local_port"},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"id":"x"}`, status: 400, code: "invalid_parameter", field: "id"},
+		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `[]`, status: 400, code: "invalid_json"},
+		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?limit=0", status: 400, code: "invalid_parameter", field: "limit"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?status=9xx", status: 400, code: "invalid_parameter", field: "status"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?kind=x", status: 400, code: "invalid_parameter", field: "kind"},
@@ -154,6 +159,7 @@ func failures() []ask {
 		{method: "POST", path: configure, body: `{"auth_token":"a"}`},
 		{method: "POST", path: tunnels, body: tunnelBody},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":1}`},
+		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{"rate":5}`},
 		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/r_1/replay", body: `{}`},
 		{method: "POST", path: "/api/v1/requests.har", body: `{"log":{}}`},
 		{method: "POST", path: "/api/v1/session", body: `{"code":"x"}`},
@@ -175,9 +181,13 @@ func failures() []ask {
 		{method: "POST", path: one + "/start", target: tunnels + "/t_1/start"},
 		{method: "POST", path: one + "/stop", target: tunnels + "/t_1/stop"},
 		{method: "DELETE", path: one, target: tunnels + "/t_1"},
+		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{"rate":5}`},
+		{method: "GET", path: one + "/policy", target: tunnels + "/t_1/policy"}, // asked of the relay, too
 	} {
 		a.refuse, a.status, a.code = refusal("control_busy"), 409, "control_busy"
-		asks = append(asks, a)
+		if a.method != "GET" {
+			asks = append(asks, a)
+		}
 		if a.path == "/api/v1/auth" {
 			continue
 		}

@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -166,6 +167,17 @@ func (f *fakeAgent) Change(_ context.Context, id string, p agent.TunnelPatch) (a
 	f.patches = append(f.patches, p)
 	f.mu.Unlock()
 	return f.one(id)
+}
+
+func (f *fakeAgent) Policy(_ context.Context, id string) (agent.TunnelPolicy, error) {
+	_, err := f.one(id)
+	return agent.TunnelPolicy{Policy: json.RawMessage("{}"), Editable: true}, err
+}
+
+func (f *fakeAgent) SetPolicy(_ context.Context, id string, document json.RawMessage) (agent.TunnelPolicy, error) {
+	_, err := f.one(id)
+	changed := fakeTime
+	return agent.TunnelPolicy{Policy: document, Editable: true, SetBy: "shop", ChangedAt: &changed}, err
 }
 
 func (f *fakeAgent) StartTunnel(_ context.Context, id string) (agent.Tunnel, error) { return f.one(id) }

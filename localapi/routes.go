@@ -43,6 +43,9 @@ func (s *Server) table() []route {
 		{"POST  ", "/api/v1/tunnels/:id/start", s.switchTunnel(s.cfg.Agent.StartTunnel)},
 		{"POST  ", "/api/v1/tunnels/:id/stop", s.switchTunnel(s.cfg.Agent.StopTunnel)},
 
+		{"GET   ", "/api/v1/tunnels/:id/policy", s.getPolicy},
+		{"PUT   ", "/api/v1/tunnels/:id/policy", s.setPolicy},
+
 		{"GET   ", "/api/v1/events", s.streamEvents},
 
 		{"GET   ", "/api/v1/requests", s.listRequests},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -18,6 +19,7 @@ import (
 	"adit/internal/buildinfo"
 	"adit/internal/config"
 	"adit/internal/discovery"
+	"adit/internal/lean"
 	"adit/internal/logring"
 	"adit/internal/netwatch"
 	"adit/localapi"
@@ -48,8 +50,10 @@ type Daemon struct {
 	// AuthToken configures an unconfigured agent. If empty, the environment's
 	// ADIT_AUTH_TOKEN.
 	AuthToken string
-	// Log takes the log. If nil, it goes to standard error.
-	Log *slog.Logger
+	// Log takes the log. If nil, it goes as text to LogTo; if that is nil too, to
+	// standard error.
+	Log   *slog.Logger
+	LogTo io.Writer
 	// Ready, if set, is called once the local API listens, with its address.
 	Ready func(addr net.Addr)
 	// ConfigEvery is how often the daemon looks for changes of adit.toml. If
@@ -66,7 +70,11 @@ func (d Daemon) Run(ctx context.Context) error {
 	}
 	settings := newSettings(d, file)
 	level, _ := logring.ParseLevel(settings.logLevel)
-	next := slog.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	to := d.LogTo
+	if to == nil {
+		to = os.Stderr
+	}
+	next := slog.Handler(slog.NewTextHandler(to, &slog.HandlerOptions{Level: level}))
 	if d.Log != nil {
 		next = d.Log.Handler()
 	}
@@ -134,6 +142,7 @@ func (d Daemon) Run(ctx context.Context) error {
 		}}
 		return w.Run(ctx)
 	})
+	group.Go(func() error { lean.AfterStart(ctx); return nil })
 	err = group.Wait()
 	log.Info("daemon ended")
 	return err

@@ -17,7 +17,7 @@ import (
 func Host(ctx context.Context, d Daemon) error {
 	dir := os.Getenv(EnvRun)
 	if dir == "" {
-		return Main(ctx, d.Run)
+		return Main(ctx, logged(d))
 	}
 	var info discovery.Info
 	ready := d.Ready
@@ -36,7 +36,7 @@ func Host(ctx context.Context, d Daemon) error {
 			ready(addr)
 		}
 	}
-	err := Main(ctx, d.Run)
+	err := Main(ctx, logged(d))
 	if removeErr := discovery.Remove(dir, info); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -46,6 +47,14 @@ func (launchd) install(ctx context.Context, exe string) error {
 		if err := os.Chown(dir, 1, 1); err != nil {
 			return err
 		}
+	}
+	// The daemon empties it when it has grown.
+	words, err := os.OpenFile(filepath.Join(logDir, errorsName), os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(words.Chown(1, 1), words.Close()); err != nil {
+		return err
 	}
 	svc, err := kardianos.New(nil, &kardianos.Config{
 		Name: Label, DisplayName: DisplayName, Description: Description,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -69,6 +71,7 @@ func (s scm) install(ctx context.Context, exe string) error {
 			paths.EnvConfig: paths.Service().Config,
 			paths.EnvState:  paths.Service().State,
 			EnvRun:          paths.Public(),
+			EnvLogFile:      filepath.Join(paths.Service().State, "log", "adit.log"),
 		},
 	})
 	if err != nil {
@@ -93,6 +96,9 @@ func Harden() error {
 	}
 	defer m.Disconnect()
 	defer service.Close()
+	if err := quoteProgram(service); err != nil {
+		return err
+	}
 	actions := []mgr.RecoveryAction{
 		{Type: mgr.ServiceRestart, Delay: 2 * time.Second},
 		{Type: mgr.ServiceRestart, Delay: 2 * time.Second},
@@ -111,6 +117,47 @@ func Harden() error {
 		return fmt.Errorf("set the recovery actions: %w", err)
 	}
 	return nil
+}
+
+// quoteProgram puts the program's path between quotes where an installer has
+// not: without them Windows also tries C:\Program.exe, which may be anybody's.
+func quoteProgram(service *mgr.Service) error {
+	// Not service.Config, which asks for more than Wine can tell.
+	var have string
+	for size := uint32(1 << 10); ; {
+		buffer := make([]byte, size)
+		config := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
+		err := windows.QueryServiceConfig(service.Handle, config, size, &size)
+		if err == nil {
+			have = windows.UTF16PtrToString(config.BinaryPathName)
+			break
+		}
+		if !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) || int(size) <= len(buffer) {
+			return fmt.Errorf("read the service's declaration: %w", err)
+		}
+	}
+	quoted := quotedProgram(have)
+	if quoted == have {
+		return nil
+	}
+	command, err := windows.UTF16PtrFromString(quoted)
+	if err != nil {
+		return fmt.Errorf("quote the service's program: %w", err)
+	}
+	err = windows.ChangeServiceConfig(service.Handle, windows.SERVICE_NO_CHANGE, windows.SERVICE_NO_CHANGE, windows.SERVICE_NO_CHANGE,
+		command, nil, nil, nil, nil, nil, nil)
+	if err != nil {
+		return fmt.Errorf("quote the service's program: %w", err)
+	}
+	return nil
+}
+
+func quotedProgram(command string) string {
+	end := strings.Index(strings.ToLower(command), ".exe")
+	if strings.HasPrefix(command, `"`) || end < 0 || !strings.Contains(command[:end], " ") {
+		return command
+	}
+	return `"` + command[:end+4] + `"` + command[end+4:]
 }
 
 // makeFolders makes the service's folder, which only the system, administrators

@@ -39,6 +39,7 @@ type packer struct {
 	only    []string
 	arches  []string
 	sign    signing
+	quick   bool // compress little
 
 	mu   sync.Mutex
 	made []string // guarded by mu
@@ -72,6 +73,7 @@ func run(ctx context.Context, args []string) error {
 	arches := flags.String("arch", "amd64,arm64", "architectures")
 	version := flags.String("version", "", "the version, instead of what git says")
 	program := flags.String("program", ".", "the package to build")
+	quick := flags.Bool("quick", false, "compress the setup program little, for tests")
 	var sign signing
 	sign.flags(flags)
 	if err := flags.Parse(args); err != nil {
@@ -81,7 +83,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	p := &packer{root: root, out: *out, program: *program, arches: strings.Split(*arches, ","), only: kinds, sign: sign}
+	p := &packer{root: root, out: *out, program: *program, arches: strings.Split(*arches, ","), only: kinds, sign: sign, quick: *quick}
 	if *only != "" {
 		p.only = strings.Split(*only, ",")
 		for _, kind := range p.only {
@@ -134,6 +136,7 @@ func (p *packer) all(ctx context.Context) error {
 	if err := together(ctx, steps); err != nil {
 		return err
 	}
+	p.noteSizes()
 	if err := p.materials(); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -76,6 +77,10 @@ func (p *packer) prepareOne(ctx context.Context, system, arch string) error {
 	for _, file := range []string{exe, tray} {
 		if err := p.sign.windows(ctx, p, file); err != nil {
 			return fmt.Errorf("windows/%s: %w", arch, err)
+		}
+		// The MSI's cabinet notes it.
+		if err := os.Chtimes(file, p.release.Time, p.release.Time); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -25,10 +25,15 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 		if arm64 == "" { // a build for tests alone
 			arm64 = amd64
 		}
-		err := p.run(ctx, "makensis", "-V2", "-INPUTCHARSET", "UTF8", "-XTarget amd64-unicode",
-			"-DVERSION="+p.release.Version, "-DQUAD="+p.release.numbers()+".0", "-DAMD64="+amd64, "-DARM64="+arm64,
-			"-DICON="+icon, "-DLICENSE="+license, "-DOUT="+out, filepath.Join(p.root, "build/windows/adit.nsi"))
-		if err != nil {
+		args := []string{
+			"-V2", "-INPUTCHARSET", "UTF8", "-XTarget amd64-unicode",
+			"-DVERSION=" + p.release.Version, "-DQUAD=" + p.release.numbers() + ".0", "-DAMD64=" + amd64, "-DARM64=" + arm64,
+			"-DICON=" + icon, "-DLICENSE=" + license, "-DOUT=" + out,
+		}
+		if p.quick {
+			args = append(args, "-DQUICK")
+		}
+		if err := p.run(ctx, "makensis", append(args, filepath.Join(p.root, "build/windows/adit.nsi"))...); err != nil {
 			return fmt.Errorf("make %s: %w", name, err)
 		}
 		if err := p.sign.windows(ctx, p, out); err != nil {
@@ -62,6 +67,9 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 			return err
 		}
 		if err := p.run(ctx, "wixl", "-a", wixArch, "-o", out, source); err != nil {
+			return fmt.Errorf("make %s: %w", name, err)
+		}
+		if err := steadyFile(out, p.identity("package", wixArch), p.release.Time); err != nil {
 			return fmt.Errorf("make %s: %w", name, err)
 		}
 		if err := p.sign.windows(ctx, p, out); err != nil {

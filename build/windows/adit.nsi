@@ -2,8 +2,13 @@
 ; AMD64 and ARM64 (folders with adit.exe and adit-tray.exe), ICON, LICENSE, OUT.
 Unicode true
 ManifestDPIAware true
+; QUICK is for tests of the setup program, which are in no hurry to download it.
+!ifdef QUICK
+SetCompressor zlib
+!else
 SetCompressor /SOLID lzma
 SetCompressorDictSize 128
+!endif
 SetDateSave off
 RequestExecutionLevel admin
 Name "adit"
@@ -60,6 +65,10 @@ FunctionEnd
 ; The tray holds its own file, and the service its own: both are ended before
 ; anything is replaced.
 !macro EndAll
+  ; Asked first: a tray that is killed leaves its icon behind.
+  nsExec::Exec 'taskkill /IM adit-tray.exe'
+  Pop $0
+  Sleep 500
   nsExec::Exec 'taskkill /F /IM adit-tray.exe'
   Pop $0
   ${If} ${FileExists} "$INSTDIR\adit.exe"

@@ -116,7 +116,7 @@ var walls = []struct {
 	{"tunnel/link/reliable", []string{"internal", "tunnel/link/record"}},
 	{"tunnel/link", []string{"internal", "tunnel/link"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
-	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/store"}},
+	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"localapi/client", []string{"internal", "localapi/client"}},
 	{"localapi", []string{"internal", "localapi", "tunnel/agent", "tunnel/link", "tunnel/wire", "frontend"}},

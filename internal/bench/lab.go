@@ -49,18 +49,6 @@ func (p *process) memory() int64 {
 	return 0
 }
 
-// cpu is the CPU time used so far, user and system; ticks are 10 ms on Linux.
-func (p *process) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
-
 // lab is a relay and an agent as processes of their own.
 type lab struct {
 	program, dir, transport string
@@ -216,43 +204,39 @@ func (l *lab) call(method, path string, body, into any) error {
 }
 
 // publish makes a tcp, an http and a udp tunnel, without the inspector.
-func (l *lab) publish(o *origin) (face, error) {
-	var f face
-	for _, kind := range []string{"tcp", "http", "udp"} {
-		addr := o.httpAddr
-		if kind == "udp" {
-			addr = o.udpAddr
-		}
-		_, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			return f, err
-		}
-		n, err := strconv.Atoi(port)
-		if err != nil {
-			return f, err
-		}
-		var made struct {
-			ID        string
-			State     string
-			PublicURL string `json:"public_url"`
-		}
-		if err := l.call("POST", "/api/v1/tunnels", map[string]any{"type": kind, "mode": "standard", "local_port": n, "inspect": false}, &made); err != nil {
-			return f, err
-		}
-		if made.PublicURL == "" {
-			return f, errors.New("the tunnel has no public_url")
-		}
-		_, rest, _ := strings.Cut(strings.TrimSuffix(made.PublicURL, "/"), "://")
-		switch kind {
-		case "tcp":
-			f.tcp = rest
-		case "udp":
-			f.udp = rest
-		case "http":
-			f.http, f.host = "http://"+l.http, rest
-		}
+func (l *lab) publish(o *origin) (f face, err error) {
+	if f.tcp, err = l.tunnel("tcp", o.httpAddr, false); err != nil {
+		return f, err
 	}
-	return f, nil
+	if f.udp, err = l.tunnel("udp", o.udpAddr, false); err != nil {
+		return f, err
+	}
+	f.http = l.http
+	f.host, err = l.tunnel("http", o.httpAddr, false)
+	return f, err
+}
+
+// tunnel makes a tunnel and returns its public host and port.
+func (l *lab) tunnel(kind, addr string, inspected bool) (string, error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return "", err
+	}
+	var made struct {
+		PublicURL string `json:"public_url"`
+	}
+	if err := l.call("POST", "/api/v1/tunnels", map[string]any{"type": kind, "mode": "standard", "local_port": n, "inspect": inspected}, &made); err != nil {
+		return "", err
+	}
+	if made.PublicURL == "" {
+		return "", errors.New("the tunnel has no public_url")
+	}
+	_, rest, _ := strings.Cut(strings.TrimSuffix(made.PublicURL, "/"), "://")
+	return rest, nil
 }
 
 // recovery kills the relay, starts it again and returns how long after its

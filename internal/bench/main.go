@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) error {
 
 	for _, transport := range o.transports {
 		if transport == "direct" {
-			f := face{tcp: origin.httpAddr, http: "http://" + origin.httpAddr, udp: origin.udpAddr}
+			f := face{tcp: origin.httpAddr, http: origin.httpAddr, udp: origin.udpAddr}
 			err = measure(ctx, table, transport, f, nil, o)
 		} else {
 			err = measureTransport(ctx, table, filepath.Join(dir, transport), transport, origin, o)
@@ -117,12 +117,27 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 	table.add("idle memory, relay", "MB", transport, float64(lab.relay.memory())/1e6)
 	table.add("idle memory, agent", "MB", transport, float64(lab.agent.memory())/1e6)
 	table.add("agent start to connected", "ms", transport, float64(lab.startTime.Milliseconds()))
+	if o.only.MatchString("at rest") {
+		if err := measureRest(ctx, table, transport, lab, o.each); err != nil {
+			return err
+		}
+	}
 	through, err := lab.publish(origin)
 	if err != nil {
 		return err
 	}
 	if err := measure(ctx, table, transport, through, lab, o); err != nil {
 		return err
+	}
+	if o.only.MatchString("inspector") {
+		if err := measureInspector(ctx, table, transport, lab, origin, o.each); err != nil {
+			return err
+		}
+	}
+	if o.only.MatchString("local API") {
+		if err := measureAPI(ctx, table, transport, lab, o.each); err != nil {
+			return err
+		}
 	}
 	if o.only.MatchString("idle visitor") {
 		if err := measureIdleVisitors(ctx, table, transport, through, lab); err != nil {

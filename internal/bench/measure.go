@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +34,7 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, o o
 			t.add("tcp "+kind.name+", CPU of relay and agent", "ns/B", column, float64(lab.cpu()-before)/float64(bytes))
 		}
 	}
-	for _, through := range []struct{ name, base, host string }{{"tcp", "http://" + f.tcp, ""}, {"http", f.http, f.host}} {
+	for _, through := range []struct{ name, addr, host string }{{"tcp", f.tcp, ""}, {"http", f.http, f.host}} {
 		for _, n := range []int{1, 64} {
 			name := fmt.Sprintf("%s requests x%d", through.name, n)
 			if !o.only.MatchString(name) {
@@ -45,7 +42,7 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, o o
 			}
 			lab.settle()
 			before := lab.cpu()
-			times, err := requests(ctx, through.base+"/small", through.host, n, each, false)
+			times, err := requests(ctx, through.addr, "/small", through.host, n, each, false)
 			if err != nil {
 				return fmt.Errorf("%s requests: %w", through.name, err)
 			}
@@ -61,7 +58,7 @@ func measure(ctx context.Context, t *table, column string, f face, lab *lab, o o
 		}
 		lab.settle()
 		before := lab.cpu()
-		times, err := requests(ctx, through.base+"/small", through.host, 16, each, true)
+		times, err := requests(ctx, through.addr, "/small", through.host, 16, each, true)
 		if err != nil {
 			return fmt.Errorf("%s new connections: %w", through.name, err)
 		}
@@ -113,14 +110,6 @@ func (l *lab) settle() {
 	}
 }
 
-func quantile(times []time.Duration, q float64) float64 {
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return float64(times[min(len(times)-1, int(q*float64(len(times))))].Nanoseconds()) / 1e6
-}
-
 // bulk moves bytes over n connections until the time is up.
 func bulk(ctx context.Context, addr string, up bool, n int, each time.Duration) (int64, time.Duration, error) {
 	var total atomic.Int64
@@ -166,57 +155,6 @@ func bulk(ctx context.Context, addr string, up bool, n int, each time.Duration) 
 	default:
 	}
 	return total.Load(), took, nil
-}
-
-// requests asks with n connections until the time is up; with fresh, each
-// request has a connection of its own.
-func requests(ctx context.Context, url, host string, n int, each time.Duration, fresh bool) ([]time.Duration, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: n, DisableKeepAlives: fresh, DisableCompression: true}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
-	var mu sync.Mutex
-	var all []time.Duration
-	var failed error
-	var wg sync.WaitGroup
-	end := time.Now().Add(each)
-	for range n {
-		wg.Go(func() {
-			var times []time.Duration
-			var err error
-			for err == nil && time.Now().Before(end) && ctx.Err() == nil {
-				begin := time.Now()
-				if err = ask(ctx, client, url, host); err == nil {
-					times = append(times, time.Since(begin))
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, times...)
-			failed = errors.Join(failed, err)
-		})
-	}
-	wg.Wait()
-	return all, failed
-}
-
-func ask(ctx context.Context, client *http.Client, url, host string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	req.Host = host
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return errors.New(resp.Status)
-	}
-	return nil
 }
 
 // datagrams sends rate datagrams a second (as many as go, with 256 under way, if

@@ -1,56 +1,38 @@
 package main
 
 import (
-	"errors"
+	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strconv"
+	"strings"
+	"sync"
 )
 
-// origin is the local service that is published: HTTP with bodies of any size
-// both ways, and a UDP echo.
+// origin is the local service that is published: just enough HTTP to answer
+// small requests and move bodies of any size both ways, and a UDP echo. It and
+// the visitors share the processors with what is measured, so they do as little
+// as they can.
 type origin struct {
 	httpAddr, udpAddr string
-	server            *http.Server
+	listener          net.Listener
 	udp               *net.UDPConn
+	wg                sync.WaitGroup
 }
 
-var block = make([]byte, 1<<20)
+var (
+	block       = make([]byte, 1<<20)
+	smallAnswer = answerOf("hello, visitor")
+	kibAnswer   = answerOf(strings.Repeat("k", 1024))
+)
+
+func answerOf(body string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
 
 func startOrigin() (*origin, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/small", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello, visitor") })
-	mux.HandleFunc("/down", func(w http.ResponseWriter, r *http.Request) {
-		size, err := strconv.ParseInt(r.FormValue("size"), 10, 64)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
-		for size > 0 {
-			n, err := w.Write(block[:min(size, int64(len(block)))])
-			if err != nil {
-				return
-			}
-			size -= int64(n)
-		}
-	})
-	mux.HandleFunc("/up", func(w http.ResponseWriter, r *http.Request) {
-		buffer := make([]byte, 256<<10)
-		var total int64
-		for {
-			n, err := r.Body.Read(buffer)
-			total += int64(n)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return
-			}
-		}
-		io.WriteString(w, strconv.FormatInt(total, 10))
-	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -61,7 +43,8 @@ func startOrigin() (*origin, error) {
 		return nil, err
 	}
 	udp.SetReadBuffer(8 << 20)
-	go func() {
+	o := &origin{httpAddr: l.Addr().String(), udpAddr: udp.LocalAddr().String(), listener: l, udp: udp}
+	o.wg.Go(func() {
 		buffer := make([]byte, 65535)
 		for {
 			n, from, err := udp.ReadFromUDPAddrPort(buffer)
@@ -70,13 +53,92 @@ func startOrigin() (*origin, error) {
 			}
 			udp.WriteToUDPAddrPort(buffer[:n], from)
 		}
-	}()
-	o := &origin{httpAddr: l.Addr().String(), udpAddr: udp.LocalAddr().String(), server: &http.Server{Handler: mux}, udp: udp}
-	go o.server.Serve(l)
+	})
+	o.wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveOrigin(conn)
+		}
+	})
 	return o, nil
 }
 
+// serveOrigin answers the requests of one connection.
+func serveOrigin(conn net.Conn) {
+	defer conn.Close()
+	r := bufio.NewReaderSize(conn, 4<<10)
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return
+		}
+		method, rest, _ := bytes.Cut(line, []byte(" "))
+		target, _, _ := bytes.Cut(rest, []byte(" "))
+		post, path := string(method) == "POST", string(target)
+		var length int64
+		for {
+			line, err := r.ReadSlice('\n')
+			if err != nil {
+				return
+			}
+			if len(line) <= 2 {
+				break
+			}
+			if name, value, _ := bytes.Cut(line, []byte(":")); post && strings.EqualFold(string(name), "Content-Length") {
+				length, _ = strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
+			}
+		}
+		switch size, down := strings.CutPrefix(path, "/down?size="); {
+		case post:
+			if !discard(r, length) {
+				return
+			}
+			_, err = conn.Write(smallAnswer)
+		case down:
+			n, _ := strconv.ParseInt(size, 10, 64)
+			err = send(conn, n)
+		case path == "/kib":
+			_, err = conn.Write(kibAnswer)
+		default:
+			_, err = conn.Write(smallAnswer)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func send(conn net.Conn, size int64) error {
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", size); err != nil {
+		return err
+	}
+	for size > 0 {
+		n, err := conn.Write(block[:min(size, int64(len(block)))])
+		if err != nil {
+			return err
+		}
+		size -= int64(n)
+	}
+	return nil
+}
+
+func discard(r *bufio.Reader, length int64) bool {
+	buffer := make([]byte, 256<<10)
+	for length > 0 {
+		n, err := r.Read(buffer[:min(length, int64(len(buffer)))])
+		if err != nil && err != io.EOF || n == 0 {
+			return false
+		}
+		length -= int64(n)
+	}
+	return true
+}
+
 func (o *origin) close() {
-	o.server.Close()
+	o.listener.Close()
 	o.udp.Close()
+	o.wg.Wait()
 }

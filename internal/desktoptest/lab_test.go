@@ -19,12 +19,26 @@ import (
 // itself, unless ADIT_TEST_PROGRAM names one that is quicker to build.
 var program = cmp.Or(os.Getenv("ADIT_TEST_PROGRAM"), ".")
 
+// kept is a folder that outlives a run: what was packed for the last one is not
+// made again. It is for work on the tests themselves, and empty in CI.
+var kept = os.Getenv("ADIT_DESKTOP_DIR")
+
 // shared is a folder that outlives one test, for what takes long to make.
-var shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "adit-desktop-") })
+var shared = sync.OnceValues(func() (string, error) {
+	if kept != "" {
+		return kept, os.MkdirAll(kept, 0o755)
+	}
+	return os.MkdirTemp("", "adit-desktop-")
+})
 
 func TestMain(m *testing.M) {
+	if os.Getenv(envOrigin) != "" {
+		fmt.Fprintln(os.Stderr, serveOrigin())
+		os.Exit(1)
+	}
 	code := m.Run()
-	if dir, err := shared(); err == nil {
+	endWindows()
+	if dir, err := shared(); err == nil && kept == "" {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
@@ -41,6 +55,9 @@ func pack(t *testing.T, version string, args ...string) string {
 	}
 	key := version + " " + strings.Join(args, " ")
 	out := filepath.Join(dir, strings.NewReplacer(" ", "_", ",", "_", "/", "_").Replace(key))
+	if _, err := os.Stat(filepath.Join(out, "SHA256SUMS")); err == nil && kept != "" {
+		return out
+	}
 	once, _ := packed.LoadOrStore(key, sync.OnceValue(func() error {
 		cmd := exec.Command("go", append([]string{"run", "./build/pack", "-version", version, "-out", out, "-program", program}, args...)...)
 		cmd.Dir = filepath.Join("..", "..")
@@ -58,10 +75,15 @@ func pack(t *testing.T, version string, args ...string) string {
 	return out
 }
 
-// command runs a program to its end and returns what it printed.
+// command is output for the time of a test.
 func command(t *testing.T, limit time.Duration, env []string, name string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	return output(limit, env, name, args...)
+}
+
+// output runs a program to its end and returns what it printed.
+func output(limit time.Duration, env []string, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -69,15 +91,18 @@ func command(t *testing.T, limit time.Duration, env []string, name string, args 
 	// would keep a pipe open.
 	out, err := os.CreateTemp("", "adit-said-")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer os.Remove(out.Name())
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("not ended after %s: %w", limit, err)
+	}
 	said, readErr := os.ReadFile(out.Name())
 	if readErr != nil {
-		t.Fatal(readErr)
+		return "", readErr
 	}
 	return strings.TrimSpace(string(said)), err
 }

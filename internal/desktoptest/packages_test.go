@@ -15,17 +15,17 @@ import (
 	"adit/internal/require"
 )
 
-// kinds are all results but the Windows installers, which have tests of their own.
-const kinds = "archive,deb,rpm,apk,archlinux,pkg"
+// kinds are all results.
+const kinds = "archive,deb,rpm,apk,archlinux,nsis,msi,pkg"
 
 func everything(t *testing.T) string {
 	t.Helper()
-	return pack(t, "0.1.0", "-only", kinds)
+	return pack(t, "0.1.0", "-only", kinds, "-quick")
 }
 
 func TestLinuxPackagesAreWellFormed(t *testing.T) {
 	require.Opted(t)
-	for _, tool := range []string{"dpkg-deb", "desktop-file-validate", "appstreamcli", "lintian", "rpm", "tar"} {
+	for _, tool := range []string{"makensis", "wixl", "dpkg-deb", "desktop-file-validate", "appstreamcli", "lintian", "rpm", "tar"} {
 		require.Tool(t, tool)
 	}
 	dir := everything(t)
@@ -83,14 +83,19 @@ func TestLinuxPackagesAreWellFormed(t *testing.T) {
 	}
 }
 
-// TestPackTwiceGivesTheSameBytes is about all results but the Windows
-// installers: the MSI notes the time, and the setup program takes long to make.
 func TestPackTwiceGivesTheSameBytes(t *testing.T) {
 	require.Opted(t)
+	for _, tool := range []string{"makensis", "wixl", "msiinfo"} {
+		require.Tool(t, tool)
+	}
 	first := everything(t)
-	second := pack(t, "0.1.0", "-only", kinds, "-gpg-key", "")
+	second := pack(t, "0.1.0", "-only", kinds, "-quick", "-gpg-key", "")
+	summary := must(t, time.Minute, nil, "msiinfo", "suminfo", one(t, second, "*.msi"))
+	if !strings.Contains(summary, "Installer") || strings.Contains(summary, "1601") {
+		t.Errorf("the MSI's summary: %s", summary)
+	}
 	files, err := filepath.Glob(filepath.Join(second, "adit-*"))
-	if err != nil || len(files) < 16 {
+	if err != nil || len(files) < 18 {
 		t.Fatalf("got %v, error %v", files, err)
 	}
 	for _, file := range files {

@@ -16,7 +16,7 @@ func prepareAgent(t *testing.T, listen, config string) *agent {
 	t.Helper()
 	dir := t.TempDir()
 	a := &agent{
-		t: t, dir: dir, listen: listen,
+		t: t, dir: dir, listen: listen, client: http.DefaultClient,
 		env: []string{"ADIT_CONFIG_DIR=" + filepath.Join(dir, "config"), "ADIT_STATE_DIR=" + filepath.Join(dir, "state")},
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "config"), 0o700); err != nil {

@@ -225,3 +225,45 @@ func TestCurlOverBothVersionsOfHTTP(t *testing.T) {
 		}
 	}
 }
+
+// TestRedisThroughATCPTunnel has a database's own client and server at the ends,
+// with pipelined commands and a subscription that the server speaks on by itself.
+func TestRedisThroughATCPTunnel(t *testing.T) {
+	server, cli := require.Tool(t, "redis-server"), require.Tool(t, "redis-cli")
+	port := freePort(t)
+	background(t, server, "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	awaitListening(t, port)
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	made := agent.publish("tcp", port, nil)
+	ask := func(stdin string, args ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, cli, append([]string{"-h", "127.0.0.1", "-p", fmt.Sprint(portOf(t, strings.TrimPrefix(made.PublicURL, "tcp://")))}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("redis-cli %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	big := strings.Repeat("adit", 1<<18)
+	if out := ask(big, "-x", "SET", "big"); out != "OK\n" {
+		t.Errorf("SET printed %q", tail(out))
+	}
+	if out := ask("", "GET", "big"); out != big+"\n" {
+		t.Errorf("GET printed %d bytes, want %d", len(out), len(big)+1)
+	}
+	var mass strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&mass, "SET k%d v%d\r\n", i, i)
+	}
+	if out := ask(mass.String(), "--pipe"); !strings.Contains(out, "errors: 0, replies: 10000") {
+		t.Errorf("--pipe printed %q", tail(out))
+	}
+	if out := ask("", "EVAL", "return redis.call('DBSIZE')", "0"); out != "10001\n" {
+		t.Errorf("DBSIZE printed %q", out)
+	}
+}

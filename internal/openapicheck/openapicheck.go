@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,20 @@ func (d *Document) Operations(tb testing.TB) []string {
 			}
 		}
 	}
+	return all
+}
+
+// Answers returns each answer that the document knows, as "GET /path 200".
+func (d *Document) Answers(tb testing.TB) []string {
+	tb.Helper()
+	var all []string
+	for _, operation := range d.Operations(tb) {
+		method, path, _ := strings.Cut(operation, " ")
+		for status := range d.At(tb, "paths", path, strings.ToLower(method), "responses") {
+			all = append(all, operation+" "+status)
+		}
+	}
+	slices.Sort(all)
 	return all
 }
 

@@ -266,6 +266,23 @@ const (
 	TunnelStateFailed   TunnelState = "failed"
 )
 
+// Policy: Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
+// `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `shadow`.
+type Policy struct {
+}
+
+// TunnelPolicy: Who is let in to a tunnel.
+type TunnelPolicy struct {
+	// A Policy, without passwords; {} lets everybody in.
+	Policy map[string]any `json:"policy"`
+	// The relay's operator lets this client set it.
+	Editable bool `json:"editable"`
+	// operator, or this client's name; empty if there is none.
+	SetBy string `json:"set_by"`
+	// When it was set; null if there is none.
+	ChangedAt *time.Time `json:"changed_at"`
+}
+
 // TunnelEvent: A tunnel came, changed or went.
 type TunnelEvent struct {
 	Action string `json:"action"`

@@ -113,7 +113,7 @@ func New(cfg Config) (*Agent, error) {
 		releases:   make(map[string]bool),
 	}
 	a.feed.begin(a.started)
-	a.inspector.Follow(func(s inspect.Summary) { a.feed.publish(EventRequest, s) })
+	a.inspector.Follow(func(e inspect.Told) { a.feed.publish(EventRequest, e) })
 	if err := a.restore(); err != nil {
 		_ = lock.Release()
 		return nil, err

@@ -171,7 +171,12 @@ func (c *control) ping(ctx context.Context) error {
 	return err
 }
 
-// events calls handle with each event until the stream ends.
+// accessLine begins an event about a visitor's request. The inspector knows of
+// it already, and a busy tunnel has too many to read them all.
+var accessLine = []byte(`{"type":"` + wire.EventAccess + `"`)
+
+// events calls handle with each event until the stream ends, but for those of
+// visitors' requests.
 func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
 	res, err := c.do(ctx, http.MethodGet, wire.PathEvents, nil)
 	if err != nil {
@@ -185,7 +190,7 @@ func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	for lines.Scan() {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) == 0 || bytes.HasPrefix(line, accessLine) {
 			continue
 		}
 		var e wire.Event

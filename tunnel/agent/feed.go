@@ -43,6 +43,9 @@ func (f *feed) publish(kind string, data any) {
 	}
 }
 
+// later is data that is made when its event is read.
+type later interface{ Data() any }
+
 // after returns the event that follows id, or what was missed in its place; or a
 // channel that is closed when there is one.
 func (f *feed) after(id uint64) (Event, <-chan struct{}) {
@@ -96,6 +99,9 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 		e, changed := s.feed.after(s.id)
 		if changed == nil {
 			s.id = e.ID
+			if l, ok := e.Data.(later); ok {
+				e.Data = l.Data()
+			}
 			return e, nil
 		}
 		select {

@@ -205,12 +205,18 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		return
 	}
 	defer func() { _ = conn.Close() }()
+	origin, err := newFlowReader(conn)
+	if err != nil {
+		a.complain(f.route, err.Error())
+		fs.close(f)
+		return
+	}
+	defer origin.done()
 	var packet uint16
-	out := make([]byte, 0, 2048)
-	in := make([]byte, 64<<10)
+	var out []byte
 	_ = conn.SetReadDeadline(time.Now().Add(flowIdle))
 	for {
-		n, err := conn.Read(in)
+		in, err := origin.read()
 		switch {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
 			return
@@ -228,19 +234,21 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		}
 		f.used.Store(time.Now().UnixNano())
 		packet++
-		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in[:n]}
+		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in}
 		session := fs.live.session
 		out, err = wire.SplitFlow(out, d, session.MaxDatagram(), session.SendDatagram)
+		if err == nil {
+			f.tunnel.counters.out.Add(int64(len(in)))
+			a.out.Add(int64(len(in)))
+			f.tap.FromOrigin(in)
+		}
+		origin.done()
 		if err != nil {
 			if !fs.live.alive() {
 				return
 			}
 			a.log.Debug("datagram not sent", "error", err)
-			continue
 		}
-		f.tunnel.counters.out.Add(int64(n))
-		a.out.Add(int64(n))
-		f.tap.FromOrigin(in[:n])
 	}
 }
 

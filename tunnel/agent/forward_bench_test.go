@@ -17,7 +17,8 @@ import (
 // tcpStream makes a TCP connection a stream.
 type tcpStream struct{ *net.TCPConn }
 
-func (s tcpStream) Reset() { s.SetLinger(0); s.Close() }
+func (s tcpStream) Reset()      { s.SetLinger(0); s.Close() }
+func (s tcpStream) Quiet() bool { return true }
 
 var _ link.Stream = tcpStream{}
 

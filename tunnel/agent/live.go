@@ -41,8 +41,10 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	a.mu.Lock()
 	instance := a.auth.Instance
 	a.mu.Unlock()
-	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over,
-		Detour: a.cfg.Transport == link.Auto, Logger: a.log})
+	session, err := a.cfg.Dial(ctx, link.DialConfig{
+		Relay: addr, Fingerprint: token.Fingerprint, Transport: over,
+		Detour: a.cfg.Transport == link.Auto, Logger: a.log,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ const (
 	EventStatus   = "status"   // Data is a Status
 	EventTunnel   = "tunnel"   // Data is a TunnelEvent
 	EventEndpoint = "endpoint" // Data is an EndpointEvent
-	EventRequest  = "request"  // Data is an inspect.Summary
+	EventRequest  = "request"  // Data is an inspect.Summary, as it is when the event is read
 	EventLog      = "log"      // Data is a log line (see internal/logring)
 	EventMissed   = "missed"   // Data is a Missed; first event of a feed that could not resume in full
 )

@@ -279,3 +279,37 @@ func TestSessionOverADetour(t *testing.T) {
 		return pair{client, server, func() { cut.Store(true) }, s.close}
 	})
 }
+
+// TestTransferGoesOnInSmallDatagrams lets only small datagrams pass from the
+// middle of a transfer on; in the end so small ones that challenges alone pass,
+// which the side that sends finds out.
+func TestTransferGoesOnInSmallDatagrams(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		mtu  int
+		up   bool
+		want Transport
+	}{{"down", 600, false, DTLS}, {"up", 600, true, DTLS}, {"tiny, up", 200, true, TLS}} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, simnet.Path{Delay: 10 * time.Millisecond, Rate: 1 << 20}, func(t *testing.T, s *simulated) {
+				client, server := dialDetourPair(t, s)
+				defer client.Close("over")
+				from, to := server, client
+				if c.up {
+					from, to = client, server
+				}
+				stall := download(t, from, to, 8<<20, 1, func(int) {
+					for _, l := range []*simnet.Link{s.there, s.back} {
+						l.Change(func(p *simnet.Path) { p.MTU = c.mtu })
+					}
+				})
+				if stall > 5*time.Second {
+					t.Errorf("stalled for %v, want at most 5s", stall)
+				}
+				if client.Transport() != c.want {
+					t.Errorf("at the end over %s, want %s", client.Transport(), c.want)
+				}
+			})
+		})
+	}
+}

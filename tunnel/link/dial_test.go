@@ -252,6 +252,9 @@ func TestUDPCutInTransferIsReplacedByTLS(t *testing.T) {
 
 func TestIdleDeathIsNoticed(t *testing.T) {
 	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+		s.dial.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("no route") // or the session would go on over TCP
+		}
 		session, _ := dialed(t, s, s.dial)
 		time.Sleep(time.Hour)
 		st := session.Stats()

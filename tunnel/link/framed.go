@@ -22,7 +22,7 @@ const (
 	framedQueue = 192 << 10
 	// framedPatience is how long a sender waits for room in the queue; then the
 	// datagram is lost, as in a full network.
-	framedPatience = 250 * time.Millisecond
+	framedPatience = 20 * time.Millisecond
 	// framedStuck ends a connection that takes nothing for so long, and
 	// framedFlush bounds the writing of what waits when it is closed.
 	framedStuck = 15 * time.Second

@@ -76,6 +76,9 @@ type Stream interface {
 	CloseWrite() error
 	// Reset gives the stream up in both directions: the peer's reads and writes fail.
 	Reset()
+	// Quiet reports whether the stream is open both ways and nothing has come
+	// that is not yet read, no end either.
+	Quiet() bool
 }
 
 // Stats is a snapshot of a session.

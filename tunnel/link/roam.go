@@ -26,6 +26,11 @@ const (
 	firstTry = time.Second
 	lastTry  = 15 * time.Second
 	relapse  = time.Minute
+	// vain is how many sockets in a row may be answered and yet bear nothing
+	// else, each within vainTime of the one before, until a detour is begun all
+	// the same: such a path takes challenges and nothing larger.
+	vain     = 3
+	vainTime = 3 * time.Second
 )
 
 // roamer moves one client's session about: to another socket when this
@@ -40,6 +45,8 @@ type roamer struct {
 	group   sync.WaitGroup
 
 	cutOff   bool // since the last trouble no other way was found
+	hollow   int  // how many times in a row one was found that bore nothing
+	troubled time.Time
 	detoured bool // as it was told last
 	dialing  context.CancelFunc
 	dialed   chan dialedDetour
@@ -86,6 +93,7 @@ func (r *roamer) run(suspect <-chan struct{}) {
 		case <-r.session.Done():
 			return
 		case <-suspect:
+			r.count()
 			r.trouble("no answer")
 		case c := <-changed:
 			r.trouble(string(c))
@@ -117,11 +125,25 @@ func (r *roamer) next() time.Duration {
 	return wait
 }
 
+// count notes that probes went unanswered, perhaps soon after the last time.
+func (r *roamer) count() {
+	now := time.Now()
+	if r.hollow++; now.Sub(r.troubled) > vainTime {
+		r.hollow = 1
+	}
+	r.troubled = now
+}
+
 // trouble tries another socket of UDP. On a detour it is tried beside it, and
 // another detour is begun: the old one may have died with the network.
 func (r *roamer) trouble(why string) {
 	conn, now := r.session.conn, time.Now()
 	r.cutOff = true
+	if !conn.Detoured() && r.hollow > vain && r.cfg.Detour {
+		r.cfg.Logger.Info("session finds only paths that bear nothing", "reason", why)
+		r.dial()
+		return
+	}
 	if conn.Detoured() {
 		r.cfg.Logger.Info("session in trouble on its detour", "reason", why)
 		r.session.Probe() // dead within seconds, if there is no other way
@@ -150,7 +172,7 @@ func (r *roamer) trouble(why string) {
 
 // lost reports whether the session needs another way still.
 func (r *roamer) lost() bool {
-	return r.cutOff && (r.session.conn.Unproven() || r.session.conn.Detoured())
+	return r.cutOff && (r.session.conn.Unproven() || r.session.conn.Detoured() || r.hollow > vain)
 }
 
 // due does what has come due.
@@ -231,9 +253,12 @@ func (r *roamer) try() {
 
 // moved notes that the peer was heard on another way.
 func (r *roamer) moved() {
+	detoured := r.session.conn.Detoured()
+	if !detoured && r.hollow > vain {
+		return // as often before
+	}
 	r.giveUpDial()
 	r.cutOff, r.dialAt = false, time.Time{}
-	detoured := r.session.conn.Detoured()
 	if !detoured {
 		r.tryAt = time.Time{}
 	}
@@ -245,6 +270,10 @@ func (r *roamer) moved() {
 		if r.tryWait == 0 || time.Since(r.returned) > relapse {
 			r.tryWait = firstTry
 		}
+		if r.hollow > vain { // UDP answers, but that says little
+			r.tryWait = lastTry
+		}
+		r.hollow = 0
 		r.tryAt = time.Now().Add(r.tryWait)
 		r.cfg.Logger.Info("session takes a detour over TLS, as UDP does not pass", "relay", r.cfg.Relay)
 	} else {

@@ -23,7 +23,7 @@ func memory() int64 {
 // after a moment.
 func atRest() int64 {
 	least := memory()
-	for same := 0; same < 5; {
+	for same := 0; same < 15; {
 		time.Sleep(100 * time.Millisecond)
 		if now := memory(); now < least-least/200 {
 			least, same = now, 0

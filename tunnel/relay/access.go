@@ -25,7 +25,8 @@ type accessLog struct {
 	events *store.Events
 	log    *slog.Logger
 	lost   *atomic.Uint64
-	full   chan struct{}
+	begun  chan struct{} // the queue is no longer empty; room for one
+	full   chan struct{} // it has enough for a batch; room for one
 
 	flushing sync.Mutex // taken before mu
 
@@ -35,7 +36,7 @@ type accessLog struct {
 }
 
 func newAccessLog(events *store.Events, lost *atomic.Uint64, log *slog.Logger) *accessLog {
-	return &accessLog{events: events, log: log, lost: lost, full: make(chan struct{}, 1)}
+	return &accessLog{events: events, log: log, lost: lost, begun: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 }
 
 func (a *accessLog) add(e wire.Access) {
@@ -45,13 +46,20 @@ func (a *accessLog) add(e wire.Access) {
 	} else {
 		a.dropped++
 	}
-	full := len(a.queue) >= store.MaxBatch
+	waiting := len(a.queue)
 	a.mu.Unlock()
-	if full {
-		select {
-		case a.full <- struct{}{}:
-		default:
-		}
+	switch {
+	case waiting == 1:
+		poke(a.begun)
+	case waiting >= store.MaxBatch:
+		poke(a.full)
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -62,13 +70,17 @@ func (a *accessLog) waiting() int {
 	return len(a.queue)
 }
 
-// run stores events until ctx ends, and what is left then.
+// run stores events until ctx ends, and what is left then. While there are none
+// it sleeps.
 func (a *accessLog) run(ctx context.Context) error {
-	tick := time.NewTicker(accessFlush)
-	defer tick.Stop()
+	due := time.NewTimer(accessFlush)
+	defer due.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-a.begun:
+			due.Reset(accessFlush)
+			continue
+		case <-due.C:
 			a.flush()
 		case <-a.full:
 			a.flush()

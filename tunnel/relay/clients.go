@@ -22,6 +22,17 @@ func (r *Relay) AddClient(ctx context.Context, name string) (store.Client, wire.
 	return r.addClient(ctx, name, store.Scope{})
 }
 
+// Scope is what a client may have.
+type Scope = store.Scope
+
+// AddScopedClient is AddClient with a scope.
+func (r *Relay) AddScopedClient(ctx context.Context, name string, scope Scope) (store.Client, wire.Token, error) {
+	if err := scope.Check(); err != nil {
+		return store.Client{}, wire.Token{}, err
+	}
+	return r.addClient(ctx, name, scope)
+}
+
 func (r *Relay) addClient(ctx context.Context, name string, scope store.Scope) (store.Client, wire.Token, error) {
 	token := r.newToken()
 	c, err := r.store.Clients.AddWith(ctx, name, token.Secret, token.Hint(), scope)

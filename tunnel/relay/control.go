@@ -40,6 +40,8 @@ func (s *session) routes() http.Handler {
 	handle("DELETE "+wire.PathClaims+"{key}", false, s.serveRelease)
 	handle("GET "+wire.PathEvents, false, s.serveEvents)
 	handle("POST "+wire.PathErrors, false, s.serveErrors)
+	handle("GET "+wire.PathPolicy+"{key}", false, s.servePolicy)
+	handle("PUT "+wire.PathPolicy+"{key}", false, s.serveSetPolicy)
 	return mux
 }
 

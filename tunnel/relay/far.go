@@ -272,3 +272,40 @@ func (l local) Access(id string, list []wire.Access) {
 func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
 	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
 }
+
+// farTunnels are a client's tunnels that run by way of other nodes.
+func (r *Relay) farTunnels(clientID string) map[tunnelID]bool {
+	found := map[tunnelID]bool{}
+	if r.members == nil {
+		return found
+	}
+	f := &r.members.far
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.sessions {
+		if a.agent.ClientID == clientID {
+			for key := range a.tunnels {
+				found[tunnelID{a.agent.Instance, key}] = true
+			}
+		}
+	}
+	return found
+}
+
+// connections counts each client's sessions on all nodes.
+func (r *Relay) connections() map[string]int {
+	count := map[string]int{}
+	for _, s := range r.sessionList() {
+		count[s.client.ID]++
+	}
+	if r.members == nil {
+		return count
+	}
+	f := &r.members.far
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.sessions {
+		count[a.agent.ClientID]++
+	}
+	return count
+}

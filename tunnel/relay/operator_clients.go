@@ -30,10 +30,7 @@ func clientError(name string, err error) error {
 }
 
 func (o operator) Clients() []console.Client {
-	connected := map[string]int{}
-	for _, s := range o.sessionList() {
-		connected[s.client.ID]++
-	}
+	connected := o.connections()
 	list := []console.Client{}
 	for _, c := range o.store.Clients.List() {
 		list = append(list, o.shownClient(c, connected[c.ID]))
@@ -94,13 +91,7 @@ func (o operator) Client(name string) (console.Client, error) {
 	if !ok {
 		return console.Client{}, clientError(name, store.ErrNotFound)
 	}
-	sessions := 0
-	for _, s := range o.sessionList() {
-		if s.client.ID == c.ID {
-			sessions++
-		}
-	}
-	v := o.shownClient(c, sessions)
+	v := o.shownClient(c, o.connections()[c.ID])
 	v.Proof = &console.Record{Name: proofLabel + ".DOMAIN", Value: o.proofs.value(c.ID)}
 	a, _ := o.store.Activities.Get(c.ID)
 	v.Errors = append(slices.Clone(a.Errors), o.seen.errorsOf(c.ID)...)

@@ -150,7 +150,11 @@ func (r *Relay) watchGeo(ctx context.Context) {
 	if r.cfg.Geo.Database == "" {
 		return
 	}
-	tick := time.NewTicker(geoCheck)
+	every := r.opts.geoCheck
+	if every == 0 {
+		every = geoCheck
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	bad := time.Time{}
 	for {

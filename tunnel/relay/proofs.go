@@ -105,13 +105,21 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) error {
 				return err
 			}
 		}
-		for _, s := range r.sessionList() {
-			if s.client.ID == claim.ClientID {
-				r.task(func() { s.lose(p.Domain, "the name "+p.Domain+" was proved to be another client's") })
-			}
-		}
 	}
 	return r.store.Proofs.Set(ctx, p)
+}
+
+// proofChanged takes a name from the agents here that are not its client's any
+// more, whichever node has heard the proof.
+func (r *Relay) proofChanged(domain string, p store.Proof, exists bool) {
+	if !exists {
+		return
+	}
+	for _, s := range r.sessionList() {
+		if s.client.ID != p.ClientID {
+			r.task(func() { s.lose(domain, "the name "+domain+" was proved to be another client's") })
+		}
+	}
 }
 
 // lose takes a name's tunnels from a session.

@@ -49,6 +49,7 @@ type Options struct {
 
 	certs      func(*certs.Config)                                      // tests hurry it; may be nil
 	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
+	geoCheck   time.Duration                                            // tests hurry it; may be zero
 	usageFlush time.Duration                                            // tests hurry it; may be zero
 }
 
@@ -194,6 +195,7 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.store.Clients.OnChange(r.clientChanged)
+	r.store.Proofs.OnChange(r.proofChanged)
 	r.unpublish, err = r.publish()
 	return err
 }

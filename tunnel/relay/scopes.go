@@ -41,22 +41,24 @@ func (s *session) within(scope store.Scope, key string, c wire.Claim) error {
 	return nil
 }
 
-// tunnelsOf counts a client's running tunnels, without one and those that it replaces.
+// tunnelID names a tunnel of a client: it may run by way of several sessions.
+type tunnelID struct{ instance, key string }
+
+// tunnelsOf counts a client's running tunnels on all nodes, without one.
 func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
-	type id struct{ instance, key string }
-	found := map[id]bool{}
+	found := r.farTunnels(clientID)
 	for _, s := range r.sessionList() {
 		if s.client.ID != clientID {
 			continue
 		}
 		s.mu.Lock()
 		for k := range s.tunnels {
-			found[id{s.hello.Instance, k}] = true
+			found[tunnelID{s.hello.Instance, k}] = true
 		}
 		s.mu.Unlock()
 	}
 	if without != nil {
-		delete(found, id{without.hello.Instance, key})
+		delete(found, tunnelID{without.hello.Instance, key})
 	}
 	return len(found)
 }

@@ -8,7 +8,10 @@
 // protocol v2 header (see Preface). Datagrams carry UDP visitors (see Flow).
 package wire
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Protocol is the version of the control plane, sent in Hello.
 const Protocol = 1
@@ -19,6 +22,7 @@ const (
 	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back, with ?keep=1 only the endpoint ends and the name stays the client's
 	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends
 	PathErrors = "/v1/errors"  // POST []AgentError
+	PathPolicy = "/v1/policy/" // GET answers the Policy of a claim at /v1/policy/{key}; PUT a Policy's Document, where the operator lets the client
 )
 
 // Hello authenticates the agent. It is the first request of a session; any other
@@ -140,6 +144,14 @@ type Access struct {
 	BytesIn  int64         `json:"bytes_in"`
 	BytesOut int64         `json:"bytes_out"`
 	Duration time.Duration `json:"duration_ns"`
+}
+
+// Policy says who is let in to a claim's name or port.
+type Policy struct {
+	Document json.RawMessage `json:"document"` // without secrets; {} lets everybody in
+	Editable bool            `json:"editable"` // by this client
+	SetBy    string          `json:"set_by,omitempty"`
+	Changed  time.Time       `json:"changed,omitzero"`
 }
 
 // AgentError is something that went wrong at the agent's side of a tunnel.

@@ -41,6 +41,9 @@ check "runs without root" test -n "$(pid)"
 check "keeps its state in its folder" test -d /var/lib/adit
 check "an ordinary user may ask for the status" setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH="$PATH" HOME=/nonexistent adit service status
 
+check "writes its log" grep -q "daemon started" /var/log/adit/adit.log
+check "has nothing to say beside its log" sh -c '! test -s /var/log/adit/adit.err'
+
 old=$(pid)
 begin=$(date +%s%N)
 kill -9 "$old"

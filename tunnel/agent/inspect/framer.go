@@ -50,7 +50,7 @@ func parseHead(raw []byte, response bool) (head, error) {
 		if !ok || len(method) > 32 || !token(string(method)) || !bytes.Contains(after, []byte(" HTTP/1.")) {
 			return h, errHead
 		}
-		h.method = string(method)
+		h.method = methodName(method)
 	}
 	for len(rest) > 0 {
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
@@ -79,6 +79,16 @@ func parseHead(raw []byte, response bool) (head, error) {
 		}
 	}
 	return h, nil
+}
+
+// methodName is string(b), without making a string of what is common.
+func methodName(b []byte) string {
+	for _, name := range [...]string{"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"} {
+		if string(b) == name {
+			return name
+		}
+	}
+	return string(b)
 }
 
 // body is how the body of a message with this head ends, but for what its
@@ -176,6 +186,11 @@ func (f *framer) feedHead(b []byte) []byte {
 			return nil
 		}
 	}
+	if len(f.buf) == 0 {
+		if end := headEnd(b[:min(len(b), maxHead)]); end >= 0 { // the whole of it, as nearly always
+			return f.takeHead(bytes.Clone(b[:end]), b[end:])
+		}
+	}
 	// The end may lie across two reads.
 	from := max(len(f.buf)-3, 0)
 	had := len(f.buf)
@@ -194,11 +209,16 @@ func (f *framer) feedHead(b []byte) []byte {
 	end += from
 	raw := f.buf[:end:end]
 	f.buf = nil // raw is the listener's now
+	return f.takeHead(raw, b[end-had:])
+}
+
+// takeHead gives the listener a head, which is its own from now on, and returns
+// what follows.
+func (f *framer) takeHead(raw, rest []byte) []byte {
 	h, err := parseHead(raw, f.response)
 	if err != nil {
 		return f.lose(err)
 	}
-	rest := b[end-had:]
 	kind, length := f.to.message(raw, h)
 	if f.state != inHead { // the listener has changed it
 		return rest

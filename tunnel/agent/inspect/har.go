@@ -205,6 +205,7 @@ func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 			return i, fmt.Errorf("%w: entry %d: %w", ErrHAR, i, err)
 		}
 		ins.list(e)
+		ins.evict()
 	}
 	return len(doc.Log.Entries), nil
 }

@@ -185,6 +185,39 @@ func TestMemoryAndEntriesAreBounded(t *testing.T) {
 	}
 }
 
+// TestBulkIsKeptInPart has more bodies pass at once than memory holds, and then
+// some time later one more.
+func TestBulkIsKeptInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ins := New(Limits{Memory: 1 << 20})
+		pass := func() Detail {
+			tap := ins.HTTP(Meta{})
+			tap.FromVisitor([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+			tap.FromOrigin([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"))
+			for range 10 {
+				tap.FromOrigin(bytes.Repeat([]byte("x"), 10_000))
+			}
+			tap.Close()
+			ins.listAll()
+			d, _ := ins.Detail(ins.List(Filter{Limit: 1})[0].ID, false)
+			return d
+		}
+		if d := pass(); d.Response.Body.Truncated || len(d.Response.Body.Text) != 100_000 {
+			t.Errorf("the first: %d bytes are kept, want all", len(d.Response.Body.Text))
+		}
+		for range 2 * keptPerSecond / 100_000 {
+			pass()
+		}
+		if d := pass(); !d.Response.Body.Truncated || len(d.Response.Body.Text) > 10_000 || d.BytesOut < 100_000 {
+			t.Errorf("in bulk: %d bytes are kept of %d, want few", len(d.Response.Body.Text), d.BytesOut)
+		}
+		time.Sleep(time.Second)
+		if d := pass(); d.Response.Body.Truncated {
+			t.Errorf("a second later: %d bytes are kept, want all", len(d.Response.Body.Text))
+		}
+	})
+}
+
 func TestTrafficNeverWaitsForTheList(t *testing.T) {
 	ins := New(Limits{}) // nobody runs it
 	for range 5000 {
@@ -210,7 +243,7 @@ func TestRunListsAndTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ins := New(Limits{})
 		var told []Summary
-		ins.Follow(func(s Summary) { told = append(told, s) })
+		ins.Follow(func(e Told) { told = append(told, e.Data().(Summary)) })
 		ctx, cancel := context.WithCancel(t.Context())
 		go ins.Run(ctx)
 		tap := ins.HTTP(Meta{})

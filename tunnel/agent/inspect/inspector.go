@@ -34,7 +34,8 @@ type Inspector struct {
 	seq    atomic.Uint64 // of the newest entry
 	news   chan *entry   // entries that began, changed or ended
 	lost   atomic.Int64  // entries that came too fast to be listed
-	follow func(Summary)
+	pace   pace
+	follow func(Told)
 
 	mu      sync.Mutex
 	entries []*entry // oldest first
@@ -51,12 +52,25 @@ func New(limits Limits) *Inspector {
 	if limits.Entries <= 0 {
 		limits.Entries = 10_000
 	}
-	return &Inspector{limits: limits, news: make(chan *entry, maxNews)}
+	ins := &Inspector{limits: limits, news: make(chan *entry, maxNews)}
+	ins.pace.begin(int64(limits.Memory))
+	return ins
 }
+
+// Told is an entry that followers are told of. What it says is worked out when
+// somebody asks: mostly nobody does.
+type Told struct{ entry *entry }
+
+// Data is the entry's Summary, as it is now.
+func (t Told) Data() any { return t.entry.summary() }
+
+// remembered is how many of the newest entries can still say what they were
+// once their place in memory is another's.
+const remembered = 4096
 
 // Follow has f called when an entry begins, is answered, or ends. It must be set
 // before Run.
-func (ins *Inspector) Follow(f func(Summary)) { ins.follow = f }
+func (ins *Inspector) Follow(f func(Told)) { ins.follow = f }
 
 // Lost is how many entries were not listed because they came too fast.
 func (ins *Inspector) Lost() int64 { return ins.lost.Load() }
@@ -82,11 +96,15 @@ func (ins *Inspector) Run(ctx context.Context) {
 	}
 }
 
-// listAll lists what has been told so far.
+// listAll lists what has been told so far, and makes room for more.
 func (ins *Inspector) listAll() {
-	for range len(ins.news) {
+	for i := range len(ins.news) {
 		ins.list(<-ins.news)
+		if i%64 == 63 {
+			ins.evict()
+		}
 	}
+	ins.evict()
 }
 
 // tell hands e to Run, or loses it if Run is behind.
@@ -131,14 +149,13 @@ func (ins *Inspector) list(e *entry) {
 		}
 		ins.mu.Unlock()
 	}
-	ins.evict()
 	e.mu.Lock()
 	now := stage{e.state, e.status}
 	news := e.told != now
 	e.told = now
 	e.mu.Unlock()
 	if ins.follow != nil && news {
-		ins.follow(e.summary())
+		ins.follow(Told{e})
 	}
 }
 
@@ -346,12 +363,17 @@ func (e *entry) drop() {
 	if e.gone {
 		return
 	}
+	if e.kind == KindHTTP && e.seq+remembered > e.ins.seq.Load() {
+		e.parsedLocked()
+	} else {
+		e.known = &parsed{answered: true}
+	}
 	e.gone = true
 	e.ins.used.Add(-int64(e.held))
 	e.held = 0
 	e.req.body.free()
 	e.res.body.free()
-	e.req, e.res, e.known = capture{}, capture{}, nil
+	e.req, e.res = capture{}, capture{}
 	e.reqFull.Store(true)
 	e.resFull.Store(true)
 }

@@ -303,6 +303,9 @@ func (e *entry) keepBody(c *capture, b []byte) (full bool) {
 	if room := e.ins.limits.Body - c.body.size; len(b) > room {
 		b, full = b[:room], true
 	}
+	if room := smallBody - c.body.size; len(b) > max(room, 0) && !e.ins.pace.take(len(b)) {
+		b, full = b[:max(room, 0)], true
+	}
 	if e.hold(c.body.cost(len(b))) {
 		c.body.add(b)
 	} else {

@@ -20,19 +20,32 @@ func (e *entry) parsedLocked() *parsed {
 		return e.known
 	}
 	p := &parsed{answered: e.res.head != nil}
-	line, headers := splitHead(e.req.head)
-	if parts := strings.SplitN(line, " ", 3); len(parts) == 3 {
-		p.path = parts[1]
+	line, rest, _ := bytes.Cut(e.req.head, []byte("\n"))
+	_, after, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\r")), []byte(" "))
+	if path, _, ok := bytes.Cut(after, []byte(" ")); ok {
+		p.path = clean(path)
 	}
-	p.host = get(headers, "Host")
-	p.proto = get(headers, "X-Forwarded-Proto")
+	p.host = field(rest, "Host")
+	p.proto = field(rest, "X-Forwarded-Proto")
 	// The edge puts the visitor first and drops what strangers claim.
-	visitor, _, _ := strings.Cut(get(headers, "X-Forwarded-For"), ",")
+	visitor, _, _ := strings.Cut(field(rest, "X-Forwarded-For"), ",")
 	p.visitor = strings.TrimSpace(visitor)
-	_, headers = splitHead(e.res.head)
-	p.contentType = get(headers, "Content-Type")
+	_, rest, _ = bytes.Cut(e.res.head, []byte("\n"))
+	p.contentType = field(rest, "Content-Type")
 	e.known = p
 	return p
+}
+
+// field returns the first value of a field in the lines of a head.
+func field(lines []byte, name string) string {
+	for len(lines) > 0 {
+		var line []byte
+		line, lines, _ = bytes.Cut(lines, []byte("\n"))
+		if len(line) > len(name) && line[len(name)] == ':' && strings.EqualFold(string(line[:len(name)]), name) {
+			return clean(bytes.TrimSpace(line[len(name)+1:]))
+		}
+	}
+	return ""
 }
 
 // splitHead returns the first line and the fields of a head.

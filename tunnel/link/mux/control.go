@@ -88,6 +88,7 @@ func (s *Session) appendDatagram(b []byte) {
 	if s.out == nil {
 		s.out = getBatch()
 	}
+	s.traffic()
 	s.appendMessage(messageDatagram, b)
 	s.bytesSent.Add(uint64(len(b)))
 }

@@ -26,7 +26,6 @@ func (s *Session) writeLoop() {
 				break
 			}
 			if len(batch) > 0 && flush {
-				s.sentSince.Store(true)
 				if _, err := s.conn.Write(batch); err != nil {
 					s.end(lost(err))
 					ended = true
@@ -85,6 +84,7 @@ func (s *Session) fillFrom(st *Stream, limit int) {
 		st.pending = st.pending[n:]
 		st.sendWindow -= uint32(n)
 		limit -= n
+		s.traffic()
 		s.bytesSent.Add(uint64(n))
 		s.wakeWriter()
 	}

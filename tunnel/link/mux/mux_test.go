@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -267,6 +268,36 @@ func TestIdleSessionStaysAlive(t *testing.T) {
 		<-server.Done()
 		server.Close("")
 	})
+}
+
+// TestIdleSessionSaysLittle counts what an idle session writes: a ping and its
+// answer in an interval, no more.
+func TestIdleSessionSaysLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		var writes atomic.Int64
+		client, server := New(counted{a, &writes}, config(true)), New(counted{b, &writes}, config(false))
+		time.Sleep(time.Minute)
+		writes.Store(0)
+		time.Sleep(time.Hour)
+		if got, most := writes.Load(), int64(2*time.Hour/(6*time.Second))+10; got > most {
+			t.Errorf("got %d writes in an hour, want at most %d", got, most)
+		}
+		client.Close("over")
+		<-server.Done()
+		server.Close("")
+	})
+}
+
+// counted counts the writes of a connection.
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
 }
 
 func FuzzFrames(f *testing.F) {

@@ -69,12 +69,14 @@ type Session struct {
 	queuedIn  atomic.Int64
 	buffered  atomic.Int64
 	wake      chan struct{} // tells the writer that there is something to write
+	stir      chan struct{} // tells watch that there is traffic
 	done      chan struct{}
 	finished  chan struct{} // closed when all goroutines have ended
 	group     sync.WaitGroup
 
 	lastReceived  atomic.Int64 // Unix nanoseconds
-	sentSince     atomic.Bool  // something was written since the peer was last heard
+	sentSince     atomic.Bool  // more than a sign of life was sent since the peer was last heard
+	dozing        atomic.Bool  // watch waits for long, and is to be stirred by traffic
 	bytesSent     atomic.Uint64
 	bytesReceived atomic.Uint64
 	rtt           atomic.Int64
@@ -116,6 +118,7 @@ func New(conn net.Conn, cfg Config) *Session {
 		accept:    make(chan *Stream, Backlog),
 		datagrams: make(chan []byte, 256),
 		wake:      make(chan struct{}, 1),
+		stir:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
 		finished:  make(chan struct{}),
 		streams:   map[uint32]*Stream{},
@@ -310,32 +313,53 @@ func notify(ch chan struct{}) {
 	}
 }
 
-// watch sends pings and ends a session whose peer has gone silent.
+// watch sends pings and ends a session whose peer has gone silent. On an idle
+// session it gets up once in a keep-alive interval, and not for the other's.
 func (s *Session) watch() {
-	// Under traffic a ping goes out every second, so that a dead peer is
-	// noticed sooner than on an idle session.
+	// Under traffic a ping goes out after every second without an answer, so
+	// that a dead peer is noticed sooner than on an idle session.
 	const tick = time.Second
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
-	idle := time.Duration(0)
 	for {
 		select {
 		case <-s.done:
 			return
+		case <-s.stir:
 		case <-timer.C:
 		}
 		silent := time.Since(time.Unix(0, s.lastReceived.Load()))
 		busy := s.sentSince.Load()
-		idle += tick
+		wait := tick
 		switch {
 		case silent > 3*s.cfg.KeepAlive, busy && silent > 2*s.cfg.KeepAlive:
 			s.end(s.cfg.Timeout)
 			return
-		case busy || idle >= s.cfg.KeepAlive:
+		case silent >= s.cfg.KeepAlive:
 			s.ping()
-			idle = 0
+			wait = s.cfg.KeepAlive + tick/2 // by then it was answered an interval ago
+		case busy && silent >= tick:
+			s.ping()
+		case !busy:
+			wait = s.cfg.KeepAlive - silent
 		}
-		timer.Reset(tick)
+		if !busy {
+			s.dozing.Store(true)
+			if s.sentSince.Load() && s.dozing.CompareAndSwap(true, false) {
+				wait = tick
+			}
+		} else {
+			wait = tick
+		}
+		timer.Reset(wait)
+	}
+}
+
+// traffic notes that the peer was sent more than a sign of life.
+func (s *Session) traffic() {
+	s.sentSince.Store(true)
+	if s.dozing.Load() && s.dozing.CompareAndSwap(true, false) {
+		notify(s.stir)
 	}
 }
 
@@ -360,6 +384,9 @@ func (s *Session) appendControl(kind uint8, flags uint16, id, length uint32) {
 		err := &endError{text: "the peer does not read"}
 		go s.end(err) // mu is held here
 		return
+	}
+	if kind != typePing {
+		s.traffic()
 	}
 	s.out = appendHeader(s.out, kind, flags, id, length)
 	s.wakeWriter()

@@ -258,7 +258,8 @@ func (b *bbr) advanceCycle(f *feedback) {
 			next = next || long
 		}
 	case b.gain < 1:
-		next = long || f.inflight <= b.bdp(1)
+		// Until the queue is gone, also one that the estimate's excess has built.
+		next = f.inflight <= b.bdp(1) || f.now-b.cycleStart > 3*max(b.minRTT, time.Millisecond)
 	}
 	if !next {
 		return

@@ -141,6 +141,11 @@ func (s *Session) fillControl(b []byte, p *sentPacket) []byte {
 		p.add(sentFrame{kind: sentMaxStreams})
 		s.tellStreams = false
 	}
+	if s.keep.tell && s.cfg.Initiator && cap(b)-len(b) >= most {
+		b = appendNumbers(b, frameKeepAlive, uint64(s.keep.interval.Milliseconds()))
+		p.add(sentFrame{kind: sentKeepAlive})
+		s.keep.tell = false
+	}
 	for s.beside.head != nil && cap(b)-len(b) >= 3*most {
 		st := s.beside.head
 		if s.beside.head = st.nextControl; s.beside.head == nil {
@@ -314,6 +319,8 @@ func (s *Session) onFrameLost(f *sentFrame) {
 		s.tellData = true
 	case sentMaxStreams:
 		s.tellStreams = true
+	case sentKeepAlive:
+		s.keep.tell = true
 	case sentMaxStreamData:
 		if !st.finKnown {
 			st.tellWindow = true

@@ -23,6 +23,7 @@ const (
 	frameStreamDataBlocked = 0x15
 	frameStreamsBlocked    = 0x16
 	frameClose             = 0x1d
+	frameKeepAlive         = 0x2a // not QUIC's
 	frameDatagram          = 0x30 // to 0x31: bit for the length
 
 	streamFin    = 0x01
@@ -158,7 +159,7 @@ func decodeFrame(b []byte, f *frame) (int, error) {
 		if f.Offset+n > maxVarint {
 			d.bad = true
 		}
-	case t == frameMaxData, t == frameMaxStreams, t == frameDataBlocked, t == frameStreamsBlocked:
+	case t == frameMaxData, t == frameMaxStreams, t == frameDataBlocked, t == frameStreamsBlocked, t == frameKeepAlive:
 		f.Value = d.varint()
 	case t == frameMaxStreamData, t == frameStreamDataBlocked:
 		f.Stream, f.Value = d.varint(), d.varint()

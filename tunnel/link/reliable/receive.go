@@ -53,6 +53,7 @@ func (s *Session) onPacket(now time.Duration, p *Packet) error {
 		return nil
 	}
 	s.packetsRecv++
+	s.keepHeard(now)
 	s.lastReceived, s.unanswered = now, 0
 	at := now
 	if !p.Time.IsZero() {
@@ -132,6 +133,10 @@ func (s *Session) onFrame(now time.Duration, f *frame) error {
 		if f.Value > s.peerStreams {
 			s.peerStreams = f.Value
 			s.opening.Broadcast()
+		}
+	case frameKeepAlive:
+		if !s.cfg.Initiator {
+			s.keep.told(f.Value)
 		}
 	case frameMaxStreamData:
 		st, err := s.known(f.Stream)

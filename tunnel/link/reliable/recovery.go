@@ -10,6 +10,7 @@ const (
 	sentMaxStreamData
 	sentReset
 	sentStop
+	sentKeepAlive
 )
 
 type sentFrame struct {
@@ -86,8 +87,20 @@ func (l *sentLog) at(number uint64) *sentPacket {
 }
 
 // reserve makes room for n more packets from number on, and reports whether
-// there is any.
+// there is any. What was lost is forgotten for it: nothing else may be coming
+// that would.
 func (l *sentLog) reserve(number uint64, n int) bool {
+	if l.room(number, n) {
+		return true
+	}
+	for l.base < l.next && l.at(l.base).state != packetInFlight {
+		l.at(l.base).clear()
+		l.base++
+	}
+	return l.room(number, n)
+}
+
+func (l *sentLog) room(number uint64, n int) bool {
 	if l.base == l.next {
 		l.base, l.next = number, number
 	}

@@ -53,6 +53,7 @@ func (s *Session) sendLoop() {
 	changed := s.carrier.PathChanged()
 	s.mu.Lock()
 	for s.err == nil {
+		s.rounds++
 		now := s.now()
 		s.onTimers(now)
 		if s.err != nil {
@@ -161,8 +162,8 @@ func (s *Session) onTimers(now time.Duration) {
 		s.end(ErrTimeout, appendClose(nil, codeTimeout, "no answer"))
 		return
 	}
-	if now-s.lastReceived >= s.cfg.KeepAlive && s.unanswered == 0 {
-		s.pingPending = true
+	if now-s.lastReceived >= s.silence() && s.unanswered == 0 {
+		s.pingPending, s.keep.asked = true, true
 		if !s.sending {
 			s.sent.rest()
 		}
@@ -179,7 +180,7 @@ func (s *Session) onTimers(now time.Duration) {
 func (s *Session) silentAt() time.Duration {
 	at := s.unanswered + max(s.cfg.Timeout, 2*s.rtt.pto())
 	if !s.cfg.Initiator && s.buffered == 0 {
-		at = max(at, s.lastReceived+s.cfg.KeepAlive+s.cfg.Timeout)
+		at = max(at, s.lastReceived+s.silence()+s.cfg.Timeout)
 	}
 	return at
 }
@@ -219,7 +220,7 @@ func (s *Session) nextTimer(now time.Duration) time.Duration {
 		at(s.mtu.next)
 	}
 	if s.unanswered == 0 {
-		at(s.lastReceived + s.cfg.KeepAlive)
+		at(s.lastReceived + s.silence())
 	} else if s.ptoCount >= 3 {
 		at(max(now+granularity, s.silentAt()))
 	}
@@ -232,10 +233,20 @@ func (s *Session) onPathChanged(now time.Duration) {
 	s.control = newController(s.cfg.Congestion, baseDatagram)
 	smoothed := s.rtt.smoothed
 	s.rtt = rtt{smoothed: smoothed, variance: smoothed / 2}
-	s.mtu.restart(now, baseDatagram)
-	s.setDatagram(baseDatagram)
+	size := baseDatagram
+	inStream, _ := s.carrier.(interface{ Detoured() bool }) // it takes all sizes
+	if s.ptoCount >= 2 && (inStream == nil || !inStream.Detoured()) {
+		// Nothing came through, and yet the other way was found with small
+		// packets: large ones may be what the path does not take.
+		size = floorDatagram
+	}
+	s.mtu.restart(now, size)
+	s.setDatagram(size)
 	s.threshold, s.reordering = packetThreshold, 0
 	s.ptoCount, s.suspected, s.probes, s.unanswered = 0, false, 1, 0
+	if s.cfg.Initiator {
+		s.keep.forget()
+	}
 	s.pacer = pacer{at: now}
 	s.pingPending = true
 }
@@ -249,6 +260,9 @@ func (s *Session) flush(now time.Duration) bool {
 	most := s.packetsWaiting()
 	if !s.sent.reserve(s.batchFirst, most) {
 		s.pacer.due = now + granularity
+		if s.ackAt > 0 {
+			s.ackAt = s.pacer.due
+		}
 		return false
 	}
 	s.batch = s.batch[:0]
@@ -363,7 +377,7 @@ func (s *Session) assemble(now time.Duration, slab []byte, most int) {
 // wantsToSend reports whether anything but an ACK waits.
 func (s *Session) wantsToSend() bool {
 	return s.queue.head != nil || s.fresh.head != nil || s.beside.head != nil ||
-		s.outbox.n > 0 || s.pingPending || s.tellData || s.tellStreams
+		s.outbox.n > 0 || s.pingPending || s.tellData || s.tellStreams || s.keep.tell && s.cfg.Initiator
 }
 
 // commit notes a packet as sent.

@@ -46,7 +46,7 @@ type Config struct {
 	// Congestion names the congestion controller. If empty, BBR.
 	Congestion Congestion
 	// KeepAlive is how long the session may be silent before it asks the peer
-	// for a sign of life. If zero, 10 seconds.
+	// for a sign of life. If zero, it adapts to what the NATs on the way bear.
 	KeepAlive time.Duration
 	// Timeout is how long the peer may leave packets unanswered. If zero, 3 seconds.
 	Timeout time.Duration
@@ -79,9 +79,6 @@ func (c Config) withDefaults() Config {
 		if *v == 0 {
 			*v = to
 		}
-	}
-	if c.KeepAlive == 0 {
-		c.KeepAlive = 10 * time.Second
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 3 * time.Second
@@ -147,6 +144,7 @@ type Session struct {
 		delay  time.Duration
 		at     time.Duration
 	}
+	keep          keepAlive
 	control       controller
 	pacer         pacer
 	mtu           mtu
@@ -184,6 +182,7 @@ type Session struct {
 	packetsSent   uint64
 	packetsRecv   uint64
 	packetsLost   uint64
+	rounds        uint64 // of the sender
 }
 
 // New makes a session over carrier, which it owns from now on, and begins to
@@ -205,6 +204,7 @@ func New(carrier Carrier, cfg Config) *Session {
 		recvAllowed: initialSessionWindow,
 		recvWindow:  initialSessionWindow,
 		threshold:   packetThreshold,
+		keep:        newKeepAlive(cfg.KeepAlive),
 	}
 	s.head, s.tail = carrier.Room()
 	s.opening.L, s.accepting.L, s.arriving.L, s.sentNow.L = &s.mu, &s.mu, &s.mu, &s.mu
@@ -373,7 +373,7 @@ func (s *Session) Stats() Stats {
 		RTT:             s.rtt.smoothed,
 		MinRTT:          s.rtt.min,
 		LastReceived:    s.start.Add(s.lastReceived),
-		KeepAlive:       s.cfg.KeepAlive + s.cfg.Timeout,
+		KeepAlive:       s.silence() + s.cfg.Timeout,
 		BytesSent:       s.bytesSent,
 		BytesReceived:   s.bytesReceived,
 		PacketsSent:     s.packetsSent,

@@ -71,23 +71,45 @@ func rewrite(p *httputil.ProxyRequest) {
 		}
 	}
 	p.Out.Header.Del("X-Real-Ip")
-	p.Out.Header.Set("X-Forwarded-For", f.peer.String())
-	p.Out.Header.Set("X-Forwarded-Host", f.host)
-	p.Out.Header.Set("X-Forwarded-Proto", f.proto)
-	p.Out.Header.Set("Forwarded", forwardedElement(f))
-	if !f.trusted {
-		return
+	f.each(p.Out.Header.Set)
+}
+
+// each calls set with the headers that tell an origin of the visitor. A load
+// balancer's own come first in those that list the way.
+func (f forward) each(set func(name, value string)) {
+	list := func(name, own string) {
+		if f.trusted {
+			if v := f.before[name]; len(v) > 0 {
+				own = strings.Join(v, ", ") + ", " + own
+			}
+		}
+		set(name, own)
 	}
-	for _, name := range []string{"X-Forwarded-For", "Forwarded"} {
-		if v := f.before.Values(name); len(v) > 0 {
-			p.Out.Header.Set(name, strings.Join(v, ", ")+", "+p.Out.Header.Get(name))
+	one := func(name, own string) {
+		if f.trusted {
+			if v := f.before[name]; len(v) > 0 {
+				own = v[0]
+			}
+		}
+		if own != "" {
+			set(name, own)
 		}
 	}
-	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"} {
-		if v := f.before.Values(name); len(v) > 0 {
-			p.Out.Header[name] = v
-		}
+	list("X-Forwarded-For", f.peer.String())
+	one("X-Forwarded-Host", f.host)
+	one("X-Forwarded-Proto", f.proto)
+	list("Forwarded", forwardedElement(f))
+	one("X-Real-Ip", "")
+}
+
+// forwarding reports whether a visitor's header is not passed on because it
+// says, or seems to say, what each says.
+func forwarding(name string, trusted bool) bool {
+	switch name {
+	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip":
+		return true
 	}
+	return strings.HasPrefix(name, "X-Forwarded-") && !trusted || disguised(name)
 }
 
 // disguised reports whether name is that of a forwarding header with underscores

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -14,18 +15,18 @@ import (
 const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
-// and returns the rule that refused. next's argument ends it early.
-func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(*http.Request)) (refused string) {
+// and returns the rule that refused. next's context ends
+// it early.
+func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context, *http.Request)) (refused string) {
 	ctx, live := ep.enter(r.Context(), client)
 	defer live()
-	r = r.WithContext(ctx)
 	if ep.stopped() {
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
 	}
 	p := h.edge.cfg.Policy(ep.Target)
 	if p == nil {
-		next(r)
+		next(ctx, r)
 		return ""
 	}
 	q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
@@ -41,10 +42,11 @@ func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, cl
 	if p.AsksPassword() && !p.Shadow() {
 		r.Header.Del("Authorization") // it was meant for the edge
 	}
-	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil {
+	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody {
+		r = r.WithContext(ctx) // the server's own must stay as it is
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
-	next(r)
+	next(ctx, r)
 	if !d.Allowed {
 		return shadowed + d.Rule
 	}

@@ -22,7 +22,7 @@ import (
 // handler serves the requests of one public HTTP listener.
 type handler struct {
 	edge   *Edge
-	proxy  *httputil.ReverseProxy
+	proxy  *httputil.ReverseProxy // to origins that are spoken to by HTTP/2
 	secure bool
 }
 
@@ -34,8 +34,10 @@ func (e *Edge) newProxy() *httputil.ReverseProxy {
 		// Bodies of known length are sent on after 20 ms at most; those without
 		// and event streams at once, which net/http/httputil sees to.
 		FlushInterval: 20 * time.Millisecond,
-		ErrorHandler:  e.explain,
-		ErrorLog:      log.New(slogWriter{e.log}, "", 0),
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			r.Context().Value(routeKey{}).(*route).failed(err)
+		},
+		ErrorLog: log.New(slogWriter{e.log}, "", 0),
 	}
 }
 
@@ -77,33 +79,32 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer ep.begin()()
-	if r.ProtoMajor == 1 {
-		http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
-	}
 	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context()}
 	if h.secure && r.ProtoMajor < 3 {
 		cw.altSvc = e.altSvc
 	}
 	to := &route{endpoint: ep, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	_, to.stream = w.(*streamWriter)
 	defer to.leave()
 	var in atomic.Int64
 	count := func(n int) { in.Add(int64(n)); ep.countIn(n) }
 	cw.in = count
 
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	v := visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
-	if local != nil {
+	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
 		v.edge = addrPort(local)
 	}
-	ctx := context.WithValue(r.Context(), visitKey{}, v)
-	ctx = context.WithValue(ctx, routeKey{}, to)
-	ctx = context.WithValue(ctx, forwardKey{}, e.forwardOf(r, remote.Addr(), h.secure))
-	refused := h.guard(cw, r.WithContext(ctx), ep, client, func(in *http.Request) {
-		cw.ctx = in.Context()
-		if in.Body != nil && in.Body != http.NoBody {
-			in.Body = &countedBody{ReadCloser: in.Body, count: count, ctx: in.Context(), ep: ep}
+	f := e.forwardOf(r, remote.Addr(), h.secure)
+	refused := h.guard(cw, r, ep, client, func(ctx context.Context, r *http.Request) {
+		cw.ctx = ctx
+		if r.Body != nil && r.Body != http.NoBody {
+			if r.ProtoMajor == 1 {
+				http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
+			}
+			r = r.WithContext(ctx) // the server's own must stay as it is
+			r.Body = &countedBody{ReadCloser: r.Body, count: count, ctx: ctx, ep: ep}
 		}
-		h.serve(cw, in)
+		h.serve(ctx, cw, r, to, f, v)
 	})
 	e.cfg.Record(ep, to.used, wire.Access{
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
@@ -116,7 +117,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve forwards. The abort of a response that breaks half-way through is for
 // ServeHTTP to pass on, after it is recorded.
-func (h *handler) serve(w *countedWriter, r *http.Request) {
+func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
@@ -125,7 +126,36 @@ func (h *handler) serve(w *countedWriter, r *http.Request) {
 			w.aborted = true
 		}
 	}()
-	h.proxy.ServeHTTP(w, r)
+	to.choose(r)
+	if len(to.h2) > 0 && (len(to.h1) == 0 || to.h2first) {
+		h.proxied(ctx, w, r, to, f, v)
+		return
+	}
+	err := h.edge.exchange(ctx, w, r, to, f, v)
+	if err != nil && len(to.h2) > 0 && to.onward(ctx, r, err) {
+		h.proxied(ctx, w, r, to, f, v)
+		return
+	}
+	if err != nil {
+		h.edge.explain(w, r, err)
+	}
+}
+
+// proxied forwards a request to backends that are spoken to by HTTP/2.
+func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) {
+	ctx = context.WithValue(ctx, visitKey{}, v)
+	ctx = context.WithValue(ctx, routeKey{}, to)
+	ctx = context.WithValue(ctx, forwardKey{}, f)
+	in := r.WithContext(ctx)
+	to.failed = func(err error) {
+		if to.h2first && len(to.h1) > 0 && to.onward(ctx, r, err) {
+			err = h.edge.exchange(ctx, w, r, to, f, v)
+		}
+		if err != nil {
+			h.edge.explain(w, r, err)
+		}
+	}
+	h.proxy.ServeHTTP(w, in)
 }
 
 // find returns the endpoint that serves a name on this listener.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,7 +94,18 @@ func (c *originConn) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	wait := time.NewTimer(2 * time.Second)
+	const patience = 2 * time.Second
+	if c.read.TryLock() { // nobody reads
+		defer c.read.Unlock()
+		c.SetReadDeadline(time.Now().Add(patience))
+		defer c.SetReadDeadline(time.Time{})
+		var down *wire.OriginError
+		if errors.As(c.answer(), &down) {
+			return down
+		}
+		return err
+	}
+	wait := time.NewTimer(patience)
 	defer wait.Stop()
 	select {
 	case <-c.done:
@@ -165,52 +177,76 @@ func (c *originConn) begin() error {
 	return err
 }
 
-// newTransports returns the pools of streams of a backend: for HTTP/1.1, which
-// the agent may look into, and for HTTP/2 down to the origin, which gRPC needs.
-// For that the agent is given a raw stream.
-func (e *Edge) newTransports(b *Backend) (h1, h2 *http.Transport) {
-	dial := func(kind wire.StreamKind) func(context.Context, string, string) (net.Conn, error) {
-		return func(ctx context.Context, _, _ string) (net.Conn, error) {
+// newTransport returns the pool of streams for HTTP/2 down to the origin, which
+// gRPC needs. For that the agent is given a raw stream.
+func (e *Edge) newTransport(b *Backend) *http.Transport {
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			v, _ := ctx.Value(visitKey{}).(visit)
-			c, err := e.openStream(ctx, b, kind, v)
+			c, err := e.openStream(ctx, b, wire.StreamRaw, v)
 			if err != nil {
 				return nil, err
 			}
 			return c, nil
-		}
+		},
+		DisableCompression:     true,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        originIdle,
+		ResponseHeaderTimeout:  e.limits.OriginTime,
+		ExpectContinueTimeout:  continueWait,
+		MaxResponseHeaderBytes: maxAnswerHead,
+		WriteBufferSize:        16 << 10,
+		ReadBufferSize:         16 << 10,
+		Protocols:              new(http.Protocols),
 	}
-	base := func() *http.Transport {
-		return &http.Transport{
-			DisableCompression:     true,
-			MaxIdleConns:           maxIdle,
-			MaxIdleConnsPerHost:    maxIdle,
-			IdleConnTimeout:        originIdle,
-			ResponseHeaderTimeout:  e.limits.OriginTime,
-			ExpectContinueTimeout:  time.Second,
-			MaxResponseHeaderBytes: 1 << 20,
-			WriteBufferSize:        16 << 10,
-			ReadBufferSize:         16 << 10,
-		}
-	}
-	h1 = base()
-	h1.DialContext = dial(wire.StreamHTTP)
-	h2 = base()
-	h2.DialContext = dial(wire.StreamRaw)
-	h2.Protocols = new(http.Protocols)
-	h2.Protocols.SetUnencryptedHTTP2(true)
-	return h1, h2
+	t.Protocols.SetUnencryptedHTTP2(true)
+	return t
 }
 
-// roundTripper sends a request to one of an endpoint's backends. While nothing
-// of the request's body is gone, the next is tried where one cannot be reached.
+// roundTripper sends a request to one of the backends that speak HTTP/2. While
+// nothing of the request's body is gone, the next is tried where one cannot be
+// reached.
 type roundTripper struct{}
 
 // route is what the handler has found for a request.
 type route struct {
 	endpoint *Endpoint
 	grpc     bool
-	used     *Backend // who answered, or was tried last
-	held     *Backend // whose visitors this is counted among
+	stream   bool       // a change of protocol was asked for by extended CONNECT
+	h1, h2   []*Backend // by how they are spoken to, in the order in which to try them
+	h2first  bool
+	failed   func(error) // answers a visitor whose request could not be forwarded by HTTP/2
+	used     *Backend    // who answered, or was tried last
+	held     *Backend    // whose visitors this is counted among
+}
+
+// choose sorts the endpoint's backends.
+func (to *route) choose(r *http.Request) {
+	list := to.endpoint.pick()
+	upgrade := r.Header.Get("Upgrade") != ""
+	for i, b := range list {
+		if to.grpc || b.HTTP2 && !upgrade {
+			to.h2first = to.h2first || i == 0
+			if to.h2 == nil {
+				to.h1, to.h2 = slices.Clone(list[:i]), make([]*Backend, 0, len(list))
+			}
+			to.h2 = append(to.h2, b)
+		} else if to.h2 != nil {
+			to.h1 = append(to.h1, b)
+		}
+	}
+	if to.h2 == nil {
+		to.h1 = list
+	}
+}
+
+// onward reports whether a request that could not be forwarded may go to a
+// backend that is spoken to in another way.
+func (to *route) onward(ctx context.Context, r *http.Request, err error) bool {
+	body, _ := r.Body.(*countedBody)
+	return ctx.Err() == nil && !body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
+		to.endpoint.edge.tryAnother(to.endpoint, to.used, err)
 }
 
 // take counts the request among b's visitors in place of another's.
@@ -231,10 +267,7 @@ type routeKey struct{}
 
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Context().Value(routeKey{}).(*route)
-	order := to.endpoint.pick()
-	if len(order) == 0 {
-		return nil, errNoAgent
-	}
+	order := to.h2
 	body, _ := r.Body.(*countedBody)
 	for i, b := range order {
 		to.take(b)
@@ -248,25 +281,26 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 				out.URL.Host = r.Context().Value(visitKey{}).(visit).visitor.String()
 			}
 		}
-		transport := b.transport
-		if to.grpc || b.HTTP2 && r.Header.Get("Upgrade") == "" {
-			transport = b.h2
-		}
-		resp, err := transport.RoundTrip(out)
+		resp, err := b.h2.RoundTrip(out)
 		if err == nil {
 			return resp, nil
 		}
-		var down *wire.OriginError
-		if errors.As(err, &down) {
-			to.endpoint.edge.takeOut(to.endpoint, b)
-		} else if !errors.Is(err, errNoAgent) && b.Agent.Session.Err() == nil {
-			return nil, err
-		}
-		if i == len(order)-1 || body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
+		if i == len(order)-1 || !to.endpoint.edge.tryAnother(to.endpoint, b, err) || body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
 			return nil, err
 		}
 	}
 	return nil, errNoAgent
+}
+
+// tryAnother reports whether err says that the backend cannot be reached, and
+// takes one whose origin is down out of turn.
+func (e *Edge) tryAnother(ep *Endpoint, b *Backend, err error) bool {
+	var down *wire.OriginError
+	if errors.As(err, &down) {
+		e.takeOut(ep, b)
+		return true
+	}
+	return errors.Is(err, errNoAgent) || b.Agent.Session.Err() != nil
 }
 
 // mayRepeat reports whether a request may be sent to another backend: what has

@@ -69,10 +69,16 @@ type Backend struct {
 	Unshared   bool // a stream carries the requests of one visitor's connection only
 	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
 
-	transport *http.Transport
-	h2        *http.Transport
-	busy      atomic.Int64 // visitors' requests, connections and flows with it now
-	out       atomic.Bool  // of turn: its origin was down, and is probed
+	idle idleStreams     // for HTTP/1.1, which the agent may look into
+	h2   *http.Transport // for gRPC, and for origins that are to be spoken to so
+	busy atomic.Int64    // visitors' requests, connections and flows with it now
+	out  atomic.Bool     // of turn: its origin was down, and is probed
+}
+
+// end closes the streams that no request uses.
+func (b *Backend) end() {
+	b.idle.close()
+	b.h2.CloseIdleConnections()
 }
 
 // same reports whether o is the same tunnel by way of the same node.
@@ -103,6 +109,7 @@ type Endpoint struct {
 	edge  *Edge
 	Since time.Time
 
+	id          string
 	open, total atomic.Int64
 	turn        atomic.Uint32
 	backends    atomic.Pointer[[]*Backend] // the best way to each tunnel
@@ -111,6 +118,9 @@ type Endpoint struct {
 	visits      present
 	flowing
 }
+
+// ID is the face's.
+func (ep *Endpoint) ID() string { return ep.id }
 
 // enter notes a visitor. The context ends when its policy no longer lets it be.
 func (ep *Endpoint) enter(ctx context.Context, a netip.Addr) (context.Context, func()) {
@@ -242,14 +252,14 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	if e.ending {
 		return nil, ErrEnding
 	}
-	b.transport, b.h2 = e.newTransports(b)
+	b.h2 = e.newTransport(b)
 	ep := e.table.get(f.place())
 	if ep != nil && (ep.Type != f.Type || ep.Mode != f.Mode) {
 		e.drop(ep)
 		ep = nil
 	}
 	if ep == nil {
-		ep = &Endpoint{Face: f, edge: e, Since: time.Now().UTC()}
+		ep = &Endpoint{Face: f, edge: e, Since: time.Now().UTC(), id: f.ID()}
 		ep.backends.Store(&[]*Backend{b})
 		e.bind(ep)
 		if err := e.openPort(ep); err != nil {
@@ -268,8 +278,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		if (f.Mode == wire.ModeBalanced || old.sibling(b)) && !old.same(b) {
 			next = append(next, old)
 		} else {
-			old.transport.CloseIdleConnections()
-			old.h2.CloseIdleConnections()
+			old.end()
 		}
 	}
 	ep.set(next)
@@ -281,8 +290,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 func (e *Edge) Detach(f Face, b *Backend) {
 	e.attach.Lock()
 	defer e.attach.Unlock()
-	b.transport.CloseIdleConnections()
-	b.h2.CloseIdleConnections()
+	b.end()
 	ep := e.table.get(f.place())
 	if ep == nil {
 		return

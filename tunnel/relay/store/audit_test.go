@@ -249,7 +249,11 @@ func TestEventsOfAllNodesAreFollowed(t *testing.T) {
 			return nil
 		})
 	}()
-	<-begun
+	select {
+	case <-begun:
+	case err := <-done:
+		t.Fatal(err)
+	}
 	if err := a.Events.Append(t.Context(), []wire.Access{{Path: "/a"}}); err != nil {
 		t.Fatal(err)
 	}

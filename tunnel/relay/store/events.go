@@ -28,6 +28,7 @@ const (
 	headerTo   = "Adit-To"
 	// clockSlack is how far the clocks of nodes may be apart.
 	clockSlack = time.Minute
+	followWait = 10 * time.Second
 	maxWaiting = 256 // batches that a follower has not yet taken
 )
 
@@ -214,7 +215,9 @@ func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed 
 		return fmt.Errorf("follow access events: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // it ends with the connection, too
-	if err := e.conn.FlushWithContext(ctx); err != nil {
+	short, cancel := context.WithTimeout(ctx, followWait)
+	defer cancel()
+	if err := e.conn.FlushWithContext(short); err != nil {
 		return fmt.Errorf("follow access events: %w", err)
 	}
 	if err := f(nil, 0); err != nil { // it follows now

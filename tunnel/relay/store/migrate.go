@@ -19,7 +19,7 @@ const SchemaVersion = 2
 // migration brings a store from one version to the next. Several nodes may do
 // so at once, and one may be interrupted and begin again: a step must bear that.
 type migration struct {
-	bucket func(name string) (jetstream.KeyValue, error)
+	bucket func(ctx context.Context, name string) (jetstream.KeyValue, error)
 	domain string // the relay's
 }
 
@@ -85,11 +85,11 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 // proveWhatIsClaimed leaves clients the names outside of the relay's domain that
 // they had before such names were to be proved.
 func proveWhatIsClaimed(ctx context.Context, m migration) error {
-	claims, err := m.bucket("claims")
+	claims, err := m.bucket(ctx, "claims")
 	if err != nil {
 		return err
 	}
-	proofs, err := m.bucket("proofs")
+	proofs, err := m.bucket(ctx, "proofs")
 	if err != nil {
 		return err
 	}

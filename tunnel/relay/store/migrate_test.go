@@ -14,6 +14,17 @@ func schema(tb testing.TB, s *Store, version string) {
 	}
 }
 
+// openFor opens the store of the relay of relay.test.
+func openFor(tb testing.TB, dir string) *Store {
+	tb.Helper()
+	s, err := Open(tb.Context(), Config{Dir: dir, Domain: "relay.test"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.Close() })
+	return s
+}
+
 func claimed(tb testing.TB, s *Store, name string) {
 	tb.Helper()
 	if _, err := s.Claims.Take(tb.Context(), TargetDomain(name), "c1", Holder{Instance: "i", Key: "k", Slot: SlotPlain}, nobodyAway); err != nil {
@@ -25,13 +36,13 @@ func claimed(tb testing.TB, s *Store, name string) {
 // domains were proved: who had one keeps it.
 func TestOldStoreIsBroughtToThisSchema(t *testing.T) {
 	dir := t.TempDir()
-	s := openAt(t, Config{Dir: dir, Domain: "relay.test"})
+	s := openFor(t, dir)
 	claimed(t, s, "shop.example")
 	claimed(t, s, "own.relay.test")
 	schema(t, s, "1")
 	s.Close()
 	for range 2 { // and again, when it is done
-		s = openAt(t, Config{Dir: dir, Domain: "relay.test"})
+		s = openFor(t, dir)
 		if p, ok := s.Proofs.Get("shop.example"); !ok || p.ClientID != "c1" || p.By != ProvedByUpgrade {
 			t.Errorf("the custom domain: %+v, %v", p, ok)
 		}
@@ -59,7 +70,7 @@ func TestStoreOfANewerProgramIsRefused(t *testing.T) {
 }
 
 func TestOldBackupIsBroughtToThisSchema(t *testing.T) {
-	s := openAt(t, Config{Dir: t.TempDir(), Domain: "relay.test"})
+	s := openFor(t, t.TempDir())
 	claim := Claim{Target: TargetDomain("shop.example"), ClientID: "c1", Holders: []Holder{{Instance: "i", Key: "k"}}}
 	old := map[string]any{
 		"format": BackupFormat, "version": 1, "schema": 1, "created": "2026-01-01T00:00:00Z",

@@ -214,7 +214,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	defer stop()
 	life, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	bucket := func(name string) (jetstream.KeyValue, error) {
+	bucketAt := func(ctx context.Context, name string) (jetstream.KeyValue, error) {
 		kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
 			Replicas: s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas), LimitMarkerTTL: markerTTL,
@@ -224,12 +224,13 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		}
 		return kv, nil
 	}
+	bucket := func(name string) (jetstream.KeyValue, error) { return bucketAt(ctx, name) }
 	kv, err := bucket("settings")
 	if err != nil {
 		return err
 	}
 	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
-	s.migration = migration{bucket, cfg.Domain}
+	s.migration = migration{bucketAt, cfg.Domain}
 	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
 	}

@@ -300,6 +300,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tunnels/{id}/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        /** Who is let in to a tunnel, as the relay holds it. */
+        get: operations["getTunnelPolicy"];
+        /**
+         * Set who is let in to a tunnel, where the relay's operator lets this client do so.
+         * @description The document takes the place of the one before; `{}` lets everybody in. Its fields are the relay's, and
+         *     described with it. A user of `basic_auth` without a password keeps the one that it had.
+         */
+        put: operations["setTunnelPolicy"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -884,6 +909,32 @@ export interface components {
          */
         TunnelState: "starting" | "running" | "waiting" | "stopped" | "failed";
         /**
+         * @description Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
+         *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `shadow`.
+         */
+        Policy: {
+            [key: string]: unknown;
+        };
+        /** @description Who is let in to a tunnel. */
+        TunnelPolicy: {
+            /** @description A Policy, without passwords; {} lets everybody in. */
+            policy: {
+                [key: string]: unknown;
+            };
+            /** @description The relay's operator lets this client set it. */
+            editable: boolean;
+            /** @description operator, or this client's name; empty if there is none. */
+            set_by: string;
+            /**
+             * Format: date-time
+             * @description When it was set; null if there is none.
+             */
+            changed_at: string | null;
+        };
+        TunnelPolicyAnswer: {
+            data: components["schemas"]["TunnelPolicy"];
+        };
+        /**
          * @example {
          *       "data": {
          *         "id": "t_01hq3",
@@ -1252,6 +1303,15 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["TunnelAnswer"];
+            };
+        };
+        /** @description The policy. */
+        TunnelPolicy: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["TunnelPolicyAnswer"];
             };
         };
         /** @description The request. */
@@ -1929,6 +1989,61 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Busy"];
+            503: components["responses"]["RelayUnreachable"];
+        };
+    };
+    getTunnelPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["TunnelPolicy"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["RelayUnreachable"];
+        };
+    };
+    setTunnelPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "allow": [
+                 *         "203.0.113.0/24"
+                 *       ],
+                 *       "rate": 5
+                 *     }
+                 */
+                "application/json": components["schemas"]["Policy"];
+            };
+        };
+        responses: {
+            200: components["responses"]["TunnelPolicy"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Busy"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["MediaType"];
             503: components["responses"]["RelayUnreachable"];
         };
     };

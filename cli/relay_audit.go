@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/console"
+)
+
+// relayAuditCommand reads the audit log; verify checks the chain on this side,
+// so that it trusts nobody's word.
+func relayAuditCommand(env *Env) *cobra.Command {
+	a := &relayAdmin{env: env}
+	var limit int
+	var action, actor, target, head string
+	list := &cobra.Command{
+		Use:     "list",
+		Short:   "List who changed what, newest last",
+		Example: "  adit relay audit list --action client. --limit 20",
+		Args:    args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q := url.Values{"limit": {strconv.Itoa(limit)}}
+			for name, v := range map[string]string{"action": action, "actor": actor, "target": target} {
+				if v != "" {
+					q.Set(name, v)
+				}
+			}
+			var page console.AuditPage
+			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
+				return err
+			}
+			return env.print(page, func(w io.Writer) {
+				for i := len(page.Items) - 1; i >= 0; i-- {
+					e := page.Items[i]
+					who := e.Actor.Kind
+					if e.Actor.Name != "" {
+						who += " " + e.Actor.Name
+					}
+					fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.Local().Format("2006-01-02 15:04:05"), who, e.Actor.Address, e.Action, e.Target)
+				}
+			})
+		},
+	}
+	list.Flags().IntVar(&limit, "limit", 100, "how many entries")
+	list.Flags().StringVar(&action, "action", "", "whose action begins so, as client.")
+	list.Flags().StringVar(&actor, "actor", "", "of a name, or a kind as admin_token")
+	list.Flags().StringVar(&target, "target", "", "about a client, a domain, a sink")
+	verify := &cobra.Command{
+		Use:   "verify [FILE]",
+		Short: "Check that no entry of the audit log was altered, left out or put in",
+		Long: `Check the whole chain of the audit log: that each entry has the hash of the one
+before it, and the hash that what it says must have. The entries are read from a
+running relay, or from a file that "adit relay audit export" wrote, and checked
+here. Entries that were cut off at the end show only against a hash that you noted
+earlier: give it as --head. Exit code 1 if the chain is broken.`,
+		Example: "  adit relay audit verify --head 5d41…",
+		Args:    args(0, 1, "a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v := audit.Verifier{Wanted: head}
+			check := func(r io.Reader) error { return checkAudit(r, &v) }
+			var err error
+			if len(args) == 1 {
+				err = withFile(args[0], check)
+			} else {
+				err = a.stream(cmd.Context(), "/api/v1/audit/export", check)
+			}
+			if err != nil {
+				return err
+			}
+			r := v.Result()
+			if !r.OK {
+				if env.json {
+					if err := env.print(r, nil); err != nil {
+						return err
+					}
+				}
+				where := ""
+				if r.BrokenAt != 0 {
+					where = fmt.Sprintf(" at entry %d", r.BrokenAt)
+				}
+				return fmt.Errorf("the audit log is broken%s: %s; compare it with a backup", where, r.Reason)
+			}
+			return env.print(r, func(w io.Writer) {
+				fmt.Fprintf(w, "%d entries, unbroken.\nNote the hash of the last to see later that nothing was cut off:\n%s\n", r.Entries, r.Head)
+			})
+		},
+	}
+	verify.Flags().StringVar(&head, "head", "", "a hash that was noted earlier and must be in the chain")
+	export := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write the audit log to a file, an entry a line",
+		Args:  args(1, 1, "the file to write"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.export(cmd.Context(), "/api/v1/audit/export", args[0])
+		},
+	}
+	return a.flag(group("audit", "Who changed what at a relay", "", list, verify, export))
+}
+
+// checkAudit reads entries, a line each, into a verifier.
+func checkAudit(r io.Reader, v *audit.Verifier) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 2*audit.MaxEntry)
+	for seq := uint64(1); lines.Scan(); seq++ {
+		e, err := audit.ParseEntry(lines.Bytes())
+		if err != nil {
+			v.Break(seq, err.Error())
+			continue
+		}
+		v.Add(e)
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		v.Break(v.Result().Entries+1, "the entry is too long")
+		return nil
+	}
+	return lines.Err()
+}
+
+func withFile(name string, f func(io.Reader) error) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return f(file)
+}
+
+// stream reads a long answer that is no JSON document.
+func (a *relayAdmin) stream(ctx context.Context, path string, f func(io.Reader) error) error {
+	resp, err := a.open(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return readReply(resp, nil)
+	}
+	if err := f(resp.Body); err != nil {
+		return fmt.Errorf("read the relay's answer: %w", err)
+	}
+	return nil
+}
+
+// export writes a long answer to a file, or to standard output for "-".
+func (a *relayAdmin) export(ctx context.Context, path, name string) error {
+	return a.stream(ctx, path, func(r io.Reader) error {
+		if name == "-" {
+			_, err := io.Copy(a.env.Out, r)
+			return err
+		}
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		n, err := io.Copy(file, r)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+		if a.env.json {
+			return a.env.print(map[string]any{"file": name, "bytes": n}, nil)
+		}
+		a.env.say("%d bytes are in %s.", n, name)
+		return nil
+	})
+}

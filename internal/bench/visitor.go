@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// visitor is one connection that asks for the same thing again and again. It
+// does no more than it must to know where an answer ends.
+type visitor struct {
+	conn    net.Conn
+	r       *bufio.Reader
+	request []byte
+}
+
+func requestFor(path, host string, fresh bool) []byte {
+	if host == "" {
+		host = "bench"
+	}
+	last := ""
+	if fresh {
+		last = "Connection: close\r\n"
+	}
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: */*\r\n%s\r\n", path, host, last)
+}
+
+func dialVisitor(ctx context.Context, addr string, request []byte) (*visitor, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &visitor{conn: conn, r: bufio.NewReaderSize(conn, 4<<10), request: request}, nil
+}
+
+// ask makes one request and reads its answer.
+func (v *visitor) ask() error {
+	v.conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := v.conn.Write(v.request); err != nil {
+		return err
+	}
+	line, err := v.r.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(line, []byte("HTTP/1.1 200")) {
+		return fmt.Errorf("got %q", line)
+	}
+	length := -1
+	for {
+		line, err := v.r.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if name, value, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return err
+			}
+		}
+	}
+	if length < 0 {
+		return errors.New("the answer has no length")
+	}
+	for length > 0 {
+		n, err := v.r.Discard(min(length, 4<<10))
+		if err != nil {
+			return err
+		}
+		length -= n
+	}
+	return nil
+}
+
+// requests asks with n connections until the time is up; with fresh, each
+// request has a connection of its own.
+func requests(ctx context.Context, addr, path, host string, n int, each time.Duration, fresh bool) ([]time.Duration, error) {
+	request := requestFor(path, host, fresh)
+	var mu sync.Mutex
+	var all []time.Duration
+	var failed error
+	var wg sync.WaitGroup
+	end := time.Now().Add(each)
+	for range n {
+		wg.Go(func() {
+			times, err := askUntil(ctx, addr, request, end, fresh)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, times...)
+			failed = errors.Join(failed, err)
+		})
+	}
+	wg.Wait()
+	return all, failed
+}
+
+func askUntil(ctx context.Context, addr string, request []byte, end time.Time, fresh bool) (times []time.Duration, err error) {
+	var v *visitor
+	defer func() {
+		if v != nil {
+			v.conn.Close()
+		}
+	}()
+	for begin := time.Now(); begin.Before(end) && ctx.Err() == nil; begin = time.Now() {
+		if v == nil {
+			if v, err = dialVisitor(ctx, addr, request); err != nil {
+				return times, err
+			}
+		}
+		if err := v.ask(); err != nil {
+			return times, err
+		}
+		times = append(times, time.Since(begin))
+		if fresh {
+			v.conn.Close()
+			v = nil
+		}
+	}
+	return times, nil
+}
+
+func quantile(times []time.Duration, q float64) float64 {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return float64(times[min(len(times)-1, int(q*float64(len(times))))].Nanoseconds()) / 1e6
+}
+
+// download reads size bytes of one answer after another until the time is up
+// and returns how many came.
+func download(ctx context.Context, addr, host string, size int64, each time.Duration) (total int64, err error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	request := requestFor(fmt.Sprintf("/down?size=%d", size), host, false)
+	r := bufio.NewReaderSize(conn, 4<<10)
+	buffer := make([]byte, 256<<10)
+	for end := time.Now().Add(each); time.Now().Before(end); {
+		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := conn.Write(request); err != nil {
+			return total, err
+		}
+		for {
+			line, err := r.ReadSlice('\n')
+			if err != nil {
+				return total, err
+			}
+			if len(line) <= 2 {
+				break
+			}
+		}
+		for left := size; left > 0; {
+			n, err := r.Read(buffer[:min(left, int64(len(buffer)))])
+			if err != nil && err != io.EOF || n == 0 {
+				return total, fmt.Errorf("%d bytes are missing: %w", left, err)
+			}
+			left -= int64(n)
+			total += int64(n)
+		}
+	}
+	return total, nil
+}

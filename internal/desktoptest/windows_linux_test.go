@@ -1,0 +1,360 @@
+package desktoptest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/internal/require"
+)
+
+func TestWindowsSetup(t *testing.T) {
+	w := newWindows(t)
+	first, second := installers(t, "0.1.0"), installers(t, "0.2.0")
+	for _, step := range []struct {
+		name string
+		run  func(w *windows)
+	}{
+		{"installs silently", func(w *windows) { setupInstalls(w, one(w.t, first, "*-setup.exe")) }},
+		{"service commands", serviceCommands},
+		{"tray", trayClicked},
+		{"upgrades with the tray running", func(w *windows) { setupUpgrades(w, one(w.t, second, "*-setup.exe")) }},
+		{"uninstall leaves nothing", setupUninstalls},
+	} {
+		ok := t.Run(step.name, func(t *testing.T) {
+			here := *w
+			here.t = t
+			step.run(&here)
+		})
+		if !ok {
+			return // each step stands on the one before
+		}
+	}
+}
+
+func setupInstalls(w *windows, setup string) {
+	w.must(setup, "/S")
+	w.answers("0.1.0")
+	for _, name := range []string{"adit.exe", "adit-tray.exe", "uninstall.exe", "LICENSE.txt"} {
+		if !w.exists(programs + name) {
+			w.t.Errorf("%s is missing", name)
+		}
+	}
+	for _, key := range []string{serviceKey, uninstallKey, eventKey} {
+		if !w.has(key) {
+			w.t.Errorf("the registry lacks %s", key)
+		}
+	}
+	if !w.has(runKey, "Adit") || len(w.menuEntries()) != 1 {
+		w.t.Errorf("the tray does not start at login, or the menu has %v", w.menuEntries())
+	}
+	declared := w.must("reg", "query", serviceKey)
+	for _, want := range []string{`NT AUTHORITY\LocalService`, `"C:\Program Files\Adit\adit.exe" start`, `ADIT_STATE_DIR=C:\ProgramData\Adit`, `ADIT_LOG_FILE=C:\ProgramData\Adit\log\adit.log`} {
+		if !strings.Contains(declared, want) {
+			w.t.Errorf("the service's declaration has no %s:\n%s", want, declared)
+		}
+	}
+}
+
+func serviceCommands(w *windows) {
+	if out := w.must(adit, "service", "status"); !strings.Contains(out, "running (windows)") || !strings.Contains(out, "0.1.0") {
+		w.t.Errorf("status: %s", out)
+	}
+	for range 2 { // the second time there is nothing to do
+		w.must(adit, "service", "stop")
+	}
+	w.silent()
+	if out, err := w.run(patience, adit, "service", "status"); err == nil || !strings.Contains(out, "stopped") {
+		w.t.Errorf("status of a stopped service: %s, error %v", out, err)
+	}
+	w.must(adit, "service", "start")
+	w.must(adit, "service", "restart")
+	w.answers("0.1.0")
+	w.must(adit, "service", "install") // over a running one, which then runs again
+	w.answers("0.1.0")
+	for range 2 {
+		w.must(adit, "service", "uninstall")
+	}
+	if out, err := w.run(patience, adit, "service", "start"); err == nil || !strings.Contains(out, "run adit service install first") {
+		w.t.Errorf("start without a service: %s, error %v", out, err)
+	}
+	// What an interrupted removal leaves.
+	w.must("reg", "add", eventKey, "/v", "EventMessageFile", "/d", `C:\gone.exe`, "/f")
+	w.must(adit, "service", "install")
+	w.must(adit, "service", "start")
+	w.answers("0.1.0")
+}
+
+// trayMenu opens the tray's menu and clicks at a part of its height. Wine draws
+// its tray as a window of its own where the desktop has none.
+func trayMenu(w *windows, part float64) {
+	w.t.Helper()
+	icon, _, _ := w.window("^Wine System Tray$")
+	var menu string
+	var height int
+	until(w.t, patience, "the tray has no menu", func() bool {
+		must(w.t, time.Minute, w.env, "xdotool", "mousemove", "--window", icon, "10", "10", "click", "3")
+		for range 20 {
+			out, _ := output(time.Minute, w.env, "xdotool", "search", "--onlyvisible", "--class", "adit-tray.exe")
+			for id := range strings.FieldsSeq(out) {
+				var x, y, width int
+				geometry, err := output(time.Minute, w.env, "xdotool", "getwindowgeometry", "--shell", id)
+				if err != nil {
+					continue
+				}
+				if _, err := fmt.Sscanf(geometry, "WINDOW="+id+"\nX=%d\nY=%d\nWIDTH=%d\nHEIGHT=%d", &x, &y, &width, &height); err == nil && height > 60 {
+					menu = id
+					return true
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		return false
+	})
+	w.shot("windows-menu")
+	w.pointer(menu, 40, int(part*float64(height)), 1)
+}
+
+// The parts of the menu's height where its lines are, while there is no token:
+// six lines and three separators.
+const (
+	lineToken = 0.467
+	lineLogin = 0.659
+	lineQuit  = 0.911
+)
+
+func trayClicked(w *windows) {
+	ended, _ := w.begin(aditTray)
+	icon, _, _ := w.window("^Wine System Tray$")
+	until(w.t, patience, "no icon is in the tray", func() bool {
+		select {
+		case err := <-ended:
+			w.t.Fatalf("the tray ended: %v", err)
+		default:
+		}
+		out, err := output(time.Minute, w.env, "import", "-window", icon, "-format", "%k", "info:")
+		var colours int
+		_, scanErr := fmt.Sscan(out, &colours)
+		return err == nil && scanErr == nil && colours > 4
+	})
+	w.shot("windows-tray")
+	trayMenu(w, lineToken)
+	until(w.t, patience, "the Web UI was not opened", func() bool { return strings.Contains(w.openedPages(), "http://127.0.0.1:37271/") })
+	const declined = `HKCU\Software\Adit`
+	trayMenu(w, lineLogin)
+	until(w.t, patience, "the tray still starts at login", func() bool { return w.has(declined, "NoTrayAtLogin") })
+	if out, err := w.run(patience, aditTray, "--autostart"); err != nil {
+		w.t.Errorf("a tray that is not wanted at login: %v\n%s", err, out)
+	}
+	trayMenu(w, lineLogin)
+	until(w.t, patience, "the tray does not start at login", func() bool { return !w.has(declined, "NoTrayAtLogin") })
+	if out, err := w.run(patience, aditTray); err != nil {
+		w.t.Errorf("a second tray did not end well: %v\n%s", err, out)
+	}
+	trayMenu(w, lineQuit)
+	select {
+	case err := <-ended:
+		if err != nil {
+			w.t.Errorf("quit: %v", err)
+		}
+	case <-time.After(patience):
+		w.t.Error("the tray did not quit")
+	}
+}
+
+func setupUpgrades(w *windows, setup string) {
+	ended, _ := w.begin(aditTray)
+	w.window("^Wine System Tray$")
+	old := read(w.t, w.file(programs+"adit-tray.exe"))
+	w.must(setup, "/S")
+	w.answers("0.2.0")
+	if now := read(w.t, w.file(programs+"adit-tray.exe")); bytes.Equal(now, old) {
+		w.t.Error("the tray's file is the old one")
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		w.t.Error("the old tray still runs")
+	}
+}
+
+func setupUninstalls(w *windows) {
+	// It goes on as a copy of itself, after the first program has ended.
+	w.must(`C:\Program Files\Adit\uninstall.exe`, "/S", "/PURGE")
+	w.nothing()
+	w.silent()
+	until(w.t, patience, "the configuration is still there", func() bool { return !w.exists("ProgramData/Adit") })
+}
+
+func TestWindowsSetupByClicks(t *testing.T) {
+	w := newWindows(t)
+	setup := one(t, installers(t, "0.1.0"), "*-setup.exe")
+	next := func(name string) {
+		t.Helper()
+		id, width, height := w.window(name)
+		w.pointer(id, width*727/1000, height*936/1000, 1)
+	}
+	ended, _ := w.begin(setup)
+	over := func() bool {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("it ended: %v", err)
+			}
+			return true
+		default:
+			return false
+		}
+	}
+	w.window("^adit Setup")
+	w.shot("setup-license")
+	begin := time.Now()
+	next("^adit Setup") // I Agree, which also installs
+	w.answers("0.1.0")
+	t.Logf("installed and answering after %.1f s", time.Since(begin).Seconds())
+	until(t, patience, "the entry in the list of programs is missing", func() bool { return w.exists(programs+"uninstall.exe") && w.has(uninstallKey, "EstimatedSize") })
+	w.shot("setup-done")
+	// Finish, which opens the Web UI. The page may not be drawn yet.
+	deadline := time.Now().Add(patience)
+	for !over() {
+		if time.Now().After(deadline) {
+			t.Fatal("the setup program does not end")
+		}
+		if _, err := output(time.Minute, w.env, "xdotool", "search", "--onlyvisible", "--name", "^adit Setup"); err == nil {
+			next("^adit Setup")
+		}
+		time.Sleep(time.Second)
+	}
+	until(t, patience, "the Web UI was not opened at the end", func() bool { return strings.Contains(w.openedPages(), "http://127.0.0.1:37271/") })
+
+	ended, _ = w.begin(`C:\Program Files\Adit\uninstall.exe`)
+	w.window("^adit Uninstall")
+	w.shot("uninstall")
+	next("^adit Uninstall") // Uninstall
+	w.nothing()
+	deadline = time.Now().Add(patience)
+	for {
+		if _, err := output(time.Minute, w.env, "xdotool", "search", "--onlyvisible", "--name", "^adit Uninstall"); err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the uninstaller does not end")
+		}
+		next("^adit Uninstall") // Close
+		time.Sleep(time.Second)
+	}
+	if !w.exists("ProgramData/Adit") {
+		t.Error("the configuration is gone, and nobody asked for that")
+	}
+}
+
+func TestWindowsMSICarriesATunnel(t *testing.T) {
+	require.Tool(t, "curl")
+	w := newWindows(t)
+	first, second := one(t, installers(t, "0.1.0"), "*.msi"), one(t, installers(t, "0.2.0"), "*.msi")
+	w.must("msiexec", "/i", first, "/qn")
+	w.answers("0.1.0")
+	w.must(adit, "service", "mend") // which this Wine's installer does not call
+	if declared := w.must("reg", "query", serviceKey); !strings.Contains(declared, `"C:\Program Files\Adit\adit.exe" start`) || !strings.Contains(declared, "LocalService") {
+		t.Errorf("the service's declaration:\n%s", declared)
+	}
+	relay := w.startRelay()
+	w.post("/api/v1/auth/configure", `{"auth_token":"`+relay.token+`"}`)
+	var made struct {
+		Data struct {
+			PublicURL string `json:"public_url"`
+		}
+	}
+	if err := json.Unmarshal([]byte(w.post("/api/v1/tunnels", fmt.Sprintf(`{"type":"http","local_port":%d}`, relay.origin))), &made); err != nil || made.Data.PublicURL == "" {
+		t.Fatalf("got tunnel %+v, error %v", made, err)
+	}
+	visit := func() {
+		t.Helper()
+		until(t, patience, made.Data.PublicURL+" does not show the origin", func() bool {
+			out, err := w.inside(30*time.Second, "curl", "-fsS", "-m", "20", made.Data.PublicURL)
+			return err == nil && out == originSays
+		})
+	}
+	visit()
+	// This Wine has no datagrams for Go's programs, so the session is over TLS.
+	if out, err := w.get("/api/v1/status"); err != nil || !strings.Contains(out, `"transport":"tls"`) {
+		t.Errorf("status: %s, error %v", out, err)
+	}
+	w.must("msiexec", "/i", second, "/qn")
+	w.answers("0.2.0")
+	visit() // with the token and the tunnel of before
+	w.must("msiexec", "/x", second, "/qn")
+	w.silent()
+	if w.exists(programs+"adit.exe") || w.has(serviceKey) || w.has(runKey, "Adit") || len(w.menuEntries()) > 0 {
+		t.Error("something is left")
+	}
+}
+
+// nativeRelay is a relay of Linux in the Windows' network.
+type nativeRelay struct {
+	token  string
+	origin int // the port of a page to publish
+}
+
+func (w *windows) startRelay() nativeRelay {
+	w.t.Helper()
+	exe := released(w.t, "0.1.0")
+	var relay nativeRelay
+	dir := w.t.TempDir()
+	start := func(file string, env []string, args ...string) {
+		out, err := os.Create(filepath.Join(dir, file))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		cmd := exec.Command("ip", append([]string{"netns", "exec", w.net}, args...)...)
+		cmd.Env = append(append(os.Environ(), w.env...), env...)
+		cmd.Stdout, cmd.Stderr = out, out
+		if err := cmd.Start(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+			out.Close()
+			if w.t.Failed() {
+				w.t.Logf("%s: %s", file, read(w.t, out.Name()))
+			}
+		})
+	}
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	start("origin", []string{envOrigin + "=1"}, self)
+	const any = "127.0.0.1:0"
+	start("dev", nil, exe, "dev", "--json", "--http_listen", any, "--tunnel_listen", any, "--edge_http_listen", any, "--edge_https_listen", any, "--console_listen", any)
+	var report struct {
+		Console    string `json:"console"`
+		AdminToken string `json:"admin_token"`
+	}
+	until(w.t, patience, "the relay does not run", func() bool {
+		fmt.Sscan(string(read(w.t, filepath.Join(dir, "origin"))), &relay.origin)
+		for line := range strings.Lines(string(read(w.t, filepath.Join(dir, "dev")))) {
+			if json.Unmarshal([]byte(line), &report) == nil && report.Console != "" {
+				return relay.origin > 0
+			}
+		}
+		return false
+	})
+	out, err := output(time.Minute, append(w.env, "ADIT_RELAY_ADMIN_URL="+report.Console, "ADIT_RELAY_ADMIN_TOKEN="+report.AdminToken),
+		"ip", "netns", "exec", w.net, exe, "relay", "client", "add", "windows", "--json")
+	var client struct {
+		Token string `json:"auth_token"`
+	}
+	if err != nil || json.Unmarshal([]byte(out), &client) != nil || client.Token == "" {
+		w.t.Fatalf("add a client: %v: %s", err, out)
+	}
+	relay.token = client.Token
+	return relay
+}

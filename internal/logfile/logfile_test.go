@@ -1,0 +1,147 @@
+package logfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestLogTurnsAndKeepsTheNewest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log", "adit.log")
+	opened := 0
+	f, err := Open(path, 20, 2, func(*os.File) { opened++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		if _, err := fmt.Fprintf(f, "line %03d\n", i); err != nil { // 9 bytes: two a file
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		path: "line 008\n", path + ".1": "line 006\nline 007\n", path + ".2": "line 004\nline 005\n",
+	} {
+		if got := read(t, file); got != want {
+			t.Errorf("%s: got %q, want %q", filepath.Base(file), got, want)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 3 {
+		t.Errorf("got %v, error %v, want three files", entries, err)
+	}
+	if opened != 5 {
+		t.Errorf("told of %d files, want 5", opened)
+	}
+}
+
+func TestLogGoesOnWhereItEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "adit.log")
+	for range 3 {
+		f, err := Open(path, 20, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(f, "line one\n")
+		f.Close()
+	}
+	if got, old := read(t, path), read(t, path+".1"); got != "line one\n" || old != "line one\nline one\n" {
+		t.Errorf("got %q and before it %q", got, old)
+	}
+}
+
+func TestLogOfOneFileIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "adit.log")
+	f, err := Open(path, 20, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 5 {
+		fmt.Fprint(f, "line one\n")
+	}
+	fmt.Fprint(f, strings.Repeat("x", 100)+"\n")
+	if got := read(t, path); got != strings.Repeat("x", 100)+"\n" {
+		t.Errorf("got %q, want the long line alone", got)
+	}
+}
+
+// TestLogStaysBoundedWhereItCannotBeRenamed has a folder in the way.
+func TestLogStaysBoundedWhereItCannotBeRenamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "adit.log")
+	if err := os.MkdirAll(filepath.Join(path+".1", "inner"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, 20, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 3 {
+		if _, err := fmt.Fprint(f, "line one\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, path); got != "line one\n" {
+		t.Errorf("got %q, want the newest line", got)
+	}
+}
+
+func TestLogTakesLinesFromMany(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "adit.log")
+	f, err := Open(path, 1000, 100, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			for range 100 {
+				fmt.Fprint(f, "a line of the log\n")
+			}
+		})
+	}
+	wg.Wait()
+	f.Close()
+	files, _ := filepath.Glob(path + "*")
+	lines := 0
+	for _, file := range files {
+		for line := range strings.Lines(read(t, file)) {
+			if line != "a line of the log\n" {
+				t.Fatalf("got line %q", line)
+			}
+			lines++
+		}
+	}
+	if lines != 1000 {
+		t.Errorf("got %d lines, want 1000", lines)
+	}
+}
+
+func TestBoundEmptiesWhatIsTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "adit.err")
+	if err := Bound(path, 5); err != nil {
+		t.Errorf("no file: %v", err)
+	}
+	for _, tt := range []struct{ text, want string }{{"12345", "12345"}, {"123456", ""}} {
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Bound(path, 5); err != nil || read(t, path) != tt.want {
+			t.Errorf("%q: got %q, error %v", tt.text, read(t, path), err)
+		}
+	}
+}

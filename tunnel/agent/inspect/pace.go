@@ -1,0 +1,48 @@
+package inspect
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// keptPerSecond is how many bytes of bodies beyond smallBody are copied in a
+// second once as many as the memory holds were. Nobody can look at more, and
+// copying all of a bulk transfer would slow it.
+const keptPerSecond = 16 << 20
+
+// pace is a bucket of bytes. Its methods may be called from several goroutines.
+type pace struct {
+	burst int64
+	left  atomic.Int64
+	at    atomic.Int64 // when it was filled, in Unix nanoseconds
+}
+
+func (p *pace) begin(burst int64) {
+	p.burst = max(burst, keptPerSecond)
+	p.left.Store(p.burst)
+	p.at.Store(time.Now().UnixNano())
+}
+
+// take reports whether n more bytes may be copied.
+func (p *pace) take(n int) bool {
+	if p.left.Load() < int64(n) {
+		p.fill()
+	}
+	if p.left.Add(int64(-n)) >= 0 {
+		return true
+	}
+	p.left.Add(int64(n))
+	return false
+}
+
+// fill adds what the time since it was last called allows.
+func (p *pace) fill() {
+	now, at := time.Now().UnixNano(), p.at.Load()
+	gained := time.Duration(now-at).Seconds() * keptPerSecond
+	if gained < blockSize || !p.at.CompareAndSwap(at, now) {
+		return
+	}
+	if room := p.burst - p.left.Load(); room > 0 {
+		p.left.Add(int64(min(gained, float64(room))))
+	}
+}

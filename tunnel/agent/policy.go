@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// TunnelPolicy says who is let in to a tunnel, as the relay holds it.
+type TunnelPolicy struct {
+	// Policy is the document, without passwords; {} lets everybody in.
+	Policy json.RawMessage `json:"policy"`
+	// Editable reports whether the relay's operator lets this client set it.
+	Editable  bool       `json:"editable"`
+	SetBy     string     `json:"set_by"` // "operator", or this client's name; empty: there is none
+	ChangedAt *time.Time `json:"changed_at"`
+}
+
+// Policy asks the relay who is let in to a tunnel.
+func (a *Agent) Policy(ctx context.Context, id string) (TunnelPolicy, error) {
+	return a.askPolicy(ctx, http.MethodGet, id, nil)
+}
+
+// SetPolicy sets who is let in to a tunnel, where the relay's operator lets this
+// client do so.
+func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessage) (TunnelPolicy, error) {
+	if !a.control.TryLock() {
+		return TunnelPolicy{}, busy()
+	}
+	defer a.control.Unlock()
+	return a.askPolicy(ctx, http.MethodPut, id, document)
+}
+
+func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.RawMessage) (TunnelPolicy, error) {
+	a.mu.Lock()
+	t, cur, configured := a.tunnels[id], a.cur, a.stateLocked() != StateUnconfigured
+	a.mu.Unlock()
+	switch {
+	case t == nil:
+		return TunnelPolicy{}, notFound(id)
+	case !configured:
+		return TunnelPolicy{}, notConfigured()
+	case cur == nil || !cur.alive():
+		return TunnelPolicy{}, &Error{Code: CodeRelayUnreachable, Message: "there is no session with the relay now; try again when it is connected"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	var in any
+	if document != nil {
+		in = document
+	}
+	var p wire.Policy
+	err := cur.ctl.call(ctx, method, wire.PathPolicy+url.PathEscape(id), in, &p)
+	var no *refused
+	if errors.As(err, &no) && no.status == http.StatusNotFound {
+		return TunnelPolicy{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to tell its policies"}
+	}
+	if err != nil {
+		return TunnelPolicy{}, relayError(err)
+	}
+	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy}
+	if !p.Changed.IsZero() {
+		changed := p.Changed.UTC()
+		v.ChangedAt = &changed
+	}
+	if len(v.Policy) == 0 {
+		v.Policy = json.RawMessage("{}")
+	}
+	return v, nil
+}

@@ -1,0 +1,15 @@
+package mux
+
+// Quiet reports whether the stream is open both ways and nothing has come that
+// is not yet read, no end either.
+func (st *Stream) Quiet() bool {
+	s := st.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil || st.writeErr != nil {
+		return false
+	}
+	st.rmu.Lock()
+	defer st.rmu.Unlock()
+	return st.readErr == nil && !st.finReceived && st.length == 0 && st.arriving == 0
+}

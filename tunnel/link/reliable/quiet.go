@@ -1,0 +1,10 @@
+package reliable
+
+// Quiet reports whether the stream is open both ways and nothing has come that
+// is not yet read, no end either.
+func (st *Stream) Quiet() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.s.err == nil && !st.gone && !st.stopped && !st.closedRead && !st.finWanted && !st.resetWanted &&
+		!st.finKnown && st.available() == st.read
+}

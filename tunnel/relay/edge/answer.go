@@ -1,0 +1,150 @@
+package edge
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// answer gives the visitor the origin's answer. What breaks now breaks the
+// visitor's response too, by http.ErrAbortHandler.
+func (x *exchange) answer(answer *http.Response) {
+	whole := false
+	defer func() { x.end(answer, whole) }()
+	h := x.w.Header()
+	listed := len(answer.Header["Connection"]) > 0
+	for name, values := range answer.Header {
+		if hop(name) || listed && connectionHas(answer.Header, name) {
+			continue
+		}
+		if old := h[name]; len(old) > 0 {
+			values = append(old, values...)
+		}
+		h[name] = values
+	}
+	if _, typed := h["Content-Type"]; !typed {
+		h["Content-Type"] = nil // it is the origin's to say; no guess
+	}
+	announced := len(answer.Trailer)
+	if announced > 0 {
+		names := make([]string, 0, announced)
+		for name := range answer.Trailer {
+			names = append(names, name)
+		}
+		h.Add("Trailer", strings.Join(names, ", "))
+	}
+	x.w.WriteHeader(answer.StatusCode)
+	if err := x.copyBody(answer); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	whole = true
+	if len(answer.Trailer) > 0 {
+		// The body must go in chunks, however short it is.
+		_ = http.NewResponseController(x.w).Flush() // a visitor that has gone needs no trailers
+		for name, values := range answer.Trailer {
+			if len(answer.Trailer) != announced {
+				name = http.TrailerPrefix + name
+			}
+			h[name] = values
+		}
+	}
+}
+
+// copyBody moves the answer's body. What has come is sent on at once, unless
+// more of it is there already.
+func (x *exchange) copyBody(answer *http.Response) error {
+	if answer.Body == http.NoBody {
+		return nil
+	}
+	control := http.NewResponseController(x.w)
+	var buf growing
+	defer buf.free()
+	var total int64
+	if answer.ContentLength != 0 && x.stream.br.Buffered() == 0 && x.r.Method != http.MethodHead {
+		if err := control.Flush(); err != nil { // the head does not wait for the body
+			return err
+		}
+	}
+	for {
+		b := buf.get()
+		n, err := answer.Body.Read(b)
+		if n > 0 {
+			total += int64(n)
+			if _, err := x.w.Write(b[:n]); err != nil {
+				return fmt.Errorf("write the answer: %w", err)
+			}
+			if total != answer.ContentLength && err == nil && x.stream.br.Buffered() == 0 {
+				if err := control.Flush(); err != nil {
+					return err
+				}
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		buf.had(n)
+	}
+}
+
+// end gives the stream back if another request may use it.
+func (x *exchange) end(answer *http.Response, whole bool) {
+	s := x.stream
+	alive := x.stop()
+	sent := x.body == nil || x.body.finished()
+	if whole && !sent {
+		_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before its sending is cut
+		x.body.soon()
+		sent = x.body.finished()
+	}
+	if whole && sent && alive && !answer.Close && s.br.Buffered() == 0 {
+		x.backend.idle.put(s)
+		return
+	}
+	if !whole || !sent {
+		s.conn.Reset()
+	}
+	if x.body != nil {
+		x.body.wait(x.w)
+	}
+	s.close()
+}
+
+// growing is a buffer that is small while little comes.
+type growing struct {
+	small *[smallBuffer]byte
+	large *[largeBuffer]byte
+}
+
+func (g *growing) get() []byte {
+	if g.large != nil {
+		return g.large[:]
+	}
+	if g.small == nil {
+		g.small = smallBuffers.Get().(*[smallBuffer]byte)
+	}
+	return g.small[:]
+}
+
+// had notes how much came into the buffer last.
+func (g *growing) had(n int) {
+	switch {
+	case g.large == nil && n == smallBuffer:
+		g.large = largeBuffers.Get().(*[largeBuffer]byte)
+	case g.large != nil && n < smallBuffer:
+		largeBuffers.Put(g.large)
+		g.large = nil
+	}
+}
+
+func (g *growing) free() {
+	if g.small != nil {
+		smallBuffers.Put(g.small)
+	}
+	if g.large != nil {
+		largeBuffers.Put(g.large)
+	}
+}

@@ -1,0 +1,194 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"adit/tunnel/wire"
+)
+
+var (
+	errHeadTooLarge = errors.New("the head of the origin's answer is too large")
+	errInterim      = errors.New("the origin sends interim answers without end")
+)
+
+// maxInterim is how many interim answers (1xx) a request may have.
+const maxInterim = 32
+
+// exchange is one request and its answer, by HTTP/1.1 over a stream. The
+// request is written and the answer read by the goroutine that serves the
+// visitor; a request's body has one more.
+type exchange struct {
+	edge    *Edge
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context
+	forward forward
+	visit   visit
+	upgrade string // the protocol that the visitor asks to change to; empty: none
+
+	backend *Backend
+	stream  *httpStream
+	body    *upload     // nil without a body
+	stop    func() bool // forgets that the end of ctx ends the stream
+}
+
+// exchange forwards a request to one of the endpoint's backends. While nothing
+// of the request's body is gone, the next is tried where one cannot be reached.
+// The error is for explain: nothing is answered yet.
+func (e *Edge) exchange(ctx context.Context, w http.ResponseWriter, r *http.Request, to *route, f forward, v visit) error {
+	order := to.h1
+	if len(order) == 0 {
+		return errNoAgent
+	}
+	x := &exchange{edge: e, w: w, r: r, ctx: ctx, forward: f, visit: v}
+	if (r.ProtoMajor == 1 || to.stream) && connectionHas(r.Header, "upgrade") {
+		x.upgrade = r.Header.Get("Upgrade")
+	}
+	body, _ := r.Body.(*countedBody)
+	for i, b := range order {
+		to.take(b)
+		x.backend = b
+		answer, err := x.ask()
+		if err == nil {
+			if answer.StatusCode == http.StatusSwitchingProtocols {
+				return x.switchOver(answer)
+			}
+			x.answer(answer)
+			return nil
+		}
+		if i == len(order)-1 || !e.tryAnother(to.endpoint, b, err) || body.touched() || ctx.Err() != nil || !mayRepeat(r.Method, err) {
+			return err
+		}
+	}
+	return errNoAgent
+}
+
+// ask sends the request and reads the head of its answer. A stream that was
+// used before may have been closed by the origin at this very moment: then the
+// request goes once more, if it may.
+func (x *exchange) ask() (*http.Response, error) {
+	key := ""
+	if x.backend.Unshared {
+		key = x.visit.visitor.String()
+	}
+	for {
+		s := x.backend.idle.take(key)
+		if s == nil {
+			conn, err := x.edge.openStream(x.ctx, x.backend, wire.StreamHTTP, x.visit)
+			if err != nil {
+				return nil, x.because(err)
+			}
+			s = newHTTPStream(conn, key)
+			s.begin()
+		}
+		x.stream = s
+		answer, err := x.try()
+		if err == nil {
+			return answer, nil
+		}
+		s.close()
+		if s.used && !s.heard && x.repeatable() && x.ctx.Err() == nil && !s.late.Load() {
+			continue
+		}
+		return nil, x.because(err)
+	}
+}
+
+// repeatable reports whether the request may be sent again though an origin
+// may have seen it (RFC 9110, section 9.2.2).
+func (x *exchange) repeatable() bool {
+	if x.r.ContentLength != 0 {
+		return false
+	}
+	switch x.r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return x.r.Header["Idempotency-Key"] != nil
+}
+
+// because finds the reason of an error: the visitor who left, the visitor's
+// body that did not come.
+func (x *exchange) because(err error) error {
+	if x.ctx.Err() != nil {
+		return x.ctx.Err()
+	}
+	if x.body != nil {
+		if cause := x.body.broken(); cause != nil {
+			return cause
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// try makes one attempt over x.stream. Unless it ends in an error, the end of
+// the context breaks the stream until x.stop is called.
+func (x *exchange) try() (_ *http.Response, err error) {
+	s := x.stream
+	s.heard, x.body = false, nil
+	x.stop = context.AfterFunc(x.ctx, s.conn.Reset)
+	defer func() {
+		if err == nil {
+			return
+		}
+		x.stop()
+		if x.body != nil {
+			s.conn.Reset() // the body's write must end
+			x.body.wait(x.w)
+		}
+	}()
+	if err := x.writeHead(); err != nil {
+		return nil, err
+	}
+	if x.r.ContentLength != 0 {
+		x.body = x.upload()
+	} else {
+		s.patience.Reset(x.edge.limits.OriginTime)
+	}
+	for range maxInterim {
+		s.left = maxAnswerHead
+		answer, err := http.ReadResponse(s.br, x.r)
+		s.left = -1
+		if err != nil {
+			return nil, err
+		}
+		if answer.StatusCode >= 200 || answer.StatusCode == http.StatusSwitchingProtocols {
+			x.answered()
+			return answer, nil
+		}
+		x.interim(answer)
+	}
+	return nil, errInterim
+}
+
+// answered notes that the origin has begun its answer in time.
+func (x *exchange) answered() {
+	if x.body != nil {
+		x.body.answered(x.stream)
+	} else {
+		x.stream.patience.Stop()
+	}
+}
+
+// interim passes an interim answer on.
+func (x *exchange) interim(answer *http.Response) {
+	if answer.StatusCode == http.StatusContinue {
+		if x.body == nil || !x.body.proceed() {
+			return // nobody asked for it
+		}
+	}
+	h := x.w.Header()
+	for name, values := range answer.Header {
+		h[name] = values
+	}
+	x.w.WriteHeader(answer.StatusCode)
+	for name := range answer.Header {
+		delete(h, name)
+	}
+}

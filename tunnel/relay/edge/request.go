@@ -1,0 +1,107 @@
+package edge
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+var (
+	errUpgrade = errors.New("the protocol to change to is not a name")
+	errTarget  = errors.New("the request's target is not one that HTTP/1.1 can say")
+)
+
+// hop reports whether a header belongs to one connection only (RFC 9110,
+// section 7.6.1), or is written by the edge itself.
+func hop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// connectionHas reports whether a Connection header names token.
+func connectionHas(h http.Header, token string) bool {
+	values := h["Connection"]
+	return len(values) > 0 && httpguts.HeaderValuesContainsToken(values, token)
+}
+
+// writeHead writes the request's head to the stream.
+func (x *exchange) writeHead() error {
+	r := x.r
+	target := r.URL.RequestURI()
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c == 0x7f {
+			return errTarget
+		}
+	}
+	if x.upgrade != "" && strings.ContainsFunc(x.upgrade, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return errUpgrade
+	}
+	host := r.Host
+	if x.backend.HostHeader != "" {
+		host = x.backend.HostHeader
+	}
+	w := writers.Get().(*bufio.Writer)
+	w.Reset(x.stream.conn)
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	write(w, r.Method, " ", target, " HTTP/1.1\r\n")
+	header(w, "Host", host)
+	listed := len(r.Header["Connection"]) > 0
+	for name, values := range r.Header {
+		if name == "Content-Length" || hop(name) || forwarding(name, x.forward.trusted) || listed && connectionHas(r.Header, name) {
+			continue
+		}
+		for _, v := range values {
+			header(w, name, v)
+		}
+	}
+	x.forward.each(func(name, value string) { header(w, name, value) })
+	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
+		header(w, "Te", "trailers")
+	}
+	if x.upgrade != "" {
+		header(w, "Connection", "Upgrade")
+		header(w, "Upgrade", x.upgrade)
+	}
+	switch {
+	case r.ContentLength > 0:
+		write(w, "Content-Length: ", strconv.FormatInt(r.ContentLength, 10), "\r\n")
+	case r.ContentLength < 0:
+		write(w, "Transfer-Encoding: chunked\r\n")
+		for name := range r.Trailer {
+			header(w, "Trailer", name)
+		}
+	case r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch:
+		write(w, "Content-Length: 0\r\n") // many origins want it
+	}
+	write(w, "\r\n")
+	return w.Flush()
+}
+
+// header writes one header line; the value cannot end it.
+func header(w *bufio.Writer, name, value string) {
+	if strings.ContainsAny(value, "\r\n") {
+		value = lineBreaks.Replace(value)
+	}
+	write(w, name, ": ", textproto.TrimString(value), "\r\n")
+}
+
+// write writes all of parts; Flush tells if it could not.
+func write(w *bufio.Writer, parts ...string) {
+	for _, p := range parts {
+		_, _ = w.WriteString(p)
+	}
+}
+
+var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")

@@ -1,0 +1,183 @@
+package edge
+
+import (
+	"bufio"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxAnswerHead is the largest head of an origin's answer, in bytes.
+const maxAnswerHead = 1 << 20
+
+var (
+	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, smallBuffer) }}
+	writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, smallBuffer) }}
+)
+
+// httpStream is a stream of HTTP/1.1 requests, one after another. It belongs to
+// one request at a time, or to the pool of its backend.
+type httpStream struct {
+	conn  *originConn
+	br    *bufio.Reader // nil while the stream is idle
+	key   string        // of the visitor that it is kept for; empty: anybody
+	idle  time.Time     // since when
+	used  bool          // it has carried a request before this one
+	heard bool          // something of the answer has come
+	left  int64         // of an answer's head, what may still be read; negative outside of one
+
+	patience *time.Timer // gives up an origin that does not answer
+	late     atomic.Bool // it has
+}
+
+func newHTTPStream(conn *originConn, key string) *httpStream {
+	s := &httpStream{conn: conn, key: key, left: -1}
+	s.patience = time.AfterFunc(math.MaxInt64, func() {
+		s.late.Store(true)
+		conn.Reset()
+	})
+	return s
+}
+
+// Read reads from the origin; the head of an answer is bounded.
+func (s *httpStream) Read(b []byte) (int, error) {
+	if s.left == 0 {
+		return 0, errHeadTooLarge
+	}
+	if s.left > 0 && int64(len(b)) > s.left {
+		b = b[:s.left]
+	}
+	n, err := s.conn.Read(b)
+	if n > 0 {
+		s.heard = true
+		if s.left > 0 {
+			s.left -= int64(n)
+		}
+	}
+	if err != nil && s.late.Load() {
+		err = os.ErrDeadlineExceeded
+	}
+	return n, err
+}
+
+// begin makes the stream ready for a request.
+func (s *httpStream) begin() {
+	if s.br == nil {
+		s.br = readers.Get().(*bufio.Reader)
+		s.br.Reset(s)
+	}
+}
+
+// rest gives back what an idle stream does not need.
+func (s *httpStream) rest() {
+	if s.br != nil {
+		s.br.Reset(nil)
+		readers.Put(s.br)
+		s.br = nil
+	}
+}
+
+func (s *httpStream) close() {
+	s.patience.Stop()
+	_ = s.conn.Close() // the stream is given up in any case
+	s.rest()
+}
+
+// idleStreams are a backend's streams between two requests.
+type idleStreams struct {
+	mu     sync.Mutex
+	list   []*httpStream // the one used last is at the end
+	closed bool
+	sweep  *time.Timer // runs while there are any
+}
+
+// take returns the stream that was used last, if one is fit for a request.
+func (p *idleStreams) take(key string) *httpStream {
+	for {
+		s := p.pop(key)
+		if s == nil {
+			return nil
+		}
+		if time.Since(s.idle) < originIdle && s.conn.Quiet() {
+			s.used = true
+			s.begin()
+			return s
+		}
+		s.close()
+	}
+}
+
+func (p *idleStreams) pop(key string) *httpStream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := len(p.list) - 1; i >= 0; i-- {
+		if s := p.list[i]; s.key == key {
+			copy(p.list[i:], p.list[i+1:])
+			p.list[len(p.list)-1] = nil
+			p.list = p.list[:len(p.list)-1]
+			return s
+		}
+	}
+	return nil
+}
+
+// put keeps a stream whose answer was read to its end.
+func (p *idleStreams) put(s *httpStream) {
+	s.rest()
+	s.idle = time.Now()
+	p.mu.Lock()
+	keep := !p.closed && len(p.list) < maxIdle
+	if keep {
+		p.list = append(p.list, s)
+		if len(p.list) == 1 {
+			if p.sweep == nil {
+				p.sweep = time.AfterFunc(originIdle, p.expire)
+			} else {
+				p.sweep.Reset(originIdle)
+			}
+		}
+	}
+	p.mu.Unlock()
+	if !keep {
+		s.close()
+	}
+}
+
+// expire closes what was idle for long or was closed by the origin.
+func (p *idleStreams) expire() {
+	p.mu.Lock()
+	var old []*httpStream
+	kept := p.list[:0]
+	for _, s := range p.list {
+		if time.Since(s.idle) >= originIdle || !s.conn.Quiet() {
+			old = append(old, s)
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	clear(p.list[len(kept):])
+	p.list = kept
+	if len(kept) > 0 && !p.closed {
+		p.sweep.Reset(originIdle)
+	}
+	p.mu.Unlock()
+	for _, s := range old {
+		s.close()
+	}
+}
+
+// close closes what is idle, and what would become so.
+func (p *idleStreams) close() {
+	p.mu.Lock()
+	old := p.list
+	p.list, p.closed = nil, true
+	if p.sweep != nil {
+		p.sweep.Stop()
+	}
+	p.mu.Unlock()
+	for _, s := range old {
+		s.close()
+	}
+}

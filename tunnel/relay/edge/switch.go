@@ -1,0 +1,110 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+var errSwitch = errors.New("the origin changes to a protocol that nobody asked for")
+
+// switchOver passes a change of protocol on (WebSocket), and then bytes both
+// ways until both have ended. The error is for explain.
+func (x *exchange) switchOver(answer *http.Response) error {
+	s := x.stream
+	defer s.close()
+	defer x.stop()
+	if x.body != nil {
+		x.body.wait(x.w)
+	}
+	if x.upgrade == "" || !strings.EqualFold(answer.Header.Get("Upgrade"), x.upgrade) {
+		s.conn.Reset()
+		return errSwitch
+	}
+	conn, rw, err := http.NewResponseController(x.w).Hijack()
+	if err != nil {
+		s.conn.Reset()
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(x.ctx, func() { conn.Close() })()
+	h := x.w.Header()
+	for name, values := range answer.Header {
+		if !hop(name) && name != "Content-Length" && !connectionHas(answer.Header, name) {
+			h[name] = values
+		}
+	}
+	h.Set("Connection", "Upgrade")
+	h.Set("Upgrade", answer.Header.Get("Upgrade"))
+	write(rw.Writer, "HTTP/1.1 101 Switching Protocols\r\n")
+	for name, values := range h {
+		for _, v := range values {
+			header(rw.Writer, name, v)
+		}
+	}
+	write(rw.Writer, "\r\n")
+	if err := rw.Flush(); err != nil {
+		s.conn.Reset()
+		if errors.Is(err, errAccept) { // nothing is answered yet
+			return err
+		}
+		return nil
+	}
+	var inward sync.WaitGroup
+	inward.Go(func() {
+		if relayBytes(s.conn, bufferedFirst(rw.Reader, conn)) != nil || s.conn.CloseWrite() != nil {
+			s.conn.Reset()
+			conn.Close()
+		}
+	})
+	if relayBytes(conn, bufferedFirst(s.br, s)) != nil || closeWrite(conn) != nil {
+		s.conn.Reset()
+		conn.Close()
+	}
+	inward.Wait()
+	return nil
+}
+
+// bufferedFirst reads what a buffered reader holds, and then past it.
+func bufferedFirst(b interface {
+	Buffered() int
+	Peek(int) ([]byte, error)
+}, past io.Reader,
+) io.Reader {
+	held, _ := b.Peek(b.Buffered())
+	if len(held) == 0 {
+		return past
+	}
+	return io.MultiReader(strings.NewReader(string(held)), past)
+}
+
+func closeWrite(w io.Writer) error {
+	if c, ok := w.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return nil
+}
+
+// relayBytes copies src to dst until src ends.
+func relayBytes(dst io.Writer, src io.Reader) error {
+	var buf growing
+	defer buf.free()
+	for {
+		n, err := src.Read(buf.get())
+		if n > 0 {
+			if _, err := dst.Write(buf.get()[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		buf.had(n)
+	}
+}

@@ -1,0 +1,230 @@
+package edge
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// errNotWanted ends the upload of a body that the origin answered without.
+var errNotWanted = errors.New("the origin has answered without the body")
+
+// continueWait is how long a visitor's body waits for an origin that was asked
+// whether it wants it (RFC 9110, section 10.1.1).
+const continueWait = time.Second
+
+// upload is a request's body on its way to the origin, by a goroutine of its own.
+type upload struct {
+	asked bool          // the visitor waits for 100 Continue
+	goOn  chan struct{} // closed when the body may go, or need not
+	done  chan struct{}
+
+	mu       sync.Mutex
+	gone     bool  // goOn is closed
+	unwanted bool  // there was an answer before the body was asked for
+	head     bool  // the answer has begun
+	err      error // set before done is closed
+	source   error // err, where it is the visitor's
+}
+
+// upload begins to send the request's body.
+func (x *exchange) upload() *upload {
+	u := &upload{
+		asked: httpguts.HeaderValuesContainsToken(x.r.Header["Expect"], "100-continue"),
+		goOn:  make(chan struct{}), done: make(chan struct{}),
+	}
+	s, limit := x.stream, x.edge.limits.OriginTime
+	go func() {
+		defer close(u.done)
+		if u.asked && !u.await() {
+			u.err = errNotWanted
+			return
+		}
+		if u.err = u.send(s, x.r); u.err != nil {
+			if u.source != nil {
+				s.conn.Reset() // or the origin would take a part for the whole
+			}
+			return
+		}
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if !u.head {
+			s.patience.Reset(limit)
+		}
+	}()
+	return u
+}
+
+// await waits for the origin's word, for some time.
+func (u *upload) await() bool {
+	timer := time.NewTimer(continueWait)
+	defer timer.Stop()
+	select {
+	case <-u.goOn:
+	case <-timer.C:
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.unwanted
+}
+
+// proceed lets the body go, and reports whether the visitor waits for that.
+func (u *upload) proceed() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.gone {
+		u.gone = true
+		close(u.goOn)
+	}
+	return u.asked
+}
+
+// answered notes the origin's answer: it need not be waited for, and a body
+// that was not asked for does not go.
+func (u *upload) answered(s *httpStream) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.head = true
+	s.patience.Stop()
+	if !u.gone {
+		u.gone, u.unwanted = true, true
+		close(u.goOn)
+	}
+}
+
+// broken is why the visitor's body did not come whole.
+func (u *upload) broken() error {
+	select {
+	case <-u.done:
+		return u.source
+	default:
+		return nil
+	}
+}
+
+// finished reports whether all of the body has gone.
+func (u *upload) finished() bool {
+	select {
+	case <-u.done:
+		return u.err == nil
+	default:
+		return false
+	}
+}
+
+// wait returns when the upload has ended. Its stream must be broken by then; a
+// visitor that is still sending is not listened to any longer.
+func (u *upload) wait(w http.ResponseWriter) {
+	u.mu.Lock()
+	if !u.gone {
+		u.gone, u.unwanted = true, true
+		close(u.goOn)
+	}
+	u.mu.Unlock()
+	if u.soon() {
+		return
+	}
+	if http.NewResponseController(w).SetReadDeadline(time.Now()) == nil {
+		<-u.done
+	}
+}
+
+// soon waits a moment and reports whether the upload has ended.
+func (u *upload) soon() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+	}
+	grace := time.NewTimer(50 * time.Millisecond)
+	defer grace.Stop()
+	select {
+	case <-u.done:
+		return true
+	case <-grace.C:
+		return false
+	}
+}
+
+// send copies the body, in chunks if its length is not known.
+func (u *upload) send(s *httpStream, r *http.Request) error {
+	if r.ContentLength > 0 {
+		n, err := u.copy(s.conn, r.Body, nil)
+		if err == nil && n < r.ContentLength {
+			u.source = io.ErrUnexpectedEOF
+			return u.source
+		}
+		return err
+	}
+	w := writers.Get().(*bufio.Writer)
+	w.Reset(s.conn)
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	if _, err := u.copy(chunks{w}, r.Body, w.Flush); err != nil {
+		return err
+	}
+	write(w, "0\r\n")
+	for name, values := range r.Trailer {
+		if !hop(name) {
+			for _, v := range values {
+				header(w, name, v)
+			}
+		}
+	}
+	write(w, "\r\n")
+	return w.Flush()
+}
+
+// copy moves the body and calls after, if that is set, after each part.
+func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total int64, err error) {
+	var buf growing
+	defer buf.free()
+	for {
+		b := buf.get()
+		n, err := src.Read(b)
+		if n > 0 {
+			total += int64(n)
+			if _, err := dst.Write(b[:n]); err != nil {
+				return total, err
+			}
+			if after != nil {
+				if err := after(); err != nil {
+					return total, err
+				}
+			}
+		}
+		if err == io.EOF {
+			return total, nil
+		}
+		if err != nil {
+			u.source = err
+			return total, err
+		}
+		buf.had(n)
+	}
+}
+
+// chunks writes each part as a chunk (RFC 9112, section 7.1).
+type chunks struct{ w *bufio.Writer }
+
+func (c chunks) Write(b []byte) (int, error) {
+	const digits = "0123456789abcdef"
+	var size [16]byte
+	i := len(size)
+	for n := len(b); n > 0; n >>= 4 {
+		i--
+		size[i] = digits[n&15]
+	}
+	_, _ = c.w.Write(size[i:]) // a bufio.Writer keeps its error
+	_, _ = c.w.WriteString("\r\n")
+	_, _ = c.w.Write(b)
+	_, err := c.w.WriteString("\r\n")
+	return len(b), err
+}

@@ -1,0 +1,213 @@
+package relay
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// rawSite publishes an origin that answers each connection with serve.
+func rawSite(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader)) (url string, visitor *http.Client) {
+	t.Helper()
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.client(t, "shop"), "i1")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for n := 0; ; n++ {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(patience))
+				serve(n, conn, bufio.NewReader(conn))
+			}()
+		}
+	}()
+	return a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, ln.Addr().String()).PublicURL, r.visitor(t)
+}
+
+func TestAnswersOfOddOrigins(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string
+		status int
+		body   string
+	}{
+		"no length, ended by the connection": {"HTTP/1.1 200 OK\r\n\r\nall of it", 200, "all of it"},
+		"HTTP/1.0":                           {"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
+		"no content":                         {"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", 204, ""},
+		"no HTTP":                            {"SSH-2.0-OpenSSH_9.6\r\n\r\n", 502, ""},
+		"nothing":                            {"", 502, ""},
+		"a head that breaks off":             {"HTTP/1.1 200 OK\r\nContent-", 502, ""},
+		"a head without end":                 {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2<<20), 502, ""},
+		"hints without end":                  {strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100), 502, ""},
+		"another protocol":                   {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", 502, ""},
+		"two lengths":                        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", 502, ""},
+		"continue that nobody asked for":     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+				if _, err := http.ReadRequest(r); err == nil {
+					io.WriteString(conn, c.answer)
+				}
+			})
+			resp, err := visitor.Get(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if resp.StatusCode != c.status || err != nil || c.status == 200 && string(body) != c.body {
+				t.Errorf("got %d %.100q %v, want %d %q", resp.StatusCode, body, err, c.status, c.body)
+			}
+		})
+	}
+}
+
+func TestStreamsAreUsedAgain(t *testing.T) {
+	var conns, requests atomic.Int32
+	url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		conns.Add(1)
+		for {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, req.Body)
+			requests.Add(1)
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")
+		}
+	})
+	for i := range 20 {
+		resp, err := visitor.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("b", i*1000))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); string(body) != "ok" || err != nil {
+			t.Fatalf("got %q, %v", body, err)
+		}
+		resp.Body.Close()
+	}
+	if conns.Load() > 3 || requests.Load() != 20 {
+		t.Errorf("%d connections for %d requests, want hardly more than one", conns.Load(), requests.Load())
+	}
+}
+
+// TestOriginThatEndsConnections answers one request a connection and then ends
+// it without a word: no visitor may see that.
+func TestOriginThatEndsConnections(t *testing.T) {
+	url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		if _, err := http.ReadRequest(r); err == nil {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	for range 50 {
+		if status, body := get(t, visitor, url); status != 200 || body != "ok" {
+			t.Fatalf("got %d %q", status, body)
+		}
+	}
+}
+
+func TestAnswerBeforeTheBody(t *testing.T) {
+	url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		if _, err := http.ReadRequest(r); err == nil {
+			io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nmuch")
+			io.Copy(io.Discard, r)
+		}
+	})
+	body, in := io.Pipe()
+	defer in.Close()
+	go io.WriteString(in, "the beginning")
+	resp, err := visitor.Post(url, "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if answer, err := io.ReadAll(resp.Body); resp.StatusCode != 413 || string(answer) != "much" || err != nil {
+		t.Errorf("got %d %q %v", resp.StatusCode, answer, err)
+	}
+}
+
+func TestVisitorThatLeavesEndsTheRequest(t *testing.T) {
+	arrived, left := make(chan struct{}, 2), make(chan struct{}, 2)
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		io.Copy(io.Discard, r.Body) // net/http looks for the visitor's end only behind the body
+		<-r.Context().Done()
+		left <- struct{}{}
+	}))
+	for _, raw := range []string{
+		"GET / HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: 100\r\n\r\npart",
+	} {
+		conn, err := net.Dial("tcp", hostOf(t, s.http))
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, raw)
+		<-arrived
+		conn.Close()
+		select {
+		case <-left:
+		case <-time.After(patience):
+			t.Errorf("%.4s: the origin still works for a visitor that has left", raw)
+		}
+	}
+}
+
+// TestBodyThatBreaksOffIsNotWhole has a visitor that leaves half-way through a
+// body in chunks: the origin must not take it for all.
+func TestBodyThatBreaksOffIsNotWhole(t *testing.T) {
+	got, begun := make(chan error, 1), make(chan struct{})
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.ReadFull(r.Body, make([]byte, 5))
+		close(begun)
+		_, err := io.Copy(io.Discard, r.Body)
+		got <- err
+	}))
+	conn, err := net.Dial("tcp", hostOf(t, s.http))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: shop.relay.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+	<-begun
+	conn.Close()
+	select {
+	case err := <-got:
+		if err == nil {
+			t.Error("the origin took a part for the whole")
+		}
+	case <-time.After(patience):
+		t.Error("the origin still waits")
+	}
+}
+
+func TestTrailersOfARequestReachTheOrigin(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s", body, r.Trailer.Get("X-Sum"))
+	}))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http, io.MultiReader(strings.NewReader("body")))
+	req.Trailer = http.Header{"X-Sum": {"4"}}
+	resp, err := s.visitor.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); string(got) != "body 4" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

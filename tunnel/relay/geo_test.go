@@ -1,0 +1,134 @@
+package relay
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/maxmind/mmdbwriter"
+	"github.com/maxmind/mmdbwriter/mmdbtype"
+
+	"adit/tunnel/relay/console"
+	"adit/tunnel/wire"
+)
+
+// writeGeo writes a database of countries, as MaxMind's own tools do.
+func writeGeo(tb testing.TB, path string, places map[string][2]string) {
+	tb.Helper()
+	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "GeoLite2-City", RecordSize: 24, IncludeReservedNetworks: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for block, place := range places {
+		_, network, err := net.ParseCIDR(block)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		record := mmdbtype.Map{
+			"country":   mmdbtype.Map{"iso_code": mmdbtype.String(place[0]), "names": mmdbtype.Map{"en": mmdbtype.String("x")}},
+			"continent": mmdbtype.Map{"code": mmdbtype.String("EU")},
+		}
+		if place[1] != "" {
+			record["subdivisions"] = mmdbtype.Slice{mmdbtype.Map{"iso_code": mmdbtype.String(place[1])}}
+		}
+		if err := tree.Insert(network, record); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	f, err := os.Create(path + ".new")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := tree.WriteTo(f); err != nil {
+		tb.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestCountriesOfARealDatabase asks a database in MaxMind's format by both IP
+// versions, through the edge, and after each thing that may befall its file.
+func TestCountriesOfARealDatabase(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Geo.Database = filepath.Join(t.TempDir(), "geo.mmdb")
+	writeGeo(t, cfg.Geo.Database, map[string][2]string{
+		"127.0.0.0/8": {"DE", "BE"}, "203.0.113.0/24": {"CN", ""}, "2001:db8::/32": {"US", "CA"},
+	})
+	s := &site{testRelay: startRelayWith(t, Options{Config: cfg, geoCheck: 10 * time.Millisecond})}
+	a := connect(t, s.client(t, "shop"), "i1")
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
+	v := s.testRelay.visitor(t)
+	for address, want := range map[string]string{
+		"127.0.0.1": "DE-BE", "::ffff:127.0.0.1": "DE-BE", "203.0.113.9": "CN", "2001:db8::9": "US-CA", "198.51.100.1": "", "2001:db9::1": "",
+	} {
+		if got := s.policies.place(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+	for _, c := range []struct {
+		doc    string
+		status int
+		rule   string
+	}{
+		{`{"deny_countries":["DE"]}`, 403, "deny_countries"},
+		{`{"deny_countries":["DE-BY"]}`, 200, ""},
+		{`{"deny_countries":["DE-BE"]}`, 403, "deny_countries"},
+		{`{"allow_countries":["de"]}`, 200, ""},
+		{`{"allow_countries":["US"]}`, 403, "allow_countries"},
+		{`{"allow_countries":["US"],"shadow":true}`, 200, "shadow:allow_countries"},
+	} {
+		s.setPolicy(t, "shop", c.doc)
+		if status, _ := get(t, v, g.PublicURL); status != c.status {
+			t.Errorf("%s: status %d, want %d", c.doc, status, c.status)
+		}
+		if e := s.access.search(func(*wire.Access) bool { return true }, 1)[0]; e.Refused != c.rule || e.Country != "DE-BE" {
+			t.Errorf("%s: recorded %+v", c.doc, e)
+		}
+	}
+	s.setPolicy(t, "shop", `{"allow_countries":["FR"]}`)
+	settings := func() console.GeoSettings {
+		set, err := (operator{s.Relay}).Settings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Geo
+	}
+	if g := settings(); g.BuildAt == nil || g.LoadedAt == nil || g.Error != "" {
+		t.Errorf("settings %+v", g)
+	}
+	// A wrong file is said, and the database before it stays in force.
+	if err := os.WriteFile(cfg.Geo.Database, []byte("no database"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the wrong file is said", func() bool { return settings().Error != "" })
+	if status, _ := get(t, v, g.PublicURL); status != 403 {
+		t.Errorf("with a wrong file: status %d", status)
+	}
+	// So it does while there is none.
+	if err := os.Remove(cfg.Geo.Database); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.policies.place(netip.MustParseAddr("203.0.113.9")); got != "CN" {
+		t.Errorf("without a file: %q", got)
+	}
+	writeGeo(t, cfg.Geo.Database, map[string][2]string{"127.0.0.0/8": {"FR", ""}})
+	eventually(t, "the new database is in force", func() bool { status, _ := get(t, v, g.PublicURL); return status == 200 })
+	if settings().Error != "" {
+		t.Error("the old fault is still said")
+	}
+	// An address that the database does not know: closed, or open by choice.
+	for doc, want := range map[string]bool{`{"allow_countries":["FR"]}`: false, `{"allow_countries":["FR"],"unknown_country":"allow"}`: true} {
+		s.setPolicy(t, "shop", doc)
+		e, err := (operator{s.Relay}).Explain(console.Question{Target: "shop", Address: "2001:db8::9"})
+		if err != nil || e.Allowed != want || !want && e.Rule != "unknown_country" {
+			t.Errorf("%s: explained as %+v, %v", doc, e, err)
+		}
+	}
+}

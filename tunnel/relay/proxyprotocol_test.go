@@ -1,0 +1,134 @@
+package relay
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	proxyproto "github.com/pires/go-proxyproto"
+
+	"adit/tunnel/wire"
+)
+
+// headed is a connection that sends a PROXY header with its first bytes.
+type headed struct {
+	net.Conn
+	header []byte
+}
+
+func (c *headed) Write(b []byte) (int, error) {
+	if c.header != nil {
+		if _, err := c.Conn.Write(c.header); err != nil {
+			return 0, err
+		}
+		c.header = nil
+	}
+	return c.Conn.Write(b)
+}
+
+func proxyHeaderOf(t *testing.T, version byte, visitor string) []byte {
+	t.Helper()
+	b, err := proxyproto.HeaderProxyFromAddrs(version, &net.TCPAddr{IP: net.ParseIP(visitor), Port: 7}, &net.TCPAddr{IP: net.ParseIP(visitor), Port: 80}).Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestPROXYHeadersAtEachEdge has a load balancer in front of http, https and tcp.
+func TestPROXYHeadersAtEachEdge(t *testing.T) {
+	for _, c := range []struct {
+		name, setting string
+		trusted       bool
+		header        []byte
+		want          string // the visitor that is recorded; "" if it is turned away
+	}{
+		{"v1", "accept", true, proxyHeaderOf(t, 1, "192.0.2.7"), "192.0.2.7"},
+		{"v2", "accept", true, proxyHeaderOf(t, 2, "192.0.2.8"), "192.0.2.8"},
+		{"v2 and IPv6", "require", true, proxyHeaderOf(t, 2, "2001:db8::9"), "2001:db8::9"},
+		{"none", "accept", true, nil, "127.0.0.1"},
+		{"none where one is required", "require", true, nil, ""},
+		{"off", "off", true, proxyHeaderOf(t, 1, "192.0.2.7"), ""},
+		{"from a stranger", "accept", false, proxyHeaderOf(t, 1, "192.0.2.7"), ""},
+		{"malformed", "accept", true, []byte("PROXY TCP4 999.1.1.1 1.1.1.1 1 1\r\n"), ""},
+		{"half of one", "accept", true, proxyproto.SIGV2, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := testConfig(t.TempDir())
+			cfg.ProxyProtocol, cfg.Limits.HeaderTime = c.setting, "3s"
+			if c.trusted {
+				cfg.TrustedProxies = []string{"127.0.0.0/8"}
+			}
+			s := startSite(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "for "+r.Header.Get("X-Forwarded-For"))
+			}))
+			tcp := s.agent.mustClaim("tcp", wire.Claim{Type: wire.TypeTCP}, s.agent.origins[1])
+			for kind, addr := range map[string]string{
+				"http": s.edge.HTTPAddr().String(), "https": s.edge.HTTPSAddr().String(), "tcp": fmt.Sprintf("127.0.0.1:%d", tcp.RemotePort),
+			} {
+				if c.setting == "off" && kind == "tcp" || !c.trusted && kind == "tcp" {
+					continue // there it is the visitor's own bytes, and the origin's matter
+				}
+				plain, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				plain.SetDeadline(time.Now().Add(patience))
+				var conn net.Conn = &headed{plain, c.header}
+				if kind == "https" {
+					conn = tls.Client(conn, &tls.Config{RootCAs: s.roots(t), ServerName: "shop.relay.test"})
+				}
+				io.WriteString(conn, "GET /"+kind+" HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n\r\n")
+				status, _ := bufio.NewReader(conn).ReadString('\n')
+				conn.Close()
+				if served := strings.Contains(status, " 200 "); served != (c.want != "") {
+					t.Errorf("%s: got %q, want the visitor %q", kind, status, c.want)
+				}
+				if c.want == "" {
+					continue
+				}
+				eventually(t, kind+" is recorded as "+c.want, func() bool {
+					for _, ep := range s.edge.Endpoints() {
+						if ep.Type != kind {
+							continue
+						}
+						e := s.access.search(func(e *wire.Access) bool { return e.Endpoint == ep.ID() && e.Visitor == c.want }, 1)
+						return len(e) == 1
+					}
+					return false
+				})
+			}
+		})
+	}
+}
+
+// TestPolicyKnowsVisitorsBehindALoadBalancer holds a visitor's limit where the
+// load balancer's is not.
+func TestPolicyKnowsVisitorsBehindALoadBalancer(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TrustedProxies = []string{"127.0.0.0/8"}
+	s := startSite(t, cfg, text("in"))
+	s.setPolicy(t, "shop", `{"deny":["192.0.2.0/24"]}`)
+	ask := func(visitor string) string {
+		conn, err := net.Dial("tcp", s.edge.HTTPAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(patience))
+		conn.Write(proxyHeaderOf(t, 2, visitor))
+		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n\r\n")
+		status, _ := bufio.NewReader(conn).ReadString('\n')
+		return status
+	}
+	eventually(t, "the policy is held", func() bool { return strings.Contains(ask("192.0.2.1"), " 403 ") })
+	if got := ask("198.51.100.1"); !strings.Contains(got, " 200 ") {
+		t.Errorf("another visitor: %q", got)
+	}
+}

@@ -1,0 +1,292 @@
+package sink
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/wire"
+)
+
+const patience = 30 * time.Second
+
+func access(path string) Event {
+	return Event{Type: Access, Access: &wire.Access{
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Endpoint: "ep_1", Visitor: "203.0.113.9", Method: "GET", Host: "a.example", Path: path, Status: 403, Refused: "deny",
+	}}
+}
+
+func start(t *testing.T, o Options) *Sink {
+	t.Helper()
+	o.Private = true
+	if err := o.Config.check(true); err != nil {
+		t.Fatal(err)
+	}
+	s := New(o)
+	s.pause = time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("did not happen: %s", what)
+}
+
+func TestWebhookIsTriedUntilItIsTaken(t *testing.T) {
+	var tries atomic.Int32
+	taken := make(chan body, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch tries.Add(1) {
+		case 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 2:
+			w.WriteHeader(http.StatusTooManyRequests)
+		case 3:
+			panic(http.ErrAbortHandler)
+		default:
+			var b body
+			if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+				t.Error(err)
+			}
+			taken <- b
+		}
+	}))
+	defer hook.Close()
+	s := start(t, Options{Name: "siem", Node: "n1", Config: Config{Type: Webhook, URL: hook.URL}})
+	s.Add(access("/a"))
+	s.Add(Event{Type: Audit, Audit: &audit.Entry{Action: "x"}}) // not wanted
+	select {
+	case b := <-taken:
+		if b.Sink != "siem" || b.Node != "n1" || len(b.Events) != 1 || b.Events[0].Access.Path != "/a" {
+			t.Errorf("got %+v", b)
+		}
+	case <-time.After(patience):
+		t.Fatal("it was not taken")
+	}
+	eventually(t, "it counts as sent", func() bool { st := s.State(); return st.Sent == 1 && st.Failed == 3 && st.Dropped == 0 })
+}
+
+func TestRefusedDeliveryIsNotTriedAgain(t *testing.T) {
+	var tries atomic.Int32
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tries.Add(1)
+		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+	}))
+	defer hook.Close()
+	s := start(t, Options{Config: Config{Type: Webhook, URL: hook.URL}})
+	s.Add(access("/a"))
+	eventually(t, "it is dropped", func() bool { return s.State().Dropped == 1 })
+	if n := tries.Load(); n != 1 {
+		t.Errorf("%d tries", n)
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	s := New(Options{Config: Config{Type: Webhook, URL: "http://127.0.0.1:1/", Events: []string{Access}}})
+	defer s.Close()
+	for i := range 3 * maxQueue {
+		s.Add(access(strconv.Itoa(i)))
+	}
+	st := s.State()
+	if st.Queued > maxQueue || st.Dropped+uint64(st.Queued) != 3*maxQueue {
+		t.Errorf("got %+v", st)
+	}
+	if last := s.queue[len(s.queue)-1].Access.Path; last != strconv.Itoa(3*maxQueue-1) {
+		t.Errorf("the newest is %s", last)
+	}
+}
+
+// message5424 is RFC 5424's grammar, as far as ours goes.
+var message5424 = regexp.MustCompile(`^<(\d{1,3})>1 (\S+) (\S+) adit - (\S+) (-|\[adit@32473( [a-z_]+="([^"\\\]]|\\["\\\]])*")*\]) [^\x00-\x1f]*$`)
+
+func TestSyslogMessages(t *testing.T) {
+	s := newSyslog(Options{Node: "relay 1", Config: Config{Type: Syslog, Address: "udp://127.0.0.1:514"}})
+	for _, e := range []Event{
+		access("/plain"), access(`/"]\ x` + "\n<1>forged"), access("/é" + string([]byte{0xff})), {Type: Access, Access: &wire.Access{}},
+		{Type: Audit, Audit: &audit.Entry{Seq: 3, Action: "client.add", Target: "shop\r\n", Detail: json.RawMessage(`{"a":"]"}`)}},
+	} {
+		text := string(s.message(e))
+		if !message5424.MatchString(text) {
+			t.Errorf("not a message: %q", text)
+		}
+	}
+	text := string(s.message(access("/a")))
+	for _, part := range []string{"<132>1 2026-01-02T03:04:05.000006Z relay1 adit - access ", ` visitor="203.0.113.9"`, ` refused="deny"`, `] 203.0.113.9 GET a.example/a 403 deny`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s is not in %s", part, text)
+		}
+	}
+}
+
+func TestSyslogByEachTransport(t *testing.T) {
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packets.Close()
+	s := start(t, Options{Config: Config{Type: Syslog, Address: "udp://" + packets.LocalAddr().String()}})
+	s.Add(access("/udp"))
+	buf := make([]byte, 4096)
+	packets.SetReadDeadline(time.Now().Add(patience))
+	n, _, err := packets.ReadFrom(buf)
+	if err != nil || !message5424.Match(buf[:n]) {
+		t.Errorf("udp: %q, %v", buf[:n], err)
+	}
+
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	server := httptest.NewUnstartedServer(nil) // for its certificate
+	server.StartTLS()
+	defer server.Close()
+	s = start(t, Options{Config: Config{Type: Syslog, Address: "tcp://" + plain.Addr().String()}})
+	s.Add(access("/tcp1"))
+	s.Add(access("/tcp2"))
+	conn := accept(t, plain)
+	r := bufio.NewReader(conn)
+	for _, want := range []string{"/tcp1", "/tcp2"} {
+		if text, err := counted(r); err != nil || !message5424.MatchString(text) || !strings.Contains(text, want) {
+			t.Errorf("tcp: %q, %v", text, err)
+		}
+	}
+	conn.Close() // the receiver restarts: what comes then is not lost
+	eventually(t, "an event after the break", func() bool {
+		s.Add(access("/again"))
+		plain.(*net.TCPListener).SetDeadline(time.Now().Add(3 * time.Second))
+		c, err := plain.Accept()
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		text, err := counted(bufio.NewReader(c))
+		return err == nil && strings.Contains(text, "/again")
+	})
+}
+
+func accept(t *testing.T, ln net.Listener) net.Conn {
+	t.Helper()
+	ln.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	return c
+}
+
+// counted reads a message with its length in front (RFC 6587, section 3.4.1).
+func counted(r *bufio.Reader) (string, error) {
+	var n int
+	if _, err := fmt.Fscanf(r, "%d ", &n); err != nil {
+		return "", err
+	}
+	text := make([]byte, n)
+	_, err := io.ReadFull(r, text)
+	return string(text), err
+}
+
+func TestPublicAddresses(t *testing.T) {
+	for text, want := range map[string]bool{
+		"203.0.113.1": true, "2001:4860::1": true, "8.8.8.8": true,
+		"127.0.0.1": false, "::1": false, "10.1.1.1": false, "172.16.0.1": false, "192.168.0.1": false, "169.254.169.254": false,
+		"fe80::1": false, "fd00:ec2::254": false, "0.0.0.0": false, "::": false, "224.0.0.1": false, "100.64.0.1": false,
+		"::ffff:127.0.0.1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false, "255.255.255.255": false,
+	} {
+		if got := public(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: got %v", text, got)
+		}
+	}
+}
+
+// TestNameThatLeadsToAPrivateAddressIsNotDialled is about what the check of a
+// URL cannot know.
+func TestNameThatLeadsToAPrivateAddressIsNotDialled(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if _, err := dialer(false).DialContext(t.Context(), "tcp", ln.Addr().String()); !errors.Is(err, errPrivate) {
+		t.Errorf("got %v", err)
+	}
+	c, err := dialer(true).DialContext(t.Context(), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+func TestSinksThatAreRefused(t *testing.T) {
+	for doc, field := range map[string]string{
+		``:                                   "sink",
+		`{"type":"mail"}`:                    "type",
+		`{"typ":"webhook"}`:                  "typ",
+		`{"type":1}`:                         "type",
+		`{"type":"webhook","url":"ftp://a"}`: "url",
+		`{"type":"webhook","url":"https://u:p@a.example/"}`:                      "url",
+		`{"type":"webhook","url":"http://127.0.0.1/"}`:                           "url",
+		`{"type":"webhook","url":"https://a.example/","events":["x"]}`:           "events[0]",
+		`{"type":"syslog","address":"udp://a.example"}`:                          "address",
+		`{"type":"syslog","address":"tcp://a.example:1","ca":"x"}`:               "ca",
+		`{"type":"syslog","address":"tls://a.example:1","ca":"x"}`:               "ca",
+		`{"type":"syslog","address":"tcp://a.example:1","facility":24}`:          "facility",
+		`{"type":"syslog","address":"tcp://a.example:1","url":"https://b.test"}`: "url",
+	} {
+		_, err := Parse([]byte(doc), false)
+		var f *FieldError
+		if !errors.As(err, &f) || f.Field != field {
+			t.Errorf("%s: got %v, want a fault of %s", doc, err, field)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"type":"webhook","url":"https://a.example/x","secret":"s"}`))
+	f.Add([]byte(`{"type":"syslog","address":"tls://a.example:6514","facility":3}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := Parse(b, false)
+		if err != nil {
+			return
+		}
+		New(Options{Config: c}).Close()
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(text, false); err != nil {
+			t.Errorf("%s does not parse again: %v", text, err)
+		}
+	})
+}

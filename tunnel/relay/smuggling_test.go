@@ -1,0 +1,335 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"adit/tunnel/wire"
+)
+
+// rawOrigin is an origin that reads bytes as they come and keeps them: what it
+// gets is the edge's own words, which no second server may read differently.
+type rawOrigin struct {
+	addr string
+	got  chan []byte // one for each connection that ended
+}
+
+func startRawOrigin(tb testing.TB) *rawOrigin {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o := &rawOrigin{addr: ln.Addr().String(), got: make(chan []byte, 100)}
+	tb.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				var all bytes.Buffer
+				buf := make([]byte, 64<<10)
+				conn.SetReadDeadline(time.Now().Add(patience))
+				for !bytes.Contains(all.Bytes(), []byte("\r\n\r\n")) || bytes.Contains(all.Bytes(), []byte("chunked")) && !bytes.HasSuffix(all.Bytes(), []byte("0\r\n\r\n")) {
+					n, err := conn.Read(buf)
+					all.Write(buf[:n])
+					if err != nil {
+						break
+					}
+				}
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+				conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // what else the edge may say
+				n, _ := conn.Read(buf)
+				all.Write(buf[:n])
+				o.got <- all.Bytes()
+			}()
+		}
+	}()
+	return o
+}
+
+const smuggled = "GET /smuggled HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n"
+
+// TestOneRequestStaysOne sends requests that servers are known to read
+// differently. Each is refused, or reaches the origin as exactly one request
+// whose end is said in one way, and never with what hides in it.
+func TestOneRequestStaysOne(t *testing.T) {
+	origin := startRawOrigin(t)
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, origin.addr)
+	head := "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\n"
+	for name, raw := range map[string]string{
+		"CL.TE":                      head + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,
+		"TE.CL":                      head + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n5c\r\n" + smuggled + "\r\n0\r\n\r\n",
+		"TE twice":                   head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + smuggled,
+		"TE list":                    head + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + smuggled,
+		"TE quoted":                  head + "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n" + smuggled,
+		"TE with tab":                head + "Transfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n",
+		"TE vertical tab":            head + "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n" + smuggled,
+		"TE space before colon":      head + "Transfer-Encoding : chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n" + smuggled,
+		"TE folded":                  head + "Transfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + smuggled,
+		"TE after bare LF":           head + "X: y\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+		"TE after bare CR":           head + "X: y\rTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+		"TE underscore":              head + "Transfer_Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+		"TE on HTTP/1.0":             "POST /ok HTTP/1.0\r\nHost: shop.relay.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,
+		"CL twice, same":             head + "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+		"CL twice, other":            head + "Content-Length: 5\r\nContent-Length: 0\r\n\r\n" + smuggled,
+		"CL list":                    head + "Content-Length: 0, 5\r\n\r\n" + smuggled,
+		"CL negative":                head + "Content-Length: -1\r\n\r\n" + smuggled,
+		"CL hexadecimal":             head + "Content-Length: 0x5\r\n\r\nhello",
+		"CL past an int64":           head + "Content-Length: 18446744073709551616\r\n\r\n" + smuggled,
+		"CL with a NUL":              head + "Content-Length: 0\x00\r\n\r\n" + smuggled,
+		"chunk extension":            head + "Transfer-Encoding: chunked\r\n\r\n5;ext=\"a\"\r\nhello\r\n0\r\n\r\n",
+		"chunk extension with LF":    head + "Transfer-Encoding: chunked\r\n\r\n5;ext\nhello\r\n0\r\n\r\n",
+		"chunk size with a sign":     head + "Transfer-Encoding: chunked\r\n\r\n+5\r\nhello\r\n0\r\n\r\n",
+		"chunk size of 20 digits":    head + "Transfer-Encoding: chunked\r\n\r\n100000000000000005\r\nhello\r\n0\r\n\r\n",
+		"chunk without its end":      head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloXX\r\n0\r\n\r\n" + smuggled,
+		"chunk size ends by bare CR": head + "Transfer-Encoding: chunked\r\n\r\n5\rhello\r\n0\r\n\r\n",
+		"trailer named length":       head + "Transfer-Encoding: chunked\r\nTrailer: Content-Length\r\n\r\n0\r\nContent-Length: 50\r\n\r\n",
+		"hop-by-hop Host":            head + "Connection: Host, X-Forwarded-For\r\nContent-Length: 0\r\n\r\n",
+		"hop-by-hop length":          head + "Connection: Content-Length\r\nContent-Length: 5\r\n\r\nhello",
+		"absolute form, other host":  "GET http://other.relay.test/ok HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
+		"space in the target":        "GET /ok HTTP/1.1\r\nX: HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
+		"target with a second one":   "GET /ok /smuggled HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
+		"method with a colon":        "GET: /ok HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
+		"HTTP/0.9":                   "GET /smuggled\r\n\r\n",
+		"HTTP/1.2":                   "GET /ok HTTP/1.2\r\nHost: shop.relay.test\r\n\r\n",
+		"preface of HTTP/2":          "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"upgrade to h2c":             "GET /ok HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+		"NUL in a value":             head + "X: a\x00b\r\nContent-Length: 0\r\n\r\n",
+		"header without a colon":     head + "nonsense\r\nContent-Length: 0\r\n\r\n",
+		"empty header name":          head + ": x\r\nContent-Length: 0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := exchange(t, hostOf(t, s.http), raw)
+			refused := len(answer) == 0 || strings.HasPrefix(answer, "HTTP/1.1 4") || strings.HasPrefix(answer, "HTTP/1.1 5") || strings.HasPrefix(answer, "HTTP/1.0 4")
+			select {
+			case got := <-origin.got:
+				checkOneRequest(t, got)
+			case <-time.After(50 * time.Millisecond):
+				if !refused {
+					t.Errorf("answered without the origin: %q", answer)
+				}
+			}
+			// A second request that hid in the first may come by its own connection.
+			for {
+				select {
+				case got := <-origin.got:
+					t.Errorf("a second request reached the origin: %q", got)
+					continue
+				case <-time.After(20 * time.Millisecond):
+				}
+				break
+			}
+		})
+	}
+}
+
+// exchange sends bytes and returns all that comes back. What follows the first
+// request on its connection is a request of its own, which is no smuggling: it
+// is cut away by closing.
+func exchange(t *testing.T, addr, raw string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(patience))
+	io.WriteString(conn, raw)
+	conn.(*net.TCPConn).CloseWrite()
+	answer, _ := io.ReadAll(conn)
+	return string(answer)
+}
+
+// checkOneRequest takes apart what an origin got.
+func checkOneRequest(t *testing.T, got []byte) {
+	t.Helper()
+	if len(got) == 0 {
+		return // a stream was opened, and the request then found to be none
+	}
+	text := string(got)
+	header, body, whole := strings.Cut(text, "\r\n\r\n")
+	lower := strings.ToLower(header)
+	lengths, chunked := strings.Count(lower, "\r\ncontent-length:"), strings.Count(lower, "\r\ntransfer-encoding: chunked")
+	switch {
+	case !whole:
+		t.Errorf("half a request: %q", text)
+	case strings.Count(lower, "\r\nhost:") != 1, lengths+chunked > 1, strings.Count(lower, "transfer-encoding") != chunked:
+		t.Errorf("its end or its host is said twice: %q", text)
+	case strings.Contains(strings.ReplaceAll(header, "\r\n", ""), "\n"), strings.Contains(strings.ReplaceAll(header, "\r\n", ""), "\r"), strings.Contains(header, "\x00"):
+		t.Errorf("a header has a line end inside: %q", text)
+	case strings.Contains(lower, "\r\nupgrade: h2c"), strings.Contains(lower, "http2-settings"):
+		t.Errorf("a change to HTTP/2 reaches the origin: %q", text)
+	case strings.Contains(header, "other.relay.test") && !strings.Contains(header, "Host: other.relay.test"):
+		t.Errorf("the host and the target differ: %q", text)
+	case chunked == 0 && lengths == 0 && body != "":
+		t.Errorf("bytes follow a request without a body: %q", text)
+	case strings.Contains(header, "/smuggled"):
+		t.Errorf("the hidden request: %q", text)
+	}
+}
+
+// TestHTTP2FieldsDoNotBecomeLines sends by HTTP/2 what a line of HTTP/1.1 would
+// be broken by.
+func TestHTTP2FieldsDoNotBecomeLines(t *testing.T) {
+	origin := startRawOrigin(t)
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, origin.addr)
+	type field = hpack.HeaderField
+	usual := func(more ...field) []field {
+		return append([]field{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: "/ok"}, {Name: ":authority", Value: "shop.relay.test"}}, more...)
+	}
+	with := func(name, value string) []field {
+		list := usual()
+		for i := range list {
+			if list[i].Name == name {
+				list[i].Value = value
+			}
+		}
+		return list
+	}
+	for name, fields := range map[string][]field{
+		"CRLF in a value":            usual(field{Name: "x", Value: "a\r\nTransfer-Encoding: chunked"}),
+		"LF in a value":              usual(field{Name: "x", Value: "a\n" + smuggled}),
+		"CRLF in a name":             usual(field{Name: "x\r\ny", Value: "a"}),
+		"colon in a name":            usual(field{Name: "transfer-encoding: chunked", Value: "a"}),
+		"upper case":                 usual(field{Name: "Transfer-Encoding", Value: "chunked"}),
+		"transfer-encoding":          usual(field{Name: "transfer-encoding", Value: "chunked"}),
+		"connection":                 usual(field{Name: "connection", Value: "close"}),
+		"upgrade":                    usual(field{Name: "upgrade", Value: "h2c"}),
+		"two lengths":                usual(field{Name: "content-length", Value: "5"}, field{Name: "content-length", Value: "0"}),
+		"length that lies":           usual(field{Name: "content-length", Value: "50"}),
+		"pseudo-header after others": usual(field{Name: "x", Value: "y"}, field{Name: ":path", Value: "/smuggled"}),
+		"two paths":                  usual(field{Name: ":path", Value: "/smuggled"}),
+		"unknown pseudo-header":      usual(field{Name: ":x", Value: "y"}),
+		"path with CRLF":             with(":path", "/ok HTTP/1.1\r\nHost: shop.relay.test\r\n\r\nGET /smuggled"),
+		"path with a space":          with(":path", "/ok HTTP/1.1"),
+		"path without a slash":       with(":path", "smuggled"),
+		"path that is a URL":         with(":path", "http://other.relay.test/ok"),
+		"method with a space":        with(":method", "GET /smuggled HTTP/1.1\r\nX:"),
+		"authority with CRLF":        with(":authority", "shop.relay.test\r\nX: y"),
+		"authority with a user":      with(":authority", "other@shop.relay.test"),
+		"host that differs":          usual(field{Name: "host", Value: "other.relay.test"}),
+		"scheme with CRLF":           with(":scheme", "https\r\nX: y"),
+		"no path":                    usual()[:2],
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dialHTTP2(t, s)
+			defer c.Close()
+			c.headers(1, true, fields...)
+			status := c.answer(1)
+			select {
+			case got := <-origin.got:
+				checkOneRequest(t, got)
+				if len(got) > 0 && !bytes.HasPrefix(got, []byte("GET /ok HTTP/1.1\r\nHost: shop.relay.test\r\n")) &&
+					!bytes.HasPrefix(got, []byte("GET /ok%20HTTP/1.1 HTTP/1.1\r\nHost: shop.relay.test\r\n")) {
+					t.Errorf("the origin got %q", got)
+				}
+			case <-time.After(50 * time.Millisecond):
+				if status == "200" {
+					t.Error("answered without the origin")
+				}
+			}
+		})
+	}
+	if status, _ := get(t, s.visitor, s.https); status != 200 {
+		t.Errorf("another visitor gets status %d", status)
+	}
+}
+
+// http2Conn is a connection whose frames a test writes itself.
+type http2Conn struct {
+	*tls.Conn
+	framer *http2.Framer
+	t      *testing.T
+	block  bytes.Buffer
+	enc    *hpack.Encoder
+}
+
+func dialHTTP2(t *testing.T, s *site) *http2Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	d := tls.Dialer{Config: &tls.Config{RootCAs: s.roots(t), ServerName: "shop.relay.test", NextProtos: []string{"h2"}}}
+	conn, err := d.DialContext(ctx, "tcp", s.edge.HTTPSAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.SetDeadline(time.Now().Add(2 * patience))
+	c := &http2Conn{Conn: conn.(*tls.Conn), framer: http2.NewFramer(conn, conn), t: t}
+	c.framer.AllowIllegalWrites, c.framer.AllowIllegalReads = true, true
+	c.enc = hpack.NewEncoder(&c.block)
+	io.WriteString(conn, http2.ClientPreface)
+	c.framer.WriteSettings()
+	return c
+}
+
+func (c *http2Conn) encode(fields ...hpack.HeaderField) []byte {
+	c.block.Reset()
+	for _, f := range fields {
+		c.enc.WriteField(f)
+	}
+	return bytes.Clone(c.block.Bytes())
+}
+
+func (c *http2Conn) headers(stream uint32, end bool, fields ...hpack.HeaderField) error {
+	return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.encode(fields...), EndStream: end, EndHeaders: true})
+}
+
+// answer is the status that a stream gets, or how it ends: "reset CODE",
+// "goaway CODE", "closed".
+func (c *http2Conn) answer(stream uint32) string {
+	dec := hpack.NewDecoder(4096, nil)
+	for {
+		f, err := c.framer.ReadFrame()
+		if err != nil {
+			return "closed"
+		}
+		switch f := f.(type) {
+		case *http2.HeadersFrame:
+			fields, err := dec.DecodeFull(f.HeaderBlockFragment())
+			if err == nil && f.StreamID == stream && len(fields) > 0 {
+				return fields[0].Value
+			}
+		case *http2.RSTStreamFrame:
+			if f.StreamID == stream {
+				return "reset " + f.ErrCode.String()
+			}
+		case *http2.GoAwayFrame:
+			return "goaway " + f.ErrCode.String()
+		}
+	}
+}
+
+// TestHTTP3HostsAreNotMixed has a request for another name than the handshake's,
+// as a browser sends that uses one connection for two names.
+func TestHTTP3HostsAreNotMixed(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		json.NewEncoder(w).Encode([]string{r.Host, r.Header.Get("X-Forwarded-Host")})
+	}))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.https, nil)
+	req.Host = "nobody.relay.test"
+	resp, err := s.visitor3(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound {
+		t.Errorf("the name of the handshake decides, not the request's: status %d", resp.StatusCode)
+	}
+}
