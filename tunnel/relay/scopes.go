@@ -57,9 +57,6 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 		}
 		s.mu.Unlock()
 	}
-	if r.members != nil {
-		r.members.far.ofClient(clientID, func(instance, key string) { found[id{instance, key}] = true })
-	}
 	if without != nil {
 		delete(found, tunnelID{without.hello.Instance, key})
 	}
