@@ -129,6 +129,21 @@ const (
 	lineQuit  = 0.911
 )
 
+// trayChoose clicks at a line of the menu until that has its effect: Wine may
+// lose a click that comes while it draws the menu.
+func trayChoose(w *windows, part float64, what string, effect func() bool) {
+	w.t.Helper()
+	until(w.t, patience, what, func() bool {
+		trayMenu(w, part)
+		for limit := time.Now().Add(40 * time.Second); time.Now().Before(limit); time.Sleep(200 * time.Millisecond) {
+			if effect() {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 func trayClicked(w *windows) {
 	ended, _ := w.begin(aditTray)
 	icon, _, _ := w.window("^Wine System Tray$")
@@ -144,16 +159,13 @@ func trayClicked(w *windows) {
 		return err == nil && scanErr == nil && colours > 4
 	})
 	w.shot("windows-tray")
-	trayMenu(w, lineToken)
-	until(w.t, patience, "the Web UI was not opened", func() bool { return strings.Contains(w.openedPages(), "http://127.0.0.1:37271/") })
+	trayChoose(w, lineToken, "the Web UI was not opened", func() bool { return strings.Contains(w.openedPages(), "http://127.0.0.1:37271/") })
 	const declined = `HKCU\Software\Adit`
-	trayMenu(w, lineLogin)
-	until(w.t, patience, "the tray still starts at login", func() bool { return w.has(declined, "NoTrayAtLogin") })
+	trayChoose(w, lineLogin, "the tray still starts at login", func() bool { return w.has(declined, "NoTrayAtLogin") })
 	if out, err := w.run(patience, aditTray, "--autostart"); err != nil {
 		w.t.Errorf("a tray that is not wanted at login: %v\n%s", err, out)
 	}
-	trayMenu(w, lineLogin)
-	until(w.t, patience, "the tray does not start at login", func() bool { return !w.has(declined, "NoTrayAtLogin") })
+	trayChoose(w, lineLogin, "the tray does not start at login", func() bool { return !w.has(declined, "NoTrayAtLogin") })
 	if out, err := w.run(patience, aditTray); err != nil {
 		w.t.Errorf("a second tray did not end well: %v\n%s", err, out)
 	}

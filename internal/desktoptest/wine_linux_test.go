@@ -254,7 +254,12 @@ func (w *windows) remove() {
 		w.run(patience, `C:\Program Files\Adit\adit.exe`, "service", "uninstall")
 		os.RemoveAll(w.file("Program Files/Adit"))
 	}
-	os.RemoveAll(w.file("ProgramData/Adit"))
+	// This Wine gives services no environment of their own, so that the daemon
+	// keeps its state where a person's would: another test must not find it.
+	state, _ := filepath.Glob(w.file("users/*/AppData/*/Adit"))
+	for _, folder := range append(state, w.file("ProgramData/Adit")) {
+		os.RemoveAll(folder)
+	}
 	os.Remove(w.opened)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -87,18 +88,19 @@ func TestSmallRequestsBesideBulkForReal(t *testing.T) {
 	if os.Getenv("ADIT_SOAK") != "" {
 		requests = 200
 	}
-	table := "| | alone, p50 | p99 | beside bulk, p50 | p99 |\n|---|---|---|---|---|\n"
+	var table strings.Builder
+	table.WriteString("| | alone, p50 | p99 | beside bulk, p50 | p99 |\n|---|---|---|---|---|\n")
 	for _, peer := range []string{"dtls", "tls"} {
 		out := cell{Peer: peer, Requests: requests, Warm: 3 * time.Second, Length: time.Minute}.run(t)
 		var idle50, idle99, busy50, busy99 float64
 		if _, err := fmt.Sscan(out, &idle50, &idle99, &busy50, &busy99); err != nil {
 			t.Fatalf("%s: got %q, want four times: %v", peer, out, err)
 		}
-		table += fmt.Sprintf("| %s | %.0f ms | %.0f ms | %.0f ms | %.0f ms |\n", peer, idle50, idle99, busy50, busy99)
+		fmt.Fprintf(&table, "| %s | %.0f ms | %.0f ms | %.0f ms | %.0f ms |\n", peer, idle50, idle99, busy50, busy99)
 		// The tail is the machine's as much as the path's: the median is asserted.
 		if limit := 2*idle50 + 50 + 500; busy50 > limit {
 			t.Errorf("%s: the median beside bulk is %.0f ms, want at most %.0f", peer, busy50, limit)
 		}
 	}
-	t.Logf("small requests at 50 ms:\n%s", table)
+	t.Logf("small requests at 50 ms:\n%s", table.String())
 }

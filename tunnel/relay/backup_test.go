@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,11 +27,21 @@ func (r *testRelay) backup(tb testing.TB) []byte {
 
 func TestBackupBringsTheRelayBack(t *testing.T) {
 	cfg := testConfig(t.TempDir())
+	// The same ports are opened again after a moment: they must be none that the
+	// system gives out to somebody else meanwhile.
+	ports, err := parsePorts(cfg.TCPPorts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.first, ports.last-3)
+	for i, addr := range []*string{&cfg.TunnelListen, &cfg.EdgeHTTPListen, &cfg.EdgeHTTPSListen} {
+		*addr = fmt.Sprintf("127.0.0.1:%d", ports.last-i)
+	}
+	cfg.UDPPorts = "none"
 	s := startSite(t, cfg, text("hello"))
 	port := s.agent.mustClaim("port", wire.Claim{Type: wire.TypeTCP}, "")
 	s.setPolicy(t, "shop", `{"deny":["203.0.113.9"],"basic_auth":[{"name":"ann","password":"p"}]}`)
 	document, admin, ca := s.backup(t), s.AdminToken(), string(s.local.CA())
-	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen = s.Addrs().Tunnel, s.Addrs().HTTP, s.Addrs().HTTPS
 	for _, secret := range []string{s.token.Reveal(), `"password":"p"`} {
 		if strings.Contains(string(document), secret) {
 			t.Errorf("the backup holds %q", secret)

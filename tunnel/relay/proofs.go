@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -106,7 +107,12 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) error {
 			}
 		}
 	}
-	return r.store.Proofs.Set(ctx, p)
+	if err := r.store.Proofs.Set(ctx, p); err != nil {
+		return err
+	}
+	client, _ := r.store.Clients.ByID(p.ClientID)
+	r.Record(audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: client.Name}), "domain.prove", p.Domain, map[string]string{"by": p.By})
+	return nil
 }
 
 // proofChanged takes a name from the agents here that are not its client's any

@@ -271,7 +271,7 @@ func TestIdleSessionStaysAlive(t *testing.T) {
 }
 
 // TestIdleSessionSaysLittle counts what an idle session writes: a ping and its
-// answer in an interval, no more.
+// answer in an interval, or both ends one now and then.
 func TestIdleSessionSaysLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
@@ -280,7 +280,7 @@ func TestIdleSessionSaysLittle(t *testing.T) {
 		time.Sleep(time.Minute)
 		writes.Store(0)
 		time.Sleep(time.Hour)
-		if got, most := writes.Load(), int64(2*time.Hour/(6*time.Second))+10; got > most {
+		if got, most := writes.Load(), int64(3*time.Hour/(6*time.Second)); got > most {
 			t.Errorf("got %d writes in an hour, want at most %d", got, most)
 		}
 		client.Close("over")

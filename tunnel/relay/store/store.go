@@ -179,6 +179,7 @@ func (s *Store) connect(cfg Config) error {
 				s.log.Warn("store is away", "error", err)
 			}
 		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.Debug("store", "error", err) }),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			s.log.Info("store is back", "server", c.ConnectedUrlRedacted())
 			s.followAnew()
