@@ -46,7 +46,7 @@ type tunnelID struct{ instance, key string }
 
 // tunnelsOf counts a client's running tunnels on all nodes, without one.
 func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
-	found := r.farTunnels(clientID)
+	found := map[tunnelID]bool{}
 	for _, s := range r.sessionList() {
 		if s.client.ID != clientID {
 			continue
@@ -58,7 +58,7 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 		s.mu.Unlock()
 	}
 	if r.members != nil {
-		r.members.far.ofClient(clientID, func(instance, key string) { found[id{instance, key}] = true })
+		r.members.far.ofClient(clientID, func(instance, key string) { found[tunnelID{instance, key}] = true })
 	}
 	if without != nil {
 		delete(found, tunnelID{without.hello.Instance, key})
