@@ -273,25 +273,6 @@ func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
 	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
 }
 
-// farTunnels are a client's tunnels that run by way of other nodes.
-func (r *Relay) farTunnels(clientID string) map[tunnelID]bool {
-	found := map[tunnelID]bool{}
-	if r.members == nil {
-		return found
-	}
-	f := &r.members.far
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, a := range f.sessions {
-		if a.agent.ClientID == clientID {
-			for key := range a.tunnels {
-				found[tunnelID{a.agent.Instance, key}] = true
-			}
-		}
-	}
-	return found
-}
-
 // connections counts each client's sessions on all nodes.
 func (r *Relay) connections() map[string]int {
 	count := map[string]int{}
