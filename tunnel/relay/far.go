@@ -227,6 +227,22 @@ func (f *far) elsewhere(clientID, instance, key string) bool {
 	return false
 }
 
+// ofClient calls each with the tunnels of a client's agents on other nodes.
+func (f *far) ofClient(clientID string, each func(instance, key string)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for agent, sessions := range f.byAgent {
+		if agent.client != clientID {
+			continue
+		}
+		for _, a := range sessions {
+			for key := range a.tunnels {
+				each(agent.instance, key)
+			}
+		}
+	}
+}
+
 // local is what this node does for others.
 type local struct{ relay *Relay }
 

@@ -46,7 +46,10 @@ type tunnelID struct{ instance, key string }
 
 // tunnelsOf counts a client's running tunnels on all nodes, without one.
 func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
-	found := r.farTunnels(clientID)
+	found := map[tunnelID]bool{}
+	if r.members != nil {
+		r.members.far.ofClient(clientID, func(instance, key string) { found[tunnelID{instance, key}] = true })
+	}
 	for _, s := range r.sessionList() {
 		if s.client.ID != clientID {
 			continue
