@@ -58,7 +58,6 @@ func (h *hosts) client(host, addr string) *http.Client {
 // away is a daemon behind the router, with a relay on the public side.
 type away struct {
 	*hosts
-	agent   *agent       // its local API is called through local
 	local   *http.Client // on the daemon's host
 	visitor *http.Client // of the edge's HTTP port
 	token   string

@@ -20,11 +20,10 @@ import (
 
 // testNodes are relays on one NATS server, each on a loopback address of its own.
 type testNodes struct {
-	tb    testing.TB
-	dir   string
-	ports string
-	urls  []string
-	all   []*testRelay
+	tb   testing.TB
+	dir  string
+	urls []string
+	all  []*testRelay
 }
 
 func startNodes(tb testing.TB, n int) *testNodes {

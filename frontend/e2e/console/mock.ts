@@ -7,6 +7,7 @@ import type {
   PolicyDocument,
   Scope,
   SignedIn,
+  Sink,
 } from '../../src/console/api/types';
 import { serveFile } from '../static';
 import * as have from './fixtures';
@@ -293,7 +294,7 @@ export class ConsoleMock {
       (b, m) => {
         this.sinks = [
           ...this.sinks.filter((s) => s.name !== m[1]),
-          { ...(b as never), name: m[1] },
+          { ...(b as Sink), name: m[1] },
         ];
         return this.sinks.at(-1);
       },

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -127,9 +128,13 @@ func (c *Console) setPassword(w http.ResponseWriter, r *http.Request, who who) e
 		return err
 	}
 	if err := checkNewPassword(who.account, q.NewPassword); err != nil {
-		e := *err.(*Error)
-		e.Field = "new_password"
-		return &e
+		var refused *Error
+		if errors.As(err, &refused) {
+			e := *refused
+			e.Field = "new_password"
+			return &e
+		}
+		return err
 	}
 	hash, err := c.hashes.hash(r.Context(), q.NewPassword)
 	if err != nil {

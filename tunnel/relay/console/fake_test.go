@@ -202,9 +202,7 @@ func (b *browser) send(method, path, body string) (*http.Response, []byte) {
 	if err != nil {
 		b.r.t.Fatal(err)
 	}
-	for name, v := range b.header {
-		req.Header[name] = v
-	}
+	maps.Copy(req.Header, b.header)
 	if body != "" && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

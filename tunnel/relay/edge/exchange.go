@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 
 	"adit/tunnel/wire"
@@ -184,9 +185,7 @@ func (x *exchange) interim(answer *http.Response) {
 		}
 	}
 	h := x.w.Header()
-	for name, values := range answer.Header {
-		h[name] = values
-	}
+	maps.Copy(h, answer.Header)
 	x.w.WriteHeader(answer.StatusCode)
 	for name := range answer.Header {
 		delete(h, name)

@@ -243,10 +243,7 @@ func (m *Mesh) Drain() { m.table.drain() }
 func (m *Mesh) Idle(ctx context.Context) { m.relayed.wait(ctx) }
 
 // counter counts what is open.
-type counter struct {
-	n  atomic.Int64
-	mu sync.Mutex
-}
+type counter struct{ n atomic.Int64 }
 
 func (c *counter) wait(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)

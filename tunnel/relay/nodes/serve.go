@@ -90,7 +90,7 @@ func (m *Mesh) serveVisitor(ctx context.Context, st link.Stream) {
 	if err != nil {
 		st.SetWriteDeadline(time.Now().Add(headTime))
 		_, _ = st.Write([]byte{notHere}) // the stream ends either way
-		st.CloseWrite()
+		_ = st.CloseWrite()
 		// What the visitor has sent is not read: nobody is there for it.
 		st.Close()
 		return

@@ -130,7 +130,8 @@ var message5424 = regexp.MustCompile(`^<(\d{1,3})>1 (\S+) (\S+) adit - (\S+) (-|
 func TestSyslogMessages(t *testing.T) {
 	s := newSyslog(Options{Node: "relay 1", Config: Config{Type: Syslog, Address: "udp://127.0.0.1:514"}})
 	for _, e := range []Event{
-		access("/plain"), access(`/"]\ x` + "\n<1>forged"), access("/é" + string([]byte{0xff})), {Type: Access, Access: &wire.Access{}},
+		access("/plain"), access(`/"]\ x` + "\n<1>forged"), access("/é" + string([]byte{0xff})),
+		{Type: Access, Access: &wire.Access{}},
 		{Type: Audit, Audit: &audit.Entry{Seq: 3, Action: "client.add", Target: "shop\r\n", Detail: json.RawMessage(`{"a":"]"}`)}},
 	} {
 		text := string(s.message(e))

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func (p *Proofs) Set(ctx context.Context, v Proof) error { return p.table.put(ct
 
 // Delete forgets a proof. That there is none is no error.
 func (p *Proofs) Delete(ctx context.Context, domain string) error {
-	if err := p.table.drop(ctx, domain); err != ErrNotFound {
+	if err := p.table.drop(ctx, domain); !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	return nil
