@@ -292,10 +292,7 @@ export class ConsoleMock {
     [
       'PUT sinks/([^/]+)',
       (b, m) => {
-        this.sinks = [
-          ...this.sinks.filter((s) => s.name !== m[1]),
-          { ...(b as Sink), name: m[1] },
-        ];
+        this.sinks = [...this.sinks.filter((s) => s.name !== m[1]), { ...(b as Sink), name: m[1] }];
         return this.sinks.at(-1);
       },
     ],
