@@ -159,8 +159,10 @@ func readReply(resp *http.Response, out any) error {
 	if err := json.Unmarshal(data, &envelope); err != nil {
 		return fmt.Errorf("%s answered with status %d and no JSON; is it a relay's console?", resp.Request.URL.Host, resp.StatusCode)
 	}
-	if envelope.Error != nil {
-		return errors.New(envelope.Error.Message)
+	if e := envelope.Error; e != nil && e.Code == "unauthorized" {
+		return fmt.Errorf("%s; put the relay's admin token, or an API token of its console, into %s", e.Message, envAdminToken)
+	} else if e != nil {
+		return errors.New(e.Message)
 	}
 	if out == nil {
 		return nil
