@@ -204,6 +204,13 @@ func (c *contractClient) lifeOfATunnel(relay *relay, port int) {
 	decode(c.t, made, &tunnel)
 	await(c.t, "the visitor is answered", answers(relay.visitor(), tunnel.Data.PublicURL))
 
+	policy := one + "/policy"
+	c.ask("200", "GET", policy, "", id)
+	c.ask("400 relay_rejected", "PUT", policy, `{"rate":50}`, id) // the operator has not let the client
+	must(c.t, nil, "relay", "client", "set", "laptop", "--own_policies", "--data_dir", relay.dir)
+	c.ask("200", "PUT", policy, `{"rate":50}`, id)
+	c.ask("400", "PUT", policy, `{"deny":["x"]}`, id)
+
 	requests := "/api/v1/requests"
 	var request string
 	await(c.t, "the inspector shows the request", func() error {
@@ -252,7 +259,7 @@ func (c *contractClient) refusals() {
 		}
 		c.ask("403 forbidden_host", method, path, "", "x", "Host: evil.example")
 		c.ask("403 forbidden_origin", method, path, "", "x", "Origin: https://evil.example")
-		c.ask("405 method_not_allowed", "PUT", path, "", "x")
+		c.ask("405 method_not_allowed", "TRACE", path, "", "x")
 	}
 	c.ask("404 not_found", "GET", "/api/v1/nothing", "")
 	c.ask("415 unsupported_media_type", "POST", "/api/v1/tunnels", `{"local_port":1}`, "Content-Type: text/plain")
@@ -273,6 +280,7 @@ func (c *contractClient) refusals() {
 var elsewhere = map[string]bool{
 	"POST /api/v1/tunnels 503": true, "PATCH /api/v1/tunnels/{id} 503": true, "DELETE /api/v1/tunnels/{id} 503": true,
 	"POST /api/v1/tunnels/{id}/start 503": true, "POST /api/v1/tunnels/{id}/stop 503": true,
+	"GET /api/v1/tunnels/{id}/policy 400": true, "GET /api/v1/tunnels/{id}/policy 503": true, "PUT /api/v1/tunnels/{id}/policy 503": true,
 	"DELETE /api/v1/tunnels/{id} 400": true, "POST /api/v1/tunnels/{id}/start 400": true, "POST /api/v1/tunnels/{id}/stop 400": true,
 }
 
@@ -291,6 +299,10 @@ func (c *contractClient) wrongValues(port int) {
 	c.ask("400 invalid_parameter", "PATCH", one, `{"colour":"red"}`, id)
 	c.ask("413 payload_too_large", "PATCH", one, large, id)
 	c.ask("415 unsupported_media_type", "PATCH", one, `{"name":"x"}`, id, text)
+	c.ask("404 not_found", "GET", one+"/policy", "", "tun_x")
+	c.ask("404 not_found", "PUT", one+"/policy", `{}`, "tun_x")
+	c.ask("413 payload_too_large", "PUT", one+"/policy", large, id)
+	c.ask("415 unsupported_media_type", "PUT", one+"/policy", `{}`, id, text)
 	c.ask("204", "DELETE", one, "", id)
 	c.ask("404 not_found", "GET", one, "", id)
 	c.ask("404 not_found", "PATCH", one, `{"name":"x"}`, id)
@@ -398,6 +410,7 @@ func (c *contractClient) whileAnotherChangeRuns(nowhere string) {
 	c.ask("409 control_busy", "DELETE", "/api/v1/auth", "")
 	c.ask("409 control_busy", "POST", "/api/v1/tunnels", `{"local_port":1}`)
 	c.ask("409 control_busy", "PATCH", "/api/v1/tunnels/{id}", `{"name":"x"}`, "x")
+	c.ask("409 control_busy", "PUT", "/api/v1/tunnels/{id}/policy", `{}`, "x")
 	c.ask("409 control_busy", "DELETE", "/api/v1/tunnels/{id}", "", "x")
 	c.ask("409 control_busy", "POST", "/api/v1/tunnels/{id}/start", "", "x")
 	o := <-ended
