@@ -17,7 +17,7 @@ var (
 )
 
 // hop reports whether a header belongs to one connection only (RFC 9110,
-// section 7.6.1), or is written by the edge itself.
+// section 7.6.1).
 func hop(name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
@@ -59,7 +59,7 @@ func (x *exchange) writeHead() error {
 	header(w, "Host", host)
 	listed := len(r.Header["Connection"]) > 0
 	for name, values := range r.Header {
-		if name == "Content-Length" || hop(name) || forwarding(name, x.forward.trusted) || listed && connectionHas(r.Header, name) {
+		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.forward.trusted) || listed && connectionHas(r.Header, name) {
 			continue
 		}
 		for _, v := range values {
