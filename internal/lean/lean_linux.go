@@ -59,7 +59,7 @@ func cleanMappings(smaps []byte, file string) []mapping {
 		from, to, ok := strings.Cut(fields[0], "-")
 		start, err1 := strconv.ParseUint(from, 16, 64)
 		end, err2 := strconv.ParseUint(to, 16, 64)
-		if ok && err1 == nil && err2 == nil && start < end && len(fields) == 6 && fields[5] == file && fields[1][0] == 'r' && fields[1][1] == '-' {
+		if ok && err1 == nil && err2 == nil && start < end && len(fields) == 6 && fields[5] == file && strings.HasPrefix(fields[1], "r-") {
 			now = &mapping{uintptr(start), uintptr(end)}
 		}
 	}
