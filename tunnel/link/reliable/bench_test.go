@@ -14,14 +14,15 @@ import (
 // pipe is a carrier in memory: batches move through a channel of slabs, as
 // large as the kernel's socket buffers, and are dropped when it is full.
 type pipe struct {
-	next    atomic.Uint64
-	out, in chan *slab
-	free    chan *slab // of what this side sends
-	give    chan *slab // of what it receives
-	last    *slab
-	closed  chan struct{}
-	once    *sync.Once
-	dropped *atomic.Uint64
+	next      atomic.Uint64
+	out, in   chan *slab
+	free      chan *slab // of what this side sends
+	give      chan *slab // of what it receives
+	last      *slab
+	taken, at int // packets and bytes of last that were received
+	closed    chan struct{}
+	once      *sync.Once
+	dropped   *atomic.Uint64
 }
 
 type slab struct {
@@ -68,22 +69,25 @@ func (p *pipe) Send(packets [][]byte) (uint64, error) {
 }
 
 func (p *pipe) Receive(into []Packet) (int, error) {
-	if p.last != nil {
+	if p.last != nil && p.taken == p.last.n {
 		p.give <- p.last
 		p.last = nil
 	}
-	select {
-	case s := <-p.in:
-		p.last = s
-		at := 0
-		for i := range s.n {
-			into[i] = Packet{Number: s.first + uint64(i), Data: s.data[at+plainHead : at+s.sizes[i]-plainTail]}
-			at += s.sizes[i]
+	if p.last == nil {
+		select {
+		case p.last = <-p.in:
+			p.taken, p.at = 0, 0
+		case <-p.closed:
+			return 0, net.ErrClosed
 		}
-		return s.n, nil
-	case <-p.closed:
-		return 0, net.ErrClosed
 	}
+	s, n := p.last, 0
+	for ; n < len(into) && p.taken < s.n; n++ {
+		size := s.sizes[p.taken]
+		into[n] = Packet{Number: s.first + uint64(p.taken), Data: s.data[p.at+plainHead : p.at+size-plainTail]}
+		p.taken, p.at = p.taken+1, p.at+size
+	}
+	return n, nil
 }
 
 // BenchmarkBulk moves a bulk stream through memory: what this package itself
