@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import code from '../../../../localapi/diagnose.go?raw';
 import { translated } from './daemon';
-
-const code = readFileSync(new URL('../../../../localapi/diagnose.go', import.meta.url), 'utf8');
 
 /** What the daemon's diagnostics say, with X where something varies. */
 function sentences(): string[] {
