@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,10 +23,11 @@ func download(t *testing.T, server, client Session, size int64, events int, even
 	t.Helper()
 	out, in := connect(t, server, client)
 	sent, received := sha256.New(), sha256.New()
-	go func() {
+	var writer sync.WaitGroup
+	writer.Go(func() {
 		io.CopyBuffer(io.MultiWriter(onlyWriter{out}, sent), io.LimitReader(rand.NewChaCha8([32]byte{7}), size), make([]byte, 64<<10))
 		out.CloseWrite()
-	}()
+	})
 	var got, stall int64
 	last, done, buf := time.Now(), 0, make([]byte, 64<<10)
 	for {
@@ -46,6 +48,7 @@ func download(t *testing.T, server, client Session, size int64, events int, even
 			t.Fatalf("after %d bytes and %d changes: %v", got, done, err)
 		}
 	}
+	writer.Wait()
 	if got != size || !bytes.Equal(sent.Sum(nil), received.Sum(nil)) {
 		t.Errorf("got %d bytes, want %d and the same sum", got, size)
 	}

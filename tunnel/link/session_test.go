@@ -306,12 +306,14 @@ func testBulk(t *testing.T, p pair) {
 		a, b := connect(t, way.from, way.to)
 		within(t, "the transfer", func() {
 			sent, received := sha256.New(), sha256.New()
-			go func() {
+			var writer sync.WaitGroup
+			writer.Go(func() {
 				source := rand.NewChaCha8([32]byte{1})
 				io.CopyBuffer(io.MultiWriter(onlyWriter{a}, sent), io.LimitReader(source, int64(size)), make([]byte, 70_001))
 				a.CloseWrite()
-			}()
+			})
 			n, err := io.Copy(received, onlyReader{b})
+			writer.Wait()
 			if err != nil || n != int64(size) || !bytes.Equal(sent.Sum(nil), received.Sum(nil)) {
 				t.Errorf("got %d bytes, %v; want %d and the same sum", n, err, size)
 			}
