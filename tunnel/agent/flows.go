@@ -236,12 +236,11 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		packet++
 		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in}
 		session := fs.live.session
+		// Counted before the visitor can have it, as all that reads the counters expects.
+		f.tunnel.counters.out.Add(int64(len(in)))
+		a.out.Add(int64(len(in)))
+		f.tap.FromOrigin(in)
 		out, err = wire.SplitFlow(out, d, session.MaxDatagram(), session.SendDatagram)
-		if err == nil {
-			f.tunnel.counters.out.Add(int64(len(in)))
-			a.out.Add(int64(len(in)))
-			f.tap.FromOrigin(in)
-		}
 		origin.done()
 		if err != nil {
 			if !fs.live.alive() {

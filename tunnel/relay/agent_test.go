@@ -397,6 +397,24 @@ func eventually(tb testing.TB, what string, f func() bool) {
 	}
 }
 
+// recorded waits until the newest access event is as it should be: an event is
+// written after the visitor has its answer.
+func recorded(tb testing.TB, r *Relay, what string, holds func(e wire.Access) bool) {
+	tb.Helper()
+	var newest []wire.Access
+	limit := time.Now().Add(patience)
+	for {
+		newest = r.access.search(func(*wire.Access) bool { return true }, 1)
+		if len(newest) == 1 && holds(newest[0]) {
+			return
+		}
+		if time.Now().After(limit) {
+			tb.Fatalf("%s: recorded %+v", what, newest)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 func hostOf(tb testing.TB, publicURL string) string {
 	tb.Helper()
 	u, err := url.Parse(publicURL)

@@ -88,9 +88,7 @@ func TestCountriesOfARealDatabase(t *testing.T) {
 		if status, _ := get(t, v, g.PublicURL); status != c.status {
 			t.Errorf("%s: status %d, want %d", c.doc, status, c.status)
 		}
-		if e := s.access.search(func(*wire.Access) bool { return true }, 1)[0]; e.Refused != c.rule || e.Country != "DE-BE" {
-			t.Errorf("%s: recorded %+v", c.doc, e)
-		}
+		recorded(t, s.Relay, c.doc, func(e wire.Access) bool { return e.Refused == c.rule && e.Country == "DE-BE" })
 	}
 	s.setPolicy(t, "shop", `{"allow_countries":["FR"]}`)
 	settings := func() console.GeoSettings {

@@ -79,9 +79,7 @@ func TestHTTP3Serves(t *testing.T) {
 	if r.ProtoMajor != 1 || r.URL.String() != "/path?a=b" || r.Header.Get("X-Forwarded-For") != "127.0.0.1" || r.Header.Get("X-Forwarded-Proto") != "https" {
 		t.Errorf("the origin got %s %s with %v", r.Proto, r.URL, r.Header)
 	}
-	if e := s.access.search(func(e *wire.Access) bool { return e.BytesIn == 3<<20 }, 1); len(e) != 1 || e[0].Status != 200 {
-		t.Errorf("access event: %+v", e)
-	}
+	recorded(t, s.Relay, "the upload", func(e wire.Access) bool { return e.BytesIn == 3<<20 && e.Status == 200 })
 }
 
 func TestSitesTellOfHTTP3(t *testing.T) {

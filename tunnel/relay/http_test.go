@@ -337,9 +337,7 @@ func TestOriginIsToldOfTheVisitor(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", k, got[k], v)
 			}
 		}
-		if e := s.access.search(func(*wire.Access) bool { return true }, 1); len(e) != 1 || e[0].Visitor != "9.9.9.9" {
-			t.Errorf("access event: %+v", e)
-		}
+		recorded(t, s.Relay, "a trusted proxy's visitor", func(e wire.Access) bool { return e.Visitor == "9.9.9.9" })
 		// The same by the PROXY protocol, for a connection.
 		conn, err := net.Dial("tcp", hostOf(t, s.http))
 		if err != nil {

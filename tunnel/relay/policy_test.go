@@ -70,9 +70,7 @@ func TestPolicyIsHeldAtTheEdge(t *testing.T) {
 		} else if len(seen) > 0 {
 			t.Errorf("%s: the request reached the origin", c.doc)
 		}
-		if e := s.access.search(func(*wire.Access) bool { return true }, 1)[0]; e.Refused != c.rule || e.Status != c.status {
-			t.Errorf("%s: recorded %+v", c.doc, e)
-		}
+		recorded(t, s.Relay, c.doc, func(e wire.Access) bool { return e.Refused == c.rule && e.Status == c.status })
 	}
 	if got := do("", ""); got != 429 { // of the rate
 		t.Errorf("second of a rate: status %d", got)

@@ -154,9 +154,7 @@ func TestMonthlyQuota(t *testing.T) {
 	}
 	r.rescope(t, "shop", store.Scope{Monthly: 100_000, OverQuota: store.OverStop})
 	eventually(t, "visitors are refused", func() bool { status, _ := get(t, v, g.PublicURL); return status == 503 })
-	if e := r.access.search(func(*wire.Access) bool { return true }, 1)[0]; e.Refused != "quota" {
-		t.Errorf("recorded %+v", e)
-	}
+	recorded(t, r.Relay, "over the quota", func(e wire.Access) bool { return e.Refused == "quota" })
 	if e, err := (operator{r.Relay}).Explain(console.Question{Target: "shop", Address: "127.0.0.1"}); err != nil || e.Allowed || e.Rule != "quota" {
 		t.Errorf("explained as %+v, %v", e, err)
 	}
