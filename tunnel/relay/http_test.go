@@ -372,7 +372,7 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 		{"origin down", down.PublicURL, 502, "connection refused"},
 	} {
 		for _, accept := range []string{"text/html", "application/json"} {
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(strings.Repeat("x", 1<<20)))
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(strings.Repeat("x", 128<<10)))
 			req.Header.Set("Accept", accept)
 			resp, err := s.visitor.Do(req)
 			if err != nil {
