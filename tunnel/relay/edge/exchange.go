@@ -46,7 +46,7 @@ func (e *Edge) exchange(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	x := &exchange{edge: e, w: w, r: r, ctx: ctx, forward: f, visit: v}
 	if (r.ProtoMajor == 1 || to.stream) && connectionHas(r.Header, "upgrade") {
-		x.upgrade = r.Header.Get("Upgrade")
+		x.upgrade = wanted(r.Header["Upgrade"])
 	}
 	body, _ := r.Body.(*countedBody)
 	for i, b := range order {

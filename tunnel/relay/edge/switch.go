@@ -11,6 +11,37 @@ import (
 
 var errSwitch = errors.New("the origin changes to a protocol that nobody asked for")
 
+// wanted is what a visitor may ask an origin to change to, as a list; "" if
+// nothing is left of what it asked. HTTP/2 is taken out, as a server may ignore
+// any of the list (RFC 9110, section 7.8): behind a change to it, one visitor's
+// connection would carry requests that the edge neither sees nor checks.
+func wanted(upgrade []string) string {
+	if len(upgrade) == 1 && upgrade[0] == webSocket {
+		return webSocket
+	}
+	var list []string
+	for _, value := range upgrade {
+		for name := range strings.SplitSeq(value, ",") {
+			name = strings.TrimSpace(name)
+			kind, _, _ := strings.Cut(strings.ToLower(name), "/")
+			if name != "" && kind != "h2c" && kind != "h2" && kind != "http" {
+				list = append(list, name)
+			}
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// names reports whether protocol is one of list.
+func names(list, protocol string) bool {
+	for name := range strings.SplitSeq(list, ", ") {
+		if protocol != "" && strings.EqualFold(name, protocol) {
+			return true
+		}
+	}
+	return false
+}
+
 // switchOver passes a change of protocol on (WebSocket), and then bytes both
 // ways until both have ended. The error is for explain.
 func (x *exchange) switchOver(answer *http.Response) error {
@@ -20,7 +51,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	if x.body != nil {
 		x.body.wait(x.w)
 	}
-	if x.upgrade == "" || !strings.EqualFold(answer.Header.Get("Upgrade"), x.upgrade) {
+	if !names(x.upgrade, answer.Header.Get("Upgrade")) {
 		s.conn.Reset()
 		return errSwitch
 	}
