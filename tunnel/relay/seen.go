@@ -59,7 +59,20 @@ func (v *seen) errorsOf(clientID string) []store.ClientError {
 	return nil
 }
 
-// flush stores what was gathered.
+// keep takes back what could not be stored, as the older part.
+func (v *seen) keep(clientID string, old *sighting) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f := v.of(clientID)
+	if f.seen.At.Before(old.seen.At) {
+		f.seen = old.seen
+	}
+	f.errors = append(old.errors, f.errors...)
+	f.errors = f.errors[max(0, len(f.errors)-store.MaxErrors):]
+}
+
+// flush stores what was gathered. What cannot be stored now, such as when ctx
+// ends in the middle, is for the next flush.
 func (v *seen) flush(ctx context.Context, r *Relay) {
 	v.mu.Lock()
 	fresh := v.fresh
@@ -67,7 +80,10 @@ func (v *seen) flush(ctx context.Context, r *Relay) {
 	v.mu.Unlock()
 	for id, f := range fresh {
 		if err := r.store.Activities.Note(ctx, id, f.seen, f.errors); err != nil {
-			r.log.Warn("note where a client was seen", "client_id", id, "error", err)
+			v.keep(id, f)
+			if ctx.Err() == nil {
+				r.log.Warn("note where a client was seen", "client_id", id, "error", err)
+			}
 		}
 	}
 }
