@@ -141,6 +141,7 @@ func TestMonthlyQuota(t *testing.T) {
 	}
 	becomes("ok")
 	get(t, v, g.PublicURL)
+	eventually(t, "the answer is counted, which it is after the visitor has it", func() bool { return state().BytesOut >= 60_000 })
 	if u := state(); u.BytesOut != 60_000 || u.Limit != 100_000 || u.Month != store.MonthOf(time.Now()) {
 		t.Errorf("usage %+v", u)
 	}
@@ -292,8 +293,13 @@ func TestClientsAreKnownWhenTheyAreAway(t *testing.T) {
 	if err := a.call(http.MethodPost, wire.PathErrors, []wire.AgentError{{Time: time.Now(), Key: "k", Message: "origin refused"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if c := show(r); c.Seen == nil || !c.Seen.Connected || c.Seen.Transport == "" || c.Seen.Address == "" || len(c.Errors) != 1 {
-		t.Errorf("connected: %+v, errors %v", c.Seen, c.Errors)
+	for range 20_000 { // while they are stored, too
+		if c := show(r); c.Seen == nil || !c.Seen.Connected || c.Seen.Transport == "" || c.Seen.Address == "" || len(c.Errors) != 1 {
+			t.Fatalf("connected: %+v, errors %v", c.Seen, c.Errors)
+		}
+		if a, _ := r.store.Activities.Get(show(r).ClientID); len(a.Errors) > 0 {
+			break
+		}
 	}
 	a.close()
 	eventually(t, "the agent is away", func() bool { c := show(r); return c.Seen != nil && !c.Seen.Connected })
