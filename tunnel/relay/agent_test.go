@@ -24,7 +24,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // transport is what the fake agents dial with; the race of both, as agents do.
 var transport = link.Transport(os.Getenv("ADIT_TEST_TRANSPORT"))
