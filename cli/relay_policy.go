@@ -75,38 +75,18 @@ policy is one JSON document; docs/relay.md names its fields.`,
 				})
 			},
 		},
-		&cobra.Command{
-			Use:   "list",
-			Short: "List the policies",
-			Args:  args(0, 0, ""),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				var list relayList[console.Policy]
-				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/policies", nil, &list); err != nil {
-					return err
-				}
-				return env.print(list, func(w io.Writer) {
-					fmt.Fprintln(w, "TARGET\tCHANGED")
-					for _, p := range list.Items {
-						fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.Local().Format("2006-01-02 15:04"))
-					}
-				})
+		listing[console.Policy]{
+			use: "list", short: "List the policies",
+			path: "/api/v1/policies", heading: "TARGET\tCHANGED",
+			row: func(w io.Writer, p console.Policy) {
+				fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.Local().Format("2006-01-02 15:04"))
 			},
-		},
-		&cobra.Command{
-			Use:   "delete TARGET",
-			Short: "Delete a target's policy: everybody is let in",
-			Args:  args(1, 1, "the target"),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if err := a.call(cmd.Context(), http.MethodDelete, policyPath(args[0]), nil, nil); err != nil {
-					return err
-				}
-				if env.json {
-					return env.print(map[string]any{"target": args[0], "deleted": true}, nil)
-				}
-				env.say("The policy of %s is deleted.", args[0])
-				return nil
-			},
-		},
+			none: "; everybody is let in everywhere",
+		}.command(a),
+		removal{
+			use: "delete TARGET", short: "Delete a target's policy: everybody is let in",
+			argument: "the target", key: "target", path: policyPath, said: "The policy of %s is deleted.",
+		}.command(a),
 		explainCommand,
 	))
 }
