@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,11 +42,11 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 				if f.name == "" {
 					continue
 				}
-				text, err := os.ReadFile(f.name)
+				text, err := readSecret(env, f.name)
 				if err != nil {
 					return err
 				}
-				*f.to = strings.TrimSpace(string(text))
+				*f.to = text
 			}
 			if cmd.Flags().Changed("facility") {
 				c.Facility = &facility
