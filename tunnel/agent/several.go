@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,25 +21,29 @@ type attempted struct {
 	live *live
 	err  error
 	addr string
+	turn int
 }
 
 // connectAny makes a session at one of several addresses of a relay and says
 // Hello, as connect does, and returns the address that what it returns is of. It
 // begins with the first; the next joins after headStart, or when all before it
 // have failed, and the first that is welcome wins. Once the token was refused,
-// no further one is tried. All that it began has ended when it returns.
+// no further one is tried. Where none is welcome, the error is the one that says
+// most, of equal ones the first address's. All that it began has ended when it
+// returns.
 func (a *Agent) connectAny(ctx context.Context, token wire.Token, clientID string, addrs []string, over link.Transport, beside string) (*live, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan attempted)
-	running := 0
+	begun, running := 0, 0
 	begin := func() {
-		addr := addrs[0]
+		addr, turn := addrs[0], begun
 		addrs = addrs[1:]
+		begun++
 		running++
 		go func() { // waited for below
 			l, err := a.connect(ctx, token, clientID, addr, over, beside)
-			results <- attempted{l, err, addr}
+			results <- attempted{l, err, addr, turn}
 		}()
 	}
 	begin()
@@ -56,7 +61,7 @@ func (a *Agent) connectAny(ctx context.Context, token wire.Token, clientID strin
 			case r.err == nil:
 				best, addrs = r, nil
 				cancel()
-			case best.live == nil && (best.err == nil || telling(r.err) > telling(best.err)):
+			case best.live == nil && r.saysMore(best):
 				best = r
 			}
 			if final(r.err) {
@@ -72,6 +77,11 @@ func (a *Agent) connectAny(ctx context.Context, token wire.Token, clientID strin
 		}
 	}
 	return best.live, best.addr, best.err
+}
+
+// saysMore reports whether the failure r says more than another, or than none.
+func (r attempted) saysMore(other attempted) bool {
+	return other.err == nil || cmp.Or(cmp.Compare(telling(r.err), telling(other.err)), other.turn-r.turn) > 0
 }
 
 // telling is how much an error says of why there is no session: most if the
