@@ -96,8 +96,7 @@ func (o operator) ErrorList() []console.ReportedError {
 	}
 	list := []console.ReportedError{}
 	for id, name := range o.clientNames() {
-		a, _ := o.store.Activities.Get(id)
-		for _, e := range slices.Concat(a.Errors, o.seen.errorsOf(id)) {
+		for _, e := range o.errorsOf(id) {
 			list = append(list, console.ReportedError{ClientError: e, Client: name, ClientID: id, Connected: connected[id]})
 		}
 	}

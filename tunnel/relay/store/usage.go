@@ -62,6 +62,11 @@ type ClientError struct {
 	Node    string    `json:"node"`
 }
 
+// Equal reports whether both are the same report.
+func (e ClientError) Equal(o ClientError) bool {
+	return e.Time.Equal(o.Time) && e.Key == o.Key && e.Message == o.Message && e.Node == o.Node
+}
+
 // Activity is what is known of a client's agents when they are away, too.
 type Activity struct {
 	ClientID string        `json:"client_id"`
@@ -91,9 +96,7 @@ func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs 
 		}
 		// A write that was cut off may have come through: nothing is kept twice.
 		fresh := slices.DeleteFunc(slices.Clone(errs), func(e ClientError) bool {
-			return slices.ContainsFunc(v.Errors, func(old ClientError) bool {
-				return old.Time.Equal(e.Time) && old.Key == e.Key && old.Message == e.Message && old.Node == e.Node
-			})
+			return slices.ContainsFunc(v.Errors, e.Equal)
 		})
 		if len(fresh) > 0 {
 			v.Errors = append(slices.Clone(v.Errors), fresh...)
