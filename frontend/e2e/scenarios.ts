@@ -445,6 +445,8 @@ export const scenarios = {
       page.locator('[role=menuitem]:focus', { hasText: name }).waitFor();
     await focused('Edit tunnel');
     await page.keyboard.press('ArrowDown');
+    await focused('Who is let in');
+    await page.keyboard.press('ArrowDown');
     await focused('QR code');
     await page.keyboard.press('ArrowDown');
     await focused('Show its requests');

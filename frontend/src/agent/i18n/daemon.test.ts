@@ -39,3 +39,83 @@ test('what varies is kept, and English stays', () => {
   expect(translated('TCP to relay.example.com:4433', 'en')).toBe('TCP to relay.example.com:4433');
   expect(translated('something new', 'zh-CN')).toBe('something new');
 });
+
+const sources = import.meta.glob<string>(
+  [
+    '../../../../tunnel/agent/{errors,validate,guard,policy,claims,live,declared,tunnels,forward,replay,control}.go',
+    '../../../../tunnel/wire/token.go',
+    '../../../../localapi/*.go',
+    '!../../../../localapi/*_test.go',
+    '!../../../../localapi/diagnose.go',
+  ],
+  { query: '?raw', import: 'default', eager: true },
+);
+// What no page shows: it goes to logs and to the start of the program.
+const unseen = [
+  /^read |^ask |^make |^an event of the relay/,
+  /the relay's answer to/,
+  /^X: X$/,
+  // How the program is put together and set up, and parts of what is whole elsewhere.
+  /^lift |^write |^serve |^local API: |^local_api\.|^not an auth token$|^there is no X$/,
+  /must be RFC 3339|^X (is|must|has|takes) |^\[local_api\]|^listen/,
+];
+
+/** What the code says with X where something varies, for each place that makes a sentence. */
+function refusals(): string[] {
+  const makes =
+    /(Message: |message: |message :?= |orElse\(last, |return relay \+ |return "|return fmt\.Sprintf\(|fmt\.Errorf\(|errors\.New\(|tokenError\((?:fmt\.Sprintf\()?|badJSON\(|invalid\("\w*", |notFound\()(?:fmt\.Sprintf\()?(?=[\w.]* ?\+? ?")(.*)/;
+  const found = new Set<string>();
+  for (const [file, code] of Object.entries(sources))
+    for (const line of code.split('\n')) {
+      const [, how = '', rest = ''] = makes.exec(line) ?? [];
+      // A chain of texts and values, up to what follows it.
+      const chain = /^(?:(?:[\w.]+|"(?:[^"\\]|\\.)*")(?:\([\w.]*\))?(?: \+ |(?=[,)}\s]|$)))+/.exec(
+        rest,
+      )?.[0];
+      if (!chain?.includes('"')) continue;
+      let text = [...chain.matchAll(/"((?:[^"\\]|\\.)*)"|([\w.]+(?:\([\w.]*\))?)/g)]
+        .map(([, said, value]) => (value === undefined ? said : 'X'))
+        .join('')
+        .replace(/\\"/g, '"')
+        .replace(/%[.\d]*[a-z]/g, 'X');
+      if (how.startsWith('return relay')) text = `X${text}`;
+      const field = /invalid\("(\w+)", $/.exec(how)?.[1];
+      if (field && file.includes('/agent/')) text = `${field}: ${text}`;
+      if (text.endsWith(' ')) text += 'X';
+      if (how === 'notFound(') text = `there is no ${text}`;
+      if (!/[a-z]+ [a-z]+ /.test(`${text} `) || unseen.some((p) => p.test(text))) continue;
+      found.add(text);
+    }
+  return [...found];
+}
+
+test('the test finds what the agent and the local API refuse with', () => {
+  expect(refusals().length).toBeGreaterThan(60);
+  expect(refusals()).toContain('local_port: must be 1 to 65535');
+  expect(refusals()).toContain('nothing listens at the local address X');
+});
+
+test.each(refusals())('%s has a translation', (sentence) => {
+  expect(translated(sentence, 'zh-CN')).toMatch(/[\u4e00-\u9fff]/);
+});
+
+test.each([
+  [
+    'the relay at relay.example:4433 refused the token: the auth token was revoked; ask its operator for a new one',
+    '位于 relay.example:4433 的中继拒绝了令牌：认证令牌已被吊销；请向其运营者索取新的令牌',
+  ],
+  [
+    'the relay refused: shop.relay.example is taken by another client',
+    '中继拒绝了请求：shop.relay.example 已被其他客户端占用',
+  ],
+  [
+    'nothing answers for the relay at [2001:db8::1]:4433; it may be down, or the port is another',
+    '位于 [2001:db8::1]:4433 的中继没有应答，它可能已停止，或端口不对',
+  ],
+  [
+    'the local service at nas.local:80 cannot be reached: no such host',
+    '无法连接 nas.local:80 的本地服务：没有这个主机名',
+  ],
+])('%s is said as one sentence', (sentence, want) =>
+  expect(translated(sentence, 'zh-CN')).toBe(want),
+);

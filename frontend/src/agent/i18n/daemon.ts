@@ -88,19 +88,223 @@ const chinese: readonly [said: string, means: string][] = [
   ['connection refused', '连接被拒绝'],
   ['no such host', '没有这个主机名'],
   ['network is unreachable', '网络不可达'],
+  // Why there is no session, why a tunnel failed, and what was refused. After
+  // a * what varies may be a sentence of these, too.
+  ['there is no tunnel with this id', '没有这个隧道'],
+  ['there is no tunnel {0}', '没有隧道 {0}'],
+  ['the body is nested deeper than {0} levels', '请求体的嵌套超过 {0} 层'],
+  ['the body is not JSON: {0}, at byte {1}', '请求体不是 JSON：{0}，位于第 {1} 字节'],
+  [
+    'there is no request with this id; it may have made room for newer ones',
+    '没有这个请求，它可能已让位于更新的请求',
+  ],
+  ['there is no such path in this API', '此 API 没有这个路径'],
+  ['there is no such page here', '这里没有这个页面'],
+  [
+    'this tunnel is declared in adit.toml; change it there',
+    '此隧道在 adit.toml 中声明，请在文件中修改',
+  ],
+  ['another change is being made; try again in a moment', '另一项更改正在进行，请稍后再试'],
+  ['there is no auth token yet; configure one first', '尚无认证令牌，请先配置'],
+  ['the relay cannot do it now: {0*}', '中继目前无法完成：{0*}'],
+  [
+    '{0*} refused the token: {1*}; ask its operator for a new one',
+    '{0*}拒绝了令牌：{1*}；请向其运营者索取新的令牌',
+  ],
+  [
+    '{0*} speaks another version: {1*}; update adit or the relay',
+    '{0*}使用其他版本：{1*}；请更新 adit 或中继',
+  ],
+  ['{0*} refused: {1*}', '{0*}拒绝了请求：{1*}'],
+  [
+    '{0*} is not the one that the token names; if it was set up anew, ask its operator for a new token',
+    '{0*}不是令牌所指的中继；若它已重新部署，请向其运营者索取新的令牌',
+  ],
+  [
+    "the relay's name {0} does not resolve; check the network and its DNS",
+    '中继的域名 {0} 无法解析，请检查网络和 DNS',
+  ],
+  ['{0*} ended the session: {1*}', '{0*}结束了会话：{1*}'],
+  ['{0*} has gone silent; trying again', '{0*}没有响应，正在重试'],
+  [
+    'nothing answers for {0*}; it may be down, or the port is another',
+    '{0*}没有应答，它可能已停止，或端口不对',
+  ],
+  ['there is no way to {0*}; check the network', '无法到达{0*}，请检查网络'],
+  [
+    '{0*} did not answer in time; it may be down, or a firewall may block its port for UDP and TCP',
+    '{0*}未及时响应，它可能已停止，或防火墙拦截了其端口的 UDP 与 TCP',
+  ],
+  ['no session with {0*}: {1*}', '与{0*}没有会话：{1*}'],
+  ['the relay at {0}', '位于 {0} 的中继'],
+  ['the relay', '中继'],
+  ['nothing listens at the local address {0}', '本地地址 {0} 上没有服务在监听'],
+  ['the local service at {0} does not accept connections', '{0} 的本地服务不接受连接'],
+  ['the local service at {0} cannot be reached: {1*}', '无法连接 {0} 的本地服务：{1*}'],
+  [
+    'the local service at {0} does not answer with TLS that can be trusted: {1}',
+    '{0} 的本地服务没有以可信的 TLS 应答：{1}',
+  ],
+  ['this tunnel is not running', '此隧道未在运行'],
+  ['the relay refused the token; configure another', '中继拒绝了令牌，请配置其他令牌'],
+  ['the relay does not answer; try again in a moment', '中继没有响应，请稍后再试'],
+  ['the relay did not answer in time', '中继未及时响应'],
+  ['the relay answered with status {0}', '中继以状态 {0} 应答'],
+  [
+    'there is no session with the relay now; try again when it is connected',
+    '目前与中继没有会话，请在连接后重试',
+  ],
+  ['the relay is too old to tell its policies', '中继版本过旧，无法告知访问策略'],
+  ['the token is of the client {0}, not of {1}', '令牌属于客户端 {0}，而不是 {1}'],
+  ['the same node answers at the address of another', '另一节点的地址上应答的是同一节点'],
+  [
+    'local_ip: {0} is an address at which clouds give out credentials; adit does not publish it',
+    '{0} 是云平台发放凭据的地址，adit 不会发布它',
+  ],
+  [
+    'local_ip: {0} is a name at which clouds give out credentials; adit does not publish it',
+    '{0} 是云平台发放凭据的名称，adit 不会发布它',
+  ],
+  ['local_ip: {0} is not the address of one service', '{0} 不是单个服务的地址'],
+  ['local_ip: {0} is neither an IP address nor a host name', '{0} 既不是 IP 地址，也不是主机名'],
+  ['local_ip: {0} is {1}: {2*}', '{0} 即 {1}：{2*}'],
+  ['local_ip: {0*}', '{0*}'],
+  [
+    '{0} is an address at which clouds give out credentials; adit does not publish it',
+    '{0} 是云平台发放凭据的地址，adit 不会发布它',
+  ],
+  ['{0} is not the address of one service', '{0} 不是单个服务的地址'],
+  ['the name {0} does not resolve: {1*}', '名称 {0} 无法解析：{1*}'],
+  ['type: {0} is not known; it must be one of {1}', '未知的类型 {0}，须为以下之一：{1}'],
+  ['mode: {0} is not known; it must be one of {1}', '未知的模式 {0}，须为以下之一：{1}'],
+  ['local_port: must be 1 to 65535', '本地端口须为 1 到 65535'],
+  ['local_port is required, 1 to 65535', '请填写本地端口，1 到 65535'],
+  ['local_scheme: is for http and https tunnels only', '服务协议仅用于 http 和 https 隧道'],
+  ['local_scheme: must be one of {0}', '服务协议须为以下之一：{0}'],
+  [
+    'domain: is not for tcp and udp tunnels; they have a remote_port',
+    'tcp 和 udp 隧道没有域名，它们使用公网端口',
+  ],
+  ['domain: must have at most {0} characters', '域名最多 {0} 个字符'],
+  [
+    'domain: {0} is not a domain name, such as shop or shop.example.com',
+    '{0} 不是域名，例如 shop 或 shop.example.com',
+  ],
+  ['domain: {0} is an address, not a domain name', '{0} 是地址，不是域名'],
+  ['remote_port: is for tcp and udp tunnels only', '公网端口仅用于 tcp 和 udp 隧道'],
+  [
+    'remote_port: must be 1 to 65535, or 0 for one that the relay gives',
+    '公网端口须为 1 到 65535，或填 0 由中继分配',
+  ],
+  [
+    'remote_port must be 1 to 65535, or 0 to let the relay give one',
+    '公网端口须为 1 到 65535，或填 0 由中继分配',
+  ],
+  ['host_header: is for http and https tunnels only', 'Host 请求头仅用于 http 和 https 隧道'],
+  ['host_header: must be a host name, with a port if need be', 'Host 请求头须为主机名，可带端口'],
+  ['proxy_protocol: must be v1 or v2, or empty for none', 'PROXY 协议须为 v1 或 v2，留空表示关闭'],
+  ['proxy_protocol: is not for udp tunnels', 'udp 隧道没有 PROXY 协议'],
+  ['name: is missing', '缺少名称'],
+  ['name: another tunnel is called {0} already', '已有名为 {0} 的隧道'],
+  ['name: a tunnel that is not declared is called {0} already', '已有未在文件中声明的隧道名为 {0}'],
+  ['name: must have at most {0} characters', '名称最多 {0} 个字符'],
+  ['name: must not begin or end with white space', '名称的首尾不能是空白'],
+  ['name: must have printable characters only', '名称只能包含可见字符'],
+  ['client_id: must have at most {0} bytes', '客户端标识最多 {0} 字节'],
+  ['client_id: must have printable ASCII characters only', '客户端标识只能包含可见的 ASCII 字符'],
+  ['client_id must have at most 128 characters', '客户端标识最多 128 个字符'],
+  ['auth_token is required', '请填写认证令牌'],
+  ['the tunnel that this request came through is not there any more', '此请求经过的隧道已不存在'],
+  ['the tunnel carries no HTTP any more', '此隧道不再承载 HTTP'],
+  ['the inspector did not keep the repeated request', '重放的请求未被保留'],
+  ['not an auth token: {0*}', '不是认证令牌：{0*}'],
+  ['it is too long', '内容过长'],
+  ['it must begin with {0}', '须以 {0} 开头'],
+  ['it has characters that do not belong there', '包含不应出现的字符'],
+  ['a part of it is missing', '缺少一部分'],
+  ['a part of it is missing or mistyped', '缺少一部分或有误'],
+  ['its version {0} is not known here; update adit', '其版本 {0} 未知，请更新 adit'],
+  ["the relay's address in it is not host:port", '其中的中继地址不是 主机:端口 的形式'],
+  ["the relay's port in it is not 1 to 65535", '其中的中继端口不在 1 到 65535 之间'],
+  ['the body is empty; send a JSON object', '请求体为空，应为 JSON 对象'],
+  ['the body ended before it was whole', '请求体不完整'],
+  ['the body is not UTF-8', '请求体不是 UTF-8'],
+  ['the body is not JSON', '请求体不是 JSON'],
+  ['the body must be a JSON object', '请求体须为 JSON 对象'],
+  [
+    'the body must be a JSON object; {} lets everybody in',
+    '请求体须为 JSON 对象；{} 表示允许所有访客',
+  ],
+  ['the body does not fit: {0}', '请求体不符合要求：{0}'],
+  ['the body is over 1 MiB', '请求体超过 1 MiB'],
+  [
+    'send the body as application/json, in UTF-8 and not compressed',
+    '请求体须为未压缩的 UTF-8 application/json',
+  ],
+  ['{0} event streams are open; close one first', '已打开 {0} 个事件流，请先关闭一个'],
+  [
+    '{0} may not use this API; [local_api] allowed_origins lists those that may',
+    '{0} 不能使用此 API；[local_api] allowed_origins 列出了允许的来源',
+  ],
+  [
+    'this listener does not answer to the name {0}; [local_api] allowed_hosts adds names',
+    '此监听不响应名称 {0}；可在 [local_api] allowed_hosts 中添加',
+  ],
+  ['this listener answers to this machine only', '此监听只响应本机'],
+  ['the query string is malformed', '查询字符串格式有误'],
+  ['give body or body_base64, not both', 'body 与 body_base64 只能给出一个'],
+  ['this path takes {0}', '此路径接受 {0}'],
+  ['the daemon could not do it; its log says why', '守护进程未能完成，原因见其日志'],
+  [
+    'the daemon could not save it: {0}; mend that at its state folder and try again',
+    '守护进程未能保存：{0}；请在其状态文件夹处排除后重试',
+  ],
+  ['the auth token is not known here, or was revoked', '此处没有这个认证令牌，或它已被吊销'],
+  ['the auth token is of another client than the client id says', '认证令牌属于另一个客户端'],
+  ['the auth token was revoked', '认证令牌已被吊销'],
+  ['the relay is shutting down', '中继正在关闭'],
+  ['the relay cannot do this now', '中继目前无法完成'],
+  ['the session has ended', '会话已结束'],
+  ['no port is free', '没有空闲的端口'],
+  ['no free name was found', '没有找到空闲的名称'],
+  ['the client has too many agents connected', '此客户端连接的代理过多'],
+  [
+    'the tunnel has no name or port here; start it first',
+    '此隧道在中继上还没有名称或端口，请先启动它',
+  ],
+  ['the relay gives no ports to tunnels of type {0}', '中继不为 {0} 类型的隧道提供端口'],
+  ['an agent may have at most {0} tunnels here', '每个代理在此最多有 {0} 个隧道'],
+  ['a client may keep at most {0} names and ports here', '每个客户端在此最多保留 {0} 个名称和端口'],
+  [
+    'this client may have {0} tunnels at once, and has {1}',
+    '此客户端最多同时有 {0} 个隧道，现有 {1} 个',
+  ],
+  ['{0} is taken by another client', '{0} 已被其他客户端占用'],
+  ['{0} is taken by another tunnel of this client', '{0} 已被此客户端的另一个隧道占用'],
+  ['{0} is in use in another mode', '{0} 正以另一种模式使用'],
+  ["{0} is in use on the relay's machine", '{0} 在中继所在的机器上已被使用'],
+  ["{0} is the relay's own name", '{0} 是中继自己的名称'],
 ];
 
+const hole = /\{(\d)(\*?)\}/g;
 const patterns = chinese.map(([said, means]) => {
-  const escaped = said.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{\d\}/g, '(.+)');
+  const escaped = said
+    .replace(/[.*+?^$()|[\]\\]/g, (mark) => `\\${mark}`)
+    .replace(/\{\d(\\\*)?\}/g, '(.+?)');
   return { pattern: new RegExp(`^${escaped}$`, 's'), means };
 });
+const deepest = 4;
 
 /** Returns what the daemon said in a language; what is not known stays as it is. */
-export function translated(text: string, lang: Lang): string {
-  if (lang !== 'zh-CN') return text;
+export function translated(text: string, lang: Lang, depth = 0): string {
+  if (lang !== 'zh-CN' || depth > deepest) return text;
   for (const { pattern, means } of patterns) {
     const found = pattern.exec(text);
-    if (found) return means.replace(/\{(\d)\}/g, (_, n: string) => found[Number(n) + 1] ?? '');
+    if (!found) continue;
+    return means.replace(hole, (_, n: string, sentence: string) => {
+      const part = found[Number(n) + 1] ?? '';
+      return sentence ? translated(part, lang, depth + 1) : part;
+    });
   }
   return text;
 }

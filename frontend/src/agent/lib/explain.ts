@@ -1,4 +1,5 @@
 import { Problem, Unreachable } from '../../shared/api/client';
+import { said } from '../i18n/daemon';
 import { t, type MessageKey } from '../i18n';
 
 const known: Partial<Record<Problem['code'], MessageKey>> = {
@@ -18,7 +19,9 @@ const known: Partial<Record<Problem['code'], MessageKey>> = {
 export function explain(error: unknown): string {
   if (error instanceof Problem) {
     const key = known[error.code];
-    return key ? t('error.with_reason', { what: t(key), why: error.message }) : error.message;
+    // Our sentence has said who refused.
+    const why = said(key ? error.message.replace(/^the relay refused: /, '') : error.message);
+    return key ? t('error.with_reason', { what: t(key), why }) : why;
   }
   if (error instanceof Unreachable) return t(error.denied ? 'link.denied.text' : 'error.no_daemon');
   return error instanceof Error ? error.message : String(error);
