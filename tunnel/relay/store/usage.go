@@ -96,8 +96,12 @@ func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs 
 		if !seen.At.Before(v.Seen.At) {
 			v.Seen = seen
 		}
-		if len(errs) > 0 {
-			v.Errors = append(slices.Clone(v.Errors), errs...)
+		// A write that was cut off may have come through: nothing is kept twice.
+		fresh := slices.DeleteFunc(slices.Clone(errs), func(e ClientError) bool {
+			return slices.ContainsFunc(v.Errors, e.Equal)
+		})
+		if len(fresh) > 0 {
+			v.Errors = append(slices.Clone(v.Errors), fresh...)
 			slices.SortStableFunc(v.Errors, func(a, b ClientError) int { return a.Time.Compare(b.Time) })
 			v.Errors = v.Errors[max(0, len(v.Errors)-MaxErrors):]
 		}
