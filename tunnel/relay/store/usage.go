@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -105,5 +107,34 @@ func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs 
 		}
 		return v, nil
 	})
+	return err
+}
+
+// Kept returns the ids of the clients of which there is usage, activity or a
+// proof, in no order.
+func (s *Store) Kept() []string {
+	ids := make(map[string]bool)
+	s.Usages.table.each(func(id string, _ Usage) bool { ids[id] = true; return true })
+	s.Activities.table.each(func(id string, _ Activity) bool { ids[id] = true; return true })
+	s.Proofs.table.each(func(_ string, p Proof) bool { ids[p.ClientID] = true; return true })
+	return slices.Collect(maps.Keys(ids))
+}
+
+// Forget removes usage, activity and proofs of a client.
+func (s *Store) Forget(ctx context.Context, clientID string) error {
+	err := errors.Join(absent(s.Usages.table.drop(ctx, clientID)), absent(s.Activities.table.drop(ctx, clientID)))
+	for _, p := range s.Proofs.List() {
+		if p.ClientID == clientID {
+			err = errors.Join(err, s.Proofs.Delete(ctx, p.Domain))
+		}
+	}
+	return err
+}
+
+// absent takes what was not there for removed.
+func absent(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
 	return err
 }
