@@ -87,7 +87,7 @@ policy is one JSON document; docs/relay.md names its fields.`,
 				return env.print(list, func(w io.Writer) {
 					fmt.Fprintln(w, "TARGET\tCHANGED")
 					for _, p := range list.Items {
-						fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.Local().Format("2006-01-02 15:04"))
+						fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.In(zone).Format("2006-01-02 15:04"))
 					}
 				})
 			},
@@ -200,7 +200,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 					if e.Status != 0 {
 						status = strconv.Itoa(e.Status)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.Local().Format("01-02 15:04:05"),
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.In(zone).Format("01-02 15:04:05"),
 						e.Visitor, status, e.Method, e.Host, e.Path, e.BytesIn, e.BytesOut, e.Duration.Round(time.Millisecond), e.Refused)
 				}
 			})

@@ -229,31 +229,44 @@ var ports struct {
 // freePort returns a port that nobody has, neither of TCP nor of UDP.
 func freePort(t *testing.T) int {
 	t.Helper()
+	return freePorts(t, 1)
+}
+
+// freePorts returns the first of n such ports in a row.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
 	ports.Lock()
 	defer ports.Unlock()
 	if ports.next == 0 {
 		ports.next = 12000 + os.Getpid()%8000
 	}
-	for range 5000 {
-		ports.next++
-		if ports.next > 19990 {
-			ports.next = 12000
+	for row, tries := 0, 0; tries < 5000; tries++ {
+		if ports.next++; ports.next > 19990 {
+			ports.next, row = 12000, 0
 		}
-		addr := fmt.Sprintf("127.0.0.1:%d", ports.next)
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
+		if row++; !isFree(ports.next) {
+			row = 0
 		}
-		l.Close()
-		c, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
+		if row == n {
+			return ports.next - n + 1
 		}
-		c.Close()
-		return ports.next
 	}
-	t.Fatal("no free port")
+	t.Fatalf("no %d free ports in a row", n)
 	return 0
+}
+
+func isFree(port int) bool {
+	l, err := net.Listen("tcp", loopback(port))
+	if err != nil {
+		return false
+	}
+	l.Close()
+	c, err := net.ListenPacket("udp", loopback(port))
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -16,7 +16,7 @@ func newFakeNodes(t *testing.T, n int) []*fakeRelay {
 		r := newFakeRelay(t)
 		if i > 0 {
 			r.kill()
-			r.authority = all[0].authority
+			r.authority, r.addr = all[0].authority, "" // its port may be another's by now
 			r.start()
 		}
 		r.set(func() { r.node = string(rune('a' + i)) })
@@ -58,10 +58,11 @@ func TestTwoNodesHaveSessions(t *testing.T) {
 		}
 		return second != nil
 	})
-	hello := second.hellos[len(second.hellos)-1]
-	if hello.Beside != "a" {
-		t.Errorf("the second hello: %+v", hello)
-	}
+	second.set(func() {
+		if hello := second.hellos[len(second.hellos)-1]; hello.Beside != "a" {
+			t.Errorf("the second hello: %+v", hello)
+		}
+	})
 	all[0].kill()
 	eventually(t, "the second session is in use", func() bool { return a.Status().Relay == second.addr && a.Status().Connected })
 	wantTunnel(t, a, tun.ID, TunnelRunning)
