@@ -241,7 +241,7 @@ func (r *portRange) own(t *testing.T) {
 	t.Helper()
 	for r.first = 12000; r.first+portsEach <= 20000; r.first += portsEach {
 		var err error
-		if r.lock, err = lockfile.Take(filepath.Join(os.TempDir(), fmt.Sprintf("adit-e2e-ports-%d.lock", r.first))); err == nil {
+		if r.lock, err = lockfile.Take(filepath.Join(os.TempDir(), fmt.Sprintf("adit-e2e-ports-%d-%d.lock", os.Getuid(), r.first))); err == nil {
 			r.next = r.first - 1
 			return
 		}
