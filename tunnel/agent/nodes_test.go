@@ -58,11 +58,11 @@ func TestTwoNodesHaveSessions(t *testing.T) {
 		}
 		return second != nil
 	})
-	second.set(func() {
-		if hello := second.hellos[len(second.hellos)-1]; hello.Beside != "a" {
-			t.Errorf("the second hello: %+v", hello)
-		}
-	})
+	var hello wire.Hello
+	second.set(func() { hello = second.hellos[len(second.hellos)-1] })
+	if hello.Beside != "a" {
+		t.Errorf("the second hello: %+v", hello)
+	}
 	all[0].kill()
 	eventually(t, "the second session is in use", func() bool { return a.Status().Relay == second.addr && a.Status().Connected })
 	wantTunnel(t, a, tun.ID, TunnelRunning)
