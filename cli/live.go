@@ -242,7 +242,7 @@ func (v *liveView) draw() {
 	}
 }
 
-func clock(t time.Time) string { return t.Local().Format("15:04:05") }
+func clock(t time.Time) string { return t.In(zone).Format("15:04:05") }
 
 func stateReason(st client.Status) string {
 	if st.LastError != "" && !st.Connected {

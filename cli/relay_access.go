@@ -63,7 +63,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 					if e.Status != 0 {
 						status = strconv.Itoa(e.Status)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.Local().Format("01-02 15:04:05"),
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.In(zone).Format("01-02 15:04:05"),
 						e.Visitor, status, e.Method, e.Host, e.Path, e.BytesIn, e.BytesOut, e.Duration.Round(time.Millisecond), e.Refused)
 				}
 			})

@@ -95,9 +95,9 @@ func printToken(env *Env, t console.NewToken, note string) error {
 func clientRow(w io.Writer, c console.Client) {
 	seen := "never"
 	if c.Seen != nil {
-		seen = c.Seen.At.Local().Format("2006-01-02 15:04")
+		seen = c.Seen.At.In(zone).Format("2006-01-02 15:04")
 	}
-	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, c.CreatedAt.Local().Format("2006-01-02 15:04"))
+	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, c.CreatedAt.In(zone).Format("2006-01-02 15:04"))
 }
 
 func relayStatusCommand(env *Env) *cobra.Command {
@@ -122,7 +122,7 @@ func relayStatusCommand(env *Env) *cobra.Command {
 			all.Sessions, all.Endpoints = sessions.Items, endpoints.Items
 			return env.print(all, func(w io.Writer) {
 				s := all.Status
-				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, s.StartedAt.Local().Format("2006-01-02 15:04"))
+				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, s.StartedAt.In(zone).Format("2006-01-02 15:04"))
 				fmt.Fprintf(w, "agents\t%d connected of %d clients\n", s.Sessions, s.Clients)
 				for _, x := range all.Sessions {
 					fmt.Fprintf(w, "  %s\t%s, %s, %d tunnels\n", x.Client, x.Address, x.Transport, x.Tunnels)

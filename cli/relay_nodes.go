@@ -33,5 +33,5 @@ func nodeRow(w io.Writer, n console.Node) {
 		name += " (this one)"
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", name, n.ID, state, n.Sessions, n.Endpoints, n.Visitors,
-		n.AgentAddress, n.Version, n.StartedAt.Local().Format("2006-01-02 15:04"))
+		n.AgentAddress, n.Version, n.StartedAt.In(zone).Format("2006-01-02 15:04"))
 }

@@ -57,7 +57,7 @@ policy is one JSON document; docs/relay.md names its fields.`,
 			use: "list", short: "List the policies",
 			path: "/api/v1/policies", heading: "TARGET\tCHANGED",
 			row: func(w io.Writer, p console.Policy) {
-				fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.Local().Format("2006-01-02 15:04"))
+				fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.In(zone).Format("2006-01-02 15:04"))
 			},
 			none: "; everybody is let in everywhere",
 		}.command(a),

@@ -175,7 +175,7 @@ func clientPage(w io.Writer, c console.Client) {
 	fmt.Fprintf(w, "ports\t%s\n", all(s.Ports))
 	fmt.Fprintf(w, "tunnels\t%d of %s\n", c.Tunnels, bound(int64(s.Tunnels), ""))
 	if !s.Expires.IsZero() {
-		fmt.Fprintf(w, "expires\t%s\n", s.Expires.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "expires\t%s\n", s.Expires.In(zone).Format("2006-01-02 15:04"))
 	}
 	fmt.Fprintf(w, "bandwidth\t%s\n", bound(s.Bandwidth, " bytes a second"))
 	fmt.Fprintf(w, "traffic of %s\t%d in, %d out; %s of %s\n", c.Usage.Month, c.Usage.BytesIn, c.Usage.BytesOut, c.Usage.State, bound(c.Usage.Limit, " bytes"))
@@ -185,13 +185,13 @@ func clientPage(w io.Writer, c console.Client) {
 		if c.Seen.Connected {
 			state = "connected"
 		}
-		fmt.Fprintf(w, "%s\t%s, %s by %s, version %s on %s/%s, at node %s\n", state, c.Seen.At.Local().Format("2006-01-02 15:04:05"),
+		fmt.Fprintf(w, "%s\t%s, %s by %s, version %s on %s/%s, at node %s\n", state, c.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
 			c.Seen.Address, c.Seen.Transport, c.Seen.Version, c.Seen.OS, c.Seen.Arch, c.Seen.Node)
 	}
 	if c.Proof != nil {
 		fmt.Fprintf(w, "own domains\tproved by the TXT record %s with the value %s\n", c.Proof.Name, c.Proof.Value)
 	}
 	for _, e := range c.Errors {
-		fmt.Fprintf(w, "error\t%s %s\n", e.Time.Local().Format("2006-01-02 15:04:05"), e.Message)
+		fmt.Fprintf(w, "error\t%s %s\n", e.Time.In(zone).Format("2006-01-02 15:04:05"), e.Message)
 	}
 }

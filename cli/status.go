@@ -61,7 +61,11 @@ func stateText(st client.Status) string {
 	return text
 }
 
-func localTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+// zone is where the person's clock is. It is a variable of its own, because
+// others read time.Local in the background from the start of the program.
+var zone = time.Local
+
+func localTime(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04:05") }
 
 func pauseCommand(env *Env) *cobra.Command {
 	return sessionCommand(env, "pause", "Close the session and stay away until resumed", (*client.Client).Pause)

@@ -24,7 +24,8 @@ type reader struct {
 
 func (r *running) events(t *testing.T, header http.Header, query string) *reader {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	// Long enough for a test that reads it only at its end.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", r.url+"/api/v1/events"+query, nil)
 	if err != nil {

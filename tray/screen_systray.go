@@ -4,6 +4,7 @@ package tray
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"fyne.io/systray"
@@ -49,8 +50,10 @@ func (b *bar) loop(ctx context.Context, ready func()) error {
 func (b *bar) show(p picture) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	systray.SetTemplateIcon(iconBytes(p.icon, "template", "png"), iconBytes(p.icon, p.look, iconKind))
-	systray.SetTooltip(p.title)
+	paint(func() {
+		systray.SetTemplateIcon(iconBytes(p.icon, "template", "png"), iconBytes(p.icon, p.look, iconKind))
+		systray.SetTooltip(p.title)
+	})
 	if b.lines != nil && sameShape(b.items, p.items) {
 		change(b.lines, b.items, p.items)
 	} else {
@@ -61,6 +64,23 @@ func (b *bar) show(p picture) {
 		b.lines = b.add(nil, p.items, done)
 	}
 	b.items = p.items
+}
+
+// paint sets what the panel shows. On Linux the library panics with the error of
+// the connection when the session bus has just gone; the tray is then about to
+// end by itself, and there is nothing left to draw on.
+func paint(draw func()) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case runtime.Error:
+			panic(v)
+		case error:
+		default:
+			panic(v)
+		}
+	}()
+	draw()
 }
 
 func (b *bar) add(parent *systray.MenuItem, items []Item, done <-chan struct{}) []line {

@@ -52,7 +52,7 @@ func TestServiceUnderInitScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			begin := time.Now()
-			out, err := command(t, 2*time.Minute, []string{"HOME=/root"}, unshare, "--net", "--pid", "--mount", "--fork", "--kill-child",
+			out, err := command(t, 5*time.Minute, []string{"HOME=/root"}, unshare, "--net", "--pid", "--mount", "--fork", "--kill-child",
 				"sh", "-c", `ip link set lo up && mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/run" && exec chroot "$0" bash /lab.sh "$1"`, root, tt.manager)
 			t.Logf("the service's life: %.1f s", time.Since(begin).Seconds())
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 // TestSignaturesVerify signs with keys made for the test, which nobody trusts.
 func TestSignaturesVerify(t *testing.T) {
 	require.Opted(t)
-	for _, tool := range []string{"openssl", "osslsigncode", "wixl", "msiextract", "gpg", "gpgconf"} {
+	for _, tool := range []string{"openssl", "osslsigncode", "makensis", "wixl", "msiextract", "gpg", "gpgconf"} {
 		require.Tool(t, tool)
 	}
 	dir := t.TempDir()
@@ -31,19 +31,19 @@ func TestSignaturesVerify(t *testing.T) {
 	const who = "release@adit.test"
 	must(t, time.Minute, nil, "gpg", "--batch", "--passphrase", "", "--quick-generate-key", who, "ed25519", "sign", "2d")
 
-	out := pack(t, "0.1.0", "-only", "msi", "-arch", "amd64", "-sign-cert", cert, "-sign-key", key, "-gpg-key", who)
+	out := pack(t, "0.1.0", "-only", "nsis,msi", "-arch", "amd64", "-quick", "-sign-cert", cert, "-sign-key", key, "-gpg-key", who)
 	must(t, time.Minute, nil, "gpg", "--batch", "--verify", filepath.Join(out, "SHA256SUMS.asc"), filepath.Join(out, "SHA256SUMS"))
 	installer := one(t, out, "*.msi")
 	must(t, time.Minute, nil, "msiextract", "-C", dir, installer)
-	files := []string{installer}
+	files := []string{installer, one(t, out, "*-setup.exe")}
 	err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".exe") {
 			files = append(files, path)
 		}
 		return err
 	})
-	if err != nil || len(files) != 3 {
-		t.Fatalf("got %v, error %v, want the MSI and two programs", files, err)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("got %v, error %v, want the MSI, the setup program and two programs", files, err)
 	}
 	for _, file := range files {
 		if said, err := command(t, time.Minute, nil, "osslsigncode", "verify", "-CAfile", cert, "-in", file); err != nil {

@@ -32,7 +32,7 @@ func rootFS(t *testing.T, dir string, packages ...string) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	must(t, time.Minute, nil, "tar", "-C", dir, "--exclude=./dev/*", "-xf", archive)
+	must(t, 5*time.Minute, nil, "tar", "-C", dir, "--exclude=./dev/*", "-xf", archive)
 }
 
 // verdicts reads the lines that a script has left: "PASS name", "FAIL name: why"
@@ -96,7 +96,7 @@ func TestDebUnderSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	out, err := command(t, 4*time.Minute, nil, nspawn, "-D", root, "--register=no", "--keep-unit", "--private-network",
+	out, err := command(t, 8*time.Minute, nil, nspawn, "-D", root, "--register=no", "--keep-unit", "--private-network",
 		"--machine=aditlab"+time.Now().Format("150405"), "-b")
 	t.Logf("boot, test and power-off: %.1f s", time.Since(begin).Seconds())
 	log, readErr := os.ReadFile(root + "/lab.log")

@@ -169,15 +169,17 @@ func trayClicked(w *windows) {
 	if out, err := w.run(patience, aditTray); err != nil {
 		w.t.Errorf("a second tray did not end well: %v\n%s", err, out)
 	}
-	trayMenu(w, lineQuit)
-	select {
-	case err := <-ended:
-		if err != nil {
-			w.t.Errorf("quit: %v", err)
+	trayChoose(w, lineQuit, "the tray did not quit", func() bool {
+		select {
+		case err := <-ended:
+			if err != nil {
+				w.t.Errorf("quit: %v", err)
+			}
+			return true
+		default:
+			return false
 		}
-	case <-time.After(patience):
-		w.t.Error("the tray did not quit")
-	}
+	})
 }
 
 func setupUpgrades(w *windows, setup string) {

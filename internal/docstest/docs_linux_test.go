@@ -16,7 +16,9 @@ const (
 	daemonAnswers  = "curl -fs -o /dev/null http://127.0.0.1:37271/healthz"
 	connected      = `curl -fs http://127.0.0.1:37271/api/v1/status | grep -q '"connected":true'`
 	consoleAnswers = "curl -fs -o /dev/null http://127.0.0.1:37280/healthz"
-	tunnelRuns     = `adit endpoints --json | grep -q '"public_url"'`
+	// The tunnels of adit dev are made once it is connected.
+	devAnswers = `[ "$(curl -fs http://127.0.0.1:37271/api/v1/endpoints | grep -oE 'https?://sample\.localhost:[0-9]+' | sort -u | wc -l)" = 2 ]`
+	tunnelRuns = `adit endpoints --json | grep -q '"public_url"'`
 )
 
 // lasting are the commands that do not end by themselves, by their beginning.
@@ -25,8 +27,8 @@ var lasting = []struct {
 	ready  string // a command that succeeds when it does what it is for
 	stays  bool   // the rest of the document needs it
 }{
-	{"go run . dev", connected, false},
-	{"adit dev", connected, false},
+	{"go run . dev", devAnswers, false},
+	{"adit dev", devAnswers, false},
 	{"adit relay start", consoleAnswers, true},
 	{"adit start", daemonAnswers, true},
 	{"adit http ", tunnelRuns, false},

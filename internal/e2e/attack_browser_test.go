@@ -27,6 +27,7 @@ func TestHostilePagesInABrowser(t *testing.T) {
 	console := freePort(t)
 	open := newAgentWith(t, fmt.Sprintf("[local_api]\nallowed_origins = [\"http://127.0.0.1:%d\"]\n", console))
 	open.configure(relay.client("laptop"))
+	open.awaitDTLS() // its status is to be the same afterwards
 	kept := open.publish("http", newOrigin(t), nil)
 	before := open.settled()
 

@@ -36,6 +36,7 @@ func TestCaptureHoldsNothingButDTLS(t *testing.T) {
 
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))
+	agent.awaitDTLS()
 	origin := newOrigin(t)
 	made := agent.publish("http", origin, nil)
 	visitor := relay.visitor()

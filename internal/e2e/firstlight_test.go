@@ -26,6 +26,7 @@ func TestLocalServiceAnswersAtItsPublicURL(t *testing.T) {
 		t.Fatalf("a fresh daemon says %+v", s)
 	}
 	agent.configure(relay.client("laptop"))
+	agent.awaitDTLS()
 	s := agent.status()
 	if s.State != "connected" || s.Transport != "dtls" || s.Relay != relay.tunnel {
 		t.Errorf("status %+v, want connected over dtls to %s", s, relay.tunnel)

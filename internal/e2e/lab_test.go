@@ -30,10 +30,7 @@ type relay struct {
 
 func newRelay(t *testing.T, extra ...string) *relay {
 	t.Helper()
-	first := freePort(t)
-	for range 9 {
-		freePort(t) // tcp_ports and udp_ports below take ten in a row
-	}
+	first := freePorts(t, 10)
 	r := &relay{
 		t: t, dir: t.TempDir(), extra: extra,
 		tunnel: loopback(freePort(t)), http: loopback(freePort(t)), https: loopback(freePort(t)), console: loopback(freePort(t)),
@@ -274,6 +271,18 @@ func (a *agent) awaitConnected() time.Duration {
 	a.t.Helper()
 	return await(a.t, "the daemon is connected", func() error {
 		if s := a.status(); !s.Connected {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
+}
+
+// awaitDTLS waits until the session is over DTLS, as it is at once unless the
+// machine stood still meanwhile: then TLS has won the race, for a few seconds.
+func (a *agent) awaitDTLS() {
+	a.t.Helper()
+	await(a.t, "the daemon is connected over dtls", func() error {
+		if s := a.status(); !s.Connected || s.Transport != "dtls" {
 			return fmt.Errorf("status %+v", s)
 		}
 		return nil

@@ -67,29 +67,24 @@ func TestThreeHosts(t *testing.T) {
 			return err
 		})
 	}
-	out, err := local("-f", "http://127.0.0.1:37271/api/v1/status")
-	if err != nil || !strings.Contains(out, `"transport":"dtls"`) {
-		t.Errorf("status %s, %v", out, err)
+	over := func(transport string) {
+		t.Helper()
+		await(t, "the daemon is connected over "+transport, func() error {
+			out, err := local("-f", "http://127.0.0.1:37271/api/v1/status")
+			if err == nil && (!strings.Contains(out, `"transport":"`+transport+`"`) || !strings.Contains(out, `"connected":true`)) {
+				err = errorf("status %s", out)
+			}
+			return err
+		})
 	}
+	over("dtls")
 
 	// A network that lets no UDP out: the daemon goes on over TLS.
 	in("router", iptables, "-I", "FORWARD", "-p", "udp", "-j", "DROP")
 	in("router", iptables, "-I", "FORWARD", "-i", "up0", "-p", "udp", "-j", "DROP")
-	await(t, "the daemon is connected over tls", func() error {
-		out, err := local("-f", "http://127.0.0.1:37271/api/v1/status")
-		if err == nil && (!strings.Contains(out, `"transport":"tls"`) || !strings.Contains(out, `"connected":true`)) {
-			err = errorf("status %s", out)
-		}
-		return err
-	})
+	over("tls")
 	// And back, once the network is better.
 	in("router", iptables, "-D", "FORWARD", "-p", "udp", "-j", "DROP")
 	in("router", iptables, "-D", "FORWARD", "-i", "up0", "-p", "udp", "-j", "DROP")
-	await(t, "the daemon is back on dtls", func() error {
-		out, err := local("-f", "http://127.0.0.1:37271/api/v1/status")
-		if err == nil && (!strings.Contains(out, `"transport":"dtls"`) || !strings.Contains(out, `"connected":true`)) {
-			err = errorf("status %s", out)
-		}
-		return err
-	})
+	over("dtls")
 }

@@ -51,19 +51,32 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}
 }
 
-func TestNobodyThereIsNotRunning(t *testing.T) {
+// nobodyAt returns an address that refuses connections, and at which nobody
+// else can come to listen: it is the near end of a connection.
+func nobodyAt(t *testing.T) string {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln.Close()
-	_, err = New("http://" + ln.Addr().String()).Status(testContext(t))
+	t.Cleanup(func() { ln.Close() })
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn.LocalAddr().String()
+}
+
+func TestNobodyThereIsNotRunning(t *testing.T) {
+	nobody := nobodyAt(t)
+	_, err := New("http://" + nobody).Status(testContext(t))
 	if !errors.Is(err, ErrNotRunning) {
 		t.Errorf("got %v, want ErrNotRunning", err)
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if _, err := New("http://" + ln.Addr().String()).Status(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := New("http://" + nobody).Status(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: got %v, want context.Canceled", err)
 	}
 }
@@ -78,8 +91,6 @@ func TestDiscoverAsksWhoIsNamed(t *testing.T) {
 	defer good.Close()
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `hello`) }))
 	defer foreign.Close()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	write := func(text string) string {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "runtime.json"), []byte(text), 0o600); err != nil {
@@ -87,17 +98,17 @@ func TestDiscoverAsksWhoIsNamed(t *testing.T) {
 		}
 		return dir
 	}
-	named := func(s *httptest.Server) string {
-		return write(`{"connect_addr":"` + strings.TrimPrefix(s.URL, "http://") + `","pid":7}`)
+	named := func(addr string) string {
+		return write(`{"connect_addr":"` + strings.TrimPrefix(addr, "http://") + `","pid":7}`)
 	}
-	c, r, err := Discover(ctx, named(good))
+	c, r, err := Discover(ctx, named(good.URL))
 	if err != nil || c.BaseURL() != good.URL || r.PID != 7 {
 		t.Errorf("got %v, %+v, %v, want the daemon", c, r, err)
 	}
 	for name, dir := range map[string]string{
 		"no file":         t.TempDir(),
-		"stale file":      named(gone),
-		"somebody else":   named(foreign),
+		"stale file":      named(nobodyAt(t)),
+		"somebody else":   named(foreign.URL),
 		"broken file":     write("{"),
 		"without address": write("{}"),
 	} {

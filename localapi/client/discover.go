@@ -22,8 +22,9 @@ type Runtime struct {
 	StartedAt   time.Time `json:"started_at"`
 }
 
-// probeTimeout is how long a daemon has to answer the probe.
-const probeTimeout = 3 * time.Second
+// probeTimeout is how long a daemon has to answer the probe. Where none is, the
+// system refuses at once; a machine that is busy is slow.
+const probeTimeout = 10 * time.Second
 
 // Discover finds the daemon that keeps its state in stateDir: it reads the
 // folder's runtime.json, and asks whether who is named there answers, because a

@@ -213,9 +213,10 @@ func TestPauseOutlivesARestart(t *testing.T) {
 	if late.State != TunnelWaiting {
 		t.Errorf("created while paused: got %s", late.State)
 	}
-	if s, err = b.Resume(t.Context()); err != nil || s.State != StateConnected {
+	if s, err = b.Resume(t.Context()); err != nil || s.State == StatePaused {
 		t.Fatalf("resume: got %+v, %v", s, err)
 	}
+	wantState(t, b, StateConnected) // the first attempt may fail on a slow machine
 	wantTunnel(t, b, tun.ID, TunnelRunning)
 	wantTunnel(t, b, late.ID, TunnelRunning)
 }

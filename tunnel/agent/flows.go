@@ -127,15 +127,17 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payload []byte) {
 }
 
 func (fs *flows) write(f *flow, conn *net.UDPConn, payload []byte) {
+	// Counted and heard before the origin can answer: nobody sees an answer
+	// without its question.
+	f.tunnel.counters.in.Add(int64(len(payload)))
+	fs.live.agent.in.Add(int64(len(payload)))
+	f.tap.FromVisitor(payload)
 	if _, err := conn.Write(payload); err != nil {
 		if !errors.Is(err, net.ErrClosed) {
 			fs.live.agent.complain(f.route, describeOrigin(err, f.route.local).Error())
 		}
 		return
 	}
-	f.tunnel.counters.in.Add(int64(len(payload)))
-	fs.live.agent.in.Add(int64(len(payload)))
-	f.tap.FromVisitor(payload)
 	fs.live.agent.active()
 }
 

@@ -196,9 +196,11 @@ func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser,
 			origin.SetReadDeadline(time.Now().Add(lingering))
 		}
 	})
-	err := copyHalf(stream, origin, nil, func(b []byte) {
+	err := copyHalf(stream, origin, func(b []byte) {
+		// Before the visitor can have it and ask how much there was.
 		t.counters.out.Add(int64(len(b)))
 		a.out.Add(int64(len(b)))
+	}, func(b []byte) {
 		tap.FromOrigin(b)
 		if closed.Load() {
 			origin.SetReadDeadline(time.Now().Add(lingering))

@@ -115,13 +115,9 @@ func TestSlowVisitorStopsNobodyElse(t *testing.T) {
 
 func TestVisitorLearnsWhyThereIsNoOrigin(t *testing.T) {
 	r := newFakeRelay(t)
-	a, _ := configured(t, r, Config{OriginTimeout: 300 * time.Millisecond})
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	a, _ := configured(t, r, Config{OriginTimeout: patience})
+	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
+	port := refusing(t)
 	plain := origin(t, func(c net.Conn) { c.Write([]byte("this is no TLS at all\r\n\r\n")) })
 	for _, test := range []struct {
 		name, want string
@@ -214,6 +210,18 @@ func TestOriginGetsTheProxyHeader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refusing returns a port that refuses connections and that nobody else can
+// come to listen at while the test runs: it is a connection's own.
+func refusing(t *testing.T) int {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", origin(t, func(c net.Conn) { c.Read(make([]byte, 1)) })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn.LocalAddr().(*net.TCPAddr).Port
 }
 
 // edge does HTTP over a visitor's stream, as the relay does.

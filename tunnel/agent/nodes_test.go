@@ -16,7 +16,7 @@ func newFakeNodes(t *testing.T, n int) []*fakeRelay {
 		r := newFakeRelay(t)
 		if i > 0 {
 			r.kill()
-			r.authority = all[0].authority
+			r.authority, r.addr = all[0].authority, "" // its port may be another's by now
 			r.start()
 		}
 		r.set(func() { r.node = string(rune('a' + i)) })

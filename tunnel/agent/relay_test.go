@@ -329,7 +329,7 @@ func (r *fakeRelay) mustVisit(key string, kind wire.StreamKind) link.Stream {
 }
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -9,7 +9,7 @@ check() { # name, command…
 	if out=$("$@" 2>&1); then echo "PASS $name"; else echo "FAIL $name: $(echo "$out" | tail -5 | tr '\n' ' ')"; fi
 }
 healthy() { curl -fs -m 2 $api/healthz >/dev/null; }
-soon() { local i; for i in $(seq 400); do "$@" && return; sleep 0.05; done; return 1; }
+soon() { local end=$((SECONDS + 60)); while [ $SECONDS -lt $end ]; do "$@" && return; sleep 0.05; done; return 1; }
 never() { ! "$@"; }
 pid() { pgrep -u adit -x adit; }
 state() { adit service status --json | grep -q "\"state\": *\"$1\""; }

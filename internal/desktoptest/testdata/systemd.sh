@@ -13,7 +13,7 @@ refuse() { # name, words expected, command…
 	case $out in *"$words"*) echo "PASS $name" ;; *) echo "FAIL $name: $out" ;; esac
 }
 healthy() { curl -fs -m 2 $api/healthz >/dev/null; }
-soon() { local i; for i in $(seq 200); do "$@" && return; sleep 0.05; done; return 1; }
+soon() { local end=$((SECONDS + 60)); while [ $SECONDS -lt $end ]; do "$@" && return; sleep 0.05; done; return 1; }
 version() { curl -fs $api/healthz | grep -o "\"version\":\"$1\""; }
 pid() { systemctl show -p MainPID --value adit; }
 leaves_nothing() {
@@ -60,7 +60,7 @@ perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:9
 	while ($c = $s->accept) { while (<$c>) { last if /^\r?\n/ } print $c "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\nof mine\n"; close $c }' &
 mine=$!
 new_client() { token=$(/tmp/relay-program relay client add lab --data_dir /tmp/relay --json | grep -o 'adit_[A-Za-z0-9_-]*' | head -1); [ -n "$token" ]; }
-for i in $(seq 200); do new_client 2>/dev/null && break; sleep 0.05; done
+soon new_client 2>/dev/null
 served() { curl -fs -m 2 --resolve lab.localhost:8080:127.0.0.1 http://lab.localhost:8080/ | grep -q "of mine"; }
 tunnels() { adit tunnel list | grep -q 'lab'; }
 check "takes the token" adit login "$token"
@@ -120,7 +120,8 @@ perl -MIO::Socket::INET -e 'chdir "/releases"; $s = IO::Socket::INET->new(LocalA
 	while ($c = $s->accept) { $l = <$c>; while (<$c>) { last if /^\r?\n/ } $b = ""; if ($l =~ m{^GET /([a-z.]+) } && open F, "<", $1) { local $/; $b = <F> }
 	print $c "HTTP/1.1 200 OK\r\nContent-Length: ", length $b, "\r\nConnection: close\r\n\r\n$b"; close $c }' &
 server=$!
-for i in $(seq 200); do curl -fs http://127.0.0.1:9100/good.json >/dev/null && break; sleep 0.05; done
+offered() { curl -fs -o /dev/null http://127.0.0.1:9100/good.json; }
+soon offered
 update() { adit update "$1" --manifest "http://127.0.0.1:9100/$2.json" --key "$key"; }
 check "starts before the update" soon version 0.1.0
 refuse "an update with a forged manifest is refused" "not signed" update apply forged

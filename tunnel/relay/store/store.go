@@ -164,7 +164,8 @@ func (s *Store) embed(cfg Config) error {
 	if !ns.ReadyForConnections(startWait) {
 		return errors.New("the store's server did not start; its files in the data folder may be damaged")
 	}
-	s.conn, err = nats.Connect("", nats.InProcessServer(ns), nats.Name("adit relay"), nats.MaxReconnects(-1))
+	s.conn, err = nats.Connect("", nats.InProcessServer(ns), nats.Name("adit relay"), nats.MaxReconnects(-1),
+		nats.Timeout(startWait)) // it answers as soon as the machine lets it
 	if err != nil {
 		return fmt.Errorf("connect to the store's server: %w", err)
 	}
