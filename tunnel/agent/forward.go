@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -79,7 +80,7 @@ func (l *live) answer(stream link.Stream, err error) error {
 	return writeErr
 }
 
-// halfCloser is a connection whose sending side ends by itself: *net.TCPConn,
+// halfCloser is a connection whose sending side ends by itself: *sockio.Conn,
 // *tls.Conn, link.Stream.
 type halfCloser interface {
 	net.Conn
@@ -113,7 +114,7 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) 
 	if err != nil {
 		return nil, describeOrigin(err, r.local)
 	}
-	tcp := conn.(*net.TCPConn)
+	tcp := sockio.New(conn.(*net.TCPConn))
 	if r.spec.LocalScheme != schemeHTTPS {
 		return tcp, nil
 	}
@@ -154,7 +155,7 @@ type pipe struct {
 func (p *pipe) abort() {
 	p.once.Do(func() {
 		p.stream.Reset()
-		if tcp, ok := p.origin.(*net.TCPConn); ok {
+		if tcp, ok := p.origin.(*sockio.Conn); ok {
 			_ = tcp.SetLinger(0) // the origin learns that it was cut, not ended
 		}
 		p.origin.Close()

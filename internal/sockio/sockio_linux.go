@@ -1,0 +1,123 @@
+package sockio
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// half is what one direction needs for its calls, made once.
+type half struct {
+	raw  syscall.RawConn // nil: every call is announced
+	call func(fd uintptr) bool
+
+	mu    sync.Mutex // one call at a time, as the net package has it too
+	b     []byte     // the caller's
+	n     int
+	errno syscall.Errno
+	count int // calls since the last that was announced
+}
+
+// setUp makes both directions' calls.
+func (c *Conn) setUp() {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return
+	}
+	c.in.raw, c.out.raw = raw, raw
+	c.in.call, c.out.call = c.in.read, c.out.write
+}
+
+// read reads once, and reports false if it has to wait.
+func (h *half) read(fd uintptr) bool {
+	return h.once(syscall.SYS_READ, fd)
+}
+
+// write writes all, and reports false if it has to wait.
+func (h *half) write(fd uintptr) bool {
+	for len(h.b) > 0 {
+		if !h.once(syscall.SYS_WRITE, fd) {
+			return false
+		}
+		if h.errno != 0 {
+			break
+		}
+	}
+	return true
+}
+
+func (h *half) once(call, fd uintptr) bool {
+	for {
+		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(&h.b[0])), uintptr(len(h.b)))
+		switch errno {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return false
+		case 0:
+			h.n += int(n)
+			h.b = h.b[n:]
+		}
+		h.errno = errno
+		return true
+	}
+}
+
+// begin reports whether a call of that size is to go unannounced. mu is held.
+func (h *half) begin(size int) bool {
+	if size == 0 || size > small || h.raw == nil || h.count >= announceEvery {
+		h.count = 0
+		return false
+	}
+	h.count++
+	return true
+}
+
+// Read reads what there is.
+func (c *Conn) Read(b []byte) (int, error) {
+	h := &c.in
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begin(len(b)) {
+		return c.TCPConn.Read(b)
+	}
+	h.b, h.n, h.errno = b, 0, 0
+	err := h.raw.Read(h.call)
+	h.b = nil
+	if err == nil && h.errno == 0 && h.n == 0 {
+		return 0, io.EOF
+	}
+	return h.n, c.failure("read", err, h.errno)
+}
+
+// Write writes all of b.
+func (c *Conn) Write(b []byte) (int, error) {
+	h := &c.out
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begin(len(b)) {
+		return c.TCPConn.Write(b)
+	}
+	h.b, h.n, h.errno = b, 0, 0
+	err := h.raw.Write(h.call)
+	h.b = nil
+	return h.n, c.failure("write", err, h.errno)
+}
+
+// failure is an error as the net package has it, or nil.
+func (c *Conn) failure(op string, err error, errno syscall.Errno) error {
+	if known, ok := err.(*net.OpError); ok {
+		known.Op = op
+		return known
+	}
+	if err != nil || errno == 0 {
+		return err
+	}
+	return &net.OpError{
+		Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(),
+		Err: os.NewSyscallError(op, errno),
+	}
+}
