@@ -13,6 +13,7 @@ import (
 type half struct {
 	raw  syscall.RawConn // nil: every call is announced
 	call func(fd uintptr) bool
+	try  func(fd uintptr) bool // the same, but it does not wait
 
 	mu    sync.Mutex // one call at a time, as the net package has it too
 	b     []byte     // the caller's
@@ -29,6 +30,7 @@ func (c *Conn) setUp() {
 	}
 	c.in.raw, c.out.raw = raw, raw
 	c.in.call, c.out.call = c.in.read, c.out.write
+	c.out.try = func(fd uintptr) bool { c.out.once(syscall.SYS_WRITE, fd); return true }
 }
 
 // read reads once, and reports false if it has to wait.
@@ -105,6 +107,20 @@ func (c *Conn) Write(b []byte) (int, error) {
 	err := h.raw.Write(h.call)
 	h.b = nil
 	return h.n, c.failure("write", err, h.errno)
+}
+
+// TryWrite writes as much of b as goes without waiting, and returns how much
+// that was. An error shows at the next Write.
+func (c *Conn) TryWrite(b []byte) int {
+	h := &c.out
+	if len(b) == 0 || h.raw == nil || !h.mu.TryLock() {
+		return 0
+	}
+	defer h.mu.Unlock()
+	h.b, h.n, h.errno = b[:min(len(b), small)], 0, 0
+	_ = h.raw.Write(h.try) // as above
+	h.b = nil
+	return h.n
 }
 
 // failure is an error as the net package has it, or nil.

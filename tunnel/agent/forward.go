@@ -249,12 +249,29 @@ func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 		}
 	}()
 	buf := small[:]
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
+	shown := 0 // of what comes next, what before was shown already
+	show := func(b []byte) {
+		if len(b) > shown {
 			if before != nil {
-				before(buf[:n])
+				before(b[shown:])
 			}
+			shown = len(b)
+		}
+	}
+	var take func([]byte) int
+	if try, ok := dst.(interface{ TryWrite([]byte) int }); ok && after == nil {
+		take = func(b []byte) int {
+			show(b)
+			n := try.TryWrite(b)
+			shown -= n
+			return n
+		}
+	}
+	for {
+		n, err := link.ReadDirect(src, buf, take)
+		if n > 0 {
+			show(buf[:n])
+			shown -= n
 			if _, writeErr := dst.Write(buf[:n]); writeErr != nil {
 				return writeErr
 			}

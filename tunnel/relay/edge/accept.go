@@ -240,6 +240,14 @@ func (v *visitor) CloseWrite() error {
 	return v.Close()
 }
 
+// TryWrite writes what goes without waiting.
+func (v *visitor) TryWrite(b []byte) int {
+	if c, ok := v.Conn.(*sockio.Conn); ok {
+		return c.TryWrite(b)
+	}
+	return 0
+}
+
 // abort closes the connection so that the visitor sees it broken, not ended.
 func (v *visitor) abort() {
 	if c := v.tcp(); c != nil {
