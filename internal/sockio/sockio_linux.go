@@ -92,7 +92,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if err == nil && h.errno == 0 && h.n == 0 {
 		return 0, io.EOF
 	}
-	return h.n, c.failure("read", err, h.errno)
+	return h.n, failure(c, "read", err, h.errno)
 }
 
 // Write writes all of b.
@@ -106,7 +106,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	h.b, h.n, h.errno = b, 0, 0
 	err := h.raw.Write(h.call)
 	h.b = nil
-	return h.n, c.failure("write", err, h.errno)
+	return h.n, failure(c, "write", err, h.errno)
 }
 
 // TryWrite writes as much of b as goes without waiting, and returns how much
@@ -123,8 +123,30 @@ func (c *Conn) TryWrite(b []byte) int {
 	return h.n
 }
 
+// setUp makes the call.
+func (d *Datagrams) setUp() {
+	if raw, err := d.SyscallConn(); err == nil {
+		d.out.raw = raw
+		d.out.call = func(fd uintptr) bool { return d.out.once(syscall.SYS_WRITE, fd) }
+	}
+}
+
+// Write sends b as one datagram.
+func (d *Datagrams) Write(b []byte) (int, error) {
+	h := &d.out
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begin(len(b)) {
+		return d.UDPConn.Write(b)
+	}
+	h.b, h.n, h.errno = b, 0, 0
+	err := h.raw.Write(h.call)
+	h.b = nil
+	return h.n, failure(d, "write", err, h.errno)
+}
+
 // failure is an error as the net package has it, or nil.
-func (c *Conn) failure(op string, err error, errno syscall.Errno) error {
+func failure(c net.Conn, op string, err error, errno syscall.Errno) error {
 	if known, ok := err.(*net.OpError); ok {
 		known.Op = op
 		return known
@@ -133,7 +155,7 @@ func (c *Conn) failure(op string, err error, errno syscall.Errno) error {
 		return err
 	}
 	return &net.OpError{
-		Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(),
+		Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(),
 		Err: os.NewSyscallError(op, errno),
 	}
 }

@@ -126,3 +126,58 @@ func TestReadAndWriteAllocateNothing(t *testing.T) {
 		t.Errorf("got %v allocations", n)
 	}
 }
+
+func TestDatagramsGoOut(t *testing.T) {
+	far, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.DialUDP("udp", nil, far.LocalAddr().(*net.UDPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDatagrams(conn)
+	defer d.Close()
+	_ = far.SetReadDeadline(time.Now().Add(20 * time.Second))
+	for _, size := range []int{1, 200, small + 1} {
+		if n, err := d.Write(make([]byte, size)); n != size || err != nil {
+			t.Fatalf("write %d: %d, %v", size, n, err)
+		}
+		if n, _, err := far.ReadFrom(make([]byte, 64<<10)); n != size || err != nil {
+			t.Errorf("got %d bytes, %v; want %d", n, err, size)
+		}
+	}
+	if _, err := d.Write(make([]byte, 1<<17)); err == nil {
+		t.Error("a datagram that is too large went out")
+	}
+	far.Close()
+	for end := time.Now().Add(20 * time.Second); ; { // the system's word on the closed port comes with a later write
+		var refused *os.SyscallError
+		if _, err := d.Write([]byte("x")); errors.As(err, &refused) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Skip("this system does not tell of a closed port")
+		}
+	}
+}
+
+func TestTryWriteDoesNotWait(t *testing.T) {
+	a, b := pair(t)
+	sent := 0
+	for range 100_000 {
+		n := a.TryWrite(make([]byte, 1000))
+		sent += n
+		if n == 0 && sent > 0 {
+			break
+		}
+	}
+	if n := a.TryWrite(make([]byte, 10<<20)); n > 0 {
+		sent += n // the other end made room meanwhile
+	}
+	a.CloseWrite()
+	got, err := io.Copy(io.Discard, b)
+	if err != nil || got != int64(sent) {
+		t.Errorf("got %d bytes, %v; want %d", got, err, sent)
+	}
+}
