@@ -12,11 +12,6 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// relayList is a list as the API gives it, and as --json prints it.
-type relayList[T any] struct {
-	Items []T `json:"items"`
-}
-
 func relayClientCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	var overlap time.Duration
@@ -60,18 +55,11 @@ func relayClientCommand(env *Env) *cobra.Command {
 		add,
 		relayClientSetCommand(env, a),
 		relayClientShowCommand(env, a),
-		&cobra.Command{
-			Use:   "list",
-			Short: "List the clients",
-			Args:  args(0, 0, ""),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				var list relayList[console.Client]
-				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/clients", nil, &list); err != nil {
-					return err
-				}
-				return env.print(list, func(w io.Writer) { clientTable(w, list.Items) })
-			},
-		},
+		listing[console.Client]{
+			use: "list", short: "List the clients",
+			path: "/api/v1/clients", heading: "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tTRAFFIC\tLAST SEEN\tSINCE",
+			row: clientRow, none: "; add one with: adit relay client add NAME",
+		}.command(a),
 		&cobra.Command{
 			Use:   "revoke NAME",
 			Short: "Take a client's right to connect; its agents are let go at once",
@@ -104,18 +92,12 @@ func printToken(env *Env, t console.NewToken, note string) error {
 	return nil
 }
 
-func clientTable(w io.Writer, list []console.Client) {
-	fmt.Fprintln(w, "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tTRAFFIC\tLAST SEEN\tSINCE")
-	for _, c := range list {
-		seen := "never"
-		if c.Seen != nil {
-			seen = c.Seen.At.Local().Format("2006-01-02 15:04")
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, c.CreatedAt.Local().Format("2006-01-02 15:04"))
+func clientRow(w io.Writer, c console.Client) {
+	seen := "never"
+	if c.Seen != nil {
+		seen = c.Seen.At.Local().Format("2006-01-02 15:04")
 	}
-	if len(list) == 0 {
-		fmt.Fprintln(w, "(none; add one with: adit relay client add NAME)")
-	}
+	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, c.CreatedAt.Local().Format("2006-01-02 15:04"))
 }
 
 func relayStatusCommand(env *Env) *cobra.Command {

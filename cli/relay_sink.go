@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,11 +42,11 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 				if f.name == "" {
 					continue
 				}
-				text, err := os.ReadFile(f.name)
+				text, err := readSecret(env, f.name)
 				if err != nil {
 					return err
 				}
-				*f.to = strings.TrimSpace(string(text))
+				*f.to = text
 			}
 			if cmd.Flags().Changed("facility") {
 				c.Facility = &facility
@@ -71,24 +70,15 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 	set.Flags().BoolVar(&disabled, "disabled", false, "keep it, and send nothing")
 	return a.flag(group("sink", "Where access events and the audit log are sent on", "",
 		set,
-		&cobra.Command{
-			Use:   "list",
-			Short: "List the sinks, and how they fare",
-			Args:  args(0, 0, ""),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				var list relayList[console.Sink]
-				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/sinks", nil, &list); err != nil {
-					return err
-				}
-				return env.print(list, func(w io.Writer) {
-					fmt.Fprintln(w, "NAME\tWHERE\tEVENTS\tSENT\tWAITING\tDROPPED\tLAST ERROR")
-					for _, s := range list.Items {
-						fmt.Fprintf(w, "%s\t%s%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.URL, s.Address, strings.Join(s.Events, ","),
-							s.State.Sent, s.State.Queued, s.State.Dropped, s.State.LastError)
-					}
-				})
+		listing[console.Sink]{
+			use: "list", short: "List the sinks, and how they fare",
+			path: "/api/v1/sinks", heading: "NAME\tWHERE\tEVENTS\tSENT\tWAITING\tDROPPED\tLAST ERROR",
+			row: func(w io.Writer, s console.Sink) {
+				fmt.Fprintf(w, "%s\t%s%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.URL, s.Address, strings.Join(s.Events, ","),
+					s.State.Sent, s.State.Queued, s.State.Dropped, s.State.LastError)
 			},
-		},
+			none: "; add one with: adit relay sink set NAME URL",
+		}.command(a),
 		&cobra.Command{
 			Use:   "test NAME",
 			Short: "Send one event to a sink now",
@@ -104,41 +94,20 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 				return env.print(t, func(w io.Writer) { fmt.Fprintln(w, "The sink took the event.") })
 			},
 		},
-		&cobra.Command{
-			Use:   "delete NAME",
-			Short: "Delete a sink",
-			Args:  args(1, 1, "the sink's name"),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if err := a.call(cmd.Context(), http.MethodDelete, path(args[0]), nil, nil); err != nil {
-					return err
-				}
-				if env.json {
-					return env.print(map[string]any{"name": args[0], "deleted": true}, nil)
-				}
-				env.say("%s is deleted.", args[0])
-				return nil
-			},
-		},
+		removal{
+			use: "delete NAME", short: "Delete a sink",
+			argument: "the sink's name", key: "name", path: path, said: "%s is deleted.",
+		}.command(a),
 	))
 }
 
 func relayDomainsCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
-	return a.flag(&cobra.Command{
-		Use:   "domains",
-		Short: "List the names that clients have, and how those of their own were proved",
-		Args:  args(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list relayList[console.Domain]
-			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/domains", nil, &list); err != nil {
-				return err
-			}
-			return env.print(list, func(w io.Writer) {
-				fmt.Fprintln(w, "DOMAIN\tCLIENT\tRUNNING\tPROVED BY")
-				for _, d := range list.Items {
-					fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", d.Domain, d.Client, d.Running, d.Proof)
-				}
-			})
+	return a.flag(listing[console.Domain]{
+		use: "domains", short: "List the names that clients have, and how those of their own were proved",
+		path: "/api/v1/domains", heading: "DOMAIN\tCLIENT\tRUNNING\tPROVED BY",
+		row: func(w io.Writer, d console.Domain) {
+			fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", d.Domain, d.Client, d.Running, d.Proof)
 		},
-	})
+	}.command(a))
 }

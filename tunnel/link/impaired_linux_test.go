@@ -78,6 +78,10 @@ func impairerRole() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Warm+c.Length+time.Minute)
 	defer cancel()
+	// A network that is late is a bad network: all three go before other work.
+	if err := unix.Setpriority(unix.PRIO_PGRP, 0, -15); err != nil {
+		return fmt.Errorf("raise the priority: %w", err)
+	}
 	authority, err := NewAuthority()
 	if err != nil {
 		return err
@@ -343,7 +347,9 @@ func (c cell) run(t *testing.T) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), c.Warm+c.Length+time.Minute)
 	defer cancel()
-	out, err := inNamespace(ctx, "impairer", cellEnv+"="+string(raw)).Output()
+	cmd := inNamespace(ctx, "impairer", cellEnv+"="+string(raw))
+	cmd.SysProcAttr.Setpgid = true // of which the priority is
+	out, err := cmd.Output()
 	if err != nil {
 		if strings.Contains(err.Error(), "operation not permitted") {
 			require.Missing(t, "a network namespace cannot be made: %v", err)
@@ -369,10 +375,11 @@ func needImpairer(t *testing.T) {
 // TestGoodputThroughABadNetwork downloads one stream through 100 Mbit/s of
 // 50 ms between network namespaces, which loses or reorders packets, and beside
 // it what others make of the same: TCP with CUBIC and with BBR, and quic-go.
-// ADIT_SOAK makes all of the table, and each cell 20 s long.
+// ADIT_SOAK makes all of the table, and each cell 20 s long. ADIT_CALM says that
+// nothing else runs, so that the figures themselves can be asserted.
 func TestGoodputThroughABadNetwork(t *testing.T) {
 	needImpairer(t)
-	long := os.Getenv("ADIT_SOAK") != ""
+	long, calm := os.Getenv("ADIT_SOAK") != "", os.Getenv("ADIT_CALM") != ""
 	peers := []string{"dtls"}
 	length := 5 * time.Second
 	if long {
@@ -401,11 +408,15 @@ func TestGoodputThroughABadNetwork(t *testing.T) {
 			one := cell{Peer: peer, Loss: c.loss, Reorder: c.reorder, Warm: 3 * time.Second, Length: length}
 			got := one.measure(t)
 			fmt.Fprintf(&table, " %.1f %% |", 100*got)
-			// The machine may be busy: what is asserted is that nothing
-			// collapses, as CUBIC does to a thirtieth of the link at 1 %.
-			least := 0.35 * c.want
+			// A machine that does other work has no figures: there it is
+			// asserted that nothing collapses, as CUBIC does to a thirtieth of
+			// the link at 1 %.
+			least, tries := 0.35*c.want, 2
+			if calm {
+				least, tries = 0.9*c.want, 4
+			}
 			for try := 0; peer == "dtls" && got < least; try++ {
-				if try == 2 {
+				if try == tries {
 					t.Errorf("%s over %s: got %.2f of the link, want %.2f", c.name, peer, got, least)
 					break
 				}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"adit/tunnel/relay/console"
+)
+
+func relayAccessCommand(env *Env) *cobra.Command {
+	a := &relayAdmin{env: env}
+	var limit int
+	var export string
+	filters := map[string]*string{}
+	cmd := &cobra.Command{
+		Use:     "access",
+		Short:   "Search the access log of a running relay",
+		Example: "  adit relay access --host shop.tunnel.example.com --status 5xx",
+		Args:    args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q := url.Values{"limit": {strconv.Itoa(min(limit, 1000))}}
+			for name, value := range filters {
+				if *value != "" {
+					q.Set(name, *value)
+				}
+			}
+			if export != "" {
+				q.Del("limit")
+				if cmd.Flags().Changed("limit") {
+					q.Set("limit", strconv.Itoa(limit))
+				}
+				q.Set("format", "ndjson")
+				if strings.HasSuffix(export, ".csv") {
+					q.Set("format", "csv")
+				}
+				return a.export(cmd.Context(), "/api/v1/access/export?"+q.Encode(), export)
+			}
+			var list console.AccessPage
+			for {
+				var page console.AccessPage
+				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/access?"+q.Encode(), nil, &page); err != nil {
+					return err
+				}
+				list.Items = append(list.Items, page.Items...)
+				list.Next, list.Complete = page.Next, page.Complete
+				if list.Complete || len(list.Items) >= limit {
+					break
+				}
+				q.Set("cursor", page.Next)
+				q.Set("limit", strconv.Itoa(min(limit-len(list.Items), 1000)))
+			}
+			return env.print(list, func(w io.Writer) {
+				for i := len(list.Items) - 1; i >= 0; i-- {
+					e := list.Items[i]
+					status := ""
+					if e.Status != 0 {
+						status = strconv.Itoa(e.Status)
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.Local().Format("01-02 15:04:05"),
+						e.Visitor, status, e.Method, e.Host, e.Path, e.BytesIn, e.BytesOut, e.Duration.Round(time.Millisecond), e.Refused)
+				}
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")
+	cmd.Flags().StringVar(&export, "export", "", "write all that is found to a file instead, .csv or NDJSON; - for standard output")
+	for name, help := range map[string]string{
+		"endpoint_id": "of one endpoint", "host": "of a name", "address": "of an address or CIDR", "path": "whose path begins so",
+		"client_id": "of one client", "country": "of a country as DE, a region as US-CA, or none", "method": "a method", "node": "of one node",
+		"status": "a status as 404, or 4xx", "refused": "refused by a rule, or any, none, shadow", "since": "a time as 2006-01-02T15:04:05Z", "until": "a time",
+	} {
+		filters[name] = cmd.Flags().String(name, "", help)
+	}
+	return a.flag(cmd)
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/tunnel/relay/console"
+)
+
+func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
+	var asked console.Question
+	var passwordFile string
+	cmd := &cobra.Command{
+		Use:   "explain TARGET ADDRESS",
+		Short: "Say which rule decides on a visitor of an address",
+		Example: `  adit relay policy explain shop.tunnel.example.com 203.0.113.9
+  adit relay policy explain shop 203.0.113.9 --at 2026-12-24T20:00:00Z --user ann --password_file -`,
+		Args: args(2, 2, "the target and the visitor's address"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := asked
+			in.Address = args[1]
+			if passwordFile != "" {
+				password, err := readSecret(env, passwordFile)
+				if err != nil {
+					return err
+				}
+				in.Password = password
+			}
+			var e console.Explanation
+			if err := a.call(cmd.Context(), http.MethodPost, policyPath(args[0])+"/explain", in, &e); err != nil {
+				return err
+			}
+			return env.print(e, func(w io.Writer) { explanation(w, e) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&asked.Path, "path", "", "path that the visitor asks for")
+	f.StringVar(&asked.Type, "type", "", "http, https, tcp, tls or udp, if the target does not tell")
+	f.StringVar(&asked.At, "at", "", "when, as 2026-12-24T20:00:00Z; without it now")
+	f.StringVar(&asked.User, "user", "", "user that the visitor names")
+	f.StringVar(&passwordFile, "password_file", "", "file with that user's password; - is standard input")
+	return cmd
+}
+
+// readSecret reads a file that holds one secret, or standard input for "-": an
+// argument would be seen by all who may list the machine's processes.
+func readSecret(env *Env, file string) (string, error) {
+	in := env.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", fmt.Errorf("read a secret: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, 64<<10))
+	if err != nil {
+		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func explanation(w io.Writer, e console.Explanation) {
+	switch {
+	case e.Allowed:
+		fmt.Fprintf(w, "let in to %s\n", e.Target)
+	case e.Shadow:
+		fmt.Fprintf(w, "let in to %s, and recorded as refused by %s: %s\n", e.Target, e.Rule, e.Detail)
+	default:
+		fmt.Fprintf(w, "refused at %s by %s: %s\n", e.Target, e.Rule, e.Detail)
+	}
+	for _, s := range e.Steps {
+		verdict := "lets in"
+		if s.Refuses {
+			verdict = "refuses"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", s.Rule, verdict, s.Detail)
+	}
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+// relayList is a list as the API gives it, and as --json prints it.
+type relayList[T any] struct {
+	Items []T `json:"items"`
+}
+
+// listing is how a list of the relay's is asked for and shown.
+type listing[T any] struct {
+	use, short, long string
+	path             string
+	heading          string
+	row              func(w io.Writer, item T)
+	none             string // what to do about an empty one
+}
+
+func (l listing[T]) command(a *relayAdmin) *cobra.Command {
+	return &cobra.Command{
+		Use:   l.use,
+		Short: l.short,
+		Long:  l.long,
+		Args:  args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list relayList[T]
+			if err := a.call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
+				return err
+			}
+			return a.env.print(list, func(w io.Writer) {
+				fmt.Fprintln(w, l.heading)
+				for _, item := range list.Items {
+					l.row(w, item)
+				}
+				if len(list.Items) == 0 {
+					fmt.Fprintf(w, "(none%s)\n", l.none)
+				}
+			})
+		},
+	}
+}
+
+// removal is how one thing of the relay's is taken away.
+type removal struct {
+	use, short    string
+	argument, key string // what it is called: in an error, and in JSON
+	path          func(name string) string
+	said          string // with the name for %s
+}
+
+func (r removal) command(a *relayAdmin) *cobra.Command {
+	return &cobra.Command{
+		Use:   r.use,
+		Short: r.short,
+		Args:  args(1, 1, r.argument),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.call(cmd.Context(), http.MethodDelete, r.path(args[0]), nil, nil); err != nil {
+				return err
+			}
+			if a.env.json {
+				return a.env.print(map[string]any{r.key: args[0], "deleted": true}, nil)
+			}
+			a.env.say(r.said, args[0])
+			return nil
+		},
+	}
+}
