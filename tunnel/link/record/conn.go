@@ -54,9 +54,9 @@ type Conn struct {
 	handed int          // repeated handshake messages given to pion, by the reader
 
 	direct  atomic.Pointer[func([]Packet)] // see Direct
-	few     [directPackets]Packet
-	opening sync.Mutex // of what follows: held by who opens records and hands them on
-	holding bool       // of Receive's goroutine: it has opening since its last call
+	few     []Packet                       // what it is given
+	opening sync.Mutex                     // of what follows: held by who opens records and hands them on
+	holding bool                           // of Receive's goroutine: it has opening since its last call
 
 	in        *half
 	high, low window // application data; everything below base

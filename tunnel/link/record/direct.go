@@ -1,8 +1,7 @@
 package record
 
-// directPackets is how many packets are handed over at once; more of a datagram
-// go in several calls.
-const directPackets = 16
+// directPackets is how many packets are handed over at once, at most.
+const directPackets = 64
 
 // Direct lets packets be given to handle by the goroutine that read them from
 // the socket, where they came alone and none waits for Receive: that saves
@@ -16,7 +15,7 @@ func (c *Conn) Direct(handle func([]Packet)) { c.direct.Store(&handle) }
 // called by the reader of a socket.
 func (c *Conn) handOver(in *inbound) bool {
 	handle := c.direct.Load()
-	if handle == nil || !in.alone || len(in.data) > smallBuffer || c.queued.Load() != 0 || !c.ready.Load() || !c.opening.TryLock() {
+	if handle == nil || !in.alone || c.queued.Load() != 0 || !c.ready.Load() || !c.opening.TryLock() {
 		return false
 	}
 	defer c.opening.Unlock()
@@ -24,9 +23,11 @@ func (c *Conn) handOver(in *inbound) bool {
 		return false
 	}
 	c.current = in
+	if want := min(2+len(in.data)/max(in.seg, 1), directPackets); len(c.few) < want {
+		c.few = make([]Packet, want)
+	}
 	for c.current != nil && !c.isEnding() {
-		n := c.openInto(c.few[:], 0)
-		if n > 0 {
+		if n := c.openInto(c.few, 0); n > 0 {
 			(*handle)(c.few[:n])
 		}
 	}
