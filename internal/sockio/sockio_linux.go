@@ -1,6 +1,7 @@
 package sockio
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -147,7 +148,8 @@ func (d *Datagrams) Write(b []byte) (int, error) {
 
 // failure is an error as the net package has it, or nil.
 func failure(c net.Conn, op string, err error, errno syscall.Errno) error {
-	if known, ok := err.(*net.OpError); ok {
+	var known *net.OpError
+	if errors.As(err, &known) {
 		known.Op = op
 		return known
 	}

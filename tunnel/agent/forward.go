@@ -279,7 +279,7 @@ func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 				after(buf[:n])
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

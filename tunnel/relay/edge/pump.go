@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 	"sync"
@@ -121,7 +122,7 @@ func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64
 				return total, err
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return total, nil
 		}
 		if err != nil {
