@@ -182,9 +182,9 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 		beside = a.second.welcome.NodeID
 	}
 	a.mu.Unlock()
-	addr := addrs[k.back.failed%len(addrs)]
+	addrs = inTurn(addrs, k.back.failed)
 	if upgrade && k.served != nil {
-		addr = k.served.addr
+		addrs = []string{k.served.addr}
 	}
 	limit := attemptTime
 	if k.back.failed < 3 || upgrade {
@@ -194,7 +194,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	k.attempt = cancel
 	wg.Go(func() {
 		defer cancel()
-		l, err := a.connect(try, token, clientID, addr, over, beside)
+		l, addr, err := a.connectAny(try, token, clientID, addrs, over, beside)
 		select {
 		case k.results <- outcome{live: l, err: err, addr: addr, epoch: epoch, upgrade: upgrade}:
 		case <-ctx.Done():

@@ -58,7 +58,8 @@ func TestTwoNodesHaveSessions(t *testing.T) {
 		}
 		return second != nil
 	})
-	hello := second.hellos[len(second.hellos)-1]
+	var hello wire.Hello
+	second.set(func() { hello = second.hellos[len(second.hellos)-1] })
 	if hello.Beside != "a" {
 		t.Errorf("the second hello: %+v", hello)
 	}

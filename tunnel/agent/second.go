@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -38,7 +39,8 @@ type seconder struct {
 	agent *Agent
 	pause time.Duration
 	retry time.Time
-	turn  int // which of the nodes is next
+	turn  int    // which of the nodes is next
+	lost  string // the node whose session ended last: it is tried after the others
 }
 
 // keepSecond holds a second session as long as there is a first and another
@@ -52,12 +54,13 @@ func (a *Agent) keepSecond(ctx context.Context) {
 	for {
 		timer.Reset(k.step(ctx))
 		var ended, first <-chan struct{}
+		var endedNode, firstNode string
 		a.mu.Lock()
 		if a.second != nil {
-			ended = a.second.session.Done()
+			ended, endedNode = a.second.session.Done(), a.second.welcome.NodeID
 		}
 		if a.cur != nil {
-			first = a.cur.session.Done()
+			first, firstNode = a.cur.session.Done(), a.cur.welcome.NodeID
 		}
 		a.mu.Unlock()
 		select {
@@ -65,6 +68,7 @@ func (a *Agent) keepSecond(ctx context.Context) {
 			return
 		case <-timer.C:
 		case <-first:
+			k.lost = firstNode
 			a.takeOver()
 			a.poke()
 			// Its end is the keeper's to note; without a second there is nothing to do.
@@ -75,6 +79,7 @@ func (a *Agent) keepSecond(ctx context.Context) {
 				return
 			}
 		case <-ended:
+			k.lost = endedNode
 			a.dropSecond()
 			k.soon(secondFirst)
 		case <-a.wakeSecond:
@@ -121,11 +126,16 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	if wait := time.Until(k.retry); wait > 0 {
 		return wait
 	}
-	node := candidates[k.turn%len(candidates)]
+	slices.SortStableFunc(candidates, func(a, b wire.Node) int { return cmp.Compare(wasLost(a, k.lost), wasLost(b, k.lost)) })
+	var addrs []string
+	for _, n := range candidates {
+		addrs = append(addrs, n.Address)
+	}
+	addrs = inTurn(addrs, k.turn)
 	k.turn++
 	try, cancel := context.WithTimeout(ctx, secondTime)
 	defer cancel()
-	l, err := a.connect(try, token, clientID, node.Address, over, first.welcome.NodeID)
+	l, addr, err := a.connectAny(try, token, clientID, addrs, over, first.welcome.NodeID)
 	if err == nil && l.welcome.NodeID == first.welcome.NodeID {
 		l.end("another node was meant")
 		err = errors.New("the same node answers at the address of another")
@@ -139,7 +149,7 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 		return secondFirst
 	}
 	if ctx.Err() == nil {
-		a.log.Debug("no second session", "relay", node.Address, "error", err)
+		a.log.Debug("no second session", "relay", addr, "error", err)
 	}
 	k.pause = min(2*max(k.pause, secondFirst), secondMost)
 	if over == link.DTLS && a.cfg.Transport == link.Auto {
@@ -148,6 +158,14 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	wait := k.pause/2 + rand.N(k.pause)
 	k.retry = time.Now().Add(wait)
 	return wait
+}
+
+// wasLost is 1 for the node that was lost, so that it comes after the others.
+func wasLost(n wire.Node, lost string) int {
+	if n.ID == lost {
+		return 1
+	}
+	return 0
 }
 
 // adoptSecond makes l the second session, if the token is still that of epoch.

@@ -111,18 +111,20 @@ func (a *accounts) count(ctx context.Context, r *Relay, id string) {
 	v.in, v.out = in, out
 }
 
-// pending is what is moved and not yet stored.
-func (a *accounts) pending(id string) (in, out int64) {
+// usage is what a client moved in a month, with what is not yet stored of it.
+func (a *accounts) usage(r *Relay, id, month string) store.Usage {
 	a.mu.Lock()
 	v := a.byClient[id]
 	a.mu.Unlock()
 	if v == nil {
-		return 0, 0
+		return r.store.Usages.Get(id, month)
 	}
-	v.turn.Lock()
+	v.turn.Lock() // what is being stored is counted once
 	defer v.turn.Unlock()
-	in, out = v.Bytes()
-	return in - v.in, out - v.out
+	usage := r.store.Usages.Get(id, month)
+	in, out := v.Bytes()
+	usage.In, usage.Out = usage.In+in-v.in, usage.Out+out-v.out
+	return usage
 }
 
 // usageState is what a quota makes of a month's bytes.

@@ -84,7 +84,7 @@ func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 		require.Missing(tb, "Pebble cannot be built: %v", err)
 	}
 	l := &acmeLab{dir: tb.TempDir(), program: program, cfg: testConfig(tb.TempDir()), zone: startZone(tb, "relay.test.")}
-	l.cfg.EdgeHTTPListen, l.cfg.EdgeHTTPSListen = freeAddr(tb), freeAddr(tb)
+	l.cfg.EdgeHTTPListen, l.cfg.EdgeHTTPSListen = freeAddr(tb), freeBoth(tb)
 	l.cfg.Limits.HeaderTime = "30s" // a handshake waits for three quarters of it
 	api := freeAddr(tb)
 	l.directory = "https://" + api + "/dir"
@@ -408,11 +408,7 @@ type testZone struct {
 func startZone(tb testing.TB, name string) *testZone {
 	tb.Helper()
 	z := &testZone{name: name, txt: make(map[string][]string)}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	pc, err := net.ListenPacket("udp", ln.Addr().String())
+	ln, pc, err := listenBoth("zone", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // transport is what the fake agents dial with; the race of both, as agents do.
 var transport = link.Transport(os.Getenv("ADIT_TEST_TRANSPORT"))
@@ -115,6 +115,9 @@ type fakeAgent struct {
 	wg      sync.WaitGroup
 	cancel  context.CancelFunc
 	deaf    atomic.Int32 // streams for originDeaf
+	open    atomic.Int32 // streams that are forwarded now
+
+	visitors sync.Map // address of this end of a connection to an origin → the visitor's
 }
 
 // originDeaf is an origin whose streams the agent takes and never answers.
@@ -258,6 +261,8 @@ func (a *fakeAgent) serve(ctx context.Context) {
 }
 
 func (a *fakeAgent) forward(s link.Stream) {
+	a.open.Add(1)
+	defer a.open.Add(-1)
 	defer s.Close()
 	p, err := wire.ReadPreface(s)
 	if err != nil {
@@ -282,6 +287,9 @@ func (a *fakeAgent) forward(s link.Stream) {
 		return
 	}
 	conn, err := net.Dial("tcp", origin)
+	if err == nil {
+		a.visitors.Store(conn.LocalAddr().String(), p.Visitor.String())
+	}
 	s.Write(wire.AppendAnswer(nil, err))
 	if err != nil {
 		return

@@ -212,6 +212,17 @@ func (f *far) connected(key instanceKey) bool {
 	return len(f.byAgent[key]) > 0
 }
 
+// sessionsOn counts the agents' sessions on each other node.
+func (f *far) sessionsOn() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	on := make(map[string]int)
+	for s := range f.sessions {
+		on[s.Node]++
+	}
+	return on
+}
+
 // elsewhere reports whether a tunnel of an agent is also behind its endpoint by
 // way of a node that stays.
 func (f *far) elsewhere(clientID, instance, key string) bool {

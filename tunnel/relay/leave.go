@@ -84,7 +84,8 @@ func (m *members) served(s *session) bool {
 // rebalance asks some of this node's agents to move while it has more of them
 // than the others, as after one of these has joined.
 func (m *members) rebalance(ctx context.Context) {
-	tick := time.NewTicker(balanceTurn)
+	turn, _ := m.balance()
+	tick := time.NewTicker(turn)
 	defer tick.Stop()
 	for {
 		select {
@@ -93,15 +94,22 @@ func (m *members) rebalance(ctx context.Context) {
 			return
 		}
 		for _, s := range m.surplus() {
-			if s.asked.Swap(true) {
-				continue
-			}
+			s.asked.Store(time.Now().UnixNano())
 			m.relay.log.Info("agent is asked to move to another node", "client", s.client.Name, "instance", s.hello.Instance)
 			list := m.forAgent()
 			list = list[:max(0, len(list)-1)] // not this one
 			s.tell(wire.Event{Type: wire.EventDrain, Reason: "another node of the relay has less to do", Nodes: list, Addresses: addresses(list)})
 		}
 	}
+}
+
+// balance is how often this node looks, and how long a session stays before it
+// is moved.
+func (m *members) balance() (turn, stays time.Duration) {
+	if hurried := m.relay.opts.balance; hurried > 0 {
+		return hurried, hurried
+	}
+	return balanceTurn, settled
 }
 
 // surplus picks the sessions that should move now: a tenth of what is too much.
@@ -111,10 +119,18 @@ func (m *members) surplus() []*session {
 	if len(others) == 0 || r.isDraining() {
 		return nil
 	}
-	list := r.sessionList()
-	total := len(list)
+	_, stays := m.balance()
+	var list []*session // without those that are about to move
+	all := r.sessionList()
+	for _, s := range all {
+		if at := s.asked.Load(); at == 0 || time.Since(time.Unix(0, at)) > settled {
+			list = append(list, s)
+		}
+	}
+	// What the others tell of now, not what their leases said seconds ago.
+	total, on := len(all), m.far.sessionsOn()
 	for _, n := range others {
-		total += n.Sessions
+		total += on[n.ID]
 	}
 	mean := float64(total) / float64(len(others)+1)
 	extra := len(list) - int(mean+0.5)
@@ -127,7 +143,7 @@ func (m *members) surplus() []*session {
 		if len(picked) > extra/10 {
 			break
 		}
-		if time.Since(s.since) > settled && !s.asked.Load() {
+		if time.Since(s.since) > stays && s.asked.Load() == 0 {
 			picked = append(picked, s)
 		}
 	}

@@ -24,6 +24,8 @@ type testNodes struct {
 	dir  string
 	urls []string
 	all  []*testRelay
+
+	balance time.Duration // of the nodes that are added; zero: as in earnest
 }
 
 func startNodes(tb testing.TB, n int) *testNodes {
@@ -53,7 +55,7 @@ func (c *testNodes) config(i int) Config {
 
 func (c *testNodes) add() *testRelay {
 	c.tb.Helper()
-	r := startRelay(c.tb, c.config(len(c.all)))
+	r := startRelayWith(c.tb, Options{Config: c.config(len(c.all)), balance: c.balance})
 	c.all = append(c.all, r)
 	return r
 }

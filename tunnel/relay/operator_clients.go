@@ -57,9 +57,7 @@ func (o operator) shownClient(c store.Client, sessions int) console.Client {
 		v.Tokens = append(v.Tokens, t)
 	}
 	month := store.MonthOf(time.Now())
-	usage := o.store.Usages.Get(c.ID, month)
-	in, out := o.accounts.pending(c.ID)
-	usage.In, usage.Out = usage.In+in, usage.Out+out
+	usage := o.accounts.usage(o.Relay, c.ID, month)
 	v.Usage = console.Usage{
 		Month: month, BytesIn: usage.In, BytesOut: usage.Out, Limit: c.Scope.Monthly, State: usageState(c.Scope, usage.In+usage.Out),
 	}
@@ -93,11 +91,23 @@ func (o operator) Client(name string) (console.Client, error) {
 	}
 	v := o.shownClient(c, o.connections()[c.ID])
 	v.Proof = &console.Record{Name: proofLabel + ".DOMAIN", Value: o.proofs.value(c.ID)}
-	a, _ := o.store.Activities.Get(c.ID)
-	v.Errors = append(slices.Clone(a.Errors), o.seen.errorsOf(c.ID)...)
+	v.Errors = o.errorsOf(c.ID)
 	slices.Reverse(v.Errors)
 	v.Errors = v.Errors[:min(len(v.Errors), store.MaxErrors)]
 	return v, nil
+}
+
+// errorsOf are what a client's agents reported, oldest first.
+func (o operator) errorsOf(clientID string) []store.ClientError {
+	fresh := o.seen.errorsOf(clientID) // first: what is stored meanwhile is then in both, and not in neither
+	a, _ := o.store.Activities.Get(clientID)
+	list := slices.Clone(a.Errors)
+	for _, e := range fresh {
+		if !slices.ContainsFunc(a.Errors, e.Equal) {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 func (o operator) CreateClient(ctx context.Context, name string, scope console.Scope) (console.NewToken, error) {

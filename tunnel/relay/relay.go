@@ -51,6 +51,7 @@ type Options struct {
 	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
 	geoCheck   time.Duration                                            // tests hurry it; may be zero
 	usageFlush time.Duration                                            // tests hurry it; may be zero
+	balance    time.Duration                                            // tests hurry it; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.

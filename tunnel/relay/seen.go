@@ -11,8 +11,9 @@ import (
 
 // seen gathers where agents were seen and what they reported, to be stored.
 type seen struct {
-	mu    sync.Mutex
-	fresh map[string]*sighting // by client id
+	mu      sync.Mutex
+	fresh   map[string]*sighting // by client id
+	storing map[string]*sighting // what flush is about to store; nobody changes it
 }
 
 type sighting struct {
@@ -49,27 +50,49 @@ func (v *seen) complain(s *session, list []wire.AgentError) {
 	f.errors = f.errors[max(0, len(f.errors)-store.MaxErrors):]
 }
 
-// errorsOf are those that are not yet stored.
+// errorsOf are those that may not be stored yet, oldest first.
 func (v *seen) errorsOf(clientID string) []store.ClientError {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if f := v.fresh[clientID]; f != nil {
-		return append([]store.ClientError(nil), f.errors...)
-	}
-	return nil
-}
-
-// flush stores what was gathered.
-func (v *seen) flush(ctx context.Context, r *Relay) {
-	v.mu.Lock()
-	fresh := v.fresh
-	v.fresh = nil
-	v.mu.Unlock()
-	for id, f := range fresh {
-		if err := r.store.Activities.Note(ctx, id, f.seen, f.errors); err != nil {
-			r.log.Warn("note where a client was seen", "client_id", id, "error", err)
+	var list []store.ClientError
+	for _, m := range []map[string]*sighting{v.storing, v.fresh} {
+		if f := m[clientID]; f != nil {
+			list = append(list, f.errors...)
 		}
 	}
+	return list
+}
+
+// flush stores what was gathered. What cannot be stored now is kept for the next
+// time. One flush runs at a time.
+func (v *seen) flush(ctx context.Context, r *Relay) {
+	v.mu.Lock()
+	v.storing, v.fresh = v.fresh, nil
+	v.mu.Unlock()
+	for id, f := range v.storing { // which only flush replaces
+		err := r.store.Activities.Note(ctx, id, f.seen, f.errors)
+		if err != nil {
+			r.log.Warn("note where a client was seen", "client_id", id, "error", err)
+		}
+		v.stored(id, err == nil)
+	}
+}
+
+// stored forgets what was stored of a client, or keeps it for the next flush.
+func (v *seen) stored(clientID string, done bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f := v.storing[clientID]
+	delete(v.storing, clientID)
+	if done {
+		return
+	}
+	if later := v.of(clientID); later.seen.At.IsZero() {
+		later.seen = f.seen
+	}
+	later := v.fresh[clientID]
+	later.errors = append(f.errors, later.errors...)
+	later.errors = later.errors[max(0, len(later.errors)-store.MaxErrors):]
 }
 
 func (s *session) sighting(connected bool) store.Seen {

@@ -41,8 +41,8 @@ type session struct {
 	control chan wire.Event // what the agent must know
 	access  chan wire.Event // may be dropped
 	streams atomic.Int32
-	asked   atomic.Bool // to move to another node
-	gone    atomic.Bool // replaced or revoked: its claims are no longer its
+	asked   atomic.Int64 // when it was asked to move to another node, in Unix nanoseconds; 0: it was not
+	gone    atomic.Bool  // replaced or revoked: its claims are no longer its
 
 	claiming sync.Mutex // one claim at a time
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,8 +22,11 @@ import (
 // rawOrigin is an origin that reads bytes as they come and keeps them: what it
 // gets is the edge's own words, which no second server may read differently.
 type rawOrigin struct {
-	addr string
-	got  chan []byte // one for each connection that ended
+	ln      net.Listener
+	serving sync.WaitGroup
+
+	mu  sync.Mutex
+	got map[string][][]byte // by the connection's other end, in the order of their ends
 }
 
 func startRawOrigin(tb testing.TB) *rawOrigin {
@@ -31,35 +35,70 @@ func startRawOrigin(tb testing.TB) *rawOrigin {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	o := &rawOrigin{addr: ln.Addr().String(), got: make(chan []byte, 100)}
-	tb.Cleanup(func() { ln.Close() })
-	go func() {
+	o := &rawOrigin{ln: ln, got: make(map[string][][]byte)}
+	o.serving.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				var all bytes.Buffer
-				buf := make([]byte, 64<<10)
-				conn.SetReadDeadline(time.Now().Add(patience))
-				for !bytes.Contains(all.Bytes(), []byte("\r\n\r\n")) || bytes.Contains(all.Bytes(), []byte("chunked")) && !bytes.HasSuffix(all.Bytes(), []byte("0\r\n\r\n")) {
-					n, err := conn.Read(buf)
-					all.Write(buf[:n])
-					if err != nil {
-						break
-					}
-				}
-				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-				conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // what else the edge may say
-				n, _ := conn.Read(buf)
-				all.Write(buf[:n])
-				o.got <- all.Bytes()
-			}()
+			o.serving.Go(func() { o.serve(conn) })
 		}
-	}()
+	})
+	tb.Cleanup(o.close)
 	return o
+}
+
+func (o *rawOrigin) close() {
+	o.ln.Close()
+	o.serving.Wait()
+}
+
+func (o *rawOrigin) serve(conn net.Conn) {
+	defer conn.Close()
+	var all bytes.Buffer
+	buf := make([]byte, 64<<10)
+	conn.SetReadDeadline(time.Now().Add(patience))
+	for !bytes.Contains(all.Bytes(), []byte("\r\n\r\n")) || bytes.Contains(all.Bytes(), []byte("chunked")) && !bytes.HasSuffix(all.Bytes(), []byte("0\r\n\r\n")) {
+		n, err := conn.Read(buf)
+		all.Write(buf[:n])
+		if err != nil {
+			break
+		}
+	}
+	io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+	conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // what else the edge may say
+	n, _ := conn.Read(buf)
+	all.Write(buf[:n])
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	from := conn.RemoteAddr().String()
+	o.got[from] = append(o.got[from], all.Bytes())
+}
+
+// of returns what came of each visitor, by the visitor's address, once no more
+// can come: the agent and the origin have ended then.
+func (o *rawOrigin) of(t *testing.T, s *site) map[string][][]byte {
+	t.Helper()
+	eventually(t, "the visitors are served", func() bool {
+		for _, ep := range s.edge.Endpoints() {
+			if ep.Counters().Open != 0 {
+				return false
+			}
+		}
+		return s.agent.open.Load() == 0
+	})
+	s.agent.close()
+	o.close()
+	all := make(map[string][][]byte)
+	for from, got := range o.got {
+		visitor, ok := s.agent.visitors.Load(from)
+		if !ok {
+			t.Fatalf("%s is no connection of the agent", from)
+		}
+		all[visitor.(string)] = append(all[visitor.(string)], got...)
+	}
+	return all
 }
 
 const (
@@ -77,10 +116,10 @@ const (
 func TestOneRequestStaysOne(t *testing.T) {
 	origin := startRawOrigin(t)
 	s := startSite(t, testConfig(t.TempDir()), text(""))
-	s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, origin.addr)
+	s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, origin.ln.Addr().String())
 	head := "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\n"
 	second := map[string]bool{"CL.TE": true, "TE folded": true}
-	for name, raw := range map[string]string{
+	requests := map[string]string{
 		"CL.TE":                      head + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,
 		"TE.CL":                      head + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n5c\r\n" + smuggled + "\r\n0\r\n\r\n",
 		"TE twice":                   head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + smuggled,
@@ -121,28 +160,20 @@ func TestOneRequestStaysOne(t *testing.T) {
 		"NUL in a value":             head + "X: a\x00b\r\nContent-Length: 0\r\n\r\n",
 		"header without a colon":     head + "nonsense\r\nContent-Length: 0\r\n\r\n",
 		"empty header name":          head + ": x\r\nContent-Length: 0\r\n\r\n",
-	} {
+	}
+	visitors, refused := map[string]string{}, map[string]bool{}
+	for name, raw := range requests {
+		visitor, answer := exchange(t, hostOf(t, s.http), raw)
+		visitors[name] = visitor
+		refused[name] = len(answer) == 0 || strings.HasPrefix(answer, "HTTP/1.1 4") || strings.HasPrefix(answer, "HTTP/1.1 5") || strings.HasPrefix(answer, "HTTP/1.0 4")
+	}
+	got := origin.of(t, s)
+	for name, visitor := range visitors {
 		t.Run(name, func(t *testing.T) {
-			answer := exchange(t, hostOf(t, s.http), raw)
-			refused := len(answer) == 0 || strings.HasPrefix(answer, "HTTP/1.1 4") || strings.HasPrefix(answer, "HTTP/1.1 5") || strings.HasPrefix(answer, "HTTP/1.0 4")
-			wait := patience
-			if refused {
-				wait = 50 * time.Millisecond
+			if len(got[visitor]) == 0 && !refused[name] {
+				t.Error("answered without the origin")
 			}
-			var all [][]byte
-			for {
-				select {
-				case got := <-origin.got:
-					all, wait = append(all, got), 50*time.Millisecond // of a second request
-					continue
-				case <-time.After(wait):
-				}
-				break
-			}
-			if len(all) == 0 && !refused {
-				t.Errorf("answered without the origin: %q", answer)
-			}
-			checkRequests(t, all, second[name])
+			checkRequests(t, got[visitor], second[name])
 		})
 	}
 }
@@ -167,10 +198,11 @@ func checkRequests(t *testing.T, all [][]byte, second bool) {
 	}
 }
 
-// exchange sends bytes and returns all that comes back. The visitor stays until
-// the first answer has begun, for one that leaves before it is not served; a
-// visitor who is waited for has said all it will say after a second.
-func exchange(t *testing.T, addr, raw string) string {
+// exchange sends bytes and returns the visitor's address and all that comes
+// back. The visitor stays until the first answer has begun, for one that leaves
+// before it is not served; a visitor who is waited for has said all it will say
+// after a second.
+func exchange(t *testing.T, addr, raw string) (visitor, answer string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -184,7 +216,7 @@ func exchange(t *testing.T, addr, raw string) string {
 	conn.(*net.TCPConn).CloseWrite()
 	conn.SetDeadline(time.Now().Add(patience))
 	rest, _ := io.ReadAll(conn)
-	return string(first[:n]) + string(rest)
+	return conn.LocalAddr().String(), string(first[:n]) + string(rest)
 }
 
 // checkOneRequest takes apart what an origin got.
@@ -220,7 +252,7 @@ func checkOneRequest(t *testing.T, got []byte) {
 func TestHTTP2FieldsDoNotBecomeLines(t *testing.T) {
 	origin := startRawOrigin(t)
 	s := startSite(t, testConfig(t.TempDir()), text(""))
-	s.agent.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, origin.addr)
+	s.agent.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, origin.ln.Addr().String())
 	type field = hpack.HeaderField
 	usual := func(more ...field) []field {
 		return append([]field{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: "/ok"}, {Name: ":authority", Value: "shop.relay.test"}}, more...)
@@ -234,6 +266,7 @@ func TestHTTP2FieldsDoNotBecomeLines(t *testing.T) {
 		}
 		return list
 	}
+	visitors, status := map[string]string{}, map[string]string{}
 	for name, fields := range map[string][]field{
 		"CRLF in a value":            usual(field{Name: "x", Value: "a\r\nTransfer-Encoding: chunked"}),
 		"LF in a value":              usual(field{Name: "x", Value: "a\n" + smuggled}),
@@ -259,27 +292,33 @@ func TestHTTP2FieldsDoNotBecomeLines(t *testing.T) {
 		"scheme with CRLF":           with(":scheme", "https\r\nX: y"),
 		"no path":                    usual()[:2],
 	} {
-		t.Run(name, func(t *testing.T) {
+		func() {
 			c := dialHTTP2(t, s)
 			defer c.Close()
 			c.headers(1, true, fields...)
-			status := c.answer(1)
-			select {
-			case got := <-origin.got:
+			visitors[name], status[name] = c.LocalAddr().String(), c.answer(1)
+		}()
+	}
+	if status, _ := get(t, s.visitor, s.https); status != 200 {
+		t.Errorf("another visitor gets status %d", status)
+	}
+	got := origin.of(t, s)
+	for name, visitor := range visitors {
+		t.Run(name, func(t *testing.T) {
+			if len(got[visitor]) == 0 && status[name] == "200" {
+				t.Error("answered without the origin")
+			}
+			for _, got := range got[visitor] {
 				checkOneRequest(t, got)
 				if len(got) > 0 && !bytes.HasPrefix(got, []byte("GET /ok HTTP/1.1\r\nHost: shop.relay.test\r\n")) &&
 					!bytes.HasPrefix(got, []byte("GET /ok%20HTTP/1.1 HTTP/1.1\r\nHost: shop.relay.test\r\n")) {
 					t.Errorf("the origin got %q", got)
 				}
-			case <-time.After(50 * time.Millisecond):
-				if status == "200" {
-					t.Error("answered without the origin")
-				}
+			}
+			if len(got[visitor]) > 1 {
+				t.Errorf("one request reached the origin %d times", len(got[visitor]))
 			}
 		})
-	}
-	if status, _ := get(t, s.visitor, s.https); status != 200 {
-		t.Errorf("another visitor gets status %d", status)
 	}
 }
 

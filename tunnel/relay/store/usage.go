@@ -62,6 +62,11 @@ type ClientError struct {
 	Node    string    `json:"node"`
 }
 
+// Equal reports whether both are the same report.
+func (e ClientError) Equal(o ClientError) bool {
+	return e.Time.Equal(o.Time) && e.Key == o.Key && e.Message == o.Message && e.Node == o.Node
+}
+
 // Activity is what is known of a client's agents when they are away, too.
 type Activity struct {
 	ClientID string        `json:"client_id"`

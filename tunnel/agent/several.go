@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// headStart is how long an address has for itself before the next is tried, too.
+// One at which nobody is, as of a node that was just lost, says nothing: over UDP
+// silence is all there is, and an attempt would last to its limit.
+const headStart = 1500 * time.Millisecond
+
+// attempted is the end of one attempt of several.
+type attempted struct {
+	live *live
+	err  error
+	addr string
+	turn int
+}
+
+// connectAny makes a session at one of several addresses of a relay and says
+// Hello, as connect does, and returns the address that what it returns is of. It
+// begins with the first; the next joins after headStart, or when all before it
+// have failed, and the first that is welcome wins. Once the token was refused,
+// no further one is tried. Where none is welcome, the error is the one that says
+// most, of equal ones the first address's. All that it began has ended when it
+// returns.
+func (a *Agent) connectAny(ctx context.Context, token wire.Token, clientID string, addrs []string, over link.Transport, beside string) (*live, string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan attempted)
+	begun, running := 0, 0
+	begin := func() {
+		addr, turn := addrs[0], begun
+		addrs = addrs[1:]
+		begun++
+		running++
+		go func() { // waited for below
+			l, err := a.connect(ctx, token, clientID, addr, over, beside)
+			results <- attempted{l, err, addr, turn}
+		}()
+	}
+	begin()
+	turn := time.NewTimer(headStart)
+	defer turn.Stop()
+	best := attempted{}
+	for running > 0 {
+		select {
+		case <-turn.C:
+		case r := <-results:
+			running--
+			switch {
+			case r.err == nil && best.live != nil:
+				r.live.end("another address was quicker")
+			case r.err == nil:
+				best, addrs = r, nil
+				cancel()
+			case best.live == nil && r.saysMore(best):
+				best = r
+			}
+			if final(r.err) {
+				addrs = nil // the others would say the same, but those under way may know better
+			}
+			if running > 0 {
+				continue
+			}
+		}
+		if len(addrs) > 0 && ctx.Err() == nil {
+			begin()
+			turn.Reset(headStart)
+		}
+	}
+	return best.live, best.addr, best.err
+}
+
+// saysMore reports whether the failure r says more than another, or than none.
+func (r attempted) saysMore(other attempted) bool {
+	return other.err == nil || cmp.Or(cmp.Compare(telling(r.err), telling(other.err)), other.turn-r.turn) > 0
+}
+
+// telling is how much an error says of why there is no session: most if the
+// relay said it.
+func telling(err error) int {
+	var p *wire.Problem
+	switch {
+	case final(err):
+		return 3
+	case errors.As(err, &p) && p.Code != wire.CodeHere:
+		return 2
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return 0
+	}
+	return 1
+}
+
+// inTurn is a list that begins with the one of turn, without what it has twice.
+func inTurn(list []string, turn int) []string {
+	turn %= len(list)
+	var out []string
+	for _, v := range slices.Concat(list[turn:], list[:turn]) {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package relay
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// mover is an agent that goes where it is told to.
+type mover struct {
+	token wire.Token
+	name  string
+	moves atomic.Int32
+
+	mu  sync.Mutex
+	now *fakeAgent
+}
+
+// follow does what the relay asks for, until end is closed.
+func (m *mover) follow(tb testing.TB, end <-chan struct{}) {
+	for {
+		m.mu.Lock()
+		now := m.now
+		m.mu.Unlock()
+		select {
+		case <-end:
+			return
+		case e := <-now.events:
+			if e.Type != wire.EventDrain {
+				continue
+			}
+			if len(e.Nodes) == 0 || e.Nodes[0].Address == now.session.RemoteAddr().String() {
+				tb.Errorf("%s was told to go to %+v", m.name, e.Nodes)
+				return
+			}
+			token := m.token
+			token.Relay = e.Nodes[0].Address
+			next, err := dialAgent(tb, token, m.name)
+			if err != nil {
+				tb.Errorf("%s cannot go to %s: %v", m.name, token.Relay, err)
+				return
+			}
+			now.close()
+			m.moves.Add(1)
+			m.mu.Lock()
+			m.now = next
+			m.mu.Unlock()
+		}
+	}
+}
+
+// TestAgentsSpreadOverNodesThatJoin has nodes join one that has all the agents:
+// these move a few at a time until each node has its share, and then stay.
+func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
+	c := startNodes(t, 1)
+	c.balance = 100 * time.Millisecond
+	first := c.add() // the one of startNodes is not in a hurry: it has no agent
+	if err := c.all[0].stop(); err != nil {
+		t.Fatal(err)
+	}
+	token := first.client(t, "shop")
+	end := make(chan struct{})
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer close(end)
+	var movers []*mover
+	for i := range 9 {
+		m := &mover{token: token, name: fmt.Sprintf("i%d", i)}
+		m.now = connect(t, first.at(token), m.name)
+		movers = append(movers, m)
+		following.Go(func() { m.follow(t, end) })
+	}
+	nodes := []*testRelay{first}
+	for _, share := range []int{4, 3} { // at least, on each of two nodes and then of three
+		nodes = append(nodes, c.add())
+		c.awaitWhole(nodes...)
+		eventually(t, fmt.Sprintf("%d nodes share the agents", len(nodes)), func() bool {
+			for _, r := range nodes {
+				if len(r.sessionList()) < share {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	eventually(t, "nobody is to move any more", func() bool {
+		for _, r := range nodes {
+			if on := r.members.far.sessionsOn(); len(r.sessionList()) != 3 || len(on) != 2 || len(r.members.surplus()) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	moves := 0
+	for _, m := range movers {
+		moves += int(m.moves.Load())
+	}
+	// 4 to the second node and 3 to the third would do. One that is counted at
+	// both its nodes, as it moves, may have another follow for nothing.
+	if moves < 7 || moves > 40 {
+		t.Errorf("the agents moved %d times, want hardly more than 7, and no end of it", moves)
+	}
+}
