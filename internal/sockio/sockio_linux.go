@@ -148,12 +148,15 @@ func (d *Datagrams) Write(b []byte) (int, error) {
 
 // failure is an error as the net package has it, or nil.
 func failure(c net.Conn, op string, err error, errno syscall.Errno) error {
+	if err == nil && errno == 0 {
+		return nil
+	}
 	var known *net.OpError
 	if errors.As(err, &known) {
 		known.Op = op
 		return known
 	}
-	if err != nil || errno == 0 {
+	if err != nil {
 		return err
 	}
 	return &net.OpError{
