@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { ErrorCode, Events, RequestSummary, Status, Tunnel } from '../src/agent/api/types';
+import type { PolicyDocument } from '../src/shared/policy/policyform';
 import { checks, config, detail, endpoint, someLogs, someTunnels, summary } from './fixtures';
 import { serveFile } from './static';
 
@@ -48,6 +49,10 @@ export class Mock {
   busy = 0;
   /** The request in the middle of which to die, once. */
   dieAt = '';
+  /** Who is let in to a tunnel, by its id, as was last sent. */
+  policies = new Map<string, PolicyDocument>();
+  /** Whether the relay lets this client set policies. */
+  mayGuard = true;
   /** What the page asked for, newest last. */
   seen: string[] = [];
 
@@ -138,6 +143,8 @@ export class Mock {
     ['POST', /^tunnels\/([^/]+)\/start$/, (_, [id]) => this.#change(id, { state: 'running' })],
     ['POST', /^tunnels\/([^/]+)\/stop$/, (_, [id]) => this.#change(id, { state: 'stopped' })],
     ['DELETE', /^tunnels\/([^/]+)$/, (_, [id]) => this.#delete(id)],
+    ['GET', /^tunnels\/([^/]+)\/policy$/, (_, [id]) => this.#policyOf(id)],
+    ['PUT', /^tunnels\/([^/]+)\/policy$/, (body, [id]) => this.#setPolicy(id, body)],
     ['GET', /^requests$/, (_b, _m, query) => this.#list(query)],
     ['DELETE', /^requests$/, () => void (this.requests = [])],
     ['GET', /^requests\.har$/, () => ({ log: { version: '1.2', creator: {}, entries: [] } })],
@@ -257,6 +264,36 @@ export class Mock {
 
   #change(id: string | undefined, body: Record<string, unknown>): Tunnel {
     return this.setTunnel({ ...this.#find(id), ...body, error: '' } as Tunnel);
+  }
+
+  /** As the relay does, it never tells a password again. */
+  #policyOf(id = '') {
+    const { basic_auth, ...rest } = this.policies.get(this.#find(id).id) ?? {};
+    const policy = basic_auth
+      ? { ...rest, basic_auth: basic_auth.map(({ name }) => ({ name })) }
+      : rest;
+    const set = this.policies.has(id);
+    return {
+      policy,
+      editable: this.mayGuard,
+      set_by: set ? 'workshop-nas' : '',
+      changed_at: set ? now() : null,
+    };
+  }
+
+  #setPolicy(id = '', body: Record<string, unknown>) {
+    const wanted = body as PolicyDocument;
+    if (!this.mayGuard)
+      throw new Refusal(400, 'relay_rejected', 'the relay refused: it is not yours');
+    if (wanted.deny?.some((a) => !/^[0-9a-f.:/]+$/i.test(a)))
+      throw new Refusal(
+        400,
+        'relay_rejected',
+        'the relay refused: deny[0]: not an address',
+        'deny[0]',
+      );
+    this.policies.set(this.#find(id).id, wanted);
+    return this.#policyOf(id);
   }
 
   #delete(id: string | undefined): void {

@@ -98,6 +98,9 @@ func (a *accounts) count(ctx context.Context, r *Relay, id string) {
 	a.mu.Lock()
 	v := a.byClient[id]
 	a.mu.Unlock()
+	if v == nil {
+		return
+	}
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	in, out := v.Bytes()

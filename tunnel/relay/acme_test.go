@@ -24,6 +24,7 @@ import (
 
 	"adit/internal/require"
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/wire"
 )
@@ -216,6 +217,9 @@ func TestACMEChallenges(t *testing.T) {
 			r := startRelay(t, l.cfg)
 			r.serveHTTPS(t, "shop")
 			first := mustCertificate(t, r, "shop.relay.test")
+			if c := domainOf(t, r, "shop.relay.test").Certificate; c.Source != console.CertificateACME || c.NotAfter == nil || !c.NotAfter.Equal(first.NotAfter) || c.Issuer == "" {
+				t.Errorf("the console tells of %+v, want until %v", c, first.NotAfter)
+			}
 			if _, err := certificate(r, "other.relay.test"); err == nil {
 				t.Error("a name that nobody has got a certificate")
 			}

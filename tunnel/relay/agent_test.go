@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,6 +82,8 @@ func startRelayWith(tb testing.TB, opts Options) *testRelay {
 			case result = <-done:
 			case <-time.After(60 * time.Second):
 				result = errors.New("the relay did not end")
+				stacks := make([]byte, 1<<20)
+				tb.Logf("what it does:\n%s", stacks[:runtime.Stack(stacks, true)])
 			}
 		})
 		return result

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -394,8 +395,8 @@ func TestUDPVisitorsGetNoMoreThanTheyAreProvedFor(t *testing.T) {
 }
 
 // TestIdleVisitors holds idle connections by each version of HTTP, and says what
-// each costs. ADIT_IDLE_VISITORS sets how many; half of them are visitor's ends
-// in this process too.
+// each costs, the visitor's end in this process counted too. ADIT_IDLE_VISITORS
+// sets how many.
 func TestIdleVisitors(t *testing.T) {
 	many := 1000
 	if slowed {
@@ -425,7 +426,7 @@ func TestIdleVisitors(t *testing.T) {
 			for range 16 {
 				work.Go(func() {
 					for i := range turns {
-						held[i] = idleVisitor(t, s, kind)
+						held[i] = idleVisitor(t, s.Addrs(), s.roots(t), kind)
 					}
 				})
 			}
@@ -441,10 +442,10 @@ func TestIdleVisitors(t *testing.T) {
 }
 
 // idleVisitor opens a connection, asks once, and stays.
-func idleVisitor(t *testing.T, s *site, kind string) net.Conn {
-	addr := s.edge.HTTPAddr().String()
+func idleVisitor(t *testing.T, at Addrs, roots *x509.CertPool, kind string) net.Conn {
+	addr := at.HTTP
 	if strings.HasPrefix(kind, "TLS") {
-		addr = s.edge.HTTPSAddr().String()
+		addr = at.HTTPS
 	}
 	conn, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
@@ -457,7 +458,7 @@ func idleVisitor(t *testing.T, s *site, kind string) net.Conn {
 		if strings.HasSuffix(kind, "HTTP/2") {
 			proto = "h2"
 		}
-		secure := tls.Client(conn, &tls.Config{RootCAs: s.roots(t), ServerName: "shop.relay.test", NextProtos: []string{proto}})
+		secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: "shop.relay.test", NextProtos: []string{proto}})
 		if err := secure.Handshake(); err != nil {
 			t.Error(err)
 			return conn

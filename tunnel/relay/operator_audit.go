@@ -50,11 +50,12 @@ func (o operator) AuditExport(ctx context.Context, give func(audit.Entry) error)
 }
 
 func (o operator) shownSink(stored store.StoredSink) console.Sink {
-	var c sink.Config
-	if err := json.Unmarshal(stored.Document, &c); err != nil {
-		o.log.Error("a stored sink does not parse", "sink", stored.Name, "error", err)
-	}
+	c, err := sinkConfig(stored)
 	st := o.sinkState(stored.Name)
+	if err != nil {
+		o.log.Error("a stored sink cannot be read", "sink", stored.Name, "error", err)
+		st.LastError = err.Error()
+	}
 	v := console.Sink{
 		Name: stored.Name, Type: c.Type, URL: c.URL, HasSecret: c.Secret != "", Address: c.Address, CA: c.CA, Events: c.Events,
 		RefusedOnly: c.RefusedOnly, Enabled: c.On(), ChangedAt: stored.Changed,
@@ -100,8 +101,7 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte) (co
 		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", "name", "there are %d sinks already, the most there may be", maxSinks)
 	}
 	if had && c.Secret == "" && c.Type == sink.Webhook {
-		var before sink.Config
-		if err := json.Unmarshal(old.Document, &before); err == nil && before.URL == c.URL { // a secret is not told to another
+		if before, err := sinkConfig(old); err == nil && before.URL == c.URL { // a secret is not told to another
 			c.Secret = before.Secret
 		}
 	}
@@ -143,14 +143,14 @@ func (o operator) TestSink(ctx context.Context, name string) (console.SinkTest, 
 	if !ok {
 		return console.SinkTest{}, sinkError(name, store.ErrNotFound)
 	}
-	var c sink.Config
-	if err := json.Unmarshal(stored.Document, &c); err != nil {
-		return console.SinkTest{}, err
+	c, err := sinkConfig(stored)
+	if err != nil {
+		return console.SinkTest{Error: err.Error()}, nil
 	}
 	o.Record(ctx, "sink.test", name, nil)
 	s := sink.New(sink.Options{Name: name, Node: o.node, Config: c, Private: o.cfg.Sinks.AllowPrivate})
 	defer s.Close()
-	err := s.Test(ctx, sink.Event{Type: sink.Access, Access: &wire.Access{
+	err = s.Test(ctx, sink.Event{Type: sink.Access, Access: &wire.Access{
 		Time: time.Now().UTC(), Node: o.node, Endpoint: "ep_test", Visitor: "192.0.2.1", Method: "TEST", Host: o.cfg.Domain, Path: "/",
 	}})
 	if err != nil {

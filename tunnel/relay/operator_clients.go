@@ -158,45 +158,6 @@ func (o operator) DropClient(ctx context.Context, name string) error {
 	return nil
 }
 
-// DomainList are the names that clients have, and those that they have proved.
-func (o operator) DomainList() []console.Domain {
-	names := o.clientNames()
-	running := map[string]bool{}
-	for _, ep := range o.edge.Endpoints() {
-		if ep.Domain != "" {
-			running[ep.Domain] = true
-		}
-	}
-	found := map[string]*console.Domain{}
-	for _, c := range o.store.Claims.List() {
-		if name := store.DomainOf(c.Target); name != "" {
-			found[name] = &console.Domain{Domain: name, ClientID: c.ClientID}
-		}
-	}
-	for _, p := range o.store.Proofs.List() {
-		d := found[p.Domain]
-		if d == nil {
-			d = &console.Domain{Domain: p.Domain, ClientID: p.ClientID}
-			found[p.Domain] = d
-		}
-		if d.ClientID == p.ClientID {
-			d.ProvedAt, d.Proof = &p.Proved, p.By
-		}
-	}
-	list := []console.Domain{}
-	for name, d := range found {
-		d.Client, d.Custom, d.Running = names[d.ClientID], !o.ownName(name), running[name]
-		list = append(list, *d)
-	}
-	slices.SortFunc(list, func(a, b console.Domain) int {
-		if a.Domain < b.Domain {
-			return -1
-		}
-		return 1
-	})
-	return list
-}
-
 // Settings are what is in force.
 func (o operator) Settings(ctx context.Context) (console.Settings, error) {
 	l := o.cfg.Limits

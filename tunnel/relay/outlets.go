@@ -42,7 +42,7 @@ func (o *outlets) add(e sink.Event) {
 // runSinks runs the stored sinks, and follows their changes, until ctx ends.
 func (r *Relay) runSinks(ctx context.Context) {
 	changed := make(chan struct{}, 1)
-	r.store.Sinks.OnChange(func(string, store.StoredSink, bool) {
+	r.store.Sinks.OnChange(func(string) {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -82,9 +82,9 @@ func (r *Relay) matchSinks(ctx context.Context, running *sync.WaitGroup) {
 		if o.byName[name] != nil {
 			continue
 		}
-		var c sink.Config
-		if err := json.Unmarshal(stored.Document, &c); err != nil {
-			r.log.Error("a stored sink does not parse", "sink", name, "error", err)
+		c, err := sinkConfig(stored)
+		if err != nil {
+			r.log.Error("a stored sink cannot be read", "sink", name, "error", err)
 			continue
 		}
 		s := sink.New(sink.Options{Name: name, Node: r.node, Config: c, Private: r.cfg.Sinks.AllowPrivate, Log: r.log})
@@ -96,6 +96,15 @@ func (r *Relay) matchSinks(ctx context.Context, running *sync.WaitGroup) {
 	for _, v := range o.byName {
 		o.list = append(o.list, v.sink)
 	}
+}
+
+// sinkConfig reads what is stored of a sink.
+func sinkConfig(v store.StoredSink) (c sink.Config, err error) {
+	if v.Fault != nil {
+		return c, v.Fault
+	}
+	err = json.Unmarshal(v.Document, &c)
+	return c, err
 }
 
 // sinkState is how a sink fares here.

@@ -70,7 +70,8 @@ type Relay struct {
 	tcp     portRange
 	udp     portRange
 	local   *edge.LocalCertificates
-	acme    *certs.ACME // nil without [acme]
+	acme    *certs.ACME           // nil without [acme]
+	file    *edge.FileCertificate // nil without tls_cert
 
 	store     *store.Store
 	authority *link.Authority
@@ -313,11 +314,10 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	if r.cfg.TLSCert == "" {
 		return get, nil
 	}
-	file, err := edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get)
-	if err != nil {
+	if r.file, err = edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
 		return nil, fmt.Errorf("tls_cert: %w", err)
 	}
-	return file.Get, nil
+	return r.file.Get, nil
 }
 
 // CAFile is the certificate that visitors must trust where the relay has no

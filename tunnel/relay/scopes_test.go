@@ -258,7 +258,7 @@ func TestOwnDomainsAreProvedByARecord(t *testing.T) {
 	}
 	trusted.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "a.trusted.example"}, "")
 	var proofs []string
-	for _, d := range (operator{r.Relay}).DomainList() {
+	for _, d := range (operator{r.Relay}).DomainList(t.Context()) {
 		proofs = append(proofs, d.Domain+" "+d.Client+" "+d.Proof)
 	}
 	if got := strings.Join(proofs, "; "); got != "a.trusted.example trusted scope; www.shop.example second record" {

@@ -258,8 +258,10 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	return time.Since(since) > limit
 }
 
-// sweep gives back ephemeral claims whose agents have stayed away.
+// sweep gives back ephemeral claims whose agents have stayed away, and forgets
+// clients that are no longer.
 func (r *Relay) sweep(ctx context.Context) {
+	var clients forgetting
 	tick := time.NewTicker(sweepTime)
 	defer tick.Stop()
 	for {
@@ -277,6 +279,7 @@ func (r *Relay) sweep(ctx context.Context) {
 				}
 			}
 		}
+		clients.turn(ctx, r, time.Now())
 		r.mu.Lock()
 		for key, since := range r.away {
 			if time.Since(since) > 2*awayTime {

@@ -10,6 +10,7 @@ import type {
   Figure,
   Node,
   Policy,
+  ReportedError,
   Session,
   Settings,
   Sink,
@@ -197,7 +198,12 @@ export const domains: Domain[] = [
     client_id: 'c_1',
     custom: false,
     running: true,
-    certificate: { issuer: "Let's Encrypt", not_after: ago(-61 * day) },
+    certificate: {
+      source: 'acme',
+      trying: false,
+      issuer: "Let's Encrypt",
+      not_after: ago(-61 * day),
+    },
   },
   {
     domain: 'www.shop.example.com',
@@ -207,7 +213,14 @@ export const domains: Domain[] = [
     proved_at: ago(12 * day),
     proof: 'record',
     running: true,
-    certificate: { issuer: "Let's Encrypt", not_after: ago(-5 * day) },
+    certificate: {
+      source: 'acme',
+      trying: false,
+      issuer: "Let's Encrypt",
+      not_after: ago(-5 * day),
+      error:
+        'get certificate of www.shop.example.com from https://acme-v02.api.letsencrypt.org/directory: no answer on port 80',
+    },
   },
   {
     domain: 'demo.example.org',
@@ -216,6 +229,28 @@ export const domains: Domain[] = [
     custom: true,
     proof: '',
     running: false,
+    certificate: { source: 'acme', trying: false },
+  },
+];
+
+export const reported: ReportedError[] = [
+  {
+    time: ago(340),
+    key: 't_web',
+    message: 'nothing listens at the local address 127.0.0.1:3000',
+    node: 'relay-1',
+    client: 'shop',
+    client_id: 'c_shop0k2m4',
+    connected: true,
+  },
+  {
+    time: ago(19 * day),
+    key: 't_demo',
+    message: 'the local service at nas.local:5001 cannot be reached: no such host',
+    node: 'relay-2',
+    client: 'old-laptop',
+    client_id: 'c_old-laptop0k2m4',
+    connected: false,
   },
 ];
 

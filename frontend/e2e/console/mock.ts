@@ -184,6 +184,7 @@ export class ConsoleMock {
     ['GET endpoints', () => list(have.endpoints)],
     ['GET claims', () => list(have.claims)],
     ['GET domains', () => list(have.domains)],
+    ['GET errors', () => list(have.reported)],
     ['GET nodes', () => list(have.nodes)],
     ['GET settings', () => have.settings],
     ['GET clients', () => list(this.clients)],

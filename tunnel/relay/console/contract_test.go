@@ -46,6 +46,7 @@ func asks() []ask {
 		{"GET", api + "sessions", "", "", 200, "", ""},
 		{"GET", api + "endpoints", "", "", 200, "", ""},
 		{"GET", api + "claims", "", "", 200, "", ""},
+		{"GET", api + "errors", "", "", 200, "", ""},
 		{"GET", api + "policies", "", "", 200, "", ""},
 		{"GET", one, api + "policies/shop", "", 200, "", ""},
 		{"GET", one, api + "policies/nobody", "", 404, "not_found", ""},

@@ -312,8 +312,15 @@ func (f *fakeRelay) TestSink(_ context.Context, name string) (SinkTest, error) {
 	return SinkTest{OK: false, Error: "refused"}, f.known(name)
 }
 
-func (f *fakeRelay) DomainList() []Domain {
-	return []Domain{{Domain: "shop.relay.test", Client: "shop", ClientID: "c_1", ProvedAt: &fakeTime}}
+func (f *fakeRelay) DomainList(context.Context) []Domain {
+	return []Domain{{
+		Domain: "shop.relay.test", Client: "shop", ClientID: "c_1", ProvedAt: &fakeTime,
+		Certificate: &Certificate{Source: CertificateACME, Issuer: "A", NotAfter: &fakeTime, Error: "e"},
+	}}
+}
+
+func (f *fakeRelay) ErrorList() []ReportedError {
+	return []ReportedError{{ClientError: store.ClientError{Time: fakeTime, Key: "k", Message: "m", Node: "n1"}, Client: "shop", ClientID: "c_1"}}
 }
 
 func (f *fakeRelay) Settings(context.Context) (Settings, error) {

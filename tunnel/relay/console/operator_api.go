@@ -57,8 +57,11 @@ func (c *Console) operatorRoutes() []route {
 			v, err := relay.TestSink(r.Context(), r.PathValue("name"))
 			return give(w, v, err)
 		}},
-		{"GET /api/v1/domains", func(w http.ResponseWriter, _ *http.Request) error {
-			return write(w, http.StatusOK, items{relay.DomainList()})
+		{"GET /api/v1/domains", func(w http.ResponseWriter, r *http.Request) error {
+			return write(w, http.StatusOK, items{relay.DomainList(r.Context())})
+		}},
+		{"GET /api/v1/errors", func(w http.ResponseWriter, _ *http.Request) error {
+			return write(w, http.StatusOK, items{relay.ErrorList()})
 		}},
 		{"GET /api/v1/settings", func(w http.ResponseWriter, r *http.Request) error {
 			v, err := relay.Settings(r.Context())

@@ -26,7 +26,9 @@ type Operator interface {
 	SetSink(ctx context.Context, name string, document []byte) (Sink, error)
 	DeleteSink(ctx context.Context, name string) error
 	TestSink(ctx context.Context, name string) (SinkTest, error)
-	DomainList() []Domain
+	DomainList(ctx context.Context) []Domain
+	// ErrorList is what agents reported, those that left too, newest first.
+	ErrorList() []ReportedError
 	Settings(ctx context.Context) (Settings, error)
 }
 
@@ -111,6 +113,33 @@ type Domain struct {
 	ProvedAt *time.Time `json:"proved_at,omitempty"`
 	Proof    string     `json:"proof,omitempty"`
 	Running  bool       `json:"running"`
+	// Certificate is what visitors of the name are shown by this node.
+	Certificate *Certificate `json:"certificate,omitempty"`
+}
+
+// Where a certificate comes from.
+const (
+	CertificateFile  = "file"  // tls_cert
+	CertificateACME  = "acme"  // a public authority
+	CertificateLocal = "local" // the relay's own authority
+)
+
+// Certificate is how it stands with a domain's certificate. Without NotAfter
+// there is none yet.
+type Certificate struct {
+	Source   string     `json:"source"`
+	Issuer   string     `json:"issuer,omitempty"`
+	NotAfter *time.Time `json:"not_after,omitempty"`
+	Trying   bool       `json:"trying"`
+	Error    string     `json:"error,omitempty"` // of the last try to get one
+}
+
+// ReportedError is something that an agent reported of its side.
+type ReportedError struct {
+	store.ClientError
+	Client    string `json:"client"`
+	ClientID  string `json:"client_id"`
+	Connected bool   `json:"connected"` // the client has a session at this node now
 }
 
 // Settings is what is in force.

@@ -113,6 +113,16 @@ func (l *LocalCertificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	return leaf, nil
 }
 
+// Leaf returns the certificate that was last made for a name; nil: none yet.
+func (l *LocalCertificates) Leaf(name string) *x509.Certificate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if leaf := l.leaves[name]; leaf != nil {
+		return leaf.Leaf
+	}
+	return nil
+}
+
 func (l *LocalCertificates) mint(name string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -183,6 +193,16 @@ func (f *FileCertificate) read(now time.Time) error {
 	}
 	f.cert, f.changed = &cert, changed
 	return nil
+}
+
+// Covers returns the certificate if it is for the name, else nil.
+func (f *FileCertificate) Covers(name string) *x509.Certificate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cert.Leaf.VerifyHostname(name) != nil {
+		return nil
+	}
+	return f.cert.Leaf
 }
 
 // Get returns the certificate for a handshake.

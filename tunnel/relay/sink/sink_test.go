@@ -3,7 +3,10 @@ package sink
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -167,9 +170,6 @@ func TestSyslogByEachTransport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	server := httptest.NewUnstartedServer(nil) // for its certificate
-	server.StartTLS()
-	defer server.Close()
 	s = start(t, Options{Config: Config{Type: Syslog, Address: "tcp://" + plain.Addr().String()}})
 	s.Add(access("/tcp1"))
 	s.Add(access("/tcp2"))
@@ -193,6 +193,51 @@ func TestSyslogByEachTransport(t *testing.T) {
 		text, err := counted(bufio.NewReader(c))
 		return err == nil && strings.Contains(text, "/again")
 	})
+}
+
+// TestSyslogOverTLS has a receiver that shows a certificate of its own authority,
+// and one that nobody vouches for: nothing is sent to that.
+func TestSyslogOverTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil) // for its certificate
+	server.StartTLS()
+	defer server.Close()
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	address := "tls://" + ln.Addr().String()
+	receive := func() (*tls.Conn, error) {
+		c := tls.Server(accept(t, ln), &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})
+		return c, c.Handshake()
+	}
+
+	stranger := New(Options{Private: true, Config: Config{Type: Syslog, Address: address}})
+	defer stranger.Close()
+	refused := make(chan error, 1)
+	go func() { refused <- stranger.Test(t.Context(), access("/secret")) }()
+	if c, err := receive(); err == nil {
+		if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Error("an event was sent to a receiver that nobody vouches for")
+		}
+	}
+	var unknown x509.UnknownAuthorityError
+	if err := <-refused; !errors.As(err, &unknown) {
+		t.Errorf("got %v, want an error about the authority", err)
+	}
+
+	s := start(t, Options{Config: Config{Type: Syslog, Address: address, CA: ca}})
+	s.Add(access("/first"))
+	c, err := receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := counted(bufio.NewReader(c))
+	if err != nil || !message5424.MatchString(text) || !strings.Contains(text, "/first") {
+		t.Errorf("tls: %q, %v", text, err)
+	}
+	eventually(t, "it counts as sent", func() bool { st := s.State(); return st.Sent == 1 && st.Dropped == 0 })
 }
 
 func accept(t *testing.T, ln net.Listener) net.Conn {

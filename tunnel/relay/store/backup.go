@@ -85,6 +85,11 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 	}
 	b.Operators = s.Operators.lasting()
 	b.Usages, b.Proofs, b.Sinks = s.Usages.table.list(), s.Proofs.List(), s.Sinks.List()
+	for _, v := range b.Sinks {
+		if v.Fault != nil {
+			return Backup{}, fmt.Errorf("read sink %s: %w", v.Name, v.Fault)
+		}
+	}
 	if err := s.Audit.Each(ctx, func(seq uint64, e audit.Entry, fault error) error {
 		b.Audit = append(b.Audit, e)
 		return fault
@@ -142,7 +147,7 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 		}
 	}
 	for _, v := range b.Sinks {
-		if err := s.Sinks.table.create(ctx, v.Name, v); err != nil {
+		if err := s.Sinks.table.create(ctx, v.Name, s.Sinks.close(v)); err != nil {
 			return err
 		}
 	}

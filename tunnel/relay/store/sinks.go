@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,29 +13,89 @@ import (
 // StoredSink is where events are sent on: a document that package sink reads.
 type StoredSink struct {
 	Name     string          `json:"name"`
-	Document json.RawMessage `json:"document"`
+	Document json.RawMessage `json:"document,omitempty"`
 	Changed  time.Time       `json:"changed"`
+
+	// Sealed is the document in the bucket where the relay has a secret: it has
+	// addresses and the receiver's own secret.
+	Sealed []byte `json:"sealed,omitempty"`
+	// Fault is why the document could not be opened; there is none then.
+	Fault error `json:"-"`
 }
 
 // Sinks are by name.
-type Sinks struct{ table *table[StoredSink] }
+type Sinks struct {
+	table *table[StoredSink]
+	seal  *seal // nil: documents are kept as they are
+}
+
+// sealName is what a sink's document is sealed as. No setting is called so.
+func sealName(name string) string { return "sink/" + name }
+
+// close seals the document of a sink, if the relay has a secret, and open undoes it.
+func (s *Sinks) close(v StoredSink) StoredSink {
+	if s.seal != nil && len(v.Sealed) == 0 {
+		v.Document, v.Sealed = nil, s.seal.close(sealName(v.Name), v.Document)
+	}
+	return v
+}
+
+func (s *Sinks) open(v StoredSink) StoredSink {
+	if len(v.Sealed) == 0 {
+		return v
+	}
+	if isSealed(v.Sealed) {
+		v.Document, v.Fault = s.seal.open(sealName(v.Name), v.Sealed)
+	} else {
+		v.Fault = errors.New("it is sealed in a way that this version does not know")
+	}
+	if v.Fault == nil {
+		v.Sealed = nil
+	}
+	return v
+}
+
+// sealAll seals what was stored before the relay had a secret.
+func (s *Sinks) sealAll(ctx context.Context) error {
+	if s.seal == nil {
+		return nil
+	}
+	for _, v := range s.table.list() {
+		if len(v.Sealed) > 0 {
+			continue
+		}
+		_, err := s.table.change(ctx, v.Name, func(v StoredSink, exists bool) (StoredSink, error) {
+			if !exists {
+				return v, ErrNotFound
+			}
+			return s.close(v), nil // Changed stays: it is the same sink
+		})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("seal sink %s: %w", v.Name, err)
+		}
+	}
+	return nil
+}
 
 // Get returns the sink of a name.
 func (s *Sinks) Get(name string) (StoredSink, bool) {
 	v, _, ok := s.table.get(name)
-	return v, ok
+	return s.open(v), ok
 }
 
 // List returns all sinks by name.
 func (s *Sinks) List() []StoredSink {
 	list := s.table.list()
+	for i := range list {
+		list[i] = s.open(list[i])
+	}
 	slices.SortFunc(list, func(a, b StoredSink) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
 // Set keeps a sink in place of any other of its name.
 func (s *Sinks) Set(ctx context.Context, name string, document []byte) error {
-	return s.table.put(ctx, name, StoredSink{Name: name, Document: document, Changed: time.Now().UTC()})
+	return s.table.put(ctx, name, s.close(StoredSink{Name: name, Document: document, Changed: time.Now().UTC()}))
 }
 
 // Delete removes a sink, or returns ErrNotFound.
@@ -41,4 +103,6 @@ func (s *Sinks) Delete(ctx context.Context, name string) error { return s.table.
 
 // OnChange calls f after every change of a sink, of this node or another. f must
 // not wait.
-func (s *Sinks) OnChange(f func(name string, v StoredSink, exists bool)) { s.table.onChange(f) }
+func (s *Sinks) OnChange(f func(name string)) {
+	s.table.onChange(func(name string, _ StoredSink, _ bool) { f(name) })
+}

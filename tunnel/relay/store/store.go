@@ -45,8 +45,9 @@ type Config struct {
 	// Replicas is how many servers of an external cluster keep each value. If
 	// zero, 3 where the cluster has as many, else 1; never fewer than before.
 	Replicas int
-	// Secret seals the private keys among the settings, so that whoever reads
-	// the cluster's disks or traffic does not have them. Empty seals nothing.
+	// Secret seals the private keys among the settings and the sinks, so that
+	// whoever reads the cluster's disks or traffic does not have them. Empty seals
+	// nothing.
 	Secret []byte
 	// EventsAge and EventsBytes bound what is kept of access events. If zero,
 	// 14 days and 1 GiB.
@@ -328,8 +329,8 @@ func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string)
 	if err != nil {
 		return err
 	}
-	s.Usages, s.Activities, s.Proofs, s.Sinks = &Usages{usages}, &Activities{activities}, &Proofs{proofs}, &Sinks{sinks}
-	return nil
+	s.Usages, s.Activities, s.Proofs, s.Sinks = &Usages{usages}, &Activities{activities}, &Proofs{proofs}, &Sinks{sinks, s.Settings.seal}
+	return s.Sinks.sealAll(ctx)
 }
 
 // Close closes the store and unlocks its folder.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -94,12 +96,45 @@ func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs 
 		if !seen.At.Before(v.Seen.At) {
 			v.Seen = seen
 		}
-		if len(errs) > 0 {
-			v.Errors = append(slices.Clone(v.Errors), errs...)
+		// A write that was cut off may have come through: nothing is kept twice.
+		fresh := slices.DeleteFunc(slices.Clone(errs), func(e ClientError) bool {
+			return slices.ContainsFunc(v.Errors, e.Equal)
+		})
+		if len(fresh) > 0 {
+			v.Errors = append(slices.Clone(v.Errors), fresh...)
 			slices.SortStableFunc(v.Errors, func(a, b ClientError) int { return a.Time.Compare(b.Time) })
 			v.Errors = v.Errors[max(0, len(v.Errors)-MaxErrors):]
 		}
 		return v, nil
 	})
+	return err
+}
+
+// Kept returns the ids of the clients of which there is usage, activity or a
+// proof, in no order.
+func (s *Store) Kept() []string {
+	ids := make(map[string]bool)
+	s.Usages.table.each(func(id string, _ Usage) bool { ids[id] = true; return true })
+	s.Activities.table.each(func(id string, _ Activity) bool { ids[id] = true; return true })
+	s.Proofs.table.each(func(_ string, p Proof) bool { ids[p.ClientID] = true; return true })
+	return slices.Collect(maps.Keys(ids))
+}
+
+// Forget removes usage, activity and proofs of a client.
+func (s *Store) Forget(ctx context.Context, clientID string) error {
+	err := errors.Join(absent(s.Usages.table.drop(ctx, clientID)), absent(s.Activities.table.drop(ctx, clientID)))
+	for _, p := range s.Proofs.List() {
+		if p.ClientID == clientID {
+			err = errors.Join(err, s.Proofs.Delete(ctx, p.Domain))
+		}
+	}
+	return err
+}
+
+// absent takes what was not there for removed.
+func absent(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
 	return err
 }

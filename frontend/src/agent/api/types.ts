@@ -14,6 +14,7 @@ export type TunnelMode = Schemas['TunnelMode'];
 export type TunnelState = Schemas['TunnelState'];
 export type TunnelCreate = Schemas['TunnelCreate'];
 export type TunnelUpdate = Schemas['TunnelUpdate'];
+export type TunnelPolicy = Schemas['TunnelPolicy'];
 export type TunnelEvent = Schemas['TunnelEvent'];
 export type EndpointEvent = Schemas['EndpointEvent'];
 export type MissedEvent = Schemas['MissedEvent'];

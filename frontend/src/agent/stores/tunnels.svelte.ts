@@ -6,8 +6,10 @@ import type {
   Tunnel,
   TunnelCreate,
   TunnelEvent,
+  TunnelPolicy,
   TunnelUpdate,
 } from '../api/types';
+import type { PolicyDocument } from '../../shared/policy/policyform';
 
 /** How long a deletion waits for a change of mind. */
 export const undoFor = 6000;
@@ -83,6 +85,15 @@ export class TunnelStore {
 
   async stop(id: string): Promise<void> {
     this.#keep(await control<Tunnel>('POST', path(id, '/stop')));
+  }
+
+  /** Who is let in, as the relay holds it. It is asked for when shown, and not kept. */
+  policy(id: string): Promise<TunnelPolicy> {
+    return call<TunnelPolicy>('GET', path(id, '/policy'));
+  }
+
+  setPolicy(id: string, document: PolicyDocument): Promise<TunnelPolicy> {
+    return control<TunnelPolicy>('PUT', path(id, '/policy'), { body: document });
   }
 
   /**

@@ -315,6 +315,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What agents reported, those that left since too, newest first, at most 500. */
+        get: operations["listErrors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policies": {
         parameters: {
             query?: never;
@@ -1173,12 +1190,6 @@ export interface components {
             ok: boolean;
             error?: string;
         };
-        Certificate: {
-            issuer?: string;
-            /** Format: date-time */
-            not_after?: string;
-            error?: string;
-        };
         Domain: {
             domain: string;
             client: string;
@@ -1188,7 +1199,35 @@ export interface components {
             proved_at?: string;
             proof?: string;
             running: boolean;
-            certificate?: unknown;
+            certificate?: components["schemas"]["Certificate"];
+        };
+        /** @description What visitors of the name are shown by this node. Without `not_after` there is none yet. */
+        Certificate: {
+            /**
+             * @description `file`: tls_cert; `acme`: a public authority; `local`: the relay's own authority.
+             * @enum {string}
+             */
+            source: "file" | "acme" | "local";
+            issuer?: string;
+            /** Format: date-time */
+            not_after?: string;
+            /** @description It is being asked for. */
+            trying: boolean;
+            /** @description Of the last try to get one, if it failed. */
+            error?: string;
+        };
+        /** @description Something that an agent reported of its side; the agent may have left since. */
+        ReportedError: {
+            /** Format: date-time */
+            time: string;
+            /** @description Of the tunnel. */
+            key?: string;
+            message: string;
+            node: string;
+            client: string;
+            client_id: string;
+            /** @description The client has a session at this node now. */
+            connected: boolean;
         };
         Node: {
             id: string;
@@ -1283,6 +1322,11 @@ export interface components {
         ClaimListAnswer: {
             data: {
                 items: components["schemas"]["Claim"][];
+            };
+        };
+        ReportedErrorListAnswer: {
+            data: {
+                items: components["schemas"]["ReportedError"][];
             };
         };
         DomainListAnswer: {
@@ -2006,6 +2050,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DomainListAnswer"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    listErrors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportedErrorListAnswer"];
                 };
             };
             401: components["responses"]["Unauthorized"];

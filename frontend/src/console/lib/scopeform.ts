@@ -1,5 +1,5 @@
 import type { Scope } from '../api/types';
-import { fromLocal, lines, localTime, readBytes, writeBytes } from './words';
+import { fromLocal, lines, localTime, readBytes, writeBytes } from '../../shared/lib/words';
 
 export const tunnelTypes = ['http', 'https', 'tls', 'tcp', 'udp'] as const;
 

@@ -21,5 +21,7 @@ export function message(text: string, params: Params = {}): string {
   );
 }
 
+export type MessageKey = keyof typeof en;
+
 /** Says what shared components say; each app has a t of its own. */
 export const t = translator({ en, 'zh-CN': zh });

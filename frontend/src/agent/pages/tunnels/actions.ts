@@ -7,6 +7,9 @@ import { toasts } from '../../../shared/stores/toasts.svelte';
 import { tunnels, undoFor } from '../../stores/tunnels.svelte';
 import type { MenuItem } from '../../../shared/ui/menu';
 
+/** Before a tunnel's id in the location: its policy is open. */
+export const policyPrefix = 'policy:';
+
 /** Reports whether stopping, rather than starting, is what one can do. */
 export function isRunning(tunnel: Tunnel): boolean {
   return tunnel.state === 'running' || tunnel.state === 'starting' || tunnel.state === 'waiting';
@@ -38,6 +41,11 @@ export function menuOf(tunnel: Tunnel, onqr: () => void): MenuItem[] {
       run: () => router.go('tunnels', tunnel.id),
     },
   ];
+  items.push({
+    label: t('tunnel.policy'),
+    icon: 'policies',
+    run: () => router.go('tunnels', policyPrefix + tunnel.id),
+  });
   if (tunnel.public_url) items.push({ label: t('qr.title'), icon: 'qr', run: onqr });
   if (tunnel.inspect)
     items.push({

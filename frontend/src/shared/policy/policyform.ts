@@ -1,5 +1,29 @@
-import type { PolicyDocument } from '../api/types';
-import { lines, readBytes, writeBytes } from './words';
+import { lines, readBytes, writeBytes } from '../lib/words';
+
+/** Who is let in, as both APIs have it. */
+export interface PolicyDocument {
+  deny?: string[];
+  allow?: string[];
+  deny_countries?: string[];
+  allow_countries?: string[];
+  unknown_country?: 'deny' | 'allow';
+  hours?: {
+    zone?: string;
+    open: {
+      days?: string[];
+      from: string;
+      to: string;
+    }[];
+  };
+  connections?: number;
+  connections_per_address?: number;
+  rate?: number;
+  burst?: number;
+  bandwidth?: number;
+  max_body?: number;
+  basic_auth?: { name: string; password?: string }[];
+  shadow?: boolean;
+}
 
 export const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
@@ -20,7 +44,26 @@ export interface PolicyForm {
   zone: string;
   open: { days: string[]; from: string; to: string }[];
   shadow: boolean;
+  /** What a newer relay knows and this form does not: it is given back as it came. */
+  rest: Record<string, unknown>;
 }
+
+const known: readonly string[] = [
+  'deny',
+  'allow',
+  'deny_countries',
+  'allow_countries',
+  'unknown_country',
+  'hours',
+  'connections',
+  'connections_per_address',
+  'rate',
+  'burst',
+  'bandwidth',
+  'max_body',
+  'basic_auth',
+  'shadow',
+] satisfies (keyof PolicyDocument)[];
 
 const number = (n: number | undefined) => (n ? String(n) : '');
 
@@ -46,6 +89,7 @@ export function formOf(d: PolicyDocument): PolicyForm {
       to: o.to,
     })),
     shadow: d.shadow ?? false,
+    rest: Object.fromEntries(Object.entries(d).filter(([key]) => !known.includes(key))),
   };
 }
 
@@ -54,7 +98,7 @@ export type Faults = Partial<Record<keyof PolicyDocument, true>>;
 
 /** Returns the document of a form, and what in the form is no number. */
 export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: Faults } {
-  const d: PolicyDocument = {};
+  const d: PolicyDocument = { ...f.rest };
   const faults: Faults = {};
   const list = (key: 'deny' | 'allow' | 'deny_countries' | 'allow_countries', text: string) => {
     const all = lines(text);

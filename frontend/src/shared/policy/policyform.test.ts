@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PolicyDocument } from '../api/types';
-import { documentOf, formOf } from './policyform';
+import { documentOf, formOf, type PolicyDocument } from './policyform';
 
 const all: PolicyDocument = {
   deny: ['10.0.0.0/8', '192.0.2.7'],
@@ -34,6 +33,14 @@ describe('a policy and its form', () => {
   it('name what is no number', () => {
     const form = { ...formOf({}), rate: 'much', maxBody: '10 parsec', burst: '1.5' };
     expect(documentOf(form).faults).toEqual({ rate: true, max_body: true, burst: true });
+  });
+  it('keep a rule that a newer relay has', () => {
+    const newer = { deny: ['192.0.2.7'], moon_phase: 'full' } as PolicyDocument;
+    expect(documentOf(formOf(newer)).document).toEqual(newer);
+  });
+  it('never hold a password that was given', () => {
+    const form = formOf({ basic_auth: [{ name: 'ann', password: 'leaked' }] });
+    expect(JSON.stringify(form)).not.toContain('leaked');
   });
   it('write countries as they are written', () =>
     expect(

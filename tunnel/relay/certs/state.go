@@ -1,0 +1,89 @@
+package certs
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+)
+
+// State is how it stands with the certificate of a name.
+type State struct {
+	Issuer   string    // of the certificate that there is; empty: there is none
+	NotAfter time.Time // zero: there is none
+	Trying   bool      // it is being asked for
+	Err      error     // of the last try, if that failed
+}
+
+// State tells of the certificate of a name: the one that this node shows, or
+// the one that another node has stored. It asks the authority for nothing.
+func (a *ACME) State(ctx context.Context, name string) State {
+	subject, ok := a.subject(name)
+	if !ok {
+		return State{}
+	}
+	var s State
+	a.mu.Lock()
+	s.Trying = a.tries[subject] != nil
+	if f := a.failures[subject]; f != nil {
+		s.Err = f.err
+	}
+	a.mu.Unlock()
+	leaf := a.shown(name)
+	if leaf == nil {
+		var err error
+		if leaf, err = a.stored(ctx, subject); err != nil && !errors.Is(err, fs.ErrNotExist) && s.Err == nil {
+			s.Err = err
+		}
+	}
+	if leaf != nil {
+		s.Issuer, s.NotAfter = issuerOf(leaf), leaf.NotAfter.UTC()
+	}
+	return s
+}
+
+// shown is the certificate of a name that is in memory.
+func (a *ACME) shown(name string) *x509.Certificate {
+	var newest *x509.Certificate
+	for _, c := range a.cache.AllMatchingCertificates(name) {
+		if c.Leaf != nil && (newest == nil || c.Leaf.NotAfter.After(newest.NotAfter)) {
+			newest = c.Leaf
+		}
+	}
+	return newest
+}
+
+func (a *ACME) stored(ctx context.Context, subject string) (*x509.Certificate, error) {
+	for _, issuer := range a.configOf(subject).Issuers {
+		data, err := a.cfg.Storage.Load(ctx, certmagic.StorageKeys.SiteCert(issuer.IssuerKey(), subject))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate of %s: %w", subject, err)
+		}
+		block, _ := pem.Decode(data)
+		if block == nil {
+			return nil, fmt.Errorf("read the certificate of %s: it is no PEM", subject)
+		}
+		leaf, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate of %s: %w", subject, err)
+		}
+		return leaf, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+// issuerOf is what an authority calls itself to people.
+func issuerOf(leaf *x509.Certificate) string {
+	if len(leaf.Issuer.Organization) > 0 {
+		return leaf.Issuer.Organization[0]
+	}
+	return leaf.Issuer.CommonName
+}

@@ -1,0 +1,71 @@
+package relay
+
+import (
+	"testing"
+	"time"
+
+	"adit/tunnel/relay/store"
+)
+
+// TestClientsThatAreNoLongerAreForgotten has a client that is there, one that is
+// revoked, and one whose name another has since.
+func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	ids := map[string]string{}
+	for _, name := range []string{"there", "revoked", "renamed"} {
+		r.client(t, name)
+		c, _ := r.store.Clients.Get(name)
+		ids[name] = c.ID
+		if _, err := r.store.Usages.Add(t.Context(), c.ID, store.MonthOf(time.Now()), 1, 2); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.store.Activities.Note(t.Context(), c.ID, store.Seen{At: time.Now()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.store.Proofs.Set(t.Context(), store.Proof{Domain: name + ".example", ClientID: c.ID}); err != nil {
+			t.Fatal(err)
+		}
+		r.accounts.get(r.Relay, c.ID)
+	}
+	for _, name := range []string{"revoked", "renamed"} {
+		if _, err := r.RevokeClient(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.client(t, "renamed")
+	var f forgetting
+	now := time.Now()
+	left := func(after time.Duration) map[string]bool {
+		f.turn(t.Context(), r.Relay, now.Add(after))
+		kept := map[string]bool{}
+		for name, id := range ids {
+			_, seen := r.store.Activities.Get(id)
+			_, proved := r.store.Proofs.Get(name + ".example")
+			r.accounts.mu.Lock()
+			account := r.accounts.byClient[id] != nil
+			r.accounts.mu.Unlock()
+			used := r.store.Usages.Get(id, store.MonthOf(now)).Out > 0
+			if seen != proved || seen != account || seen != used {
+				t.Errorf("of %s a part is left: seen %v, proved %v, account %v, usage %v", name, seen, proved, account, used)
+			}
+			kept[name] = seen
+		}
+		return kept
+	}
+	for _, c := range []struct {
+		after                     time.Duration
+		there, revoked, different bool
+	}{
+		{0, true, true, true},
+		{keepUnknown / 2, true, true, true},
+		{keepUnknown, true, true, false},
+		{keepRevoked - time.Hour, true, true, false},
+		{keepRevoked + time.Hour, true, false, false},
+	} {
+		got := left(c.after)
+		if got["there"] != c.there || got["revoked"] != c.revoked || got["renamed"] != c.different {
+			t.Errorf("after %v: %v", c.after, got)
+		}
+	}
+	r.accounts.settle(t.Context(), r.Relay)
+}
