@@ -58,6 +58,10 @@ func main() {
 	}
 }
 
+// restAfter is how long after their start relay and agent have given back what
+// the start took.
+const restAfter = 5 * time.Second
+
 // options are the command's flags.
 type options struct {
 	asJSON     bool
@@ -121,6 +125,11 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 		if err := measureRest(ctx, table, transport, lab, o.each); err != nil {
 			return err
 		}
+	}
+	if o.only.MatchString("memory at rest") {
+		time.Sleep(restAfter)
+		table.add("memory at rest, relay", "MB", transport, float64(lab.relay.memory())/1e6)
+		table.add("memory at rest, agent", "MB", transport, float64(lab.agent.memory())/1e6)
 	}
 	through, err := lab.publish(origin)
 	if err != nil {

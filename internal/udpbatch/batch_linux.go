@@ -77,7 +77,7 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, offload bool) *fastIO {
 	f.in.call = func(fd uintptr) bool {
 		n, errno := uintptr(0), syscall.EINTR
 		for errno == unix.EINTR {
-			n, _, errno = unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&f.in.msgs[0])),
+			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&f.in.msgs[0])),
 				uintptr(f.in.want), unix.MSG_DONTWAIT, 0, 0)
 		}
 		f.in.errno, f.in.got = errno, int(n)
@@ -216,7 +216,7 @@ func newWriter() *writer {
 	w.call = func(fd uintptr) bool {
 		n, errno := uintptr(0), syscall.EINTR
 		for errno == unix.EINTR {
-			n, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&w.msgs[w.from])),
+			n, _, errno = unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&w.msgs[w.from])),
 				uintptr(w.to-w.from), unix.MSG_DONTWAIT, 0, 0)
 		}
 		w.errno, w.sent = errno, int(n)

@@ -8,12 +8,15 @@ import (
 )
 
 // tuneSocket asks for large buffers beyond the system's limit where this
-// process may, and for datagrams that are never fragmented, so that a path's
-// MTU shows.
-func tuneSocket(raw syscall.RawConn, size int) {
+// process may, and if whole is set for datagrams that are never fragmented, so
+// that a path's MTU shows.
+func tuneSocket(raw syscall.RawConn, size int, whole bool) {
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size)
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, size)
+		if !whole {
+			return
+		}
 		// PROBE: set DF, and leave the size to path MTU discovery above.
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)

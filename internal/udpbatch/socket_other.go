@@ -8,7 +8,7 @@ import (
 )
 
 // tuneSocket changes nothing here: net sets the buffers.
-func tuneSocket(syscall.RawConn, int) {}
+func tuneSocket(syscall.RawConn, int, bool) {}
 
 func isTooLarge(err error) bool { return errors.Is(err, syscall.EMSGSIZE) }
 

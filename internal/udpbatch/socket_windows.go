@@ -10,8 +10,12 @@ import (
 // ipDontFragment is IP_DONTFRAGMENT of ws2ipdef.h; IPV6_DONTFRAG has the same number.
 const ipDontFragment = 14
 
-// tuneSocket asks for datagrams that are never fragmented, so that a path's MTU shows.
-func tuneSocket(raw syscall.RawConn, _ int) {
+// tuneSocket asks if whole is set for datagrams that are never fragmented, so
+// that a path's MTU shows.
+func tuneSocket(raw syscall.RawConn, _ int, whole bool) {
+	if !whole {
+		return
+	}
 	_ = raw.Control(func(fd uintptr) {
 		_ = windows.SetsockoptInt(windows.Handle(fd), windows.IPPROTO_IP, ipDontFragment, 1)
 		_ = windows.SetsockoptInt(windows.Handle(fd), windows.IPPROTO_IPV6, ipDontFragment, 1)

@@ -62,6 +62,9 @@ type Buffer struct {
 type Options struct {
 	// NoOffload leaves GSO and GRO alone.
 	NoOffload bool
+	// Fragment lets the system fragment datagrams that are larger than the path
+	// takes: for those that are somebody else's, whose size is not ours to choose.
+	Fragment bool
 	// SocketBuffer is the size asked for the kernel's buffers, as far as it
 	// grants it. If zero, 7 MiB.
 	SocketBuffer int
@@ -77,7 +80,7 @@ type Conn struct {
 }
 
 // New returns a Conn over pc. It sets up the socket's buffers and its
-// don't-fragment mode where pc is a UDP socket; a system that does not grant
+// don't-fragment mode, unless opt says otherwise, where pc is a UDP socket; a system that does not grant
 // them is no error.
 func New(pc net.PacketConn, opt Options) *Conn {
 	c := &Conn{pc: pc}
@@ -92,7 +95,7 @@ func New(pc net.PacketConn, opt Options) *Conn {
 	_ = udp.SetReadBuffer(opt.SocketBuffer)
 	_ = udp.SetWriteBuffer(opt.SocketBuffer)
 	if raw, err := udp.SyscallConn(); err == nil {
-		tuneSocket(raw, opt.SocketBuffer)
+		tuneSocket(raw, opt.SocketBuffer, !opt.Fragment)
 		c.fast = newFastIO(raw, udp, !opt.NoOffload)
 	}
 	return c

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"syscall"
+
+	"adit/internal/sockio"
 )
 
 // flowReader reads an origin's packets. While it waits it holds no buffer: most
@@ -28,7 +30,7 @@ func newFlowReader(conn *net.UDPConn) (*flowReader, error) {
 	r.try = func(fd uintptr) bool {
 		r.buf = largeBuffers.Get().(*[largeBuffer]byte)
 		for {
-			r.n, r.err = syscall.Read(int(fd), r.buf[:])
+			r.n, r.err = sockio.ReadFD(fd, r.buf[:])
 			if !errors.Is(r.err, syscall.EINTR) {
 				break
 			}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/wire"
 )
@@ -34,7 +35,7 @@ type flow struct {
 	ended  atomic.Bool
 
 	mu     sync.Mutex
-	conn   *net.UDPConn // nil until the origin's name is resolved
+	conn   *sockio.Datagrams // nil until the origin's name is resolved
 	queued [][]byte
 }
 
@@ -126,7 +127,7 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payload []byte) {
 	}
 }
 
-func (fs *flows) write(f *flow, conn *net.UDPConn, payload []byte) {
+func (fs *flows) write(f *flow, conn *sockio.Datagrams, payload []byte) {
 	// Counted and heard before the origin can answer: nobody sees an answer
 	// without its question.
 	f.tunnel.counters.in.Add(int64(len(payload)))
@@ -207,7 +208,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	origin, err := newFlowReader(conn)
+	origin, err := newFlowReader(conn.UDPConn)
 	if err != nil {
 		a.complain(f.route, err.Error())
 		fs.close(f)
@@ -254,7 +255,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 }
 
 // connect opens the flow's socket and sends what has waited for it.
-func (fs *flows) connect(ctx context.Context, f *flow) (*net.UDPConn, error) {
+func (fs *flows) connect(ctx context.Context, f *flow) (*sockio.Datagrams, error) {
 	a, spec := fs.live.agent, f.route.spec
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
@@ -262,10 +263,11 @@ func (fs *flows) connect(ctx context.Context, f *flow) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addrs[0]))
+	udp, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addrs[0]))
 	if err != nil {
 		return nil, describeOrigin(err, f.route.local)
 	}
+	conn := sockio.NewDatagrams(udp)
 	_ = conn.SetReadBuffer(flowReadBuffer) // less than asked for is no error
 	for {
 		f.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -79,7 +80,7 @@ func (l *live) answer(stream link.Stream, err error) error {
 	return writeErr
 }
 
-// halfCloser is a connection whose sending side ends by itself: *net.TCPConn,
+// halfCloser is a connection whose sending side ends by itself: *sockio.Conn,
 // *tls.Conn, link.Stream.
 type halfCloser interface {
 	net.Conn
@@ -113,7 +114,7 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) 
 	if err != nil {
 		return nil, describeOrigin(err, r.local)
 	}
-	tcp := conn.(*net.TCPConn)
+	tcp := sockio.New(conn.(*net.TCPConn))
 	if r.spec.LocalScheme != schemeHTTPS {
 		return tcp, nil
 	}
@@ -154,7 +155,7 @@ type pipe struct {
 func (p *pipe) abort() {
 	p.once.Do(func() {
 		p.stream.Reset()
-		if tcp, ok := p.origin.(*net.TCPConn); ok {
+		if tcp, ok := p.origin.(*sockio.Conn); ok {
 			_ = tcp.SetLinger(0) // the origin learns that it was cut, not ended
 		}
 		p.origin.Close()
@@ -250,12 +251,29 @@ func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 		}
 	}()
 	buf := small[:]
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
+	shown := 0 // of what comes next, what before was shown already
+	show := func(b []byte) {
+		if len(b) > shown {
 			if before != nil {
-				before(buf[:n])
+				before(b[shown:])
 			}
+			shown = len(b)
+		}
+	}
+	var take func([]byte) int
+	if try, ok := dst.(interface{ TryWrite([]byte) int }); ok && after == nil {
+		take = func(b []byte) int {
+			show(b)
+			n := try.TryWrite(b)
+			shown -= n
+			return n
+		}
+	}
+	for {
+		n, err := link.ReadDirect(src, buf, take)
+		if n > 0 {
+			show(buf[:n])
+			shown -= n
 			if _, writeErr := dst.Write(buf[:n]); writeErr != nil {
 				return writeErr
 			}
@@ -263,7 +281,7 @@ func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 				after(buf[:n])
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+
+	"adit/internal/sockio"
 )
 
 // batchConn is a tls.Conn whose writes reach the connection below as one write
@@ -15,7 +17,7 @@ type batchConn struct {
 
 // newBatchConn makes the tls.Conn over conn by secure.
 func newBatchConn(conn net.Conn, secure func(net.Conn) *tls.Conn) *batchConn {
-	below := &joiningConn{Conn: conn}
+	below := &joiningConn{Conn: sockio.Wrap(conn)}
 	return &batchConn{secure(below), below}
 }
 

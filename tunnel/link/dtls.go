@@ -17,6 +17,18 @@ import (
 type carrier struct {
 	*record.Conn
 	packets []record.Packet
+	direct  []reliable.Packet
+}
+
+// Direct hands packets over from the goroutine that read them.
+func (c *carrier) Direct(handle func([]reliable.Packet)) {
+	c.Conn.Direct(func(packets []record.Packet) {
+		c.direct = c.direct[:0]
+		for _, p := range packets {
+			c.direct = append(c.direct, reliable.Packet{Number: p.Number, Data: p.Data, Time: p.Time})
+		}
+		handle(c.direct)
+	})
 }
 
 func (c *carrier) Receive(into []reliable.Packet) (int, error) {

@@ -7,6 +7,7 @@ package link
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -79,6 +80,23 @@ type Stream interface {
 	// Quiet reports whether the stream is open both ways and nothing has come
 	// that is not yet read, no end either.
 	Quiet() bool
+}
+
+// DirectReader is a Stream whose reader can be spared a wake-up: while
+// ReadDirect waits, what comes is given to take at once by the goroutine that
+// brings it, in order, and only what take did not take is returned, as Read
+// returns it. take must neither wait nor call the stream; it returns how many
+// bytes it took.
+type DirectReader interface {
+	ReadDirect(b []byte, take func([]byte) int) (int, error)
+}
+
+// ReadDirect reads from r so if it can be, and else as usual.
+func ReadDirect(r io.Reader, b []byte, take func([]byte) int) (int, error) {
+	if d, ok := r.(DirectReader); ok && take != nil {
+		return d.ReadDirect(b, take)
+	}
+	return r.Read(b)
 }
 
 // Stats is a snapshot of a session.

@@ -298,6 +298,12 @@ func (s *Session) receive(st *Stream, length uint32) error {
 
 // put appends a chunk, which the stream owns from now on.
 func (st *Stream) put(chunk []byte) {
+	if n := st.offer(chunk); n == len(chunk) {
+		putChunk(chunk)
+		return
+	} else if n > 0 {
+		chunk = chunk[:copy(chunk, chunk[n:])]
+	}
 	st.rmu.Lock()
 	defer notify(st.readable)
 	defer st.rmu.Unlock()

@@ -17,6 +17,10 @@ const (
 	maxGrown      = 128 << 20
 )
 
+// directMost is how much that came at once a reader takes directly; of more it
+// is woken.
+const directMost = 8 << 10
+
 // Stream is one reliable byte stream of a session.
 type Stream struct {
 	session *Session
@@ -27,6 +31,9 @@ type Stream struct {
 	writable chan struct{} // pending was taken, or the state of writing has changed
 	readMu   sync.Mutex    // one Read at a time
 	writeMu  sync.Mutex    // one Write at a time
+
+	direct sync.Mutex       // taken before all others
+	taker  func([]byte) int // of a reader that waits; see ReadDirect
 
 	// Guarded by session.mu.
 	pending       []byte // of the Write under way: not yet in a frame
@@ -62,7 +69,12 @@ func newStream(s *Session, id uint32, local bool) *Stream {
 
 // Read reads what has arrived; what came before the end of the session, or
 // before the peer's CloseWrite, can still be read after it.
-func (st *Stream) Read(b []byte) (int, error) {
+func (st *Stream) Read(b []byte) (int, error) { return st.ReadDirect(b, nil) }
+
+// ReadDirect is Read, but what comes while it waits is given to take, in order,
+// by the goroutine that reads the connection; it returns what take did not
+// take. take must neither wait nor call the stream.
+func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	st.readMu.Lock()
 	defer st.readMu.Unlock()
 	for {
@@ -70,10 +82,54 @@ func (st *Stream) Read(b []byte) (int, error) {
 		if n > 0 || err != nil || len(b) == 0 {
 			return n, err
 		}
-		if err := wait(st.readable, deadline); err != nil {
+		st.setTaker(take)
+		err = wait(st.readable, deadline)
+		st.setTaker(nil)
+		if err != nil {
 			return 0, err
 		}
 	}
+}
+
+func (st *Stream) setTaker(take func([]byte) int) {
+	st.direct.Lock()
+	defer st.direct.Unlock()
+	st.taker = take
+}
+
+// offer gives what came to a reader that takes it directly, and returns how
+// much that took.
+func (st *Stream) offer(chunk []byte) int {
+	st.direct.Lock()
+	defer st.direct.Unlock()
+	if st.taker == nil || len(chunk) > directMost {
+		return 0
+	}
+	st.rmu.Lock()
+	next := st.length == 0 && st.readErr == nil && (st.readDeadline.IsZero() || st.readDeadline.After(time.Now()))
+	st.rmu.Unlock()
+	if !next {
+		return 0
+	}
+	n := st.taker(chunk)
+	st.rmu.Lock()
+	st.arriving -= uint32(n)
+	grant := st.grant()
+	st.rmu.Unlock()
+	if grant > 0 {
+		st.update(grant)
+	}
+	return n
+}
+
+// grant is how much of the window is used up and read and to be granted again:
+// half of it at a time. It is called with rmu held.
+func (st *Stream) grant() uint32 {
+	grant := st.window - st.credit - uint32(st.length) - st.arriving
+	if st.finReceived || grant < st.window/2 {
+		return 0
+	}
+	return grant
 }
 
 // take reads without waiting; no bytes and no error mean that there is nothing yet.
@@ -111,11 +167,7 @@ func (st *Stream) take(b []byte) (int, time.Time, error) {
 	}
 	st.length -= n
 	st.session.buffered.Add(-int64(n))
-	// The window that is used up and read is granted again, half of it at a time.
-	grant := st.window - st.credit - uint32(st.length) - st.arriving
-	if st.finReceived || grant < st.window/2 {
-		grant = 0
-	}
+	grant := st.grant()
 	st.rmu.Unlock()
 	if grant > 0 {
 		st.update(grant)

@@ -53,7 +53,11 @@ type Conn struct {
 	heard  atomic.Int64 // UnixNano of the last authentic record
 	handed int          // repeated handshake messages given to pion, by the reader
 
-	// Of the goroutine in Receive.
+	direct  atomic.Pointer[func([]Packet)] // see Direct
+	few     []Packet                       // what it is given
+	opening sync.Mutex                     // of what follows: held by who opens records and hands them on
+	holding bool                           // of Receive's goroutine: it has opening since its last call
+
 	in        *half
 	high, low window // application data; everything below base
 	current   *inbound
@@ -176,6 +180,9 @@ func (c *Conn) sendAlert(level, description byte) {
 // enqueue gives a buffer to Receive. When too much waits, a server drops it;
 // a client lets its socket's buffer fill.
 func (c *Conn) enqueue(in *inbound) {
+	if c.handOver(in) {
+		return
+	}
 	if c.queued.Add(int64(len(in.buf))) > queueBytes {
 		if !c.isClient || !c.ready.Load() {
 			c.drop(in)

@@ -27,7 +27,9 @@ type inbound struct {
 	from udpbatch.Addr
 	at   time.Time
 	src  *socket
-	pool *sync.Pool
+	// alone says that the socket had nothing else.
+	alone bool
+	pool  *sync.Pool
 }
 
 func newPool(size int) *sync.Pool {
@@ -54,7 +56,7 @@ func takeInbound(size int) *inbound {
 }
 
 func (in *inbound) release() {
-	in.data, in.src, in.from = nil, nil, udpbatch.Addr{}
+	in.data, in.src, in.from, in.alone = nil, nil, udpbatch.Addr{}, false
 	in.pool.Put(in)
 }
 
@@ -156,6 +158,7 @@ func (s *socket) read(deliver func(*inbound)) error {
 				b.B = owners[i].buf
 			}
 			in.data, in.seg, in.from, in.at, in.src = in.buf[:total], b.Segment, b.Addr, now, s
+			in.alone = i == 0 && joined == n && n < len(bufs)
 			deliver(in)
 			i += joined
 		}

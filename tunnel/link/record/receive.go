@@ -26,12 +26,19 @@ type Packet struct {
 
 // Receive waits for at least one record of application data and opens as many
 // as there are and as into has room for.
-func (c *Conn) Receive(into []Packet) (int, error) {
+func (c *Conn) Receive(into []Packet) (n int, err error) {
+	if !c.holding {
+		c.opening.Lock()
+	}
+	defer func() {
+		if c.holding = n > 0; !c.holding { // else what it returns is still in use
+			c.opening.Unlock()
+		}
+	}()
 	c.releaseHeld()
 	if len(into) == 0 {
 		return 0, nil
 	}
-	n := 0
 	for {
 		if n == 0 && c.isEnding() {
 			c.endByPeer()
@@ -47,12 +54,11 @@ func (c *Conn) Receive(into []Packet) (int, error) {
 					return n, nil
 				}
 			}
-			select {
-			case in := <-c.queue:
-				c.take(in)
-			case <-c.done:
-				return 0, c.err
+			in, err := c.await()
+			if err != nil {
+				return 0, err
 			}
+			c.take(in)
 			continue
 		}
 		n = c.openInto(into, n)
@@ -62,6 +68,23 @@ func (c *Conn) Receive(into []Packet) (int, error) {
 		if n == 0 && c.Err() != nil {
 			return 0, c.err
 		}
+	}
+}
+
+// await waits for a buffer, and lets others open records meanwhile.
+func (c *Conn) await() (*inbound, error) {
+	select {
+	case in := <-c.queue:
+		return in, nil
+	default:
+	}
+	c.opening.Unlock()
+	defer c.opening.Lock()
+	select {
+	case in := <-c.queue:
+		return in, nil
+	case <-c.done:
+		return nil, c.err
 	}
 }
 

@@ -35,15 +35,26 @@ func (s *Session) receiveLoop() {
 			}
 			continue // the sender closes the carrier
 		}
-		now := s.now()
-		for i := range packets[:n] {
-			if s.onPacket(now, &packets[i]) != nil {
-				break
-			}
-		}
-		s.afterPackets(now)
 		s.mu.Unlock()
+		s.onPackets(packets[:n])
 	}
+}
+
+// onPackets takes what arrived, one call at a time.
+func (s *Session) onPackets(packets []Packet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	now := s.now()
+	for i := range packets {
+		if s.onPacket(now, &packets[i]) != nil {
+			break
+		}
+	}
+	s.afterPackets(now)
+	s.handOver()
 }
 
 // onPacket takes one packet. An error has ended the session.
@@ -234,7 +245,11 @@ func (s *Session) onStreamData(f *frame) error {
 		}
 	}
 	if st.available() > before || st.finKnown && st.available() == st.finalSize {
-		st.readable.Signal()
+		if st.taker != nil {
+			s.arrived = append(s.arrived, st)
+		} else {
+			st.readable.Signal()
+		}
 	}
 	if st.finKnown && st.read == st.finalSize {
 		st.finishReading()

@@ -3,6 +3,7 @@ package reliable
 import (
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -87,6 +88,7 @@ func (s *Session) sendLoop() {
 				changed = nil
 			}
 		}
+		runtime.Gosched() // those who have something to send go first: it leaves together
 		s.mu.Lock()
 		s.sleeping = false
 		if moved {

@@ -38,6 +38,12 @@ type Carrier interface {
 	Close() error
 }
 
+// directCarrier is a Carrier that can hand packets over as they come, one call
+// at a time and never while those that Receive returned are in use.
+type directCarrier interface {
+	Direct(handle func([]Packet))
+}
+
 // Config are a session's settings. The zero value is usable, for an accepting
 // side.
 type Config struct {
@@ -120,6 +126,7 @@ type Session struct {
 	peerStreams, ourStreams uint64 // how many may ever be opened
 	remoteClosed            uint64
 	accepts                 []*Stream
+	arrived                 []*Stream // whose readers take directly what came; of onPackets
 
 	// Flow control of the session.
 	sentData, peerData    uint64 // new stream bytes sent, and allowed
@@ -213,6 +220,9 @@ func New(carrier Carrier, cfg Config) *Session {
 	s.payload = carrier.MaxPayload(baseDatagram)
 	s.control = newController(cfg.Congestion, baseDatagram)
 	s.lastReceived = now
+	if direct, ok := carrier.(directCarrier); ok {
+		direct.Direct(s.onPackets)
+	}
 	s.wg.Go(s.sendLoop)
 	s.wg.Go(s.receiveLoop)
 	return s

@@ -50,7 +50,9 @@ type Stream struct {
 	finKnown, gone, closedRead bool // gone: reset by the peer
 	stopPending, tellWindow    bool
 	copyingIn                  bool
-	finished                   bool // receiving is over
+	taker                      func([]byte) int // of a reader that waits; see ReadDirect
+	taking                     bool             // it is being called
+	finished                   bool             // receiving is over
 	readDeadline               deadline
 }
 
@@ -111,13 +113,25 @@ func (st *Stream) available() uint64 {
 }
 
 // Read reads what has arrived.
-func (st *Stream) Read(b []byte) (int, error) {
+func (st *Stream) Read(b []byte) (int, error) { return st.ReadDirect(b, nil) }
+
+// ReadDirect is Read, but what comes while it waits goes to take, in order, and
+// it waits on: it returns what take did not take. take is called by the
+// goroutine that brings packets, so it must not wait and not call the stream,
+// and returns how many bytes it took. It is not called after ReadDirect has
+// returned.
+func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	st.reads.Lock()
 	defer st.reads.Unlock()
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() { st.taker = nil }()
 	for {
+		if st.taking {
+			st.readable.Wait()
+			continue
+		}
 		ready := st.available() - st.read
 		switch {
 		case st.closedRead:
@@ -137,6 +151,7 @@ func (st *Stream) Read(b []byte) (int, error) {
 		case len(b) == 0:
 			return 0, nil
 		}
+		st.taker = take
 		st.readable.Wait()
 	}
 }
@@ -158,10 +173,18 @@ func (st *Stream) take(b []byte) int {
 		count += copy(b[count:], p)
 	}
 	s.mu.Lock()
+	st.took(count)
+	return count
+}
+
+// took notes that a reader has copied so many bytes, and reports whether the
+// stream is still read.
+func (st *Stream) took(count int) bool {
+	s := st.s
 	st.copyingIn = false
 	if st.finished { // reset or closed meanwhile; its bytes are accounted for
 		st.in.reset()
-		return count
+		return false
 	}
 	st.read += uint64(count)
 	s.consume(uint64(count))
@@ -173,7 +196,7 @@ func (st *Stream) take(b []byte) int {
 	if st.finKnown && st.read == st.finalSize {
 		st.finishReading()
 	}
-	return count
+	return true
 }
 
 // renewWindow tells the peer that it may send more once half of the window is

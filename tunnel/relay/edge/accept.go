@@ -11,6 +11,8 @@ import (
 	"time"
 
 	proxyproto "github.com/pires/go-proxyproto"
+
+	"adit/internal/sockio"
 )
 
 // feed is a listener of connections that were looked at first: from a load
@@ -123,7 +125,7 @@ const (
 // It returns nil if there are too many of it, or the header is bad.
 func (e *Edge) admit(conn net.Conn) *visitor {
 	remote, local := addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr())
-	v := &visitor{Conn: conn, addr: remote, edge: local}
+	v := &visitor{Conn: sockio.Wrap(conn), addr: remote, edge: local}
 	v.cut = func() { conn.Close() }
 	e.visits.rest(v, v.cut)
 	if e.cfg.Proxy != ProxyOff && e.trusted(remote.Addr()) {
@@ -220,6 +222,8 @@ func (c agentConn) SyscallConn() (syscall.RawConn, error) {
 // tcp is the TCP connection underneath, or nil.
 func (v *visitor) tcp() *net.TCPConn {
 	switch c := v.Conn.(type) {
+	case *sockio.Conn:
+		return c.TCPConn
 	case *net.TCPConn:
 		return c
 	case *proxyproto.Conn:
@@ -234,6 +238,14 @@ func (v *visitor) CloseWrite() error {
 		return c.CloseWrite()
 	}
 	return v.Close()
+}
+
+// TryWrite writes what goes without waiting.
+func (v *visitor) TryWrite(b []byte) int {
+	if c, ok := v.Conn.(*sockio.Conn); ok {
+		return c.TryWrite(b)
+	}
+	return 0
 }
 
 // abort closes the connection so that the visitor sees it broken, not ended.

@@ -117,13 +117,16 @@ func (c *originConn) explain(err error) error {
 	return err
 }
 
-func (c *originConn) Read(b []byte) (int, error) {
+func (c *originConn) Read(b []byte) (int, error) { return c.ReadDirect(b, nil) }
+
+// ReadDirect is that of link.DirectReader.
+func (c *originConn) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	c.read.Lock()
 	defer c.read.Unlock()
 	if err := c.answer(); err != nil {
 		return 0, err
 	}
-	n, err := c.Stream.Read(b)
+	n, err := link.ReadDirect(c.Stream, b, take)
 	if errors.Is(err, io.EOF) {
 		c.ended.Store(true)
 	}

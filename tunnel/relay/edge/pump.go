@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 	"sync"
@@ -100,8 +101,20 @@ func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64
 	}()
 	buf := small[:]
 	out := &countedTo{dst, moved, count}
+	var take func([]byte) int
+	if try, ok := dst.(interface{ TryWrite([]byte) int }); ok {
+		take = func(b []byte) int {
+			if !bound().Free() {
+				return 0
+			}
+			n := try.TryWrite(b)
+			out.wrote(n)
+			total += int64(n)
+			return n
+		}
+	}
 	for {
-		n, err := src.Read(buf)
+		n, err := link.ReadDirect(src, buf, take)
 		if n > 0 {
 			m, err := bound().Write(ctx, out, buf[:n])
 			total += int64(m)
@@ -109,7 +122,7 @@ func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64
 				return total, err
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return total, nil
 		}
 		if err != nil {
@@ -135,7 +148,11 @@ type countedTo struct {
 
 func (w *countedTo) Write(b []byte) (int, error) {
 	n, err := w.Writer.Write(b)
+	w.wrote(n)
+	return n, err
+}
+
+func (w *countedTo) wrote(n int) {
 	w.moved.Add(int64(n))
 	w.count(n)
-	return n, err
 }

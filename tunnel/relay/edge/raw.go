@@ -15,6 +15,9 @@ import (
 // udpReadBuffer holds a burst of visitors' packets while the edge has no turn.
 const udpReadBuffer = 4 << 20
 
+// udpBatch is how many packets a busy port reads at once.
+const udpBatch = 16
+
 // portListener is the public port of a tcp or udp endpoint.
 type portListener struct {
 	tcp    net.Listener
@@ -70,7 +73,6 @@ func (e *Edge) openPort(ep *Endpoint) error {
 			return fmt.Errorf("open port: %w", err)
 		}
 		udp := conn.(*net.UDPConn)
-		_ = udp.SetReadBuffer(udpReadBuffer) // less than asked for is no error
 		l.udp = newUDPPort(e, ep, udp, l.closed)
 		e.ports.Go(l.udp.serve)
 	default:

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/udpbatch"
 	"adit/tunnel/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 type udpPort struct {
 	edge *Edge
 	ep   *Endpoint
-	conn *net.UDPConn
+	conn *udpbatch.Conn
 
 	closed <-chan struct{}
 
@@ -32,6 +33,7 @@ type flow struct {
 	backend *Backend
 	number  uint32
 	visitor netip.AddrPort
+	at      udpbatch.Addr // the same, and which of our addresses it knows
 	start   time.Time
 	refused string // by a policy in shadow mode
 	release func()
@@ -42,6 +44,8 @@ type flow struct {
 	answered atomic.Bool  // something went back to the visitor
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
 	dropped  atomic.Int64
+
+	one [1][]byte // the packet that answer sends
 }
 
 // agentFlow is where a session's datagrams of one number go: a visitor here, or
@@ -89,7 +93,8 @@ func (t *flowTable) remove(n uint32) {
 
 func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
 	return &udpPort{
-		edge: e, ep: ep, conn: conn, closed: closed,
+		edge: e, ep: ep, closed: closed,
+		conn:  udpbatch.New(conn, udpbatch.Options{NoOffload: true, Fragment: true, SocketBuffer: udpReadBuffer}),
 		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), buf: make([]byte, 64<<10),
 	}
 }
@@ -104,9 +109,10 @@ func (p *udpPort) serve() {
 		sweeping.Wait()
 		p.end(func(*flow) bool { return true })
 	}()
-	packet := make([]byte, 64<<10)
-	for {
-		n, from, err := p.conn.ReadFromUDPAddrPort(packet)
+	packets := make([]udpbatch.Buffer, 1, min(udpBatch, p.conn.Batch()))
+	packets[0].B = make([]byte, 64<<10)
+	for quiet := 0; ; {
+		n, err := p.conn.ReadBatch(packets)
 		if err != nil {
 			select {
 			case <-p.closed:
@@ -115,13 +121,30 @@ func (p *udpPort) serve() {
 				continue
 			}
 		}
-		p.receive(clean(from), packet[:n])
+		for i := range packets[:n] {
+			p.receive(packets[i].Addr, packets[i].B[:packets[i].N])
+		}
+		// A busy port gets more buffers, and gives them back after a while.
+		switch {
+		case n == len(packets) && n < cap(packets):
+			packets, quiet = packets[:n+1], 0
+			packets[n].B = largeBuffers.Get().(*[largeBuffer]byte)[:]
+		case n == len(packets):
+			quiet = 0
+		case len(packets) > 1:
+			if quiet++; quiet > 256 {
+				last := &packets[len(packets)-1]
+				largeBuffers.Put((*[largeBuffer]byte)(last.B))
+				last.B = nil
+				packets, quiet = packets[:len(packets)-1], 0
+			}
+		}
 	}
 }
 
 // receive sends one packet of a visitor to the agent.
-func (p *udpPort) receive(from netip.AddrPort, payload []byte) {
-	f := p.flowOf(from)
+func (p *udpPort) receive(at udpbatch.Addr, payload []byte) {
+	f := p.flowOf(at)
 	if f == nil {
 		return
 	}
@@ -142,7 +165,8 @@ func (p *udpPort) receive(from netip.AddrPort, payload []byte) {
 }
 
 // flowOf finds or begins a visitor's flow. It returns nil if there may be no more.
-func (p *udpPort) flowOf(from netip.AddrPort) *flow {
+func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
+	from := clean(at.AddrPort)
 	p.mu.Lock()
 	f := p.flows[from]
 	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[owner(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress
@@ -168,7 +192,7 @@ func (p *udpPort) flowOf(from netip.AddrPort) *flow {
 		})
 		return nil
 	}
-	f = &flow{port: p, backend: list[0], visitor: from, start: time.Now(), refused: refused, release: release}
+	f = &flow{port: p, backend: list[0], visitor: from, at: at, start: time.Now(), refused: refused, release: release}
 	f.backend.Agent.flows.add(f, &f.number)
 	f.backend.busy.Add(1)
 	p.ep.open.Add(1)
@@ -180,7 +204,7 @@ func (p *udpPort) flowOf(from netip.AddrPort) *flow {
 	return f
 }
 
-// answer sends one packet of the origin to the visitor, unless the visitor's
+// answer sends one packet of the origin to the visitor, one at a time, unless the visitor's
 // address may be forged and the packet would make more of what it sent.
 func (f *flow) answer(payload []byte) {
 	out := f.out.Load() + int64(len(payload))
@@ -196,7 +220,9 @@ func (f *flow) answer(payload []byte) {
 	f.out.Store(out)
 	f.port.ep.countOut(len(payload))
 	f.answered.Store(true)
-	_, _ = f.port.conn.WriteToUDPAddrPort(payload, f.visitor)
+	f.one[0] = payload
+	_ = f.port.conn.WriteBatch(f.one[:], f.at) // a lost packet is UDP's own
+	f.one[0] = nil
 }
 
 // sweep forgets idle flows and those whose session has ended.

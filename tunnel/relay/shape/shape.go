@@ -137,6 +137,9 @@ func (l Buckets) rate() int64 {
 	return rate
 }
 
+// Free reports whether none of them bounds now.
+func (l Buckets) Free() bool { return l.rate() == 0 }
+
 // Piece is how much of n bytes should move at once, so that a slow flow is even.
 func (l Buckets) Piece(n int) int {
 	rate := l.rate()

@@ -1,0 +1,166 @@
+package sockio
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// half is what one direction needs for its calls, made once.
+type half struct {
+	raw  syscall.RawConn // nil: every call is announced
+	call func(fd uintptr) bool
+	try  func(fd uintptr) bool // the same, but it does not wait
+
+	mu    sync.Mutex // one call at a time, as the net package has it too
+	b     []byte     // the caller's
+	n     int
+	errno syscall.Errno
+	count int // calls since the last that was announced
+}
+
+// setUp makes both directions' calls.
+func (c *Conn) setUp() {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return
+	}
+	c.in.raw, c.out.raw = raw, raw
+	c.in.call, c.out.call = c.in.read, c.out.write
+	c.out.try = func(fd uintptr) bool { c.out.once(syscall.SYS_WRITE, fd); return true }
+}
+
+// read reads once, and reports false if it has to wait.
+func (h *half) read(fd uintptr) bool {
+	return h.once(syscall.SYS_READ, fd)
+}
+
+// write writes all, and reports false if it has to wait.
+func (h *half) write(fd uintptr) bool {
+	for len(h.b) > 0 {
+		if !h.once(syscall.SYS_WRITE, fd) {
+			return false
+		}
+		if h.errno != 0 {
+			break
+		}
+	}
+	return true
+}
+
+func (h *half) once(call, fd uintptr) bool {
+	for {
+		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(&h.b[0])), uintptr(len(h.b)))
+		switch errno {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return false
+		case 0:
+			h.n += int(n)
+			h.b = h.b[n:]
+		}
+		h.errno = errno
+		return true
+	}
+}
+
+// begin reports whether a call of that size is to go unannounced. mu is held.
+func (h *half) begin(size int) bool {
+	if size == 0 || size > small || h.raw == nil || h.count >= announceEvery {
+		h.count = 0
+		return false
+	}
+	h.count++
+	return true
+}
+
+// Read reads what there is.
+func (c *Conn) Read(b []byte) (int, error) {
+	h := &c.in
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begin(len(b)) {
+		return c.TCPConn.Read(b)
+	}
+	h.b, h.n, h.errno = b, 0, 0
+	err := h.raw.Read(h.call)
+	h.b = nil
+	if err == nil && h.errno == 0 && h.n == 0 {
+		return 0, io.EOF
+	}
+	return h.n, failure(c, "read", err, h.errno)
+}
+
+// Write writes all of b.
+func (c *Conn) Write(b []byte) (int, error) {
+	h := &c.out
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begin(len(b)) {
+		return c.TCPConn.Write(b)
+	}
+	h.b, h.n, h.errno = b, 0, 0
+	err := h.raw.Write(h.call)
+	h.b = nil
+	return h.n, failure(c, "write", err, h.errno)
+}
+
+// TryWrite writes as much of b as goes without waiting, and returns how much
+// that was. An error shows at the next Write.
+func (c *Conn) TryWrite(b []byte) int {
+	h := &c.out
+	if len(b) == 0 || h.raw == nil || !h.mu.TryLock() {
+		return 0
+	}
+	defer h.mu.Unlock()
+	h.b, h.n, h.errno = b[:min(len(b), small)], 0, 0
+	_ = h.raw.Write(h.try) // as above
+	h.b = nil
+	return h.n
+}
+
+// setUp makes the call.
+func (d *Datagrams) setUp() {
+	if raw, err := d.SyscallConn(); err == nil {
+		d.out.raw = raw
+		d.out.call = func(fd uintptr) bool { return d.out.once(syscall.SYS_WRITE, fd) }
+	}
+}
+
+// Write sends b as one datagram.
+func (d *Datagrams) Write(b []byte) (int, error) {
+	h := &d.out
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begin(len(b)) {
+		return d.UDPConn.Write(b)
+	}
+	h.b, h.n, h.errno = b, 0, 0
+	err := h.raw.Write(h.call)
+	h.b = nil
+	return h.n, failure(d, "write", err, h.errno)
+}
+
+// failure is an error as the net package has it, or nil.
+func failure(c net.Conn, op string, err error, errno syscall.Errno) error {
+	if err == nil && errno == 0 {
+		return nil
+	}
+	var known *net.OpError
+	if errors.As(err, &known) {
+		known.Op = op
+		return known
+	}
+	if err != nil {
+		return err
+	}
+	return &net.OpError{
+		Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(),
+		Err: os.NewSyscallError(op, errno),
+	}
+}

@@ -1,0 +1,183 @@
+package sockio
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pair returns the two ends of a connection.
+func pair(t *testing.T) (*Conn, *Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	a, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return Wrap(a).(*Conn), Wrap(b).(*Conn)
+}
+
+func TestEveryByteComesInOrder(t *testing.T) {
+	for _, size := range []int{1, 100, small, small + 1, 64 << 10} {
+		a, b := pair(t)
+		sent := make([]byte, 1<<20)
+		if size == 1 {
+			sent = sent[:4*announceEvery]
+		}
+		for i := range sent {
+			sent[i] = byte(i * 7 >> 3)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for rest := sent; len(rest) > 0; {
+				n, err := a.Write(rest[:min(size, len(rest))])
+				if err != nil {
+					t.Errorf("write: %v", err)
+					return
+				}
+				rest = rest[n:]
+			}
+			if err := a.CloseWrite(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+		var got []byte
+		buf := make([]byte, size)
+		for {
+			n, err := b.Read(buf)
+			got = append(got, buf[:n]...)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Wait()
+		if !bytes.Equal(got, sent) {
+			t.Errorf("by %d: got %d bytes that differ from the %d sent", size, len(got), len(sent))
+		}
+	}
+}
+
+func TestErrorsAreThoseOfTheNetPackage(t *testing.T) {
+	a, b := pair(t)
+	_ = a.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := a.Read(make([]byte, 10))
+	var op *net.OpError
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &op) || op.Op != "read" || !op.Timeout() {
+		t.Errorf("after the deadline: got %v", err)
+	}
+	_ = b.SetLinger(0)
+	b.Close()
+	_ = a.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_, err = a.Read(make([]byte, 10))
+	var reset *os.SyscallError
+	if !errors.As(err, &reset) || !errors.As(err, &op) || op.Addr == nil {
+		t.Errorf("of a broken connection: got %v", err)
+	}
+	if _, err = a.Write([]byte("x")); err == nil {
+		t.Error("a broken connection takes bytes")
+	}
+	a.Close()
+	if _, err = a.Read(make([]byte, 10)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("of a closed connection: got %v", err)
+	}
+}
+
+func TestCloseEndsAWaitingRead(t *testing.T) {
+	a, _ := pair(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Read(make([]byte, 10))
+		done <- err
+	}()
+	a.Close()
+	if err := <-done; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReadAndWriteAllocateNothing(t *testing.T) {
+	a, b := pair(t)
+	buf := make([]byte, 100)
+	if n := testing.AllocsPerRun(200, func() {
+		if _, err := a.Write(buf); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(b, buf); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("got %v allocations", n)
+	}
+}
+
+func TestDatagramsGoOut(t *testing.T) {
+	far, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.DialUDP("udp", nil, far.LocalAddr().(*net.UDPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDatagrams(conn)
+	defer d.Close()
+	_ = far.SetReadDeadline(time.Now().Add(20 * time.Second))
+	for _, size := range []int{1, 200, small + 1} {
+		if n, err := d.Write(make([]byte, size)); n != size || err != nil {
+			t.Fatalf("write %d: %d, %v", size, n, err)
+		}
+		if n, _, err := far.ReadFrom(make([]byte, 64<<10)); n != size || err != nil {
+			t.Errorf("got %d bytes, %v; want %d", n, err, size)
+		}
+	}
+	if _, err := d.Write(make([]byte, 1<<17)); err == nil {
+		t.Error("a datagram that is too large went out")
+	}
+	far.Close()
+	for end := time.Now().Add(20 * time.Second); ; { // the system's word on the closed port comes with a later write
+		var refused *os.SyscallError
+		if _, err := d.Write([]byte("x")); errors.As(err, &refused) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Skip("this system does not tell of a closed port")
+		}
+	}
+}
+
+func TestTryWriteDoesNotWait(t *testing.T) {
+	a, b := pair(t)
+	sent := 0
+	for range 100_000 {
+		n := a.TryWrite(make([]byte, 1000))
+		sent += n
+		if n == 0 && sent > 0 {
+			break
+		}
+	}
+	if n := a.TryWrite(make([]byte, 10<<20)); n > 0 {
+		sent += n // the other end made room meanwhile
+	}
+	a.CloseWrite()
+	got, err := io.Copy(io.Discard, b)
+	if err != nil || got != int64(sent) {
+		t.Errorf("got %d bytes, %v; want %d", got, err, sent)
+	}
+}
