@@ -18,7 +18,7 @@ import (
 type far struct {
 	members *members
 
-	mu       sync.Mutex
+	mu       sync.Mutex // taken before Relay.mu, never inside it
 	sessions map[*nodes.Session]*farAgent
 	byTarget map[string][]*farTunnel
 	byAgent  map[instanceKey][]*farAgent

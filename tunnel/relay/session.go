@@ -224,9 +224,7 @@ func (r *Relay) leave(s *session) {
 	delete(r.sessions, s.id)
 	if r.byInstance[key] == s {
 		delete(r.byInstance, key)
-		if r.members == nil || !r.members.far.connected(key) {
-			r.away[key] = time.Now()
-		}
+		r.away[key] = time.Now() // far has another session of it, perhaps; gone asks
 	}
 	r.mu.Unlock()
 	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
