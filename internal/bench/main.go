@@ -21,11 +21,11 @@ import (
 
 // figure is one measured value.
 type figure struct {
-	Name   string  `json:"name"`
-	Unit   string  `json:"unit"`
-	Direct float64 `json:"direct,omitempty"`
-	DTLS   float64 `json:"dtls,omitempty"`
-	TLS    float64 `json:"tls,omitempty"`
+	Name   string   `json:"name"`
+	Unit   string   `json:"unit"`
+	Direct *float64 `json:"direct,omitempty"` // nil: not measured
+	DTLS   *float64 `json:"dtls,omitempty"`
+	TLS    *float64 `json:"tls,omitempty"`
 }
 
 type report struct {

@@ -25,11 +25,11 @@ func (t *table) add(name, unit, column string, value float64) {
 	f := &t.figures[at]
 	switch column {
 	case "direct":
-		f.Direct = value
+		f.Direct = &value
 	case "dtls":
-		f.DTLS = value
+		f.DTLS = &value
 	case "tls":
-		f.TLS = value
+		f.TLS = &value
 	}
 }
 
@@ -42,14 +42,14 @@ func (r report) print(w io.Writer) {
 	}
 }
 
-func number(v float64) string {
+func number(v *float64) string {
 	switch {
-	case v == 0:
+	case v == nil:
 		return "–"
-	case v < 100:
-		return fmt.Sprintf("%.2f", v)
+	case *v < 100:
+		return fmt.Sprintf("%.2f", *v)
 	default:
-		return fmt.Sprintf("%.0f", v)
+		return fmt.Sprintf("%.0f", *v)
 	}
 }
 
