@@ -4,17 +4,67 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 )
 
 // Operators are what the console keeps: accounts, logins and API tokens, as JSON
-// of its own making under keys of its own.
-type Operators struct{ table *table[json.RawMessage] }
+// of its own making under keys of its own. An account holds the secret of its
+// second factor, so where the relay has a secret it is sealed: in the bucket it
+// is then a JSON string, which no value of the console's is.
+type Operators struct {
+	table *table[json.RawMessage]
+	seal  *seal // nil: accounts are kept as they are
+}
+
+// accountPrefix begins the keys of accounts.
+const accountPrefix = "account."
+
+// close seals an account, if the relay has a secret, and open undoes it. What
+// cannot be opened stays as it is, and is no account to the console.
+func (o *Operators) close(key string, v []byte) []byte {
+	if o.seal == nil || !strings.HasPrefix(key, accountPrefix) || isString(v) {
+		return v
+	}
+	text, _ := json.Marshal(o.seal.close("operator/"+key, v)) // bytes: no error
+	return text
+}
+
+func (o *Operators) open(key string, v []byte) []byte {
+	var sealed []byte
+	if !isString(v) || json.Unmarshal(v, &sealed) != nil || !isSealed(sealed) {
+		return v
+	}
+	if plain, err := o.seal.open("operator/"+key, sealed); err == nil {
+		return plain
+	}
+	return v
+}
+
+func isString(v []byte) bool { return len(v) > 0 && v[0] == '"' }
+
+// sealAll seals the accounts of a time without a secret.
+func (o *Operators) sealAll(ctx context.Context) error {
+	if o.seal == nil {
+		return nil
+	}
+	for key := range o.List(accountPrefix) {
+		v, revision, ok := o.table.get(key)
+		if !ok || isString(v) {
+			continue
+		}
+		if err := o.table.update(ctx, key, o.close(key, v), revision); err != nil && !errors.Is(err, ErrConflict) {
+			return fmt.Errorf("seal %s: %w", key, err)
+		}
+	}
+	return nil
+}
 
 // Get returns a value and its revision.
 func (o *Operators) Get(key string) (value []byte, revision uint64, ok bool) {
-	return o.table.get(key)
+	value, revision, ok = o.table.get(key)
+	return o.open(key, value), revision, ok
 }
 
 // List returns all values whose keys begin so.
@@ -22,7 +72,7 @@ func (o *Operators) List(prefix string) map[string][]byte {
 	found := map[string][]byte{}
 	o.table.each(func(key string, v json.RawMessage) bool {
 		if strings.HasPrefix(key, prefix) {
-			found[key] = v
+			found[key] = o.open(key, v)
 		}
 		return true
 	})
@@ -32,6 +82,7 @@ func (o *Operators) List(prefix string) map[string][]byte {
 // Put stores a value in place of a revision, 0 for none. It reports false if
 // something else is there.
 func (o *Operators) Put(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error) {
+	value = o.close(key, value)
 	if revision == 0 {
 		err = o.table.create(ctx, key, value)
 	} else {

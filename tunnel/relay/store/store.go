@@ -45,9 +45,9 @@ type Config struct {
 	// Replicas is how many servers of an external cluster keep each value. If
 	// zero, 3 where the cluster has as many, else 1; never fewer than before.
 	Replicas int
-	// Secret seals the private keys among the settings and the sinks, so that
-	// whoever reads the cluster's disks or traffic does not have them. Empty seals
-	// nothing.
+	// Secret seals the private keys among the settings, the sinks and the console's
+	// accounts, so that whoever reads the cluster's disks or traffic does not have
+	// them. Empty seals nothing.
 	Secret []byte
 	// EventsAge and EventsBytes bound what is kept of access events. If zero,
 	// 14 days and 1 GiB.
@@ -268,7 +268,10 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err != nil {
 		return err
 	}
-	s.Operators = &Operators{operators}
+	s.Operators = &Operators{operators, s.Settings.seal}
+	if err := s.Operators.sealAll(ctx); err != nil {
+		return err
+	}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err
