@@ -397,6 +397,8 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 	}
 }
 
+// A length beside chunks is TestOneRequestStaysOne's: what follows the chunks is
+// a request of its own there.
 func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
 	var smuggled atomic.Bool
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -406,7 +408,6 @@ func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
 		io.Copy(io.Discard, r.Body)
 	}))
 	for name, raw := range map[string]string{
-		"length and chunks":    "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
 		"two lengths":          "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: 5\r\nContent-Length: 0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n",
 		"odd encoding":         "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
 		"space before colon":   "POST /ok HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length : 5\r\n\r\nhello",
@@ -433,7 +434,7 @@ func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
 		if len(answer) > 12 {
 			status = string(answer[9:12])
 		}
-		if !strings.HasPrefix(status, "4") && !strings.HasPrefix(status, "5") && name != "length and chunks" {
+		if !strings.HasPrefix(status, "4") && !strings.HasPrefix(status, "5") {
 			t.Errorf("%s: %q", name, answer)
 		}
 	}
