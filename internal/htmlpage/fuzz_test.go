@@ -1,6 +1,7 @@
 package htmlpage
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -68,4 +69,39 @@ func structure(page []byte) []string {
 		}
 		parts = append(parts, part)
 	}
+}
+
+// TestStructureOfPagesByChance tries pages and values made of the pieces that
+// mean something to a browser, which bytes by chance seldom are.
+func TestStructureOfPagesByChance(t *testing.T) {
+	pieces := strings.Fields(`< </ <! <!-- --> --!> <? <![CDATA[ ]]> > /> " ' = / & ; a B script style title textarea noscript svg plaintext ` +
+		`<a <p> <title> </title> <textarea> </textarea> <script> </script> <style> </style> <svg> </svg> title=" data-x=' value= href=" onclick=' &#1; &#x &amp ` + "` -")
+	pieces = append(pieces, " ", "\n", "\x00", "\r", "")
+	places := []string{"{{.Title}}", "{{.Text}}", "{{.Host}}"}
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func(most int, pieces []string) string {
+		var b strings.Builder
+		for range random.IntN(most) {
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		return b.String()
+	}
+	taken := 0
+	for range 10_000 {
+		page := text(8, pieces) + places[random.IntN(3)] + text(6, append(places, pieces...)) + text(4, pieces)
+		p, err := Parse("a.html", page, fields...)
+		if err != nil {
+			continue
+		}
+		taken++
+		empty := structure(p.Render(nil))
+		full := structure(p.Render(map[string]string{"Title": text(4, pieces), "Text": text(4, pieces), "Host": text(4, pieces)}))
+		if !slices.Equal(empty, full) {
+			t.Fatalf("page %q\nwithout values %q\nwith values    %q", page, empty, full)
+		}
+	}
+	if taken < 1000 {
+		t.Errorf("only %d pages were taken", taken)
+	}
+	t.Logf("%d pages were taken", taken)
 }
