@@ -60,14 +60,15 @@ func structure(page []byte) []string {
 		case html.EndTagToken:
 			raw = false
 		}
-		part := kind.String() + " " + token.Data
+		var part strings.Builder
+		part.WriteString(kind.String() + " " + token.Data)
 		for _, a := range token.Attr {
-			part += " " + a.Key
+			part.WriteString(" " + a.Key)
 			if !holdsText(a.Key) {
-				part += "=" + a.Val
+				part.WriteString("=" + a.Val)
 			}
 		}
-		parts = append(parts, part)
+		parts = append(parts, part.String())
 	}
 }
 
