@@ -18,6 +18,9 @@ var errNotWanted = errors.New("the origin has answered without the body")
 // whether it wants it (RFC 9110, section 10.1.1).
 const continueWait = time.Second
 
+// partWait is how long the next part of a body may take that nobody wants any more.
+const partWait = time.Second
+
 // upload is a request's body on its way to the origin, by a goroutine of its own.
 type upload struct {
 	asked bool          // the visitor waits for 100 Continue
@@ -117,8 +120,10 @@ func (u *upload) finished() bool {
 	}
 }
 
-// wait returns when the upload has ended. Its stream must be broken by then; a
-// visitor that is still sending is not listened to any longer.
+// wait returns when the upload has ended. Its stream must be broken by then: the
+// next part that comes of the body ends the upload. A visitor of whom nothing
+// comes for partWait is not listened to any longer; it may find its connection
+// broken before it has read the answer.
 func (u *upload) wait(w http.ResponseWriter) {
 	u.mu.Lock()
 	if !u.gone {
@@ -126,7 +131,7 @@ func (u *upload) wait(w http.ResponseWriter) {
 		close(u.goOn)
 	}
 	u.mu.Unlock()
-	if u.soon() {
+	if u.within(partWait) {
 		return
 	}
 	if http.NewResponseController(w).SetReadDeadline(time.Now()) == nil {
@@ -135,13 +140,16 @@ func (u *upload) wait(w http.ResponseWriter) {
 }
 
 // soon waits a moment and reports whether the upload has ended.
-func (u *upload) soon() bool {
+func (u *upload) soon() bool { return u.within(50 * time.Millisecond) }
+
+// within waits so long and reports whether the upload has ended.
+func (u *upload) within(d time.Duration) bool {
 	select {
 	case <-u.done:
 		return true
 	default:
 	}
-	grace := time.NewTimer(50 * time.Millisecond)
+	grace := time.NewTimer(d)
 	defer grace.Stop()
 	select {
 	case <-u.done:
