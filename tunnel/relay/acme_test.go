@@ -403,6 +403,7 @@ const zoneSecret = "c2VjcmV0IG9mIHRoZSB6b25l"
 // signed updates.
 type testZone struct {
 	addr, name string
+	more       func(name string) []string // further TXT records; may be nil
 
 	mu      sync.Mutex
 	txt     map[string][]string
@@ -459,7 +460,11 @@ func (z *testZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	case kind == dns.TypeA:
 		m.Answer = append(m.Answer, &dns.A{Hdr: head, A: net.IPv4(127, 0, 0, 1)})
 	case kind == dns.TypeTXT:
-		for _, text := range z.texts(name) {
+		texts := z.texts(name)
+		if z.more != nil {
+			texts = append(texts, z.more(name)...)
+		}
+		for _, text := range texts {
 			m.Answer = append(m.Answer, &dns.TXT{Hdr: head, Txt: []string{text}})
 		}
 	case kind == dns.TypeSOA && name == z.name:
