@@ -1,10 +1,8 @@
 package relay
 
 import (
-	"encoding/pem"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,17 +30,16 @@ func startDNSHost(tb testing.TB, provider string) *dnsHost {
 		dnsapi.AliDNS:     dnsapitest.AliDNS(h.zones, "KEYID", hostSecret),
 		dnsapi.DNSPod:     dnsapitest.DNSPod(h.zones, "KEYID", hostSecret, "默认"),
 	}[provider]
-	server := httptest.NewTLSServer(handler)
-	tb.Cleanup(server.Close)
+	url, roots := dnsapitest.Serve(tb, handler)
 	dir := tb.TempDir()
 	ca, secret := filepath.Join(dir, "host-ca.pem"), filepath.Join(dir, "host.secret")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(ca, roots, 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	if err := os.WriteFile(secret, []byte(hostSecret+"\n"), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	h.cfg = ACMEDNS{Provider: provider, Key: "KEYID", SecretFile: secret, Endpoint: server.URL, CA: ca}
+	h.cfg = ACMEDNS{Provider: provider, Key: "KEYID", SecretFile: secret, Endpoint: url, CA: ca}
 	switch provider {
 	case dnsapi.Cloudflare:
 		h.cfg.Key = ""

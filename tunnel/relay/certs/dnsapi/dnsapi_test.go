@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -30,8 +29,7 @@ const (
 // desk is a provider and the stand-in that it asks.
 type desk struct {
 	*Provider
-	zones  *dnsapitest.Zones
-	server *httptest.Server
+	zones *dnsapitest.Zones
 
 	mu     sync.Mutex
 	pauses []time.Duration
@@ -71,15 +69,15 @@ func open(tb testing.TB, name string) *desk {
 
 func openOn(tb testing.TB, name string, z *dnsapitest.Zones, handler http.Handler) *desk {
 	tb.Helper()
-	d := &desk{zones: z, server: httptest.NewTLSServer(handler)}
-	tb.Cleanup(d.server.Close)
+	d := &desk{zones: z}
+	url, ca := dnsapitest.Serve(tb, handler)
 	cfg := config(name)
-	cfg.Endpoint = d.server.URL
+	cfg.Endpoint = url
 	if name == Cloudflare {
 		cfg.Endpoint += "/client/v4"
 	}
 	cfg.Roots = x509.NewCertPool()
-	cfg.Roots.AddCert(d.server.Certificate())
+	cfg.Roots.AppendCertsFromPEM(ca)
 	p, err := New(cfg)
 	if err != nil {
 		tb.Fatal(err)
