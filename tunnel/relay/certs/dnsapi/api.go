@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -229,12 +230,7 @@ func isCode(err error, codes ...string) bool {
 	if !ok {
 		return false
 	}
-	for _, c := range codes {
-		if e.code == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes, e.code)
 }
 
 // errNoZone says that the credentials do not reach the zone.

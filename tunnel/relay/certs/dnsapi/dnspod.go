@@ -3,6 +3,7 @@ package dnsapi
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -94,9 +95,7 @@ func readDNSPod(a *api, got answer) (dnspodAnswer, error) {
 
 func (p *dnspod) ask(ctx context.Context, action string, fields url.Values) (dnspodAnswer, error) {
 	form := url.Values{"format": {"json"}, "lang": {"en"}}
-	for key, values := range fields {
-		form[key] = values
-	}
+	maps.Copy(form, fields)
 	p.sign(form)
 	got, err := p.call(ctx, func() (*http.Request, error) {
 		r, err := http.NewRequest(http.MethodPost, p.url("/"+action, nil), strings.NewReader(form.Encode()))
