@@ -55,7 +55,7 @@ func TestACMEWildcardByTheInterfacesOfDNSHosts(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			l := newACMELab(t, "dns-01")
 			h := startDNSHost(t, provider)
-			l.zone.more = h.zones.Texts
+			l.zone.also(h.zones.Texts)
 			h.cfg.Resolvers = []string{l.zone.addr}
 			l.cfg.ACME.Email, l.cfg.ACME.Wildcard, l.cfg.ACME.DNS = "ops@relay.test", true, h.cfg
 			if err := l.cfg.Validate(); err != nil {

@@ -403,11 +403,11 @@ const zoneSecret = "c2VjcmV0IG9mIHRoZSB6b25l"
 // signed updates.
 type testZone struct {
 	addr, name string
-	more       func(name string) []string // further TXT records; may be nil
 
 	mu      sync.Mutex
 	txt     map[string][]string
 	changes int
+	more    func(name string) []string // further TXT records; may be nil
 }
 
 func startZone(tb testing.TB, name string) *testZone {
@@ -437,8 +437,19 @@ func (z *testZone) updates() int { z.mu.Lock(); defer z.mu.Unlock(); return z.ch
 
 func (z *testZone) texts(name string) []string {
 	z.mu.Lock()
+	texts, more := append([]string(nil), z.txt[name]...), z.more
+	z.mu.Unlock()
+	if more != nil {
+		texts = append(texts, more(name)...)
+	}
+	return texts
+}
+
+// also lets the zone have TXT records of somewhere else.
+func (z *testZone) also(more func(name string) []string) {
+	z.mu.Lock()
 	defer z.mu.Unlock()
-	return append([]string(nil), z.txt[name]...)
+	z.more = more
 }
 
 func (z *testZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
@@ -460,11 +471,7 @@ func (z *testZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	case kind == dns.TypeA:
 		m.Answer = append(m.Answer, &dns.A{Hdr: head, A: net.IPv4(127, 0, 0, 1)})
 	case kind == dns.TypeTXT:
-		texts := z.texts(name)
-		if z.more != nil {
-			texts = append(texts, z.more(name)...)
-		}
-		for _, text := range texts {
+		for _, text := range z.texts(name) {
 			m.Answer = append(m.Answer, &dns.TXT{Hdr: head, Txt: []string{text}})
 		}
 	case kind == dns.TypeSOA && name == z.name:
