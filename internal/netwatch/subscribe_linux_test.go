@@ -38,7 +38,7 @@ func TestSystemTellsOfAnAddress(t *testing.T) {
 			failed <- "unshare: " + err.Error()
 			return
 		}
-		news, stop := subscribe()
+		sys, stop := subscribe()
 		defer stop()
 		for _, args := range [][]string{
 			{"link", "set", "lo", "up"},
@@ -54,7 +54,7 @@ func TestSystemTellsOfAnAddress(t *testing.T) {
 		defer cancel()
 		for {
 			select {
-			case p := <-news:
+			case p := <-sys.news:
 				if p == removed {
 					return
 				}
