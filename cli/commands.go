@@ -2,31 +2,49 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// commands is all of adit, in the order of a newcomer's way through it.
-var commands = []func(*Env) *cobra.Command{
-	startCommand,
-	devCommand,
-	loginCommand,
-	logoutCommand,
-	statusCommand,
-	endpointsCommand,
-	tunnelCommand,
-	shortCommand("http"),
-	shortCommand("https"),
-	shortCommand("tcp"),
-	shortCommand("udp"),
-	openCommand,
-	pauseCommand,
-	resumeCommand,
-	reconnectCommand,
-	requestsCommand,
-	logsCommand,
-	configCommand,
-	doctorCommand,
-	serviceCommand,
-	trayCommand,
-	relayCommand,
-	updateCommand,
-	versionCommand,
-	manCommand,
+// part is a part of adit's help.
+type part struct {
+	id, title string
+	commands  []func(*Env) *cobra.Command
+}
+
+// parts are all of adit, in the order of a newcomer's way through it.
+var parts = []part{
+	{"begin", "To begin:", []func(*Env) *cobra.Command{
+		devCommand,
+		startCommand,
+		loginCommand,
+		logoutCommand,
+	}},
+	{"publish", "To publish a service:", []func(*Env) *cobra.Command{
+		shortCommand("http"),
+		shortCommand("https"),
+		shortCommand("tcp"),
+		shortCommand("udp"),
+		tunnelCommand,
+		endpointsCommand,
+	}},
+	{"look", "To see what happens:", []func(*Env) *cobra.Command{
+		statusCommand,
+		openCommand,
+		requestsCommand,
+		logsCommand,
+		doctorCommand,
+	}},
+	{"session", "To have the session otherwise:", []func(*Env) *cobra.Command{
+		pauseCommand,
+		resumeCommand,
+		reconnectCommand,
+	}},
+	{"machine", "On this machine:", []func(*Env) *cobra.Command{
+		serviceCommand,
+		trayCommand,
+		configCommand,
+		updateCommand,
+		versionCommand,
+		manCommand,
+	}},
+	{"relay", "For those who run a relay:", []func(*Env) *cobra.Command{
+		relayCommand,
+	}},
 }

@@ -72,11 +72,18 @@ With a relay and its token:
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))
 	})
-	cobra.EnableCommandSorting = false // the table's order is a newcomer's way
+	cobra.EnableCommandSorting = false // the parts' order is a newcomer's way
 	cobra.MousetrapHelpText = ""       // started from Windows' menu, adit tray must run
-	for _, command := range commands {
-		root.AddCommand(command(env))
+	for _, part := range parts {
+		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
+		for _, command := range part.commands {
+			c := command(env)
+			c.GroupID = part.id
+			root.AddCommand(c)
+		}
 	}
+	root.SetHelpCommandGroupID("machine")
+	root.SetCompletionCommandGroupID("machine")
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
 	env.watch(root)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,6 +24,8 @@ const (
 	openTry    = 4 * time.Second
 	retryPause = 200 * time.Millisecond
 	retryFor   = 12 * time.Second
+	// codeNoPeers is what JetStream answers when too few servers can keep a stream.
+	codeNoPeers jetstream.ErrorCode = 10005
 )
 
 // follower is a table as the store sees it.
@@ -339,8 +342,7 @@ func patiently(ctx context.Context, open func(context.Context) error) error {
 		try, done := context.WithTimeout(ctx, openTry)
 		err := open(try)
 		done()
-		var refused *jetstream.APIError
-		if err == nil || ctx.Err() != nil || errors.As(err, &refused) && refused.Code < 500 {
+		if err == nil || ctx.Err() != nil || refusedForGood(err) {
 			return err
 		}
 		pause := time.NewTimer(retryPause)
@@ -351,6 +353,17 @@ func patiently(ctx context.Context, open func(context.Context) error) error {
 			return err
 		}
 	}
+}
+
+// refusedForGood reports whether the cluster answered that it will not do it. A
+// server of the cluster that is not there yet is no such answer: it may be
+// starting, as the relay is.
+func refusedForGood(err error) bool {
+	var answer *jetstream.APIError
+	if !errors.As(err, &answer) || answer.Code >= 500 {
+		return false
+	}
+	return answer.ErrorCode != codeNoPeers || !strings.Contains(answer.Description, "peer offline")
 }
 
 // again does a write, and once more while the cluster has nobody to answer: it

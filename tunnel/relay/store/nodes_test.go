@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"adit/tunnel/relay/store/natstest"
 )
 
@@ -84,6 +87,54 @@ func TestWatchesResumeAtOnce(t *testing.T) {
 			change(t, a, b, fmt.Sprintf(`{"back":%d}`, i))
 		}
 	})
+}
+
+// TestOpenWaitsForServersThatStart has a relay start as the servers of its cluster
+// do: one of the three that shall keep its buckets comes last.
+func TestOpenWaitsForServersThatStart(t *testing.T) {
+	all := natstest.Cluster(t, 3)
+	late := all[2]
+	late.Stop()
+	refused := func() (n uint64) {
+		for _, ns := range all[:2] {
+			n += ns.Refused()
+		}
+		return n
+	}
+	before := refused()
+	opened := make(chan error, 1)
+	cfg := Config{Dir: t.TempDir(), URLs: natstest.URLs(all[:2]), Replicas: 3}
+	go func() {
+		s, err := Open(t.Context(), cfg)
+		if err == nil {
+			s.Close()
+		}
+		opened <- err
+	}()
+	eventually(t, "the cluster has refused", func() bool { return refused() > before || len(opened) > 0 })
+	late.Start()
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefusalsForGood tells what a cluster will never do from what it cannot yet.
+func TestRefusalsForGood(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		good bool
+	}{
+		"a server is away":      {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline"}, false},
+		"no server has room":    {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, insufficient storage"}, true},
+		"no leader":             {&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}, false},
+		"bad configuration":     {&jetstream.APIError{Code: 400, ErrorCode: 10052, Description: "replicas"}, true},
+		"nobody answers":        {nats.ErrNoResponders, false},
+		"answered from beneath": {fmt.Errorf("open: %w", &jetstream.APIError{Code: 400, ErrorCode: 10052}), true},
+	} {
+		if refusedForGood(c.err) != c.good {
+			t.Errorf("%s: refused for good: %v", name, !c.good)
+		}
+	}
 }
 
 // TestRereadForgetsWhatIsGone has a table read its bucket anew after a key went

@@ -135,6 +135,17 @@ func (s *Server) Leads(bucket string) bool {
 	return s.ns.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "KV_adit_"+bucket)
 }
 
+// Refused is how many requests of JetStream's API the server has answered with
+// an error.
+func (s *Server) Refused() uint64 {
+	s.tb.Helper()
+	info, err := s.ns.Jsz(nil)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return info.API.Errors
+}
+
 // FreePort returns a port that nobody has now.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
