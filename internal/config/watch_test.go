@@ -46,8 +46,11 @@ func TestWatchTellsOfChanges(t *testing.T) {
 			{remove("etc")}, {mkdir("etc"), write(file, "# one")}, {rename("etc", "old")}, {rename("old", "etc")}, {write(file, "# longer")},
 		}},
 		{"behind a link", step{mkdir("etc"), mkdir("home"), write("home/mine.toml", "# one"), link("../home/mine.toml", file)}, []step{
-			{write("home/mine.toml", "# longer")}, {write("home/new", "# other than that"), rename("home/new", "home/mine.toml")},
-			{remove(file)}, {write("home/yours.toml", "#"), link("../home/yours.toml", file)}, {write("home/yours.toml", "# longer")},
+			{write("home/mine.toml", "# longer")},
+			{write("home/new", "# other than that"), rename("home/new", "home/mine.toml")},
+			{remove(file)},
+			{write("home/yours.toml", "#"), link("../home/yours.toml", file)},
+			{write("home/yours.toml", "# longer")},
 		}},
 		{"behind a link that is put elsewhere", step{mkdir("v1"), mkdir("v2"), write("v1/"+Name, "# one"), write("v2/"+Name, "# second"), link("v1", "etc")}, []step{
 			{link("v2", "new"), rename("new", "etc")}, {write("v2/"+Name, "# second, longer")},

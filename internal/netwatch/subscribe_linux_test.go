@@ -63,8 +63,14 @@ func TestRunTellsWithoutLooking(t *testing.T) {
 	apart(t, func() error {
 		for _, args := range [][]string{
 			{"link", "set", "lo", "up"},
-			{"link", "add", "one", "type", "veth", "peer", "name", "other1"}, {"link", "set", "other1", "up"}, {"addr", "add", "192.0.2.1/24", "dev", "one"}, {"link", "set", "one", "up"},
-			{"link", "add", "two", "type", "veth", "peer", "name", "other2"}, {"link", "set", "other2", "up"}, {"addr", "add", "198.51.100.1/24", "dev", "two"}, {"link", "set", "two", "up"},
+			{"link", "add", "one", "type", "veth", "peer", "name", "other1"},
+			{"link", "set", "other1", "up"},
+			{"addr", "add", "192.0.2.1/24", "dev", "one"},
+			{"link", "set", "one", "up"},
+			{"link", "add", "two", "type", "veth", "peer", "name", "other2"},
+			{"link", "set", "other2", "up"},
+			{"addr", "add", "198.51.100.1/24", "dev", "two"},
+			{"link", "set", "two", "up"},
 			{"route", "add", "203.0.113.0/24", "dev", "one"},
 		} {
 			if err := change(ip, args...); err != nil {
