@@ -15,13 +15,21 @@ import (
 	"adit/internal/require"
 )
 
-// kinds are all results. The setup program is compressed little (-quick): the
-// compressor is the same each time, and would take minutes.
+// kinds are all results.
 const kinds = "archive,deb,rpm,apk,archlinux,nsis,msi,pkg"
+
+// pace compresses the setup program little, which takes seconds. With
+// ADIT_PACK_FULL=1 it is compressed as for a release, which takes minutes.
+var pace = func() string {
+	if os.Getenv("ADIT_PACK_FULL") == "1" {
+		return "-quick=false"
+	}
+	return "-quick"
+}()
 
 func everything(t *testing.T) string {
 	t.Helper()
-	return pack(t, "0.1.0", "-only", kinds, "-quick")
+	return pack(t, "0.1.0", "-only", kinds, pace)
 }
 
 func TestLinuxPackagesAreWellFormed(t *testing.T) {
@@ -90,7 +98,7 @@ func TestPackTwiceGivesTheSameBytes(t *testing.T) {
 		require.Tool(t, tool)
 	}
 	first := everything(t)
-	second := pack(t, "0.1.0", "-only", kinds, "-quick", "-gpg-key", "")
+	second := pack(t, "0.1.0", "-only", kinds, pace, "-gpg-key", "")
 	summary := must(t, time.Minute, nil, "msiinfo", "suminfo", one(t, second, "*.msi"))
 	if !strings.Contains(summary, "Installer") || strings.Contains(summary, "1601") {
 		t.Errorf("the MSI's summary: %s", summary)
@@ -104,6 +112,9 @@ func TestPackTwiceGivesTheSameBytes(t *testing.T) {
 		b, errB := os.ReadFile(file)
 		if errA != nil || errB != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s differs: %x and %x", filepath.Base(file), sha256.Sum256(a), sha256.Sum256(b))
+		}
+		if strings.HasSuffix(file, "-setup.exe") && pace != "-quick" && len(b) > 15<<20 {
+			t.Errorf("%s has %d bytes, more than 15 MiB", filepath.Base(file), len(b))
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Config struct {
 	TLSCert         string   `toml:"tls_cert"`          // file; with TLSKey
 	TLSKey          string   `toml:"tls_key"`           // file
 	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside of Domain
-	PagesDir        string   `toml:"pages_dir"`         // templates of error pages
+	PagesDir        string   `toml:"pages_dir"`         // error pages
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
 	ProxyProtocol   string   `toml:"proxy_protocol"`    // of those: accept, require or off
 	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen

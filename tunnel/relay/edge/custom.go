@@ -1,10 +1,8 @@
 package edge
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -13,19 +11,20 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"adit/internal/htmlpage"
 )
 
 const (
 	pageAgain   = time.Second // at the earliest, a file is looked at again
 	maxPageFile = 1 << 20
+
+	maxPageFiles = 100 // are looked at when the edge starts
 )
 
-// shown is what a page's template gets.
-type shown struct{ Status, Code, Title, Text, Host string }
-
-// customPages are the operator's templates in place of the built-in page. A
-// file that changes is read again; one that cannot be used leaves the built-in
-// page in force, with one warning for each of its versions.
+// customPages are the operator's pages in place of the built-in one. A file that
+// changes is read again; one that cannot be used leaves the next, or the built-in
+// page, in force, with one warning for each of its versions.
 type customPages struct {
 	dir string // empty: none
 	log *slog.Logger
@@ -38,33 +37,44 @@ type pageFile struct {
 	checked time.Time
 	changed time.Time
 	size    int64
-	page    *template.Template // nil: there is none that works
+	page    *htmlpage.Page // nil: there is none that works
 	warned  bool
 }
 
-// render returns the operator's page, or nil for the built-in one. The file
-// named for the code goes before the one of the status, and that before error.html.
-func (c *customPages) render(p page, host string) []byte {
+// choose returns the page to show. The file named for the code goes before the
+// one of the status, and that before error.html.
+func (c *customPages) choose(p page) *htmlpage.Page {
 	if c.dir == "" {
-		return nil
+		return builtIn
 	}
-	status := strconv.Itoa(p.status)
-	for _, name := range []string{p.code(), status, "error"} {
-		t := c.get(name + ".html")
-		if t == nil {
-			continue
+	for _, name := range []string{p.code(), strconv.Itoa(p.status), "error"} {
+		if found := c.get(name + ".html"); found != nil {
+			return found
 		}
-		var b bytes.Buffer
-		if err := t.Execute(&b, shown{status, p.code(), p.title, p.text, host}); err != nil {
-			c.warn(name+".html", err)
-			continue
-		}
-		return b.Bytes()
 	}
-	return nil
+	return builtIn
 }
 
-func (c *customPages) get(name string) *template.Template {
+// check looks at all pages once, so that a start, and not the first visitor who
+// would see one, shows which cannot be used.
+func (c *customPages) check() {
+	if c.dir == "" {
+		return
+	}
+	files, err := os.ReadDir(c.dir)
+	if err != nil {
+		c.log.Warn("the pages in pages_dir cannot be listed", "error", err)
+	}
+	left := maxPageFiles
+	for _, file := range files {
+		if left > 0 && filepath.Ext(file.Name()) == ".html" {
+			c.get(file.Name())
+			left--
+		}
+	}
+}
+
+func (c *customPages) get(name string) *htmlpage.Page {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, now := c.files[name], time.Now()
@@ -80,6 +90,9 @@ func (c *customPages) get(name string) *template.Template {
 	f.checked = now
 	path := filepath.Join(c.dir, name)
 	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a file")
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		*f = pageFile{checked: now}
 		return nil
@@ -100,21 +113,7 @@ func (c *customPages) get(name string) *template.Template {
 	return f.page
 }
 
-// warn says that a page did not render, once for each version of it.
-func (c *customPages) warn(name string, err error) {
-	c.mu.Lock()
-	f := c.files[name]
-	first := f != nil && !f.warned
-	if first {
-		f.warned = true
-	}
-	c.mu.Unlock()
-	if first {
-		c.log.Warn("a page in pages_dir cannot be used; visitors see the built-in one", "file", name, "error", err)
-	}
-}
-
-func readPage(path string) (*template.Template, error) {
+func readPage(path string) (*htmlpage.Page, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -127,5 +126,5 @@ func readPage(path string) (*template.Template, error) {
 	if len(text) > maxPageFile {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxPageFile)
 	}
-	return template.New(filepath.Base(path)).Parse(string(text))
+	return htmlpage.Parse(filepath.Base(path), string(text), fields...)
 }

@@ -97,7 +97,7 @@ type Config struct {
 	Policy func(target string) *policy.Policy
 	// Record is told of every visitor's request or connection. It must not wait. May be nil.
 	Record func(*Endpoint, *Backend, wire.Access)
-	// PagesDir has the operator's templates for pages instead of a site; empty: none.
+	// PagesDir has the operator's pages to show instead of a site; empty: none.
 	PagesDir string
 	Limits   Limits
 	Log      *slog.Logger // may be nil
@@ -141,6 +141,7 @@ func New(cfg Config) *Edge {
 	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log}
 	e.table.endpoints = make(map[string]*Endpoint)
 	e.custom.dir, e.custom.log = cfg.PagesDir, e.log
+	e.custom.check()
 	e.visits.limit = e.limits.ConnectionsPerAddress
 	e.life, e.kill = context.WithCancel(context.Background())
 	for _, secure := range []bool{false, true} {

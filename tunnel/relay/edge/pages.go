@@ -2,10 +2,11 @@ package edge
 
 import (
 	"encoding/json"
-	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"adit/internal/htmlpage"
 )
 
 // page is what a visitor sees instead of the site.
@@ -27,7 +28,23 @@ func (p page) code() string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(p.status)), " ", "_")
 }
 
-var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+// fields are what a page may show, as {{.Status}} and so on.
+var fields = []string{"Status", "Code", "Title", "Text", "Host"}
+
+// values returns what is shown in a page's fields to a visitor of host.
+func (p page) values(host string) map[string]string {
+	if len(host) > maxHost {
+		host = ""
+	}
+	return map[string]string{
+		"Status": strconv.Itoa(p.status), "Code": p.code(), "Title": p.title, "Text": p.text, "Host": strings.ToLower(host),
+	}
+}
+
+// maxHost is what a name and a port have at most; longer ones are not shown.
+const maxHost = 260
+
+var builtIn = htmlpage.Must(htmlpage.Parse("built-in page", `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -39,17 +56,18 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto 0;padding:0 1.5rem}
 h1{font-size:1.5rem;line-height:1.25}
 p.status{opacity:.7}
+p:empty{display:none}
 </style>
 </head>
 <body>
 <main>
 <p class="status">{{.Status}}</p>
 <h1>{{.Title}}</h1>
-{{with .Text}}<p>{{.}}</p>{{end}}
+<p>{{.Text}}</p>
 </main>
 </body>
 </html>
-`))
+`, fields...))
 
 // refuse answers with a page, the operator's if there is one, or with JSON where the visitor would rather have that.
 func (e *Edge) refuse(w http.ResponseWriter, r *http.Request, p page) {
@@ -75,16 +93,11 @@ func (e *Edge) refuse(w http.ResponseWriter, r *http.Request, p page) {
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:")
-	custom := e.custom.render(p, strings.ToLower(r.Host))
 	w.WriteHeader(p.status)
 	if r.Method == http.MethodHead {
 		return
 	}
-	if custom != nil {
-		w.Write(custom)
-		return
-	}
-	pageTemplate.Execute(w, struct{ Status, Title, Text string }{strconv.Itoa(p.status), p.title, p.text})
+	w.Write(e.custom.choose(p).Render(p.values(r.Host)))
 }
 
 // grpcStatus follows gRPC's mapping of HTTP statuses.

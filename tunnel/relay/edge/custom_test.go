@@ -1,0 +1,117 @@
+package edge
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adit/internal/htmlpage"
+)
+
+func TestPagesAreLookedAtBeforeAVisitorComes(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("404.html", "<h1>{{.Title}}</h1>\n{{if .Text}}<p>{{.Text}}</p>{{end}}")
+	write("offline.html", "<a href=\"{{.Host}}\">")
+	write("error.html", "all: {{.Code}}")
+	write("notes.txt", "{{if")
+	if err := os.Mkdir(filepath.Join(dir, "503.html"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	c := customPages{dir: dir, log: slog.New(slog.NewTextHandler(&log, nil))}
+	c.check()
+	for _, want := range []string{
+		"404.html:2: {{if .Text}} is not allowed; allowed are {{.Status}}, {{.Code}}, {{.Title}}, {{.Text}}, {{.Host}}",
+		"offline.html:1: {{.Host}} is in an attribute that may hold more than text",
+		"it is not a file",
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("not in the log: %s\n%s", want, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 3 {
+		t.Errorf("%d lines, want 3:\n%s", n, log.String())
+	}
+	if got := string(c.choose(page{status: 404}).Render(page{status: 404}.values("x"))); got != "all: not_found" {
+		t.Errorf("the next page is not used: %s", got)
+	}
+	c.check()
+	if n := strings.Count(log.String(), "\n"); n != 3 {
+		t.Errorf("said again:\n%s", log.String())
+	}
+}
+
+func TestFolderOfPagesThatIsGoneIsSaid(t *testing.T) {
+	var log bytes.Buffer
+	c := customPages{dir: filepath.Join(t.TempDir(), "none"), log: slog.New(slog.NewTextHandler(&log, nil))}
+	c.check()
+	if !strings.Contains(log.String(), "cannot be listed") {
+		t.Errorf("got %s", log.String())
+	}
+	if c.choose(page{status: 404}) != builtIn {
+		t.Error("not the built-in page")
+	}
+}
+
+func TestOnlySoManyPagesAreLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	for i := range maxPageFiles + 5 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.html", i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := customPages{dir: dir, log: slog.New(slog.DiscardHandler)}
+	c.check()
+	if len(c.files) != maxPageFiles {
+		t.Errorf("looked at %d", len(c.files))
+	}
+}
+
+func TestHostOnAPageIsBoundedAndEscaped(t *testing.T) {
+	p := page{status: 400, title: "a & b"}
+	got := string(builtIn.Render(p.values(strings.Repeat("x", 1<<20))))
+	if len(got) > 2000 || !strings.Contains(got, "<h1>a &amp; b</h1>\n<p></p>") {
+		t.Errorf("got %.2000s", got)
+	}
+	if got := p.values("Shop.Test:8080")["Host"]; got != "shop.test:8080" {
+		t.Errorf("host %s", got)
+	}
+}
+
+func TestPageInTheDocumentsWorks(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "relay.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, _ := strings.Cut(strings.ReplaceAll(string(document), "\r\n", "\n"), "\n## Pages instead of a site\n")
+	_, example, _ := strings.Cut(chapter, "\n```html\n")
+	example, _, found := strings.Cut(example, "\n```\n")
+	if !found {
+		t.Fatal("docs/relay.md has no example of a page")
+	}
+	p, err := htmlpage.Parse("docs/relay.md", example, fields...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range fields {
+		if !strings.Contains(chapter, "| `{{."+field+"}}` | ") {
+			t.Errorf("{{.%s}} is not explained", field)
+		}
+	}
+	got := string(p.Render(page{status: 503, title: "Off", text: "Wait <b>."}.values("Shop.test")))
+	for _, want := range []string{`<body class="s503">`, "<title>Off</title>", "<p>Wait &lt;b&gt;.</p>", `<footer title="offline">shop.test: 503</footer>`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("not in it: %s\n%s", want, got)
+		}
+	}
+}
