@@ -34,7 +34,8 @@ const (
 	envClientID  = "ADIT_CLIENT_ID"
 )
 
-// configEvery is how often the daemon looks whether adit.toml has changed.
+// configEvery is how long adit.toml has to stay the same until a change counts,
+// and how often the daemon looks at it where the system does not tell.
 const configEvery = 3 * time.Second
 
 // ringLines is how much of the log the local API shows.
@@ -56,8 +57,9 @@ type Daemon struct {
 	LogTo io.Writer
 	// Ready, if set, is called once the local API listens, with its address.
 	Ready func(addr net.Addr)
-	// ConfigEvery is how often the daemon looks for changes of adit.toml. If
-	// zero, 3 seconds.
+	// ConfigEvery is how long adit.toml has to stay the same until a change
+	// counts, and how often the daemon looks at it where the system does not tell
+	// of changes. If zero, 3 seconds.
 	ConfigEvery time.Duration
 }
 

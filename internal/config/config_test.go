@@ -1,15 +1,11 @@
 package config
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 func TestMissingFileMeansDefaults(t *testing.T) {
@@ -100,65 +96,6 @@ func TestMistakesNameLineAndKey(t *testing.T) {
 			t.Errorf("%q: got %#v, want line %d and key %q", test.text, err, test.line, test.key)
 		}
 	}
-}
-
-func TestWatchTellsOfChanges(t *testing.T) {
-	dir := t.TempDir()
-	ctx, cancel := context.WithCancel(t.Context())
-	var told atomic.Int32
-	done := make(chan error, 1)
-	w := NewWatcher(dir)
-	go func() { done <- w.Run(ctx, time.Millisecond, func() { told.Add(1) }) }()
-	path := filepath.Join(dir, Name)
-	for i, change := range []func() error{
-		func() error { return os.WriteFile(path, []byte("# one"), 0o600) },
-		func() error { return os.WriteFile(path, []byte("# longer"), 0o600) },
-		func() error { return os.Remove(path) },
-	} {
-		before := told.Load()
-		if err := change(); err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(20 * time.Second); told.Load() == before; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("change %d was not told", i)
-			}
-		}
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("got %v, want nil", err)
-	}
-}
-
-func TestWatchLetsAnEditorFinish(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		path := filepath.Join(dir, Name)
-		write := func(text string) {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write("# first")
-		ctx, cancel := context.WithCancel(t.Context())
-		w := NewWatcher(dir)
-		var told []string
-		go w.Run(ctx, time.Second, func() {
-			text, _ := os.ReadFile(path)
-			told = append(told, string(text))
-		})
-		time.Sleep(time.Second / 2)
-		write("")
-		time.Sleep(time.Second) // one look finds it empty
-		write("# second, whole")
-		time.Sleep(5 * time.Second)
-		cancel()
-		synctest.Wait()
-		if len(told) != 1 || told[0] != "# second, whole" {
-			t.Errorf("got %q, want the whole file once", told)
-		}
-	})
 }
 
 func FuzzParse(f *testing.F) {

@@ -21,25 +21,47 @@ func NewWatcher(dir string) *Watcher {
 }
 
 // Run calls changed when the file has come, changed or gone, until ctx ends. It
-// looks every so often, which also works where the system tells of no changes,
-// as on network file systems. A change counts when the next look finds the file
-// the same: an editor that empties a file before it writes is let finish.
+// sleeps until the system tells of something; where the system does not, as on
+// network file systems, it looks every so often. A change counts when the file
+// has stayed the same for that long: an editor that empties a file before it
+// writes is let finish.
 func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) error {
+	told, stop := tell(w.path)
+	defer stop()
+	return w.run(ctx, every, told, changed)
+}
+
+// run looks after each of told, until that is closed, and from then on every so
+// often.
+func (w *Watcher) run(ctx context.Context, every time.Duration, told <-chan struct{}, changed func()) error {
 	seen := w.last
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	timer := time.NewTimer(every) // once in any case: it may have changed before there was anything to tell
+	defer timer.Stop()
 	for {
+		due := false
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case _, ok := <-told:
+			if !ok {
+				told = nil
+				timer.Reset(every)
+			}
+		case <-timer.C:
+			due = true
 		}
 		now := stamp(w.path)
-		settled := now == seen
+		settled := due && now == seen
+		if !due && now != seen {
+			timer.Reset(every) // and again from the newest change on
+		}
 		seen = now
 		if settled && now != w.last {
 			w.last = now
 			changed()
+		}
+		if due && (told == nil || !settled) {
+			timer.Reset(every)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 // Package netwatch notices that this machine's place in the network may have
 // changed: other addresses, another route, or a wake-up from sleep. It tells
-// that something changed, not what to do about it.
+// that something changed, not what to do about it. It sleeps until the system
+// tells of something, and looks by itself only where the system does not.
 package netwatch
 
 import (
@@ -27,8 +28,8 @@ type Watcher struct {
 	// Target is whom traffic goes to; the source address that the system
 	// chooses towards it is watched. If invalid, only addresses are.
 	Target netip.AddrPort
-	// Interval is how often the state is compared, besides what the system
-	// tells. If zero, 5 seconds.
+	// Interval is how often the state is compared where the system does not tell
+	// of all changes. If zero, 5 seconds.
 	Interval time.Duration
 	// Changed is called from Run's goroutine, for each change once.
 	Changed func(Change)
@@ -39,8 +40,11 @@ type Watcher struct {
 }
 
 // settle is how long the system's news are gathered: an address that changes
-// makes several of them.
-const settle = 150 * time.Millisecond
+// makes several of them. They are gathered for patience at most.
+const (
+	settle   = 150 * time.Millisecond
+	patience = 2 * time.Second
+)
 
 // jump is how far the clock may be off between two looks.
 const jump = 10 * time.Second
@@ -51,14 +55,20 @@ type state struct {
 	source    netip.Addr
 }
 
-// Run watches until ctx ends, and then returns nil.
-func (w *Watcher) Run(ctx context.Context) error {
-	news, stop := subscribe() // nil where the system tells nothing
-	defer stop()
-	return w.run(ctx, news)
+// system is what the system tells. The zero value tells nothing.
+type system struct {
+	news  <-chan piece // closed when it tells no more
+	whole bool         // it tells of wake-ups as well
 }
 
-func (w *Watcher) run(ctx context.Context, news <-chan piece) error {
+// Run watches until ctx ends, and then returns nil.
+func (w *Watcher) Run(ctx context.Context) error {
+	sys, stop := subscribe()
+	defer stop()
+	return w.run(ctx, sys)
+}
+
+func (w *Watcher) run(ctx context.Context, sys system) error {
 	interval := w.Interval
 	if interval == 0 {
 		interval = 5 * time.Second
@@ -71,28 +81,42 @@ func (w *Watcher) run(ctx context.Context, news <-chan piece) error {
 	if wall == nil {
 		wall = func() time.Time { return time.Now().Round(0) }
 	}
-	before, last := look(), wall()
-	timer := time.NewTimer(interval)
+	before, last, then := look(), wall(), time.Now()
+	timer := time.NewTimer(interval) // the first look is in any case: news may have come before
 	defer timer.Stop()
-	replaced := false // something was taken away, though it may be there again
+	looks := true       // the timer is for a look that no news asked for
+	var first time.Time // of the news that are gathered; zero: there are none
+	replaced := false   // something was taken away, though it may be there again
+	woken := false      // the system says that the machine slept
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case n, ok := <-news:
+		case n, ok := <-sys.news:
 			if !ok {
-				news = nil
+				sys = system{}
+				timer.Reset(interval)
+				looks = true
 				continue
 			}
 			replaced = replaced || n == removed
-			timer.Reset(settle)
+			woken = woken || n == woke
+			if first.IsZero() {
+				first = time.Now()
+			}
+			timer.Reset(min(settle, max(0, patience-time.Since(first))))
 			continue
 		case <-timer.C:
 		}
-		timer.Reset(interval)
 		now := wall()
-		slept := now.Sub(last) > interval+jump || now.Before(last.Add(-jump))
-		last = now
+		// Between two looks without news no more than the interval passes. With
+		// news alone any time may, but the clock goes on as the system's timers do.
+		slept := woken || now.Before(last.Add(-jump))
+		if looks {
+			slept = slept || now.Sub(last) > interval+jump
+		}
+		slept = slept || (now.Sub(last)-time.Since(then)).Abs() > jump
+		last, then = now, time.Now()
 		after := look()
 		switch {
 		case slept:
@@ -104,7 +128,10 @@ func (w *Watcher) run(ctx context.Context, news <-chan piece) error {
 		case replaced:
 			w.Changed(Route)
 		}
-		before, replaced = after, false
+		before, replaced, woken, first = after, false, false, time.Time{}
+		if looks = !sys.whole; looks {
+			timer.Reset(interval)
+		}
 	}
 }
 
@@ -114,6 +141,7 @@ type piece int
 const (
 	changed piece = iota
 	removed       // an address or a default route
+	woke          // the machine has slept
 )
 
 // addresses lists the addresses of all interfaces that are up, but for

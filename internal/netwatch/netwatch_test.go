@@ -5,11 +5,14 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// TestRunTellsEachChangeOnce by looks alone, and by one piece of the system's
+// news.
 func TestRunTellsEachChangeOnce(t *testing.T) {
 	home := state{"eth0 192.0.2.1/24", netip.MustParseAddr("192.0.2.1")}
 	tests := []struct {
@@ -27,8 +30,13 @@ func TestRunTellsEachChangeOnce(t *testing.T) {
 		{"the clock set back", home, -time.Hour, []Change{Wake}},
 		{"the clock adjusted", home, time.Second, nil},
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+	for i := range 2 * len(tests) {
+		test, news := tests[i/2], i%2 == 1
+		name := test.name
+		if news {
+			name += ", told by the system"
+		}
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
 				current, skipped := home, time.Duration(0)
@@ -40,11 +48,19 @@ func TestRunTellsEachChangeOnce(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error)
-				go func() { done <- w.run(ctx, nil) }()
-				time.Sleep(12 * time.Second)
+				var sys system
+				pieces := make(chan piece)
+				if news {
+					sys = system{pieces, true}
+				}
+				go func() { done <- w.run(ctx, sys) }()
+				time.Sleep(12 * time.Minute)
 				mu.Lock()
 				current, skipped = test.after, test.asleep
 				mu.Unlock()
+				if news {
+					pieces <- changed
+				}
 				time.Sleep(time.Minute)
 				cancel()
 				if err := <-done; err != nil || !slices.Equal(got, test.want) {
@@ -59,29 +75,68 @@ func TestNewsAreLookedAtAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, n := range []struct {
 			piece piece
-			want  bool
-		}{{changed, false}, {removed, true}} {
+			want  Change
+		}{{changed, ""}, {removed, Route}, {woke, Wake}} {
 			news := make(chan piece)
 			told := make(chan Change, 1)
 			w := Watcher{Changed: func(c Change) { told <- c }, look: func() state { return state{} }, wall: time.Now}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
-			go func() { done <- w.run(ctx, news) }()
+			go func() { done <- w.run(ctx, system{news: news}) }()
 			news <- n.piece
 			time.Sleep(settle + time.Millisecond)
 			select {
 			case c := <-told:
-				if !n.want || c != Route {
+				if c != n.want {
 					t.Errorf("news %v: told %v", n.piece, c)
 				}
 			default:
-				if n.want {
+				if n.want != "" {
 					t.Errorf("news %v: nothing was told", n.piece)
 				}
 			}
 			cancel()
 			<-done
 		}
+	})
+}
+
+// TestQuietSystemIsNotAsked counts looks: none where the system tells of all, as
+// before once it tells no more, and soon under news that do not end.
+func TestQuietSystemIsNotAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int32
+		w := Watcher{
+			Changed: func(c Change) { t.Errorf("told %v", c) },
+			look:    func() state { looks.Add(1); return state{} },
+		}
+		news := make(chan piece)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.run(ctx, system{news, true}) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := looks.Swap(0); got != 2 {
+			t.Errorf("%d looks at the start, want 2", got)
+		}
+		time.Sleep(time.Hour)
+		if got := looks.Swap(0); got != 0 {
+			t.Errorf("%d looks in a quiet hour, want none", got)
+		}
+		for range 200 {
+			news <- changed
+			time.Sleep(settle / 3)
+		}
+		if got := looks.Swap(0); got < 4 || got > 20 {
+			t.Errorf("%d looks in 10 s of news, want one about every 2 s", got)
+		}
+		close(news)
+		time.Sleep(time.Minute)
+		if got := looks.Load(); got < 11 {
+			t.Errorf("%d looks in a minute without the system, want one every 5 s", got)
+		}
+		cancel()
+		<-done
 	})
 }
 

@@ -4,50 +4,78 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// subscribe has the system's news of links, addresses and routes sent (man 7
-// rtnetlink); stop ends that. Where it cannot be had, the channel is nil.
-func subscribe() (news <-chan piece, stop func()) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+// subscribe has the system tell of links, addresses, routes and wake-ups, as far
+// as it does; stop ends that.
+func subscribe() (sys system, stop func()) {
+	network, err := routes()
 	if err != nil {
-		return nil, func() {}
+		return system{}, func() {}
 	}
-	groups := uint32(unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_ROUTE)
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
-		unix.Close(fd)
-		return nil, func() {}
-	}
-	socket := os.NewFile(uintptr(fd), "netlink")
 	ch := make(chan piece, 16)
+	clock, clockErr := newClock()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		readNews(network, ch)
+		clock.Close()
+	})
+	if clockErr == nil {
+		wg.Go(func() {
+			clock.read(ch)
+			network.Close() // one without the other is not all there is to know
+		})
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer close(ch)
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := socket.Read(buf)
-			if err != nil {
-				if errors.Is(err, unix.ENOBUFS) {
-					offer(ch, changed) // more news than fit: look at once
-					continue
-				}
-				return
-			}
-			for _, p := range parse(buf[:n]) {
-				offer(ch, p)
-			}
-		}
+		wg.Wait()
+		close(ch)
 	}()
-	return ch, func() { socket.Close(); <-done }
+	return system{news: ch, whole: clockErr == nil}, func() { network.Close(); <-done }
 }
 
-func offer(ch chan piece, p piece) {
-	select {
-	case ch <- p:
-	default: // as many are waiting, and one look answers all
+// Groups of news that the mask of the address has no names for.
+const (
+	groupRules4 = 1 << (unix.RTNLGRP_IPV4_RULE - 1)
+	groupRules6 = 1 << (unix.RTNLGRP_IPV6_RULE - 1)
+)
+
+// routes opens a socket for the news of the network (man 7 rtnetlink).
+func routes() (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	groups := uint32(unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR |
+		unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_ROUTE | groupRules4 | groupRules6)
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	// Of Linux 5.3; before, there are no such routes.
+	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, unix.RTNLGRP_NEXTHOP)
+	return os.NewFile(uintptr(fd), "netlink"), nil
+}
+
+// readNews offers what socket tells until it is closed or breaks.
+func readNews(socket *os.File, ch chan piece) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := socket.Read(buf)
+		if errors.Is(err, unix.ENOBUFS) {
+			offer(ch, changed) // more news than fit: look at once
+			continue
+		}
+		if err != nil {
+			return
+		}
+		for _, p := range parse(buf[:n]) {
+			offer(ch, p)
+		}
 	}
 }
 
@@ -68,9 +96,9 @@ func parse(b []byte) []piece {
 			if len(body) >= unix.SizeofIfAddrmsg && body[3] == unix.RT_SCOPE_UNIVERSE {
 				pieces = append(pieces, removed)
 			}
-		case unix.RTM_NEWROUTE: // family, destination's and source's length, TOS, table
+		case unix.RTM_NEWROUTE, unix.RTM_NEWRULE, unix.RTM_DELRULE, unix.RTM_NEWNEXTHOP, unix.RTM_DELNEXTHOP:
 			pieces = append(pieces, changed)
-		case unix.RTM_DELROUTE:
+		case unix.RTM_DELROUTE: // family, destination's and source's length, TOS, table
 			if len(body) >= unix.SizeofRtMsg && body[1] == 0 && body[4] == unix.RT_TABLE_MAIN {
 				pieces = append(pieces, removed)
 			}

@@ -1,7 +1,7 @@
-//go:build !linux
+//go:build !linux && !darwin && !freebsd && !windows
 
 package netwatch
 
-// subscribe has the system's news of links, addresses and routes sent; stop
-// ends that. Where it cannot be had, the channel is nil.
-func subscribe() (news <-chan piece, stop func()) { return nil, func() {} }
+// subscribe has the system tell of links, addresses, routes and wake-ups, as far
+// as it does; stop ends that.
+func subscribe() (sys system, stop func()) { return system{}, func() {} }

@@ -158,7 +158,7 @@ func Load(path string) (Config, error) {
 func (c *Config) from(dir string) {
 	files := []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.NATS.SecretFile, &c.Geo.Database}
 	if c.ACME != nil {
-		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile)
+		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile, &c.ACME.DNS.CA)
 	}
 	for _, p := range files {
 		if *p != "" && !filepath.IsAbs(*p) {

@@ -18,9 +18,6 @@ var errNotWanted = errors.New("the origin has answered without the body")
 // whether it wants it (RFC 9110, section 10.1.1).
 const continueWait = time.Second
 
-// partWait is how long the next part of a body may take that nobody wants any more.
-const partWait = time.Second
-
 // upload is a request's body on its way to the origin, by a goroutine of its own.
 type upload struct {
 	asked bool          // the visitor waits for 100 Continue
@@ -28,11 +25,16 @@ type upload struct {
 	done  chan struct{}
 
 	mu       sync.Mutex
-	gone     bool  // goOn is closed
-	unwanted bool  // there was an answer before the body was asked for
-	head     bool  // the answer has begun
-	err      error // set before done is closed
-	source   error // err, where it is the visitor's
+	gone     bool // goOn is closed
+	unwanted bool // there was an answer before the body was asked for
+	begun    bool // the body is being read
+	head     bool // the answer has begun
+	over     bool // the request has ended
+
+	// Set before done is closed.
+	err    error
+	source error // err, where it is the visitor's
+	whole  bool  // the body was read to its end
 }
 
 // upload begins to send the request's body.
@@ -44,36 +46,41 @@ func (x *exchange) upload() *upload {
 	s, limit := x.stream, x.edge.limits.OriginTime
 	go func() {
 		defer close(u.done)
-		if u.asked && !u.await() {
+		if !u.begin() {
 			u.err = errNotWanted
 			return
 		}
 		if u.err = u.send(s, x.r); u.err != nil {
 			if u.source != nil {
 				s.conn.Reset() // or the origin would take a part for the whole
+			} else {
+				u.drain(x.r.Body)
 			}
 			return
 		}
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		if !u.head {
+		if !u.head && !u.over {
 			s.patience.Reset(limit)
 		}
 	}()
 	return u
 }
 
-// await waits for the origin's word, for some time.
-func (u *upload) await() bool {
-	timer := time.NewTimer(continueWait)
-	defer timer.Stop()
-	select {
-	case <-u.goOn:
-	case <-timer.C:
+// begin waits for the origin's word, for some time, if the visitor does.
+func (u *upload) begin() bool {
+	if u.asked {
+		timer := time.NewTimer(continueWait)
+		defer timer.Stop()
+		select {
+		case <-u.goOn:
+		case <-timer.C:
+		}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.unwanted
+	u.begun = !u.over && !(u.asked && u.unwanted)
+	return u.begun
 }
 
 // proceed lets the body go, and reports whether the visitor waits for that.
@@ -120,36 +127,27 @@ func (u *upload) finished() bool {
 	}
 }
 
-// wait returns when the upload has ended. Its stream must be broken by then: the
-// next part that comes of the body ends the upload. A visitor of whom nothing
-// comes for partWait is not listened to any longer; it may find its connection
-// broken before it has read the answer.
-func (u *upload) wait(w http.ResponseWriter) {
+// release ends the upload for the request's part, and reports whether any of the
+// body is gone. Its stream must be broken by then, or have all of it.
+func (u *upload) release() (begun bool) {
 	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.over = true
 	if !u.gone {
-		u.gone, u.unwanted = true, true
+		u.gone = true
 		close(u.goOn)
 	}
-	u.mu.Unlock()
-	if u.within(partWait) {
-		return
-	}
-	if http.NewResponseController(w).SetReadDeadline(time.Now()) == nil {
-		<-u.done
-	}
+	return u.begun
 }
 
 // soon waits a moment and reports whether the upload has ended.
-func (u *upload) soon() bool { return u.within(50 * time.Millisecond) }
-
-// within waits so long and reports whether the upload has ended.
-func (u *upload) within(d time.Duration) bool {
+func (u *upload) soon() bool {
 	select {
 	case <-u.done:
 		return true
 	default:
 	}
-	grace := time.NewTimer(d)
+	grace := time.NewTimer(50 * time.Millisecond)
 	defer grace.Stop()
 	select {
 	case <-u.done:
@@ -209,6 +207,7 @@ func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total i
 			}
 		}
 		if err == io.EOF {
+			u.whole = true
 			return total, nil
 		}
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/internal/lockfile"
+	_ "adit/tunnel/relay/store/quiet"
 )
 
 const (

@@ -1,10 +1,12 @@
-import { prefs, type Lang } from '../../shared/stores/prefs.svelte';
+import { relaySentences } from '../../shared/i18n/relay';
+import { interpreter, type Sentence } from '../../shared/i18n/sentences';
+import { prefs } from '../../shared/stores/prefs.svelte';
 
 /**
  * The daemon speaks English. These are its sentences, with what varies in braces,
  * and what they are in Chinese; a test holds them against the daemon's code.
  */
-const chinese: readonly [said: string, means: string][] = [
+const chinese: readonly Sentence[] = [
   ['the auth token', '认证令牌'],
   ['none is configured', '尚未配置'],
   ['{0}, for the relay {1}', '{0}，中继为 {1}'],
@@ -259,55 +261,10 @@ const chinese: readonly [said: string, means: string][] = [
     'the daemon could not save it: {0}; mend that at its state folder and try again',
     '守护进程未能保存：{0}；请在其状态文件夹处排除后重试',
   ],
-  ['the auth token is not known here, or was revoked', '此处没有这个认证令牌，或它已被吊销'],
-  ['the auth token is of another client than the client id says', '认证令牌属于另一个客户端'],
-  ['the auth token was revoked', '认证令牌已被吊销'],
-  ['the relay is shutting down', '中继正在关闭'],
-  ['the relay cannot do this now', '中继目前无法完成'],
-  ['the session has ended', '会话已结束'],
-  ['no port is free', '没有空闲的端口'],
-  ['no free name was found', '没有找到空闲的名称'],
-  ['the client has too many agents connected', '此客户端连接的代理过多'],
-  [
-    'the tunnel has no name or port here; start it first',
-    '此隧道在中继上还没有名称或端口，请先启动它',
-  ],
-  ['the relay gives no ports to tunnels of type {0}', '中继不为 {0} 类型的隧道提供端口'],
-  ['an agent may have at most {0} tunnels here', '每个代理在此最多有 {0} 个隧道'],
-  ['a client may keep at most {0} names and ports here', '每个客户端在此最多保留 {0} 个名称和端口'],
-  [
-    'this client may have {0} tunnels at once, and has {1}',
-    '此客户端最多同时有 {0} 个隧道，现有 {1} 个',
-  ],
-  ['{0} is taken by another client', '{0} 已被其他客户端占用'],
-  ['{0} is taken by another tunnel of this client', '{0} 已被此客户端的另一个隧道占用'],
-  ['{0} is in use in another mode', '{0} 正以另一种模式使用'],
-  ["{0} is in use on the relay's machine", '{0} 在中继所在的机器上已被使用'],
-  ["{0} is the relay's own name", '{0} 是中继自己的名称'],
 ];
 
-const hole = /\{(\d)(\*?)\}/g;
-const patterns = chinese.map(([said, means]) => {
-  const escaped = said
-    .replace(/[.*+?^$()|[\]\\]/g, (mark) => `\\${mark}`)
-    .replace(/\{\d(\\\*)?\}/g, '(.+?)');
-  return { pattern: new RegExp(`^${escaped}$`, 's'), means };
-});
-const deepest = 4;
-
 /** Returns what the daemon said in a language; what is not known stays as it is. */
-export function translated(text: string, lang: Lang, depth = 0): string {
-  if (lang !== 'zh-CN' || depth > deepest) return text;
-  for (const { pattern, means } of patterns) {
-    const found = pattern.exec(text);
-    if (!found) continue;
-    return means.replace(hole, (_, n: string, sentence: string) => {
-      const part = found[Number(n) + 1] ?? '';
-      return sentence ? translated(part, lang, depth + 1) : part;
-    });
-  }
-  return text;
-}
+export const translated = interpreter([...chinese, ...relaySentences]);
 
 /** Returns what the daemon said in the reader's language. */
 export const said = (text: string): string => translated(text, prefs.lang);

@@ -1,5 +1,6 @@
 import { Problem, Unreachable } from '../../shared/api/client';
 import { t, type MessageKey } from '../i18n';
+import { said } from '../i18n/relay';
 import type { ErrorCode } from '../api/types';
 
 const known: Partial<Record<ErrorCode, MessageKey>> = {
@@ -13,11 +14,11 @@ const known: Partial<Record<ErrorCode, MessageKey>> = {
   unauthorized: 'error.unauthorized',
 };
 
-/** Returns what to tell the reader: our sentence where the code has one, else the relay's own. */
+/** Returns what to tell the reader: our sentence where the code has one, else the relay's own, in the reader's language. */
 export function explain(error: unknown): string {
   if (error instanceof Problem) {
     const key = known[error.code as ErrorCode];
-    return key ? t(key) : error.message;
+    return key ? t(key) : said(error.message);
   }
   if (error instanceof Unreachable) return t('error.no_relay');
   return error instanceof Error ? error.message : String(error);
@@ -29,6 +30,6 @@ export function faultOf(error: unknown, field: string): string {
   return error.field === field ||
     error.field.startsWith(`${field}.`) ||
     error.field.startsWith(`${field}[`)
-    ? error.message
+    ? said(error.message)
     : '';
 }

@@ -1,6 +1,7 @@
 import { call, Problem, send, Unreachable } from '../../shared/api/client';
 import type { SignedIn } from '../api/types';
 import type { Page } from './route.svelte';
+import { said } from '../i18n/relay';
 
 /** What an account may do. Everybody who is signed in may read. */
 export type Right = 'write' | 'admin';
@@ -34,7 +35,7 @@ class Session {
       this.refusal = '';
     } catch (error) {
       this.away = error instanceof Unreachable;
-      if (error instanceof Problem) this.refusal = error.message;
+      if (error instanceof Problem) this.refusal = said(error.message);
     }
   }
 

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { sentencesOf } from '../../shared/i18n/gosentences';
+import { translated } from './relay';
+
+const api = import.meta.glob<string>(
+  ['../../../../tunnel/relay/console/*.go', '!../../../../tunnel/relay/console/*_test.go'],
+  { query: '?raw', import: 'default', eager: true },
+);
+const relay = import.meta.glob<string>(
+  ['../../../../tunnel/relay/{operator*,access_search}.go', '!../../../../tunnel/relay/*_test.go'],
+  { query: '?raw', import: 'default', eager: true },
+);
+const sinks = import.meta.glob<string>('../../../../tunnel/relay/sink/sink.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
+const scopes = import.meta.glob<string>('../../../../tunnel/relay/store/{scope,clients}.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
+const decisions = import.meta.glob<string>('../../../../tunnel/relay/policy/decide.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
+
+const of = (
+  files: Record<string, string>,
+  ...makers: Parameters<typeof sentencesOf>[1][number][]
+) => Object.values(files).flatMap((code) => sentencesOf(code, makers));
+const all = [
+  ...of(
+    api,
+    { begins: '&Error{', part: 2 },
+    { begins: 'invalid(', part: 1 },
+    { begins: 'bad(', part: 1, before: 'X ' },
+  ),
+  ...of(relay, { begins: 'bad(', part: 3 }, { begins: 'Detail = ', part: 0 }),
+  ...of(sinks, { begins: 'FieldError{', part: 1, before: 'X: ' }),
+  ...of(
+    scopes,
+    { begins: 'bad(', part: 1, before: 'X: ' },
+    { begins: 'ErrName = errors.New(', part: 0 },
+  ),
+  ...of(decisions, { begins: 'Step{', part: 2 }, { begins: 'add(', part: 2 }),
+];
+
+test('the test finds what the relay says to its operator', () => {
+  expect(all.length).toBeGreaterThan(95);
+  expect(all).toContain('the password is wrong');
+  expect(all).toContain('X is in none of X');
+});
+
+test.each([...new Set(all)])('%s has a translation', (sentence) =>
+  expect(translated(sentence, 'zh-CN')).toMatch(/\p{Script=Han}/u),
+);
+
+test('what varies is kept', () => {
+  expect(translated('it is Mon 15:04 CET: closed', 'zh-CN')).toBe('现在是 Mon 15:04 CET：关闭');
+  expect(translated('deny[0]: "x" is not an address or CIDR', 'zh-CN')).toBe(
+    'deny[0]："x" 不是地址或 CIDR',
+  );
+});

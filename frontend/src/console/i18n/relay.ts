@@ -1,0 +1,170 @@
+import { relaySentences } from '../../shared/i18n/relay';
+import { interpreter, type Sentence } from '../../shared/i18n/sentences';
+import { prefs } from '../../shared/stores/prefs.svelte';
+
+/**
+ * What the relay says to its operator: why it refuses a request, and what the
+ * explainer finds. A test holds it against the relay's code.
+ */
+const chinese: readonly Sentence[] = [
+  ['there is no account named {0}', '没有名为 {0} 的账户'],
+  ['this was changed by someone else at the same time; try again', '其他人同时作了更改，请重试'],
+  ['the name or the password is wrong', '名称或密码有误'],
+  ['the code is wrong or was used already', '验证码有误或已用过'],
+  [
+    'this account also asks for a code from its authenticator app',
+    '此账户还需要验证器应用中的验证码',
+  ],
+  [
+    'a name has 1 to 64 small letters, digits, - and _, and begins and ends with a letter or digit',
+    '名称须为 1 到 64 个小写字母、数字、- 和 _，并以字母或数字开头和结尾',
+  ],
+  ['role must be administrator or viewer', '角色须为 administrator 或 viewer'],
+  ['there are {0} accounts already', '已有 {0} 个账户'],
+  ['there is an account named {0} already', '已有名为 {0} 的账户'],
+  ['{0} is the last administrator; make another one first', '{0} 是最后一位管理员，请先设置另一位'],
+  ['a second factor is set up already; remove it first', '已设置第二因素，请先移除'],
+  ['there is no such login', '没有这个登录'],
+  [
+    'a second factor is set up by its owner; totp can be false only',
+    '第二因素由本人设置，totp 只能为 false',
+  ],
+  ['the password is wrong', '密码有误'],
+  ['the code does not fit; is the clock of the phone right?', '验证码不符，手机的时钟准确吗？'],
+  ['this path takes {0}', '此路径接受 {0}'],
+  ['there is nothing at this path', '此路径下没有内容'],
+  ['overlap_seconds must be 0 to 7776000', 'overlap_seconds 须为 0 到 7776000'],
+  [
+    'sign in, or send an API token or the admin token as Bearer',
+    '请登录，或以 Bearer 发送 API 令牌或管理令牌',
+  ],
+  ['the token is wrong, was deleted or has expired', '令牌有误、已删除或已过期'],
+  ['too many wrong tries came from here; wait a moment', '此处的错误尝试过多，请稍候'],
+  ['this asks for an administrator', '此操作需要管理员'],
+  ['this API token may not do this', '此 API 令牌无权执行该操作'],
+  [
+    'this is for people who are signed in with an account of their own',
+    '仅供以自己的账户登录的人使用',
+  ],
+  [
+    'this name is not one that the console answers to; add it to [console] allowed_hosts',
+    '控制台不响应此名称；请将其加入 [console] allowed_hosts',
+  ],
+  ['a page of another origin may not use the console', '其他来源的页面不能使用控制台'],
+  ['the body is larger than 1 MiB', '请求体超过 1 MiB'],
+  ['the relay could not do this; its log says why', '中继未能完成，原因见其日志'],
+  ['the body must be application/json', '请求体须为 application/json'],
+  ['the body does not parse as JSON', '请求体不是有效的 JSON'],
+  ['something follows the JSON document', 'JSON 文档之后还有内容'],
+  ['there is no field {0}', '没有字段 {0}'],
+  ['format must be ndjson or csv', 'format 须为 ndjson 或 csv'],
+  ['too many read the events live; close one', '实时读取事件的连接过多，请关闭一个'],
+  ['{0} is not known', '{0} 未知'],
+  ['{0} must be 1 to {1}', '{0} 须为 1 到 {1}'],
+  ['{0} must be a status as 404, or 4xx', '{0} 须为状态码，例如 404 或 4xx'],
+  ['{0} must be a time as 2006-01-02T15:04:05Z', '{0} 须为时间，例如 2006-01-02T15:04:05Z'],
+  ['{0} must be the number of an entry', '{0} 须为记录的编号'],
+  ['scope is missing', '缺少 scope'],
+  ['the password must have at least {0} characters', '密码至少 {0} 个字符'],
+  ['the password must have at most {0} bytes', '密码最多 {0} 字节'],
+  ['the password is too easy to guess', '密码过于容易猜到'],
+  ['span must be hour or day', 'span 须为 hour 或 day'],
+  ['an administrator was set up already; sign in', '已设置管理员，请登录'],
+  [
+    'the set-up code is wrong; the relay printed it when it started, and keeps it in the file setup_code of its data folder',
+    '设置码有误；中继启动时打印过它，也保存在数据文件夹的 setup_code 文件中',
+  ],
+  ['send a name and password, or the admin token', '请发送名称和密码，或管理令牌'],
+  ['there is no such API token', '没有这个 API 令牌'],
+  ['name must have 1 to 64 bytes', '名称须为 1 到 64 字节'],
+  ['scope must be read or write', 'scope 须为 read 或 write'],
+  ['expires_at must be in the next {0} years', 'expires_at 须在今后 {0} 年之内'],
+  ['there are {0} API tokens already', '已有 {0} 个 API 令牌'],
+  ['there is an API token named {0} already', '已有名为 {0} 的 API 令牌'],
+  ['the cursor is not one that an answer gave', '游标并非来自之前的应答'],
+  [
+    "a sink's name has 1 to 32 lower-case letters, digits, hyphens or underscores, and begins and ends with a letter or digit",
+    '接收端名称须为 1 到 32 个小写字母、数字、连字符或下划线，并以字母或数字开头和结尾',
+  ],
+  ['there are {0} sinks already, the most there may be', '已有 {0} 个接收端，已达上限'],
+  ['there is no sink named {0}', '没有名为 {0} 的接收端'],
+  [
+    'there is a client named {0} already; rotate its token, or revoke it first',
+    '已有名为 {0} 的客户端；请轮换其令牌，或先将其吊销',
+  ],
+  ['the client {0} is revoked; add it anew', '客户端 {0} 已被吊销，请重新添加'],
+  ['there is no client named {0}', '没有名为 {0} 的客户端'],
+  [
+    "a client's name has 1 to 63 lower-case letters, digits, dots, hyphens or underscores, and begins and ends with a letter or digit",
+    '客户端名称须为 1 到 63 个小写字母、数字、点、连字符或下划线，并以字母或数字开头和结尾',
+  ],
+  [
+    '{0} is neither a domain nor tcp.PORT or udp.PORT',
+    '{0} 既不是域名，也不是 tcp.端口 或 udp.端口',
+  ],
+  ['no policy is set for {0}', '{0} 没有设置策略'],
+  ['no policy is set: every visitor is let in', '没有设置策略：允许所有访客'],
+  // What is wrong with a sink or with what a client may have.
+  ['{0}: must be access or audit, each once', '{0}：须为 access 或 audit，各一次'],
+  [
+    '{0}: must be a URL as https://siem.example.com/adit',
+    '{0}：须为 URL，例如 https://siem.example.com/adit',
+  ],
+  [
+    '{0}: must not have a user and password; use secret',
+    '{0}：不能包含用户名和密码，请使用 secret',
+  ],
+  ["{0}: address, ca and facility are syslog's", '{0}：address、ca 和 facility 仅用于 syslog'],
+  ['{0}: has more than 512 bytes', '{0}：超过 512 字节'],
+  [
+    '{0}: must be udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT',
+    '{0}：须为 udp://HOST:PORT、tcp://HOST:PORT 或 tls://HOST:PORT',
+  ],
+  ["{0}: url and secret are a webhook's", '{0}：url 和 secret 仅用于 webhook'],
+  ['{0}: must be 0 to 23', '{0}：须为 0 到 23'],
+  ['{0}: is for tls:// only', '{0}：仅用于 tls://'],
+  ['{0}: has no certificate in PEM', '{0}：其中没有 PEM 格式的证书'],
+  ['{0}: must be webhook or syslog', '{0}：须为 webhook 或 syslog'],
+  [
+    '{0}: is not a public address; set [sinks] allow_private = true in relay.toml to reach it',
+    '{0}：不是公网地址；若要使用，请在 relay.toml 中设置 [sinks] allow_private = true',
+  ],
+  ['{0}: has more than {1} entries', '{0}：超过 {1} 项'],
+  [
+    '{0}: {1} is not a name, a label, or a pattern as *.example.com or shop-*',
+    '{0}：{1} 不是名称、标签或模式，例如 *.example.com 或 shop-*',
+  ],
+  ['{0}: {1} is not a port or a range as 20000-20010', '{0}：{1} 不是端口或范围，例如 20000-20010'],
+  ['{0}: must be warn, throttle or stop', '{0}：须为 warn、throttle 或 stop'],
+  // What the explainer finds.
+  ['it is {0}: {1*}', '现在是 {0}：{1*}'],
+  ['open', '开放'],
+  ['closed', '关闭'],
+  ['{0} of {1} are open', '已打开 {0} 个，上限 {1} 个'],
+  ['{0} a second, {1} at once; {2} may come now', '每秒 {0} 个，同时 {1} 个；现在可来 {2} 个'],
+  ['at most {0} bytes', '最多 {0} 字节'],
+  ['this type of tunnel cannot ask for a password', '此类型的隧道无法询问密码'],
+  ['one of {0} users is asked for', '需要以 {0} 个用户之一登录'],
+  ['too many wrong passwords came from the address', '此地址的错误密码过多'],
+  ['the password is checked', '检查密码'],
+  ['{0} is in none of {1}', '{0} 不在 {1} 条之中'],
+  ['{0} is in {1}', '{0} 在 {1} 之中'],
+  ['the relay has no geo database', '中继没有地理数据库'],
+  ['the database does not know {0}', '数据库中没有 {0}'],
+  [
+    'the client {0} has moved {1} of {2} bytes in {3}',
+    '客户端 {0} 在 {3} 已用 {1} 字节，共 {2} 字节',
+  ],
+];
+// After those of policies, whose fields these would take for their own.
+const general: readonly Sentence[] = [
+  ['{0} is not an address or CIDR', '{0} 不是地址或 CIDR'],
+  ['{0} is not an address', '{0} 不是地址'],
+  ['{0} is not a time as 2006-01-02T15:04:05Z', '{0} 不是时间，例如 2006-01-02T15:04:05Z'],
+];
+
+/** Returns what the relay said in a language; what is not known stays as it is. */
+export const translated = interpreter([...chinese, ...relaySentences, ...general]);
+
+/** Returns what the relay said in the reader's language. */
+export const said = (text: string): string => translated(text, prefs.lang);

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { sentencesOf, spoken } from './gosentences';
+import { relaySentences } from './relay';
+import { interpreter } from './sentences';
+
+const translate = interpreter(relaySentences);
+const sources = import.meta.glob<string>(
+  [
+    '../../../../tunnel/relay/{claims,clients,control,control_policy,leave,proofs,relay,scopes,session}.go',
+    '../../../../tunnel/link/listen.go',
+  ],
+  { query: '?raw', import: 'default', eager: true },
+);
+const policies = import.meta.glob<string>(
+  ['../../../../tunnel/relay/policy/*.go', '!../../../../tunnel/relay/policy/*_test.go'],
+  { query: '?raw', import: 'default', eager: true },
+);
+const makers = [
+  { begins: 'Message: ', part: 0 },
+  { begins: 'Reason: ', part: 0 },
+  { begins: 'message := ', part: 0 },
+  { begins: 'invalid(', part: 1 },
+  { begins: 'forbidden(', part: 1 },
+  { begins: 'Close(', part: 0 },
+  { begins: 'dismiss(', part: 1 },
+  { begins: 'lose(', part: 1 },
+  { begins: 'string {\n\treturn ', part: 0 },
+];
+const all = [
+  ...Object.values(sources).flatMap((code) => sentencesOf(code, makers)),
+  ...Object.values(policies).flatMap((code) =>
+    sentencesOf(code, [{ begins: 'FieldError{', part: 1, before: 'X: ' }]),
+  ),
+];
+
+test('the test finds what the relay says to agents', () => {
+  expect(all.length).toBeGreaterThan(70);
+  expect(all).toContain('the auth token is not known here, or was revoked');
+  expect(all).toContain('X is taken by another client');
+  expect(all).toContain('replaced by a newer session of the same agent');
+  expect(all).toContain('X: has more than X windows');
+});
+
+test.each([
+  ['"no port"', 'no port'],
+  ['fmt.Sprintf("%d of %q", len(a), b.c)', 'X of X'],
+  ['name(face) + " is taken"', 'X is taken'],
+  ['"the time ended on " + c.Expires.UTC().Format("2006")', 'the time ended on X'],
+  ['err.Error()', ''],
+])('%s says %s', (expression, want) => expect(spoken(expression)).toBe(want));
+
+test.each([...new Set(all)])('%s has a translation', (sentence) =>
+  expect(translate(sentence, 'zh-CN')).toMatch(/\p{Script=Han}/u),
+);
+
+test('English stays, and what is not known', () => {
+  expect(translate('no port is free', 'en')).toBe('no port is free');
+  expect(translate('something new', 'zh-CN')).toBe('something new');
+});
