@@ -49,14 +49,21 @@ func (p *process) memory() int64 {
 	return 0
 }
 
+// setup is how a lab differs from others.
+type setup struct {
+	program, dir, transport string
+	settings                string // further lines of relay.toml
+	firstPort               int    // of a hundred for tunnels; if 0, 20000
+}
+
 // lab is a relay and an agent as processes of their own.
 type lab struct {
-	program, dir, transport string
-	relay, agent            *process
-	relayArgs               []string
-	console, local, http    string
-	startTime               time.Duration
-	agentEnv                []string
+	setup
+	relay, agent         *process
+	relayArgs            []string
+	token                string
+	console, local, http string
+	startTime            time.Duration
 }
 
 func freeAddr() (string, error) {
@@ -68,8 +75,8 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), nil
 }
 
-func startLab(ctx context.Context, program, dir, transport string) (_ *lab, err error) {
-	l := &lab{program: program, dir: dir, transport: transport}
+func startLab(ctx context.Context, s setup) (_ *lab, err error) {
+	l := &lab{setup: s}
 	defer func() {
 		if err != nil {
 			l.close()
@@ -82,16 +89,27 @@ func startLab(ctx context.Context, program, dir, transport string) (_ *lab, err 
 		}
 	}
 	l.console, l.local, l.http = addrs[0], addrs[1], addrs[2]
-	data := filepath.Join(dir, "relay")
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return nil, err
+	}
+	conf := filepath.Join(l.dir, "relay.toml")
+	if err := os.WriteFile(conf, []byte(l.settings), 0o600); err != nil {
+		return nil, err
+	}
+	if l.firstPort == 0 {
+		l.firstPort = 20000
+	}
+	ports := fmt.Sprintf("%d-%d", l.firstPort, l.firstPort+99)
+	data := filepath.Join(l.dir, "relay")
 	l.relayArgs = []string{
-		"relay", "start", "--data_dir", data, "--domain", "localhost", "--public_host", "127.0.0.1",
+		"relay", "start", "--config", conf, "--data_dir", data, "--domain", "localhost", "--public_host", "127.0.0.1",
 		"--tunnel_listen", addrs[3], "--edge_http_listen", l.http, "--edge_https_listen", addrs[4], "--console_listen", l.console,
-		"--tcp_ports", "20000-20099", "--udp_ports", "20000-20099",
+		"--tcp_ports", ports, "--udp_ports", ports,
 	}
 	if err := l.startRelay(ctx); err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, program, "relay", "client", "add", "bench", "--json", "--data_dir", data).Output()
+	out, err := exec.CommandContext(ctx, l.program, "relay", "client", "add", "bench", "--json", "--data_dir", data).Output()
 	if err != nil {
 		return nil, fmt.Errorf("add a client: %w", err)
 	}
@@ -101,26 +119,59 @@ func startLab(ctx context.Context, program, dir, transport string) (_ *lab, err 
 	if err := json.Unmarshal(out, &added); err != nil {
 		return nil, err
 	}
-	state := filepath.Join(dir, "agent")
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(state, "adit.toml"), []byte("[session]\ntransport = \""+transport+"\"\n"), 0o600); err != nil {
-		return nil, err
-	}
-	l.agentEnv = append(os.Environ(), "ADIT_CONFIG_DIR="+state, "ADIT_STATE_DIR="+state, "ADIT_AUTH_TOKEN="+added.AuthToken)
+	l.token = added.AuthToken
 	begin := time.Now()
-	l.agent = &process{cmd: exec.Command(program, "start", "--http_listen", l.local)}
-	l.agent.cmd.Env = l.agentEnv
-	l.agent.cmd.Stdout, l.agent.cmd.Stderr = &l.agent.log, &l.agent.log
-	if err := l.agent.cmd.Start(); err != nil {
+	if err := l.startAgent(ctx); err != nil {
 		return nil, err
-	}
-	if err := l.awaitConnected(ctx); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, &l.agent.log)
 	}
 	l.startTime = time.Since(begin)
 	return l, nil
+}
+
+// startAgent starts the agent, with the tunnels that it had.
+func (l *lab) startAgent(ctx context.Context) (err error) {
+	if l.agent, err = l.startDaemon("agent", l.local); err != nil {
+		return err
+	}
+	if err := l.awaitConnected(ctx, l.local); err != nil {
+		return fmt.Errorf("%w\n%s", err, &l.agent.log)
+	}
+	return nil
+}
+
+// oneMoreAgent starts a further agent of the same client, and returns where its
+// local API is.
+func (l *lab) oneMoreAgent(name string) (*process, string, error) {
+	local, err := freeAddr()
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := l.startDaemon(name, local)
+	return p, local, err
+}
+
+func (l *lab) startDaemon(name, local string) (*process, error) {
+	state := filepath.Join(l.dir, name)
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(state, "adit.toml"), []byte("[session]\ntransport = \""+l.transport+"\"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(l.program, "start", "--http_listen", local)}
+	p.cmd.Env = append(os.Environ(), "ADIT_CONFIG_DIR="+state, "ADIT_STATE_DIR="+state, "ADIT_AUTH_TOKEN="+l.token)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	return p, p.cmd.Start()
+}
+
+// restart starts both processes anew.
+func (l *lab) restart(ctx context.Context) error {
+	l.agent.end()
+	l.relay.end()
+	if err := l.startRelay(ctx); err != nil {
+		return err
+	}
+	return l.startAgent(ctx)
 }
 
 func (l *lab) startRelay(ctx context.Context) error {
@@ -156,13 +207,14 @@ func poll(ctx context.Context, condition func() error) error {
 	}
 }
 
-func (l *lab) awaitConnected(ctx context.Context) error {
+// awaitConnected waits until the agent with that local API is connected.
+func (l *lab) awaitConnected(ctx context.Context, local string) error {
 	return poll(ctx, func() error {
 		var status struct {
 			Connected bool
 			Transport string
 		}
-		if err := l.call("GET", "/api/v1/status", nil, &status); err != nil {
+		if err := ask("GET", local, "/api/v1/status", nil, &status); err != nil {
 			return err
 		}
 		if !status.Connected || status.Transport != l.transport {
@@ -172,7 +224,12 @@ func (l *lab) awaitConnected(ctx context.Context) error {
 	})
 }
 
+// call asks the agent's local API.
 func (l *lab) call(method, path string, body, into any) error {
+	return ask(method, l.local, path, body, into)
+}
+
+func ask(method, addr, path string, body, into any) error {
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -181,7 +238,7 @@ func (l *lab) call(method, path string, body, into any) error {
 		}
 		reader = bytes.NewReader(text)
 	}
-	req, err := http.NewRequest(method, "http://"+l.local+path, reader)
+	req, err := http.NewRequest(method, "http://"+addr+path, reader)
 	if err != nil {
 		return err
 	}
@@ -202,6 +259,9 @@ func (l *lab) call(method, path string, body, into any) error {
 		Data any `json:"data"`
 	}{into})
 }
+
+// published is how many tunnels publish makes.
+const published = 3
 
 // publish makes a tcp, an http and a udp tunnel, without the inspector.
 func (l *lab) publish(o *origin) (f face, err error) {
@@ -259,7 +319,7 @@ func (l *lab) recovery(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	begin := time.Now()
-	err := l.awaitConnected(ctx)
+	err := l.awaitConnected(ctx, l.local)
 	return time.Since(begin), err
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,6 +43,7 @@ func main() {
 	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flag.DurationVar(&o.each, "each", 3*time.Second, "how long each figure is measured")
 	flag.StringVar(&o.program, "program", "", "an adit to measure instead of one built from this tree")
+	flag.StringVar(&o.against, "against", "", "another adit: small requests through both, in turns")
 	transports := flag.String("transports", "direct,dtls,tls", "columns to measure")
 	only := flag.String("only", "", "a regular expression: the figures to measure")
 	flag.Parse()
@@ -67,9 +69,13 @@ type options struct {
 	asJSON     bool
 	each       time.Duration
 	program    string
+	against    string
 	transports []string
 	only       *regexp.Regexp
 }
+
+// wants reports whether a figure, or a group that it belongs to, is to be measured.
+func (o options) wants(names ...string) bool { return slices.ContainsFunc(names, o.only.MatchString) }
 
 func run(ctx context.Context, o options) error {
 	dir, err := os.MkdirTemp("", "adit-bench")
@@ -94,10 +100,15 @@ func run(ctx context.Context, o options) error {
 	defer origin.close()
 
 	for _, transport := range o.transports {
-		if transport == "direct" {
+		switch {
+		case transport == "direct" && o.against != "":
+			continue
+		case transport == "direct":
 			f := face{tcp: origin.httpAddr, http: origin.httpAddr, udp: origin.udpAddr}
 			err = measure(ctx, table, transport, f, nil, o)
-		} else {
+		case o.against != "":
+			err = measureAgainst(ctx, table, transport, filepath.Join(dir, transport), origin, o)
+		default:
 			err = measureTransport(ctx, table, filepath.Join(dir, transport), transport, origin, o)
 		}
 		if err != nil {
@@ -113,7 +124,17 @@ func run(ctx context.Context, o options) error {
 }
 
 func measureTransport(ctx context.Context, table *table, dir, transport string, origin *origin, o options) error {
-	lab, err := startLab(ctx, o.program, dir, transport)
+	if slices.ContainsFunc(smallRequests, func(l smallLoad) bool { return o.wants("access events, " + l.name) }) {
+		if err := measureAccess(ctx, table, transport, dir, origin, o); err != nil {
+			return err
+		}
+	}
+	if o.wants("memory of an idle agent", "memory of 1,000 endpoints") {
+		if err := measureHolding(ctx, table, transport, dir, origin, o); err != nil {
+			return err
+		}
+	}
+	lab, err := startLab(ctx, setup{program: o.program, dir: filepath.Join(dir, "lab"), transport: transport})
 	if err != nil {
 		return err
 	}
@@ -121,12 +142,12 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 	table.add("idle memory, relay", "MB", transport, float64(lab.relay.memory())/1e6)
 	table.add("idle memory, agent", "MB", transport, float64(lab.agent.memory())/1e6)
 	table.add("agent start to connected", "ms", transport, float64(lab.startTime.Milliseconds()))
-	if o.only.MatchString("at rest") {
+	if o.wants("at rest") {
 		if err := measureRest(ctx, table, transport, lab, o.each); err != nil {
 			return err
 		}
 	}
-	if o.only.MatchString("memory at rest") {
+	if o.wants("memory at rest") {
 		time.Sleep(restAfter)
 		table.add("memory at rest, relay", "MB", transport, float64(lab.relay.memory())/1e6)
 		table.add("memory at rest, agent", "MB", transport, float64(lab.agent.memory())/1e6)
@@ -138,22 +159,22 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 	if err := measure(ctx, table, transport, through, lab, o); err != nil {
 		return err
 	}
-	if o.only.MatchString("inspector") {
+	if o.wants("inspector") {
 		if err := measureInspector(ctx, table, transport, lab, origin, o.each); err != nil {
 			return err
 		}
 	}
-	if o.only.MatchString("local API") {
+	if o.wants("local API") {
 		if err := measureAPI(ctx, table, transport, lab, o.each); err != nil {
 			return err
 		}
 	}
-	if o.only.MatchString("idle visitor") {
+	if o.wants("memory of an idle tcp visitor", "memory of an idle http visitor") {
 		if err := measureIdleVisitors(ctx, table, transport, through, lab); err != nil {
 			return err
 		}
 	}
-	if !o.only.MatchString("relay's return") {
+	if !o.wants("relay's return") {
 		return nil
 	}
 	back, err := lab.recovery(ctx)

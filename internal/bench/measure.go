@@ -1,113 +1,108 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
+// measurement adds some figures to one column of the table. lab is nil for the
+// direct path.
+type measurement func(ctx context.Context, t *table, column string, f face, lab *lab, o options) error
+
 // measure fills one column of the table. lab is nil for the direct path.
 func measure(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
-	each := o.each
+	for _, part := range []measurement{measureBulk, measureRequests, measureDatagrams} {
+		if err := part(ctx, t, column, f, lab, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func measureBulk(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
 	for _, kind := range []struct {
 		name string
 		up   bool
 		n    int
-	}{{"down x1", false, 1}, {"down x8", false, 8}, {"up x1", true, 1}, {"up x8", true, 8}} {
-		if !o.only.MatchString("tcp " + kind.name) {
+	}{{"tcp down x1", false, 1}, {"tcp down x8", false, 8}, {"tcp up x1", true, 1}, {"tcp up x8", true, 8}} {
+		if !o.wants(kind.name) {
 			continue
 		}
 		lab.settle()
-		before := lab.cpu()
-		bytes, took, err := bulk(ctx, f.tcp, kind.up, kind.n, each)
+		begun := lab.begin()
+		bytes, took, err := bulk(ctx, f.tcp, kind.up, kind.n, o.each)
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.name, err)
 		}
-		t.add("tcp "+kind.name, "MB/s", column, float64(bytes)/1e6/took.Seconds())
-		if lab != nil {
-			t.add("tcp "+kind.name+", CPU of relay and agent", "ns/B", column, float64(lab.cpu()-before)/float64(bytes))
-		}
+		t.add(kind.name, "MB/s", column, float64(bytes)/1e6/took.Seconds())
+		begun.each(t, kind.name, "ns/B", column, float64(bytes))
 	}
+	return nil
+}
+
+// measureRequests has visitors who keep their connections, few and many, and
+// such who come anew for each request.
+func measureRequests(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
 	for _, through := range []struct{ name, addr, host string }{{"tcp", f.tcp, ""}, {"http", f.http, f.host}} {
-		for _, n := range []int{1, 64} {
+		for _, n := range []int{1, 64, 1000} {
 			name := fmt.Sprintf("%s requests x%d", through.name, n)
-			if !o.only.MatchString(name) {
+			if !o.wants(name, "visitors") {
 				continue
 			}
 			lab.settle()
-			before := lab.cpu()
-			times, err := requests(ctx, through.addr, "/small", through.host, n, each, false)
+			var begun cost
+			times, took, err := requests(ctx, load{
+				addr: through.addr, host: through.host, path: "/small", n: n, each: o.each,
+				begin: func() { begun = lab.begin() },
+			})
 			if err != nil {
-				return fmt.Errorf("%s requests: %w", through.name, err)
+				return fmt.Errorf("%s: %w", name, err)
 			}
-			t.add(name, "req/s", column, float64(len(times))/each.Seconds())
+			t.add(name, "req/s", column, float64(len(times))/took.Seconds())
 			t.add(name+", p50", "ms", column, quantile(times, 0.5))
 			t.add(name+", p99", "ms", column, quantile(times, 0.99))
-			if lab != nil {
-				t.add(name+", CPU of relay and agent", "µs/req", column, float64((lab.cpu()-before).Microseconds())/float64(len(times)))
-			}
+			begun.each(t, name, "µs/req", column, float64(len(times)))
 		}
-		if !o.only.MatchString(through.name + " new connections") {
+		name := through.name + " new connections"
+		if !o.wants(name, "visitors") {
 			continue
 		}
 		lab.settle()
-		before := lab.cpu()
-		times, err := requests(ctx, through.addr, "/small", through.host, 16, each, true)
+		begun := lab.begin()
+		times, took, err := requests(ctx, load{addr: through.addr, host: through.host, path: "/small", n: 16, each: o.each, fresh: true})
 		if err != nil {
-			return fmt.Errorf("%s new connections: %w", through.name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		t.add(through.name+" new connections", "1/s", column, float64(len(times))/each.Seconds())
-		if lab != nil {
-			t.add(through.name+" new connections, CPU of relay and agent", "µs each", column, float64((lab.cpu()-before).Microseconds())/float64(len(times)))
-		}
+		t.add(name, "1/s", column, float64(len(times))/took.Seconds())
+		begun.each(t, name, "µs each", column, float64(len(times)))
 	}
-	if !o.only.MatchString("udp") {
+	return nil
+}
+
+func measureDatagrams(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
+	if !o.wants("udp") {
 		return nil
 	}
-	sent, came, times, err := datagrams(ctx, f.udp, 10_000, each)
+	sent, came, times, err := datagrams(ctx, f.udp, 10_000, o.each)
 	if err != nil {
 		return err
 	}
 	t.add("udp 10,000/s, lost", "%", column, 100*float64(sent-came)/float64(sent))
 	t.add("udp 10,000/s, p99", "ms", column, quantile(times, 0.99))
 	lab.settle()
-	before := lab.cpu()
-	_, came, _, err = datagrams(ctx, f.udp, 0, each)
+	begun := lab.begin()
+	_, came, _, err = datagrams(ctx, f.udp, 0, o.each)
 	if err != nil {
 		return err
 	}
-	t.add("udp at most, echoed", "1/s", column, float64(came)/each.Seconds())
-	if lab != nil {
-		t.add("udp at most, CPU of relay and agent", "µs each", column, float64((lab.cpu()-before).Microseconds())/float64(came))
-	}
+	t.add("udp at most, echoed", "1/s", column, float64(came)/o.each.Seconds())
+	begun.each(t, "udp at most", "µs each", column, float64(came))
 	return nil
-}
-
-// cpu is that of both processes; zero on the direct path.
-func (l *lab) cpu() time.Duration {
-	if l == nil {
-		return 0
-	}
-	return l.relay.cpu() + l.agent.cpu()
-}
-
-// settle waits until both processes rest: an upload that was cut off still
-// drains, and must not count as the next figure's.
-func (l *lab) settle() {
-	for i, before := 0, l.cpu(); l != nil && i < 50; i++ {
-		time.Sleep(100 * time.Millisecond)
-		now := l.cpu()
-		if now-before <= 10*time.Millisecond {
-			return
-		}
-		before = now
-	}
 }
 
 // bulk moves bytes over n connections until the time is up.
@@ -214,33 +209,4 @@ func datagrams(ctx context.Context, addr string, rate int, each time.Duration) (
 	conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 	<-done
 	return sent, int(received.Load()), times, nil
-}
-
-// measureIdleVisitors holds 1,000 connections through the tcp tunnel.
-func measureIdleVisitors(ctx context.Context, t *table, column string, f face, lab *lab) error {
-	const visitors = 1000
-	before := lab.relay.memory() + lab.agent.memory()
-	var conns []net.Conn
-	defer func() {
-		for _, conn := range conns {
-			conn.Close()
-		}
-	}()
-	for range visitors {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.tcp)
-		if err != nil {
-			return err
-		}
-		conns = append(conns, conn)
-		fmt.Fprint(conn, "GET /small HTTP/1.1\r\nHost: bench\r\n\r\n")
-		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			return err
-		}
-		resp.Body.Close()
-	}
-	after := lab.relay.memory() + lab.agent.memory()
-	t.add("memory of an idle visitor, relay and agent", "kB", column, float64(after-before)/1e3/visitors)
-	return nil
 }

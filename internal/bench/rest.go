@@ -66,7 +66,7 @@ func measureAPI(ctx context.Context, t *table, column string, lab *lab, each tim
 	for _, what := range []string{"status", "endpoints"} {
 		lab.settle()
 		before := lab.agent.cpu()
-		times, err := requests(ctx, lab.local, "/api/v1/"+what, lab.local, 16, each, false)
+		times, _, err := requests(ctx, load{addr: lab.local, host: lab.local, path: "/api/v1/" + what, n: 16, each: each})
 		if err != nil {
 			return fmt.Errorf("local API %s: %w", what, err)
 		}

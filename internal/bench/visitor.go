@@ -82,18 +82,53 @@ func (v *visitor) ask() error {
 	return nil
 }
 
-// requests asks with n connections until the time is up; with fresh, each
-// request has a connection of its own.
-func requests(ctx context.Context, addr, path, host string, n int, each time.Duration, fresh bool) ([]time.Duration, error) {
-	request := requestFor(path, host, fresh)
+// load is what visitors do at once.
+type load struct {
+	addr, host, path string
+	n                int // visitors
+	each             time.Duration
+	fresh            bool   // each request has a connection of its own
+	begin            func() // called once all visitors are there, each with an answer; may be nil
+}
+
+// requests asks until the time is up, and returns how long each answer took,
+// and all of it. Visitors who keep their connections are let in and served once
+// before the time begins.
+func requests(ctx context.Context, l load) ([]time.Duration, time.Duration, error) {
+	request := requestFor(l.path, l.host, l.fresh)
+	visitors := make([]*visitor, l.n)
+	defer func() {
+		for _, v := range visitors {
+			if v != nil {
+				v.conn.Close()
+			}
+		}
+	}()
+	for i := range visitors {
+		if l.fresh {
+			break
+		}
+		v, err := dialVisitor(ctx, l.addr, request)
+		if err != nil {
+			return nil, 0, err
+		}
+		visitors[i] = v
+		if err := v.ask(); err != nil {
+			return nil, 0, err
+		}
+	}
+	if l.begin != nil {
+		l.begin()
+	}
 	var mu sync.Mutex
 	var all []time.Duration
 	var failed error
 	var wg sync.WaitGroup
-	end := time.Now().Add(each)
-	for range n {
+	begun := time.Now()
+	end := begun.Add(l.each)
+	for _, v := range visitors {
 		wg.Go(func() {
-			times, err := askUntil(ctx, addr, request, end, fresh)
+			times, err := v.askUntil(ctx, l.addr, request, end)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, times...)
@@ -101,30 +136,26 @@ func requests(ctx context.Context, addr, path, host string, n int, each time.Dur
 		})
 	}
 	wg.Wait()
-	return all, failed
+	return all, time.Since(begun), failed
 }
 
-func askUntil(ctx context.Context, addr string, request []byte, end time.Time, fresh bool) (times []time.Duration, err error) {
-	var v *visitor
-	defer func() {
-		if v != nil {
-			v.conn.Close()
-		}
-	}()
+// askUntil asks again and again; a nil visitor comes anew each time.
+func (v *visitor) askUntil(ctx context.Context, addr string, request []byte, end time.Time) (times []time.Duration, err error) {
 	for begin := time.Now(); begin.Before(end) && ctx.Err() == nil; begin = time.Now() {
-		if v == nil {
-			if v, err = dialVisitor(ctx, addr, request); err != nil {
+		now := v
+		if now == nil {
+			if now, err = dialVisitor(ctx, addr, request); err != nil {
 				return times, err
 			}
 		}
-		if err := v.ask(); err != nil {
+		err = now.ask()
+		if v == nil {
+			now.conn.Close()
+		}
+		if err != nil {
 			return times, err
 		}
 		times = append(times, time.Since(begin))
-		if fresh {
-			v.conn.Close()
-			v = nil
-		}
 	}
 	return times, nil
 }

@@ -171,14 +171,15 @@ func (c *control) ping(ctx context.Context) error {
 	return err
 }
 
-// accessLine begins an event about a visitor's request. The inspector knows of
-// it already, and a busy tunnel has too many to read them all.
+// accessLine begins an event about a visitor's request, which older relays send
+// unasked. The inspector knows of it already, and a busy tunnel has too many to
+// read them all.
 var accessLine = []byte(`{"type":"` + wire.EventAccess + `"`)
 
 // events calls handle with each event until the stream ends, but for those of
 // visitors' requests.
 func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
-	res, err := c.do(ctx, http.MethodGet, wire.PathEvents, nil)
+	res, err := c.do(ctx, http.MethodGet, wire.PathEvents+"?"+wire.ParamAccess+"="+wire.AccessNone, nil)
 	if err != nil {
 		return err
 	}

@@ -231,6 +231,9 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("GET "+wire.PathEvents, func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Query().Get(wire.ParamAccess) != wire.AccessNone {
+			r.t.Error("the agent asks for access events, which it does not read")
+		}
 		w.WriteHeader(http.StatusOK)
 		http.NewResponseController(w).Flush()
 		for {

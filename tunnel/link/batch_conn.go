@@ -18,6 +18,7 @@ type batchConn struct {
 // newBatchConn makes the tls.Conn over conn by secure.
 func newBatchConn(conn net.Conn, secure func(net.Conn) *tls.Conn) *batchConn {
 	below := &joiningConn{Conn: sockio.Wrap(conn)}
+	below.eager, _ = below.Conn.(interface{ TryWrite(b []byte) int })
 	return &batchConn{secure(below), below}
 }
 
@@ -30,12 +31,25 @@ func (c *batchConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// WriteNow is Write, but does not wait: what the connection has no room for is
+// left for Flush, and left reports whether there is any. No write may come
+// before that.
+func (c *batchConn) WriteNow(b []byte) (left bool, err error) {
+	c.below.join()
+	_, err = c.Conn.Write(b)
+	return c.below.tryFlush(), err
+}
+
+// Flush writes what WriteNow left.
+func (c *batchConn) Flush() error { return c.below.flush() }
+
 // joinPool has the buffers of joiningConns, so that an idle one holds none.
 var joinPool = sync.Pool{New: func() any { b := make([]byte, 0, 192<<10); return &b }}
 
 // joiningConn keeps what is written between join and flush, for one write.
 type joiningConn struct {
 	net.Conn
+	eager interface{ TryWrite(b []byte) int } // Conn, or nil
 
 	mu  sync.Mutex // tls.Conn may answer a key update while it is written to
 	buf *[]byte    // nil: nothing is being joined
@@ -44,7 +58,9 @@ type joiningConn struct {
 func (c *joiningConn) join() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.buf = joinPool.Get().(*[]byte)
+	if c.buf == nil { // else what WriteNow left comes first
+		c.buf = joinPool.Get().(*[]byte)
+	}
 }
 
 func (c *joiningConn) Write(b []byte) (int, error) {
@@ -60,10 +76,31 @@ func (c *joiningConn) Write(b []byte) (int, error) {
 func (c *joiningConn) flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	buf := c.buf
-	c.buf = nil
-	_, err := c.Conn.Write(*buf)
-	*buf = (*buf)[:0]
-	joinPool.Put(buf)
+	_, err := c.Conn.Write(*c.buf)
+	c.release()
 	return err
+}
+
+// tryFlush writes what goes without waiting, and reports whether something is
+// left, which stays joined.
+func (c *joiningConn) tryFlush() (left bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.eager == nil {
+		return true
+	}
+	n := c.eager.TryWrite(*c.buf)
+	if n < len(*c.buf) {
+		*c.buf = (*c.buf)[:copy(*c.buf, (*c.buf)[n:])]
+		return true
+	}
+	c.release()
+	return false
+}
+
+// release ends the joining. It is called with mu held.
+func (c *joiningConn) release() {
+	*c.buf = (*c.buf)[:0]
+	joinPool.Put(c.buf)
+	c.buf = nil
 }

@@ -125,6 +125,10 @@ func (a *accessLog) flush() {
 // record takes an access event of the edge: into the log, to the sinks, and to
 // the agent whose tunnel it was.
 func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
+	r.counts.visit(ep.Type, e)
+	if !r.cfg.AccessLog {
+		return
+	}
 	if b == nil {
 		if list := ep.Backends(); len(list) > 0 {
 			b = list[0]
@@ -139,7 +143,6 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 	}
 	r.access.add(e)
 	r.sinks.access(e)
-	r.counts.visit(ep.Type, e)
 	if b == nil {
 		return
 	}
@@ -152,8 +155,5 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 		}
 		return
 	}
-	select {
-	case s.access <- wire.Event{Type: wire.EventAccess, Key: e.Key, Access: &e}:
-	default:
-	}
+	s.visited(e)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/certs/dnsapi"
 )
 
 // ACME is how visitors' certificates are got from an authority. Without the
@@ -28,14 +29,20 @@ type ACME struct {
 
 // ACMEDNS is who changes DNS records for dns-01.
 type ACMEDNS struct {
-	Provider   string   `toml:"provider"`    // rfc2136
-	Server     string   `toml:"server"`      // host:port
-	Key        string   `toml:"key"`         // name of the TSIG key; empty: not signed
-	Secret     Secret   `toml:"secret"`      // of the key, base64
+	Provider   string   `toml:"provider"`    // rfc2136, or one of dnsapi.Names
+	Server     string   `toml:"server"`      // of rfc2136: host:port
+	Key        string   `toml:"key"`         // of rfc2136: name of the TSIG key, empty: not signed; else the id that goes with the secret
+	Secret     Secret   `toml:"secret"`      // of rfc2136: base64; else the token or secret key
 	SecretFile string   `toml:"secret_file"` // the same in a file
-	Algorithm  string   `toml:"algorithm"`   // of the key
+	Algorithm  string   `toml:"algorithm"`   // of rfc2136: the key's
+	Endpoint   string   `toml:"endpoint"`    // not of rfc2136: https URL; empty: the host's public one
+	CA         string   `toml:"ca"`          // not of rfc2136: file; to trust the endpoint by
+	Region     string   `toml:"region"`      // of route53: that requests are signed for
 	Resolvers  []string `toml:"resolvers"`   // host:port; asked whether a record is there
 }
+
+// secretVariable has the secret if the configuration has none.
+const secretVariable = "ADIT_ACME_DNS_SECRET"
 
 // Secret is text that is never shown.
 type Secret string
@@ -86,22 +93,58 @@ func (a *ACME) validate() (key, fault string) {
 	if !a.has(challengeDNS) {
 		return "", ""
 	}
-	d := a.DNS
-	if d.Provider != providerRFC2136 {
-		return "acme.dns.provider", `must be "rfc2136" for dns-01`
-	}
-	if !hostPort(d.Server) {
-		return "acme.dns.server", fmt.Sprintf("%q is not host:port of the name server that takes updates", d.Server)
-	}
+	return a.DNS.validate(a.Email)
+}
+
+func (d *ACMEDNS) validate(email string) (key, fault string) {
 	for i, r := range d.Resolvers {
 		if !hostPort(r) {
 			return fmt.Sprintf("acme.dns.resolvers[%d]", i), fmt.Sprintf("%q is not host:port", r)
 		}
 	}
-	switch {
-	case d.Secret != "" && d.SecretFile != "":
+	if d.Secret != "" && d.SecretFile != "" {
 		return "acme.dns.secret_file", "secret and secret_file exclude each other"
-	case (d.Key == "") != (d.Secret == "" && d.SecretFile == ""):
+	}
+	if d.Provider == providerRFC2136 {
+		return d.validateUpdate()
+	}
+	if !slices.Contains(dnsapi.Names, d.Provider) {
+		return "acme.dns.provider", fmt.Sprintf("%q is not rfc2136, %s; dns-01 needs one of them", d.Provider, strings.Join(dnsapi.Names, ", "))
+	}
+	for _, o := range []struct{ key, value string }{{"server", d.Server}, {"algorithm", d.Algorithm}} {
+		if o.value != "" {
+			return "acme.dns." + o.key, "is for rfc2136 alone"
+		}
+	}
+	if key, fault := d.host(email).Validate(); key != "" {
+		return "acme.dns." + key, fault
+	}
+	switch {
+	case d.CA != "" && d.Endpoint == "":
+		return "acme.dns.ca", "is for an endpoint of your own: set acme.dns.endpoint too"
+	case d.Secret == "" && d.SecretFile == "" && os.Getenv(secretVariable) == "":
+		return "acme.dns.secret_file", fmt.Sprintf("is required for %s, or secret, or the environment variable %s", d.Provider, secretVariable)
+	case d.Provider == dnsapi.DNSPod && email == "":
+		return "acme.email", "is required with dnspod, which wants an address in every request"
+	}
+	return "", ""
+}
+
+// host is what is told to one of dnsapi's, without its secret.
+func (d *ACMEDNS) host(email string) dnsapi.Config {
+	return dnsapi.Config{Provider: d.Provider, Key: d.Key, Endpoint: d.Endpoint, Region: d.Region, Contact: email}
+}
+
+func (d *ACMEDNS) validateUpdate() (key, fault string) {
+	if !hostPort(d.Server) {
+		return "acme.dns.server", fmt.Sprintf("%q is not host:port of the name server that takes updates", d.Server)
+	}
+	for _, o := range []struct{ key, value string }{{"endpoint", d.Endpoint}, {"ca", d.CA}, {"region", d.Region}} {
+		if o.value != "" {
+			return "acme.dns." + o.key, "is not for rfc2136"
+		}
+	}
+	if (d.Key == "") != (d.Secret == "" && d.SecretFile == "" && os.Getenv(secretVariable) == "") {
 		return "acme.dns.key", "key and its secret go together"
 	}
 	if _, err := base64.StdEncoding.DecodeString(string(d.Secret)); err != nil {
@@ -134,33 +177,90 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 	}
 	c.HTTP, _ = netip.ParseAddrPort(plain.String())
 	c.HTTPS, _ = netip.ParseAddrPort(secure.String())
-	if a.CA != "" {
-		pem, err := os.ReadFile(a.CA)
-		if err != nil {
-			return fmt.Errorf("acme.ca: %w", err)
-		}
-		c.Roots = x509.NewCertPool()
-		if !c.Roots.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("acme.ca: %s has no certificate", a.CA)
-		}
+	var err error
+	if c.Roots, err = readRoots("acme.ca", a.CA); err != nil {
+		return err
 	}
 	if a.has(challengeDNS) {
-		secret := string(a.DNS.Secret)
-		if a.DNS.SecretFile != "" {
-			text, err := os.ReadFile(a.DNS.SecretFile)
-			if err != nil {
-				return fmt.Errorf("acme.dns.secret_file: %w", err)
-			}
-			secret = strings.TrimSpace(string(text))
-			if _, err := base64.StdEncoding.DecodeString(secret); err != nil || secret == "" {
-				return fmt.Errorf("acme.dns.secret_file: %s does not hold base64", a.DNS.SecretFile)
-			}
+		if c.DNS, err = a.DNS.open(a.Email, r.log); err != nil {
+			return err
 		}
-		c.DNS = &certs.Update{Server: a.DNS.Server, Key: a.DNS.Key, Secret: secret, Algorithm: a.DNS.Algorithm}
 	}
 	if r.opts.certs != nil {
 		r.opts.certs(&c)
 	}
 	r.acme = certs.New(c)
 	return nil
+}
+
+// readRoots reads what to trust a server by; nil without a file.
+func readRoots(key, path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: %s has no certificate", key, path)
+	}
+	return roots, nil
+}
+
+// open returns what changes the records.
+func (d *ACMEDNS) open(email string, log *slog.Logger) (certs.DNSProvider, error) {
+	secret, key, err := d.readSecret(log)
+	if err != nil {
+		return nil, err
+	}
+	if d.Provider == providerRFC2136 {
+		if _, err := base64.StdEncoding.DecodeString(secret); err != nil {
+			return nil, fmt.Errorf("%s does not hold base64", key)
+		}
+		return &certs.Update{Server: d.Server, Key: d.Key, Secret: secret, Algorithm: d.Algorithm}, nil
+	}
+	cfg := d.host(email)
+	cfg.Secret = secret
+	if cfg.Roots, err = readRoots("acme.dns.ca", d.CA); err != nil {
+		return nil, err
+	}
+	p, err := dnsapi.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return p, nil
+}
+
+const maxSecretFile = 8 << 10
+
+// readSecret returns the secret, and the name of where it is from.
+func (d *ACMEDNS) readSecret(log *slog.Logger) (secret, key string, err error) {
+	switch {
+	case d.Secret != "":
+		return string(d.Secret), "acme.dns.secret", nil
+	case d.SecretFile == "" && d.Key == "" && d.Provider == providerRFC2136:
+		return "", "", nil // not signed
+	case d.SecretFile == "":
+		return strings.TrimSpace(os.Getenv(secretVariable)), secretVariable, nil
+	}
+	info, err := os.Stat(d.SecretFile)
+	if err != nil {
+		return "", "", fmt.Errorf("acme.dns.secret_file: %w", err)
+	}
+	if info.Size() > maxSecretFile {
+		return "", "", fmt.Errorf("acme.dns.secret_file: %s is too long for one secret", d.SecretFile)
+	}
+	text, err := os.ReadFile(d.SecretFile)
+	if err != nil {
+		return "", "", fmt.Errorf("acme.dns.secret_file: %w", err)
+	}
+	if secret = strings.TrimSpace(string(text)); secret == "" {
+		return "", "", fmt.Errorf("acme.dns.secret_file: %s is empty", d.SecretFile)
+	}
+	if readByOthers(info) {
+		log.Warn("everybody on this machine may read a secret; chmod 600 it", "key", "acme.dns.secret_file", "file", d.SecretFile)
+	}
+	return secret, "acme.dns.secret_file: " + d.SecretFile, nil
 }

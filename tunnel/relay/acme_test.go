@@ -407,6 +407,7 @@ type testZone struct {
 	mu      sync.Mutex
 	txt     map[string][]string
 	changes int
+	more    func(name string) []string // further TXT records; may be nil
 }
 
 func startZone(tb testing.TB, name string) *testZone {
@@ -436,8 +437,19 @@ func (z *testZone) updates() int { z.mu.Lock(); defer z.mu.Unlock(); return z.ch
 
 func (z *testZone) texts(name string) []string {
 	z.mu.Lock()
+	texts, more := append([]string(nil), z.txt[name]...), z.more
+	z.mu.Unlock()
+	if more != nil {
+		texts = append(texts, more(name)...)
+	}
+	return texts
+}
+
+// also lets the zone have TXT records of somewhere else.
+func (z *testZone) also(more func(name string) []string) {
+	z.mu.Lock()
 	defer z.mu.Unlock()
-	return append([]string(nil), z.txt[name]...)
+	z.more = more
 }
 
 func (z *testZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {

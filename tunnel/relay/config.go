@@ -35,6 +35,7 @@ type Config struct {
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
 	ProxyProtocol   string   `toml:"proxy_protocol"`    // of those: accept, require or off
 	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen
+	AccessLog       bool     `toml:"access_log"`        // access events are kept and sent on
 
 	NATS    NATS    `toml:"nats"`
 	Domains Domains `toml:"domains"`
@@ -110,7 +111,7 @@ type Limits struct {
 func Defaults() Config {
 	return Config{
 		TunnelListen: ":4433", EdgeHTTPListen: ":80", EdgeHTTPSListen: ":443", ConsoleListen: "127.0.0.1:37280",
-		TCPPorts: "20000-20999", UDPPorts: "20000-20999", ProxyProtocol: "accept", HTTP3: true,
+		TCPPorts: "20000-20999", UDPPorts: "20000-20999", ProxyProtocol: "accept", HTTP3: true, AccessLog: true,
 		Nodes: Nodes{Listen: ":4434", Leave: "5s"},
 		Limits: Limits{
 			Sessions: 20_000, SessionsPerClient: 1000, TunnelsPerSession: 1000, ClaimsPerClient: 10_000,
@@ -157,7 +158,7 @@ func Load(path string) (Config, error) {
 func (c *Config) from(dir string) {
 	files := []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.NATS.SecretFile, &c.Geo.Database}
 	if c.ACME != nil {
-		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile)
+		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile, &c.ACME.DNS.CA)
 	}
 	for _, p := range files {
 		if *p != "" && !filepath.IsAbs(*p) {

@@ -92,6 +92,10 @@ func dnsACME() *ACME {
 	return &ACME{Challenges: []string{"dns-01"}, DNS: ACMEDNS{Provider: "rfc2136", Server: "a:53", Key: "k", Secret: "c2VjcmV0"}}
 }
 
+func hostACME(provider string) *ACME {
+	return &ACME{Challenges: []string{"dns-01"}, DNS: ACMEDNS{Provider: provider, Secret: "tok"}}
+}
+
 func TestSecretsOfAConfigurationAreNotShown(t *testing.T) {
 	a := dnsACME()
 	var log bytes.Buffer
@@ -125,11 +129,26 @@ func TestValidateNamesTheKey(t *testing.T) {
 		"acme.challenges[1]": func(c *Config) { c.ACME = &ACME{Challenges: []string{"http-01", "dns"}} },
 		"acme.wildcard":      func(c *Config) { c.ACME = &ACME{Wildcard: true} },
 		"acme.dns.provider":  func(c *Config) { c.ACME = &ACME{Challenges: []string{"dns-01"}} },
-		"acme.dns.server":    func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Server = "ns" },
-		"acme.dns.key":       func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Key = "" },
-		"acme.dns.secret":    func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Secret = "!" },
-		"acme.dns.algorithm": func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Algorithm = "md5" },
-		"nats.key":           func(c *Config) { c.NATS.Cert = "x" },
+		"acme.dns.provider ": func(c *Config) { c.ACME = hostACME("bind") },
+		"acme.dns.server ":   func(c *Config) { c.ACME = hostACME("cloudflare"); c.ACME.DNS.Server = "a:53" },
+		"acme.dns.algorithm ": func(c *Config) {
+			c.ACME = hostACME("cloudflare")
+			c.ACME.DNS.Algorithm = "hmac-sha256"
+		},
+		"acme.dns.key ":         func(c *Config) { c.ACME = hostACME("route53") },
+		"acme.dns.key  ":        func(c *Config) { c.ACME = hostACME("cloudflare"); c.ACME.DNS.Key = "k" },
+		"acme.dns.endpoint":     func(c *Config) { c.ACME = hostACME("cloudflare"); c.ACME.DNS.Endpoint = "http://a.test" },
+		"acme.dns.endpoint ":    func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Endpoint = "https://a.test" },
+		"acme.dns.region":       func(c *Config) { c.ACME = hostACME("cloudflare"); c.ACME.DNS.Region = "us-east-1" },
+		"acme.dns.ca":           func(c *Config) { c.ACME = hostACME("cloudflare"); c.ACME.DNS.CA = "ca.pem" },
+		"acme.dns.secret_file":  func(c *Config) { c.ACME = hostACME("cloudflare"); c.ACME.DNS.Secret = "" },
+		"acme.dns.secret_file ": func(c *Config) { c.ACME = hostACME("cloudflare"); c.ACME.DNS.SecretFile = "x" },
+		"acme.email ":           func(c *Config) { c.ACME = hostACME("dnspod"); c.ACME.DNS.Key = "1" },
+		"acme.dns.server":       func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Server = "ns" },
+		"acme.dns.key":          func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Key = "" },
+		"acme.dns.secret":       func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Secret = "!" },
+		"acme.dns.algorithm":    func(c *Config) { c.ACME = dnsACME(); c.ACME.DNS.Algorithm = "md5" },
+		"nats.key":              func(c *Config) { c.NATS.Cert = "x" },
 	} {
 		cfg := testConfig(t.TempDir())
 		if err := cfg.Validate(); err != nil {

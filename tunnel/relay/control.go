@@ -202,9 +202,23 @@ func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// visited tells the agent of a visitor of its tunnels, if it wants to know; it
+// may be dropped.
+func (s *session) visited(e wire.Access) {
+	if s.unobserved.Load() {
+		return
+	}
+	event := e // e itself stays off the heap where nobody wants it
+	select {
+	case s.access <- wire.Event{Type: wire.EventAccess, Key: event.Key, Access: &event}:
+	default:
+	}
+}
+
 // serveEvents writes events until the session ends: what the agent must know at
 // once, access events together in turns, since a busy tunnel has many.
 func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
+	s.unobserved.Store(r.URL.Query().Get(wire.ParamAccess) == wire.AccessNone)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
 	ping := time.NewTicker(pingTime)

@@ -288,10 +288,7 @@ func (l local) Access(id string, list []wire.Access) {
 		return
 	}
 	for i := range list {
-		select {
-		case s.access <- wire.Event{Type: wire.EventAccess, Key: list[i].Key, Access: &list[i]}:
-		default:
-		}
+		s.visited(list[i])
 	}
 }
 

@@ -200,6 +200,12 @@ func TestHTTP2Frames(t *testing.T) {
 		"8.2.2 connection-specific field": {func(c *http2Conn) {
 			c.headers(1, true, append(request("/"), hpack.HeaderField{Name: "te", Value: "chunked"})...)
 		}, "reset PROTOCOL_ERROR|400"},
+		"8.2.2 connection": {func(c *http2Conn) {
+			c.headers(1, true, append(request("/"), hpack.HeaderField{Name: "connection", Value: "keep-alive"})...)
+		}, "reset PROTOCOL_ERROR|400"},
+		"6.5.2 frame over the limit": {func(c *http2Conn) {
+			raw(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1, make([]byte, 16<<10+1))(c)
+		}, "goaway FRAME_SIZE_ERROR|closed"},
 		"8.3 status in a request": {func(c *http2Conn) {
 			c.headers(1, true, append(request("/"), hpack.HeaderField{Name: ":status", Value: "200"})...)
 		}, "reset PROTOCOL_ERROR|400"},

@@ -546,6 +546,56 @@ func TestAccessEvents(t *testing.T) {
 	}
 }
 
+func TestAgentThatWantsNoAccessEventsGetsNone(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text("hello"))
+	s.agent.event(wire.EventPing) // its own events have begun
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://relay"+wire.PathEvents+"?"+wire.ParamAccess+"="+wire.AccessNone, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.agent.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.Contains(line, wire.EventPing) {
+		t.Fatalf("got %q, %v; want a ping", line, err)
+	}
+	for _, session := range s.sessionList() {
+		if !session.unobserved.Load() {
+			t.Error("the agent's wish was not noted")
+		}
+	}
+	one := &session{access: make(chan wire.Event, 2)}
+	one.visited(wire.Access{Path: "/wanted"})
+	one.unobserved.Store(true)
+	one.visited(wire.Access{Path: "/unwanted"})
+	if len(one.access) != 1 {
+		t.Errorf("got %d events, want the one before the wish", len(one.access))
+	}
+	if status, _ := get(t, s.visitor, s.http+"/kept"); status != 200 {
+		t.Errorf("got status %d", status)
+	}
+	eventually(t, "the event is stored all the same", func() bool {
+		return len(s.access.search(func(e *wire.Access) bool { return e.Path == "/kept" }, 10)) == 1
+	})
+}
+
+func TestWithoutAccessLogVisitorsAreOnlyCounted(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.AccessLog = false
+	s := startSite(t, cfg, text("hello"))
+	if status, _ := get(t, s.visitor, s.http); status != 200 {
+		t.Fatalf("got status %d", status)
+	}
+	eventually(t, "the request is counted", func() bool {
+		return figure(operator{s.Relay}.Metrics(), `adit_relay_visits_total{type="http",outcome="2xx"}`) == 1
+	})
+	if list := s.access.search(func(*wire.Access) bool { return true }, 10); len(list) > 0 {
+		t.Errorf("got the events %+v", list)
+	}
+}
+
 func BenchmarkHTTPKeepAlive(b *testing.B) {
 	s := startSite(b, testConfig(b.TempDir()), text("hello"))
 	b.ReportAllocs()

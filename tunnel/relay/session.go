@@ -33,16 +33,17 @@ const (
 
 // session is one agent's session.
 type session struct {
-	relay   *Relay
-	link    link.Session
-	agent   edge.Agent
-	id      string
-	since   time.Time
-	control chan wire.Event // what the agent must know
-	access  chan wire.Event // may be dropped
-	streams atomic.Int32
-	asked   atomic.Int64 // when it was asked to move to another node, in Unix nanoseconds; 0: it was not
-	gone    atomic.Bool  // replaced or revoked: its claims are no longer its
+	relay      *Relay
+	link       link.Session
+	agent      edge.Agent
+	id         string
+	since      time.Time
+	control    chan wire.Event // what the agent must know
+	access     chan wire.Event // may be dropped
+	unobserved atomic.Bool     // the agent wants no access events
+	streams    atomic.Int32
+	asked      atomic.Int64 // when it was asked to move to another node, in Unix nanoseconds; 0: it was not
+	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
 
 	claiming sync.Mutex // one claim at a time
 

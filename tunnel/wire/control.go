@@ -20,9 +20,16 @@ const Protocol = 1
 const (
 	PathHello  = "/v1/hello"   // POST Hello, answers Welcome; first of all
 	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back, with ?keep=1 only the endpoint ends and the name stays the client's
-	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends
+	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends; without EventAccess if ParamAccess is AccessNone
 	PathErrors = "/v1/errors"  // POST []AgentError
 	PathPolicy = "/v1/policy/" // GET answers the Policy of a claim at /v1/policy/{key}; PUT a Policy's Document, where the operator lets the client
+)
+
+// ParamAccess is a parameter of PathEvents. A busy tunnel has many access events,
+// so an agent that does not read them says AccessNone.
+const (
+	ParamAccess = "access"
+	AccessNone  = "none"
 )
 
 // Hello authenticates the agent. It is the first request of a session; any other

@@ -9,28 +9,30 @@ import (
 // closeWriter is what a *tls.Conn has besides net.Conn.
 type closeWriter interface{ CloseWrite() error }
 
-// writeLoop hands frames to the connection, as many at once as have gathered.
+// writeLoop hands frames to the connection, as many at once as have gathered,
+// but for those that writeNow does.
 func (s *Session) writeLoop() {
 	for {
 		<-s.wake
 		for {
 			s.mu.Lock()
+			if s.writing { // writeNow leaves what it cannot do to this goroutine, and wakes it
+				s.mu.Unlock()
+				break
+			}
 			if s.err == nil {
 				s.fill()
 			}
-			ended, batch := s.err != nil, s.out
-			s.out = nil
+			ended, batch, left := s.err != nil, s.out, s.left
+			s.out, s.left = nil, false
 			flush := !ended || s.flushing
+			s.writing = len(batch) > 0 || left || ended
 			s.mu.Unlock()
-			if len(batch) == 0 && !ended {
+			if len(batch) == 0 && !left && !ended {
 				break
 			}
-			if len(batch) > 0 && flush {
-				if _, err := s.conn.Write(batch); err != nil {
-					s.end(lost(err))
-					ended = true
-				}
-				putBatch(batch)
+			if flush && s.write(batch, left) != nil {
+				ended = true
 			}
 			if ended {
 				if cw, ok := s.conn.(closeWriter); ok && flush {
@@ -38,7 +40,74 @@ func (s *Session) writeLoop() {
 				}
 				return
 			}
+			s.wrote()
 		}
+	}
+}
+
+// write writes a batch behind what writeNow left, if it did; an error ends the
+// session.
+func (s *Session) write(batch []byte, left bool) (err error) {
+	if left {
+		err = s.eager.Flush()
+	}
+	if len(batch) > 0 {
+		if err == nil {
+			_, err = s.conn.Write(batch)
+		}
+		putBatch(batch)
+	}
+	if err != nil {
+		s.end(lost(err))
+	}
+	return err
+}
+
+// wrote notes that whoever wrote to the connection is done.
+func (s *Session) wrote() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing, s.wroteAt = false, time.Now()
+}
+
+// eagerConn is a connection that can be written to without waiting.
+type eagerConn interface {
+	// WriteNow takes all of b, and reports whether some of it is left for Flush.
+	WriteNow(b []byte) (left bool, err error)
+	Flush() error
+}
+
+const (
+	// eagerMost is the largest write that is made without waking the writer.
+	eagerMost = 8 << 10
+	// eagerPause is how long nothing must have been written before: in a busy
+	// session the writer gathers more for each of its writes.
+	eagerPause = 40 * time.Microsecond
+)
+
+// idle reports whether a small write should not go over the writer's goroutine:
+// for a request that is alone, waking that is dearer than the write. It is
+// called with mu held.
+func (s *Session) idle(size int) bool {
+	return s.eager != nil && size <= eagerMost && !s.writing && !s.left && len(s.out) == 0 &&
+		len(s.ring) == 0 && len(s.outgoing) == 0 && time.Since(s.wroteAt) >= eagerPause
+}
+
+// writeNow writes what is in out. It is called with mu held, which is given up
+// meanwhile, and does not wait for the connection.
+func (s *Session) writeNow() {
+	batch := s.out
+	s.out, s.writing = nil, true
+	s.mu.Unlock()
+	left, err := s.eager.WriteNow(batch)
+	putBatch(batch)
+	if err != nil {
+		s.end(lost(err))
+	}
+	s.mu.Lock()
+	s.writing, s.left, s.wroteAt = false, left, time.Now()
+	if left || len(s.out) > 0 || len(s.ring) > 0 || len(s.outgoing) > 0 || s.err != nil {
+		s.wakeWriter()
 	}
 }
 
@@ -86,7 +155,6 @@ func (s *Session) fillFrom(st *Stream, limit int) {
 		limit -= n
 		s.traffic()
 		s.bytesSent.Add(uint64(n))
-		s.wakeWriter()
 	}
 }
 

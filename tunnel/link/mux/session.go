@@ -60,9 +60,10 @@ type Config struct {
 // Session is one multiplexed connection. All methods may be called from
 // several goroutines.
 type Session struct {
-	conn net.Conn
-	br   *bufio.Reader
-	cfg  Config
+	conn  net.Conn
+	eager eagerConn // conn, if it can be written to without waiting; else nil
+	br    *bufio.Reader
+	cfg   Config
 
 	accept    chan *Stream
 	datagrams chan []byte // each from datagramPool
@@ -91,6 +92,9 @@ type Session struct {
 	unacked  int           // streams of ours that the peer has not accepted
 	free     chan struct{} // closed and renewed when a stream of ours may be opened
 	out      []byte        // frames to be written next
+	writing  bool          // somebody writes to conn
+	left     bool          // eager has something to flush
+	wroteAt  time.Time     // when the last write was over
 	ring     []*Stream     // streams with bytes to send and window to send them in
 	outgoing [][]byte      // datagrams to be sent, each from datagramPool
 	outBytes int
@@ -132,6 +136,7 @@ func New(conn net.Conn, cfg Config) *Session {
 		s.control.open = true
 		s.wakeWriter()
 	}
+	s.eager, _ = conn.(eagerConn)
 	s.lastReceived.Store(time.Now().UnixNano())
 	s.group.Go(s.readLoop)
 	s.group.Go(s.writeLoop)

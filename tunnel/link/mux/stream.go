@@ -224,7 +224,15 @@ func (st *Stream) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	st.pending = b
 	if st.writeErr == nil && s.err == nil && len(s.ring) == 0 && st.live() {
-		s.fillFrom(st, len(b)) // nobody waits: no need to wake anybody for room that there is
+		now := st.opened && s.idle(len(b)) // what opens a stream has more behind it
+		s.fillFrom(st, len(b))             // nobody waits: no need to wake anybody for room that there is
+		switch {
+		case len(s.out) == 0: // no window
+		case now:
+			s.writeNow()
+		default:
+			s.wakeWriter()
+		}
 	}
 	for {
 		n := len(b) - len(st.pending)

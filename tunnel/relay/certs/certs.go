@@ -35,6 +35,9 @@ const (
 	maxFailures = 10_000    // names that are remembered
 )
 
+// DNSProvider changes the records of challenges.
+type DNSProvider = certmagic.DNSProvider
+
 // Config is what the certificates are got with. Domain, Storage and Allowed are
 // required.
 type Config struct {
@@ -46,7 +49,7 @@ type Config struct {
 	// DNS is for all.
 	HTTP01, TLSALPN01 bool
 	// DNS changes records for DNS-01. Nil: there is no DNS-01.
-	DNS certmagic.DNSProvider
+	DNS DNSProvider
 	// Resolvers are asked whether a record is there; empty: the system's.
 	Resolvers []string
 	// Wildcard asks for one certificate for all names one label under Domain; it

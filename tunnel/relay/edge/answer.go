@@ -96,7 +96,7 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 	alive := x.stop()
 	sent := x.body == nil || x.body.finished()
 	if whole && !sent {
-		_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before its sending is cut
+		_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before it is waited for
 		x.body.soon()
 		sent = x.body.finished()
 	}
@@ -106,9 +106,6 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 	}
 	if !whole || !sent {
 		s.conn.Reset()
-	}
-	if x.body != nil {
-		x.body.wait(x.w)
 	}
 	s.close()
 }

@@ -180,7 +180,9 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		if e.cfg.Challenge != nil {
 			s.TLSConfig.NextProtos = append(s.TLSConfig.NextProtos, challengeProto)
 		}
-		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 250}
+		// A visitor's frames are as long as every client's are by themselves: the
+		// standard library takes 1 MiB, and holds that much for each connection.
+		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 250, MaxReadFrameSize: 16 << 10}
 	}
 	return s
 }

@@ -23,7 +23,7 @@ const maxInterim = 32
 // visitor; a request's body has one more.
 type exchange struct {
 	edge    *Edge
-	w       http.ResponseWriter
+	w       *countedWriter
 	r       *http.Request
 	ctx     context.Context
 	forward forward
@@ -39,7 +39,7 @@ type exchange struct {
 // exchange forwards a request to one of the endpoint's backends. While nothing
 // of the request's body is gone, the next is tried where one cannot be reached.
 // The error is for explain: nothing is answered yet.
-func (e *Edge) exchange(ctx context.Context, w http.ResponseWriter, r *http.Request, to *route, f forward, v visit) error {
+func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) error {
 	order := to.h1
 	if len(order) == 0 {
 		return errNoAgent
@@ -60,7 +60,7 @@ func (e *Edge) exchange(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			x.answer(answer)
 			return nil
 		}
-		if i == len(order)-1 || !e.tryAnother(to.endpoint, b, err) || body.touched() || ctx.Err() != nil || !mayRepeat(r.Method, err) {
+		if i == len(order)-1 || !e.tryAnother(to.endpoint, b, err) || body.touched() || x.begun() || ctx.Err() != nil || !mayRepeat(r.Method, err) {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		x.stop()
 		if x.body != nil {
 			s.conn.Reset() // the body's write must end
-			x.body.wait(x.w)
+			x.body.release()
 		}
 	}()
 	if err := x.writeHead(); err != nil {
@@ -149,6 +149,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 	}
 	if x.r.ContentLength != 0 {
 		x.body = x.upload()
+		x.w.body = x.body
 	} else {
 		s.patience.Reset(x.edge.limits.OriginTime)
 	}
@@ -167,6 +168,10 @@ func (x *exchange) try() (_ *http.Response, err error) {
 	}
 	return nil, errInterim
 }
+
+// begun reports whether any of the request's body may be gone, after an attempt
+// that ended in an error.
+func (x *exchange) begun() bool { return x.body != nil && x.body.release() }
 
 // answered notes that the origin has begun its answer in time.
 func (x *exchange) answered() {

@@ -11,6 +11,8 @@ type tally struct {
 	turnedAway atomic.Uint64
 	told       atomic.Int64 // when the log was last told of it, in Unix seconds
 	unknown    atomic.Uint64
+	// Packets of udp visitors that are dropped.
+	overBandwidth, unproved atomic.Uint64
 	// Of endpoints that are no longer served; table.mu guards the sum with theirs.
 	bytesIn, bytesOut int64
 }
@@ -33,11 +35,13 @@ type Figures struct {
 	TurnedAway        uint64 // connections over the limit of an address, or with a bad PROXY header
 	Unknown           uint64 // requests for a name that no endpoint serves
 	BytesIn, BytesOut int64  // payload
+	OverBandwidth     uint64 // packets of udp visitors, both ways, that a bandwidth had no room for
+	Unproved          uint64 // packets to udp visitors that may be forged, beyond the allowed amplification
 }
 
 // Figures returns a snapshot.
 func (e *Edge) Figures() Figures {
-	f := Figures{TurnedAway: e.tally.turnedAway.Load(), Unknown: e.tally.unknown.Load()}
+	f := Figures{TurnedAway: e.tally.turnedAway.Load(), Unknown: e.tally.unknown.Load(), OverBandwidth: e.tally.overBandwidth.Load(), Unproved: e.tally.unproved.Load()}
 	e.visits.mu.Lock()
 	f.Connections = e.visits.all
 	e.visits.mu.Unlock()

@@ -95,6 +95,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.edge = addrPort(local)
 	}
 	f := e.forwardOf(r, remote.Addr(), h.secure)
+	var took time.Duration
 	refused := h.guard(cw, r, ep, client, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
 		if r.Body != nil && r.Body != http.NoBody {
@@ -105,10 +106,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			r.Body = &countedBody{ReadCloser: r.Body, count: count, ctx: ctx, ep: ep}
 		}
 		h.serve(ctx, cw, r, to, f, v)
+		took = time.Since(start)
+		cw.settle()
 	})
+	if took == 0 {
+		took = time.Since(start)
+	}
 	e.cfg.Record(ep, to.used, wire.Access{
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
-		Status: cw.code(), Refused: refused, BytesIn: in.Load(), BytesOut: cw.out.Load(), Duration: time.Since(start),
+		Status: cw.code(), Refused: refused, BytesIn: in.Load(), BytesOut: cw.out.Load(), Duration: took,
 	})
 	if cw.aborted { // the visitor must see a response that broke as broken
 		panic(http.ErrAbortHandler)
@@ -137,8 +143,16 @@ func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, 
 		return
 	}
 	if err != nil {
-		h.edge.explain(w, r, err)
+		h.fail(w, r, err)
 	}
+}
+
+// fail answers with a page about err.
+func (h *handler) fail(w *countedWriter, r *http.Request, err error) {
+	if w.body != nil && !w.body.soon() {
+		w.closeAfter() // said in the answer's head
+	}
+	h.edge.explain(w, r, err)
 }
 
 // proxied forwards a request to backends that are spoken to by HTTP/2.
@@ -152,7 +166,7 @@ func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request
 			err = h.edge.exchange(ctx, w, r, to, f, v)
 		}
 		if err != nil {
-			h.edge.explain(w, r, err)
+			h.fail(w, r, err)
 		}
 	}
 	h.proxy.ServeHTTP(w, in)
@@ -249,6 +263,7 @@ type countedWriter struct {
 	in      func(int)
 	status  int
 	aborted bool
+	body    *upload  // of the request; nil without one
 	altSvc  []string // where else the site is; in place of the origin's own word
 }
 

@@ -83,21 +83,27 @@ func (e *Edge) refuse(w http.ResponseWriter, r *http.Request, p page) {
 	}
 	if wantsJSON(r.Header.Get("Accept")) {
 		h.Set("Content-Type", "application/json")
-		w.WriteHeader(p.status)
 		message := p.title + "."
 		if p.text != "" {
 			message = p.text
 		}
-		json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": p.code(), "message": message}})
+		body, _ := json.Marshal(map[string]any{"error": map[string]string{"code": p.code(), "message": message}}) // strings have no errors
+		respond(w, r, p.status, append(body, '\n'))
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:")
-	w.WriteHeader(p.status)
-	if r.Method == http.MethodHead {
-		return
+	respond(w, r, p.status, e.custom.choose(p).Render(p.values(r.Host)))
+}
+
+// respond writes an answer whose length is said, so that the visitor knows its
+// end even while it is still sending.
+func respond(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		w.Write(body)
 	}
-	w.Write(e.custom.choose(p).Render(p.values(r.Host)))
 }
 
 // grpcStatus follows gRPC's mapping of HTTP statuses.

@@ -48,10 +48,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	s := x.stream
 	defer s.close()
 	defer x.stop()
-	if x.body != nil {
-		x.body.wait(x.w)
-	}
-	if !names(x.upgrade, answer.Header.Get("Upgrade")) {
+	if x.body != nil && !(x.body.soon() && x.body.finished()) || !names(x.upgrade, answer.Header.Get("Upgrade")) {
 		s.conn.Reset()
 		return errSwitch
 	}

@@ -43,7 +43,6 @@ type flow struct {
 	in, out  atomic.Int64 // payload bytes
 	answered atomic.Bool  // something went back to the visitor
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
-	dropped  atomic.Int64
 
 	one [1][]byte // the packet that answer sends
 }
@@ -151,7 +150,7 @@ func (p *udpPort) receive(at udpbatch.Addr, payload []byte) {
 	now := time.Now().UnixNano()
 	f.last.Store(now)
 	if !p.ep.in().Try(len(payload)) {
-		f.dropped.Add(1)
+		p.edge.tally.overBandwidth.Add(1)
 		return
 	}
 	f.in.Add(int64(len(payload)))
@@ -209,12 +208,12 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 func (f *flow) answer(payload []byte) {
 	out := f.out.Load() + int64(len(payload))
 	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {
-		f.dropped.Add(1)
+		f.port.edge.tally.unproved.Add(1)
 		return
 	}
 	f.last.Store(time.Now().UnixNano())
 	if !f.port.ep.out().Try(len(payload)) {
-		f.dropped.Add(1)
+		f.port.edge.tally.overBandwidth.Add(1)
 		return
 	}
 	f.out.Store(out)

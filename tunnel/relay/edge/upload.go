@@ -25,11 +25,16 @@ type upload struct {
 	done  chan struct{}
 
 	mu       sync.Mutex
-	gone     bool  // goOn is closed
-	unwanted bool  // there was an answer before the body was asked for
-	head     bool  // the answer has begun
-	err      error // set before done is closed
-	source   error // err, where it is the visitor's
+	gone     bool // goOn is closed
+	unwanted bool // there was an answer before the body was asked for
+	begun    bool // the body is being read
+	head     bool // the answer has begun
+	over     bool // the request has ended
+
+	// Set before done is closed.
+	err    error
+	source error // err, where it is the visitor's
+	whole  bool  // the body was read to its end
 }
 
 // upload begins to send the request's body.
@@ -41,36 +46,41 @@ func (x *exchange) upload() *upload {
 	s, limit := x.stream, x.edge.limits.OriginTime
 	go func() {
 		defer close(u.done)
-		if u.asked && !u.await() {
+		if !u.begin() {
 			u.err = errNotWanted
 			return
 		}
 		if u.err = u.send(s, x.r); u.err != nil {
 			if u.source != nil {
 				s.conn.Reset() // or the origin would take a part for the whole
+			} else {
+				u.drain(x.r.Body)
 			}
 			return
 		}
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		if !u.head {
+		if !u.head && !u.over {
 			s.patience.Reset(limit)
 		}
 	}()
 	return u
 }
 
-// await waits for the origin's word, for some time.
-func (u *upload) await() bool {
-	timer := time.NewTimer(continueWait)
-	defer timer.Stop()
-	select {
-	case <-u.goOn:
-	case <-timer.C:
+// begin waits for the origin's word, for some time, if the visitor does.
+func (u *upload) begin() bool {
+	if u.asked {
+		timer := time.NewTimer(continueWait)
+		defer timer.Stop()
+		select {
+		case <-u.goOn:
+		case <-timer.C:
+		}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.unwanted
+	u.begun = !u.over && !(u.asked && u.unwanted)
+	return u.begun
 }
 
 // proceed lets the body go, and reports whether the visitor waits for that.
@@ -117,21 +127,17 @@ func (u *upload) finished() bool {
 	}
 }
 
-// wait returns when the upload has ended. Its stream must be broken by then; a
-// visitor that is still sending is not listened to any longer.
-func (u *upload) wait(w http.ResponseWriter) {
+// release ends the upload for the request's part, and reports whether any of the
+// body is gone. Its stream must be broken by then, or have all of it.
+func (u *upload) release() (begun bool) {
 	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.over = true
 	if !u.gone {
-		u.gone, u.unwanted = true, true
+		u.gone = true
 		close(u.goOn)
 	}
-	u.mu.Unlock()
-	if u.soon() {
-		return
-	}
-	if http.NewResponseController(w).SetReadDeadline(time.Now()) == nil {
-		<-u.done
-	}
+	return u.begun
 }
 
 // soon waits a moment and reports whether the upload has ended.
@@ -201,6 +207,7 @@ func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total i
 			}
 		}
 		if err == io.EOF {
+			u.whole = true
 			return total, nil
 		}
 		if err != nil {

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// turns is how often two things that are compared take turns, so that what else
+// the machine does weighs on both.
+const turns = 12
+
+// turn is what one turn took.
+type turn struct {
+	amount, seconds float64 // requests or bytes
+	relay, agent    float64 // CPU, in nanoseconds
+	switches        float64 // of both
+}
+
+func (t turn) rate() float64       { return t.amount / t.seconds }
+func (t turn) cost() float64       { return (t.relay + t.agent) / t.amount }
+func (t turn) agentCost() float64  { return t.agent / t.amount }
+func (t turn) switchCost() float64 { return t.switches / t.amount }
+
+// alternate runs two things in turns. Who is first changes, and the first turns
+// are to warm up. A turn counts from when it calls begin.
+func alternate(labs [2]*lab, run func(i int, begin func()) (float64, error)) (all [2][]turn, err error) {
+	for n := range turns + 1 {
+		for k := range 2 {
+			i := (k + n) % 2
+			l := labs[i]
+			l.settle()
+			var t turn
+			var began time.Time
+			begin := func() {
+				t.relay, t.agent, t.switches = -float64(l.relay.cpu()), -float64(l.agent.cpu()), -float64(l.relay.switches()+l.agent.switches())
+				began = time.Now()
+			}
+			if t.amount, err = run(i, begin); err != nil {
+				return all, err
+			}
+			t.seconds = time.Since(began).Seconds()
+			time.Sleep(20 * time.Millisecond) // what is done later is of this turn
+			t.relay += float64(l.relay.cpu())
+			t.agent += float64(l.agent.cpu())
+			t.switches += float64(l.relay.switches() + l.agent.switches())
+			if n > 0 {
+				all[i] = append(all[i], t)
+			}
+		}
+	}
+	return all, nil
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// medianOf is the median of a figure over turns.
+func medianOf(list []turn, figure func(turn) float64) float64 {
+	v := make([]float64, len(list))
+	for i, t := range list {
+		v[i] = figure(t)
+	}
+	return median(v)
+}
+
+// ratioOf is the median of the ratio of a figure between the second's turns and
+// the first's beside them.
+func ratioOf(all [2][]turn, figure func(turn) float64) float64 {
+	v := make([]float64, len(all[0]))
+	for i := range v {
+		v[i] = figure(all[1][i]) / figure(all[0][i])
+	}
+	return median(v)
+}
+
+// twoLabs starts two that differ in how they are set up, with the same tunnels.
+func twoLabs(ctx context.Context, dir string, o *origin, setups [2]setup) (labs [2]*lab, faces [2]face, end func(), err error) {
+	end = func() {
+		for _, l := range labs {
+			if l != nil {
+				l.close()
+			}
+		}
+	}
+	for i := range labs {
+		setups[i].dir, setups[i].firstPort = filepath.Join(dir, fmt.Sprint(i)), 20100+100*i
+		if labs[i], err = startLab(ctx, setups[i]); err != nil {
+			break
+		}
+		if faces[i], err = labs[i].publish(o); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		end()
+	}
+	return labs, faces, end, err
+}
+
+// smallLoad is a kind of load that differs from others by what a request costs.
+type smallLoad struct {
+	name  string
+	tcp   bool
+	n     int
+	fresh bool
+}
+
+var smallRequests = []smallLoad{
+	{"tcp requests x1", true, 1, false},
+	{"tcp requests x64", true, 64, false},
+	{"tcp new connections", true, 16, true},
+	{"http requests x1", false, 1, false},
+	{"http requests x64", false, 64, false},
+	{"http new connections", false, 16, true},
+}
+
+// compare measures small requests through two labs in turns.
+func compare(ctx context.Context, t *table, column, title string, names [2]string, labs [2]*lab, faces [2]face, o options) error {
+	for _, kind := range smallRequests {
+		if !o.wants(title + ", " + kind.name) {
+			continue
+		}
+		all, err := alternate(labs, func(i int, begin func()) (float64, error) {
+			l := load{
+				addr: faces[i].http, host: faces[i].host, path: "/small", n: kind.n, fresh: kind.fresh,
+				each: max(o.each/6, 200*time.Millisecond), begin: begin,
+			}
+			if kind.tcp {
+				l.addr, l.host = faces[i].tcp, ""
+			}
+			times, _, err := requests(ctx, l)
+			return float64(len(times)), err
+		})
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", title, kind.name, err)
+		}
+		name := title + ", " + kind.name
+		for i := range 2 {
+			t.add(name+", "+names[i], "1/s", column, medianOf(all[i], turn.rate))
+			t.add(name+", CPU "+names[i], "µs each", column, medianOf(all[i], turn.cost)/1e3)
+			t.add(name+", context switches "+names[i], "each", column, medianOf(all[i], turn.switchCost))
+		}
+		t.add(name+", CPU more", "%", column, 100*(ratioOf(all, turn.cost)-1))
+		t.add(name+", throughput less", "%", column, 100*(1-ratioOf(all, turn.rate)))
+	}
+	return nil
+}
+
+// measureAccess compares a relay that makes no access events with one that does.
+func measureAccess(ctx context.Context, t *table, column, dir string, o *origin, opts options) error {
+	plain := setup{program: opts.program, transport: column}
+	silent := plain
+	silent.settings = "access_log = false\n"
+	labs, faces, end, err := twoLabs(ctx, filepath.Join(dir, "access"), o, [2]setup{silent, plain})
+	if err != nil {
+		return err
+	}
+	defer end()
+	return compare(ctx, t, column, "access events", [2]string{"off", "on"}, labs, faces, opts)
+}
+
+// measureAgainst compares another build with this one.
+func measureAgainst(ctx context.Context, t *table, column, dir string, o *origin, opts options) error {
+	now := setup{program: opts.program, transport: column}
+	before := now
+	before.program = opts.against
+	labs, faces, end, err := twoLabs(ctx, filepath.Join(dir, "against"), o, [2]setup{before, now})
+	if err != nil {
+		return err
+	}
+	defer end()
+	return compare(ctx, t, column, "against", [2]string{"before", "now"}, labs, faces, opts)
+}

@@ -1,0 +1,137 @@
+package relay
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// hasty is an origin that answers each request before it reads the body.
+func hasty(t *testing.T, answer string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				br := bufio.NewReader(conn)
+				for {
+					r, err := http.ReadRequest(br)
+					if err != nil {
+						return
+					}
+					io.WriteString(conn, answer)
+					if _, err := io.Copy(io.Discard, r.Body); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// TestBodyBehindItsAnswerIsNoRequest has visitors send a request's body once its
+// answer has come. Whatever that is about, it must never be read as a request of
+// its own: a load balancer sends others' requests on the same connection.
+func TestBodyBehindItsAnswerIsNoRequest(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/last" {
+			t.Errorf("%s was served", r.URL.Path)
+		}
+	}))
+	for domain, origin := range map[string]string{
+		"down":   "127.0.0.1:1",
+		"length": hasty(t, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"),
+		"chunks": hasty(t, "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n"),
+		"change": hasty(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n"),
+	} {
+		s.agent.mustClaim(domain, wire.Claim{Type: wire.TypeHTTP, Domain: domain}, origin)
+	}
+	length := fmt.Sprintf("Content-Length: %d\r\n", len(smuggled))
+	for _, c := range []struct {
+		name, domain, head string
+		status             int
+	}{
+		{"origin down", "down", length, 502},
+		{"origin down, chunks", "down", "Transfer-Encoding: chunked\r\n", 502},
+		{"origin down, asked before", "down", length + "Expect: 100-continue\r\n", 502},
+		{"origin down, JSON", "down", length + "Accept: application/json\r\n", 502},
+		{"answered", "length", length, 403},
+		{"answered, chunks", "length", "Transfer-Encoding: chunked\r\n", 403},
+		{"answered, asked before", "length", length + "Expect: 100-continue\r\n", 403},
+		{"answered in chunks", "chunks", length, 403},
+		{"a change of protocol", "change", length + "Connection: Upgrade\r\nUpgrade: chat\r\n", 502},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", hostOf(t, s.http))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(patience))
+			fmt.Fprintf(conn, "POST /ok HTTP/1.1\r\nHost: %s.relay.test\r\n%s\r\n", c.domain, c.head)
+			br := bufio.NewReader(conn)
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != c.status {
+				t.Errorf("got status %d, %v, %.300s; want %d", resp.StatusCode, err, body, c.status)
+			}
+			io.WriteString(conn, smuggled+"GET /last HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n\r\n")
+			rest, _ := io.ReadAll(br) // the connection may have ended before, in any way
+			if strings.Count(string(rest), "HTTP/1.1") > 1 {
+				t.Errorf("the body was answered: %.1000q", rest)
+			}
+		})
+	}
+}
+
+// TestLargeUploadLearnsWhyItIsRefused has a visitor send much more than what any
+// buffer holds before it looks for the answer, as browsers do.
+func TestLargeUploadLearnsWhyItIsRefused(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("down", wire.Claim{Type: wire.TypeHTTP, Domain: "down"}, "127.0.0.1:1")
+	s.agent.mustClaim("length", wire.Claim{Type: wire.TypeHTTP, Domain: "length"}, hasty(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"))
+	for domain, status := range map[string]int{"down": 502, "length": 413} {
+		t.Run(domain, func(t *testing.T) {
+			conn, err := net.Dial("tcp", hostOf(t, s.http))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(patience))
+			const size = 32 << 20
+			fmt.Fprintf(conn, "POST /ok HTTP/1.1\r\nHost: %s.relay.test\r\nContent-Length: %d\r\n\r\n", domain, size)
+			if n, err := conn.Write(make([]byte, size)); err != nil {
+				t.Errorf("the connection broke after %d bytes: %v", n, err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != status {
+				t.Errorf("got status %d, %v, %.300s; want %d", resp.StatusCode, err, body, status)
+			}
+		})
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !windows
+
+package relay
+
+import "io/fs"
+
+// readByOthers reports whether everybody on this machine may read a file.
+func readByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o004 != 0 }
