@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,6 +183,23 @@ func TestReasonsAreShort(t *testing.T) {
 	} {
 		if got := reason(err); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestDiagnoseSaysThatNothingListens(t *testing.T) {
+	addr := newFakeAgent().Status().Relay
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{os.NewSyscallError("connect", syscall.ECONNREFUSED), "Nothing listens there"},
+		{context.DeadlineExceeded, "through the firewall"},
+	} {
+		w := testWorld(map[string]error{addr: c.err}, nil)
+		checks := w.checkRelay(t.Context(), agent.Status{Relay: addr})
+		if got := checks[1]; got.Name != "relay_tcp" || !strings.Contains(got.Advice, c.want) {
+			t.Errorf("%v: got %+v, want the advice %q", c.err, got, c.want)
 		}
 	}
 }

@@ -40,7 +40,11 @@ func (a *Agent) Diagnose(ctx context.Context) []Check {
 	if !configured {
 		return checks
 	}
-	checks = append(checks, a.checkTransport(ctx, token, addr, link.DTLS), a.checkTransport(ctx, token, addr, link.TLS))
+	udp, tls := a.checkTransport(ctx, token, addr, link.DTLS), a.checkTransport(ctx, token, addr, link.TLS)
+	if udp.Status == checkWarning && tls.Status != checkOK { // it is not for UDP's sake
+		udp.Advice = "TLS does not reach the relay either: see whether it runs, and whether this machine has a network."
+	}
+	checks = append(checks, udp, tls)
 	if l != nil {
 		checks = append(checks, a.checkAnswer(ctx, l))
 	}
@@ -55,13 +59,13 @@ func (a *Agent) checkState() Check {
 		err = errors.Join(f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {
-		c.Status, c.Result, c.Advice = checkFailed, err.Error(), "give the account that adit runs as the right to write there, or free some space"
+		c.Status, c.Result, c.Advice = checkFailed, err.Error(), "Give the account that adit runs as the right to write there, or free some space."
 	}
 	a.mu.Lock()
 	notices := strings.Join(a.notices, "; ")
 	a.mu.Unlock()
 	if err == nil && notices != "" {
-		c.Status, c.Result, c.Advice = checkWarning, notices, "look into the file that was kept in "+filepath.Clean(a.cfg.StateDir)
+		c.Status, c.Result, c.Advice = checkWarning, notices, "Look into the file that was kept in "+filepath.Clean(a.cfg.StateDir)+"."
 	}
 	return c
 }
@@ -79,12 +83,12 @@ func (a *Agent) checkTransport(ctx context.Context, token wire.Token, addr strin
 	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over})
 	if err != nil {
 		c.Status, c.Result = checkFailed, describe(err, addr)
-		c.Advice = "check that the relay runs and that no firewall is in the way"
+		c.Advice = "See whether the relay runs, and whether a firewall is in the way."
 		switch {
 		case errors.Is(err, link.ErrUntrusted):
-			c.Advice = "ask the relay's operator for a new token, and do not use this network for secrets until you know who answered"
+			c.Advice = "Ask the relay's operator for a new token, and do not use this network for secrets until you know who answered."
 		case over == link.DTLS:
-			c.Status, c.Advice = checkWarning, "the network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks"
+			c.Status, c.Advice = checkWarning, "The network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks."
 		}
 		return c
 	}
@@ -100,7 +104,7 @@ func (a *Agent) checkAnswer(ctx context.Context, l *live) Check {
 	defer cancel()
 	begin := time.Now()
 	if err := l.ctl.ping(ctx); err != nil {
-		c.Status, c.Result, c.Advice = checkFailed, describe(err, l.addr), "reconnect, and look at the relay if that does not help"
+		c.Status, c.Result, c.Advice = checkFailed, describe(err, l.addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
 		return c
 	}
 	c.Result = "answered in " + time.Since(begin).Round(time.Microsecond).String()

@@ -1,6 +1,14 @@
 package agent
 
-import "testing"
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"adit/tunnel/link"
+)
 
 func TestDiagnoseSaysWhatToDo(t *testing.T) {
 	r := newFakeRelay(t)
@@ -33,5 +41,43 @@ func TestDiagnoseSaysWhatToDo(t *testing.T) {
 	}
 	if after := a.Status(); after.State != before.State || !after.ConnectedSince.Equal(*before.ConnectedSince) {
 		t.Errorf("the session changed: got %+v after %+v", after, before)
+	}
+}
+
+// TestDiagnoseTellsABlockedTransportFromARelayThatIsAway has UDP, and then all,
+// not reach the relay.
+func TestDiagnoseTellsABlockedTransportFromARelayThatIsAway(t *testing.T) {
+	r := newFakeRelay(t)
+	var blocked atomic.Value // of []link.Transport
+	blocked.Store([]link.Transport{})
+	a, _ := startAgent(t, Config{Dial: func(ctx context.Context, cfg link.DialConfig) (link.Session, error) {
+		if slices.Contains(blocked.Load().([]link.Transport), cfg.Transport) {
+			return nil, context.DeadlineExceeded
+		}
+		return link.Dial(ctx, cfg)
+	}})
+	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		blocked []link.Transport
+		want    string
+	}{
+		{[]link.Transport{link.DTLS}, "lets no UDP through"},
+		{[]link.Transport{link.DTLS, link.TLS}, "TLS does not reach the relay either"},
+	} {
+		blocked.Store(test.blocked)
+		found := false
+		for _, c := range a.Diagnose(t.Context()) {
+			if c.Name == "relay_udp" {
+				found = true
+				if c.Status != checkWarning || !strings.Contains(c.Advice, test.want) {
+					t.Errorf("without %v: got %+v, want the advice %q", test.blocked, c, test.want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("without %v: UDP was not looked at", test.blocked)
+		}
 	}
 }

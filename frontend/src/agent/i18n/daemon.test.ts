@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import code from '../../../../localapi/diagnose.go?raw';
+import looks from '../../../../tunnel/agent/diagnose.go?raw';
+import { sentencesOf } from '../../shared/i18n/gosentences';
 import { translated } from './daemon';
 
 /** What the daemon's diagnostics say, with X where something varies. */
@@ -31,6 +33,26 @@ test.each(sentences())('%s has a translation', (sentence) => {
   const whole = sentence.startsWith(', ') ? `X${sentence}` : sentence;
   expect(translated(whole, 'zh-CN')).toMatch(/[\u4e00-\u9fff]/);
 });
+
+const agentLooks = sentencesOf(looks, [
+  { begins: 'Tried: ', part: 0 },
+  { begins: 'Result: ', part: 0 },
+  { begins: 'c.Result = ', part: 0 },
+  { begins: 'Advice = checkFailed, ', part: 1 },
+  { begins: 'Advice = checkWarning, ', part: 1 },
+  { begins: 'c.Status, c.Advice = ', part: 1 },
+  { begins: '\tc.Advice = ', part: 0 },
+  { begins: 'udp.Advice = ', part: 0 },
+]);
+
+test('the test finds what the agent looked at', () => {
+  expect(agentLooks.length).toBeGreaterThan(12);
+  expect(agentLooks).toContain('reach X over X');
+});
+
+test.each(agentLooks)('%s has a translation', (sentence) =>
+  expect(translated(sentence, 'zh-CN')).toMatch(/[\u4e00-\u9fff]/),
+);
 
 test('what varies is kept, and English stays', () => {
   expect(translated('TCP to relay.example.com:4433', 'zh-CN')).toBe(

@@ -86,6 +86,41 @@ const chinese: readonly Sentence[] = [
     '请启动 {0} 上的服务，或修改隧道的本地地址；在此之前访问者会看到错误页。',
   ],
   ['it accepts connections', '接受连接'],
+  [
+    'Nothing listens there: see whether the relay runs; if it has moved, ask its operator for a new token.',
+    '该处没有服务在监听：请确认中继正在运行；若它已迁移，请向其运营者索取新的令牌。',
+  ],
+  ['write into {0}', '写入 {0}'],
+  ['it can be written', '可以写入'],
+  [
+    'Give the account that adit runs as the right to write there, or free some space.',
+    '请给运行 adit 的账户授予写入权限，或腾出空间。',
+  ],
+  ['Look into the file that was kept in {0}.', '请查看保留在 {0} 中的文件。'],
+  ['reach {0} over {1}', '以 {1} 到达 {0}'],
+  ['reached in {0}', '用时 {0} 到达'],
+  [
+    'See whether the relay runs, and whether a firewall is in the way.',
+    '请确认中继正在运行，以及是否有防火墙阻挡。',
+  ],
+  [
+    "Ask the relay's operator for a new token, and do not use this network for secrets until you know who answered.",
+    '请向中继的运营者索取新的令牌；在弄清应答者之前，不要在此网络上传输机密。',
+  ],
+  [
+    "The network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks.",
+    '网络不允许 UDP 到达中继的端口；adit 会改用 TLS，在丢包的网络上较慢。',
+  ],
+  [
+    'TLS does not reach the relay either: see whether it runs, and whether this machine has a network.',
+    'TLS 也无法到达中继：请确认它正在运行，以及本机是否联网。',
+  ],
+  ['ask the relay for an answer', '请求中继应答'],
+  ['answered in {0}', '用时 {0} 应答'],
+  [
+    'Run `adit reconnect`, and see whether the relay runs if that does not help.',
+    '请运行 `adit reconnect`；若无效，请确认中继正在运行。',
+  ],
   ['no answer within {0}', '{0} 内没有响应'],
   ['connection refused', '连接被拒绝'],
   ['no such host', '没有这个主机名'],
