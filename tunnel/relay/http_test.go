@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -353,50 +352,6 @@ func TestOriginIsToldOfTheVisitor(t *testing.T) {
 	})
 }
 
-func TestPagesInsteadOfTheSite(t *testing.T) {
-	s := startSite(t, testConfig(t.TempDir()), text("x"))
-	down := s.agent.mustClaim("down", wire.Claim{Type: wire.TypeHTTP, Domain: "down"}, "127.0.0.1:1")
-	away := connect(t, s.token, "i2")
-	offline := away.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "offline"}, "").PublicURL
-	away.close()
-	eventually(t, "the agent leaves", func() bool { return len(s.sessionList()) == 1 })
-	port := portOf(s.edge.HTTPAddr())
-	for _, c := range []struct {
-		name, url string
-		status    int
-		says      string
-	}{
-		{"unknown name", fmt.Sprintf("http://nobody.relay.test:%d/", port), 404, "serves this name"},
-		{"an address", fmt.Sprintf("http://127.0.0.1:%d/", port), 404, "serves this name"},
-		{"offline", offline, 503, "offline"},
-		{"origin down", down.PublicURL, 502, "connection refused"},
-	} {
-		for _, accept := range []string{"text/html", "application/json"} {
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(strings.Repeat("x", 128<<10)))
-			req.Header.Set("Accept", accept)
-			resp, err := s.visitor.Do(req)
-			if err != nil {
-				t.Fatalf("%s: %v", c.name, err)
-			}
-			body, _ := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if resp.StatusCode != c.status || !strings.Contains(string(body), c.says) || !strings.HasPrefix(resp.Header.Get("Content-Type"), accept) {
-				t.Errorf("%s as %s: status %d, %s", c.name, accept, resp.StatusCode, body)
-			}
-		}
-	}
-	// https only: plain HTTP leads there.
-	s.agent.mustClaim("only", wire.Claim{Type: wire.TypeHTTPS, Domain: "only"}, "")
-	resp, err := s.visitor.Get(fmt.Sprintf("http://only.relay.test:%d/a?b=c", port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if want := fmt.Sprintf("https://only.relay.test:%d/a?b=c", portOf(s.edge.HTTPSAddr())); resp.StatusCode != 308 || resp.Header.Get("Location") != want {
-		t.Errorf("status %d to %s, want 308 to %s", resp.StatusCode, resp.Header.Get("Location"), want)
-	}
-}
-
 // A length beside chunks is TestOneRequestStaysOne's: what follows the chunks is
 // a request of its own there.
 func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
@@ -519,80 +474,6 @@ func TestAgentGoneHalfwayEndsTheResponse(t *testing.T) {
 	s.agent.close()
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("a broken response looks whole")
-	}
-}
-
-func TestAccessEvents(t *testing.T) {
-	cfg := testConfig(t.TempDir())
-	s := startSite(t, cfg, text("hello"))
-	u, _ := url.Parse(s.https)
-	resp, err := s.visitor.Post(s.https+"/path?secret=1", "", strings.NewReader("12345"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	io.ReadAll(resp.Body)
-	resp.Body.Close()
-	e := s.agent.event(wire.EventAccess).Access
-	if e == nil || e.Key != "https" || e.Method != "POST" || e.Host != u.Hostname() || e.Path != "/path" || e.Status != 200 ||
-		e.BytesIn != 5 || e.BytesOut != 5 || e.Visitor != "127.0.0.1" || e.Duration <= 0 {
-		t.Errorf("got %+v", e)
-	}
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
-	again := startRelay(t, cfg)
-	if list := again.access.search(func(e *wire.Access) bool { return e.Path == "/path" }, 10); len(list) != 1 || list[0].Key != "https" {
-		t.Errorf("after a restart: %+v", list)
-	}
-}
-
-func TestAgentThatWantsNoAccessEventsGetsNone(t *testing.T) {
-	s := startSite(t, testConfig(t.TempDir()), text("hello"))
-	s.agent.event(wire.EventPing) // its own events have begun
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://relay"+wire.PathEvents+"?"+wire.ParamAccess+"="+wire.AccessNone, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := s.agent.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.Contains(line, wire.EventPing) {
-		t.Fatalf("got %q, %v; want a ping", line, err)
-	}
-	for _, session := range s.sessionList() {
-		if !session.unobserved.Load() {
-			t.Error("the agent's wish was not noted")
-		}
-	}
-	one := &session{access: make(chan wire.Event, 2)}
-	one.visited(wire.Access{Path: "/wanted"})
-	one.unobserved.Store(true)
-	one.visited(wire.Access{Path: "/unwanted"})
-	if len(one.access) != 1 {
-		t.Errorf("got %d events, want the one before the wish", len(one.access))
-	}
-	if status, _ := get(t, s.visitor, s.http+"/kept"); status != 200 {
-		t.Errorf("got status %d", status)
-	}
-	eventually(t, "the event is stored all the same", func() bool {
-		return len(s.access.search(func(e *wire.Access) bool { return e.Path == "/kept" }, 10)) == 1
-	})
-}
-
-func TestWithoutAccessLogVisitorsAreOnlyCounted(t *testing.T) {
-	cfg := testConfig(t.TempDir())
-	cfg.AccessLog = false
-	s := startSite(t, cfg, text("hello"))
-	if status, _ := get(t, s.visitor, s.http); status != 200 {
-		t.Fatalf("got status %d", status)
-	}
-	eventually(t, "the request is counted", func() bool {
-		return figure(operator{s.Relay}.Metrics(), `adit_relay_visits_total{type="http",outcome="2xx"}`) == 1
-	})
-	if list := s.access.search(func(*wire.Access) bool { return true }, 10); len(list) > 0 {
-		t.Errorf("got the events %+v", list)
 	}
 }
 

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,5 +66,49 @@ func TestPagesFolderMustBeThere(t *testing.T) {
 	cfg.PagesDir = filepath.Join(t.TempDir(), "none")
 	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), "pages_dir: ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPagesInsteadOfTheSite(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text("x"))
+	down := s.agent.mustClaim("down", wire.Claim{Type: wire.TypeHTTP, Domain: "down"}, "127.0.0.1:1")
+	away := connect(t, s.token, "i2")
+	offline := away.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "offline"}, "").PublicURL
+	away.close()
+	eventually(t, "the agent leaves", func() bool { return len(s.sessionList()) == 1 })
+	port := portOf(s.edge.HTTPAddr())
+	for _, c := range []struct {
+		name, url string
+		status    int
+		says      string
+	}{
+		{"unknown name", fmt.Sprintf("http://nobody.relay.test:%d/", port), 404, "serves this name"},
+		{"an address", fmt.Sprintf("http://127.0.0.1:%d/", port), 404, "serves this name"},
+		{"offline", offline, 503, "offline"},
+		{"origin down", down.PublicURL, 502, "connection refused"},
+	} {
+		for _, accept := range []string{"text/html", "application/json"} {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(strings.Repeat("x", 128<<10)))
+			req.Header.Set("Accept", accept)
+			resp, err := s.visitor.Do(req)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != c.status || !strings.Contains(string(body), c.says) || !strings.HasPrefix(resp.Header.Get("Content-Type"), accept) {
+				t.Errorf("%s as %s: status %d, %s", c.name, accept, resp.StatusCode, body)
+			}
+		}
+	}
+	// https only: plain HTTP leads there.
+	s.agent.mustClaim("only", wire.Claim{Type: wire.TypeHTTPS, Domain: "only"}, "")
+	resp, err := s.visitor.Get(fmt.Sprintf("http://only.relay.test:%d/a?b=c", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if want := fmt.Sprintf("https://only.relay.test:%d/a?b=c", portOf(s.edge.HTTPSAddr())); resp.StatusCode != 308 || resp.Header.Get("Location") != want {
+		t.Errorf("status %d to %s, want 308 to %s", resp.StatusCode, resp.Header.Get("Location"), want)
 	}
 }
