@@ -281,15 +281,16 @@ func (l local) Flow(id string, endpoint uint32, answer func([]byte), over func()
 	return s.agent.Relay(endpoint, answer, over)
 }
 
-// Access tells an agent of its visitors at another node.
-func (l local) Access(id string, list []wire.Access) {
+// Access tells an agent of its visitors at another node, if it wants to know.
+func (l local) Access(id string, list []wire.Access) (wanted bool) {
 	s := l.session(id)
-	if s == nil {
-		return
+	if s == nil || s.unobserved.Load() {
+		return false
 	}
 	for i := range list {
 		s.visited(list[i])
 	}
+	return true
 }
 
 // newBackend is where an endpoint's visitors go for a claim.

@@ -123,6 +123,45 @@ func TestAnyNodeTakesAnyVisitor(t *testing.T) {
 	}
 }
 
+// TestEventsThatAnAgentDoesNotWantStayWhereTheyAre has visitors come to another
+// node than the agent's, which stops to tell of them once it knows better.
+func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
+	c := startNodes(t, 2)
+	c.awaitWhole(c.all...)
+	token := c.clientEverywhere("shop")
+	a := connect(t, c.all[0].at(token), "i1")
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("hello")))
+	a.event(wire.EventPing) // its own events have begun
+	muted := func() (n int) {
+		far := &c.all[1].members.far
+		far.mu.Lock()
+		defer far.mu.Unlock()
+		for s := range far.sessions {
+			if s.Mute() {
+				n++
+			}
+		}
+		return n
+	}
+	v := &http.Client{Transport: &http.Transport{}}
+	visit := func() bool {
+		code, _ := c.all[1].page(t, v, "shop.relay.test")
+		return code == 200
+	}
+	eventually(t, "the other node serves", visit)
+	if a.event(wire.EventAccess); muted() != 0 {
+		t.Error("an agent that wants events is told of none")
+	}
+	for _, s := range c.all[0].sessionList() {
+		s.unobserved.Store(true)
+	}
+	eventually(t, "the other node tells no more", func() bool { return visit() && muted() == 1 })
+	before := c.all[1].access.search(func(*wire.Access) bool { return true }, 1000)
+	eventually(t, "visitors are recorded all the same", func() bool {
+		return visit() && len(c.all[1].access.search(func(*wire.Access) bool { return true }, 1000)) > len(before)
+	})
+}
+
 func TestNodesAreListed(t *testing.T) {
 	c := startNodes(t, 2)
 	eventually(t, "the first node lists both", func() bool {

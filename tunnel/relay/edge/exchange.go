@@ -48,7 +48,6 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 	if (r.ProtoMajor == 1 || to.stream) && connectionHas(r.Header, "upgrade") {
 		x.upgrade = wanted(r.Header["Upgrade"])
 	}
-	body, _ := r.Body.(*countedBody)
 	for i, b := range order {
 		to.take(b)
 		x.backend = b
@@ -60,11 +59,24 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 			x.answer(answer)
 			return nil
 		}
-		if i == len(order)-1 || !e.tryAnother(to.endpoint, b, err) || body.touched() || x.begun() || ctx.Err() != nil || !mayRepeat(r.Method, err) {
+		if i == len(order)-1 || !e.tryAnother(to.endpoint, b, err) || w.body.touched() || ctx.Err() != nil || !mayRepeat(r.Method, err) || w.begun() {
 			return err
 		}
 	}
 	return errNoAgent
+}
+
+// begun reports whether the upload of the request's body has begun. If not, it
+// never will, and the body is there for another.
+func (w *countedWriter) begun() bool {
+	if w.upload == nil {
+		return false
+	}
+	if w.upload.release() {
+		return true
+	}
+	w.upload = nil
+	return false
 }
 
 // ask sends the request and reads the head of its answer. A stream that was
@@ -141,15 +153,15 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		x.stop()
 		if x.body != nil {
 			s.conn.Reset() // the body's write must end
-			x.body.release()
+			x.body.cut()
 		}
 	}()
 	if err := x.writeHead(); err != nil {
 		return nil, err
 	}
-	if x.r.ContentLength != 0 {
+	if x.r.ContentLength != 0 && x.w.body != nil {
 		x.body = x.upload()
-		x.w.body = x.body
+		x.w.upload = x.body
 	} else {
 		s.patience.Reset(x.edge.limits.OriginTime)
 	}
@@ -168,10 +180,6 @@ func (x *exchange) try() (_ *http.Response, err error) {
 	}
 	return nil, errInterim
 }
-
-// begun reports whether any of the request's body may be gone, after an attempt
-// that ended in an error.
-func (x *exchange) begun() bool { return x.body != nil && x.body.release() }
 
 // answered notes that the origin has begun its answer in time.
 func (x *exchange) answered() {

@@ -103,7 +103,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
 			}
 			r = r.WithContext(ctx) // the server's own must stay as it is
-			r.Body = &countedBody{ReadCloser: r.Body, count: count, ctx: ctx, ep: ep}
+			cw.body = newCountedBody(ctx, r, ep, count)
+			r.Body = cw.body
 		}
 		h.serve(ctx, cw, r, to, f, v)
 		took = time.Since(start)
@@ -138,7 +139,7 @@ func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, 
 		return
 	}
 	err := h.edge.exchange(ctx, w, r, to, f, v)
-	if err != nil && len(to.h2) > 0 && to.onward(ctx, r, err) {
+	if err != nil && len(to.h2) > 0 && to.onward(ctx, r, err) && !w.begun() {
 		h.proxied(ctx, w, r, to, f, v)
 		return
 	}
@@ -149,7 +150,10 @@ func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, 
 
 // fail answers with a page about err.
 func (h *handler) fail(w *countedWriter, r *http.Request, err error) {
-	if w.body != nil && !w.body.soon() {
+	if w.upload != nil {
+		w.upload.soon()
+	}
+	if w.body != nil && !w.body.whole() {
 		w.closeAfter() // said in the answer's head
 	}
 	h.edge.explain(w, r, err)
@@ -263,8 +267,9 @@ type countedWriter struct {
 	in      func(int)
 	status  int
 	aborted bool
-	body    *upload  // of the request; nil without one
-	altSvc  []string // where else the site is; in place of the origin's own word
+	body    *countedBody // of the request; nil without one
+	upload  *upload      // of body, by HTTP/1.1; nil without one
+	altSvc  []string     // where else the site is; in place of the origin's own word
 }
 
 // Unwrap lets http.ResponseController reach the writer underneath.

@@ -320,39 +320,3 @@ func mayRepeat(method string, err error) bool {
 	}
 	return false
 }
-
-// countedBody counts a request's body.
-type countedBody struct {
-	io.ReadCloser
-	count func(int)
-	ctx   context.Context
-	ep    *Endpoint
-	mu    sync.Mutex
-	begun bool
-	over  bool // closed by a transport
-}
-
-func (c *countedBody) touched() bool {
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.begun || c.over
-}
-
-func (c *countedBody) Read(b []byte) (int, error) {
-	c.mu.Lock()
-	c.begun = true
-	c.mu.Unlock()
-	n, err := c.ep.in().Read(c.ctx, c.ReadCloser, b)
-	c.count(n)
-	return n, err
-}
-
-func (c *countedBody) Close() error {
-	c.mu.Lock()
-	c.over = true
-	c.mu.Unlock()
-	return c.ReadCloser.Close()
-}

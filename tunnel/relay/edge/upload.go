@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // errNotWanted ends the upload of a body that the origin answered without.
@@ -28,21 +26,17 @@ type upload struct {
 	gone     bool // goOn is closed
 	unwanted bool // there was an answer before the body was asked for
 	begun    bool // the body is being read
-	head     bool // the answer has begun
-	over     bool // the request has ended
+	settled  bool // the answer has begun, or will not come
+	over     bool // the body is another's to read, or nobody's
 
 	// Set before done is closed.
 	err    error
 	source error // err, where it is the visitor's
-	whole  bool  // the body was read to its end
 }
 
 // upload begins to send the request's body.
 func (x *exchange) upload() *upload {
-	u := &upload{
-		asked: httpguts.HeaderValuesContainsToken(x.r.Header["Expect"], "100-continue"),
-		goOn:  make(chan struct{}), done: make(chan struct{}),
-	}
+	u := &upload{asked: x.w.body.asked, goOn: make(chan struct{}), done: make(chan struct{})}
 	s, limit := x.stream, x.edge.limits.OriginTime
 	go func() {
 		defer close(u.done)
@@ -54,13 +48,13 @@ func (x *exchange) upload() *upload {
 			if u.source != nil {
 				s.conn.Reset() // or the origin would take a part for the whole
 			} else {
-				u.drain(x.r.Body)
+				x.w.body.drain()
 			}
 			return
 		}
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		if !u.head && !u.over {
+		if !u.settled {
 			s.patience.Reset(limit)
 		}
 	}()
@@ -99,7 +93,7 @@ func (u *upload) proceed() bool {
 func (u *upload) answered(s *httpStream) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.head = true
+	u.settled = true
 	s.patience.Stop()
 	if !u.gone {
 		u.gone, u.unwanted = true, true
@@ -127,8 +121,15 @@ func (u *upload) finished() bool {
 	}
 }
 
-// release ends the upload for the request's part, and reports whether any of the
-// body is gone. Its stream must be broken by then, or have all of it.
+// cut notes that the stream is broken. What comes of the body is still taken.
+func (u *upload) cut() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.settled = true
+}
+
+// release ends an upload that has not begun, and reports whether it has. Its
+// stream must be broken by then, or have all of the body.
 func (u *upload) release() (begun bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -140,6 +141,9 @@ func (u *upload) release() (begun bool) {
 	return u.begun
 }
 
+// linger waits for the end of the upload, for some time.
+func (u *upload) linger() { u.within(lingerTime) }
+
 // soon waits a moment and reports whether the upload has ended.
 func (u *upload) soon() bool {
 	select {
@@ -147,12 +151,16 @@ func (u *upload) soon() bool {
 		return true
 	default:
 	}
-	grace := time.NewTimer(50 * time.Millisecond)
-	defer grace.Stop()
+	return u.within(50 * time.Millisecond)
+}
+
+func (u *upload) within(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-u.done:
 		return true
-	case <-grace.C:
+	case <-timer.C:
 		return false
 	}
 }
@@ -207,7 +215,6 @@ func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total i
 			}
 		}
 		if err == io.EOF {
-			u.whole = true
 			return total, nil
 		}
 		if err != nil {

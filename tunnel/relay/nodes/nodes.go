@@ -70,8 +70,9 @@ type Local interface {
 	// Flow begins a UDP visitor's flow; nil if the session has ended. answer and
 	// over must not wait.
 	Flow(session string, endpoint uint32, answer func(payload []byte), over func()) Flow
-	// Access takes the events of visitors that another node has recorded.
-	Access(session string, list []wire.Access)
+	// Access takes the events of visitors that another node has recorded, and
+	// reports whether the agent wants any.
+	Access(session string, list []wire.Access) (wanted bool)
 }
 
 // Far is told of what other nodes have. Of one node it is told in order, and

@@ -329,30 +329,39 @@ func (p *peer) tell(ctx context.Context, client *http.Client) {
 			}
 		}
 		turn.Stop()
-		if err := post(ctx, client, list); err != nil && ctx.Err() == nil {
+		answer, err := post(ctx, client, list)
+		for _, id := range answer.Unwanted {
+			if s := p.session(id); s != nil {
+				s.mute.Store(true)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
 			p.mesh.log.Debug("access events did not reach the agent's node", "node", p.id, "count", len(list), "error", err)
 		}
 	}
 }
 
-func post(ctx context.Context, client *http.Client, list []accessLine) error {
+func post(ctx context.Context, client *http.Client, list []accessLine) (answer accessAnswer, err error) {
 	data, err := json.Marshal(list)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://node"+pathAccess, bytes.NewReader(data))
 	if err != nil {
-		return err
+		return answer, err
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return errors.New(res.Status)
+		return answer, errors.New(res.Status)
 	}
-	return nil
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAccess)).Decode(&answer); err != nil && err != io.EOF { // older nodes answer nothing
+		return answer, err
+	}
+	return answer, nil
 }

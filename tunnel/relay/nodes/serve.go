@@ -150,10 +150,19 @@ func (m *Mesh) serveAccess(w http.ResponseWriter, r *http.Request) {
 	for _, l := range list {
 		bySession[l.Session] = append(bySession[l.Session], l.Access)
 	}
+	var answer accessAnswer
 	for id, events := range bySession {
-		m.cfg.Local.Access(id, events)
+		if !m.cfg.Local.Access(id, events) {
+			answer.Unwanted = append(answer.Unwanted, id)
+		}
 	}
-	w.WriteHeader(http.StatusNoContent)
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(answer)
+}
+
+// accessAnswer names sessions of which no more is to be told.
+type accessAnswer struct {
+	Unwanted []string `json:"unwanted,omitempty"`
 }
 
 // streamQueue gives the control streams of a session to an http.Server.

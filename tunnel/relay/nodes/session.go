@@ -23,6 +23,7 @@ type Session struct {
 
 	peer *peer
 	link link.Session // with the node
+	mute atomic.Bool  // the agent wants no access events
 	done chan struct{}
 	once sync.Once
 	err  error // set before done is closed
@@ -110,13 +111,20 @@ func (s *Session) Err() error {
 // Close does nothing: the session is its node's to close.
 func (s *Session) Close(string) error { return nil }
 
-// Access tells the agent's node of a visitor of the agent's; it may be dropped.
+// Access tells the agent's node of a visitor of the agent's, until that has
+// answered that the agent wants none; it may be dropped.
 func (s *Session) Access(a wire.Access) {
+	if s.mute.Load() {
+		return
+	}
 	select {
 	case s.peer.access <- accessEvent{s.Agent.Session, a}:
 	default:
 	}
 }
+
+// Mute reports whether the agent is told of no more visitors.
+func (s *Session) Mute() bool { return s.mute.Load() }
 
 // farStream is a visitor's stream to an agent on another node.
 type farStream struct {

@@ -1,0 +1,175 @@
+package edge
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// A visitor that is still sending is listened to for a while after its answer:
+// one that is cut off at once may lose the answer with the connection (RFC 9112,
+// section 9.6).
+const (
+	lingerTime  = 5 * time.Second
+	lingerBytes = 64 << 20
+)
+
+// countedBody is a request's body, and counts it. Whoever forwards it may close
+// it, which leaves the visitor's own to the server.
+type countedBody struct {
+	body  io.Reader
+	count func(int)
+	ctx   context.Context
+	ep    *Endpoint
+	asked bool // the visitor waits for 100 Continue, which the first Read sends
+	http1 bool // what comes behind the body is the next request
+
+	mu    sync.Mutex
+	begun bool
+	over  bool  // closed by a transport
+	ended error // what ended it; io.EOF where all of it was read
+}
+
+func newCountedBody(ctx context.Context, r *http.Request, ep *Endpoint, count func(int)) *countedBody {
+	return &countedBody{
+		body: r.Body, count: count, ctx: ctx, ep: ep,
+		asked: httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"), http1: r.ProtoMajor == 1,
+	}
+}
+
+func (c *countedBody) touched() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.begun || c.over
+}
+
+func (c *countedBody) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	over := c.over
+	c.begun = c.begun || !over
+	c.mu.Unlock()
+	if over {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return c.read(b)
+}
+
+func (c *countedBody) read(b []byte) (int, error) {
+	n, err := c.ep.in().Read(c.ctx, c.body, b)
+	c.count(n)
+	if err != nil {
+		c.mu.Lock()
+		if c.ended == nil {
+			c.ended = err
+		}
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
+// Close has Read read no more.
+func (c *countedBody) Close() error {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	return nil
+}
+
+// whole reports whether all of the body was read.
+func (c *countedBody) whole() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended == io.EOF
+}
+
+// left reports whether some of the body may come yet. A visitor that was not
+// told to send does not.
+func (c *countedBody) left() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended == nil && (c.begun || !c.asked)
+}
+
+// drain takes what still comes and nobody wants.
+func (c *countedBody) drain() {
+	var buf growing
+	defer buf.free()
+	for total := 0; total < lingerBytes; {
+		n, err := c.read(buf.get())
+		if err != nil {
+			return
+		}
+		total += n
+		buf.had(n)
+	}
+}
+
+// settle ends what is left of the request's body once its answer is written. It
+// is read to its end, or the connection ends with the answer: whatever else
+// comes on it is no request. (With full duplex net/http does neither: it goes on
+// in the midst of a body whose reading broke, and gives up a connection whose
+// body nobody read.)
+func (w *countedWriter) settle() {
+	c := w.body
+	if c == nil {
+		return
+	}
+	control := http.NewResponseController(w.ResponseWriter)
+	if u := w.upload; u != nil {
+		if c.asked {
+			u.release()
+		}
+		if !u.soon() {
+			if w.complete() && control.Flush() == nil {
+				u.linger()
+			}
+			u.release()
+			if control.SetReadDeadline(time.Now()) != nil {
+				return // its reading ends with the handler
+			}
+			<-u.done
+		}
+	}
+	if !c.http1 || c.whole() {
+		return
+	}
+	wait := time.Duration(0)
+	if c.left() {
+		wait = lingerTime
+	}
+	if control.SetReadDeadline(time.Now().Add(wait)) == nil && wait > 0 && w.complete() && control.Flush() == nil {
+		c.drain()
+	}
+	if !c.whole() {
+		w.closeAfter()
+	}
+}
+
+// complete reports whether a visitor has all of its answer before the handler
+// has returned: there is no end of chunks to come.
+func (w *countedWriter) complete() bool {
+	return !w.aborted && w.Header().Get("Content-Length") != ""
+}
+
+// closeAfter has the server close a connection of HTTP/1 after the answer, and
+// say so if that has not begun. MaxBytesReader promises it for a body that is
+// over its limit, and nothing else in net/http does.
+func (w *countedWriter) closeAfter() {
+	server := w.ResponseWriter
+	for {
+		outer, ok := server.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		server = outer.Unwrap()
+	}
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(server, io.NopCloser(strings.NewReader("x")), 0)) // it is over
+}
