@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -87,7 +88,7 @@ func (c *countedBody) Close() error {
 func (c *countedBody) whole() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ended == io.EOF
+	return errors.Is(c.ended, io.EOF)
 }
 
 // left reports whether some of the body may come yet. A visitor that was not
