@@ -1,28 +1,16 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"adit/internal/require"
 )
 
 // TestHostilePagesInABrowser has pages of other origins, and of a name that was
 // rebound to the daemon, try all that a browser lets a page do.
 func TestHostilePagesInABrowser(t *testing.T) {
-	npm := require.Tool(t, "npm")
-	require.Tool(t, "chromium", "chromium-browser")
-	frontend := filepath.Join("..", "..", "frontend")
-	if _, err := os.Stat(filepath.Join(frontend, "node_modules")); err != nil {
-		require.Missing(t, "run npm ci in frontend first: %v", err)
-	}
+	browse := browser(t)
 	relay := newRelay(t)
 	console := freePort(t)
 	open := newAgentWith(t, fmt.Sprintf("[local_api]\nallowed_origins = [\"http://127.0.0.1:%d\"]\n", console))
@@ -37,22 +25,12 @@ func TestHostilePagesInABrowser(t *testing.T) {
 	var link struct{ Data struct{ URL string } }
 	decode(t, answer, &link)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "run", "--silent", "e2e:attack")
-	cmd.Dir = frontend
-	cmd.WaitDelay = 5 * time.Second // a browser that outlives npm holds its output
-	cmd.Env = append(cleanEnv(),
+	t.Log(browse("e2e:attack",
 		"ADIT_WEB_UI=http://"+open.listen,
 		fmt.Sprintf("ADIT_CONSOLE_PORT=%d", console),
 		"ADIT_LOGIN_LINK="+link.Data.URL,
 		"ADIT_AUTH_TOKEN="+relay.client("planted"),
-	)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("npm run e2e:attack: %v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	))
 
 	if after := open.settled(); after != before {
 		t.Errorf("the open daemon was\n%s\nand is\n%s", before, after)

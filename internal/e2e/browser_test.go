@@ -13,29 +13,46 @@ import (
 	"adit/internal/require"
 )
 
-// TestPersonInABrowser goes the way of a newcomer in Chromium: the first run
-// asks for the token, a tunnel is made by the form, and its URL answers.
-func TestPersonInABrowser(t *testing.T) {
+// browser returns what runs a script of the frontend, by its name and with more
+// of an environment, and returns what it printed. Without Chromium or what npm
+// brings there is no test.
+func browser(t *testing.T) func(script string, env ...string) string {
+	t.Helper()
 	npm := require.Tool(t, "npm")
 	require.Tool(t, "chromium", "chromium-browser")
 	frontend := filepath.Join("..", "..", "frontend")
 	if _, err := os.Stat(filepath.Join(frontend, "node_modules")); err != nil {
 		require.Missing(t, "run npm ci in frontend first: %v", err)
 	}
+	return func(script string, env ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, npm, "run", "--silent", script)
+		cmd.Dir = frontend
+		cmd.WaitDelay = 5 * time.Second // a browser that outlives npm holds its output
+		cmd.Env = append(cleanEnv(), env...)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("npm run %s: %v\n%s%s", script, err, out, &stderr)
+		}
+		return string(out)
+	}
+}
+
+// TestPersonInABrowser goes the way of a newcomer in Chromium: the first run
+// asks for the token, a tunnel is made by the form, and its URL answers.
+func TestPersonInABrowser(t *testing.T) {
+	browse := browser(t)
 	relay := newRelay(t)
 	agent := newAgent(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "run", "--silent", "e2e:real")
-	cmd.Dir = frontend
-	cmd.Env = append(cleanEnv(),
+	browse("e2e:real",
 		"ADIT_WEB_UI=http://"+agent.listen,
 		"ADIT_AUTH_TOKEN="+relay.client("laptop"),
 		fmt.Sprintf("ADIT_ORIGIN_PORT=%d", newOrigin(t)),
 	)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm run e2e:real: %v\n%s", err, out)
-	}
 	agent.awaitConnected()
 }
 
@@ -43,27 +60,12 @@ func TestPersonInABrowser(t *testing.T) {
 // code makes the first account, and the token that the page shows connects a
 // daemon.
 func TestOperatorInABrowser(t *testing.T) {
-	npm := require.Tool(t, "npm")
-	require.Tool(t, "chromium", "chromium-browser")
-	frontend := filepath.Join("..", "..", "frontend")
-	if _, err := os.Stat(filepath.Join(frontend, "node_modules")); err != nil {
-		require.Missing(t, "run npm ci in frontend first: %v", err)
-	}
+	browse := browser(t)
 	relay := newRelay(t)
 	code, err := os.ReadFile(filepath.Join(relay.dir, "setup_code"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "run", "--silent", "e2e:console")
-	cmd.Dir = frontend
-	cmd.Env = append(cleanEnv(), "ADIT_CONSOLE=http://"+relay.console, "ADIT_SETUP_CODE="+strings.TrimSpace(string(code)))
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("npm run e2e:console: %v\n%s%s", err, out, &stderr)
-	}
-	newAgent(t).configure(strings.TrimSpace(string(out)))
+	token := browse("e2e:console", "ADIT_CONSOLE=http://"+relay.console, "ADIT_SETUP_CODE="+strings.TrimSpace(string(code)))
+	newAgent(t).configure(strings.TrimSpace(token))
 }

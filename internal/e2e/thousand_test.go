@@ -1,27 +1,16 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"adit/internal/require"
 )
 
 // TestThousandTunnelsInABrowser has a client make as many tunnels as it may, and
 // the page list them while a hundred are stopped and started.
 func TestThousandTunnelsInABrowser(t *testing.T) {
-	npm := require.Tool(t, "npm")
-	require.Tool(t, "chromium", "chromium-browser")
-	frontend := filepath.Join("..", "..", "frontend")
-	if _, err := os.Stat(filepath.Join(frontend, "node_modules")); err != nil {
-		require.Missing(t, "run npm ci in frontend first: %v", err)
-	}
+	browse := browser(t)
 	relay := newRelay(t)
 	token := relay.client("laptop")
 	must(t, nil, "relay", "client", "set", "laptop", "--tunnels", "1000", "--data_dir", relay.dir)
@@ -38,16 +27,6 @@ func TestThousandTunnelsInABrowser(t *testing.T) {
 	if got := agent.call("POST", "/api/v1/tunnels", map[string]any{"type": "http", "local_port": 2999}); got.Status != http.StatusBadRequest {
 		t.Errorf("tunnel %d got %d: %s, want 400", all+1, got.Status, got.Raw)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "run", "--silent", "e2e:thousand")
-	cmd.Dir = frontend
-	cmd.WaitDelay = 5 * time.Second
-	cmd.Env = append(cleanEnv(), "ADIT_WEB_UI=http://"+agent.listen)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("npm run e2e:thousand: %v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	t.Log(browse("e2e:thousand", "ADIT_WEB_UI=http://"+agent.listen))
 	t.Logf("the daemon has %d KiB resident", residentBytes(t, agent.proc.cmd.Process.Pid)>>10)
 }
