@@ -177,10 +177,5 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 	if !o.wants("relay's return") {
 		return nil
 	}
-	back, err := lab.recovery(ctx)
-	if err != nil {
-		return err
-	}
-	table.add("connected after the relay's return", "ms", transport, float64(back.Milliseconds()))
-	return nil
+	return measureRecovery(ctx, table, transport, lab)
 }
