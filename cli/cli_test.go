@@ -251,7 +251,7 @@ func TestExitCodesTellUsageFromFailure(t *testing.T) {
 		{"tunnel show nope", 1, "adit: there is no tunnel \"nope\"; `adit tunnel list` shows them\n"},
 		{"start", 1, "adit: this build has no daemon; take a released one\n"},
 		{"frobnicate", 2, "adit: adit has no command \"frobnicate\"; `adit help` shows how it is used\n"},
-		{"strat", 2, "did you mean \"start\"? `adit help`"},
+		{"sttart", 2, "did you mean \"start\"? `adit help`"},
 		{"tunnel lsit", 2, "adit: adit tunnel has no command \"lsit\"; did you mean \"list\"? `adit help tunnel` shows how it is used\n"},
 		{"relay client frob x", 2, "has no command \"frob\"; there are add"},
 		{"help frobnicate", 2, "adit has no command \"frobnicate\""},
@@ -479,7 +479,7 @@ func TestTheBearerTokenIsTakenFromTheConfiguration(t *testing.T) {
 func TestNearestWord(t *testing.T) {
 	words := []string{"start", "status", "stop", "tcp", "udp", "list", "delete"}
 	for typed, want := range map[string]string{
-		"strat": "start", "statsu": "status", "del": "delete", "tpc": "tcp", "udb": "udp", "lst": "list",
+		"sttart": "start", "statsu": "status", "del": "delete", "tpc": "tcp", "udb": "udp", "lst": "list",
 		"xyz": "", "": "", "frobnicate": "", "s": "", "ad": "",
 	} {
 		if got := nearest(typed, words); got != want {
