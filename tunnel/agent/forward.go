@@ -89,7 +89,7 @@ type halfCloser interface {
 }
 
 // dialOrigin connects to a tunnel's local service for a stream of that kind. Its
-// errors are for the visitor to read.
+// errors are for people to read.
 func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) (halfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
