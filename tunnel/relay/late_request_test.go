@@ -106,7 +106,9 @@ func TestEventsThatAnotherStreamTakesAreNotWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &draining{ResponseWriter: httptest.NewRecorder(), access: s.access}
 	done := make(chan error, 1)
-	go func() { done <- s.serveEvents(w, httptest.NewRequest(http.MethodGet, wire.PathEvents, nil).WithContext(ctx)) }()
+	go func() {
+		done <- s.serveEvents(w, httptest.NewRequest(http.MethodGet, wire.PathEvents, nil).WithContext(ctx))
+	}()
 	eventually(t, "two events are written", func() bool { return w.written.Load() >= 2 })
 	cancel()
 	select {
