@@ -48,7 +48,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 		return
 	}
 	stream.SetReadDeadline(time.Time{})
-	t := l.lookup(ctx, preface.Endpoint)
+	t, era := l.lookup(ctx, preface.Endpoint)
 	if t == nil {
 		_ = l.answer(stream, errors.New("this tunnel is not running"))
 		return
@@ -70,7 +70,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 			return
 		}
 	}
-	l.agent.pipe(t, r, stream, origin, preface)
+	l.agent.pipe(&pipe{tunnel: t, route: r, stream: stream, origin: origin}, era, preface)
 }
 
 // answer tells the edge whether the origin is connected.
@@ -147,6 +147,8 @@ func originTLS(spec TunnelSpec, ip netip.Addr) *tls.Config {
 
 // pipe is one visitor's connection with its origin.
 type pipe struct {
+	tunnel *tunnel
+	route  *route
 	stream link.Stream
 	origin halfCloser
 	once   sync.Once
@@ -163,21 +165,18 @@ func (p *pipe) abort() {
 	})
 }
 
-// pipe copies both ways until both are over.
-func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser, preface wire.Preface) {
-	p := &pipe{stream: stream, origin: origin}
-	t.conns.add(p)
+// pipe copies both ways until both are over, for a visitor that came in era.
+func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
+	t, stream, origin := p.tunnel, p.stream, p.origin
+	t.conns.add(p, era)
 	defer t.conns.remove(p)
 	t.counters.open.Add(1)
 	t.counters.total.Add(1)
 	a.active()
 	defer a.active()
 	defer t.counters.open.Add(-1)
-	if now := t.route.Load(); now.local != r.local || now.spec.Type != r.spec.Type {
-		p.abort() // changed while the origin was dialled
-	}
 
-	tap := a.tap(t, r, preface)
+	tap := a.tap(p.route, preface)
 	defer tap.Close()
 	var closed atomic.Bool // by the edge: nobody reads the origin's answer for long
 	var wg sync.WaitGroup
@@ -216,7 +215,7 @@ func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser,
 }
 
 // tap returns the inspector's ear on one connection; a nil one hears nothing.
-func (a *Agent) tap(t *tunnel, r *route, preface wire.Preface) *inspect.Tap {
+func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil
 	}

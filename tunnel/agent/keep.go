@@ -74,7 +74,7 @@ type keeper struct {
 	retry   time.Time // not before; zero: now
 	attempt context.CancelFunc
 	results chan outcome
-	// served is the session in use that upgrade and lived belong to.
+	// served is the session in use that upgrade belongs to.
 	served    *live
 	upgrade   time.Time
 	upgrading time.Duration
@@ -215,7 +215,6 @@ func (k *keeper) ended(r outcome) {
 	if r.err == nil {
 		if !a.adopt(r.live, r.epoch, 0) {
 			r.live.end("not wished for any more")
-			return
 		}
 		return
 	}
