@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"adit/internal/lockfile"
+	"adit/internal/monotime"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -226,7 +227,7 @@ func (a *Agent) statusLocked() Status {
 		OS:         runtime.GOOS,
 		Arch:       runtime.GOARCH,
 		PID:        os.Getpid(),
-		StartedAt:  a.started,
+		StartedAt:  monotime.Wall(a.started),
 		Bytes:      Bytes{In: a.in.Load(), Out: a.out.Load()},
 	}
 	s.Connected = s.State == StateConnected
@@ -239,7 +240,7 @@ func (a *Agent) statusLocked() Status {
 		s.Transport = string(a.cur.session.Transport())
 		s.RTTMillis = float64(stats.RTT.Microseconds()) / 1000
 		if s.Connected {
-			since := a.cur.since
+			since := monotime.Wall(a.cur.since)
 			s.ConnectedSince = &since
 		}
 	}
