@@ -1,7 +1,7 @@
 // Package monotime is for durations that are kept as a number: how long ago
 // something was, on a clock that nobody sets. A time.Time does the same by
-// itself as long as it is whole; time.Unix and UnixNano give the wall clock
-// alone, which NTP and people move by seconds and by years.
+// itself as long as it is whole; time.Unix, UnixNano, UTC and Round give the wall
+// clock alone, which NTP and people move by seconds and by years.
 package monotime
 
 import "time"
@@ -21,12 +21,13 @@ func At(then time.Duration) time.Time {
 // how clocks are.
 const set = 2 * time.Second
 
-// Wall is when t was, by the wall clock as it is set now: as long ago as it
-// really was. A t without a monotonic reading comes back as it is.
+// Wall is when t was in UTC, by the wall clock as it is set now: as long ago as it
+// really was. A t without a monotonic reading, as UTC and Round leave none, is
+// taken for what it says.
 func Wall(t time.Time) time.Time {
 	now := time.Now()
 	if by := now.Round(0).Sub(t.Round(0)) - now.Sub(t); by.Abs() >= set {
-		return t.Round(0).Add(by.Round(time.Second))
+		t = t.Round(0).Add(by.Round(time.Second))
 	}
-	return t
+	return t.UTC()
 }

@@ -102,7 +102,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("open the state folder: %w", err)
 	}
 	a := &Agent{
-		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now().UTC(),
+		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now(),
 		inspector:  inspect.New(cfg.Inspect),
 		lock:       lock,
 		lookup:     net.DefaultResolver.LookupNetIP,
@@ -145,7 +145,7 @@ func (a *Agent) restore() error {
 	if auth.Token == "" && a.cfg.AuthToken != "" {
 		a.auth.Token = a.cfg.AuthToken
 		a.auth.ClientID = a.cfg.ClientID
-		a.auth.ConfiguredAt = a.started
+		a.auth.ConfiguredAt = a.started.UTC()
 		a.tokenSaved = false
 	}
 	if a.auth.Token != "" {

@@ -89,7 +89,7 @@ func (r *Relay) publish() (remove func(), err error) {
 	path := filepath.Join(r.cfg.DataDir, RuntimeFile)
 	info := Runtime{
 		ConsoleURL: "http://" + discovery.ConnectAddr(r.page.Addr().String()),
-		TokenFile:  filepath.Join(r.cfg.DataDir, AdminTokenFile), PID: os.Getpid(), StartedAt: r.started,
+		TokenFile:  filepath.Join(r.cfg.DataDir, AdminTokenFile), PID: os.Getpid(), StartedAt: monotime.Wall(r.started),
 	}
 	data, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
