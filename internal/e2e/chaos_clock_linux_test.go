@@ -18,7 +18,7 @@ import (
 // sign in to both, and nothing that was configured is lost.
 func TestChaosOfClocks(t *testing.T) {
 	length, seed := chaosOf(t)
-	l := newClocks(t)
+	l := newClocksWith(t, "")
 	c := newChaosBetween(t, l.relay, l.agent, newOrigin(t), newEcho(t))
 	l.begin(c.tunnels)
 	c.run(length, seed, append(c.faults(), l.faults(seed)...))
@@ -37,13 +37,15 @@ type clocks struct {
 	configured string
 }
 
-func newClocks(t *testing.T) *clocks {
+// newClocksWith starts both, with more for the daemon's adit.toml and the relay's
+// command line.
+func newClocksWith(t *testing.T, config string, extra ...string) *clocks {
 	t.Helper()
 	l := &clocks{t: t, here: newClock(t), far: newClock(t), begun: time.Now()}
-	l.relay = prepareRelay(t)
+	l.relay = prepareRelay(t, extra...)
 	l.relay.program, l.relay.env, l.relay.time = l.far.program, []string{l.far.env()}, l.visitors
 	l.relay.start()
-	l.agent = prepareAgent(t, loopback(freePort(t)), "[local_api]\nbearer_token = \""+bearerToken+"\"\n")
+	l.agent = prepareAgent(t, loopback(freePort(t)), "[local_api]\nbearer_token = \""+bearerToken+"\"\n"+config)
 	l.agent.program, l.agent.env = l.here.program, append(l.agent.env, l.here.env())
 	l.agent.client = &http.Client{Transport: withBearer{}}
 	l.agent.start()

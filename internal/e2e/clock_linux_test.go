@@ -152,7 +152,7 @@ var movableProgram = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("%s has %d lines %q, want one: see how Now reads the wall clock in this release of Go, and change timeRead and timeMoved",
 			filepath.Join(folder, "time.go"), n, timeRead)
 	}
-	if at := strings.Index(text, timeRead); !strings.HasSuffix(text[:at], "\nfunc Now() Time {\n") {
+	if before, _, _ := strings.Cut(text, timeRead); !strings.HasSuffix(before, "\nfunc Now() Time {\n") {
 		return "", fmt.Errorf("%q in %s is not the first line of Now any more", timeRead, filepath.Join(folder, "time.go"))
 	}
 	dir := filepath.Join(filepath.Dir(program), "movable")
