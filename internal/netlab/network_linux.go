@@ -175,7 +175,9 @@ func take(device *os.File, into *simnet.Conn, to net.Addr) {
 			}
 			return
 		}
-		into.WriteTo(buf[:n], to)
+		if _, err := into.WriteTo(buf[:n], to); err != nil {
+			return
+		}
 	}
 }
 
@@ -187,7 +189,7 @@ func release(from *simnet.Conn, device *os.File) {
 		if err != nil {
 			return
 		}
-		device.Write(buf[:n]) // a device that is not up refuses it: lost
+		_, _ = device.Write(buf[:n]) // a device that is not up refuses it: lost
 	}
 }
 
