@@ -126,7 +126,6 @@ func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer func() { st.taker = nil }()
 	for {
 		if st.taking {
 			st.readable.Wait()
@@ -153,6 +152,7 @@ func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 		}
 		st.taker = take
 		st.readable.Wait()
+		st.taker = nil // what has come is read here: nobody else may take the same
 	}
 }
 
