@@ -159,7 +159,7 @@ func measureLoopback(ctx context.Context, dir string, o options) ([]figure, erro
 }
 
 func measureTransport(ctx context.Context, table *table, dir, transport string, origin *origin, o options) error {
-	if slices.ContainsFunc(smallRequests, func(l smallLoad) bool { return o.wants("access events, " + l.name) }) {
+	if slices.ContainsFunc(smallRequests, func(k kind) bool { return o.wants("access events, " + k.name) }) {
 		if err := measureAccess(ctx, table, transport, dir, origin, o); err != nil {
 			return err
 		}
@@ -209,5 +209,5 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 			return err
 		}
 	}
-	return measureRecovery(ctx, table, transport, lab, o)
+	return measureRecovery(ctx, table, transport, lab, recoveries, o)
 }

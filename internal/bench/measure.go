@@ -196,16 +196,3 @@ func datagrams(ctx context.Context, addr string, rate int, each time.Duration) (
 	<-done
 	return sent, int(received.Load()), times, nil
 }
-
-// measureRecovery kills the relay and starts it again.
-func measureRecovery(ctx context.Context, t *table, column string, lab *lab, o options) error {
-	if !o.wants("relay's return") {
-		return nil
-	}
-	back, err := lab.recovery(ctx)
-	if err != nil {
-		return err
-	}
-	t.add("connected after the relay's return", "ms", column, float64(back.Milliseconds()))
-	return nil
-}
