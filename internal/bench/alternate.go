@@ -180,6 +180,18 @@ func (p *pairOf) bulk(ctx context.Context, t *table) error {
 	return nil
 }
 
+// datagrams measures as many datagrams to an echo and back as go.
+func (p *pairOf) datagrams(ctx context.Context, t *table) error {
+	if !p.opts.wants(p.title + ", udp at most") {
+		return nil
+	}
+	return p.compare(t, "udp at most", "1/s", 1, "µs each", 1e3, func(i int, begin func()) (float64, error) {
+		begin()
+		_, came, _, err := datagrams(ctx, p.faces[i].udp, 0, p.turn())
+		return float64(came), err
+	})
+}
+
 // compare has both do a thing in turns. Amounts are divided by many in what is
 // called a rate, and nanoseconds by span in what is called a cost.
 func (p *pairOf) compare(t *table, name, rate string, many float64, cost string, span float64, run func(i int, begin func()) (float64, error)) error {
@@ -226,5 +238,8 @@ func measureAgainst(ctx context.Context, t *table, column, dir string, o *origin
 	if err := p.requests(ctx, t); err != nil {
 		return err
 	}
-	return p.bulk(ctx, t)
+	if err := p.bulk(ctx, t); err != nil {
+		return err
+	}
+	return p.datagrams(ctx, t)
 }

@@ -49,7 +49,7 @@ type fastIO struct {
 	}
 }
 
-func newFastIO(raw syscall.RawConn, udp *net.UDPConn, offload bool) *fastIO {
+func newFastIO(raw syscall.RawConn, udp *net.UDPConn, opt Options) *fastIO {
 	f := &fastIO{raw: raw, connected: udp.RemoteAddr() != nil}
 	err := raw.Control(func(fd uintptr) {
 		domain, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
@@ -62,7 +62,7 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, offload bool) *fastIO {
 				f.info = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1) == nil
 			}
 		}
-		if !offload {
+		if opt.NoOffload {
 			return
 		}
 		if _, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT); err == nil {
@@ -73,7 +73,7 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, offload bool) *fastIO {
 	if err != nil {
 		return nil
 	}
-	f.writers.New = func() any { return newWriter() }
+	f.writers.New = func() any { return newWriter(opt.NeverWait) }
 	f.in.call = func(fd uintptr) bool {
 		n, errno := uintptr(0), syscall.EINTR
 		for errno == unix.EINTR {
@@ -211,7 +211,7 @@ type writer struct {
 	call     func(fd uintptr) bool
 }
 
-func newWriter() *writer {
+func newWriter(neverWait bool) *writer {
 	w := new(writer)
 	w.call = func(fd uintptr) bool {
 		n, errno := uintptr(0), syscall.EINTR
@@ -220,7 +220,7 @@ func newWriter() *writer {
 				uintptr(w.to-w.from), unix.MSG_DONTWAIT, 0, 0)
 		}
 		w.errno, w.sent = errno, int(n)
-		return errno != unix.EAGAIN
+		return errno != unix.EAGAIN || neverWait
 	}
 	return w
 }

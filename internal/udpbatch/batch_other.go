@@ -15,7 +15,7 @@ type fastIO struct {
 	gro bool
 }
 
-func newFastIO(syscall.RawConn, *net.UDPConn, bool) *fastIO { return nil }
+func newFastIO(syscall.RawConn, *net.UDPConn, Options) *fastIO { return nil }
 
 func (*fastIO) read([]Buffer) (int, error) { return 0, errors.ErrUnsupported }
 

@@ -48,7 +48,7 @@ func TestRefusedSegmentationIsLeftForGood(t *testing.T) {
 			t.Skip("this kernel has no UDP_SEGMENT")
 		}
 		a.fast.writers.New = func() any {
-			w := newWriter()
+			w := newWriter(false)
 			real := w.call
 			w.call = func(fd uintptr) bool {
 				if w.packets[w.from] > 1 {

@@ -31,6 +31,7 @@ func isTransient(err error) bool {
 	for _, e := range []syscall.Errno{
 		unix.ENOBUFS, unix.ENOMEM, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH,
 		unix.EHOSTDOWN, unix.ENETDOWN, unix.EPERM, unix.EACCES, unix.EADDRNOTAVAIL,
+		unix.EAGAIN, // of one that never waits
 	} {
 		if errors.Is(err, e) {
 			return true

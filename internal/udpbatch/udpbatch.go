@@ -65,6 +65,9 @@ type Options struct {
 	// Fragment lets the system fragment datagrams that are larger than the path
 	// takes: for those that are somebody else's, whose size is not ours to choose.
 	Fragment bool
+	// NeverWait loses a datagram for which the socket has no room, as a full
+	// network would, instead of waiting for room; where the system can tell.
+	NeverWait bool
 	// SocketBuffer is the size asked for the kernel's buffers, as far as it
 	// grants it. If zero, 7 MiB.
 	SocketBuffer int
@@ -96,7 +99,7 @@ func New(pc net.PacketConn, opt Options) *Conn {
 	_ = udp.SetWriteBuffer(opt.SocketBuffer)
 	if raw, err := udp.SyscallConn(); err == nil {
 		tuneSocket(raw, opt.SocketBuffer, !opt.Fragment)
-		c.fast = newFastIO(raw, udp, !opt.NoOffload)
+		c.fast = newFastIO(raw, udp, opt)
 	}
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"adit/internal/monotime"
 	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
@@ -65,28 +66,23 @@ func (l *live) receiveDatagrams(ctx context.Context) {
 	defer fs.wg.Wait()
 	defer fs.abort()
 	var parts wire.Reassembly
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := l.session.ReceiveDatagram(ctx, buf)
-		if err != nil {
-			return
-		}
-		d, err := wire.ParseFlow(buf[:n])
+	_ = link.ServeDatagrams(ctx, l.session, func(b []byte) { // it ends with the session
+		d, err := wire.ParseFlow(b)
 		if err != nil {
 			l.agent.log.Debug("datagram does not parse", "error", err)
-			continue
+			return
 		}
 		key := flowKey{d.Endpoint, d.Number}
 		if d.Kind == wire.FlowClose {
 			if f := fs.get(key); f != nil {
 				f.abort()
 			}
-			continue
+			return
 		}
 		if payload := parts.Add(d); payload != nil {
 			fs.deliver(ctx, key, payload)
 		}
-	}
+	})
 }
 
 func (fs *flows) get(key flowKey) *flow {

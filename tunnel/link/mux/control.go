@@ -78,6 +78,44 @@ func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	}
 }
 
+// ServeDatagrams gives each message to handle, in order, in the goroutine that
+// reads the connection: handle must not wait. A message is valid until handle
+// returns. It returns when the session or ctx has ended, and handle is not called
+// after that. It is called by one at a time, and not beside ReceiveDatagram.
+func (s *Session) ServeDatagrams(ctx context.Context, handle func([]byte)) error {
+	s.serving.Lock()
+	for len(s.datagrams) > 0 {
+		d := <-s.datagrams
+		s.queuedIn.Add(-int64(len(d)))
+		handle(d)
+		putDatagram(d)
+	}
+	s.handle = handle
+	s.serving.Unlock()
+	defer func() {
+		s.serving.Lock()
+		s.handle = nil
+		s.serving.Unlock()
+	}()
+	select {
+	case <-s.done:
+		return s.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// serve gives a message to who serves them, if somebody does.
+func (s *Session) serve(b []byte) bool {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	if s.handle == nil {
+		return false
+	}
+	s.handle(b)
+	return true
+}
+
 // appendDatagram queues the frame of a datagram, or drops it if the peer's
 // window has no room. It is called with mu held.
 func (s *Session) appendDatagram(b []byte) {
@@ -170,6 +208,9 @@ func (s *Session) message(kind uint8, b []byte) {
 	switch kind {
 	case messageDatagram:
 		s.bytesReceived.Add(uint64(len(b)))
+		if s.serve(b) {
+			return
+		}
 		if s.queuedIn.Add(int64(len(b))) > maxQueued {
 			s.queuedIn.Add(-int64(len(b)))
 			return

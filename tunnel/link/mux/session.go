@@ -69,6 +69,8 @@ type Session struct {
 
 	accept    chan *Stream
 	datagrams chan []byte // each from datagramPool
+	serving   sync.Mutex
+	handle    func([]byte) // of ServeDatagrams; guarded by serving
 	queuedIn  atomic.Int64
 	buffered  atomic.Int64
 	wake      chan struct{} // tells the writer that there is something to write

@@ -119,3 +119,40 @@ func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	unbuffer(data)
 	return n, nil
 }
+
+// ServeDatagrams gives each message to handle, in order, in the goroutine that
+// brings it: handle must not wait. A message is valid until handle returns. It
+// returns when the session or ctx has ended, and handle is not called after that.
+// It is called by one at a time, and not beside ReceiveDatagram.
+func (s *Session) ServeDatagrams(ctx context.Context, handle func([]byte)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handle = handle
+	s.handDatagrams()
+	err := s.wait(ctx, &s.arriving, func() bool { return false })
+	s.handle = nil
+	for s.handling {
+		s.arriving.Wait()
+	}
+	return err
+}
+
+// handDatagrams gives what has come to who serves it. The caller holds mu, which
+// is given up for each; what comes meanwhile is given by the same goroutine.
+func (s *Session) handDatagrams() {
+	if s.handle == nil || s.handling {
+		return
+	}
+	s.handling = true
+	for s.inbox.n > 0 && s.handle != nil && s.err == nil {
+		handle, data := s.handle, s.inbox.pop()
+		s.mu.Unlock()
+		handle(data)
+		unbuffer(data)
+		s.mu.Lock()
+	}
+	s.handling = false
+	if s.handle == nil {
+		s.arriving.Broadcast()
+	}
+}

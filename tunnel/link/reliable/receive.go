@@ -55,6 +55,7 @@ func (s *Session) onPackets(packets []Packet) {
 	}
 	s.afterPackets(now)
 	s.handOver()
+	s.handDatagrams()
 }
 
 // onPacket takes one packet. An error has ended the session.
@@ -173,7 +174,9 @@ func (s *Session) onFrame(now time.Duration, f *frame) error {
 	case frameDatagram:
 		s.bytesReceived += uint64(len(f.Data))
 		s.inbox.push(f.Data, false)
-		s.arriving.Broadcast()
+		if s.handle == nil {
+			s.arriving.Broadcast()
+		}
 	case frameStreamDataBlocked:
 		_, err := s.known(f.Stream)
 		return err

@@ -116,9 +116,11 @@ type Session struct {
 	// What is waited for, each with the end: a stream to open, one to accept, a
 	// datagram.
 	opening, accepting, arriving sync.Cond
-	err                          error  // why the session ended
-	goodbye                      []byte // the CLOSE frame to send at the end
-	sleeping                     bool   // the sender waits for a wake-up
+	handle                       func([]byte) // of ServeDatagrams
+	handling                     bool         // it is being called
+	err                          error        // why the session ended
+	goodbye                      []byte       // the CLOSE frame to send at the end
+	sleeping                     bool         // the sender waits for a wake-up
 
 	// Streams.
 	streams                 map[uint64]*Stream

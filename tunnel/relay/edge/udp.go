@@ -12,6 +12,7 @@ import (
 	"adit/internal/lend"
 	"adit/internal/monotime"
 	"adit/internal/udpbatch"
+	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
@@ -97,7 +98,7 @@ func (t *flowTable) remove(n uint32) {
 func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
 	return &udpPort{
 		edge: e, ep: ep, closed: closed,
-		conn:  udpbatch.New(conn, udpbatch.Options{NoOffload: true, Fragment: true, SocketBuffer: udpReadBuffer}),
+		conn:  udpbatch.New(conn, udpbatch.Options{NoOffload: true, Fragment: true, NeverWait: true, SocketBuffer: udpReadBuffer}),
 		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), told: make(map[netip.Prefix]time.Time), buf: make([]byte, 64<<10),
 	}
 }
@@ -296,15 +297,8 @@ func (p *udpPort) end(over func(*flow) bool) {
 // Datagrams brings what an agent's session receives to its visitors, until the
 // session or ctx ends.
 func (a *Agent) Datagrams(ctx context.Context) error {
-	buf := make([]byte, 64<<10)
 	var parts wire.Reassembly
-	for {
-		n, err := a.Session.ReceiveDatagram(ctx, buf)
-		if err != nil {
-			return err
-		}
-		a.Datagram(buf[:n], &parts)
-	}
+	return link.ServeDatagrams(ctx, a.Session, func(b []byte) { a.Datagram(b, &parts) })
 }
 
 // Datagram brings one message of an agent to its visitor. parts puts payloads

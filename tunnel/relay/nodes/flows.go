@@ -53,22 +53,17 @@ func (m *Mesh) serveFlows(ctx context.Context, s link.Session) {
 		wg.Wait()
 		fs.end(func(*farFlow) bool { return true })
 	}()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := s.ReceiveDatagram(ctx, buf)
+	_ = link.ServeDatagrams(ctx, s, func(b []byte) { // it ends with the session
+		id, rest, err := cutSession(b)
 		if err != nil {
 			return
 		}
-		id, rest, err := cutSession(buf[:n])
-		if err != nil {
-			continue
-		}
 		d, err := wire.ParseFlow(rest)
 		if err != nil {
-			continue
+			return
 		}
 		fs.take(string(id), d)
-	}
+	})
 }
 
 func (fs *flowSet) take(session string, d wire.Flow) {

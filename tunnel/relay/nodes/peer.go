@@ -289,20 +289,15 @@ func (p *peer) take(link link.Session, l line) {
 
 // receive hands on what agents on the node send to UDP visitors here.
 func (p *peer) receive(ctx context.Context, s link.Session) {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := s.ReceiveDatagram(ctx, buf)
+	_ = link.ServeDatagrams(ctx, s, func(b []byte) { // it ends with the session
+		id, rest, err := cutSession(b)
 		if err != nil {
 			return
-		}
-		id, rest, err := cutSession(buf[:n])
-		if err != nil {
-			continue
 		}
 		if far := p.session(string(id)); far != nil {
 			p.mesh.cfg.Far.Datagram(far, rest)
 		}
-	}
+	})
 }
 
 // tell brings access events to the node, in turns.
