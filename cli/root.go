@@ -28,11 +28,11 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	if errors.Is(err, errQuiet) {
 		return exitFailed
 	}
-	message := strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " ")
+	message := printable(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
 	var usage *usageError
 	if !env.ran || errors.As(err, &usage) {
 		if first, _, ok := strings.Cut(err.Error(), "\n"); ok { // cobra's suggestions follow
-			message = strings.TrimSpace(first)
+			message = printable(strings.TrimSpace(first))
 		}
 		fmt.Fprintf(env.Err, "adit: %s; `adit help` shows how it is used\n", message)
 		return exitUsage
