@@ -299,30 +299,6 @@ func (l *lab) tunnel(kind, addr string, inspected bool) (string, error) {
 	return rest, nil
 }
 
-// recovery kills the relay, starts it again and returns how long after its
-// return the agent is connected.
-func (l *lab) recovery(ctx context.Context) (time.Duration, error) {
-	l.relay.end()
-	if err := poll(ctx, func() error {
-		var status struct{ Connected bool }
-		if err := l.call("GET", "/api/v1/status", nil, &status); err != nil {
-			return err
-		}
-		if status.Connected {
-			return errors.New("still connected")
-		}
-		return nil
-	}); err != nil {
-		return 0, err
-	}
-	if err := l.startRelay(ctx); err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	err := l.awaitConnected(ctx, l.local)
-	return time.Since(begin), err
-}
-
 func (l *lab) close() {
 	if l.agent != nil && l.agent.cmd.Process != nil {
 		l.agent.end()

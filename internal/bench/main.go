@@ -124,7 +124,7 @@ func run(ctx context.Context, o options) error {
 }
 
 func measureTransport(ctx context.Context, table *table, dir, transport string, origin *origin, o options) error {
-	if slices.ContainsFunc(smallRequests, func(l smallLoad) bool { return o.wants("access events, " + l.name) }) {
+	if slices.ContainsFunc(smallRequests, func(k kind) bool { return o.wants("access events, " + k.name) }) {
 		if err := measureAccess(ctx, table, transport, dir, origin, o); err != nil {
 			return err
 		}
@@ -177,10 +177,5 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 	if !o.wants("relay's return") {
 		return nil
 	}
-	back, err := lab.recovery(ctx)
-	if err != nil {
-		return err
-	}
-	table.add("connected after the relay's return", "ms", transport, float64(back.Milliseconds()))
-	return nil
+	return measureRecovery(ctx, table, transport, lab)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/lend"
 	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
@@ -88,7 +89,7 @@ type halfCloser interface {
 }
 
 // dialOrigin connects to a tunnel's local service for a stream of that kind. Its
-// errors are for the visitor to read.
+// errors are for people to read.
 func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) (halfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
@@ -225,31 +226,12 @@ func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	return a.inspector.Flow(meta)
 }
 
-// The sizes of copies. Most connections are idle most of the time, so they wait
-// with a small buffer; one that fills it goes on with a large one.
-const (
-	smallBuffer = 4 << 10
-	largeBuffer = 64 << 10
-)
-
-var (
-	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
-	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
-)
-
 // copyHalf copies src to dst until src ends. Each part is shown to before, if
 // that is set, before it is written, and to after, if that is, once it is. It
 // returns nil if src ended with io.EOF.
 func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
-	small := smallBuffers.Get().(*[smallBuffer]byte)
-	defer smallBuffers.Put(small)
-	var large *[largeBuffer]byte
-	defer func() {
-		if large != nil {
-			largeBuffers.Put(large)
-		}
-	}()
-	buf := small[:]
+	var mem lend.Buffer
+	defer mem.Return()
 	shown := 0 // of what comes next, what before was shown already
 	show := func(b []byte) {
 		if len(b) > shown {
@@ -269,30 +251,23 @@ func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 		}
 	}
 	for {
-		n, err := link.ReadDirect(src, buf, take)
-		if n > 0 {
-			show(buf[:n])
-			shown -= n
-			if _, writeErr := dst.Write(buf[:n]); writeErr != nil {
+		b, err := link.ReadDirect(src, &mem, take)
+		if len(b) > 0 {
+			show(b)
+			shown -= len(b)
+			if _, writeErr := dst.Write(b); writeErr != nil {
 				return writeErr
 			}
 			if after != nil {
-				after(buf[:n])
+				after(b)
 			}
 		}
+		mem.Done(len(b))
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
-		}
-		switch {
-		case large == nil && n == len(buf):
-			large = largeBuffers.Get().(*[largeBuffer]byte)
-			buf = large[:]
-		case large != nil && n < smallBuffer:
-			largeBuffers.Put(large)
-			large, buf = nil, small[:]
 		}
 	}
 }

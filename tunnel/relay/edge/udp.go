@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/lend"
 	"adit/internal/udpbatch"
 	"adit/tunnel/wire"
 )
@@ -129,13 +130,13 @@ func (p *udpPort) serve() {
 		switch {
 		case n == len(packets) && n < cap(packets):
 			packets, quiet = packets[:n+1], 0
-			packets[n].B = largeBuffers.Get().(*[largeBuffer]byte)[:]
+			packets[n].B = lend.TakeLarge()
 		case n == len(packets):
 			quiet = 0
 		case len(packets) > 1:
 			if quiet++; quiet > 256 {
 				last := &packets[len(packets)-1]
-				largeBuffers.Put((*[largeBuffer]byte)(last.B))
+				lend.GiveLarge(last.B)
 				last.B = nil
 				packets, quiet = packets[:len(packets)-1], 0
 			}
