@@ -22,6 +22,9 @@ const (
 	maxCodes     = 32 // links that wait to be opened
 	sessionLife  = 7 * 24 * time.Hour
 	maxSignedOut = 1024
+	// clockSet is by how much the clock may be set back without signing out those
+	// who signed in before.
+	clockSet = 24 * time.Hour
 )
 
 // logins is the Bearer guard, and the cookies that stand in for it in browsers.
@@ -34,7 +37,7 @@ type logins struct {
 
 	mu        sync.Mutex
 	codes     map[[sha256.Size]byte]time.Time // hash of a link's code: when it ends
-	signedOut map[string]time.Time            // cookie: when it would have ended
+	signedOut map[string]time.Time            // cookie: when it would have ended, however the clock is set
 }
 
 func newLogins(token string) *logins {
@@ -162,7 +165,9 @@ func (l *logins) session(cookie string) (time.Time, bool) {
 	}
 	value, mac := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 	end := time.Unix(int64(binary.BigEndian.Uint64(value)), 0)
-	if !hmac.Equal(mac, l.sign(value)) || !time.Now().Before(end) {
+	now := time.Now()
+	// One that lasts longer than any does is of a time when the clock was wrong.
+	if !hmac.Equal(mac, l.sign(value)) || !now.Before(end) || end.After(now.Add(sessionLife+clockSet)) {
 		return time.Time{}, false
 	}
 	l.mu.Lock()
@@ -184,7 +189,7 @@ func (l *logins) signOut(cookie string) {
 			delete(l.signedOut, old)
 		}
 	}
-	l.signedOut[cookie] = end
+	l.signedOut[cookie] = time.Now().Add(time.Until(end))
 }
 
 func (s *Server) createLoginLink(w http.ResponseWriter, r *http.Request) error {

@@ -170,7 +170,7 @@ func (p *pairOf) bulk(ctx context.Context, t *table) error {
 		}
 		err := p.compare(t, kind.name, "MB/s", 1e6, "ns/B", 1, func(i int, begin func()) (float64, error) {
 			begin()
-			bytes, _, err := bulk(ctx, p.faces[i].tcp, kind.name == "tcp up x1", kind.n, p.turn())
+			bytes, _, err := bulk(ctx, bulkLoad{face: p.faces[i], up: kind.name == "tcp up x1", n: kind.n, each: p.turn()})
 			return float64(bytes), err
 		})
 		if err != nil {

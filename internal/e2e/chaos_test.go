@@ -107,6 +107,7 @@ func newChaos(t *testing.T) *chaos {
 }
 
 func newChaosBetween(t *testing.T, relay *relay, agent *agent, port, echo int) *chaos {
+	t.Helper()
 	c := &chaos{t: t, relay: relay, agent: agent, tunnels: map[string]tunnel{}, end: make(chan struct{})}
 	c.agent.configure(c.relay.client("laptop"))
 	for _, kind := range []string{"http", "https"} {

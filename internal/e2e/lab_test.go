@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -25,19 +26,28 @@ type relay struct {
 	tunnel, http, https, console string
 	tcpPorts                     string
 	extra                        []string
+	program                      string // empty: the built adit
+	env                          []string
+	time                         func() time.Time // its visitors'; nil: this machine's
 	proc                         *process
 }
 
 func newRelay(t *testing.T, extra ...string) *relay {
 	t.Helper()
+	r := prepareRelay(t, extra...)
+	r.start()
+	return r
+}
+
+// prepareRelay is a relay that is not started yet.
+func prepareRelay(t *testing.T, extra ...string) *relay {
+	t.Helper()
 	first := freePorts(t, 10)
-	r := &relay{
+	return &relay{
 		t: t, dir: t.TempDir(), extra: extra,
 		tunnel: loopback(freePort(t)), http: loopback(freePort(t)), https: loopback(freePort(t)), console: loopback(freePort(t)),
 		tcpPorts: fmt.Sprintf("%d-%d", first, first+9),
 	}
-	r.start()
-	return r
 }
 
 func (r *relay) start() {
@@ -47,7 +57,7 @@ func (r *relay) start() {
 		"--tunnel_listen", r.tunnel, "--edge_http_listen", r.http, "--edge_https_listen", r.https,
 		"--console_listen", r.console, "--tcp_ports", r.tcpPorts, "--udp_ports", r.tcpPorts,
 	}, r.extra...)
-	r.proc = launch(r.t, nil, args...)
+	r.proc = launchProgram(r.t, cmp.Or(r.program, program), "", r.env, args...)
 	r.awaitUp()
 }
 
@@ -109,7 +119,9 @@ func (r *relay) visitor() *http.Client {
 	if err != nil || !roots.AppendCertsFromPEM(pem) {
 		r.t.Fatalf("read the relay's authority: %v", err)
 	}
-	return visitorWith(r.t, roots)
+	client := visitorWith(r.t, roots)
+	client.Transport.(*http.Transport).TLSClientConfig.Time = r.time
+	return client
 }
 
 func visitorWith(t *testing.T, roots *x509.CertPool) *http.Client {
@@ -133,13 +145,14 @@ func visitorWith(t *testing.T, roots *x509.CertPool) *http.Client {
 
 // agent is one daemon process.
 type agent struct {
-	t      *testing.T
-	dir    string
-	listen string
-	env    []string
-	space  string       // the network namespace it runs in; empty: this one
-	client *http.Client // reaches its local API
-	proc   *process
+	t       *testing.T
+	dir     string
+	listen  string
+	program string // empty: the built adit
+	env     []string
+	space   string       // the network namespace it runs in; empty: this one
+	client  *http.Client // reaches its local API
+	proc    *process
 }
 
 func newAgent(t *testing.T, env ...string) *agent {
@@ -161,7 +174,7 @@ func newAgentIn(t *testing.T, space string, client *http.Client, env ...string) 
 
 func (a *agent) start() {
 	a.t.Helper()
-	a.proc = launchIn(a.t, a.space, a.env, "start", "--http_listen", a.listen)
+	a.proc = launchProgram(a.t, cmp.Or(a.program, program), a.space, a.env, "start", "--http_listen", a.listen)
 	await(a.t, "the daemon's probe answers", func() error {
 		if a.proc.ended() {
 			a.t.Fatalf("the daemon ended: %s", a.proc.stderr.String())

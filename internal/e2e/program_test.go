@@ -77,6 +77,12 @@ type process struct {
 // launchIn starts adit inside a network namespace, or in this one if namespace is empty.
 func launchIn(t *testing.T, namespace string, env []string, args ...string) *process {
 	t.Helper()
+	return launchProgram(t, program, namespace, env, args...)
+}
+
+// launchProgram is launchIn for another build of adit.
+func launchProgram(t *testing.T, program, namespace string, env []string, args ...string) *process {
+	t.Helper()
 	command := append([]string{program}, args...)
 	if namespace != "" {
 		command = append([]string{"ip", "netns", "exec", namespace}, command...)

@@ -30,7 +30,11 @@ func newClock() (clock, error) {
 
 // set has the timer come due after wait.
 func (c clock) set(wait time.Duration) error {
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(time.Now().Add(wait).UnixNano())}
+	var now unix.Timespec // of the clock that the timer goes by
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
+		return err
+	}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(now.Nano() + int64(wait))}
 	conn, err := c.SyscallConn()
 	if err != nil {
 		return err

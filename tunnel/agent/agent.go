@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"adit/internal/lockfile"
+	"adit/internal/monotime"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -101,7 +102,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("open the state folder: %w", err)
 	}
 	a := &Agent{
-		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now().UTC(),
+		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now(),
 		inspector:  inspect.New(cfg.Inspect),
 		lock:       lock,
 		lookup:     net.DefaultResolver.LookupNetIP,
@@ -144,7 +145,7 @@ func (a *Agent) restore() error {
 	if auth.Token == "" && a.cfg.AuthToken != "" {
 		a.auth.Token = a.cfg.AuthToken
 		a.auth.ClientID = a.cfg.ClientID
-		a.auth.ConfiguredAt = a.started
+		a.auth.ConfiguredAt = a.started.UTC()
 		a.tokenSaved = false
 	}
 	if a.auth.Token != "" {
@@ -226,7 +227,7 @@ func (a *Agent) statusLocked() Status {
 		OS:         runtime.GOOS,
 		Arch:       runtime.GOARCH,
 		PID:        os.Getpid(),
-		StartedAt:  a.started,
+		StartedAt:  monotime.Wall(a.started),
 		Bytes:      Bytes{In: a.in.Load(), Out: a.out.Load()},
 	}
 	s.Connected = s.State == StateConnected
@@ -239,7 +240,7 @@ func (a *Agent) statusLocked() Status {
 		s.Transport = string(a.cur.session.Transport())
 		s.RTTMillis = float64(stats.RTT.Microseconds()) / 1000
 		if s.Connected {
-			since := a.cur.since
+			since := monotime.Wall(a.cur.since)
 			s.ConnectedSince = &since
 		}
 	}

@@ -67,7 +67,7 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	t.live, t.claimed, t.number, t.endpointID = l, rev, got.Number, got.EndpointID
 	t.failure = ""
 	t.grant = grant{PublicURL: got.PublicURL, Domain: got.Domain, RemotePort: got.RemotePort}
-	t.since = time.Now().UTC()
+	t.since = time.Now()
 	l.register(got.Number, t)
 	a.second.look()
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/monotime"
 	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/wire"
@@ -115,7 +116,7 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payload []byte) {
 			return
 		}
 	}
-	f.used.Store(time.Now().UnixNano())
+	f.used.Store(int64(monotime.Now()))
 	f.mu.Lock()
 	conn := f.conn
 	if conn == nil && len(f.queued) < maxQueued {
@@ -153,7 +154,7 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 		return nil
 	}
 	f := &flow{key: key, tunnel: t, route: r}
-	f.used.Store(time.Now().UnixNano())
+	f.used.Store(int64(monotime.Now()))
 	if r.inspect {
 		f.tap = a.inspector.Flow(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type})
 	}
@@ -224,7 +225,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			end := time.Unix(0, f.used.Load()).Add(flowIdle)
+			end := monotime.At(time.Duration(f.used.Load())).Add(flowIdle)
 			if !end.After(time.Now()) {
 				fs.close(f)
 				return
@@ -235,7 +236,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 			a.complain(f.route, describeOrigin(err, f.route.local).Error())
 			continue
 		}
-		f.used.Store(time.Now().UnixNano())
+		f.used.Store(int64(monotime.Now()))
 		packet++
 		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in}
 		session := fs.live.session

@@ -73,7 +73,7 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 		return nil, err
 	}
 	return &live{
-		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now().UTC(),
+		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now(),
 		retired: make(chan struct{}), again: make(chan struct{}, 1), doubt: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
 	}, nil
 }

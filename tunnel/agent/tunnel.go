@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/monotime"
 	"adit/tunnel/wire"
 )
 
@@ -183,7 +184,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 func (t *tunnel) endpoint(state string) Endpoint {
 	return Endpoint{
 		ID: t.endpointID, TunnelID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
-		PublicURL: t.grant.PublicURL, Local: t.route.Load().local, State: state, Since: t.since,
+		PublicURL: t.grant.PublicURL, Local: t.route.Load().local, State: state, Since: monotime.Wall(t.since),
 		Connections: Connections{Open: t.counters.open.Load(), Total: t.counters.total.Load()},
 		Bytes:       Bytes{In: t.counters.in.Load(), Out: t.counters.out.Load()},
 	}

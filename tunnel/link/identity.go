@@ -118,7 +118,8 @@ func (a *Authority) Fingerprint() [32]byte { return sha256.Sum256(a.cert.Raw) }
 // Issue makes a certificate for a relay node under names (host names or IP
 // addresses; agents do not check them), with the authority's own at the end of
 // the chain. It is valid for a year: a relay issues itself a new one whenever
-// it starts.
+// it starts. If the clock stands before the authority's beginning, it is wrong,
+// and the year begins there.
 func (a *Authority) Issue(names ...string) (tls.Certificate, error) {
 	return a.issue(names, x509.ExtKeyUsageServerAuth)
 }
@@ -140,6 +141,9 @@ func (a *Authority) issue(names []string, usages ...x509.ExtKeyUsage) (tls.Certi
 		return tls.Certificate{}, err
 	}
 	now := time.Now()
+	if first := a.cert.NotBefore.Add(clockSkew); now.Before(first) {
+		now = first
+	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "adit relay"},
@@ -180,9 +184,10 @@ const maxChain = 4
 // verifyPeer returns nil if the chain (DER, leaf first) holds the authority of
 // that fingerprint and the leaf was issued by it for the usage.
 //
-// The leaf's time of validity is not held against the local clock: an agent
-// whose clock stands at 1970 after a power cut would otherwise never get back,
-// and the fingerprint, not the calendar, is what is trusted.
+// Times of validity are not held against the local clock, nor the leaf's against
+// the authority's: an agent or a relay whose clock stands at 1970 after a power
+// cut would otherwise never get back, and the fingerprint, not the calendar, is
+// what is trusted.
 func verifyPeer(fingerprint [32]byte, chain [][]byte, usage x509.ExtKeyUsage) error {
 	if len(chain) < 1 || len(chain) > maxChain {
 		return ErrUntrusted
@@ -203,11 +208,12 @@ func verifyPeer(fingerprint [32]byte, chain [][]byte, usage x509.ExtKeyUsage) er
 		if bytes.Equal(authority.Raw, leaf.Raw) {
 			return ErrUntrusted // the authority itself serves nobody
 		}
+		authority.NotBefore, authority.NotAfter = leaf.NotBefore, leaf.NotAfter
 		roots := x509.NewCertPool()
 		roots.AddCert(authority)
 		_, err = leaf.Verify(x509.VerifyOptions{
 			Roots:       roots,
-			CurrentTime: leaf.NotBefore.Add(time.Second),
+			CurrentTime: leaf.NotBefore,
 			KeyUsages:   []x509.ExtKeyUsage{usage},
 		})
 		if err != nil {

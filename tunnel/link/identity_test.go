@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func newTestAuthority(t *testing.T) *Authority {
@@ -96,4 +98,51 @@ func TestVerifyPeer(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrUntrusted", test.name, err)
 		}
 	}
+}
+
+// TestRelayWhoseClockStandsBeforeItsAuthority has a relay without a clock of its
+// own start in 2000, with an authority made when the clock was right.
+func TestRelayWhoseClockStandsBeforeItsAuthority(t *testing.T) {
+	a := newTestAuthority(t)
+	var chain [][]byte
+	synctest.Test(t, func(t *testing.T) {
+		chain = issued(t, a)
+		if err := verifyPeer(a.Fingerprint(), chain, x509.ExtKeyUsageServerAuth); err != nil {
+			t.Errorf("for an agent whose clock is as wrong: %v", err)
+		}
+	})
+	if err := verifyPeer(a.Fingerprint(), chain, x509.ExtKeyUsageServerAuth); err != nil {
+		t.Errorf("for an agent whose clock is right: %v", err)
+	}
+	leaf, err := x509.ParseCertificate(chain[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		t.Errorf("it is valid from %v to %v, which is not now", leaf.NotBefore, leaf.NotAfter)
+	}
+}
+
+// TestTimesOfValidityAreNotHeldAgainstEachOther has a certificate of a relay
+// that did not look at when its authority begins.
+func TestTimesOfValidityAreNotHeldAgainstEachOther(t *testing.T) {
+	var old, late *Authority
+	synctest.Test(t, func(t *testing.T) {
+		old = newTestAuthority(t)
+		time.Sleep(authorityValidity + time.Hour)
+		late = &Authority{cert: old.cert, key: old.key}
+		chain := issued(t, late)
+		if err := verifyPeer(old.Fingerprint(), chain, x509.ExtKeyUsageServerAuth); err != nil {
+			t.Errorf("issued after the authority's end: %v", err)
+		}
+	})
+	early := newTestAuthority(t)
+	cert := *early.cert
+	cert.NotBefore = time.Unix(0, 0)
+	synctest.Test(t, func(t *testing.T) {
+		chain := issued(t, &Authority{cert: &cert, key: early.key})
+		if err := verifyPeer(early.Fingerprint(), chain, x509.ExtKeyUsageServerAuth); err != nil {
+			t.Errorf("issued before the authority's beginning: %v", err)
+		}
+	})
 }

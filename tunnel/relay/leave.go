@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"adit/internal/monotime"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/wire"
 )
@@ -94,7 +95,7 @@ func (m *members) rebalance(ctx context.Context) {
 			return
 		}
 		for _, s := range m.surplus() {
-			s.asked.Store(time.Now().UnixNano())
+			s.asked.Store(int64(monotime.Now()))
 			m.relay.log.Info("agent is asked to move to another node", "client", s.client.Name, "instance", s.hello.Instance)
 			list := m.forAgent()
 			list = list[:max(0, len(list)-1)] // not this one
@@ -123,7 +124,7 @@ func (m *members) surplus() []*session {
 	var list []*session // without those that are about to move
 	all := r.sessionList()
 	for _, s := range all {
-		if at := s.asked.Load(); at == 0 || time.Since(time.Unix(0, at)) > settled {
+		if at := s.asked.Load(); at == 0 || monotime.Now()-time.Duration(at) > settled {
 			list = append(list, s)
 		}
 	}

@@ -94,7 +94,7 @@ func (r *Relay) openNodes() error {
 	var boot [8]byte
 	rand.Read(boot[:])
 	m.self = store.Node{
-		ID: r.id, Name: r.node, Version: r.opts.Version, Boot: hex.EncodeToString(boot[:]), Started: r.started,
+		ID: r.id, Name: r.node, Version: r.opts.Version, Boot: hex.EncodeToString(boot[:]), Started: r.started.UTC(),
 		AgentAddress: r.cfg.Nodes.AgentAddress, NodeAddress: r.cfg.Nodes.Address,
 	}
 	if m.self.AgentAddress == "" {

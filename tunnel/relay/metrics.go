@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"adit/internal/monotime"
 	"adit/internal/prom"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -74,7 +75,7 @@ func (o operator) Metrics() string {
 	p.Family("adit_relay_build_info", "gauge", "What this relay was built from.")
 	p.Sample(1, "version", o.opts.Version, "go_version", runtime.Version())
 	p.Family("adit_relay_start_time_seconds", "gauge", "When the relay started, in seconds since 1970.")
-	p.Sample(float64(o.started.Unix()))
+	p.Sample(float64(monotime.Wall(o.started).Unix()))
 	p.Family("adit_relay_ready", "gauge", "Whether new visitors should come here: the store answers, and the relay is not draining.")
 	p.Sample(prom.Truth(o.Ready() == ""))
 	o.agentFigures(&p)

@@ -18,6 +18,7 @@ import (
 	"adit/frontend"
 	"adit/internal/atomicfile"
 	"adit/internal/discovery"
+	"adit/internal/monotime"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
 )
@@ -88,7 +89,7 @@ func (r *Relay) publish() (remove func(), err error) {
 	path := filepath.Join(r.cfg.DataDir, RuntimeFile)
 	info := Runtime{
 		ConsoleURL: "http://" + discovery.ConnectAddr(r.page.Addr().String()),
-		TokenFile:  filepath.Join(r.cfg.DataDir, AdminTokenFile), PID: os.Getpid(), StartedAt: r.started,
+		TokenFile:  filepath.Join(r.cfg.DataDir, AdminTokenFile), PID: os.Getpid(), StartedAt: monotime.Wall(r.started),
 	}
 	data, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
@@ -133,7 +134,7 @@ func (o operator) Status() console.Status {
 	draining, sessions := o.draining, len(o.sessions)
 	o.mu.Unlock()
 	s := console.Status{
-		State: "ok", Version: o.opts.Version, Node: o.node, Domain: o.cfg.Domain, StartedAt: o.started,
+		State: "ok", Version: o.opts.Version, Node: o.node, Domain: o.cfg.Domain, StartedAt: monotime.Wall(o.started),
 		TunnelListen: o.Addrs().Tunnel, EdgeHTTP: o.Addrs().HTTP, EdgeHTTPS: o.Addrs().HTTPS, Console: o.Addrs().Console,
 		CAFile: o.CAFile(), GeoDatabase: o.policies.geo.Load() != nil,
 		Sessions: sessions, Endpoints: len(o.edge.Endpoints()), Claims: len(o.store.Claims.List()),
@@ -157,7 +158,7 @@ func (o operator) SessionList() []console.Session {
 		v := console.Session{
 			ID: s.id, Client: s.client.Name, ClientID: s.client.ID, Instance: s.hello.Instance,
 			Address: s.link.RemoteAddr().String(), Transport: string(s.link.Transport()),
-			Version: s.hello.Version, OS: s.hello.OS, Arch: s.hello.Arch, Hostname: s.hello.Hostname, Since: s.since,
+			Version: s.hello.Version, OS: s.hello.OS, Arch: s.hello.Arch, Hostname: s.hello.Hostname, Since: monotime.Wall(s.since),
 			RTT: float64(stats.RTT.Microseconds()) / 1000, Tunnels: len(s.tunnels),
 			BytesSent: stats.BytesSent, BytesReceived: stats.BytesReceived, Errors: slices.Clone(s.errors),
 		}
@@ -175,7 +176,7 @@ func (o operator) EndpointList() []console.Endpoint {
 		c := ep.Counters()
 		v := console.Endpoint{
 			ID: ep.ID(), Target: shown(ep.Target), Type: ep.Type, Mode: ep.Mode, PublicURL: o.publicURL(ep.Face),
-			Clients: []string{}, Since: ep.Since, Policy: o.policies.get(ep.Target) != nil,
+			Clients: []string{}, Since: monotime.Wall(ep.Since), Policy: o.policies.get(ep.Target) != nil,
 			Connections: console.Connections{Open: c.Open, Total: c.Total}, Bytes: console.Bytes{In: c.BytesIn, Out: c.BytesOut},
 		}
 		for _, b := range ep.Backends() {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"adit/internal/monotime"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
 )
@@ -13,7 +14,7 @@ func (o operator) NodeList() []console.Node {
 	m := o.members
 	if m == nil {
 		alone := members{relay: o.Relay, self: store.Node{
-			ID: o.id, Name: o.node, Version: o.opts.Version, Started: o.started, AgentAddress: o.tunnelAddr(),
+			ID: o.id, Name: o.node, Version: o.opts.Version, Started: monotime.Wall(o.started), AgentAddress: o.tunnelAddr(),
 		}}
 		n := shownNode(alone.now())
 		n.Self, n.Reachable = true, true

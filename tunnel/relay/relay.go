@@ -121,7 +121,7 @@ func New(opts Options) (*Relay, error) {
 		opts.Drain = DrainTime
 	}
 	r := &Relay{
-		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now().UTC(),
+		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
 	}
 	r.tcp, _ = parsePorts(r.cfg.TCPPorts)

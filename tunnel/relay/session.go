@@ -78,7 +78,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	s := &session{
-		relay: r, link: ls, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
+		relay: r, link: ls, id: randomID("s"), since: time.Now(), tunnels: make(map[string]*tunnel),
 		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, accessPerTurn),
 	}
 	s.agent.Session = ls

@@ -109,7 +109,7 @@ func (e *entry) har(reveal bool) harEntry {
 	h := harEntry{StartedDateTime: d.Time, Time: d.DurationMillis, Comment: d.Error}
 	h.Timings.Wait = d.DurationMillis
 	if !first.IsZero() {
-		h.Timings.Wait = min(float64(first.Sub(d.Time).Microseconds())/1000, d.DurationMillis)
+		h.Timings.Wait = min(float64(first.Sub(e.start).Microseconds())/1000, d.DurationMillis)
 		h.Timings.Receive = d.DurationMillis - h.Timings.Wait
 	}
 	q := d.Request

@@ -335,7 +335,7 @@ type capture struct {
 }
 
 func (ins *Inspector) newEntry(meta Meta, kind string) *entry {
-	e := &entry{ins: ins, seq: ins.seq.Add(1), meta: meta, kind: kind, start: time.Now().UTC(), state: stateOpen, held: entryCost}
+	e := &entry{ins: ins, seq: ins.seq.Add(1), meta: meta, kind: kind, start: time.Now(), state: stateOpen, held: entryCost}
 	ins.used.Add(entryCost)
 	return e
 }
@@ -385,7 +385,7 @@ func (e *entry) finish(problem string) {
 	if e.state != stateOpen {
 		return
 	}
-	e.state, e.problem, e.end = stateDone, problem, time.Now().UTC()
+	e.state, e.problem, e.end = stateDone, problem, time.Now()
 	if problem != "" {
 		e.state = stateFailed
 	}
@@ -404,7 +404,7 @@ func (e *entry) summaryLocked() Summary {
 	}
 	s := Summary{
 		ID: formatID(e.seq), Kind: e.kind, TunnelID: e.meta.TunnelID, TunnelName: e.meta.TunnelName,
-		Type: e.meta.Type, Time: e.start, Visitor: e.meta.Visitor, State: e.state,
+		Type: e.meta.Type, Time: e.start.UTC(), Visitor: e.meta.Visitor, State: e.state,
 		DurationMillis: float64(end.Sub(e.start).Microseconds()) / 1000,
 		BytesIn:        e.in.Load(), BytesOut: e.out.Load(), Error: e.problem,
 		ReplayOf: e.meta.ReplayOf, Imported: e.imported,

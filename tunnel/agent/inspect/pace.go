@@ -3,6 +3,8 @@ package inspect
 import (
 	"sync/atomic"
 	"time"
+
+	"adit/internal/monotime"
 )
 
 // keptPerSecond is how many bytes of bodies beyond smallBody are copied in a
@@ -14,13 +16,13 @@ const keptPerSecond = 16 << 20
 type pace struct {
 	burst int64
 	left  atomic.Int64
-	at    atomic.Int64 // when it was filled, in Unix nanoseconds
+	at    atomic.Int64 // when it was filled, by monotime.Now
 }
 
 func (p *pace) begin(burst int64) {
 	p.burst = max(burst, keptPerSecond)
 	p.left.Store(p.burst)
-	p.at.Store(time.Now().UnixNano())
+	p.at.Store(int64(monotime.Now()))
 }
 
 // take reports whether n more bytes may be copied.
@@ -37,7 +39,7 @@ func (p *pace) take(n int) bool {
 
 // fill adds what the time since it was last called allows.
 func (p *pace) fill() {
-	now, at := time.Now().UnixNano(), p.at.Load()
+	now, at := int64(monotime.Now()), p.at.Load()
 	gained := time.Duration(now-at).Seconds() * keptPerSecond
 	if gained < blockSize || !p.at.CompareAndSwap(at, now) {
 		return

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"adit/internal/monotime"
 )
 
 // Limits of a session, part of the protocol where both ends must know them.
@@ -137,7 +139,7 @@ func New(conn net.Conn, cfg Config) *Session {
 		s.wakeWriter()
 	}
 	s.eager, _ = conn.(eagerConn)
-	s.lastReceived.Store(time.Now().UnixNano())
+	s.lastReceived.Store(int64(monotime.Now()))
 	s.group.Go(s.readLoop)
 	s.group.Go(s.writeLoop)
 	s.group.Go(s.watch)
@@ -227,7 +229,7 @@ func (s *Session) Stats() Stats {
 	s.mu.Unlock()
 	return Stats{
 		RTT:          time.Duration(s.rtt.Load()),
-		LastReceived: time.Unix(0, s.lastReceived.Load()),
+		LastReceived: monotime.At(time.Duration(s.lastReceived.Load())),
 		// A ping goes out at each interval and its answer takes a round trip.
 		KeepAlive:     s.cfg.KeepAlive + max(2*time.Second, 2*time.Duration(s.rtt.Load())),
 		BytesSent:     s.bytesSent.Load(),
@@ -333,7 +335,7 @@ func (s *Session) watch() {
 		case <-s.stir:
 		case <-timer.C:
 		}
-		silent := time.Since(time.Unix(0, s.lastReceived.Load()))
+		silent := monotime.Now() - time.Duration(s.lastReceived.Load())
 		busy := s.sentSince.Load()
 		wait := tick
 		switch {
@@ -417,7 +419,7 @@ func (s *Session) drop(st *Stream) {
 }
 
 func (s *Session) heard() {
-	s.lastReceived.Store(time.Now().UnixNano())
+	s.lastReceived.Store(int64(monotime.Now()))
 	s.sentSince.Store(false)
 }
 

@@ -50,8 +50,7 @@ type Conn struct {
 	queue  chan *inbound
 	queued atomic.Int64
 	lost   atomic.Uint64
-	heard  atomic.Int64 // UnixNano of the last authentic record
-	handed int          // repeated handshake messages given to pion, by the reader
+	handed int // repeated handshake messages given to pion, by the reader
 
 	direct  atomic.Pointer[func([]Packet)] // see Direct
 	few     []Packet                       // what it is given
@@ -242,9 +241,6 @@ func (c *Conn) RemoteAddr() net.Addr { return c.at.Load().addr.NetAddr() }
 
 // Offloads reports whether the socket sends with GSO and receives with GRO.
 func (c *Conn) Offloads() (gso, gro bool) { return c.at.Load().sock.conn.Offloads() }
-
-// LastReceived is when the peer's last authentic record came.
-func (c *Conn) LastReceived() time.Time { return time.Unix(0, c.heard.Load()) }
 
 // Done is closed when the session has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }

@@ -197,7 +197,6 @@ func (c *Conn) handshake(ctx context.Context, pion *dtls.Conn, f *feed) error {
 		}
 	}
 	c.localCID = x.LocalConnectionID
-	c.heard.Store(time.Now().UnixNano())
 	c.ready.Store(true)
 	return nil
 }

@@ -163,7 +163,6 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 		return nil, 0, false
 	}
 	newest := w.mark(number)
-	c.heard.Store(in.at.UnixNano())
 	if d := in.src.detour; d != nil && !d.proven.Load() {
 		c.adopt(in.src)
 	}

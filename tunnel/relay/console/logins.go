@@ -18,6 +18,9 @@ const (
 	loginLife   = 12 * time.Hour
 	maxLogins   = 1000
 	cookieName  = "adit_console"
+	// clockSet is by how much the clock may be set back without signing out those
+	// who signed in before.
+	clockSet = 24 * time.Hour
 )
 
 // login is a browser that is signed in. Its key is the hash of its cookie, so
@@ -61,10 +64,16 @@ func (c *Console) loginOf(r *http.Request) (login, string, bool) {
 	id := sumOf(cookie.Value)
 	var l login
 	value, _, ok := c.cfg.Keeper.Get(loginPrefix + id)
-	if !ok || json.Unmarshal(value, &l) != nil || !time.Now().Before(l.Expires) {
+	if !ok || json.Unmarshal(value, &l) != nil || l.over(time.Now()) {
 		return login{}, "", false
 	}
 	return l, id, true
+}
+
+// over reports whether the login has ended. One that was made in the future is of
+// a time when the clock was wrong, and would last as much too long.
+func (l login) over(now time.Time) bool {
+	return !now.Before(l.Expires) || l.Created.After(now.Add(clockSet))
 }
 
 // logIn signs the browser in and gives it its cookie.
@@ -137,7 +146,7 @@ func (c *Console) forgetLogins(ctx context.Context) {
 	}
 	slices.SortFunc(ids, func(a, b string) int { return all[a].Created.Compare(all[b].Created) })
 	for i, id := range ids {
-		if now.Before(all[id].Expires) && len(ids)-i < maxLogins {
+		if !all[id].over(now) && len(ids)-i < maxLogins {
 			continue
 		}
 		if err := c.endLogin(ctx, id); err != nil {
@@ -150,7 +159,7 @@ func (c *Console) forgetLogins(ctx context.Context) {
 func (c *Console) loginList(account, current string, all bool) []Login {
 	list := []Login{}
 	for id, l := range c.logins() {
-		if (all || l.Account == account) && time.Now().Before(l.Expires) {
+		if (all || l.Account == account) && !l.over(time.Now()) {
 			list = append(list, Login{
 				ID: id[:16], Account: l.Account, Address: l.Address, Browser: l.Agent,
 				CreatedAt: l.Created, ExpiresAt: l.Expires, Current: id == current,

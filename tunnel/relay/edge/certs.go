@@ -98,8 +98,8 @@ func (l *LocalCertificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	if leaf := l.leaves[name]; leaf != nil && leaf.Leaf.NotAfter.Sub(now) > leafRenew {
+	now := l.sane(time.Now())
+	if leaf := l.leaves[name]; leaf != nil && leaf.Leaf.NotAfter.Sub(now) > leafRenew && !leaf.Leaf.NotBefore.After(now) {
 		return leaf, nil
 	}
 	leaf, err := l.mint(name, now)
@@ -111,6 +111,15 @@ func (l *LocalCertificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	}
 	l.leaves[name] = leaf
 	return leaf, nil
+}
+
+// sane is now, or the authority's beginning: a clock that stands before it is
+// wrong, and what was made by it no visitor would take, whose clock is right.
+func (l *LocalCertificates) sane(now time.Time) time.Time {
+	if first := l.pair.Leaf.NotBefore.Add(backdate); now.Before(first) {
+		return first
+	}
+	return now
 }
 
 // Leaf returns the certificate that was last made for a name; nil: none yet.

@@ -4,12 +4,14 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"adit/internal/monotime"
 )
 
 // tally counts what no endpoint does.
 type tally struct {
 	turnedAway atomic.Uint64
-	told       atomic.Int64 // when the log was last told of it, in Unix seconds
+	told       atomic.Int64 // when the log may be told of it again, by monotime.Now
 	unknown    atomic.Uint64
 	// Packets of udp visitors that are dropped.
 	overBandwidth, unproved atomic.Uint64
@@ -18,13 +20,13 @@ type tally struct {
 }
 
 // tellEvery is how often the log is told of connections that are turned away.
-const tellEvery = 60
+const tellEvery = time.Minute
 
 // turnAway counts a connection that is not let in.
 func (e *Edge) turnAway(addr netip.Addr, reason string) {
 	n := e.tally.turnedAway.Add(1)
-	now, told := time.Now().Unix(), e.tally.told.Load()
-	if now-told >= tellEvery && e.tally.told.CompareAndSwap(told, now) {
+	now, told := monotime.Now(), e.tally.told.Load()
+	if int64(now) >= told && e.tally.told.CompareAndSwap(told, int64(now+tellEvery)) {
 		e.log.Warn("connections are turned away", "address", addr, "reason", reason, "since_start", n)
 	}
 }

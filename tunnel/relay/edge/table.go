@@ -259,7 +259,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		ep = nil
 	}
 	if ep == nil {
-		ep = &Endpoint{Face: f, edge: e, Since: time.Now().UTC(), id: f.ID()}
+		ep = &Endpoint{Face: f, edge: e, Since: time.Now(), id: f.ID()}
 		ep.backends.Store(&[]*Backend{b})
 		e.bind(ep)
 		if err := e.openPort(ep); err != nil {

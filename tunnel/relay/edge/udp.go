@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/lend"
+	"adit/internal/monotime"
 	"adit/internal/udpbatch"
 	"adit/tunnel/wire"
 )
@@ -42,7 +43,7 @@ type flow struct {
 	release func()
 
 	packet   atomic.Uint32
-	last     atomic.Int64 // unix nanoseconds
+	last     atomic.Int64 // a packet passed, by monotime.Now
 	in, out  atomic.Int64 // payload bytes
 	answered atomic.Bool  // something went back to the visitor
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
@@ -150,8 +151,7 @@ func (p *udpPort) receive(at udpbatch.Addr, payload []byte) {
 	if f == nil {
 		return
 	}
-	now := time.Now().UnixNano()
-	f.last.Store(now)
+	f.last.Store(int64(monotime.Now()))
 	if !p.ep.in().Try(len(payload)) {
 		p.edge.tally.overBandwidth.Add(1)
 		return
@@ -231,7 +231,7 @@ func (f *flow) answer(payload []byte) {
 		f.port.edge.tally.unproved.Add(1)
 		return
 	}
-	f.last.Store(time.Now().UnixNano())
+	f.last.Store(int64(monotime.Now()))
 	if !f.port.ep.out().Try(len(payload)) {
 		f.port.edge.tally.overBandwidth.Add(1)
 		return
@@ -254,12 +254,12 @@ func (p *udpPort) sweep(stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		before := time.Now().Add(-p.edge.limits.UDPIdle)
+		before := int64(monotime.Now() - p.edge.limits.UDPIdle)
 		p.end(func(f *flow) bool {
-			return f.last.Load() < before.UnixNano() || f.backend.Agent.Session.Err() != nil
+			return f.last.Load() < before || f.backend.Agent.Session.Err() != nil
 		})
 		p.mu.Lock()
-		maps.DeleteFunc(p.told, func(_ netip.Prefix, at time.Time) bool { return at.Before(before) })
+		maps.DeleteFunc(p.told, func(_ netip.Prefix, at time.Time) bool { return time.Since(at) > p.edge.limits.UDPIdle })
 		p.mu.Unlock()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/monotime"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -108,14 +109,14 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 			return
 		}
 	}
-	f.used.Store(time.Now().UnixNano())
+	f.used.Store(int64(monotime.Now()))
 	f.flow.Send(payload)
 }
 
 func (fs *flowSet) begin(key flowKey, endpoint uint32) *farFlow {
 	f := &farFlow{}
 	answer := func(payload []byte) {
-		f.used.Store(time.Now().UnixNano())
+		f.used.Store(int64(monotime.Now()))
 		fs.send(key.session, wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWhole, Endpoint: endpoint, Number: key.number, Payload: payload}))
 	}
 	over := func() {
@@ -143,7 +144,7 @@ func (fs *flowSet) sweep(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			before := time.Now().Add(-flowIdle).UnixNano()
+			before := int64(monotime.Now() - flowIdle)
 			fs.end(func(f *farFlow) bool { return f.used.Load() < before })
 			fs.dropParts()
 		case <-ctx.Done():

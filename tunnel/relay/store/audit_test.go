@@ -162,8 +162,56 @@ func TestCountsOfManyNodesAddUp(t *testing.T) {
 	if u, err = b.Usages.Add(t.Context(), "c1", "2026-12", 7, 7); err != nil || u.In != 7 {
 		t.Errorf("the next month begins with %+v, %v", u, err)
 	}
-	if u, err = a.Usages.Add(t.Context(), "c1", "2026-11", 1, 1); err != nil || u.Month != "2026-12" || u.In != 8 {
+	if u, err = a.Usages.Add(t.Context(), "c1", "2026-11", 1, 1); err != nil || u.Month != "2026-11" || u.In != 51 {
 		t.Errorf("a node that is late: %+v, %v", u, err)
+	}
+	if u = a.Usages.Get("c1", "2026-12"); u.Month != "2026-12" || u.In != 7 {
+		t.Errorf("after a node that was late the month has %+v", u)
+	}
+}
+
+// TestClockSetToAnotherMonthLosesNoMonth has the quota count on where it was
+// once the clock is right again.
+func TestClockSetToAnotherMonthLosesNoMonth(t *testing.T) {
+	s := openAt(t, Config{Dir: t.TempDir()})
+	for i, month := range []string{"2026-11", "2031-02", "2026-11", "2019-07", "2026-11"} {
+		if _, err := s.Usages.Add(t.Context(), "c1", month, 10, 1); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	for month, want := range map[string]int64{"2026-11": 30, "2031-02": 10, "2019-07": 10, "2027-01": 0} {
+		if got := s.Usages.Get("c1", month); got.Month != month || got.In != want || got.Out != want/10 {
+			t.Errorf("%s: got %+v, want %d bytes in", month, got, want)
+		}
+	}
+	for i := range 2 * maxMonths {
+		if _, err := s.Usages.Add(t.Context(), "c1", "2040-0"+string(rune('1'+i)), 1, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, _, _ := s.Usages.table.get("c1"); len(v.Others) != maxMonths {
+		t.Errorf("%d other months are kept: %+v", len(v.Others), v)
+	}
+}
+
+func TestSeenInTheFutureIsNotNewer(t *testing.T) {
+	s := openAt(t, Config{Dir: t.TempDir()})
+	now := time.Now()
+	note := func(at time.Time, address string) string {
+		t.Helper()
+		if err := s.Activities.Note(t.Context(), "c1", Seen{At: at, Address: address}, nil); err != nil {
+			t.Fatal(err)
+		}
+		v, _ := s.Activities.Get("c1")
+		return v.Seen.Address
+	}
+	for _, step := range []struct {
+		at            time.Duration
+		address, want string
+	}{{0, "first", "first"}, {-time.Minute, "late", "first"}, {10_000 * time.Hour, "future", "future"}, {time.Second, "right again", "right again"}} {
+		if got := note(now.Add(step.at), step.address); got != step.want {
+			t.Errorf("%s: known is %s, want %s", step.address, got, step.want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -139,6 +140,7 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 	if at.Seq == 0 || at.Seq > info.State.LastSeq {
 		at = Cursor{info.State.LastSeq, MaxBatch}
 	}
+	hidden := uint64(math.MaxUint64) // what lies before this batch was looked for
 	for read := 0; at.Seq >= max(info.State.FirstSeq, 1); at = (Cursor{at.Seq - 1, MaxBatch}) {
 		if s.Batches > 0 && read >= s.Batches || !s.Stop.IsZero() && time.Now().After(s.Stop) {
 			return at, false, nil
@@ -152,8 +154,17 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 			return at, false, fmt.Errorf("read access events: %w", err)
 		}
 		// An event is stored after its time, which is that of its beginning.
-		if !s.Since.IsZero() && msg.Time.Before(s.Since.Add(-clockSlack)) {
-			return Cursor{}, true, nil
+		if old := s.Since.Add(-clockSlack); !s.Since.IsZero() && msg.Time.Before(old) {
+			if at.Seq < hidden {
+				hidden = behind(at.Seq, info.State.FirstSeq, func(seq uint64) bool {
+					msg, err := e.stream.GetMsg(ctx, seq)
+					return err == nil && !msg.Time.Before(old)
+				})
+			}
+			if hidden == 0 {
+				return Cursor{}, true, nil
+			}
+			continue
 		}
 		if outside(msg.Header, s.Since, s.Until) {
 			continue
@@ -174,6 +185,21 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 		}
 	}
 	return Cursor{}, true, nil
+}
+
+// behind looks for a batch before at that is not old, at distances that double,
+// and returns its number, or zero. While the clock stood in the past, batches
+// were stored that look older than those before them, and a search must not end
+// at these.
+func behind(at, first uint64, fresh func(seq uint64) bool) uint64 {
+	first = max(first, 1)
+	for step := uint64(1); at > first; step *= 2 {
+		at -= min(step, at-first)
+		if fresh(at) {
+			return at
+		}
+	}
+	return 0
 }
 
 // outside reports whether no event of a batch is in a span.

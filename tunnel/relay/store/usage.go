@@ -14,6 +14,41 @@ type Usage struct {
 	Month    string `json:"month"` // 2006-01, of UTC
 	In       int64  `json:"bytes_in"`
 	Out      int64  `json:"bytes_out"`
+	// Others are of other months, last written first: nodes do not reach a month at the
+	// same moment, and a clock that is set wrong and right again must not lose the
+	// month that it is.
+	Others []Moved `json:"others,omitempty"`
+}
+
+// Moved is what a client's visitors moved in a month that is not the last one
+// written.
+type Moved struct {
+	Month string `json:"month"`
+	In    int64  `json:"bytes_in"`
+	Out   int64  `json:"bytes_out"`
+}
+
+// maxMonths is how many other months are kept.
+const maxMonths = 3
+
+// of is the usage of a month, with all other months as Others.
+func (v Usage) of(month string) Usage {
+	if v.Month == month {
+		return v
+	}
+	next := Usage{ClientID: v.ClientID, Month: month}
+	if v.Month != "" {
+		next.Others = []Moved{{v.Month, v.In, v.Out}}
+	}
+	for _, m := range v.Others {
+		if m.Month == month {
+			next.In, next.Out = m.In, m.Out
+		} else {
+			next.Others = append(next.Others, m)
+		}
+	}
+	next.Others = next.Others[:min(len(next.Others), maxMonths)]
+	return next
 }
 
 // MonthOf names the month of a time.
@@ -24,22 +59,23 @@ type Usages struct{ table *table[Usage] }
 
 // Get returns a client's usage of a month.
 func (u *Usages) Get(clientID, month string) Usage {
-	v, _, ok := u.table.get(clientID)
-	if !ok || v.Month != month {
-		return Usage{ClientID: clientID, Month: month}
-	}
+	v, _, _ := u.table.get(clientID)
+	v.ClientID = clientID
+	v = v.of(month)
+	v.Others = nil
 	return v
 }
 
-// Add adds to a client's usage of a month; an older month is forgotten.
+// Add adds to a client's usage of a month, and returns that.
 func (u *Usages) Add(ctx context.Context, clientID, month string, in, out int64) (Usage, error) {
-	return u.table.change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
-		if v.Month < month {
-			v = Usage{ClientID: clientID, Month: month}
-		}
+	v, err := u.table.change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
+		v.ClientID = clientID
+		v = v.of(month)
 		v.In, v.Out = v.In+in, v.Out+out
 		return v, nil
 	})
+	v.Others = nil
+	return v, err
 }
 
 // Seen is where a client's agent was last seen.
@@ -88,12 +124,16 @@ func (a *Activities) Get(clientID string) (Activity, bool) {
 	return v, ok
 }
 
+// aheadOf is how far a node's clock may be ahead of another's.
+const aheadOf = time.Hour
+
 // Note keeps where an agent was seen, unless something newer is known, and adds
-// to its errors.
+// to its errors. What is known from the future was written by a clock that was
+// wrong.
 func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs []ClientError) error {
 	_, err := a.table.change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
 		v.ClientID = clientID
-		if !seen.At.Before(v.Seen.At) {
+		if !seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf)) {
 			v.Seen = seen
 		}
 		// A write that was cut off may have come through: nothing is kept twice.

@@ -1,0 +1,33 @@
+// Package monotime is for durations that are kept as a number: how long ago
+// something was, on a clock that nobody sets. A time.Time does the same by
+// itself as long as it is whole; time.Unix, UnixNano, UTC and Round give the wall
+// clock alone, which NTP and people move by seconds and by years.
+package monotime
+
+import "time"
+
+var start = time.Now()
+
+// Now is the time since the process began. It is for comparing with another.
+func Now() time.Duration { return time.Since(start) }
+
+// At is the moment of a former Now, with a monotonic reading of its own.
+func At(then time.Duration) time.Time {
+	now := time.Now()
+	return now.Add(then - now.Sub(start))
+}
+
+// set is by how much the wall clock must be off for it to have been set; less is
+// how clocks are.
+const set = 2 * time.Second
+
+// Wall is when t was in UTC, by the wall clock as it is set now: as long ago as it
+// really was. A t without a monotonic reading, as UTC and Round leave none, is
+// taken for what it says.
+func Wall(t time.Time) time.Time {
+	now := time.Now()
+	if by := now.Round(0).Sub(t.Round(0)) - now.Sub(t); by.Abs() >= set {
+		t = t.Round(0).Add(by.Round(time.Second))
+	}
+	return t.UTC()
+}
