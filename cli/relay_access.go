@@ -64,7 +64,8 @@ func relayAccessCommand(env *Env) *cobra.Command {
 						status = strconv.Itoa(e.Status)
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.In(zone).Format("01-02 15:04:05"),
-						e.Visitor, status, e.Method, e.Host, e.Path, e.BytesIn, e.BytesOut, e.Duration.Round(time.Millisecond), e.Refused)
+						printable(e.Visitor), status, printable(e.Method), printable(e.Host), printable(e.Path), e.BytesIn, e.BytesOut,
+						e.Duration.Round(time.Millisecond), printable(e.Refused))
 				}
 			})
 		},

@@ -30,7 +30,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	if errors.Is(err, errQuiet) {
 		return exitFailed
 	}
-	message := strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " ")
+	message := printable(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
 	var usage *usageError
 	if !env.ran || errors.As(err, &usage) {
 		after := "; "
