@@ -10,6 +10,6 @@ format: ; go tool -modfile=tools.mod gofumpt -w .
 fuzz: ; .ci/run fuzz
 bench: ; .ci/run bench
 frontend: ; .ci/run frontend
-bench-e2e: ; go run ./internal/bench
+bench-e2e: ; go run ./internal/bench -path loopback -path usual
 packages: ; .ci/run packages
 ci: ; .ci/run

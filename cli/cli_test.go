@@ -199,6 +199,12 @@ func TestStatusSaysWhatToDoNext(t *testing.T) {
 	golden(t, "status-fresh", out)
 	d.set("GET /api/v1/endpoints", `{"data":{"items":[]}}`)
 	_, out, _ = run(t, "", "endpoints")
+	golden(t, "endpoints-failed", out)
+	d.set("GET /api/v1/tunnels", `{"data":{"items":[`+strings.Replace(tunnelJSON, `"running"`, `"waiting"`, 1)+`]}}`)
+	_, out, _ = run(t, "", "endpoints")
+	golden(t, "endpoints-waiting", out)
+	d.set("GET /api/v1/tunnels", `{"data":{"items":[]}}`)
+	_, out, _ = run(t, "", "endpoints")
 	golden(t, "endpoints-none", out)
 	if _, out, _ := run(t, "", "endpoints", "--json"); strings.Join(strings.Fields(out), "") != `{"items":[]}` {
 		t.Errorf("got %s, want an empty list", out)
@@ -241,11 +247,24 @@ func TestExitCodesTellUsageFromFailure(t *testing.T) {
 		{"doctor", 1, ""},
 		{"login adit_revoked", 1, "adit: the relay refuses the token\n"},
 		{"authtoken adit_revoked", 1, "adit: the relay refuses the token\n"},
-		{"reconnect", 1, "adit: no auth token is configured yet; run `adit login TOKEN`\n"},
+		{"reconnect", 1, "adit: there is no auth token yet; run `adit login TOKEN`\n"},
 		{"tunnel show nope", 1, "adit: there is no tunnel \"nope\"; `adit tunnel list` shows them\n"},
 		{"start", 1, "adit: this build has no daemon; take a released one\n"},
-		{"frobnicate", 2, "unknown command"},
-		{"status --frob", 2, "unknown flag"},
+		{"frobnicate", 2, "adit: adit has no command \"frobnicate\"; `adit help` shows how it is used\n"},
+		{"sttart", 2, "did you mean \"start\"? `adit help`"},
+		{"tunnel lsit", 2, "adit: adit tunnel has no command \"lsit\"; did you mean \"list\"? `adit help tunnel` shows how it is used\n"},
+		{"relay client frob x", 2, "has no command \"frob\"; there are add"},
+		{"help frobnicate", 2, "adit has no command \"frobnicate\""},
+		{"help tunnel lsit", 2, "adit tunnel has no command \"lsit\"; did you mean \"list\"?"},
+		{"help status now", 2, "adit status has no commands of its own"},
+		{"help tunnel list", 0, ""},
+		{"completion csh", 2, "adit completion has no command \"csh\""},
+		{"--version", 0, ""},
+		{"status --frob", 2, "adit: adit status has no flag --frob; `adit help status` shows how it is used\n"},
+		{"status --jsno", 2, "did you mean --json?"},
+		{"status -x", 2, "has no flag -x"},
+		{"tunnel create 80 --local-prot 81", 2, "did you mean --local_port?"},
+		{"tunnel create --domain", 2, "--domain needs a value"},
 		{"status now", 2, "takes no arguments"},
 		{"tunnel", 2, "say what adit tunnel is to do"},
 		{"tunnel frob", 2, "has no command \"frob\""},
@@ -256,7 +275,7 @@ func TestExitCodesTellUsageFromFailure(t *testing.T) {
 		{"tunnel create 70000", 2, "must be 1 to 65535"},
 		{"tunnel create a:b:c", 2, "neither a port nor HOST:PORT"},
 		{"tunnel create 80 --local_port 81", 2, "named twice"},
-		{"tunnel create --local_port many", 2, "invalid argument"},
+		{"tunnel create --local_port many", 2, "--local_port: \"many\" is not a number; `adit help tunnel create`"},
 		{"tunnel update shop", 2, "say what to change"},
 		{"http", 2, "needs PORT"},
 		{"http web", 2, "must be 1 to 65535"},
@@ -452,5 +471,30 @@ func TestTheBearerTokenIsTakenFromTheConfiguration(t *testing.T) {
 		if code, _, errs := run(t, "", "status"); code != exitDone || shown != c.want {
 			t.Errorf("%s: got exit code %d, %q, and the header %q, want %q", name, code, errs, shown, c.want)
 		}
+	}
+}
+
+// TestNearestWord holds that a slip is understood and a short word not guessed at:
+// nearly every one is two slips away from another.
+func TestNearestWord(t *testing.T) {
+	words := []string{"start", "status", "stop", "tcp", "udp", "list", "delete"}
+	for typed, want := range map[string]string{
+		"sttart": "start", "statsu": "status", "del": "delete", "tpc": "tcp", "udb": "udp", "lst": "list",
+		"xyz": "", "": "", "frobnicate": "", "s": "", "ad": "",
+	} {
+		if got := nearest(typed, words); got != want {
+			t.Errorf("nearest(%q): got %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// TestDoctorKeepsItsLinesShort holds that a long line of advice does not push
+// the results of all checks off the screen.
+func TestDoctorKeepsItsLinesShort(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("POST /api/v1/diagnostics", `{"data":{"items":[{"name":"a","status":"ok","tried":"the token","result":"it is there","advice":""},{"name":"b","status":"failed","tried":"the service","result":"refused","advice":"`+strings.Repeat("long ", 30)+`"}]}}`)
+	code, out, _ := run(t, "", "doctor")
+	if code != exitFailed || !strings.HasPrefix(out, "ok      the token: it is there\n") {
+		t.Errorf("got %d and\n%s", code, out)
 	}
 }

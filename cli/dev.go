@@ -155,7 +155,9 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 	if err != nil {
 		return err
 	}
+	what := "port " + strconv.Itoa(opts.port) + " of this machine"
 	if opts.port == 0 {
+		what = "a sample page"
 		sample, err := newSamplePage()
 		if err != nil {
 			return err
@@ -185,7 +187,7 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 	if e.json {
 		return e.printLine(report)
 	}
-	report.print(e.Out, opts.port)
+	report.print(e.Out, what)
 	return nil
 }
 

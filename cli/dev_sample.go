@@ -72,12 +72,13 @@ func (e *Env) printLine(v any) error {
 	return out.Encode(v)
 }
 
-func (r devReport) print(w io.Writer, port int) {
+// print tells a person where everything is; what is what the tunnels publish.
+func (r devReport) print(w io.Writer, what string) {
 	fmt.Fprintf(w, `All of adit runs on this machine now. Ctrl-C ends it and leaves nothing behind.
 
   %s
   %s
-      are the public URLs of 127.0.0.1:%d
+      are the public URLs of %s
 
   %s
       is the Web UI of the daemon
@@ -89,5 +90,5 @@ func (r devReport) print(w io.Writer, port int) {
 Try:
   curl %s
   curl --cacert %s %s
-`, r.PublicURLs.HTTP, r.PublicURLs.HTTPS, port, r.WebUI, r.Console, r.AdminToken, r.PublicURLs.HTTP, r.CAFile, r.PublicURLs.HTTPS)
+`, r.PublicURLs.HTTP, r.PublicURLs.HTTPS, what, r.WebUI, r.Console, r.AdminToken, r.PublicURLs.HTTP, r.CAFile, r.PublicURLs.HTTPS)
 }

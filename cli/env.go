@@ -43,15 +43,6 @@ func System() *Env {
 	}
 }
 
-// usageError is a command line that cannot be understood.
-type usageError struct{ message string }
-
-func (e *usageError) Error() string { return e.message }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
-
 // errQuiet ends a command that has already said what is wrong.
 var errQuiet = errors.New("said already")
 

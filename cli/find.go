@@ -94,8 +94,13 @@ func explain(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.As(err, &refusal):
+		switch {
+		case refusal.Code == client.ErrorCodeNotConfigured:
+			return "there is no auth token yet; run `adit login TOKEN`"
+		case refusal.Code == client.ErrorCodeUnauthorized && os.Getenv("ADIT_BEARER_TOKEN") == "":
+			return "the local API asks for a Bearer token; put that of [local_api] bearer_token into ADIT_BEARER_TOKEN"
+		}
 		next := map[client.ErrorCode]string{
-			client.ErrorCodeNotConfigured:    "; run `adit login TOKEN`",
 			client.ErrorCodeInvalidToken:     "; copy the whole token again, or ask the relay's operator for a new one",
 			client.ErrorCodeUnauthorized:     "; put the token of [local_api] bearer_token into ADIT_BEARER_TOKEN",
 			client.ErrorCodeRelayUnreachable: "; `adit doctor` finds out why",

@@ -23,7 +23,7 @@ func shortCommand(kind string) func(*Env) *cobra.Command {
 	return func(env *Env) *cobra.Command {
 		f := tunnelFlags{kind: kind}
 		cmd := &cobra.Command{
-			Use:   kind + " PORT | HOST:PORT",
+			Use:   kind + " PORT|HOST:PORT",
 			Short: "Publish a local port over " + kind + " until Ctrl-C",
 			Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
 tunnel is removed; "adit tunnel create" makes one that stays.`,
@@ -40,6 +40,16 @@ tunnel is removed; "adit tunnel create" makes one that stays.`,
 			},
 		}
 		f.shared(cmd.Flags())
+		others := []string{"remote_port"} // the daemon refuses them, and says why
+		if kind == "tcp" || kind == "udp" {
+			others = []string{"domain", "host_header", "local_scheme"}
+		}
+		if kind == "udp" {
+			others = append(others, "proxy_protocol")
+		}
+		for _, name := range others {
+			_ = cmd.Flags().MarkHidden(name) // it is there
+		}
 		return cmd
 	}
 }
@@ -79,6 +89,10 @@ const (
 	keptRequests  = 200
 )
 
+// notServed is what the daemon's log says of a visitor whom the local service
+// did not take.
+const notServed = "visitor not served"
+
 // liveView is what a short form shows.
 type liveView struct {
 	env      *Env
@@ -87,6 +101,7 @@ type liveView struct {
 	status   client.Status
 	endpoint client.Endpoint
 	recent   []client.RequestSummary // newest last
+	trouble  string                  // why a visitor was not served, with the time
 	lost     string                  // why the daemon is not heard
 	gone     bool                    // the tunnel was deleted
 	drawn    string                  // what the screen shows
@@ -163,6 +178,17 @@ func (v *liveView) take(event client.Event) error {
 		if e.Endpoint.TunnelID == v.tunnel.ID {
 			v.endpoint = e.Endpoint
 		}
+	case client.EventLog:
+		var l client.LogEntry
+		if err := event.Into(&l); err != nil {
+			return err
+		}
+		if l.Message == notServed && l.Fields["tunnel"] == v.tunnel.ID {
+			v.trouble = fmt.Sprintf("%s a visitor was not served: %s", clock(l.Time), printable(fmt.Sprint(l.Fields["reason"])))
+			if !v.env.Terminal {
+				v.env.say("%s", v.trouble)
+			}
+		}
 	case client.EventRequest:
 		var r client.RequestSummary
 		if err := event.Into(&r); err != nil {
@@ -227,6 +253,9 @@ func (v *liveView) draw() {
 	row("Inspector", v.web)
 	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,
 		v.endpoint.Connections.Total, byteText(v.endpoint.Bytes.In), byteText(v.endpoint.Bytes.Out)))
+	if v.trouble != "" {
+		row("Trouble", v.trouble)
+	}
 	b.WriteString("\n")
 	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
 		b.WriteString(requestLine(r) + "\n")

@@ -87,6 +87,8 @@ func liveEvents() []string {
 		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"open","method":"GET","path":"/slow"}`,
 		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"done","method":"GET","path":"/slow","status":200,"duration_ms":12.5}`,
 		`request {"id":"r_1","kind":"http","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","state":"done","method":"GET","path":"/slow","status":200,"duration_ms":12.5}`,
+		`log {"time":"2026-05-04T10:21:00Z","level":"warn","message":"visitor not served","fields":{"tunnel":"t_9","reason":"of another"}}`,
+		`log {"time":"2026-05-04T10:21:00Z","level":"warn","message":"visitor not served","fields":{"tunnel":"t_1","reason":"nothing listens at the local address 127.0.0.1:3000"}}`,
 		`tunnel {"action":"changed","tunnel":` + strings.Replace(tunnelJSON, "https://shop.", "https://moved.", 1) + `}`,
 		`request {"id":"r_3","kind":"flow","tunnel_id":"t_1","time":"2026-05-04T10:21:00Z","visitor":"203.0.113.9:50123","state":"failed","duration_ms":3,"bytes_in":4100,"bytes_out":5242880}`,
 		"status " + pausedJSON,

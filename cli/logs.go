@@ -111,9 +111,9 @@ The exit code is 1 if something failed.`,
 			}
 			err = env.print(listOf(checks), func(w io.Writer) {
 				for _, check := range checks {
-					fmt.Fprintf(w, "%s\t%s\t%s\n", check.Status, printable(check.Tried), printable(check.Result))
+					fmt.Fprintf(w, "%s\t%s: %s\n", check.Status, printable(check.Tried), printable(check.Result))
 					if check.Advice != "" {
-						fmt.Fprintf(w, "\t-> %s\t\n", printable(check.Advice))
+						fmt.Fprintf(w, "\t  -> %s\n", printable(check.Advice))
 					}
 				}
 			})

@@ -71,7 +71,7 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 				return env.print(restored, nil)
 			}
 			env.say("Restored %d clients, %d names and ports, and %d policies into %s.", restored.Clients, restored.Claims, restored.Policies, restored.DataDir)
-			env.say("Now start the relay: adit relay start%s", dataDirHint(restored.DataDir))
+			env.say("Now start the relay as before, on this folder: adit relay start --domain DOMAIN%s", dataDirHint(restored.DataDir))
 			return nil
 		},
 	}

@@ -123,7 +123,7 @@ func relayStatusCommand(env *Env) *cobra.Command {
 			return env.print(all, func(w io.Writer) {
 				s := all.Status
 				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, s.StartedAt.In(zone).Format("2006-01-02 15:04"))
-				fmt.Fprintf(w, "agents\t%d connected of %d clients\n", s.Sessions, s.Clients)
+				fmt.Fprintf(w, "clients\t%d\nagents\t%d\n", s.Clients, s.Sessions)
 				for _, x := range all.Sessions {
 					fmt.Fprintf(w, "  %s\t%s, %s, %d tunnels\n", x.Client, x.Address, x.Transport, x.Tunnels)
 				}

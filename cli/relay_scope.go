@@ -26,7 +26,7 @@ func (s *scopeFlags) add(cmd *cobra.Command) {
 	f.StringSliceVar(&s.scope.Domains, "domains", nil, "names and patterns, as shop,shop-*,*.shop.example (default all)")
 	f.StringSliceVar(&s.scope.Ports, "ports", nil, "ports and ranges, as 20000-20010,25565 (default all)")
 	f.IntVar(&s.scope.Tunnels, "tunnels", 0, "tunnels at once (default not bounded)")
-	f.StringVar(&s.expires, "expires", "", "when it ends: a time as 2027-01-31T00:00:00Z, a date, or from now as 720h; none")
+	f.StringVar(&s.expires, "expires", "", "when it ends: a time as 2027-01-31T00:00:00Z, a date, or from now as 720h; none lets it last")
 	f.StringVar(&s.bandwidth, "bandwidth", "", "bytes a second in each direction, as 10MB (default not bounded)")
 	f.StringVar(&s.monthly, "monthly_bytes", "", "bytes of visitors a month, as 1TB (default not bounded)")
 	f.StringVar(&s.scope.OverQuota, "over_quota", "", "what happens beyond monthly_bytes: warn, throttle or stop (default warn)")
@@ -153,6 +153,13 @@ func relayClientShowCommand(env *Env, a *relayAdmin) *cobra.Command {
 	}
 }
 
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
 // clientPage is all of a client.
 func clientPage(w io.Writer, c console.Client) {
 	all := func(list []string) string {
@@ -165,7 +172,7 @@ func clientPage(w io.Writer, c console.Client) {
 		if n == 0 {
 			return "not bounded"
 		}
-		return strconv.FormatInt(n, 10) + unit
+		return "at most " + strconv.FormatInt(n, 10) + unit
 	}
 	s := c.Scope
 	fmt.Fprintf(w, "%s\t%s, %s\n", c.Name, c.State, c.ClientID)
@@ -173,13 +180,13 @@ func clientPage(w io.Writer, c console.Client) {
 	fmt.Fprintf(w, "types\t%s\n", all(s.Types))
 	fmt.Fprintf(w, "domains\t%s\n", all(s.Domains))
 	fmt.Fprintf(w, "ports\t%s\n", all(s.Ports))
-	fmt.Fprintf(w, "tunnels\t%d of %s\n", c.Tunnels, bound(int64(s.Tunnels), ""))
+	fmt.Fprintf(w, "tunnels\t%d now, %s\n", c.Tunnels, bound(int64(s.Tunnels), ""))
 	if !s.Expires.IsZero() {
 		fmt.Fprintf(w, "expires\t%s\n", s.Expires.In(zone).Format("2006-01-02 15:04"))
 	}
 	fmt.Fprintf(w, "bandwidth\t%s\n", bound(s.Bandwidth, " bytes a second"))
-	fmt.Fprintf(w, "traffic of %s\t%d in, %d out; %s of %s\n", c.Usage.Month, c.Usage.BytesIn, c.Usage.BytesOut, c.Usage.State, bound(c.Usage.Limit, " bytes"))
-	fmt.Fprintf(w, "own policies\t%v\n", s.OwnPolicies)
+	fmt.Fprintf(w, "traffic of %s\t%s in, %s out, %s: %s\n", c.Usage.Month, byteText(c.Usage.BytesIn), byteText(c.Usage.BytesOut), bound(c.Usage.Limit, " bytes"), c.Usage.State)
+	fmt.Fprintf(w, "own policies\t%s\n", yesNo(s.OwnPolicies))
 	if c.Seen != nil {
 		state := "last seen"
 		if c.Seen.Connected {

@@ -30,10 +30,13 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
   adit relay sink set log tls://syslog.example.com:6514 --refused_only`,
 		Args: args(2, 2, "a name and a URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if scheme, _, _ := strings.Cut(args[1], "://"); scheme == "http" || scheme == "https" {
+			switch scheme, _, _ := strings.Cut(args[1], "://"); scheme {
+			case "http", "https":
 				c.Type, c.URL = sink.Webhook, args[1]
-			} else {
+			case "udp", "tcp", "tls":
 				c.Type, c.Address = sink.Syslog, args[1]
+			default:
+				return usagef("the URL must be https://… for a webhook, or udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT for syslog, and %q is none of them", args[1])
 			}
 			for _, f := range []struct {
 				name string
@@ -107,7 +110,7 @@ func relayDomainsCommand(env *Env) *cobra.Command {
 		use: "domains", short: "List the names that clients have, and how those of their own were proved",
 		path: "/api/v1/domains", heading: "DOMAIN\tCLIENT\tRUNNING\tPROVED BY",
 		row: func(w io.Writer, d console.Domain) {
-			fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", d.Domain, d.Client, d.Running, d.Proof)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.Domain, d.Client, yesNo(d.Running), d.Proof)
 		},
 	}.command(a))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"adit/internal/buildinfo"
 )
 
 // Exit codes.
@@ -21,7 +23,7 @@ const (
 func Run(ctx context.Context, env *Env, args []string) int {
 	root := newRoot(env)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
@@ -31,10 +33,11 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	message := strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " ")
 	var usage *usageError
 	if !env.ran || errors.As(err, &usage) {
-		if first, _, ok := strings.Cut(err.Error(), "\n"); ok { // cobra's suggestions follow
-			message = strings.TrimSpace(first)
+		after := "; "
+		if strings.HasSuffix(message, "?") {
+			after = " "
 		}
-		fmt.Fprintf(env.Err, "adit: %s; `adit help` shows how it is used\n", message)
+		fmt.Fprintf(env.Err, "adit: %s%s`%s` shows how it is used\n", message, after, usageHelp(cmd))
 		return exitUsage
 	}
 	fmt.Fprintf(env.Err, "adit: %s\n", message)
@@ -61,9 +64,17 @@ With a relay and its token:
                          publishes it for good`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       buildinfo.Get().Version,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return noCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
 	}
+	root.SetVersionTemplate("adit {{.Version}}\n")
+	root.SetFlagErrorFunc(flagMistake)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
@@ -86,6 +97,16 @@ With a relay and its token:
 	root.SetCompletionCommandGroupID("machine")
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
+	for _, c := range root.Commands() {
+		switch c.Name() { // cobra's own show a page for any word, and call that done
+		case "help":
+			c.Run, c.RunE = nil, describe
+			c.Short = "Show how a command is used"
+		case "completion":
+			c.Args, c.RunE = nil, needsCommand
+			c.Short = "Make the completion script of a shell"
+		}
+	}
 	env.watch(root)
 	env.complete(root)
 	return root
@@ -108,18 +129,7 @@ func (e *Env) watch(cmd *cobra.Command) {
 func group(use, short, long string, children ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use: use, Short: short, Long: long,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var names []string
-			for _, child := range cmd.Commands() {
-				if child.IsAvailableCommand() {
-					names = append(names, child.Name())
-				}
-			}
-			if len(args) > 0 {
-				return usagef("%s has no command %q; there are %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
-			}
-			return usagef("say what %s is to do: %s", cmd.CommandPath(), strings.Join(names, ", "))
-		},
+		RunE: needsCommand,
 	}
 	g.AddCommand(children...)
 	return g

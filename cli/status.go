@@ -41,8 +41,11 @@ func writeStatus(w io.Writer, st client.Status) {
 	}
 	fmt.Fprintf(w, "Endpoints\t%d\n", st.EndpointCount)
 	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d, since %s\n", st.Version, st.OS, st.Arch, st.PID, localTime(st.StartedAt))
-	if !st.Configured {
+	switch {
+	case !st.Configured || st.State == "rejected":
 		fmt.Fprintf(w, "Next\tadit login TOKEN\n")
+	case st.State == "paused":
+		fmt.Fprintf(w, "Next\tadit resume\n")
 	}
 }
 
@@ -110,9 +113,15 @@ func endpointsCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var tunnels []client.Tunnel
+			if len(items) == 0 {
+				if tunnels, err = c.Tunnels(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			return env.print(listOf(items), func(w io.Writer) {
 				if len(items) == 0 {
-					fmt.Fprintln(w, "Nothing is published now. Publish something: adit https 3000")
+					fmt.Fprintln(w, nothingPublished(tunnels))
 					return
 				}
 				fmt.Fprintln(w, "NAME\tURL\tLOCAL\tSTATE\tOPEN\tTOTAL\tIN\tOUT")
@@ -123,6 +132,23 @@ func endpointsCommand(env *Env) *cobra.Command {
 			})
 		},
 	}
+}
+
+// nothingPublished says why no public address answers.
+func nothingPublished(tunnels []client.Tunnel) string {
+	waiting := 0
+	for _, t := range tunnels {
+		if t.State == client.TunnelStateWaiting || t.State == client.TunnelStateStarting {
+			waiting++
+		}
+	}
+	switch {
+	case len(tunnels) == 0:
+		return "Nothing is published now. Publish something: adit https 3000"
+	case waiting > 0:
+		return "No public address answers now: tunnels wait for the session with the relay; `adit status` says why."
+	}
+	return "No public address answers now: all tunnels are stopped or have failed; `adit tunnel list` shows them."
 }
 
 // items is a list as the API writes it.

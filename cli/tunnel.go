@@ -107,7 +107,7 @@ func parseLocal(text string) (ip string, port int, err error) {
 func tunnelCreateCommand(env *Env) *cobra.Command {
 	var f tunnelFlags
 	cmd := &cobra.Command{
-		Use:   "create [PORT | HOST:PORT]",
+		Use:   "create [PORT|HOST:PORT]",
 		Short: "Publish a local service for good",
 		Example: `  adit tunnel create 3000 --domain shop
   adit tunnel create --type tcp --local_port 22 --remote_port 20022

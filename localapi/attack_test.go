@@ -224,7 +224,7 @@ func TestAllowedConsolePassesThePreflight(t *testing.T) {
 	for name, want := range map[string]string{
 		"Access-Control-Allow-Origin":          "https://console.example",
 		"Access-Control-Allow-Private-Network": "true",
-		"Access-Control-Allow-Methods":         "GET, HEAD, POST, PATCH, DELETE",
+		"Access-Control-Allow-Methods":         "GET, HEAD, POST, PUT, PATCH, DELETE",
 		"Access-Control-Allow-Headers":         "Authorization, Content-Type, Last-Event-ID",
 	} {
 		if got := resp.Header.Get(name); got != want {

@@ -278,7 +278,7 @@ func (w world) checkOrigin(ctx context.Context, t agent.Tunnel) agent.Check {
 	conn, err := w.dial(ctx, "tcp", addr)
 	if err != nil {
 		c.Status, c.Result = checkFailed, reason(err)
-		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors get an error page until then."
+		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors are turned away until then."
 		return c
 	}
 	conn.Close()

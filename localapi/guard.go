@@ -134,7 +134,7 @@ func (g *guard) answerPreflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers, Access-Control-Request-Private-Network")
 	if g.trusted(r) {
-		h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PATCH, DELETE")
+		h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
 		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID")
 		h.Set("Access-Control-Max-Age", "600")
 		if r.Header.Get("Access-Control-Request-Private-Network") == "true" {

@@ -14,7 +14,7 @@ import (
 // Labels are bounded: methods and classes of status, states and types of
 // tunnels. Nothing that a stranger chooses becomes a label.
 var (
-	countedMethods = [...]string{"GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "other"}
+	countedMethods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"}
 	agentStates    = [...]string{
 		agent.StateUnconfigured, agent.StateConnecting, agent.StateConnected,
 		agent.StateReconnecting, agent.StatePaused, agent.StateRejected,

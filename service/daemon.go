@@ -153,7 +153,11 @@ func (d Daemon) Run(ctx context.Context) error {
 // listenError says what a failed listen most often means.
 func listenError(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen on %s: the port is in use; adit may be running already (adit status), or set another http_listen: %w", addr, err)
+		return fmt.Errorf("listen on %s: the port is in use; adit may be running already (`adit status`), or listen elsewhere, as with --http_listen 127.0.0.1:8181", addr)
+	}
+	var malformed *net.AddrError
+	if errors.As(err, &malformed) {
+		return fmt.Errorf("http_listen: %q must be an address and a port, as 127.0.0.1:37271", addr)
 	}
 	return fmt.Errorf("listen on %s: %w", addr, err)
 }

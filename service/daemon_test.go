@@ -135,6 +135,15 @@ func TestTakenPortIsOneClearSentence(t *testing.T) {
 	}
 }
 
+func TestMalformedListenerIsOneClearSentence(t *testing.T) {
+	for _, addr := range []string{"nonsense", "127.0.0.1:99999", "127.0.0.1:http:x"} {
+		err := Daemon{HTTPListen: addr, StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "must be an address and a port") {
+			t.Errorf("%s: got %v, want what it must be", addr, err)
+		}
+	}
+}
+
 func TestOwnListenerIsNotPublished(t *testing.T) {
 	url, _ := startDaemon(t, Daemon{})
 	_, text, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")

@@ -11,10 +11,8 @@ import (
 
 	"adit/internal/discovery"
 	"adit/internal/paths"
+	"adit/localapi"
 )
-
-// defaultAddress is where the daemon listens if nothing else is said.
-const defaultAddress = "127.0.0.1:37271"
 
 // Health is the answer of the daemon's probe.
 type Health struct {
@@ -31,8 +29,8 @@ func Probe(ctx context.Context) (Health, error) {
 	if dir := os.Getenv(EnvRun); dir != "" {
 		folders = append([]string{dir}, folders...)
 	}
-	h := Health{Address: defaultAddress}
-	path := "/healthz"
+	h := Health{Address: localapi.DefaultListen}
+	path := localapi.HealthPath
 	if info, err := discovery.Find(folders); err == nil {
 		h.Address, path, h.PID = info.ConnectAddr, info.HealthPath, info.PID
 	}

@@ -102,52 +102,99 @@ func twoLabs(ctx context.Context, dir string, o *origin, setups [2]setup) (labs 
 	return labs, faces, end, err
 }
 
-// smallLoad is a kind of load that differs from others by what a request costs.
-type smallLoad struct {
+// kind is a load that differs from others by what a request or a byte costs.
+type kind struct {
 	name  string
 	tcp   bool
 	n     int
 	fresh bool
 }
 
-var smallRequests = []smallLoad{
-	{"tcp requests x1", true, 1, false},
-	{"tcp requests x64", true, 64, false},
-	{"tcp new connections", true, 16, true},
-	{"http requests x1", false, 1, false},
-	{"http requests x64", false, 64, false},
-	{"http new connections", false, 16, true},
+var (
+	smallRequests = []kind{
+		{"tcp requests x1", true, 1, false},
+		{"tcp requests x64", true, 64, false},
+		{"tcp new connections", true, 16, true},
+		{"http requests x1", false, 1, false},
+		{"http requests x64", false, 64, false},
+		{"http new connections", false, 16, true},
+	}
+	bulks = []kind{
+		{name: "tcp down x1", n: 1},
+		{name: "tcp up x1", n: 1},
+		{name: "tcp down x8", n: 8},
+	}
+)
+
+// pairOf is two labs that take turns, and what their figures are called.
+type pairOf struct {
+	title, column string
+	names         [2]string
+	labs          [2]*lab
+	faces         [2]face
+	opts          options
 }
 
-// compare measures small requests through two labs in turns.
-func compare(ctx context.Context, t *table, column, title string, names [2]string, labs [2]*lab, faces [2]face, o options) error {
+// turn is how long one turn lasts.
+func (p *pairOf) turn() time.Duration { return max(p.opts.each/6, 200*time.Millisecond) }
+
+// requests measures small requests.
+func (p *pairOf) requests(ctx context.Context, t *table) error {
 	for _, kind := range smallRequests {
-		if !o.wants(title + ", " + kind.name) {
+		if !p.opts.wants(p.title + ", " + kind.name) {
 			continue
 		}
-		all, err := alternate(labs, func(i int, begin func()) (float64, error) {
+		err := p.compare(t, kind.name, "1/s", 1, "µs each", 1e3, func(i int, begin func()) (float64, error) {
 			l := load{
-				addr: faces[i].http, host: faces[i].host, path: "/small", n: kind.n, fresh: kind.fresh,
-				each: max(o.each/6, 200*time.Millisecond), begin: begin,
+				addr: p.faces[i].http, host: p.faces[i].host, path: "/small", n: kind.n, fresh: kind.fresh,
+				each: p.turn(), begin: begin,
 			}
 			if kind.tcp {
-				l.addr, l.host = faces[i].tcp, ""
+				l.addr, l.host = p.faces[i].tcp, ""
 			}
 			times, _, err := requests(ctx, l)
 			return float64(len(times)), err
 		})
 		if err != nil {
-			return fmt.Errorf("%s, %s: %w", title, kind.name, err)
+			return err
 		}
-		name := title + ", " + kind.name
-		for i := range 2 {
-			t.add(name+", "+names[i], "1/s", column, medianOf(all[i], turn.rate))
-			t.add(name+", CPU "+names[i], "µs each", column, medianOf(all[i], turn.cost)/1e3)
-			t.add(name+", context switches "+names[i], "each", column, medianOf(all[i], turn.switchCost))
-		}
-		t.add(name+", CPU more", "%", column, 100*(ratioOf(all, turn.cost)-1))
-		t.add(name+", throughput less", "%", column, 100*(1-ratioOf(all, turn.rate)))
 	}
+	return nil
+}
+
+// bulk measures bytes without end.
+func (p *pairOf) bulk(ctx context.Context, t *table) error {
+	for _, kind := range bulks {
+		if !p.opts.wants(p.title + ", " + kind.name) {
+			continue
+		}
+		err := p.compare(t, kind.name, "MB/s", 1e6, "ns/B", 1, func(i int, begin func()) (float64, error) {
+			begin()
+			bytes, _, err := bulk(ctx, bulkLoad{face: p.faces[i], up: kind.name == "tcp up x1", n: kind.n, each: p.turn()})
+			return float64(bytes), err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare has both do a thing in turns. Amounts are divided by many in what is
+// called a rate, and nanoseconds by span in what is called a cost.
+func (p *pairOf) compare(t *table, name, rate string, many float64, cost string, span float64, run func(i int, begin func()) (float64, error)) error {
+	all, err := alternate(p.labs, run)
+	name = p.title + ", " + name
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for i := range 2 {
+		t.add(name+", "+p.names[i], rate, p.column, medianOf(all[i], turn.rate)/many)
+		t.add(name+", CPU "+p.names[i], cost, p.column, medianOf(all[i], turn.cost)/span)
+		t.add(name+", context switches "+p.names[i], "each", p.column, medianOf(all[i], turn.switchCost)*many)
+	}
+	t.add(name+", CPU more", "%", p.column, 100*(ratioOf(all, turn.cost)-1))
+	t.add(name+", throughput less", "%", p.column, 100*(1-ratioOf(all, turn.rate)))
 	return nil
 }
 
@@ -161,7 +208,8 @@ func measureAccess(ctx context.Context, t *table, column, dir string, o *origin,
 		return err
 	}
 	defer end()
-	return compare(ctx, t, column, "access events", [2]string{"off", "on"}, labs, faces, opts)
+	p := &pairOf{"access events", column, [2]string{"off", "on"}, labs, faces, opts}
+	return p.requests(ctx, t)
 }
 
 // measureAgainst compares another build with this one.
@@ -174,5 +222,9 @@ func measureAgainst(ctx context.Context, t *table, column, dir string, o *origin
 		return err
 	}
 	defer end()
-	return compare(ctx, t, column, "against", [2]string{"before", "now"}, labs, faces, opts)
+	p := &pairOf{"against", column, [2]string{"before", "now"}, labs, faces, opts}
+	if err := p.requests(ctx, t); err != nil {
+		return err
+	}
+	return p.bulk(ctx, t)
 }

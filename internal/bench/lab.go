@@ -21,6 +21,12 @@ import (
 type face struct {
 	tcp, http, udp string
 	host           string // the Host of http
+	origin         *origin
+}
+
+// direct is the way to the origin without a tunnel.
+func (o *origin) direct() face {
+	return face{tcp: o.httpAddr, http: o.httpAddr, udp: o.udpAddr, origin: o}
 }
 
 // process is one adit, whose memory and CPU time can be asked.
@@ -54,6 +60,24 @@ type setup struct {
 	program, dir, transport string
 	settings                string // further lines of relay.toml
 	firstPort               int    // of a hundred for tunnels; if 0, 20000
+	host                    string // where agents and visitors find the relay; if empty, 127.0.0.1
+	// elsewhere calls a function where the agent and its origin are, on another
+	// host. If nil, here.
+	elsewhere func(func() error) error
+}
+
+// client asks the local APIs of the agents.
+func (s setup) client() *http.Client {
+	if s.elsewhere == nil {
+		return http.DefaultClient
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+		failed := s.elsewhere(func() error {
+			conn, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+			return err
+		})
+		return conn, failed
+	}}}
 }
 
 // lab is a relay and an agent as processes of their own.
@@ -64,10 +88,11 @@ type lab struct {
 	token                string
 	console, local, http string
 	startTime            time.Duration
+	agents               *http.Client // of their local APIs
 }
 
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddr(host string) (string, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", err
 	}
@@ -76,15 +101,22 @@ func freeAddr() (string, error) {
 }
 
 func startLab(ctx context.Context, s setup) (_ *lab, err error) {
-	l := &lab{setup: s}
+	l := &lab{setup: s, agents: s.client()}
 	defer func() {
 		if err != nil {
 			l.close()
 		}
 	}()
+	if l.host == "" {
+		l.host = "127.0.0.1"
+	}
 	var addrs [5]string
 	for i := range addrs {
-		if addrs[i], err = freeAddr(); err != nil {
+		host := l.host
+		if i < 2 {
+			host = "127.0.0.1"
+		}
+		if addrs[i], err = freeAddr(host); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +134,7 @@ func startLab(ctx context.Context, s setup) (_ *lab, err error) {
 	ports := fmt.Sprintf("%d-%d", l.firstPort, l.firstPort+99)
 	data := filepath.Join(l.dir, "relay")
 	l.relayArgs = []string{
-		"relay", "start", "--config", conf, "--data_dir", data, "--domain", "localhost", "--public_host", "127.0.0.1",
+		"relay", "start", "--config", conf, "--data_dir", data, "--domain", "localhost", "--public_host", l.host,
 		"--tunnel_listen", addrs[3], "--edge_http_listen", l.http, "--edge_https_listen", addrs[4], "--console_listen", l.console,
 		"--tcp_ports", ports, "--udp_ports", ports,
 	}
@@ -142,7 +174,7 @@ func (l *lab) startAgent(ctx context.Context) (err error) {
 // oneMoreAgent starts a further agent of the same client, and returns where its
 // local API is.
 func (l *lab) oneMoreAgent(name string) (*process, string, error) {
-	local, err := freeAddr()
+	local, err := freeAddr("127.0.0.1")
 	if err != nil {
 		return nil, "", err
 	}
@@ -161,6 +193,9 @@ func (l *lab) startDaemon(name, local string) (*process, error) {
 	p := &process{cmd: exec.Command(l.program, "start", "--http_listen", local)}
 	p.cmd.Env = append(os.Environ(), "ADIT_CONFIG_DIR="+state, "ADIT_STATE_DIR="+state, "ADIT_AUTH_TOKEN="+l.token)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	if l.elsewhere != nil {
+		return p, l.elsewhere(p.cmd.Start)
+	}
 	return p, p.cmd.Start()
 }
 
@@ -214,7 +249,7 @@ func (l *lab) awaitConnected(ctx context.Context, local string) error {
 			Connected bool
 			Transport string
 		}
-		if err := ask("GET", local, "/api/v1/status", nil, &status); err != nil {
+		if err := l.ask("GET", local, "/api/v1/status", nil, &status); err != nil {
 			return err
 		}
 		if !status.Connected || status.Transport != l.transport {
@@ -226,10 +261,10 @@ func (l *lab) awaitConnected(ctx context.Context, local string) error {
 
 // call asks the agent's local API.
 func (l *lab) call(method, path string, body, into any) error {
-	return ask(method, l.local, path, body, into)
+	return l.ask(method, l.local, path, body, into)
 }
 
-func ask(method, addr, path string, body, into any) error {
+func (l *lab) ask(method, addr, path string, body, into any) error {
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -243,7 +278,7 @@ func ask(method, addr, path string, body, into any) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := l.agents.Do(req)
 	if err != nil {
 		return err
 	}
@@ -271,7 +306,7 @@ func (l *lab) publish(o *origin) (f face, err error) {
 	if f.udp, err = l.tunnel("udp", o.udpAddr, false); err != nil {
 		return f, err
 	}
-	f.http = l.http
+	f.http, f.origin = l.http, o
 	f.host, err = l.tunnel("http", o.httpAddr, false)
 	return f, err
 }
@@ -299,30 +334,6 @@ func (l *lab) tunnel(kind, addr string, inspected bool) (string, error) {
 	return rest, nil
 }
 
-// recovery kills the relay, starts it again and returns how long after its
-// return the agent is connected.
-func (l *lab) recovery(ctx context.Context) (time.Duration, error) {
-	l.relay.end()
-	if err := poll(ctx, func() error {
-		var status struct{ Connected bool }
-		if err := l.call("GET", "/api/v1/status", nil, &status); err != nil {
-			return err
-		}
-		if status.Connected {
-			return errors.New("still connected")
-		}
-		return nil
-	}); err != nil {
-		return 0, err
-	}
-	if err := l.startRelay(ctx); err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	err := l.awaitConnected(ctx, l.local)
-	return time.Since(begin), err
-}
-
 func (l *lab) close() {
 	if l.agent != nil && l.agent.cmd.Process != nil {
 		l.agent.end()
@@ -330,4 +341,5 @@ func (l *lab) close() {
 	if l.relay != nil && l.relay.cmd.Process != nil {
 		l.relay.end()
 	}
+	l.agents.CloseIdleConnections()
 }

@@ -1,7 +1,7 @@
 // Command bench measures the whole of adit as its users meet it: relay, agent,
-// visitor and origin on loopback, beside the direct path in the same run. It
-// prints a Markdown table, or JSON with -json. docs/benchmarks.md says how to
-// read it.
+// visitor and origin on loopback or over bad paths, beside the direct path in
+// the same run. It prints Markdown tables, or JSON with -json.
+// docs/benchmarks.md says how to read them.
 package main
 
 import (
@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"adit/internal/netlab"
 )
 
 // figure is one measured value.
@@ -35,15 +37,20 @@ type report struct {
 	Arch    string   `json:"arch"`
 	CPUs    int      `json:"cpus"`
 	Load    string   `json:"load_before"`
-	Figures []figure `json:"figures"`
+	Figures []figure `json:"figures,omitempty"` // of loopback
+	// Paths are those between network namespaces.
+	Paths []pathReport `json:"paths,omitempty"`
 }
 
 func main() {
-	var o options
+	netlab.Main()
+	o := options{plan: loopbackPlan}
 	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flag.DurationVar(&o.each, "each", 3*time.Second, "how long each figure is measured")
 	flag.StringVar(&o.program, "program", "", "an adit to measure instead of one built from this tree")
 	flag.StringVar(&o.against, "against", "", "another adit: small requests through both, in turns")
+	flag.Var(&o.paths, "path", "a path such as rtt=50ms,loss=1%,rate=100Mbit between relay and agent, or loopback, or usual for four\nof them; may be given again (default loopback)")
+	flag.BoolVar(&o.urgent, "urgent", false, "over a path, have relay, agent, visitors and origin go before the machine's other work")
 	transports := flag.String("transports", "direct,dtls,tls", "columns to measure")
 	only := flag.String("only", "", "a regular expression: the figures to measure")
 	flag.Parse()
@@ -52,7 +59,11 @@ func main() {
 	defer stop()
 	var err error
 	if o.only, err = regexp.Compile(*only); err == nil {
-		err = run(ctx, o)
+		if far := os.Getenv(farEnv); far != "" {
+			err = measureHere(ctx, o, far)
+		} else {
+			err = run(ctx, o)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -72,6 +83,9 @@ type options struct {
 	against    string
 	transports []string
 	only       *regexp.Regexp
+	paths      paths
+	urgent     bool // what is measured over a path goes before other work
+	plan       plan
 }
 
 // wants reports whether a figure, or a group that it belongs to, is to be measured.
@@ -85,37 +99,23 @@ func run(ctx context.Context, o options) error {
 	defer os.RemoveAll(dir)
 	if o.program == "" {
 		o.program = filepath.Join(dir, "adit")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", o.program, "adit")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build adit: %w\n%s", err, out)
+		if err := buildAdit(ctx, o.program); err != nil {
+			return err
 		}
 	}
 	rep := report{Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Load: loadAverage()}
-	table := newTable()
-	origin, err := startOrigin()
-	if err != nil {
-		return err
-	}
-	defer origin.close()
-
-	for _, transport := range o.transports {
-		switch {
-		case transport == "direct" && o.against != "":
-			continue
-		case transport == "direct":
-			f := face{tcp: origin.httpAddr, http: origin.httpAddr, udp: origin.udpAddr}
-			err = measure(ctx, table, transport, f, nil, o)
-		case o.against != "":
-			err = measureAgainst(ctx, table, transport, filepath.Join(dir, transport), origin, o)
-		default:
-			err = measureTransport(ctx, table, filepath.Join(dir, transport), transport, origin, o)
+	if o.paths.loopback() {
+		if rep.Figures, err = measureLoopback(ctx, dir, o); err != nil {
+			return err
 		}
+	}
+	for _, path := range o.paths.bad {
+		measured, err := measurePath(ctx, o, path)
 		if err != nil {
-			return fmt.Errorf("%s: %w", transport, err)
+			return fmt.Errorf("%v: %w", path, err)
 		}
+		rep.Paths = append(rep.Paths, measured)
 	}
-	rep.Figures = table.figures
 	if o.asJSON {
 		return json.NewEncoder(os.Stdout).Encode(rep)
 	}
@@ -123,8 +123,43 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
+// buildAdit builds the tree's program.
+func buildAdit(ctx context.Context, to string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, "adit")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build adit: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func measureLoopback(ctx context.Context, dir string, o options) ([]figure, error) {
+	table := newTable()
+	origin, err := startOrigin("127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	defer origin.close()
+	for _, transport := range o.transports {
+		switch {
+		case transport == "direct" && o.against != "":
+			continue
+		case transport == "direct":
+			err = measure(ctx, table, transport, origin.direct(), nil, o)
+		case o.against != "":
+			err = measureAgainst(ctx, table, transport, filepath.Join(dir, transport), origin, o)
+		default:
+			err = measureTransport(ctx, table, filepath.Join(dir, transport), transport, origin, o)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", transport, err)
+		}
+	}
+	return table.figures, nil
+}
+
 func measureTransport(ctx context.Context, table *table, dir, transport string, origin *origin, o options) error {
-	if slices.ContainsFunc(smallRequests, func(l smallLoad) bool { return o.wants("access events, " + l.name) }) {
+	if slices.ContainsFunc(smallRequests, func(k kind) bool { return o.wants("access events, " + k.name) }) {
 		if err := measureAccess(ctx, table, transport, dir, origin, o); err != nil {
 			return err
 		}
@@ -174,13 +209,5 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 			return err
 		}
 	}
-	if !o.wants("relay's return") {
-		return nil
-	}
-	back, err := lab.recovery(ctx)
-	if err != nil {
-		return err
-	}
-	table.add("connected after the relay's return", "ms", transport, float64(back.Milliseconds()))
-	return nil
+	return measureRecovery(ctx, table, transport, lab, recoveries, o)
 }

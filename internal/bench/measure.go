@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,9 +13,35 @@ import (
 // direct path.
 type measurement func(ctx context.Context, t *table, column string, f face, lab *lab, o options) error
 
+// plan is how much of each kind of load there is.
+type plan struct {
+	// warm is how long bulk goes on before it counts, and drain how long what is
+	// under way then is given.
+	warm, drain time.Duration
+	visitors    []int
+	thousands   int // of datagrams a second
+	// flood has as many datagrams as go, too.
+	flood bool
+	// beside has small requests beside bulk.
+	beside bool
+}
+
+var (
+	loopbackPlan = plan{visitors: []int{1, 64, 1000}, thousands: 10, flood: true}
+	// pathPlan has time for a congestion control to find its rate, and queues
+	// that empty.
+	pathPlan = plan{warm: 2 * time.Second, drain: 500 * time.Millisecond, visitors: []int{1, 64}, thousands: 1, beside: true}
+)
+
+// settle waits for the end of what was measured before.
+func (p plan) settle(lab *lab) {
+	time.Sleep(p.drain)
+	lab.settle()
+}
+
 // measure fills one column of the table. lab is nil for the direct path.
 func measure(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
-	for _, part := range []measurement{measureBulk, measureRequests, measureDatagrams} {
+	for _, part := range []measurement{measureBulk, measureRequests, measureDatagrams, measureBeside} {
 		if err := part(ctx, t, column, f, lab, o); err != nil {
 			return err
 		}
@@ -33,9 +58,9 @@ func measureBulk(ctx context.Context, t *table, column string, f face, lab *lab,
 		if !o.wants(kind.name) {
 			continue
 		}
-		lab.settle()
+		o.plan.settle(lab)
 		begun := lab.begin()
-		bytes, took, err := bulk(ctx, f.tcp, kind.up, kind.n, o.each)
+		bytes, took, err := bulk(ctx, bulkLoad{face: f, up: kind.up, n: kind.n, warm: o.plan.warm, each: o.each})
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.name, err)
 		}
@@ -49,12 +74,12 @@ func measureBulk(ctx context.Context, t *table, column string, f face, lab *lab,
 // such who come anew for each request.
 func measureRequests(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
 	for _, through := range []struct{ name, addr, host string }{{"tcp", f.tcp, ""}, {"http", f.http, f.host}} {
-		for _, n := range []int{1, 64, 1000} {
+		for _, n := range o.plan.visitors {
 			name := fmt.Sprintf("%s requests x%d", through.name, n)
 			if !o.wants(name, "visitors") {
 				continue
 			}
-			lab.settle()
+			o.plan.settle(lab)
 			var begun cost
 			times, took, err := requests(ctx, load{
 				addr: through.addr, host: through.host, path: "/small", n: n, each: o.each,
@@ -72,13 +97,15 @@ func measureRequests(ctx context.Context, t *table, column string, f face, lab *
 		if !o.wants(name, "visitors") {
 			continue
 		}
-		lab.settle()
+		o.plan.settle(lab)
 		begun := lab.begin()
 		times, took, err := requests(ctx, load{addr: through.addr, host: through.host, path: "/small", n: 16, each: o.each, fresh: true})
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		t.add(name, "1/s", column, float64(len(times))/took.Seconds())
+		t.add(name+", p50", "ms", column, quantile(times, 0.5))
+		t.add(name+", p99", "ms", column, quantile(times, 0.99))
 		begun.each(t, name, "µs each", column, float64(len(times)))
 	}
 	return nil
@@ -88,13 +115,19 @@ func measureDatagrams(ctx context.Context, t *table, column string, f face, lab 
 	if !o.wants("udp") {
 		return nil
 	}
-	sent, came, times, err := datagrams(ctx, f.udp, 10_000, o.each)
+	o.plan.settle(lab)
+	sent, came, times, err := datagrams(ctx, f.udp, 1000*o.plan.thousands, o.each)
 	if err != nil {
 		return err
 	}
-	t.add("udp 10,000/s, lost", "%", column, 100*float64(sent-came)/float64(sent))
-	t.add("udp 10,000/s, p99", "ms", column, quantile(times, 0.99))
-	lab.settle()
+	name := fmt.Sprintf("udp %d,000/s", o.plan.thousands)
+	t.add(name+", lost", "%", column, 100*float64(sent-came)/float64(sent))
+	t.add(name+", p50", "ms", column, quantile(times, 0.5))
+	t.add(name+", p99", "ms", column, quantile(times, 0.99))
+	if !o.plan.flood {
+		return nil
+	}
+	o.plan.settle(lab)
 	begun := lab.begin()
 	_, came, _, err = datagrams(ctx, f.udp, 0, o.each)
 	if err != nil {
@@ -103,53 +136,6 @@ func measureDatagrams(ctx context.Context, t *table, column string, f face, lab 
 	t.add("udp at most, echoed", "1/s", column, float64(came)/o.each.Seconds())
 	begun.each(t, "udp at most", "µs each", column, float64(came))
 	return nil
-}
-
-// bulk moves bytes over n connections until the time is up.
-func bulk(ctx context.Context, addr string, up bool, n int, each time.Duration) (int64, time.Duration, error) {
-	var total atomic.Int64
-	var wg sync.WaitGroup
-	errs := make(chan error, n)
-	begin := time.Now()
-	end := begin.Add(each)
-	for range n {
-		wg.Go(func() {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-			if err != nil {
-				errs <- err
-				return
-			}
-			defer conn.Close()
-			if up {
-				fmt.Fprintf(conn, "POST /up HTTP/1.1\r\nHost: bench\r\nContent-Length: %d\r\n\r\n", int64(1)<<50)
-			} else {
-				fmt.Fprintf(conn, "GET /down?size=%d HTTP/1.1\r\nHost: bench\r\n\r\n", int64(1)<<50)
-			}
-			conn.SetDeadline(end.Add(5 * time.Second))
-			buffer := make([]byte, 256<<10)
-			for time.Now().Before(end) {
-				var m int
-				if up {
-					m, err = conn.Write(buffer)
-				} else {
-					m, err = conn.Read(buffer)
-				}
-				total.Add(int64(m))
-				if err != nil {
-					errs <- err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	took := time.Since(begin)
-	select {
-	case err := <-errs:
-		return 0, 0, err
-	default:
-	}
-	return total.Load(), took, nil
 }
 
 // datagrams sends rate datagrams a second (as many as go, with 256 under way, if
@@ -206,7 +192,7 @@ func datagrams(ctx context.Context, addr string, rate int, each time.Duration) (
 			sent++
 		}
 	}
-	conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	conn.SetReadDeadline(time.Now().Add(time.Second))
 	<-done
 	return sent, int(received.Load()), times, nil
 }

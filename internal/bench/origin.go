@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // origin is the local service that is published: just enough HTTP to answer
@@ -17,6 +18,7 @@ import (
 // as they can.
 type origin struct {
 	httpAddr, udpAddr string
+	received          atomic.Int64 // bytes of bodies
 	listener          net.Listener
 	udp               *net.UDPConn
 	wg                sync.WaitGroup
@@ -32,12 +34,13 @@ func answerOf(body string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-func startOrigin() (*origin, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// startOrigin starts one that listens on bind.
+func startOrigin(bind string) (*origin, error) {
+	l, err := net.Listen("tcp4", bind+":0")
 	if err != nil {
 		return nil, err
 	}
-	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(bind)})
 	if err != nil {
 		l.Close()
 		return nil, err
@@ -60,14 +63,14 @@ func startOrigin() (*origin, error) {
 			if err != nil {
 				return
 			}
-			go serveOrigin(conn)
+			go o.serve(conn)
 		}
 	})
 	return o, nil
 }
 
-// serveOrigin answers the requests of one connection.
-func serveOrigin(conn net.Conn) {
+// serve answers the requests of one connection.
+func (o *origin) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReaderSize(conn, 4<<10)
 	for {
@@ -93,7 +96,7 @@ func serveOrigin(conn net.Conn) {
 		}
 		switch size, down := strings.CutPrefix(path, "/down?size="); {
 		case post:
-			if !discard(r, length) {
+			if !o.discard(r, length) {
 				return
 			}
 			_, err = conn.Write(smallAnswer)
@@ -125,7 +128,7 @@ func send(conn net.Conn, size int64) error {
 	return nil
 }
 
-func discard(r *bufio.Reader, length int64) bool {
+func (o *origin) discard(r *bufio.Reader, length int64) bool {
 	buffer := make([]byte, 256<<10)
 	for length > 0 {
 		n, err := r.Read(buffer[:min(length, int64(len(buffer)))])
@@ -133,6 +136,7 @@ func discard(r *bufio.Reader, length int64) bool {
 			return false
 		}
 		length -= int64(n)
+		o.received.Add(int64(n))
 	}
 	return true
 }
@@ -141,4 +145,12 @@ func (o *origin) close() {
 	o.listener.Close()
 	o.udp.Close()
 	o.wg.Wait()
+}
+
+// movedTo has visitors find an origin that listens on every address at one.
+func (o *origin) movedTo(host string) {
+	for _, addr := range []*string{&o.httpAddr, &o.udpAddr} {
+		_, port, _ := net.SplitHostPort(*addr)
+		*addr = net.JoinHostPort(host, port)
+	}
 }

@@ -34,10 +34,25 @@ func (t *table) add(name, unit, column string, value float64) {
 }
 
 func (r report) print(w io.Writer) {
-	fmt.Fprintf(w, "%s, %s/%s, %d CPUs, load before: %s\n\n", r.Go, r.OS, r.Arch, r.CPUs, r.Load)
-	fmt.Fprintln(w, "| figure | unit | direct | DTLS | TLS |")
+	fmt.Fprintf(w, "%s, %s/%s, %d CPUs, load before: %s\n", r.Go, r.OS, r.Arch, r.CPUs, r.Load)
+	if r.Figures != nil {
+		printFigures(w, r.Figures)
+	}
+	for _, p := range r.Paths {
+		fmt.Fprintf(w, "\n### %s\n", p.Path)
+		if p.LeftOut != "" {
+			fmt.Fprintf(w, "\nLeft out: %s\n", p.LeftOut)
+			continue
+		}
+		fmt.Fprintf(w, "\nThe system's TCP has %s. Packets came %.2f ms late in the mean, %.1f ms at most.\n", p.TCP, p.Late, p.LateMost)
+		printFigures(w, p.Figures)
+	}
+}
+
+func printFigures(w io.Writer, figures []figure) {
+	fmt.Fprintln(w, "\n| figure | unit | direct | DTLS | TLS |")
 	fmt.Fprintln(w, "|---|---|---|---|---|")
-	for _, f := range r.Figures {
+	for _, f := range figures {
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.Name, f.Unit, number(f.Direct), number(f.DTLS), number(f.TLS))
 	}
 }

@@ -87,8 +87,9 @@ type load struct {
 	addr, host, path string
 	n                int // visitors
 	each             time.Duration
-	fresh            bool   // each request has a connection of its own
-	begin            func() // called once all visitors are there, each with an answer; may be nil
+	fresh            bool          // each request has a connection of its own
+	pause            time.Duration // of a visitor after an answer
+	begin            func()        // called once all visitors are there, each with an answer; may be nil
 }
 
 // requests asks until the time is up, and returns how long each answer took,
@@ -128,7 +129,7 @@ func requests(ctx context.Context, l load) ([]time.Duration, time.Duration, erro
 	end := begun.Add(l.each)
 	for _, v := range visitors {
 		wg.Go(func() {
-			times, err := v.askUntil(ctx, l.addr, request, end)
+			times, err := v.askUntil(ctx, l, request, end)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, times...)
@@ -140,11 +141,11 @@ func requests(ctx context.Context, l load) ([]time.Duration, time.Duration, erro
 }
 
 // askUntil asks again and again; a nil visitor comes anew each time.
-func (v *visitor) askUntil(ctx context.Context, addr string, request []byte, end time.Time) (times []time.Duration, err error) {
+func (v *visitor) askUntil(ctx context.Context, l load, request []byte, end time.Time) (times []time.Duration, err error) {
 	for begin := time.Now(); begin.Before(end) && ctx.Err() == nil; begin = time.Now() {
 		now := v
 		if now == nil {
-			if now, err = dialVisitor(ctx, addr, request); err != nil {
+			if now, err = dialVisitor(ctx, l.addr, request); err != nil {
 				return times, err
 			}
 		}
@@ -156,6 +157,9 @@ func (v *visitor) askUntil(ctx context.Context, addr string, request []byte, end
 			return times, err
 		}
 		times = append(times, time.Since(begin))
+		if l.pause > 0 {
+			time.Sleep(l.pause)
+		}
 	}
 	return times, nil
 }

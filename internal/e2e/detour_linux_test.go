@@ -10,42 +10,18 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adit/internal/require"
 )
-
-// on calls f on a goroutine whose sockets are on a host. The goroutine's thread
-// ends with it: nobody else shall find himself there.
-func (h *hosts) on(host string, f func() error) error {
-	failed := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		failed <- func() error {
-			fd, err := unix.Open("/var/run/netns/"+h.spaces[host], unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return fmt.Errorf("open the namespace of %s: %w", host, err)
-			}
-			defer unix.Close(fd)
-			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
-				return fmt.Errorf("enter the namespace of %s: %w", host, err)
-			}
-			return f()
-		}()
-	}()
-	return <-failed
-}
 
 // client is an HTTP client on a host, which dials addr whatever the URL says.
 func (h *hosts) client(host, addr string) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-		onErr := h.on(host, func() error {
+		onErr := inSpace(h.spaces[host], func() error {
 			conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
 			return err
 		})
@@ -160,7 +136,7 @@ func (a *away) narrow() {
 func (a *away) publish(name string, handler http.Handler) string {
 	a.t.Helper()
 	var listener net.Listener
-	err := a.on("agent", func() (err error) {
+	err := inSpace(a.spaces["agent"], func() (err error) {
 		listener, err = net.Listen("tcp", "127.0.0.1:0")
 		return err
 	})

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -139,9 +140,16 @@ func TestOriginThatIsDownIsNamed(t *testing.T) {
 	if err != nil || code != http.StatusBadGateway {
 		t.Fatalf("got %d, %v, want 502", code, err)
 	}
-	if !strings.Contains(body, "nothing listens") {
-		t.Errorf("the page does not say that nothing listens:\n%s", body)
+	if !strings.Contains(body, "service is down") || strings.Contains(body, strconv.Itoa(port)) {
+		t.Errorf("the page does not say that the service is down, or gives away its address:\n%s", body)
 	}
+	await(t, "the daemon's log says why", func() error {
+		log, err := agent.tryCall(http.MethodGet, "/api/v1/logs", nil)
+		if err == nil && (!strings.Contains(log.Raw, "visitor not served") || !strings.Contains(log.Raw, "nothing listens")) {
+			err = fmt.Errorf("got %d %s", log.Status, log.Raw)
+		}
+		return err
+	})
 }
 
 func TestStoppedRelayEndsInOrder(t *testing.T) {

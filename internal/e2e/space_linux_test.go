@@ -6,12 +6,10 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"adit/internal/netlab"
 	"adit/internal/require"
 )
 
@@ -42,20 +40,12 @@ func unshared(t *testing.T, disk string) bool {
 // inSpace runs f on a thread that is in a network namespace, so that the
 // sockets which f makes are there.
 func inSpace(space string, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with this goroutine
-		file, err := os.Open("/run/netns/" + space)
-		if err == nil {
-			defer file.Close()
-			err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
-		}
-		if err == nil {
-			err = f()
-		}
-		done <- err
-	}()
-	return <-done
+	s, err := netlab.OpenSpace("/run/netns/" + space)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Do(f)
 }
 
 // clientIn is an HTTP client within a network namespace.

@@ -26,6 +26,13 @@ type Network struct {
 	timer  *time.Timer
 	seq    uint64
 	start  time.Time
+	late   lateness
+}
+
+// lateness is by how much events came after their time.
+type lateness struct {
+	total, most time.Duration
+	events      int64
 }
 
 // New returns an empty network whose chances are drawn from seed.
@@ -161,9 +168,22 @@ func (n *Network) run() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for now := n.now(); len(n.events) > 0 && n.events[0].at <= now; {
-		n.forward(now, heap.Pop(&n.events).(event))
+		e := heap.Pop(&n.events).(event)
+		n.late.total += now - e.at
+		n.late.most = max(n.late.most, now-e.at)
+		n.late.events++
+		n.forward(now, e)
 	}
 	n.arm()
+}
+
+// Late is by how much packets have left links after their time, in the mean and
+// at most. In virtual time that is nothing; in real time it tells how far the
+// machine kept up.
+func (n *Network) Late() (mean, most time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.late.total / time.Duration(max(n.late.events, 1)), n.late.most
 }
 
 // Close closes every connection and drops what is on its way.

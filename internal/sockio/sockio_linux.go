@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"adit/internal/lend"
 )
 
 // half is what one direction needs for its calls, made once.
@@ -15,6 +17,9 @@ type half struct {
 	raw  syscall.RawConn // nil: every call is announced
 	call func(fd uintptr) bool
 	try  func(fd uintptr) bool // the same, but it does not wait
+
+	lent   func(fd uintptr) bool // call, into what lender lends
+	lender *lend.Buffer
 
 	mu    sync.Mutex // one call at a time, as the net package has it too
 	b     []byte     // the caller's
@@ -31,12 +36,45 @@ func (c *Conn) setUp() {
 	}
 	c.in.raw, c.out.raw = raw, raw
 	c.in.call, c.out.call = c.in.read, c.out.write
+	c.in.lent = c.in.readLent
 	c.out.try = func(fd uintptr) bool { c.out.once(syscall.SYS_WRITE, fd); return true }
 }
 
 // read reads once, and reports false if it has to wait.
 func (h *half) read(fd uintptr) bool {
 	return h.once(syscall.SYS_READ, fd)
+}
+
+// readLent is read, but takes its memory first, and gives it back to wait.
+func (h *half) readLent(fd uintptr) bool {
+	h.b = h.lender.Lend()
+	if h.begin(len(h.b)) {
+		if h.once(syscall.SYS_READ, fd) {
+			return true
+		}
+	} else if h.announced(fd) {
+		return true
+	}
+	h.lender.Return()
+	return false
+}
+
+// announced reads once as the net package does it.
+func (h *half) announced(fd uintptr) bool {
+	for {
+		n, err := syscall.Read(int(fd), h.b)
+		errno, _ := err.(syscall.Errno) //nolint:errorlint // syscall.Read's errors are numbers
+		switch errno {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return false
+		case 0:
+			h.n += n
+		}
+		h.errno = errno
+		return true
+	}
 }
 
 // write writes all, and reports false if it has to wait.
@@ -90,6 +128,23 @@ func (c *Conn) Read(b []byte) (int, error) {
 	h.b, h.n, h.errno = b, 0, 0
 	err := h.raw.Read(h.call)
 	h.b = nil
+	if err == nil && h.errno == 0 && h.n == 0 {
+		return 0, io.EOF
+	}
+	return h.n, failure(c, "read", err, h.errno)
+}
+
+// ReadLent is Read into what l lends: while it waits, it holds no memory.
+func (c *Conn) ReadLent(l *lend.Buffer) (int, error) {
+	h := &c.in
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.raw == nil {
+		return c.TCPConn.Read(l.Lend())
+	}
+	h.lender, h.n, h.errno = l, 0, 0
+	err := h.raw.Read(h.lent)
+	h.lender, h.b = nil, nil
 	if err == nil && h.errno == 0 && h.n == 0 {
 		return 0, io.EOF
 	}

@@ -2,8 +2,13 @@
 
 package sockio
 
+import "adit/internal/lend"
+
 // half is what one direction needs; nothing here.
 type half struct{}
+
+// ReadLent reads into what l lends, and holds it while it waits.
+func (c *Conn) ReadLent(l *lend.Buffer) (int, error) { return c.TCPConn.Read(l.Lend()) }
 
 // TryWrite takes nothing here.
 func (c *Conn) TryWrite([]byte) int { return 0 }

@@ -173,7 +173,7 @@ func (a *Agent) restore() error {
 		t := newTunnel(st.ID, spec, st.CreatedAt)
 		t.stopped, t.grant = st.Stopped, st.Granted
 		if bad != nil { // kept and shown, for a person to mend
-			t.failure = bad.Message
+			t.fault = bad.Message
 		}
 		a.tunnels[st.ID] = t
 	}
@@ -368,7 +368,7 @@ func (a *Agent) publish() {
 	}
 }
 
-// waitChange returns a channel that is closed by the next change. a.mu is held.
+// waitChangeLocked returns a channel that is closed by the next change.
 func (a *Agent) waitChangeLocked() <-chan struct{} {
 	if a.changed == nil {
 		a.changed = make(chan struct{})

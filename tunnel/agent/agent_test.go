@@ -107,14 +107,14 @@ func TestFailedSaveTakesNoToken(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := startAgent(t, Config{})
 	write := a.store.write
-	a.store.write = func(string, []byte, os.FileMode) error { return errors.New("disk full") }
+	setWrite(a, func(string, []byte, os.FileMode) error { return errors.New("disk full") })
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("got error %v, want the disk's", err)
 	}
 	if got := a.Auth(); got.Configured {
 		t.Errorf("got %+v, want no token", got)
 	}
-	a.store.write = write
+	setWrite(a, write)
 }
 
 func TestTokenFromTheEnvironmentConfigures(t *testing.T) {
@@ -319,24 +319,24 @@ func TestFailedSaveLeavesThePauseAsItWas(t *testing.T) {
 	write := a.store.write
 	full := func(string, []byte, os.FileMode) error { return errors.New("disk full") }
 	session := r.session()
-	a.store.write = full
+	setWrite(a, full)
 	if _, err := a.Pause(t.Context()); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("got error %v, want the disk's", err)
 	}
 	if s := a.Status(); s.State != StateConnected || session.Err() != nil {
 		t.Errorf("got %+v, session %v, want it connected", s, session.Err())
 	}
-	a.store.write = write
+	setWrite(a, write)
 	if _, err := a.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wantState(t, a, StatePaused)
-	a.store.write = full
+	setWrite(a, full)
 	if _, err := a.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("got error %v, want the disk's", err)
 	}
 	wantState(t, a, StatePaused)
-	a.store.write = write
+	setWrite(a, write)
 }
 
 func TestTLSMovesToDTLSWhenItWorks(t *testing.T) {

@@ -69,6 +69,38 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 		a.poke() // the session in force may have been replaced for a moment
 		return AuthStatus{}, no
 	}
+	taken, err := a.takeToken(tok, clientID)
+	if err != nil {
+		l.end("not taken")
+		return AuthStatus{}, err
+	}
+	if taken.second != nil {
+		taken.second.retire(reconnectGrace)
+	}
+	if !a.adopt(l, taken.epoch, reconnectGrace) {
+		l.end("not taken")
+	}
+	if taken.elsewhere {
+		if err := a.saveTunnels(); err != nil {
+			a.log.Error("tunnels not saved", "error", err)
+		}
+	}
+	a.log.Info("token configured", "token", tok.Hint(), "replaced", taken.replaced)
+	return a.Auth(), nil
+}
+
+// taken is what a new token changes for who took it.
+type taken struct {
+	epoch     int
+	second    *live // it was made with the token before; nil without one
+	replaced  bool  // there was a saved token before
+	elsewhere bool  // that one was another relay's
+}
+
+// takeToken saves tok and then has it in force.
+func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
+	a.saving.Lock() // until it is in force: nothing writes the one before again
+	defer a.saving.Unlock()
 	a.mu.Lock()
 	before, wasSaved := a.auth, a.tokenSaved
 	next := a.auth
@@ -79,18 +111,14 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 		next.Addresses, next.AddressesOf = nil, ""
 	}
 	a.mu.Unlock()
-	a.saving.Lock()
-	err = a.store.saveAuth(next)
-	a.saving.Unlock()
-	if err != nil {
-		l.end("not taken")
-		return AuthStatus{}, err
+	if err := a.store.saveAuth(next); err != nil {
+		return taken{}, err
 	}
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.auth, a.token, a.tokenSaved = next, tok, true
 	a.epoch++
-	epoch := a.epoch
-	second := a.second // it was made with the token before
+	now := taken{epoch: a.epoch, second: a.second, replaced: before.Token != "" && wasSaved, elsewhere: !same && before.Token != ""}
 	a.second, a.nodes = nil, nil
 	a.rejected, a.lastError = false, ""
 	if !same {
@@ -104,20 +132,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	for _, t := range a.tunnels {
 		t.failure = ""
 	}
-	a.mu.Unlock()
-	if second != nil {
-		second.retire(reconnectGrace)
-	}
-	if !a.adopt(l, epoch, reconnectGrace) {
-		l.end("not taken")
-	}
-	if !same && before.Token != "" {
-		if err := a.saveTunnels(); err != nil {
-			a.log.Error("tunnels not saved", "error", err)
-		}
-	}
-	a.log.Info("token configured", "token", tok.Hint(), "replaced", before.Token != "" && wasSaved)
-	return a.Auth(), nil
+	return now, nil
 }
 
 // Forget drops the token and closes the session. Tunnels stay and wait.
@@ -126,27 +141,35 @@ func (a *Agent) Forget(ctx context.Context) error {
 		return busy()
 	}
 	defer a.control.Unlock()
-	a.mu.Lock()
-	next := a.auth
-	next.Token, next.ClientID, next.Paused, next.Addresses, next.AddressesOf = "", "", false, nil, ""
-	next.ConfiguredAt = time.Time{}
-	a.mu.Unlock()
-	a.saving.Lock()
-	err := a.store.saveAuth(next)
-	a.saving.Unlock()
+	l, err := a.dropToken()
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	a.auth, a.token, a.clientID, a.tokenSaved = next, wire.Token{}, "", true
-	a.epoch++
-	a.rejected, a.known, a.lastError = false, false, ""
-	l := a.dropLocked()
-	a.mu.Unlock()
 	l.end("the token was forgotten")
 	a.publish()
 	a.poke()
 	return nil
+}
+
+// dropToken saves that there is no token, and returns the sessions that it was
+// in force for.
+func (a *Agent) dropToken() (sessions, error) {
+	a.saving.Lock() // until it is so: nothing writes the token again
+	defer a.saving.Unlock()
+	a.mu.Lock()
+	next := a.auth
+	a.mu.Unlock()
+	next.Token, next.ClientID, next.Paused, next.Addresses, next.AddressesOf = "", "", false, nil, ""
+	next.ConfiguredAt = time.Time{}
+	if err := a.store.saveAuth(next); err != nil {
+		return sessions{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.auth, a.token, a.clientID, a.tokenSaved = next, wire.Token{}, "", true
+	a.epoch++
+	a.rejected, a.known, a.lastError = false, false, ""
+	return a.dropLocked(), nil
 }
 
 // Pause ends the session until Resume; it outlives a restart.

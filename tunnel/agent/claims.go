@@ -17,8 +17,11 @@ const claimers = 16
 const claimPause = 500 * time.Millisecond
 
 // claim asks the relay for t's endpoint on l, unless l has it already. A refusal
-// is noted in t if note is set; it is returned in any case.
+// is noted in t if note is set; it is returned in any case. A relay that does
+// not answer is waited for no longer than relayWait: a stop waits for the claim.
 func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
 	a := l.agent
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
@@ -90,15 +93,9 @@ func (l *live) look() {
 // should run, and looks again when it is told to, until ctx ends.
 func (l *live) claimAll(ctx context.Context) {
 	a := l.agent
-	a.mu.Lock()
-	second := a.second == l
-	a.mu.Unlock()
-	if !second {
-		l.releaseAll(ctx)
-	}
 	for wait := claimPause; ; wait = min(2*wait, 30*time.Second) {
 		before := a.grants()
-		left := l.claimRound(ctx)
+		left := l.releaseAll(ctx) + l.claimRound(ctx)
 		if ctx.Err() == nil && a.grants() != before {
 			if err := a.saveTunnels(); err != nil {
 				a.log.Error("tunnels not saved", "error", err)
@@ -166,22 +163,22 @@ func (l *live) claimRound(ctx context.Context) int {
 	return left
 }
 
-// releaseAll gives back the claims of tunnels that were deleted while there was
-// no session.
-func (l *live) releaseAll(ctx context.Context) {
+// releaseAll gives back the claims of tunnels that were deleted while the relay
+// could not be told, and returns how many are left. The second session leaves
+// them to the first.
+func (l *live) releaseAll(ctx context.Context) int {
 	a := l.agent
 	a.mu.Lock()
 	var keys []string
 	for key := range a.releases {
-		if a.tunnels[key] == nil && key != a.making {
+		if a.second != l && a.tunnels[key] == nil && key != a.making {
 			keys = append(keys, key)
 		}
 	}
 	a.mu.Unlock()
 	done := 0
 	for _, key := range keys {
-		err := l.ctl.release(ctx, key, false)
-		if err != nil && !isProblem(err) || unavailable(err) {
+		if err := l.release(ctx, key, false); err != nil && !isProblem(err) || unavailable(err) {
 			continue
 		}
 		a.mu.Lock()
@@ -194,6 +191,14 @@ func (l *live) releaseAll(ctx context.Context) {
 			a.log.Error("tunnels not saved", "error", err)
 		}
 	}
+	return len(keys) - done
+}
+
+// release gives a claim back, waiting for the relay no longer than relayWait.
+func (l *live) release(ctx context.Context, key string, keep bool) error {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	return l.ctl.release(ctx, key, keep)
 }
 
 // grants sums up what the relay has given, to tell whether it must be saved.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"adit/tunnel/link"
@@ -125,7 +126,7 @@ func problem(status int, body []byte) error {
 func clipMessage(s string) string {
 	const most = 512
 	if len(s) > most {
-		return s[:most] + "…"
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }

@@ -98,8 +98,8 @@ func describe(err error, addr string) string {
 	return fmt.Sprintf("no session with %s: %v", relay, err)
 }
 
-// describeOrigin says why the local service at addr cannot be reached, to a
-// visitor's eyes too.
+// describeOrigin says why the local service at addr cannot be reached, to the
+// eyes of the agent's owner and the relay's operator; visitors are not told.
 func describeOrigin(err error, addr string) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

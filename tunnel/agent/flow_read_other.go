@@ -2,7 +2,11 @@
 
 package agent
 
-import "net"
+import (
+	"net"
+
+	"adit/internal/lend"
+)
 
 // flowReader reads an origin's packets, into a buffer of its own.
 type flowReader struct {
@@ -11,7 +15,7 @@ type flowReader struct {
 }
 
 func newFlowReader(conn *net.UDPConn) (*flowReader, error) {
-	return &flowReader{conn: conn, buf: make([]byte, largeBuffer)}, nil
+	return &flowReader{conn: conn, buf: make([]byte, lend.Large)}, nil
 }
 
 // read waits for a packet. It is the caller's until done.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"syscall"
 
+	"adit/internal/lend"
 	"adit/internal/sockio"
 )
 
@@ -16,7 +17,7 @@ type flowReader struct {
 	raw syscall.RawConn
 	try func(fd uintptr) bool // made once
 
-	buf *[largeBuffer]byte
+	buf []byte // nil, or lent
 	n   int
 	err error
 }
@@ -28,9 +29,9 @@ func newFlowReader(conn *net.UDPConn) (*flowReader, error) {
 	}
 	r := &flowReader{raw: raw}
 	r.try = func(fd uintptr) bool {
-		r.buf = largeBuffers.Get().(*[largeBuffer]byte)
+		r.buf = lend.TakeLarge()
 		for {
-			r.n, r.err = sockio.ReadFD(fd, r.buf[:])
+			r.n, r.err = sockio.ReadFD(fd, r.buf)
 			if !errors.Is(r.err, syscall.EINTR) {
 				break
 			}
@@ -61,7 +62,7 @@ func (r *flowReader) read() ([]byte, error) {
 // done gives the packet's buffer back.
 func (r *flowReader) done() {
 	if r.buf != nil {
-		largeBuffers.Put(r.buf)
+		lend.GiveLarge(r.buf)
 		r.buf = nil
 	}
 }

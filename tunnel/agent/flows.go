@@ -145,7 +145,7 @@ func (fs *flows) write(f *flow, conn *sockio.Datagrams, payload []byte) {
 
 // start makes the flow of key; nil if there is no such tunnel.
 func (fs *flows) start(ctx context.Context, key flowKey) *flow {
-	t := fs.live.find(key.endpoint)
+	t, era, _ := fs.live.find(key.endpoint)
 	if t == nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 	}
 	fs.open[key] = f
 	fs.mu.Unlock()
-	t.conns.add(f)
+	t.conns.add(f, era)
 	t.counters.open.Add(1)
 	t.counters.total.Add(1)
 	a.active()

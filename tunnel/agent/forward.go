@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/lend"
 	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
@@ -47,7 +48,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 		return
 	}
 	stream.SetReadDeadline(time.Time{})
-	t := l.lookup(ctx, preface.Endpoint)
+	t, era := l.lookup(ctx, preface.Endpoint)
 	if t == nil {
 		_ = l.answer(stream, errors.New("this tunnel is not running"))
 		return
@@ -69,7 +70,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 			return
 		}
 	}
-	l.agent.pipe(t, r, stream, origin, preface)
+	l.agent.pipe(&pipe{tunnel: t, route: r, stream: stream, origin: origin}, era, preface)
 }
 
 // answer tells the edge whether the origin is connected.
@@ -88,7 +89,7 @@ type halfCloser interface {
 }
 
 // dialOrigin connects to a tunnel's local service for a stream of that kind. Its
-// errors are for the visitor to read.
+// errors are for people to read.
 func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) (halfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
@@ -146,6 +147,8 @@ func originTLS(spec TunnelSpec, ip netip.Addr) *tls.Config {
 
 // pipe is one visitor's connection with its origin.
 type pipe struct {
+	tunnel *tunnel
+	route  *route
 	stream link.Stream
 	origin halfCloser
 	once   sync.Once
@@ -162,21 +165,18 @@ func (p *pipe) abort() {
 	})
 }
 
-// pipe copies both ways until both are over.
-func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser, preface wire.Preface) {
-	p := &pipe{stream: stream, origin: origin}
-	t.conns.add(p)
+// pipe copies both ways until both are over, for a visitor that came in era.
+func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
+	t, stream, origin := p.tunnel, p.stream, p.origin
+	t.conns.add(p, era)
 	defer t.conns.remove(p)
 	t.counters.open.Add(1)
 	t.counters.total.Add(1)
 	a.active()
 	defer a.active()
 	defer t.counters.open.Add(-1)
-	if now := t.route.Load(); now.local != r.local || now.spec.Type != r.spec.Type {
-		p.abort() // changed while the origin was dialled
-	}
 
-	tap := a.tap(t, r, preface)
+	tap := a.tap(p.route, preface)
 	defer tap.Close()
 	var closed atomic.Bool // by the edge: nobody reads the origin's answer for long
 	var wg sync.WaitGroup
@@ -215,7 +215,7 @@ func (a *Agent) pipe(t *tunnel, r *route, stream link.Stream, origin halfCloser,
 }
 
 // tap returns the inspector's ear on one connection; a nil one hears nothing.
-func (a *Agent) tap(t *tunnel, r *route, preface wire.Preface) *inspect.Tap {
+func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil
 	}
@@ -226,31 +226,12 @@ func (a *Agent) tap(t *tunnel, r *route, preface wire.Preface) *inspect.Tap {
 	return a.inspector.Flow(meta)
 }
 
-// The sizes of copies. Most connections are idle most of the time, so they wait
-// with a small buffer; one that fills it goes on with a large one.
-const (
-	smallBuffer = 4 << 10
-	largeBuffer = 64 << 10
-)
-
-var (
-	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
-	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
-)
-
 // copyHalf copies src to dst until src ends. Each part is shown to before, if
 // that is set, before it is written, and to after, if that is, once it is. It
 // returns nil if src ended with io.EOF.
 func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
-	small := smallBuffers.Get().(*[smallBuffer]byte)
-	defer smallBuffers.Put(small)
-	var large *[largeBuffer]byte
-	defer func() {
-		if large != nil {
-			largeBuffers.Put(large)
-		}
-	}()
-	buf := small[:]
+	var mem lend.Buffer
+	defer mem.Return()
 	shown := 0 // of what comes next, what before was shown already
 	show := func(b []byte) {
 		if len(b) > shown {
@@ -270,30 +251,23 @@ func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 		}
 	}
 	for {
-		n, err := link.ReadDirect(src, buf, take)
-		if n > 0 {
-			show(buf[:n])
-			shown -= n
-			if _, writeErr := dst.Write(buf[:n]); writeErr != nil {
+		b, err := link.ReadDirect(src, &mem, take)
+		if len(b) > 0 {
+			show(b)
+			shown -= len(b)
+			if _, writeErr := dst.Write(b); writeErr != nil {
 				return writeErr
 			}
 			if after != nil {
-				after(buf[:n])
+				after(b)
 			}
 		}
+		mem.Done(len(b))
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
-		}
-		switch {
-		case large == nil && n == len(buf):
-			large = largeBuffers.Get().(*[largeBuffer]byte)
-			buf = large[:]
-		case large != nil && n < smallBuffer:
-			largeBuffers.Put(large)
-			large, buf = nil, small[:]
 		}
 	}
 }

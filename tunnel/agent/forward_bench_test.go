@@ -42,7 +42,7 @@ func newExchange(b *testing.B, size int, inspected bool) *exchange {
 	piped := make(chan struct{})
 	go func() {
 		defer close(piped)
-		a.pipe(t, t.route.Load(), tcpStream{streamSide}, originSide, wire.Preface{Kind: wire.StreamHTTP})
+		a.pipe(&pipe{tunnel: t, route: t.route.Load(), stream: tcpStream{streamSide}, origin: originSide}, t.conns.era(), wire.Preface{Kind: wire.StreamHTTP})
 	}()
 	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", size)
 	x := &exchange{

@@ -11,11 +11,13 @@ import (
 	"adit/tunnel/link"
 )
 
-// Times of the keeper. Within eager of the loss of a session the ceiling of the
-// back-off stays at eagerCeiling, so that an agent is back within seconds after
-// a relay's restart; then it doubles up to maxCeiling.
+// Times of the keeper. Within urgent of the loss of a session the ceiling of the
+// back-off stays at firstCeiling, so that an agent is back within a second of the
+// return of a relay that was restarted; then it doubles to eagerCeiling, and
+// eager after the loss up to maxCeiling.
 const (
-	firstCeiling = time.Second
+	firstCeiling = 600 * time.Millisecond
+	urgent       = 20 * time.Second
 	eagerCeiling = 4 * time.Second
 	eager        = 2 * time.Minute
 	maxCeiling   = time.Minute
@@ -44,10 +46,12 @@ func (b *backoff) next() time.Duration {
 	if b.failed++; b.since.IsZero() {
 		b.since = time.Now()
 	}
-	switch {
-	case b.ceiling == 0:
+	switch ago := time.Since(b.since); {
+	case ago < urgent:
 		b.ceiling = firstCeiling
-	case b.ceiling < eagerCeiling, time.Since(b.since) > eager:
+	case ago < eager:
+		b.ceiling = min(2*b.ceiling, eagerCeiling)
+	default:
 		b.ceiling = min(2*b.ceiling, maxCeiling)
 	}
 	return 50*time.Millisecond + rand.N(b.ceiling)
@@ -70,7 +74,7 @@ type keeper struct {
 	retry   time.Time // not before; zero: now
 	attempt context.CancelFunc
 	results chan outcome
-	// served is the session in use that upgrade and lived belong to.
+	// served is the session in use that upgrade belongs to.
 	served    *live
 	upgrade   time.Time
 	upgrading time.Duration
@@ -211,7 +215,6 @@ func (k *keeper) ended(r outcome) {
 	if r.err == nil {
 		if !a.adopt(r.live, r.epoch, 0) {
 			r.live.end("not wished for any more")
-			return
 		}
 		return
 	}

@@ -266,37 +266,39 @@ func (l *live) unregister(number uint32, t *tunnel) {
 	}
 }
 
-// lookup returns the tunnel of number. A visitor may be faster than the grant
-// that announced it, so it waits a little.
-func (l *live) lookup(ctx context.Context, number uint32) *tunnel {
+// lookup returns the tunnel of number and the era of its connections: if it is
+// withdrawn from now on, they are cut after that. A visitor may be faster than
+// the grant that announced it, so it waits a little.
+func (l *live) lookup(ctx context.Context, number uint32) (*tunnel, int) {
 	timer := time.NewTimer(3 * time.Second)
 	defer timer.Stop()
 	for {
-		l.mu.Lock()
-		t := l.numbers[number]
-		if t == nil && l.added == nil {
-			l.added = make(chan struct{})
-		}
-		added := l.added
-		l.mu.Unlock()
+		t, era, added := l.find(number)
 		if t != nil {
-			return t
+			return t, era
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return nil, 0
 		case <-timer.C:
-			return nil
+			return nil, 0
 		case <-added:
 		}
 	}
 }
 
-// find is lookup without waiting.
-func (l *live) find(number uint32) *tunnel {
+// find is lookup without waiting. Where there is no such tunnel, added is closed
+// by the next that comes.
+func (l *live) find(number uint32) (t *tunnel, era int, added <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.numbers[number]
+	if t = l.numbers[number]; t != nil {
+		return t, t.conns.era(), nil
+	}
+	if l.added == nil {
+		l.added = make(chan struct{})
+	}
+	return nil, 0, l.added
 }
 
 // followEvents does what the relay's events ask for.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,6 +41,7 @@ type fakeRelay struct {
 	refuse    *wire.Problem // of Hello
 	onClaim   func(key string, c wire.Claim) *wire.Problem
 	hold      chan struct{} // claims wait for its end, if set
+	unable    int           // how many releases it cannot do
 	reports   []wire.AgentError
 	addresses []string
 	node      string      // its id; empty: a relay that knows no nodes
@@ -223,6 +225,11 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		key := path.Base(q.URL.Path)
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if r.unable > 0 {
+			r.unable--
+			answer(w, http.StatusServiceUnavailable, &wire.Problem{Code: wire.CodeUnavailable, Message: "not now"})
+			return
+		}
 		if q.URL.Query().Get("keep") == "1" {
 			r.kept[key] = true
 		} else {
@@ -400,6 +407,13 @@ func configured(t *testing.T, r *fakeRelay, cfg Config) (*Agent, func()) {
 		t.Fatalf("configure: %v", err)
 	}
 	return a, stop
+}
+
+// setWrite has the agent's state files written by write from now on.
+func setWrite(a *Agent, write func(path string, data []byte, perm fs.FileMode) error) {
+	a.saving.Lock()
+	defer a.saving.Unlock()
+	a.store.write = write
 }
 
 func mustCreate(t *testing.T, a *Agent, spec TunnelSpec) Tunnel {

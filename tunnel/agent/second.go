@@ -304,12 +304,11 @@ func (l *live) proveItself(ctx context.Context) {
 	}
 }
 
-// wants reports whether t is to be claimed on l. The second session has the
-// tunnels that the first has: what name a tunnel gets is settled there.
-// a.mu is held.
+// wantsLocked reports whether t is to be claimed on l. The second session has
+// the tunnels that the first has: what name a tunnel gets is settled there.
 func (l *live) wantsLocked(t *tunnel) bool {
 	switch {
-	case t.deleted || t.stopped:
+	case t.deleted || t.stopped || t.fault != "":
 		return false
 	case l.agent.second != l:
 		return t.live != l || t.claimed != t.rev

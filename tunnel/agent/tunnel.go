@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 	"sync"
@@ -22,7 +23,8 @@ type tunnel struct {
 	rev     int        // rises with each change of what the relay is told
 	stopped bool
 	deleted bool
-	failure string // why the relay, or the file, refuses it; empty if it does not
+	fault   string // why the spec of the state file may not be; it is not claimed then
+	failure string // why the relay refuses it; empty if it does not
 
 	grant grant // what the relay gave last; kept when the session goes
 	live  *live // the session that the endpoint is claimed on; nil if it is not
@@ -58,15 +60,31 @@ type counters struct {
 type conns struct {
 	mu   sync.Mutex
 	open map[interface{ abort() }]struct{}
+	cuts int // how often they were
 }
 
-func (c *conns) add(p interface{ abort() }) {
+// era is for add: a visitor that comes in one era does not stay in the next.
+func (c *conns) era() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open == nil {
-		c.open = make(map[interface{ abort() }]struct{})
+	return c.cuts
+}
+
+// add keeps p, of a visitor that came in era, until remove, or ends it if the
+// tunnel was cut while its origin was dialled.
+func (c *conns) add(p interface{ abort() }, era int) {
+	c.mu.Lock()
+	late := c.cuts != era
+	if !late {
+		if c.open == nil {
+			c.open = make(map[interface{ abort() }]struct{})
+		}
+		c.open[p] = struct{}{}
 	}
-	c.open[p] = struct{}{}
+	c.mu.Unlock()
+	if late {
+		p.abort()
+	}
 }
 
 func (c *conns) remove(p interface{ abort() }) {
@@ -77,6 +95,7 @@ func (c *conns) remove(p interface{ abort() }) {
 
 func (c *conns) abort() {
 	c.mu.Lock()
+	c.cuts++
 	list := make([]interface{ abort() }, 0, len(c.open))
 	for p := range c.open {
 		list = append(list, p)
@@ -94,7 +113,7 @@ func newTunnel(id string, spec TunnelSpec, created time.Time) *tunnel {
 }
 
 func (t *tunnel) setSpec(spec TunnelSpec) {
-	t.spec = spec
+	t.spec, t.fault = spec, ""
 	t.route.Store(&route{
 		id: t.id, name: spec.Name, spec: spec,
 		inspect: spec.Inspect == nil || *spec.Inspect,
@@ -130,7 +149,7 @@ func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
 	switch {
 	case t.stopped:
 		return TunnelStopped
-	case t.failure != "":
+	case t.fault != "" || t.failure != "":
 		return TunnelFailed
 	case session != StateConnected:
 		return TunnelWaiting
@@ -148,7 +167,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
 		ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
-		PublicURL: t.grant.PublicURL, State: state, Error: t.failure, CreatedAt: t.created,
+		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
 	}
 	if s.Domain == "" {
 		s.Domain = t.grant.Domain

@@ -360,12 +360,12 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	write := a.store.write
 	// Fails at the nth write from now on.
 	failAt := func(n int) {
-		a.store.write = func(path string, data []byte, perm fs.FileMode) error {
+		setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
 			if n--; n < 0 {
 				return errors.New("disk full")
 			}
 			return write(path, data, perm)
-		}
+		})
 	}
 	for n := range 2 {
 		failAt(n)
@@ -383,7 +383,7 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	if err := a.DeleteTunnel(t.Context(), tun.ID); err == nil {
 		t.Error("delete: got no error")
 	}
-	a.store.write = write
+	setWrite(a, write)
 	got := a.Tunnels()
 	if len(got) != 1 || got[0] != tun {
 		t.Errorf("got %+v, want %+v alone", got, tun)

@@ -2,10 +2,10 @@ package link
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,14 +19,13 @@ import (
 	"github.com/quic-go/quic-go"
 	"golang.org/x/sys/unix"
 
+	"adit/internal/netlab"
 	"adit/internal/require"
-	"adit/internal/simnet"
 )
 
-// The test of impaired networks runs this program three times more, each in a
-// network namespace of its own: near downloads from far, and all that goes
-// between them passes through the impairer, as IP packets over a TUN device on
-// each side. The impairer is internal/simnet, in real time.
+// The test of impaired networks runs this program twice more, each in a network
+// namespace of its own: near downloads from far over a bad path of
+// internal/netlab.
 
 // cell is one measurement.
 type cell struct {
@@ -39,158 +38,33 @@ type cell struct {
 	// beside a bulk stream of the same session.
 	Requests int
 
-	Authority []byte // of the far end, filled in by the impairer
+	Authority []byte // of the far end, filled in by run
 }
 
 const (
-	cellEnv  = "ADIT_TEST_LINK_CELL"
-	farHost  = "10.98.0.1"
-	nearHost = "10.98.0.2"
-	farPort  = "4433"
+	cellEnv = "ADIT_TEST_LINK_CELL"
+	farAddr = netlab.FarAddr + ":4433"
 	// linkRate is what the link moves in a second, in UDP payload of full
 	// packets: 100 Mbit/s, as in the tests in virtual time.
 	linkRate = 12_500_000
 )
 
-// tun opens a TUN device that is in the present namespace.
-func tun(name string) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
-	}
-	req, err := unix.NewIfreq(name)
-	if err != nil {
-		return nil, err
-	}
-	req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("make the TUN device %s: %w", name, err)
-	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-// impairerRole joins two namespaces by a bad network until near has its result.
-func impairerRole() error {
-	var c cell
-	if err := json.Unmarshal([]byte(os.Getenv(cellEnv)), &c); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.Warm+c.Length+time.Minute)
-	defer cancel()
-	// A network that is late is a bad network: all three go before other work.
-	if err := unix.Setpriority(unix.PRIO_PGRP, 0, -15); err != nil {
-		return fmt.Errorf("raise the priority: %w", err)
-	}
-	authority, err := NewAuthority()
-	if err != nil {
-		return err
-	}
-	if c.Authority, err = authority.MarshalPEM(); err != nil {
-		return err
-	}
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	// IP packets of 1,500 bytes carry 1,472 of UDP payload.
-	path := simnet.Path{
-		Delay: 25 * time.Millisecond, Rate: linkRate * 1500 / 1472, Buffer: linkRate / 4 * 1500 / 1472,
+// path is 50 ms and 100 Mbit/s. IP packets of 1,500 bytes carry 1,472 of UDP payload.
+func (c cell) path() netlab.Path {
+	return netlab.Path{
+		RTT: 50 * time.Millisecond, Rate: linkRate * 1500 / 1472, Buffer: 250 * time.Millisecond,
 		Loss: c.Loss, Reorder: c.Reorder,
 	}
-	network := simnet.New(1)
-	there, back := network.Pair(path)
-	network.Join("10.0.0.1", "10.0.0.2", there, back)
-	var ends [2]*simnet.Conn
-	var devices [2]*os.File
-	for i := range ends {
-		if ends[i], err = network.Listen(fmt.Sprintf("10.0.0.%d:1", i+1)); err != nil {
-			return err
-		}
-		if devices[i], err = tun(fmt.Sprintf("adit%d", i)); err != nil {
-			return err
-		}
-	}
-	for i := range ends {
-		go impair(devices[i], ends[i], ends[1-i].LocalAddr()) // until the process ends
-		go release(ends[i], devices[i])
-	}
-	far, near := inNamespace(ctx, "far", cellEnv+"="+string(raw)), inNamespace(ctx, "near", cellEnv+"="+string(raw))
-	near.Stdout = os.Stdout
-	ready, err := far.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	for i, cmd := range []*exec.Cmd{far, near} {
-		start, err := cmd.StdinPipe() // its first line says that the device is there
-		if err != nil {
-			return err
-		}
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		defer cmd.Wait()
-		defer cancel()
-		if err := ip(fmt.Sprintf("link set adit%d netns %d", i, cmd.Process.Pid)); err != nil {
-			return err
-		}
-		io.WriteString(start, "go\n")
-		if i == 0 {
-			if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
-				return fmt.Errorf("the far end: %w", err)
-			}
-		}
-	}
-	return near.Wait()
 }
 
-// impair takes packets from a device into the network.
-func impair(device *os.File, into *simnet.Conn, to net.Addr) {
-	buf := make([]byte, 2048)
-	for {
-		n, err := device.Read(buf)
-		if err != nil {
-			if !errors.Is(err, unix.EBADFD) { // which means that its namespace has gone
-				fmt.Fprintln(os.Stderr, err)
-			}
-			return
-		}
-		into.WriteTo(buf[:n], to)
-	}
-}
-
-// release gives a device what came through the network.
-func release(from *simnet.Conn, device *os.File) {
-	buf := make([]byte, 2048)
-	for {
-		n, _, err := from.ReadFrom(buf)
-		if err != nil {
-			return
-		}
-		device.Write(buf[:n]) // a device that is not up yet refuses it: lost
-	}
-}
-
-// endRole sets up one end's namespace and its part of the measurement.
-func endRole(device, host, other string, role func(ctx context.Context, c cell) error) error {
+// endRole is one end's part of the measurement.
+func endRole(role func(ctx context.Context, c cell) error) error {
 	var c cell
 	if err := json.Unmarshal([]byte(os.Getenv(cellEnv)), &c); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Warm+c.Length+time.Minute)
 	defer cancel()
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return fmt.Errorf("wait for the network: %w", err)
-	}
-	for _, step := range []string{
-		"link set lo up",
-		"addr add " + host + " peer " + other + " dev " + device,
-		"link set " + device + " mtu 1500 txqueuelen 10000 up",
-	} {
-		if err := ip(step); err != nil {
-			return err
-		}
-	}
 	return role(ctx, c)
 }
 
@@ -218,10 +92,9 @@ func farRole(ctx context.Context, c cell) error {
 		return err
 	}
 	var w io.Writer
-	addr := net.JoinHostPort(farHost, farPort)
 	switch kind, control, _ := strings.Cut(c.Peer, "-"); kind {
 	case "tcp":
-		l, err := (&net.ListenConfig{Control: congestion(control)}).Listen(ctx, "tcp", addr)
+		l, err := (&net.ListenConfig{Control: congestion(control)}).Listen(ctx, "tcp", farAddr)
 		if err != nil {
 			return err
 		}
@@ -230,7 +103,7 @@ func farRole(ctx context.Context, c cell) error {
 			return err
 		}
 	case "quic":
-		l, err := quic.ListenAddr(addr, tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }, nil), quicConfig())
+		l, err := quic.ListenAddr(farAddr, tlsServerConfig(func() (*tls.Certificate, error) { return &cert, nil }, nil), quicConfig())
 		if err != nil {
 			return err
 		}
@@ -243,7 +116,7 @@ func farRole(ctx context.Context, c cell) error {
 			return err
 		}
 	default:
-		l, err := Listen(ListenConfig{Addr: addr, Certificate: cert})
+		l, err := Listen(ListenConfig{Addr: farAddr, Certificate: cert})
 		if err != nil {
 			return err
 		}
@@ -282,14 +155,13 @@ func nearRole(ctx context.Context, c cell) error {
 		return err
 	}
 	var r io.Reader
-	addr := net.JoinHostPort(farHost, farPort)
 	switch kind, _, _ := strings.Cut(c.Peer, "-"); kind {
 	case "tcp":
-		if r, err = (&net.Dialer{}).DialContext(ctx, "tcp", addr); err != nil {
+		if r, err = (&net.Dialer{}).DialContext(ctx, "tcp", farAddr); err != nil {
 			return err
 		}
 	case "quic":
-		conn, err := quic.DialAddr(ctx, addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}}, quicConfig())
+		conn, err := quic.DialAddr(ctx, farAddr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}}, quicConfig())
 		if err != nil {
 			return err
 		}
@@ -297,7 +169,7 @@ func nearRole(ctx context.Context, c cell) error {
 			return err
 		}
 	default:
-		session, err := Dial(ctx, DialConfig{Relay: addr, Fingerprint: authority.Fingerprint(), Transport: Transport(c.Peer)})
+		session, err := Dial(ctx, DialConfig{Relay: farAddr, Fingerprint: authority.Fingerprint(), Transport: Transport(c.Peer)})
 		if err != nil {
 			return err
 		}
@@ -341,22 +213,53 @@ func (c cell) measure(t *testing.T) float64 {
 // run makes the measurement and returns what near printed.
 func (c cell) run(t *testing.T) string {
 	t.Helper()
+	authority, err := NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Authority, err = authority.MarshalPEM(); err != nil {
+		t.Fatal(err)
+	}
 	raw, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	network, err := netlab.New(c.path())
+	if err != nil {
+		missingSpace(t, err)
+	}
+	defer network.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), c.Warm+c.Length+time.Minute)
 	defer cancel()
-	cmd := inNamespace(ctx, "impairer", cellEnv+"="+string(raw))
-	cmd.SysProcAttr.Setpgid = true // of which the priority is
-	out, err := cmd.Output()
+	env := cellEnv + "=" + string(raw)
+	far, near := asRole(ctx, "far", env), asRole(ctx, "near", env)
+	ready, err := far.StdoutPipe()
 	if err != nil {
-		if strings.Contains(err.Error(), "operation not permitted") {
-			require.Missing(t, "a network namespace cannot be made: %v", err)
-		}
-		t.Fatalf("%s: %v: %s", c.Peer, err, out)
+		t.Fatal(err)
 	}
-	return string(out)
+	var out bytes.Buffer
+	near.Stdout = &out
+	start := func(space *netlab.Space, cmd *exec.Cmd) error {
+		return space.Do(func() error {
+			netlab.Urgent()
+			return cmd.Start()
+		})
+	}
+	if err := start(network.Far, far); err != nil {
+		t.Fatalf("%s: start the far end: %v", c.Peer, err)
+	}
+	defer far.Wait()
+	defer cancel()
+	if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
+		t.Fatalf("%s: the far end: %v", c.Peer, err)
+	}
+	if err := start(network.Near, near); err != nil {
+		t.Fatalf("%s: start the near end: %v", c.Peer, err)
+	}
+	if err := near.Wait(); err != nil {
+		t.Fatalf("%s: the near end: %v: %s", c.Peer, err, &out)
+	}
+	return out.String()
 }
 
 // needImpairer skips a test where there can be none.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"time"
 
+	"adit/internal/lend"
 	"adit/tunnel/link/reliable"
 )
 
@@ -91,12 +92,30 @@ type DirectReader interface {
 	ReadDirect(b []byte, take func([]byte) int) (int, error)
 }
 
-// ReadDirect reads from r so if it can be, and else as usual.
-func ReadDirect(r io.Reader, b []byte, take func([]byte) int) (int, error) {
-	if d, ok := r.(DirectReader); ok && take != nil {
-		return d.ReadDirect(b, take)
+// LentReader is a DirectReader that takes memory only when there is something
+// to copy into it.
+type LentReader interface {
+	ReadLent(l *lend.Buffer, take func([]byte) int) (int, error)
+}
+
+// ReadDirect reads from r into what l lends, as a LentReader or a DirectReader
+// does if r is one, and else as lend.Read. The bytes are valid until l.Done,
+// which must follow.
+func ReadDirect(r io.Reader, l *lend.Buffer, take func([]byte) int) ([]byte, error) {
+	var n int
+	var err error
+	switch d := r.(type) {
+	case LentReader:
+		n, err = d.ReadLent(l, take)
+	case DirectReader:
+		n, err = d.ReadDirect(l.Lend(), take)
+	default:
+		return lend.Read(r, l)
 	}
-	return r.Read(b)
+	if n == 0 {
+		return nil, err
+	}
+	return l.Lend()[:n], err
 }
 
 // Stats is a snapshot of a session.

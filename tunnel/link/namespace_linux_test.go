@@ -2,9 +2,10 @@ package link
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,35 +13,37 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"adit/internal/netlab"
 	"adit/internal/require"
 )
 
 // The roaming test runs this test binary twice again, each time in a network
-// namespace of its own: as a relay, which joins both by two links, and as an
-// agent, which downloads and changes the link that it uses.
+// namespace of its own: as a relay, and as an agent, which downloads and changes
+// the one of two links to the relay that it uses.
 const (
 	roleEnv     = "ADIT_TEST_LINK_ROLE"
+	caEnv       = "ADIT_TEST_LINK_AUTHORITY"
 	relayAddr   = "10.99.0.1:4433"
 	roamChanges = 5
 )
 
 func TestMain(m *testing.M) {
+	netlab.Main()
 	var err error
 	switch os.Getenv(roleEnv) {
 	case "relay":
 		err = relayRole()
 	case "agent":
 		err = agentRole()
-	case "impairer":
-		err = impairerRole()
 	case "far":
-		err = endRole("adit0", farHost, nearHost, farRole)
+		err = endRole(farRole)
 	case "near":
-		err = endRole("adit1", nearHost, farHost, nearRole)
+		err = endRole(nearRole)
 	default:
 		os.Exit(m.Run())
 	}
@@ -50,21 +53,21 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// inNamespace makes this program run again, in a network namespace of its own.
-func inNamespace(ctx context.Context, role string, env ...string) *exec.Cmd {
+// asRole is this program again, in a role.
+func asRole(ctx context.Context, role string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(append(os.Environ(), roleEnv+"="+role), env...)
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
 
-func ip(args string) error {
-	out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("ip %s: %w: %s", args, err, out)
+// missingSpace ends a test that could not have a network namespace.
+func missingSpace(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, unix.EPERM) {
+		require.Missing(t, "%v", err)
 	}
-	return nil
+	t.Fatal(err)
 }
 
 func roamSize() int64 {
@@ -75,37 +78,15 @@ func roamSize() int64 {
 	return size
 }
 
+func roamAuthority() (*Authority, error) { return ParseAuthority([]byte(os.Getenv(caEnv))) }
+
+// relayRole sends to the first agent that comes.
 func relayRole() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	authority, err := NewAuthority()
+	authority, err := roamAuthority()
 	if err != nil {
 		return err
-	}
-	fingerprint := authority.Fingerprint()
-	agent := inNamespace(ctx, "agent", "ADIT_TEST_LINK_FINGERPRINT="+hex.EncodeToString(fingerprint[:]))
-	agent.Stdout = os.Stdout
-	start, err := agent.StdinPipe() // its first line says that the network is there
-	if err != nil {
-		return err
-	}
-	if err := agent.Start(); err != nil {
-		return err
-	}
-	defer agent.Wait()
-	defer cancel()
-	steps := []string{"link set lo up", "addr add 10.99.0.1/32 dev lo"}
-	for i := 1; i <= 2; i++ {
-		steps = append(steps,
-			fmt.Sprintf("link add relay%d type veth peer name agent%d", i, i),
-			fmt.Sprintf("link set agent%d netns %d", i, agent.Process.Pid),
-			fmt.Sprintf("addr add 10.99.%d.1/24 dev relay%d", i, i),
-			fmt.Sprintf("link set relay%d up", i))
-	}
-	for _, step := range steps {
-		if err := ip(step); err != nil {
-			return err
-		}
 	}
 	cert, err := authority.Issue("relay")
 	if err != nil {
@@ -116,7 +97,7 @@ func relayRole() error {
 		return err
 	}
 	defer l.Close()
-	io.WriteString(start, "go\n")
+	fmt.Println("ready")
 	session, err := l.Accept(ctx)
 	if err != nil {
 		return err
@@ -132,47 +113,33 @@ func relayRole() error {
 	}
 	stream.CloseWrite()
 	fmt.Printf("relay sent %x\n", sum.Sum(nil))
-	if err := agent.Wait(); err != nil {
-		return fmt.Errorf("the agent: %w", err)
+	select { // the agent ends the session when it has all of it
+	case <-session.Done():
+	case <-ctx.Done():
 	}
 	return nil
 }
 
 // useUplink moves the agent's traffic to one of its links, and takes the other away.
 func useUplink(i int) error {
-	other := 3 - i
-	for _, step := range []string{
+	return netlab.IP(
 		fmt.Sprintf("addr replace 10.99.%d.2/24 dev agent%d", i, i),
 		fmt.Sprintf("route replace default via 10.99.%d.1", i),
-		fmt.Sprintf("addr flush dev agent%d", other),
-	} {
-		if err := ip(step); err != nil {
-			return err
-		}
-	}
-	return nil
+		fmt.Sprintf("addr flush dev agent%d", 3-i),
+	)
 }
 
 func agentRole() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return fmt.Errorf("wait for the network: %w", err)
-	}
-	// Both links stay up: a kernel takes up to a second to tell of a carrier.
-	for _, step := range []string{"link set agent1 up", "link set agent2 up"} {
-		if err := ip(step); err != nil {
-			return err
-		}
-	}
 	if err := useUplink(1); err != nil {
 		return err
 	}
-	raw, err := hex.DecodeString(os.Getenv("ADIT_TEST_LINK_FINGERPRINT"))
-	if err != nil || len(raw) != 32 {
-		return fmt.Errorf("no fingerprint: %v", err)
+	authority, err := roamAuthority()
+	if err != nil {
+		return err
 	}
-	session, err := Dial(ctx, DialConfig{Relay: relayAddr, Fingerprint: [32]byte(raw), Transport: DTLS})
+	session, err := Dial(ctx, DialConfig{Relay: relayAddr, Fingerprint: authority.Fingerprint(), Transport: DTLS})
 	if err != nil {
 		return err
 	}
@@ -208,6 +175,75 @@ func agentRole() error {
 	return nil
 }
 
+// roam has an agent download from a relay through changing links, and returns
+// what both printed.
+func roam(ctx context.Context, t *testing.T, size int64) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var spaces [2]*netlab.Space
+	for i := range spaces {
+		var err error
+		if spaces[i], err = netlab.NewSpace(); err != nil {
+			missingSpace(t, err)
+		}
+		defer spaces[i].Close()
+	}
+	relay, agent := spaces[0], spaces[1]
+	steps := []string{"addr add 10.99.0.1/32 dev lo"}
+	for i := 1; i <= 2; i++ {
+		steps = append(steps,
+			fmt.Sprintf("link add relay%d type veth peer name agent%d netns %s", i, i, agent.Path()),
+			fmt.Sprintf("addr add 10.99.%d.1/24 dev relay%d", i, i),
+			fmt.Sprintf("link set relay%d up", i))
+	}
+	if err := relay.IP(steps...); err != nil {
+		t.Fatal(err)
+	}
+	// Both links stay up: a kernel takes up to a second to tell of a carrier.
+	if err := agent.IP("link set agent1 up", "link set agent2 up"); err != nil {
+		t.Fatal(err)
+	}
+	authority, err := NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pem, err := authority.MarshalPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := func(name string) *exec.Cmd {
+		return asRole(ctx, name, caEnv+"="+string(pem), fmt.Sprintf("ADIT_TEST_LINK_SIZE=%d", size))
+	}
+	sender, receiver := role("relay"), role("agent")
+	sent, err := sender.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	receiver.Stdout = &got
+	if err := relay.Do(sender.Start); err != nil {
+		t.Fatalf("start the relay: %v", err)
+	}
+	defer sender.Wait()
+	defer cancel()
+	said := bufio.NewReader(sent)
+	if _, err := said.ReadString('\n'); err != nil {
+		t.Fatalf("wait for the relay: %v", err)
+	}
+	if err := agent.Do(receiver.Start); err != nil {
+		t.Fatalf("start the agent: %v", err)
+	}
+	if err := receiver.Wait(); err != nil {
+		t.Fatalf("the agent: %v: %s", err, &got)
+	}
+	rest, err := io.ReadAll(said)
+	if err != nil {
+		t.Fatalf("the relay: %v", err)
+	}
+	return string(rest) + got.String()
+}
+
 // TestDownloadSurvivesChangesOfUplink changes the agent's link to the network
 // five times while it downloads; the system tells of each, and no pause is long.
 func TestDownloadSurvivesChangesOfUplink(t *testing.T) {
@@ -219,19 +255,10 @@ func TestDownloadSurvivesChangesOfUplink(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	out, err := func() ([]byte, error) {
-		cmd := inNamespace(ctx, "relay", fmt.Sprintf("ADIT_TEST_LINK_SIZE=%d", size))
-		return cmd.Output()
-	}()
-	if err != nil {
-		if strings.Contains(err.Error(), "operation not permitted") {
-			require.Missing(t, "a network namespace cannot be made: %v", err)
-		}
-		t.Fatalf("%v: %s", err, out)
-	}
+	out := roam(ctx, t, size)
 	t.Logf("%s", out)
 	var sums []string
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		if fields := strings.Fields(line); len(fields) == 3 && len(fields[2]) == 64 {
 			sums = append(sums, fields[2])
 		}
@@ -241,12 +268,12 @@ func TestDownloadSurvivesChangesOfUplink(t *testing.T) {
 	}
 	// What is promised is a second; the rest is for machines that do other work.
 	const promised, slack = time.Second, 2 * time.Second
-	_, text, _ := strings.Cut(strings.TrimSpace(string(out)), "longest pause ")
+	_, text, _ := strings.Cut(strings.TrimSpace(out), "longest pause ")
 	pause, err := time.ParseDuration(strings.SplitN(text, "\n", 2)[0])
 	if err != nil || pause > promised+slack {
 		t.Errorf("the longest pause was %q, want at most %v (and %v of slack)", text, promised, slack)
 	}
-	if !strings.Contains(string(out), fmt.Sprintf("%d bytes, %d changes", size, roamChanges)) {
+	if !strings.Contains(out, fmt.Sprintf("%d bytes, %d changes", size, roamChanges)) {
 		t.Errorf("got %s, want %d bytes and %d changes", out, size, roamChanges)
 	}
 }

@@ -20,9 +20,14 @@ const (
 	accessWait  = 5 * time.Second // for the store
 )
 
+// accessStore is where an accessLog stores its batches: *store.Events.
+type accessStore interface {
+	Append(ctx context.Context, batch []wire.Access) error
+}
+
 // accessLog stores access events in batches.
 type accessLog struct {
-	events *store.Events
+	events accessStore
 	log    *slog.Logger
 	lost   *atomic.Uint64
 	begun  chan struct{} // the queue is no longer empty; room for one
@@ -35,7 +40,7 @@ type accessLog struct {
 	dropped int64
 }
 
-func newAccessLog(events *store.Events, lost *atomic.Uint64, log *slog.Logger) *accessLog {
+func newAccessLog(events accessStore, lost *atomic.Uint64, log *slog.Logger) *accessLog {
 	return &accessLog{events: events, log: log, lost: lost, begun: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 }
 
@@ -117,6 +122,9 @@ func (a *accessLog) flush() {
 		if err != nil {
 			a.lost.Add(uint64(n))
 			a.log.Warn("access events were not stored", "count", n, "error", err)
+			if a.waiting() > 0 {
+				poke(a.begun) // or they would wait for a batch to be full
+			}
 			return
 		}
 	}

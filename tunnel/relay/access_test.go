@@ -17,7 +17,7 @@ import (
 func (a *accessLog) search(match func(*wire.Access) bool, limit int) []wire.Access {
 	a.flush()
 	found := []wire.Access{}
-	_, _, err := a.events.Walk(context.Background(), store.Scan{}, func(e *wire.Access) bool {
+	_, _, err := a.events.(*store.Events).Walk(context.Background(), store.Scan{}, func(e *wire.Access) bool {
 		if match(e) {
 			found = append(found, *e)
 		}

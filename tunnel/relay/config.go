@@ -188,6 +188,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, "."))
+	c.PublicHost = strings.ToLower(strings.TrimSuffix(c.PublicHost, ".")) // no client may claim it, however it is written
 	switch {
 	case c.Domain == "":
 		return key("domain", "is required: the name under which tunnels get theirs, as tunnel.example.com")
@@ -215,7 +216,7 @@ func (c *Config) Validate() error {
 			return key(l.name, "the port must be 0 to 65535")
 		}
 	}
-	if c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !validName(strings.ToLower(c.PublicHost)) {
+	if c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !validName(c.PublicHost) {
 		return key("public_host", "%q is not a host name or address", c.PublicHost)
 	}
 	for _, p := range []struct{ name, text string }{{"tcp_ports", c.TCPPorts}, {"udp_ports", c.UDPPorts}} {
@@ -268,6 +269,9 @@ func (c *Config) Validate() error {
 		if n.value < 0 {
 			return key(n.name, "must not be negative")
 		}
+	}
+	if c.Limits.AccessBytes < 0 {
+		return key("limits.access_bytes", "must not be negative")
 	}
 	if (c.NATS.Cert == "") != (c.NATS.Key == "") {
 		return key("nats.key", "nats.cert and nats.key go together")

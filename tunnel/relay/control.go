@@ -25,6 +25,10 @@ func (s *session) routes() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, before bool, f func(http.ResponseWriter, *http.Request) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if !s.enter() {
+				return // nobody hears the answer
+			}
+			defer s.requests.Done()
 			r.Body = http.MaxBytesReader(w, r.Body, maxControlBody)
 			err := error(&wire.Problem{Code: wire.CodeUnauthorized, Message: "the first request of a session is its hello"})
 			if before || s.isKnown() {
@@ -230,15 +234,7 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 		if enc.Encode(next) != nil {
 			return nil
 		}
-		for range len(s.access) {
-			if next.Type != wire.EventAccess {
-				break
-			}
-			if enc.Encode(<-s.access) != nil {
-				return nil
-			}
-		}
-		if flush() != nil {
+		if next.Type == wire.EventAccess && s.encodeWaiting(enc) != nil || flush() != nil {
 			return nil
 		}
 		if next.Type == wire.EventAccess {
@@ -265,6 +261,22 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
+}
+
+// encodeWaiting writes the access events that wait. It waits for none: another
+// stream of the same agent may take them.
+func (s *session) encodeWaiting(enc *json.Encoder) error {
+	for range len(s.access) {
+		select {
+		case e := <-s.access:
+			if err := enc.Encode(e); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {

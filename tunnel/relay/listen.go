@@ -60,11 +60,11 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 		l := &agentListener{Listener: s.secure, conns: make(chan net.Conn), closed: make(chan struct{})}
 		conf.TCP, conf.Shared, s.handOver = l, r.cfg.HTTP3, l.give
 		if conf.PacketConn, err = net.ListenPacket("udp", s.secure.Addr().String()); err != nil {
-			return s, fmt.Errorf("tunnel_listen: %w", err)
+			return s, listenError("tunnel_listen", conf.Addr, err)
 		}
 	}
 	if s.agents, err = link.Listen(conf); err != nil {
-		return s, fmt.Errorf("tunnel_listen: %w", err)
+		return s, listenError("tunnel_listen", conf.Addr, err)
 	}
 	if shared && r.cfg.HTTP3 {
 		s.quic = s.agents.Shared()

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -228,9 +229,22 @@ func (c Config) store() store.Config {
 func listen(key, addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, listenError(key, addr, err)
 	}
 	return ln, nil
+}
+
+// listenError says what to do about the listener of that key that did not open.
+func listenError(key, addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s: another program has %s; end it, or set another %s: %w", key, addr, key, err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE, or set another %s: %w", key, addr, key, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s: %s is not an address of this machine; name one, or the port alone: %w", key, addr, err)
+	}
+	return fmt.Errorf("%s: %w", key, err)
 }
 
 func portOf(a net.Addr) int {

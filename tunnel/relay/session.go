@@ -45,14 +45,15 @@ type session struct {
 	asked      atomic.Int64 // when it was asked to move to another node, in Unix nanoseconds; 0: it was not
 	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
 
-	claiming sync.Mutex // one claim at a time
+	claiming sync.Mutex     // one claim at a time
+	requests sync.WaitGroup // of the control plane that are served; see enter
 
 	mu      sync.Mutex
 	hello   wire.Hello // Secret is removed
 	client  store.Client
 	known   bool // the Hello was accepted
 	tried   bool
-	tunnels map[string]*tunnel // by key
+	tunnels map[string]*tunnel // by key; nil once the session has ended
 	next    uint32
 	errors  []wire.AgentError
 }
@@ -204,12 +205,25 @@ func (s *session) moved(by *session) bool {
 	return true
 }
 
-// leave forgets an ended session; its claims stay the client's.
+// enter reports whether a request may be served: not after the session has
+// ended. Who may calls s.requests.Done at its end.
+func (s *session) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tunnels == nil {
+		return false
+	}
+	s.requests.Add(1)
+	return true
+}
+
+// leave forgets an ended session; its claims stay the client's. A request of it
+// that is still served could make it known, or a tunnel run, after that: it is
+// waited for, once visitors have been turned away.
 func (r *Relay) leave(s *session) {
 	s.mu.Lock()
 	tunnels := s.tunnels
 	s.tunnels = nil
-	known := s.known
 	s.mu.Unlock()
 	if r.members != nil {
 		r.members.mesh.AgentDown(s.id)
@@ -217,7 +231,11 @@ func (r *Relay) leave(s *session) {
 	for _, t := range tunnels {
 		r.edge.Detach(t.face, t.backend)
 	}
-	if !known {
+	s.requests.Wait()
+	if r.members != nil {
+		r.members.mesh.AgentDown(s.id) // again: a hello may have told of it meanwhile
+	}
+	if !s.isKnown() {
 		return
 	}
 	key := instanceKey{s.client.ID, s.hello.Instance}

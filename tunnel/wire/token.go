@@ -39,6 +39,9 @@ type Token struct {
 // ErrToken is matched by every error of ParseToken.
 var ErrToken = errors.New("not an auth token")
 
+// tokenAlphabet is what may follow the prefix (RFC 4648, section 5).
+const tokenAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
 func tokenError(why string) error { return fmt.Errorf("%w: %s", ErrToken, why) }
 
 // ParseToken reads a token. White space around it is not part of it.
@@ -52,8 +55,11 @@ func ParseToken(text string) (Token, error) {
 		return Token{}, tokenError("it must begin with " + TokenPrefix)
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(body)
-	if err != nil {
+	if err != nil && strings.Trim(body, tokenAlphabet) != "" {
 		return Token{}, tokenError("it has characters that do not belong there")
+	}
+	if err != nil {
+		return Token{}, tokenError("a part of it is missing or mistyped")
 	}
 	const fixed = 1 + 32 + SecretSize
 	if len(raw) < fixed+1+tokenSumSize {

@@ -59,6 +59,21 @@ func TestTokenRefusesWhatIsNotOne(t *testing.T) {
 	}
 }
 
+// TestTokenThatWasCutIsSaidToBe: base64 that ends too early is no wrong character.
+func TestTokenThatWasCutIsSaidToBe(t *testing.T) {
+	good := sampleToken(t).Reveal()
+	for cut := 1; cut < 8; cut++ {
+		if _, err := ParseToken(good[:len(good)-cut]); err == nil || !strings.Contains(err.Error(), "missing") {
+			t.Errorf("%d letters short: got %v, want that a part is missing", cut, err)
+		}
+	}
+	for _, bad := range []string{good[:20] + "é" + good[20:], good + "…", good[:20] + "+" + good[21:]} {
+		if _, err := ParseToken(bad); err == nil || !strings.Contains(err.Error(), "characters") {
+			t.Errorf("%q: got %v, want that there are wrong characters", bad, err)
+		}
+	}
+}
+
 func TestTokenDoesNotPrintItsSecret(t *testing.T) {
 	token := sampleToken(t)
 	body := strings.TrimPrefix(token.Reveal(), TokenPrefix)

@@ -63,7 +63,7 @@ function client(name: string, over: Partial<Client> = {}): Client {
     client_id: `c_${name}0k2m4`,
     created_at: ago(40 * day),
     state: 'active',
-    tokens: [{ hint: '7f3a', created_at: ago(40 * day) }],
+    tokens: [{ hint: 'adit_…7f3aQx', created_at: ago(40 * day) }],
     session_count: 1,
     claim_count: 2,
     tunnel_count: 2,

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"adit/internal/lend"
 )
 
 // TestDirectReaderGetsAllInOrder lets a taker take as much as chance wills: the
@@ -95,5 +97,41 @@ func TestDirectReaderEndsAtItsDeadline(t *testing.T) {
 	st.SetReadDeadline(time.Now().Add(time.Millisecond))
 	if n, err := st.ReadDirect(make([]byte, 10), func(b []byte) int { return len(b) }); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %d, %v", n, err)
+	}
+}
+
+// TestAWaitingLentReaderHoldsNothing: memory is lent when there is something to
+// put into it, not before.
+func TestAWaitingLentReaderHoldsNothing(t *testing.T) {
+	a, b := tcpPair(t)
+	client, server := New(a, config(true)), New(b, config(false))
+	defer client.Close("test over")
+	defer server.Close("test over")
+	ctx := within(t)
+	st, err := client.OpenStream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Write([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	in, err := server.AcceptStream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l lend.Buffer
+	n, err := in.ReadLent(&l, nil)
+	if got := string(l.Lend()[:n]); got != "a" || err != nil {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	l.Done(n)
+	in.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, err := in.ReadLent(&l, nil); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || l.Holds() {
+		t.Errorf("after a wait for nothing: %d bytes, %v, memory held: %v", n, err, l.Holds())
+	}
+	in.SetReadDeadline(time.Time{})
+	st.CloseWrite()
+	if n, err := in.ReadLent(&l, nil); n != 0 || err != io.EOF || l.Holds() {
+		t.Errorf("at the end: %d bytes, %v, memory held: %v", n, err, l.Holds())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"adit/internal/lend"
 )
 
 // Windows: the initial one is yamux's; a stream that is read as fast as it
@@ -75,11 +77,22 @@ func (st *Stream) Read(b []byte) (int, error) { return st.ReadDirect(b, nil) }
 // by the goroutine that reads the connection; it returns what take did not
 // take. take must neither wait nor call the stream.
 func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
+	return st.receive(b, nil, take)
+}
+
+// ReadLent is ReadDirect into what l lends, which it holds only to return it
+// full: while it waits, it has no memory.
+func (st *Stream) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
+	return st.receive(nil, l, take)
+}
+
+// receive reads into b, or into what l lends if that is set.
+func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int, error) {
 	st.readMu.Lock()
 	defer st.readMu.Unlock()
 	for {
-		n, deadline, err := st.take(b)
-		if n > 0 || err != nil || len(b) == 0 {
+		n, deadline, err := st.take(b, l)
+		if n > 0 || err != nil || l == nil && len(b) == 0 {
 			return n, err
 		}
 		st.setTaker(take)
@@ -133,7 +146,7 @@ func (st *Stream) grant() uint32 {
 }
 
 // take reads without waiting; no bytes and no error mean that there is nothing yet.
-func (st *Stream) take(b []byte) (int, time.Time, error) {
+func (st *Stream) take(b []byte, l *lend.Buffer) (int, time.Time, error) {
 	sessionErr := st.session.endedErr()
 	st.rmu.Lock()
 	deadline := st.readDeadline
@@ -150,6 +163,9 @@ func (st *Stream) take(b []byte) (int, time.Time, error) {
 	case st.length == 0:
 		st.rmu.Unlock()
 		return 0, deadline, sessionErr
+	}
+	if l != nil {
+		b = l.Lend()
 	}
 	n := 0
 	for n < len(b) && len(st.chunks) > 0 {

@@ -76,8 +76,8 @@ type Config struct {
 	NoConnectionID bool
 	// NoOffload leaves the kernel's segmentation offloads alone.
 	NoOffload bool
-	// FlightInterval is how long a lost handshake message is waited for at
-	// first; the wait doubles each time. If zero, 400 ms.
+	// FlightInterval is how long a lost handshake message is waited for: at a
+	// client each time, at a Listener twice as long each time. If zero, 400 ms.
 	FlightInterval time.Duration
 	// HandshakeTimeout bounds a handshake at a Listener. If zero, 10 seconds.
 	HandshakeTimeout time.Duration

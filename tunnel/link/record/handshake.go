@@ -39,6 +39,8 @@ func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config)
 	f := newFeed(c, pc.LocalAddr(), remote)
 	c.feed.Store(f)
 	opts := cfg.options(newCID, f.refuse)
+	// A server that is restarted amid the handshake is found within one step.
+	opts = append(opts, dtls.WithDisableRetransmitBackoff(true))
 	clientOpts := make([]dtls.ClientOption, 0, len(opts)+1)
 	for _, o := range opts {
 		clientOpts = append(clientOpts, o)

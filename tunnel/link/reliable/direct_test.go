@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"adit/internal/lend"
 )
 
 // TestDirectReaderGetsAllInOrder lets a taker take as much as chance wills: the
@@ -143,6 +145,41 @@ func TestStreamEndsWhileItsReaderTakes(t *testing.T) {
 		defer w.b.mu.Unlock()
 		if w.b.recvData != w.b.consumed {
 			t.Errorf("%d bytes received, %d given back to the window", w.b.recvData, w.b.consumed)
+		}
+	})
+}
+
+// TestAWaitingLentReaderHoldsNothing: memory is lent when there is something to
+// put into it, not before.
+func TestAWaitingLentReaderHoldsNothing(t *testing.T) {
+	inBubble(t, near, Config{}, func(w *world) {
+		st, in := pair(t, w.a, w.b)
+		var l lend.Buffer
+		var n int
+		var err error
+		done := make(chan struct{})
+		read := func() {
+			n, err = in.ReadLent(&l, nil)
+			done <- struct{}{}
+		}
+		go read()
+		synctest.Wait()
+		if l.Holds() {
+			t.Error("a reader that waits holds memory")
+		}
+		if _, err := st.Write([]byte("here it is")); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if got := string(l.Lend()[:n]); got != "here it is" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		l.Done(n)
+		st.CloseWrite()
+		go read()
+		<-done
+		if n != 0 || err != io.EOF || l.Holds() {
+			t.Errorf("at the end: %d bytes, %v, memory held: %v", n, err, l.Holds())
 		}
 	})
 }

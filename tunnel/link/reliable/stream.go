@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"adit/internal/lend"
 )
 
 // Stream is one reliable byte stream. It is a net.Conn whose addresses are the
@@ -121,6 +123,17 @@ func (st *Stream) Read(b []byte) (int, error) { return st.ReadDirect(b, nil) }
 // and returns how many bytes it took. It is not called after ReadDirect has
 // returned.
 func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
+	return st.receive(b, nil, take)
+}
+
+// ReadLent is ReadDirect into what l lends, which it holds only to return it
+// full: while it waits, it has no memory.
+func (st *Stream) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
+	return st.receive(nil, l, take)
+}
+
+// receive reads into b, or into what l lends if that is set.
+func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int, error) {
 	st.reads.Lock()
 	defer st.reads.Unlock()
 	s := st.s
@@ -140,15 +153,19 @@ func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 			return 0, ErrReset
 		case st.readDeadline.passed():
 			return 0, os.ErrDeadlineExceeded
-		case ready > 0 && len(b) > 0:
-			return st.take(b[:min(uint64(len(b)), ready)]), nil
 		case ready > 0:
-			return 0, nil
+			if l != nil {
+				b = l.Lend()
+			}
+			if len(b) == 0 {
+				return 0, nil
+			}
+			return st.take(b[:min(uint64(len(b)), ready)]), nil
 		case st.finKnown && st.read == st.finalSize:
 			return 0, io.EOF
 		case s.err != nil:
 			return 0, s.err
-		case len(b) == 0:
+		case l == nil && len(b) == 0:
 			return 0, nil
 		}
 		st.taker = take

@@ -240,7 +240,11 @@ func (c *Console) prove(ctx context.Context, name, password, code string) (recor
 			return a, errTries
 		}
 	}
+	proved := a.Hash
 	a, err = c.change(ctx, name, func(a *record) error {
+		if a.Hash != proved || a.Disabled { // changed while the password was tried
+			return errLogin
+		}
 		if a.TOTP != "" && !a.useCode(code, time.Now()) {
 			return errCode
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"adit/tunnel/relay/audit"
 )
@@ -141,6 +142,9 @@ type stream struct {
 
 func startStream(w http.ResponseWriter, media, file string) *stream {
 	s := &stream{w: w, c: http.NewResponseController(w)}
+	// The request is read; what is left of the server's time for that must not end
+	// an answer that takes longer.
+	_ = s.c.SetReadDeadline(time.Time{}) // not every writer has deadlines
 	s.begin = func() {
 		s.started = true
 		w.Header().Set("Content-Type", media)

@@ -12,6 +12,7 @@ import (
 
 	proxyproto "github.com/pires/go-proxyproto"
 
+	"adit/internal/lend"
 	"adit/internal/sockio"
 )
 
@@ -198,6 +199,14 @@ func (v *visitor) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	return v.Conn.Read(b)
+}
+
+// ReadLent is that of lend.Reader.
+func (v *visitor) ReadLent(l *lend.Buffer) (int, error) {
+	if lent, ok := v.Conn.(lend.Reader); ok && len(v.replay) == 0 {
+		return lent.ReadLent(l)
+	}
+	return v.Read(l.Lend())
 }
 
 func (v *visitor) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(v.addr) }

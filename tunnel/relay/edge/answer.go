@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"adit/internal/lend"
 )
 
 // answer gives the visitor the origin's answer. What breaks now breaks the
@@ -58,8 +60,8 @@ func (x *exchange) copyBody(answer *http.Response) error {
 		return nil
 	}
 	control := http.NewResponseController(x.w)
-	var buf growing
-	defer buf.free()
+	var mem lend.Buffer
+	defer mem.Return()
 	var total int64
 	if answer.ContentLength != 0 && x.stream.br.Buffered() == 0 && x.r.Method != http.MethodHead {
 		if err := control.Flush(); err != nil { // the head does not wait for the body
@@ -67,7 +69,7 @@ func (x *exchange) copyBody(answer *http.Response) error {
 		}
 	}
 	for {
-		b := buf.get()
+		b := mem.Lend()
 		n, err := answer.Body.Read(b)
 		if n > 0 {
 			total += int64(n)
@@ -86,7 +88,7 @@ func (x *exchange) copyBody(answer *http.Response) error {
 		if err != nil {
 			return err
 		}
-		buf.had(n)
+		mem.Done(n)
 	}
 }
 
@@ -108,40 +110,4 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 		s.conn.Reset()
 	}
 	s.close()
-}
-
-// growing is a buffer that is small while little comes.
-type growing struct {
-	small *[smallBuffer]byte
-	large *[largeBuffer]byte
-}
-
-func (g *growing) get() []byte {
-	if g.large != nil {
-		return g.large[:]
-	}
-	if g.small == nil {
-		g.small = smallBuffers.Get().(*[smallBuffer]byte)
-	}
-	return g.small[:]
-}
-
-// had notes how much came into the buffer last.
-func (g *growing) had(n int) {
-	switch {
-	case g.large == nil && n == smallBuffer:
-		g.large = largeBuffers.Get().(*[largeBuffer]byte)
-	case g.large != nil && n < smallBuffer:
-		largeBuffers.Put(g.large)
-		g.large = nil
-	}
-}
-
-func (g *growing) free() {
-	if g.small != nil {
-		smallBuffers.Put(g.small)
-	}
-	if g.large != nil {
-		largeBuffers.Put(g.large)
-	}
 }

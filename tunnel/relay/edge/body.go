@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"adit/internal/lend"
 )
 
 // A visitor that is still sending is listened to for a while after its answer:
@@ -101,15 +103,15 @@ func (c *countedBody) left() bool {
 
 // drain takes what still comes and nobody wants.
 func (c *countedBody) drain() {
-	var buf growing
-	defer buf.free()
+	var mem lend.Buffer
+	defer mem.Return()
 	for total := 0; total < lingerBytes; {
-		n, err := c.read(buf.get())
+		n, err := c.read(mem.Lend())
 		if err != nil {
 			return
 		}
 		total += n
-		buf.had(n)
+		mem.Done(n)
 	}
 }
 

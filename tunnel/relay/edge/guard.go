@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,8 +14,7 @@ import (
 const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
-// and returns the rule that refused. next's context ends
-// it early.
+// and returns the rule that refused. The end of next's context ends it early.
 func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context, *http.Request)) (refused string) {
 	ctx, live := ep.enter(r.Context(), client)
 	defer live()
@@ -63,7 +61,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	case policy.RuleHours, policy.RuleQuota:
 		w.Header().Set("Retry-After", "600")
 	case policy.RuleTries:
-		w.Header().Set("Retry-After", strconv.Itoa(60))
+		w.Header().Set("Retry-After", "60")
 	}
 	h.edge.refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
 }

@@ -214,7 +214,9 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 	p := page{status: http.StatusBadGateway, title: "The site did not answer", text: "The connection to the computer that serves it broke."}
 	switch {
 	case errors.As(err, &down):
-		p.title, p.text = "The site's service is down", "The computer that serves it is connected, but its local service cannot be reached: "+down.Reason
+		// The reason names addresses of the network behind the agent: it is for
+		// the agent's log and the relay's, not for strangers.
+		p.title, p.text = "The site's service is down", "The computer that serves it is connected, but the local service behind it does not answer. Its owner finds the reason in adit's log."
 	case errors.Is(err, errNoAgent), errors.Is(err, net.ErrClosed):
 		w.Header().Set("Retry-After", "5")
 		p = page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."}

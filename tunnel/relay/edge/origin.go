@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/lend"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -121,12 +122,30 @@ func (c *originConn) Read(b []byte) (int, error) { return c.ReadDirect(b, nil) }
 
 // ReadDirect is that of link.DirectReader.
 func (c *originConn) ReadDirect(b []byte, take func([]byte) int) (int, error) {
+	return c.receive(func() (int, error) {
+		if d, ok := c.Stream.(link.DirectReader); ok && take != nil {
+			return d.ReadDirect(b, take)
+		}
+		return c.Stream.Read(b)
+	})
+}
+
+// ReadLent is that of link.LentReader.
+func (c *originConn) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
+	return c.receive(func() (int, error) {
+		b, err := link.ReadDirect(c.Stream, l, take)
+		return len(b), err
+	})
+}
+
+// receive reads behind the agent's answer.
+func (c *originConn) receive(read func() (int, error)) (int, error) {
 	c.read.Lock()
 	defer c.read.Unlock()
 	if err := c.answer(); err != nil {
 		return 0, err
 	}
-	n, err := link.ReadDirect(c.Stream, b, take)
+	n, err := read()
 	if errors.Is(err, io.EOF) {
 		c.ended.Store(true)
 	}

@@ -15,7 +15,7 @@ type page struct {
 	title, text string
 }
 
-// Code is the page's name in JSON.
+// code is the page's name in JSON.
 func (p page) code() string {
 	switch p.status {
 	case http.StatusBadGateway:
@@ -69,7 +69,8 @@ p:empty{display:none}
 </html>
 `, fields...))
 
-// refuse answers with a page, the operator's if there is one, or with JSON where the visitor would rather have that.
+// refuse answers with a page, the operator's if there is one, or with JSON where
+// the visitor would rather have that.
 func (e *Edge) refuse(w http.ResponseWriter, r *http.Request, p page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")

@@ -9,27 +9,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/lend"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/shape"
 )
 
-// The sizes of copies. Most visitors are idle most of the time, so they wait
-// with a small buffer; one that fills it goes on with a large one.
-const (
-	smallBuffer = 4 << 10
-	largeBuffer = 64 << 10
-)
-
-var (
-	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
-	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
-)
-
-// bufferPool lends net/http/httputil the large buffers.
+// bufferPool lends memory to net/http/httputil.
 type bufferPool struct{}
 
-func (bufferPool) Get() []byte  { return largeBuffers.Get().(*[largeBuffer]byte)[:] }
-func (bufferPool) Put(b []byte) { largeBuffers.Put((*[largeBuffer]byte)(b)) }
+func (bufferPool) Get() []byte  { return lend.TakeLarge() }
+func (bufferPool) Put(b []byte) { lend.GiveLarge(b) }
 
 // pump moves bytes between a visitor and a stream until both directions have
 // ended, each on its own, or no byte has moved for idle, or ctx ends. A
@@ -91,15 +80,8 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 // move copies until src ends; the error is either side's. Bytes wait for what
 // bounds them now.
 func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64, bound func() shape.Buckets, count func(int)) (total int64, err error) {
-	small := smallBuffers.Get().(*[smallBuffer]byte)
-	defer smallBuffers.Put(small)
-	var large *[largeBuffer]byte
-	defer func() {
-		if large != nil {
-			largeBuffers.Put(large)
-		}
-	}()
-	buf := small[:]
+	var mem lend.Buffer
+	defer mem.Return()
 	out := &countedTo{dst, moved, count}
 	var take func([]byte) int
 	if try, ok := dst.(interface{ TryWrite([]byte) int }); ok {
@@ -114,27 +96,20 @@ func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64
 		}
 	}
 	for {
-		n, err := link.ReadDirect(src, buf, take)
-		if n > 0 {
-			m, err := bound().Write(ctx, out, buf[:n])
+		b, err := link.ReadDirect(src, &mem, take)
+		if len(b) > 0 {
+			m, err := bound().Write(ctx, out, b)
 			total += int64(m)
 			if err != nil {
 				return total, err
 			}
 		}
+		mem.Done(len(b))
 		if errors.Is(err, io.EOF) {
 			return total, nil
 		}
 		if err != nil {
 			return total, err
-		}
-		switch {
-		case large == nil && n == len(buf):
-			large = largeBuffers.Get().(*[largeBuffer]byte)
-			buf = large[:]
-		case large != nil && n < smallBuffer:
-			largeBuffers.Put(large)
-			large, buf = nil, small[:]
 		}
 	}
 }

@@ -7,14 +7,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"adit/internal/lend"
 )
 
 // maxAnswerHead is the largest head of an origin's answer, in bytes.
 const maxAnswerHead = 1 << 20
 
 var (
-	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, smallBuffer) }}
-	writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, smallBuffer) }}
+	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lend.Small) }}
+	writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.Small) }}
 )
 
 // httpStream is a stream of HTTP/1.1 requests, one after another. It belongs to

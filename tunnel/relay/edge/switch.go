@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"adit/internal/lend"
+	"adit/tunnel/link"
 )
 
 var errSwitch = errors.New("the origin changes to a protocol that nobody asked for")
@@ -118,21 +121,21 @@ func closeWrite(w io.Writer) error {
 
 // relayBytes copies src to dst until src ends.
 func relayBytes(dst io.Writer, src io.Reader) error {
-	var buf growing
-	defer buf.free()
+	var mem lend.Buffer
+	defer mem.Return()
 	for {
-		n, err := src.Read(buf.get())
-		if n > 0 {
-			if _, err := dst.Write(buf.get()[:n]); err != nil {
+		b, err := link.ReadDirect(src, &mem, nil)
+		if len(b) > 0 {
+			if _, err := dst.Write(b); err != nil {
 				return err
 			}
 		}
-		if err == io.EOF {
+		mem.Done(len(b))
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		buf.had(n)
 	}
 }

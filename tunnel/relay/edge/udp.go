@@ -2,12 +2,14 @@ package edge
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"adit/internal/lend"
 	"adit/internal/monotime"
 	"adit/internal/udpbatch"
 	"adit/tunnel/wire"
@@ -25,6 +27,7 @@ type udpPort struct {
 	mu     sync.Mutex
 	flows  map[netip.AddrPort]*flow
 	owners map[netip.Prefix]int
+	told   map[netip.Prefix]time.Time // whose refusal was recorded, and when
 	buf    []byte
 }
 
@@ -95,7 +98,7 @@ func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}
 	return &udpPort{
 		edge: e, ep: ep, closed: closed,
 		conn:  udpbatch.New(conn, udpbatch.Options{NoOffload: true, Fragment: true, SocketBuffer: udpReadBuffer}),
-		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), buf: make([]byte, 64<<10),
+		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), told: make(map[netip.Prefix]time.Time), buf: make([]byte, 64<<10),
 	}
 }
 
@@ -128,13 +131,13 @@ func (p *udpPort) serve() {
 		switch {
 		case n == len(packets) && n < cap(packets):
 			packets, quiet = packets[:n+1], 0
-			packets[n].B = largeBuffers.Get().(*[largeBuffer]byte)[:]
+			packets[n].B = lend.TakeLarge()
 		case n == len(packets):
 			quiet = 0
 		case len(packets) > 1:
 			if quiet++; quiet > 256 {
 				last := &packets[len(packets)-1]
-				largeBuffers.Put((*[largeBuffer]byte)(last.B))
+				lend.GiveLarge(last.B)
 				last.B = nil
 				packets, quiet = packets[:len(packets)-1], 0
 			}
@@ -186,9 +189,11 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	}
 	refused, let, release := p.edge.guardRaw(p.ep, from.Addr())
 	if !let {
-		p.edge.cfg.Record(p.ep, nil, wire.Access{
-			Time: time.Now().UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
-		})
+		if now := time.Now(); p.tells(from.Addr(), now) {
+			p.edge.cfg.Record(p.ep, nil, wire.Access{
+				Time: now.UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
+			})
+		}
 		return nil
 	}
 	f = &flow{port: p, backend: list[0], visitor: from, at: at, start: time.Now(), refused: refused, release: release}
@@ -203,8 +208,23 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	return f
 }
 
-// answer sends one packet of the origin to the visitor, one at a time, unless the visitor's
-// address may be forged and the packet would make more of what it sent.
+// tells reports whether a refusal is to be recorded: one for each visitor in the
+// time that a flow would last, and no more than there may be flows. Packets cost
+// a stranger nothing, and each would push an event out of the log.
+func (p *udpPort) tells(a netip.Addr, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, known := p.told[owner(a)]
+	if known && now.Sub(last) < p.edge.limits.UDPIdle || !known && len(p.told) >= p.edge.limits.UDPFlows {
+		return false
+	}
+	p.told[owner(a)] = now
+	return true
+}
+
+// answer sends one packet of the origin to the visitor, one at a time, unless
+// the visitor's address may be forged and the packet would make more of what it
+// sent.
 func (f *flow) answer(payload []byte) {
 	out := f.out.Load() + int64(len(payload))
 	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {
@@ -238,6 +258,9 @@ func (p *udpPort) sweep(stop <-chan struct{}) {
 		p.end(func(f *flow) bool {
 			return f.last.Load() < before || f.backend.Agent.Session.Err() != nil
 		})
+		p.mu.Lock()
+		maps.DeleteFunc(p.told, func(_ netip.Prefix, at time.Time) bool { return time.Since(at) > p.edge.limits.UDPIdle })
+		p.mu.Unlock()
 	}
 }
 

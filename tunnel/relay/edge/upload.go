@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"adit/internal/lend"
 )
 
 // errNotWanted ends the upload of a body that the origin answered without.
@@ -198,10 +200,10 @@ func (u *upload) send(s *httpStream, r *http.Request) error {
 
 // copy moves the body and calls after, if that is set, after each part.
 func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total int64, err error) {
-	var buf growing
-	defer buf.free()
+	var mem lend.Buffer
+	defer mem.Return()
 	for {
-		b := buf.get()
+		b := mem.Lend()
 		n, err := src.Read(b)
 		if n > 0 {
 			total += int64(n)
@@ -221,7 +223,7 @@ func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total i
 			u.source = err
 			return total, err
 		}
-		buf.had(n)
+		mem.Done(n)
 	}
 }
 

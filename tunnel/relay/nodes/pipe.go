@@ -5,19 +5,8 @@ import (
 	"io"
 	"sync"
 
+	"adit/internal/lend"
 	"adit/tunnel/link"
-)
-
-// The sizes of copies. Most visitors are idle most of the time, so they wait
-// with a small buffer; one that fills it goes on with a large one.
-const (
-	smallBuffer = 4 << 10
-	largeBuffer = 64 << 10
-)
-
-var (
-	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
-	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
 )
 
 // pipe moves bytes between two streams until both directions have ended, each on
@@ -46,35 +35,21 @@ func pipe(ctx context.Context, a, b link.Stream) {
 
 // move copies until src ends; the error is either side's.
 func move(dst io.Writer, src io.Reader) error {
-	small := smallBuffers.Get().(*[smallBuffer]byte)
-	defer smallBuffers.Put(small)
-	var large *[largeBuffer]byte
-	defer func() {
-		if large != nil {
-			largeBuffers.Put(large)
-		}
-	}()
-	buf := small[:]
+	var mem lend.Buffer
+	defer mem.Return()
 	for {
-		n, err := src.Read(buf)
-		if n > 0 {
-			if _, err := dst.Write(buf[:n]); err != nil {
+		b, err := link.ReadDirect(src, &mem, nil)
+		if len(b) > 0 {
+			if _, err := dst.Write(b); err != nil {
 				return err
 			}
 		}
+		mem.Done(len(b))
 		if isEnd(err) {
 			return nil
 		}
 		if err != nil {
 			return err
-		}
-		switch {
-		case large == nil && n == len(buf):
-			large = largeBuffers.Get().(*[largeBuffer]byte)
-			buf = large[:]
-		case large != nil && n < smallBuffer:
-			largeBuffers.Put(large)
-			large, buf = nil, small[:]
 		}
 	}
 }

@@ -82,8 +82,8 @@ const chinese: readonly Sentence[] = [
   ['Change the tunnel as the reason says, or delete it.', '请按原因修改隧道，或将其删除。'],
   ['a UDP service does not say whether it is there', 'UDP 服务不会表明自己是否存在'],
   [
-    "Start the service on {0}, or change the tunnel's local address; visitors get an error page until then.",
-    '请启动 {0} 上的服务，或修改隧道的本地地址；在此之前访问者会看到错误页。',
+    "Start the service on {0}, or change the tunnel's local address; visitors are turned away until then.",
+    '请启动 {0} 上的服务，或修改隧道的本地地址；在此之前访问者无法得到服务。',
   ],
   ['it accepts connections', '接受连接'],
   [

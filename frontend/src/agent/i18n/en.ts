@@ -111,6 +111,7 @@ export const en = {
   'endpoints.all': 'All {n}',
   'endpoints.none': 'No endpoint is up',
   'endpoints.none.text': 'Your tunnels are stopped or have failed.',
+  'endpoints.waiting': 'Your tunnels wait until the relay is connected.',
   'endpoints.go': 'Show the tunnels',
   'endpoint.open': 'Open now',
   'endpoint.open.n': '{n} open',

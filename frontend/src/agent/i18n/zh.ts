@@ -101,6 +101,7 @@ export const zh: Messages = {
   'endpoints.all': '全部 {n} 个',
   'endpoints.none': '没有在线的端点',
   'endpoints.none.text': '您的隧道已停止或出错。',
+  'endpoints.waiting': '您的隧道正在等待连接中继。',
   'endpoints.go': '查看隧道',
   'endpoint.open': '当前连接',
   'endpoint.open.n': '{n} 个连接',

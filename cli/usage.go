@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// usageHelp is the command that shows how cmd is used.
+func usageHelp(cmd *cobra.Command) string {
+	return "adit help" + strings.TrimPrefix(cmd.CommandPath(), cmd.Root().CommandPath())
+}
+
+// flagMistake says what is wrong with a flag in a person's words.
+func flagMistake(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	var bad *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if unknown.GetSpecifiedShortnames() != "" {
+			return usagef("%s has no flag -%s", cmd.CommandPath(), name)
+		}
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, f.Name)
+			}
+		})
+		if like := nearest(strings.ReplaceAll(name, "-", "_"), known); like != "" {
+			return usagef("%s has no flag --%s; did you mean --%s?", cmd.CommandPath(), name, like)
+		}
+		return usagef("%s has no flag --%s", cmd.CommandPath(), name)
+	case errors.As(err, &missing):
+		return usagef("--%s needs a value", missing.GetFlag().Name)
+	case errors.As(err, &bad):
+		wanted := map[string]string{
+			"int": "a number", "bool": "true or false", "duration": "a duration such as 90s or 24h",
+		}[bad.GetFlag().Value.Type()]
+		if wanted != "" {
+			return usagef("--%s: %q is not %s", bad.GetFlag().Name, bad.GetValue(), wanted)
+		}
+	}
+	return usagef("%s", err)
+}
+
+// noCommand is the error for a command that cmd does not have.
+func noCommand(cmd *cobra.Command, name string) error {
+	names := childNames(cmd)
+	if like := nearest(name, names); like != "" {
+		return usagef("%s has no command %q; did you mean %q?", cmd.CommandPath(), name, like)
+	}
+	if cmd.HasParent() {
+		return usagef("%s has no command %q; there are %s", cmd.CommandPath(), name, strings.Join(names, ", "))
+	}
+	return usagef("%s has no command %q", cmd.CommandPath(), name)
+}
+
+// needsCommand is a command that only has others, and is called without one that it has.
+func needsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return noCommand(cmd, args[0])
+	}
+	return usagef("say what %s is to do: %s", cmd.CommandPath(), strings.Join(childNames(cmd), ", "))
+}
+
+func childNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() {
+			names = append(names, child.Name())
+		}
+	}
+	return names
+}
+
+// describe is adit help: the page of the command that args name.
+func describe(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		if about == nil || len(rest) == 0 {
+			about, rest = cmd.Root(), args
+		}
+		if about.HasAvailableSubCommands() {
+			return noCommand(about, rest[0])
+		}
+		return usagef("%s has no commands of its own, and %q is none", about.CommandPath(), rest[0])
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
+}
+
+// nearest is the word that a person most likely meant: one that begins so, or is
+// at most two slips of the finger away; empty if there is none.
+func nearest(typed string, words []string) string {
+	best, least := "", 3
+	if len(typed) < 4 {
+		least = 2 // of short words nearly every other is two slips away
+	}
+	for _, w := range words {
+		d := slips(typed, w)
+		if len(typed) > 2 && strings.HasPrefix(w, typed) {
+			d = 1
+		}
+		if d < least {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// slips is the number of letters to change, put in, leave out or swap with the
+// next to come from a to b (optimal string alignment).
+func slips(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

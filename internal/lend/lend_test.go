@@ -1,0 +1,62 @@
+package lend
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"testing/iotest"
+)
+
+func TestMoreIsLentToOneThatFillsIt(t *testing.T) {
+	var b Buffer
+	for i, step := range []struct{ n, next int }{
+		{Small - 1, Small}, {Small, Large}, {Small, Large}, {Large, Large}, {Small - 1, Small}, {0, Small}, {Small, Large}, {0, Small},
+	} {
+		b.Lend()
+		b.Done(step.n)
+		if b.Holds() {
+			t.Errorf("step %d: memory is held after Done", i)
+		}
+		if got := len(b.Lend()); got != step.next {
+			t.Errorf("step %d: after a read of %d bytes %d are lent, want %d", i, step.n, got, step.next)
+		}
+		b.Return()
+	}
+}
+
+func TestWhatIsLentStaysTheSame(t *testing.T) {
+	var b Buffer
+	b.Lend()[0] = 7
+	if b.Lend()[0] != 7 {
+		t.Error("a second Lend is other memory")
+	}
+	b.Return()
+	b.Return() // of nothing
+	if b.Holds() {
+		t.Error("memory is held after Return")
+	}
+}
+
+// TestReadBringsAllBytes reads from one that is no Reader, and to the end.
+func TestReadBringsAllBytes(t *testing.T) {
+	want := bytes.Repeat([]byte("adit"), 100_000)
+	var b Buffer
+	var got []byte
+	for src := iotest.DataErrReader(bytes.NewReader(want)); ; {
+		part, err := Read(src, &b)
+		got = append(got, part...)
+		b.Done(len(part))
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got %d bytes that differ from the %d there were", len(got), len(want))
+	}
+	if b.Holds() {
+		t.Error("memory is held at the end")
+	}
+}

@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"context"
+
+	"adit/tunnel/wire"
+)
+
+// Change changes a tunnel. If the relay refuses the change, all stays as it was.
+func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunnel, error) {
+	if !a.control.TryLock() {
+		return Tunnel{}, busy()
+	}
+	defer a.control.Unlock()
+	t, no := a.editable(id)
+	if no != nil {
+		return Tunnel{}, no
+	}
+	a.mu.Lock()
+	before := t.spec
+	a.mu.Unlock()
+	want := patched(before, patch)
+	if patch.Type != nil && *patch.Type != before.Type {
+		// What only the old type has goes with it, unless asked for.
+		if patch.RemotePort == nil {
+			want.RemotePort = 0
+		}
+		if patch.Domain == nil && (want.Type == wire.TypeTCP || want.Type == wire.TypeUDP) {
+			want.Domain = ""
+		}
+		if patch.LocalScheme == nil {
+			want.LocalScheme = ""
+		}
+		if patch.HostHeader == nil {
+			want.HostHeader = ""
+		}
+	}
+	spec, no := a.normalize(want)
+	if no == nil && (spec.LocalIP != before.LocalIP || spec.LocalPort != before.LocalPort) {
+		no = a.checkHost(ctx, spec.LocalIP, spec.LocalPort)
+	}
+	if no != nil {
+		return Tunnel{}, no
+	}
+	a.mu.Lock()
+	spec.Name, no = a.nameLocked(spec, id)
+	a.mu.Unlock()
+	if no != nil {
+		return Tunnel{}, no
+	}
+	if err := a.apply(ctx, t, spec); err != nil {
+		return Tunnel{}, err
+	}
+	got, _ := a.Tunnel(id)
+	return got, nil
+}
+
+// apply gives t a new spec, at the relay first.
+func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
+	a.mu.Lock()
+	before, given, fault, failure := t.spec, t.grant, t.fault, t.failure
+	old := t.claim(false)
+	wasOrigin := t.route.Load().local
+	t.setSpec(spec)
+	if spec.Type != before.Type || spec.Domain != before.Domain {
+		t.grant.Domain = ""
+	}
+	if spec.Type != before.Type || spec.RemotePort != before.RemotePort {
+		t.grant.RemotePort = 0
+	}
+	changed := t.claim(false) != old || fault != "" || failure != ""
+	if changed {
+		t.rev++
+	}
+	ask := changed && !t.stopped && a.auth.Token != "" && a.cur != nil
+	a.mu.Unlock()
+	undo := func() {
+		a.mu.Lock()
+		t.setSpec(before)
+		t.grant, t.fault, t.failure = given, fault, failure
+		if changed {
+			t.rev++
+		}
+		a.mu.Unlock()
+	}
+	if ask {
+		if no := a.claimNow(ctx, t); no != nil {
+			undo()
+			a.mu.Lock()
+			if no.Code == CodeRelayRejected && t.live != nil && failure == "" {
+				t.claimed = t.rev // the relay left the old claim as it was
+			}
+			l := a.cur
+			a.mu.Unlock()
+			l.look() // one that did not answer may have taken the change
+			return no
+		}
+	} else if changed {
+		a.mu.Lock()
+		t.failure = ""
+		a.mu.Unlock()
+	}
+	if err := a.saveTunnels(); err != nil {
+		undo()
+		a.ensureClaimed(t)
+		return err
+	}
+	if t.route.Load().local != wasOrigin || spec.Type != before.Type {
+		t.conns.abort() // their service is another's now
+	}
+	a.publish()
+	if !ask {
+		a.ensureClaimed(t)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package agent
+
+import (
+	"context"
+)
+
+// StartTunnel starts a stopped or failed tunnel. Without a session it waits.
+func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
+	if !a.control.TryLock() {
+		return Tunnel{}, busy()
+	}
+	defer a.control.Unlock()
+	t, no := a.editable(id)
+	if no != nil {
+		return Tunnel{}, no
+	}
+	a.mu.Lock()
+	configured := a.auth.Token != ""
+	runs := !t.stopped && t.fault == "" && t.failure == ""
+	a.mu.Unlock()
+	if !configured {
+		return Tunnel{}, notConfigured()
+	}
+	if !runs {
+		if err := a.begin(ctx, t); err != nil {
+			return Tunnel{}, err
+		}
+	}
+	got, _ := a.Tunnel(id)
+	return got, nil
+}
+
+// begin has t run that is stopped or failed. If the relay refuses it, or if it
+// cannot be saved, it is stopped again if it was.
+func (a *Agent) begin(ctx context.Context, t *tunnel) error {
+	a.mu.Lock()
+	if t.fault != "" {
+		if _, no := a.normalize(t.spec); no != nil {
+			a.mu.Unlock()
+			return no
+		}
+		t.fault = "" // what was in its way is gone
+	}
+	wasStopped := t.stopped
+	t.stopped, t.failure = false, ""
+	connected := a.stateLocked() == StateConnected
+	a.mu.Unlock()
+	a.publish() // starting
+	if connected {
+		if no := a.claimNow(ctx, t); no != nil && no.Code == CodeRelayRejected {
+			a.mu.Lock()
+			t.stopped, t.failure = wasStopped, no.Message
+			a.mu.Unlock()
+			a.publish()
+			return no
+		}
+	}
+	if err := a.saveTunnels(); err != nil {
+		a.mu.Lock()
+		t.stopped = wasStopped
+		a.mu.Unlock()
+		if wasStopped {
+			a.withdraw(ctx, t, true)
+		}
+		a.publish()
+		return err
+	}
+	a.publish()
+	a.ensureClaimed(t)
+	return nil
+}
+
+// StopTunnel stops a tunnel and ends its visitors' connections; its public
+// address is kept for it.
+func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
+	if !a.control.TryLock() {
+		return Tunnel{}, busy()
+	}
+	defer a.control.Unlock()
+	t, no := a.editable(id)
+	if no != nil {
+		return Tunnel{}, no
+	}
+	a.mu.Lock()
+	was := t.stopped
+	t.stopped = true
+	a.mu.Unlock()
+	if !was {
+		if err := a.saveTunnels(); err != nil {
+			a.mu.Lock()
+			t.stopped = false
+			a.mu.Unlock()
+			return Tunnel{}, err
+		}
+		a.publish()
+		a.withdraw(ctx, t, true)
+		a.publish()
+	}
+	got, _ := a.Tunnel(id)
+	return got, nil
+}
+
+// withdraw takes t's endpoint down, here at once and then at the relay; without
+// keep its public address is given back, later if not now.
+func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
+	a.mu.Lock()
+	l, second := t.live, a.second
+	t.live, t.failure = nil, ""
+	if l != nil {
+		l.unregister(t.number, t)
+	}
+	if t.other.live != nil {
+		t.other.live.unregister(t.other.number, t)
+	}
+	t.other = held{}
+	cur := a.cur
+	a.mu.Unlock()
+	t.conns.abort()
+	if second != nil && second.alive() && l != nil {
+		defer a.withdrawSecond(ctx, second, t)
+	}
+	if cur == nil || !cur.alive() || keep && l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	t.claiming.Lock() // after a claim that is on its way
+	defer t.claiming.Unlock()
+	err := cur.ctl.release(ctx, t.id, keep)
+	if err != nil {
+		a.log.Warn("claim not given back yet", "tunnel", t.id, "error", err)
+		cur.look() // it tries again what is not kept
+	}
+	if !keep && (err == nil || isProblem(err) && !unavailable(err)) {
+		a.forgetRelease(t.id)
+		if err := a.saveTunnels(); err != nil {
+			a.log.Error("tunnels not saved", "error", err)
+		}
+	}
+}
+
+// withdrawSecond takes t's endpoint down on the second session too. Its name is
+// the first's to give back.
+func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	t.claiming.Lock() // after a claim that is on its way
+	defer t.claiming.Unlock()
+	a.mu.Lock()
+	if t.other.live == l {
+		l.unregister(t.other.number, t)
+		t.other = held{}
+	}
+	a.mu.Unlock()
+	if err := l.ctl.release(ctx, t.id, true); err != nil {
+		a.log.Debug("second endpoint not taken down", "tunnel", t.id, "error", err)
+	}
+}
+
+// DeleteTunnel removes a tunnel and gives its public address back, as soon as
+// there is a session if there is none now.
+func (a *Agent) DeleteTunnel(ctx context.Context, id string) error {
+	if !a.control.TryLock() {
+		return busy()
+	}
+	defer a.control.Unlock()
+	t, no := a.editable(id)
+	if no != nil {
+		return no
+	}
+	return a.remove(ctx, t)
+}
+
+func (a *Agent) remove(ctx context.Context, t *tunnel) error {
+	a.mu.Lock()
+	state := a.tunnelStateLocked(t, a.stateLocked())
+	delete(a.tunnels, t.id)
+	a.releases[t.id] = true
+	t.deleted = true
+	a.mu.Unlock()
+	if err := a.saveTunnels(); err != nil {
+		a.mu.Lock()
+		a.tunnels[t.id] = t
+		delete(a.releases, t.id)
+		t.deleted = false
+		a.mu.Unlock()
+		return err
+	}
+	a.withdraw(ctx, t, false)
+	a.mu.Lock()
+	gone := t.snapshot(TunnelStopped)
+	down := t.endpoint(TunnelStopped)
+	a.mu.Unlock()
+	a.publishing.Lock() // after a change of it that is being told
+	if state == TunnelRunning {
+		a.feed.publish(EventEndpoint, EndpointEvent{Action: "down", Endpoint: down})
+	}
+	a.feed.publish(EventTunnel, TunnelEvent{Action: "deleted", Tunnel: gone})
+	a.publishing.Unlock()
+	a.publish()
+	a.log.Info("tunnel deleted", "tunnel", t.id)
+	return nil
+}

@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"adit/tunnel/wire"
+)
+
+func TestTunnelStoppedWhileItsOriginIsDialledKeepsNoVisitor(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{OriginTimeout: patience})
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	var slow atomic.Bool
+	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		if slow.Load() {
+			close(asked)
+			<-goOn
+		}
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+	}
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo), LocalIP: "service.test"})
+	slow.Store(true)
+	got := make(chan error, 1)
+	go func() {
+		s, err := r.visit(tun.ID, wire.StreamRaw)
+		if err == nil {
+			defer s.Reset()
+			s.Write([]byte("hello"))
+			_, err = io.ReadFull(s, make([]byte, 5))
+		}
+		got <- err
+	}()
+	<-asked
+	slow.Store(false)
+	if _, err := a.StopTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	if err := <-got; err == nil {
+		t.Error("the visitor was served by a tunnel that had been stopped")
+	}
+}
+
+func TestChangeThatIsNotAnsweredIsUndoneAtTheRelay(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	taken, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	var once sync.Once
+	r.set(func() {
+		r.onClaim = func(key string, c wire.Claim) *wire.Problem {
+			if c.Domain == "shop" {
+				return nil
+			}
+			r.set(func() { r.claims[key] = c })
+			once.Do(func() { close(taken) })
+			<-end
+			return &wire.Problem{Code: wire.CodeUnavailable, Message: "too late"}
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-taken; cancel() }()
+	if _, err := a.Change(ctx, tun.ID, TunnelPatch{Domain: new("store")}); err == nil {
+		t.Fatal("got no error from a change that the relay did not answer")
+	}
+	if got, _ := a.Tunnel(tun.ID); got.Domain != "shop" {
+		t.Errorf("got domain %q, want it as it was", got.Domain)
+	}
+	eventually(t, "the relay has the tunnel as it was", func() bool { c, _ := r.claim(tun.ID); return c.Domain == "shop" })
+}
+
+func TestClaimThatCouldNotBeGivenBackIsGivenBackLater(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	r.set(func() { r.unable = 2 })
+	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "claim given back on the same session", func() bool { _, ok := r.claim(tun.ID); return !ok })
+	eventually(t, "nothing owed", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.releases) == 0
+	})
+}
+
+func TestForgottenTokenIsNotWrittenAgain(t *testing.T) {
+	a, err := New(Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	token := wire.Token{Relay: "127.0.0.1:4433", Fingerprint: [32]byte{1}, Secret: [wire.SecretSize]byte{2}}
+	for range 200 {
+		a.mu.Lock()
+		a.auth.Token, a.token, a.tokenSaved = token.Reveal(), token, true
+		a.mu.Unlock()
+		forgotten, again := false, false // guarded by a.saving
+		setWrite(a, func(_ string, data []byte, _ fs.FileMode) error {
+			has := strings.Contains(string(data), token.Reveal())
+			again = again || forgotten && has
+			forgotten = forgotten || !has
+			return nil
+		})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { _ = a.saveAuth() })
+		}
+		if err := a.Forget(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if again {
+			t.Fatal("the token was written once more after it had been forgotten")
+		}
+	}
+}
+
+func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
+	r := newFakeRelay(t)
+	dir := t.TempDir()
+	a, stop := configured(t, r, Config{StateDir: dir})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 4711})
+	stop()
+	b, _ := startAgent(t, Config{StateDir: dir, Refuse: func(_ netip.Addr, port int) error {
+		if port == 4711 {
+			return errors.New("adit listens there itself")
+		}
+		return nil
+	}})
+	wantState(t, b, StateConnected)
+	wantTunnel(t, b, tun.ID, TunnelFailed)
+	_, err := b.StartTunnel(t.Context(), tun.ID)
+	wantCode(t, err, CodeInvalidParameter, "local_ip")
+	if _, err := b.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := b.Tunnel(tun.ID); got.State != TunnelFailed || !strings.Contains(got.Error, "adit listens there itself") {
+		t.Errorf("got %s %q after another token, want it failed for the same reason", got.State, got.Error)
+	}
+	if _, err := b.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(4712)}); err != nil {
+		t.Fatal(err)
+	}
+	wantTunnel(t, b, tun.ID, TunnelRunning)
+}

@@ -1,0 +1,167 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// endedLink is a session that has ended.
+type endedLink struct{ link.Session }
+
+func (endedLink) Transport() link.Transport { return link.TLS }
+func (endedLink) RemoteAddr() net.Addr      { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711} }
+func (endedLink) Err() error                { return net.ErrClosed }
+func (endedLink) Close(string) error        { return nil }
+func (endedLink) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "laptop")
+	s := &session{
+		relay: r.Relay, link: endedLink{}, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
+		control: make(chan wire.Event, 1), access: make(chan wire.Event, 1),
+	}
+	hello, err := json.Marshal(wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.accounts.mu.Lock() // holds the hello after it was read
+	said, left := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(said)
+		q := httptest.NewRequest(http.MethodPost, wire.PathHello, bytes.NewReader(hello))
+		s.routes().ServeHTTP(httptest.NewRecorder(), q)
+	}()
+	eventually(t, "the hello is read", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.hello.Instance == "one"
+	})
+	go func() { defer close(left); r.leave(s) }()
+	eventually(t, "the session has ended", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.tunnels == nil
+	})
+	r.accounts.mu.Unlock()
+	<-said
+	<-left
+	if n := len(r.sessionList()); n != 0 {
+		t.Errorf("got %d sessions after the only one has ended, want 0", n)
+	}
+}
+
+func TestRelaysOwnNameIsNobodysHoweverItIsWritten(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.PublicHost = "Agents.Relay.Test."
+	r := startRelay(t, cfg)
+	token := r.client(t, "laptop")
+	token.Relay = r.Addrs().Tunnel
+	a := connect(t, token, "one")
+	_, err := a.claim("web", wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "agents"}, "")
+	problem(t, err, wire.CodeForbidden)
+}
+
+// draining is an answer whose writing lets another stream take what waits.
+type draining struct {
+	http.ResponseWriter
+	access  chan wire.Event
+	written atomic.Int32
+}
+
+func (d *draining) Flush() {}
+
+func (d *draining) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(wire.EventAccess)) && d.written.Add(1) == 2 {
+		for len(d.access) > 0 {
+			<-d.access
+		}
+	}
+	return len(b), nil
+}
+
+func TestEventsThatAnotherStreamTakesAreNotWaitedFor(t *testing.T) {
+	s := &session{control: make(chan wire.Event, 1), access: make(chan wire.Event, 8), tunnels: make(map[string]*tunnel)}
+	for range 5 {
+		s.access <- wire.Event{Type: wire.EventAccess}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &draining{ResponseWriter: httptest.NewRecorder(), access: s.access}
+	done := make(chan error, 1)
+	go func() {
+		done <- s.serveEvents(w, httptest.NewRequest(http.MethodGet, wire.PathEvents, nil).WithContext(ctx))
+	}()
+	eventually(t, "two events are written", func() bool { return w.written.Load() >= 2 })
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("the stream of events did not end with its request")
+	}
+}
+
+// failingStore fails the first batches, while more events come.
+type failingStore struct {
+	fails, stored int
+	meanwhile     func()
+}
+
+func (f *failingStore) Append(_ context.Context, batch []wire.Access) error {
+	if f.meanwhile != nil {
+		f.meanwhile()
+		f.meanwhile = nil
+	}
+	if f.fails > 0 {
+		f.fails--
+		return errors.New("the store is away")
+	}
+	f.stored += len(batch)
+	return nil
+}
+
+func TestAccessEventsAreStoredAfterTheStoreWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lost atomic.Uint64
+		away := &failingStore{fails: 3}
+		log := newAccessLog(away, &lost, slog.New(slog.DiscardHandler))
+		add := func(n int) {
+			for range n {
+				log.add(wire.Access{})
+			}
+		}
+		away.meanwhile = func() { add(4*store.MaxBatch + 1) }
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- log.run(ctx) }()
+		add(store.MaxBatch)
+		time.Sleep(time.Minute)
+		if n := log.waiting(); n != 0 || away.stored == 0 {
+			t.Errorf("got %d events waiting a minute after the store was back, and %d stored, want 0 waiting", n, away.stored)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
