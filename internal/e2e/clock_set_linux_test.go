@@ -42,11 +42,11 @@ func TestSettingTheClockCutsNobody(t *testing.T) {
 				asked <- err
 			}()
 			const year = 365 * 24 * time.Hour
-			for _, to := range []time.Duration{time.Hour, -time.Hour, year, -year} {
+			for _, to := range []time.Duration{time.Hour, -year, year} {
 				l.set(to, to)
 				// Silence, while the relay looks for idle flows every four seconds, and
 				// then traffic, for which both look whether the other was heard.
-				<-time.After(5 * time.Second)
+				<-time.After(4500 * time.Millisecond)
 				if from := flow.answer(); from != first {
 					t.Errorf("clock set by %v: the origin heard the visitor from %s, and then from %s", to, first, from)
 				}
