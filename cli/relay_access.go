@@ -75,7 +75,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 	for name, help := range map[string]string{
 		"endpoint_id": "of one endpoint", "host": "of a name", "address": "of an address or CIDR", "path": "whose path begins so",
 		"client_id": "of one client", "country": "of a country as DE, a region as US-CA, or none", "method": "a method", "node": "of one node",
-		"status": "a status as 404, or 4xx", "refused": "refused by a rule, or any, none, shadow", "since": "a time as 2006-01-02T15:04:05Z", "until": "a time",
+		"status": "a status as 404, or 4xx", "refused": "refused by a rule, or any, none, shadow", "since": "a time as 2026-11-01T00:00:00Z", "until": "a time",
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)
 	}

@@ -60,7 +60,7 @@ With a relay and its token:
   adit start             runs the daemon (or: adit service install)
   adit login TOKEN       connects it to the relay
   adit https 3000        publishes port 3000 until Ctrl-C
-  adit tunnel create --local_port 3000 --domain shop
+  adit tunnel create 3000 --domain shop
                          publishes it for good`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -174,13 +174,13 @@ func (p *Policy) addressSteps(addr netip.Addr, first bool) []Step {
 			if add(RuleDeny, true, "%s is in %s", addr, m) {
 				return steps
 			}
-		} else if add(RuleDeny, false, "%s is in none of %d", addr, len(p.deny)) {
+		} else if add(RuleDeny, false, "%s is not among the %d listed", addr, len(p.deny)) {
 			return steps
 		}
 	}
 	if len(p.allow) > 0 {
 		if m, ok := match(p.allow, addr); !ok {
-			if add(RuleAllow, true, "%s is in none of %d", addr, len(p.allow)) {
+			if add(RuleAllow, true, "%s is not among the %d listed", addr, len(p.allow)) {
 				return steps
 			}
 		} else if add(RuleAllow, false, "%s is in %s", addr, m) {
