@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -496,5 +497,22 @@ func TestDoctorKeepsItsLinesShort(t *testing.T) {
 	code, out, _ := run(t, "", "doctor")
 	if code != exitFailed || !strings.HasPrefix(out, "ok      the token: it is there\n") {
 		t.Errorf("got %d and\n%s", code, out)
+	}
+}
+
+// TestDevKnowsWhetherItsPortIsServed: a newcomer who starts adit dev first and the
+// web server later is told why the URLs do not show it.
+func TestDevKnowsWhetherItsPortIsServed(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := ln.Addr().(*net.TCPAddr).Port
+	if !listens(t.Context(), port) {
+		t.Error("a port that is listened on was not found")
+	}
+	ln.Close()
+	if listens(t.Context(), port) {
+		t.Error("a port that nobody listens on was found")
 	}
 }

@@ -188,6 +188,9 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 		return e.printLine(report)
 	}
 	report.print(e.Out, what)
+	if !listens(ctx, opts.port) {
+		fmt.Fprintf(e.Out, "\nNothing listens on port %d yet: until it does, the public URLs say that the service is down.\n", opts.port)
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -70,6 +71,18 @@ func (e *Env) printLine(v any) error {
 	out := json.NewEncoder(e.Out)
 	out.SetEscapeHTML(false)
 	return out.Encode(v)
+}
+
+// listens reports whether something answers on a port of loopback.
+func listens(ctx context.Context, port int) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }
 
 // print tells a person where everything is; what is what the tunnels publish.

@@ -86,6 +86,12 @@ The exit code is 0 if it runs and answers.`,
 				default:
 					fmt.Fprintf(w, "daemon\tdoes not answer\n")
 				}
+				switch status.State {
+				case service.NotInstalled:
+					fmt.Fprintf(w, "next\tadit service install, as an administrator\n")
+				case service.Stopped:
+					fmt.Fprintf(w, "next\tadit service start, as an administrator\n")
+				}
 			})
 			if err == nil && (status.State != service.Running || !status.Healthy) {
 				return errQuiet

@@ -13,11 +13,13 @@ import (
 const (
 	Small = 4 << 10
 	Large = 64 << 10
+	Huge  = 256 << 10
 )
 
 var (
 	smalls = sync.Pool{New: func() any { return new([Small]byte) }}
 	larges = sync.Pool{New: func() any { return new([Large]byte) }}
+	huges  = sync.Pool{New: func() any { return new([Huge]byte) }}
 )
 
 // TakeLarge lends Large bytes until GiveLarge.
@@ -31,21 +33,27 @@ func GiveLarge(b []byte) { larges.Put((*[Large]byte)(b)) }
 type Buffer struct {
 	small *[Small]byte
 	large *[Large]byte
-	busy  bool // the last read filled what was lent
+	huge  *[Huge]byte
+	size  int // of what is lent next; zero: Small
 }
 
 // Lend returns memory, the same until Return.
 func (b *Buffer) Lend() []byte {
-	switch {
-	case b.large != nil:
-		return b.large[:]
-	case b.small != nil:
-		return b.small[:]
-	case b.busy:
-		b.large = larges.Get().(*[Large]byte)
+	switch b.size {
+	case Huge:
+		if b.huge == nil {
+			b.huge = huges.Get().(*[Huge]byte)
+		}
+		return b.huge[:]
+	case Large:
+		if b.large == nil {
+			b.large = larges.Get().(*[Large]byte)
+		}
 		return b.large[:]
 	}
-	b.small = smalls.Get().(*[Small]byte)
+	if b.small == nil {
+		b.small = smalls.Get().(*[Small]byte)
+	}
 	return b.small[:]
 }
 
@@ -59,13 +67,25 @@ func (b *Buffer) Return() {
 		larges.Put(b.large)
 		b.large = nil
 	}
+	if b.huge != nil {
+		huges.Put(b.huge)
+		b.huge = nil
+	}
 }
 
 // Done is Return once the n bytes of a read are dealt with. They tell how much
-// is lent for the next one.
+// is lent for the next one: more after a read that filled its memory, less after
+// one that would have done with less.
 func (b *Buffer) Done(n int) {
-	b.busy = n == Small && b.large == nil || b.large != nil && n >= Small
 	b.Return()
+	switch {
+	case n < Small:
+		b.size = Small
+	case n < Large:
+		b.size = Large
+	default:
+		b.size = Huge
+	}
 }
 
 // Reader is a reader that takes memory only when there is something to read.
@@ -91,4 +111,4 @@ func Read(r io.Reader, b *Buffer) ([]byte, error) {
 }
 
 // Holds reports whether memory is lent now.
-func (b *Buffer) Holds() bool { return b.small != nil || b.large != nil }
+func (b *Buffer) Holds() bool { return b.small != nil || b.large != nil || b.huge != nil }

@@ -129,6 +129,10 @@ func get(ctx context.Context, c *http.Client, address string, limit int64) ([]by
 		return nil, fmt.Errorf("get %s: %w", address, err)
 	}
 	resp, err := c.Do(req)
+	var said *url.Error
+	if errors.As(err, &said) { // it would name the address a second time
+		err = said.Err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", address, err)
 	}

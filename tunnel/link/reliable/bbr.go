@@ -97,14 +97,16 @@ func (b *bbr) window() int {
 }
 
 func (b *bbr) rate() float64 {
-	bw := b.bw.max()
-	if bw == 0 {
-		if b.minRTT == 0 {
-			return 0
-		}
-		return bbrStartupGain * float64(b.cwnd) / b.minRTT.Seconds()
+	if b.minRTT == 0 {
+		return 0
 	}
-	return b.gain * bw
+	rate := b.gain * b.bw.max()
+	if !b.full {
+		// What little was sent so far says little of the path: a first window
+		// may always leave.
+		rate = max(rate, bbrStartupGain*float64(initialWindow(b.datagram))/b.minRTT.Seconds())
+	}
+	return rate
 }
 
 // bdp is gain times what the path itself holds.

@@ -343,6 +343,7 @@ func (s *Session) assemble(now time.Duration, slab []byte, most int) {
 	if s.probe(now, slab) {
 		return
 	}
+	defer s.noteLimit()
 	used := 0
 	for len(s.batch) < most && used < sendBytes {
 		may := s.probes > 0 || s.inFlight+s.mtu.size <= s.control.window()
@@ -360,9 +361,6 @@ func (s *Session) assemble(now time.Duration, slab []byte, most int) {
 		entry.clear()
 		body, eliciting := s.fill(now, room, entry, may)
 		if len(body) == 0 {
-			if may && s.inFlight+s.mtu.size <= s.control.window() {
-				s.limitedUntil = max(1, s.delivered+uint64(s.inFlight))
-			}
 			return
 		}
 		size := s.commit(now, entry, slab[used:used+s.head+len(body)+s.tail], eliciting, len(body))
@@ -410,7 +408,16 @@ func (s *Session) commit(now time.Duration, p *sentPacket, packet []byte, elicit
 }
 
 // appLimited reports whether the application, not the path, bounds what is sent.
-func (s *Session) appLimited() bool { return s.limitedUntil > s.delivered }
+// It holds until more than what was in flight then has arrived, so that what
+// follows a pause is of the pause, too.
+func (s *Session) appLimited() bool { return s.limitedUntil > 0 && s.limitedUntil >= s.delivered }
+
+// noteLimit marks that nothing waits though more could be in flight.
+func (s *Session) noteLimit() {
+	if !s.wantsToSend() && s.inFlight+s.mtu.size <= s.control.window() {
+		s.limitedUntil = max(1, s.delivered+uint64(s.inFlight))
+	}
+}
 
 // probe builds a probe of the path's MTU, alone in its batch, when one is due.
 func (s *Session) probe(now time.Duration, slab []byte) bool {

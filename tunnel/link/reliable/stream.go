@@ -139,7 +139,6 @@ func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int,
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer func() { st.taker = nil }()
 	for {
 		if st.taking {
 			st.readable.Wait()
@@ -170,6 +169,7 @@ func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int,
 		}
 		st.taker = take
 		st.readable.Wait()
+		st.taker = nil // what has come is read here: nobody else may take the same
 	}
 }
 

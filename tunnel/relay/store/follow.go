@@ -359,6 +359,10 @@ func patiently(ctx context.Context, open func(context.Context) error) error {
 // server of the cluster that is not there yet is no such answer: it may be
 // starting, as the relay is.
 func refusedForGood(err error) bool {
+	var full *folderError
+	if errors.As(err, &full) {
+		return true
+	}
 	var answer *jetstream.APIError
 	if !errors.As(err, &answer) || answer.Code >= 500 {
 		return false

@@ -230,6 +230,12 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 				Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
 				Replicas: s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas), LimitMarkerTTL: markerTTL,
 			})
+			var failed *jetstream.APIError
+			if s.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
+				if full := checkRoom(cfg.Dir); full != nil {
+					return full
+				}
+			}
 			return err
 		})
 		if err != nil {

@@ -30,6 +30,6 @@ export function faultOf(error: unknown, field: string): string {
   return error.field === field ||
     error.field.startsWith(`${field}.`) ||
     error.field.startsWith(`${field}[`)
-    ? said(error.message)
+    ? said(error.beside)
     : '';
 }

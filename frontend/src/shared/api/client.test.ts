@@ -95,3 +95,15 @@ describe('call', () => {
     ]);
   });
 });
+
+describe('Problem', () => {
+  it.each([
+    ['deny[0]: "999" is not an address', 'deny[0]', '"999" is not an address'],
+    ['deny[0]: "999" is not an address', 'deny', 'deny[0]: "999" is not an address'],
+    ['the name is taken', 'domain', 'the name is taken'],
+    [': odd', undefined, ': odd'],
+  ])('%s beside %s', (message, field, want) => {
+    const body = { code: 'invalid_parameter', message, ...(field ? { field } : {}) };
+    expect(new Problem(400, body).beside).toBe(want);
+  });
+});

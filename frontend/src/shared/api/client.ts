@@ -17,6 +17,14 @@ export class Problem extends Error {
     this.code = body.code;
     this.field = body.field;
   }
+
+  /** The message for a place beside the field at fault, which needs no naming there. */
+  get beside(): string {
+    const name = `${this.field ?? ''}: `;
+    return this.field && this.message.startsWith(name)
+      ? this.message.slice(name.length)
+      : this.message;
+  }
 }
 
 /** No answer at all. Denied says that the browser itself forbids the request. */

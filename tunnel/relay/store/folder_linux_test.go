@@ -1,0 +1,44 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adit/internal/require"
+)
+
+// TestFullDiskIsOneClearSentence holds that a relay whose disk is full says so,
+// and at once: its store's server says only that a stream could not be made.
+func TestFullDiskIsOneClearSentence(t *testing.T) {
+	require.Root(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("a small file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	begin := time.Now()
+	s, err := Open(t.Context(), Config{Dir: dir, Domain: "example.com"})
+	if err == nil {
+		s.Close()
+		t.Fatal("it opened")
+	}
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("got %v, want that the disk is full", err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || time.Since(begin) >= startWait {
+		t.Errorf("it was said after %v, when all patience had ended", time.Since(begin))
+	}
+}
+
+func TestRoomIsFound(t *testing.T) {
+	if err := checkRoom(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if err := checkRoom(t.TempDir() + "/nowhere"); err == nil {
+		t.Error("a folder that is not there takes data")
+	}
+}
