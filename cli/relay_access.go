@@ -64,7 +64,8 @@ func relayAccessCommand(env *Env) *cobra.Command {
 						status = strconv.Itoa(e.Status)
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.In(zone).Format("01-02 15:04:05"),
-						e.Visitor, status, e.Method, e.Host, e.Path, e.BytesIn, e.BytesOut, e.Duration.Round(time.Millisecond), e.Refused)
+						printable(e.Visitor), status, printable(e.Method), printable(e.Host), printable(e.Path), e.BytesIn, e.BytesOut,
+						e.Duration.Round(time.Millisecond), printable(e.Refused))
 				}
 			})
 		},
@@ -74,7 +75,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 	for name, help := range map[string]string{
 		"endpoint_id": "of one endpoint", "host": "of a name", "address": "of an address or CIDR", "path": "whose path begins so",
 		"client_id": "of one client", "country": "of a country as DE, a region as US-CA, or none", "method": "a method", "node": "of one node",
-		"status": "a status as 404, or 4xx", "refused": "refused by a rule, or any, none, shadow", "since": "a time as 2006-01-02T15:04:05Z", "until": "a time",
+		"status": "a status as 404, or 4xx", "refused": "refused by a rule, or any, none, shadow", "since": "a time as 2026-11-01T00:00:00Z", "until": "a time",
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)
 	}

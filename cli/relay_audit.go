@@ -46,7 +46,7 @@ func relayAuditCommand(env *Env) *cobra.Command {
 					if e.Actor.Name != "" {
 						who += " " + e.Actor.Name
 					}
-					fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.In(zone).Format("2006-01-02 15:04:05"), who, e.Actor.Address, e.Action, e.Target)
+					fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.In(zone).Format("2006-01-02 15:04:05"), printable(who), e.Actor.Address, e.Action, printable(e.Target))
 				}
 			})
 		},

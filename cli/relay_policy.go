@@ -16,13 +16,29 @@ import (
 
 const maxPolicyFile = 1 << 20
 
+// policyFields is the help on what a policy may say.
+const policyFields = `A policy is one JSON document. All of its fields are optional:
+
+  deny, allow                           addresses and CIDRs; deny goes first
+  deny_countries, allow_countries       as CN, or with a region as US-CA
+  unknown_country                       deny (default) or allow
+  hours                                 {"zone":"Europe/Berlin","open":[{"days":["mon"],"from":"08:00","to":"18:00"}]}
+  connections, connections_per_address  open at once
+  rate, burst                           requests a second and address; how many at once
+  bandwidth, max_body                   bytes a second; bytes of a request's body
+  basic_auth                            [{"name":"ann","password":"…"}]
+  shadow                                true: let all in, and record who would have been refused`
+
 func relayPolicyCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
-	return a.flag(group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, or tcp.PORT or udp.PORT. A
-policy is one JSON document; docs/relay.md names its fields.`,
+	return a.flag(group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
+domain, or tcp.PORT or udp.PORT.
+
+`+policyFields,
 		&cobra.Command{
 			Use:     "set TARGET [FILE]",
 			Short:   "Set a target's policy from a JSON file, or from standard input",
+			Long:    "Set a target's policy from a JSON file, or from standard input.\n\n" + policyFields,
 			Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit relay policy set shop`,
 			Args:    args(1, 2, "the target and a file"),
 			RunE: func(cmd *cobra.Command, args []string) error {

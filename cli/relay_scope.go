@@ -193,12 +193,12 @@ func clientPage(w io.Writer, c console.Client) {
 			state = "connected"
 		}
 		fmt.Fprintf(w, "%s\t%s, %s by %s, version %s on %s/%s, at node %s\n", state, c.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
-			c.Seen.Address, c.Seen.Transport, c.Seen.Version, c.Seen.OS, c.Seen.Arch, c.Seen.Node)
+			c.Seen.Address, c.Seen.Transport, printable(c.Seen.Version), printable(c.Seen.OS), printable(c.Seen.Arch), c.Seen.Node)
 	}
 	if c.Proof != nil {
 		fmt.Fprintf(w, "own domains\tproved by the TXT record %s with the value %s\n", c.Proof.Name, c.Proof.Value)
 	}
 	for _, e := range c.Errors {
-		fmt.Fprintf(w, "error\t%s %s\n", e.Time.In(zone).Format("2006-01-02 15:04:05"), e.Message)
+		fmt.Fprintf(w, "error\t%s %s\n", e.Time.In(zone).Format("2006-01-02 15:04:05"), printable(e.Message))
 	}
 }

@@ -78,7 +78,7 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 			path: "/api/v1/sinks", heading: "NAME\tWHERE\tEVENTS\tSENT\tWAITING\tDROPPED\tLAST ERROR",
 			row: func(w io.Writer, s console.Sink) {
 				fmt.Fprintf(w, "%s\t%s%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.URL, s.Address, strings.Join(s.Events, ","),
-					s.State.Sent, s.State.Queued, s.State.Dropped, s.State.LastError)
+					s.State.Sent, s.State.Queued, s.State.Dropped, printable(s.State.LastError))
 			},
 			none: "; add one with: adit relay sink set NAME URL",
 		}.command(a),

@@ -30,7 +30,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	if errors.Is(err, errQuiet) {
 		return exitFailed
 	}
-	message := strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " ")
+	message := printable(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
 	var usage *usageError
 	if !env.ran || errors.As(err, &usage) {
 		after := "; "
@@ -60,7 +60,7 @@ With a relay and its token:
   adit start             runs the daemon (or: adit service install)
   adit login TOKEN       connects it to the relay
   adit https 3000        publishes port 3000 until Ctrl-C
-  adit tunnel create --local_port 3000 --domain shop
+  adit tunnel create 3000 --domain shop
                          publishes it for good`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

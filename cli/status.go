@@ -34,7 +34,7 @@ func statusCommand(env *Env) *cobra.Command {
 func writeStatus(w io.Writer, st client.Status) {
 	fmt.Fprintf(w, "State\t%s\n", stateText(st))
 	if st.LastError != "" {
-		fmt.Fprintf(w, "Reason\t%s\n", st.LastError)
+		fmt.Fprintf(w, "Reason\t%s\n", printable(st.LastError))
 	}
 	if st.Relay != "" {
 		fmt.Fprintf(w, "Relay\t%s\n", st.Relay)

@@ -43,13 +43,16 @@ func tunnelPolicyCommand(env *Env) *cobra.Command {
 		}
 	}
 	return group("policy", "Who is let in to a tunnel", `Who is let in to a tunnel, as the relay holds it. Setting it needs the leave of the
-relay's operator.`,
+relay's operator.
+
+`+policyFields,
 		&cobra.Command{
 			Use: "show TUNNEL", Short: "Show who is let in to a tunnel",
 			Args: args(1, 1, "TUNNEL (its id or name)"), RunE: run(false),
 		},
 		&cobra.Command{
 			Use: "set TUNNEL [FILE]", Short: "Set who is let in, from a JSON file or standard input; {} lets everybody in",
+			Long:    "Set who is let in, from a JSON file or standard input; {} lets everybody in.\n\n" + policyFields,
 			Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit tunnel policy set shop`,
 			Args:    args(1, 2, "TUNNEL (its id or name) and a file"), RunE: run(true),
 		},

@@ -60,7 +60,12 @@ func (f *File) open() error {
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil || f.written > 0 && f.written+int64(len(p)) > f.size {
+	if f.file == nil { // the turn is made: another would push the older files out
+		if err := f.open(); err != nil {
+			return 0, err
+		}
+	}
+	if f.written > 0 && f.written+int64(len(p)) > f.size {
 		if err := f.turn(); err != nil {
 			return 0, err
 		}

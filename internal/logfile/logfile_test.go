@@ -145,3 +145,41 @@ func TestBoundEmptiesWhatIsTooLarge(t *testing.T) {
 		}
 	}
 }
+
+func TestLogThatCannotBeOpenedLeavesTheOlderOnes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "adit.log")
+	f, err := Open(path, 20, 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for i := range 8 {
+		if _, err := fmt.Fprintf(f, "line %03d\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	older := read(t, path+".1")
+	// As after a turn that found no place for a new file: now a folder is there.
+	f.file.Close()
+	f.file = nil
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if _, err := fmt.Fprintln(f, "lost"); err == nil {
+			t.Error("got no error from a log that cannot be opened")
+		}
+	}
+	if got := read(t, path+".1"); got != older {
+		t.Errorf("the newest of the older files has %q, want %q", got, older)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintln(f, "again"); err != nil || read(t, path) != "again\n" {
+		t.Errorf("got error %v, and %q in the log", err, read(t, path))
+	}
+}

@@ -6,6 +6,7 @@ package update
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -19,6 +20,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,7 +92,26 @@ func Newer(offered, current string) bool {
 	if oPre == "" || cPre == "" {
 		return oPre == "" && cPre != ""
 	}
-	return oPre > cPre
+	return comparePre(oPre, cPre) > 0
+}
+
+// comparePre compares what comes behind a release's numbers (Semantic Versioning
+// 2.0.0, section 11.4): part by part, numbers by value and before words, and the
+// shorter before the longer.
+func comparePre(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		n, xErr := strconv.ParseUint(x, 10, 64)
+		m, yErr := strconv.ParseUint(y, 10, 64)
+		switch {
+		case xErr == nil && yErr == nil:
+			return cmp.Compare(n, m)
+		case xErr == nil:
+			return -1
+		case yErr == nil:
+			return 1
+		}
+		return strings.Compare(x, y)
+	})
 }
 
 func split(version string) (numbers [3]uint64, pre string, ok bool) {

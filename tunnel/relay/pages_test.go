@@ -85,7 +85,7 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 		{"unknown name", fmt.Sprintf("http://nobody.relay.test:%d/", port), 404, "serves this name"},
 		{"an address", fmt.Sprintf("http://127.0.0.1:%d/", port), 404, "serves this name"},
 		{"offline", offline, 503, "offline"},
-		{"origin down", down.PublicURL, 502, "connection refused"},
+		{"origin down", down.PublicURL, 502, "does not answer"},
 	} {
 		for _, accept := range []string{"text/html", "application/json"} {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(strings.Repeat("x", 128<<10)))

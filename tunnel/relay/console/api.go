@@ -12,72 +12,9 @@ import (
 
 // api registers /healthz, /readyz, /metrics and /api/v1/.
 func (c *Console) api() {
-	c.handle("GET /healthz", func(w http.ResponseWriter, r *http.Request) error {
-		s := c.cfg.Relay.Status()
-		w.Header().Set("Content-Type", "application/json")
-		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version})
-	})
-	c.handle("GET /readyz", func(w http.ResponseWriter, r *http.Request) error {
-		status, state := http.StatusOK, "ready"
-		if why := c.cfg.Relay.Ready(); why != "" {
-			status, state = http.StatusServiceUnavailable, why
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		return json.NewEncoder(w).Encode(map[string]string{"status": state})
-	})
-	c.handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
-		if !c.cfg.OpenMetrics {
-			if _, _, err := c.admit(r, needRead); err != nil {
-				return err
-			}
-		}
-		w.Header().Set("Content-Type", prom.ContentType)
-		_, _ = w.Write([]byte(c.cfg.Relay.Metrics()))
-		return nil
-	})
-	relay := c.cfg.Relay
-	routes := []route{
-		{"GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, relay.Status()) }},
-		{"GET /api/v1/clients", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.Clients()}) }},
-		{"POST /api/v1/clients", c.addClient},
-		{"POST /api/v1/clients/{name}/rotate", c.rotateClient},
-		{"POST /api/v1/clients/{name}/revoke", c.revokeClient},
-		{"DELETE /api/v1/clients/{name}", c.revokeClient},
-		{"GET /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.SessionList()}) }},
-		{"GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.NodeList()}) }},
-		{"GET /api/v1/endpoints", func(w http.ResponseWriter, _ *http.Request) error {
-			return write(w, 200, items{relay.EndpointList()})
-		}},
-		{"GET /api/v1/claims", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.ClaimList()}) }},
-		{"GET /api/v1/policies", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.PolicyList()}) }},
-		{"GET /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
-			p, err := relay.Policy(r.PathValue("target"))
-			if err != nil {
-				return err
-			}
-			return write(w, 200, p)
-		}},
-		{"PUT /api/v1/policies/{target}", c.setPolicy},
-		{"DELETE /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
-			if err := relay.DeletePolicy(r.Context(), r.PathValue("target")); err != nil {
-				return err
-			}
-			w.WriteHeader(http.StatusNoContent)
-			return nil
-		}},
-		{"POST /api/v1/policies/{target}/explain", c.explain},
-		{"GET /api/v1/backup", func(w http.ResponseWriter, r *http.Request) error {
-			b, err := relay.Backup(r.Context())
-			if err != nil {
-				return err
-			}
-			return write(w, 200, b)
-		}},
-	}
-	routes = append(routes, c.operatorRoutes()...)
+	c.probes()
 	methods := map[string][]string{"/healthz": {http.MethodGet}, "/readyz": {http.MethodGet}, "/metrics": {http.MethodGet}}
-	for _, route := range routes {
+	for _, route := range slices.Concat(c.relayRoutes(), c.operatorRoutes()) {
 		method, path, _ := strings.Cut(route.pattern, " ")
 		methods[path] = append(methods[path], method)
 		n := needOf(route.pattern)
@@ -115,6 +52,77 @@ func (c *Console) api() {
 	c.handle("/api/", func(http.ResponseWriter, *http.Request) error {
 		return &Error{http.StatusNotFound, "not_found", "there is nothing at this path", ""}
 	})
+}
+
+// probes registers what others than people ask for.
+func (c *Console) probes() {
+	c.handle("GET /healthz", func(w http.ResponseWriter, r *http.Request) error {
+		s := c.cfg.Relay.Status()
+		w.Header().Set("Content-Type", "application/json")
+		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version})
+	})
+	c.handle("GET /readyz", func(w http.ResponseWriter, r *http.Request) error {
+		status, state := http.StatusOK, "ready"
+		if why := c.cfg.Relay.Ready(); why != "" {
+			status, state = http.StatusServiceUnavailable, why
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		return json.NewEncoder(w).Encode(map[string]string{"status": state})
+	})
+	c.handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+		if !c.cfg.OpenMetrics {
+			if _, _, err := c.admit(r, needRead); err != nil {
+				return err
+			}
+		}
+		w.Header().Set("Content-Type", prom.ContentType)
+		_, _ = w.Write([]byte(c.cfg.Relay.Metrics()))
+		return nil
+	})
+}
+
+// relayRoutes are those about clients, what they have here, and policies.
+func (c *Console) relayRoutes() []route {
+	relay := c.cfg.Relay
+	return []route{
+		{"GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, relay.Status()) }},
+		{"GET /api/v1/clients", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.Clients()}) }},
+		{"POST /api/v1/clients", c.addClient},
+		{"POST /api/v1/clients/{name}/rotate", c.rotateClient},
+		{"POST /api/v1/clients/{name}/revoke", c.revokeClient},
+		{"DELETE /api/v1/clients/{name}", c.revokeClient},
+		{"GET /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.SessionList()}) }},
+		{"GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.NodeList()}) }},
+		{"GET /api/v1/endpoints", func(w http.ResponseWriter, _ *http.Request) error {
+			return write(w, 200, items{relay.EndpointList()})
+		}},
+		{"GET /api/v1/claims", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.ClaimList()}) }},
+		{"GET /api/v1/policies", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.PolicyList()}) }},
+		{"GET /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
+			p, err := relay.Policy(r.PathValue("target"))
+			if err != nil {
+				return err
+			}
+			return write(w, 200, p)
+		}},
+		{"PUT /api/v1/policies/{target}", c.setPolicy},
+		{"DELETE /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
+			if err := relay.DeletePolicy(r.Context(), r.PathValue("target")); err != nil {
+				return err
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}},
+		{"POST /api/v1/policies/{target}/explain", c.explain},
+		{"GET /api/v1/backup", func(w http.ResponseWriter, r *http.Request) error {
+			b, err := relay.Backup(r.Context())
+			if err != nil {
+				return err
+			}
+			return write(w, 200, b)
+		}},
+	}
 }
 
 func (c *Console) addClient(w http.ResponseWriter, r *http.Request) error {

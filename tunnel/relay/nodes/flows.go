@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,10 +141,23 @@ func (fs *flowSet) sweep(ctx context.Context) {
 		case <-tick.C:
 			before := int64(monotime.Now() - flowIdle)
 			fs.end(func(f *farFlow) bool { return f.used.Load() < before })
+			fs.dropParts()
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// dropParts forgets the fragments of agents' sessions that have no flow: most
+// have ended.
+func (fs *flowSet) dropParts() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	alive := make(map[string]bool)
+	for key := range fs.flows {
+		alive[key.session] = true
+	}
+	maps.DeleteFunc(fs.parts, func(session string, _ *wire.Reassembly) bool { return !alive[session] })
 }
 
 func (fs *flowSet) end(over func(*farFlow) bool) {

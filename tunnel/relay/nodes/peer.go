@@ -171,6 +171,7 @@ func controlPool(s link.Session) *http.Transport {
 				return nil, err
 			}
 			if _, err := st.Write([]byte{streamControl}); err != nil {
+				st.Reset()
 				return nil, err
 			}
 			return st, nil

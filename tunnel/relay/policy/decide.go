@@ -9,24 +9,6 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// Rules, as a decision names them.
-const (
-	RuleDeny           = "deny"
-	RuleAllow          = "allow"
-	RuleDenyCountry    = "deny_countries"
-	RuleAllowCountry   = "allow_countries"
-	RuleUnknownCountry = "unknown_country"
-	RuleHours          = "hours"
-	RuleConnections    = "connections"
-	RulePerAddress     = "connections_per_address"
-	RuleRate           = "rate"
-	RuleMaxBody        = "max_body"
-	RuleBasicAuth      = "basic_auth"
-	RuleTries          = "basic_auth_tries"
-	// RuleQuota is no policy's: the client has used up its month.
-	RuleQuota = "quota"
-)
-
 // Geo knows the country of an address, and its region if the database has it.
 // Known is false if it does not know.
 type Geo interface {
@@ -80,20 +62,6 @@ type state struct {
 	rates  map[netip.Prefix]*bucket
 	failed map[netip.Prefix]*bucket
 }
-
-// bucket is a token bucket.
-type bucket struct {
-	tokens float64
-	at     time.Time
-}
-
-const maxBuckets = 65_536
-
-// Tries of a password: ten at once, one more every six seconds.
-const (
-	triesBurst = 10
-	triesRate  = 1.0 / 6
-)
 
 // New makes a policy of a checked document. geo returns the database in force,
 // nil if there is none; it may be nil itself.
@@ -206,13 +174,13 @@ func (p *Policy) addressSteps(addr netip.Addr, first bool) []Step {
 			if add(RuleDeny, true, "%s is in %s", addr, m) {
 				return steps
 			}
-		} else if add(RuleDeny, false, "%s is in none of %d", addr, len(p.deny)) {
+		} else if add(RuleDeny, false, "%s is not among the %d listed", addr, len(p.deny)) {
 			return steps
 		}
 	}
 	if len(p.allow) > 0 {
 		if m, ok := match(p.allow, addr); !ok {
-			if add(RuleAllow, true, "%s is in none of %d", addr, len(p.allow)) {
+			if add(RuleAllow, true, "%s is not among the %d listed", addr, len(p.allow)) {
 				return steps
 			}
 		} else if add(RuleAllow, false, "%s is in %s", addr, m) {
@@ -308,7 +276,8 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 		case tries < 1:
 			steps = append(steps, Step{RuleTries, true, "too many wrong passwords came from the address"})
 		default:
-			steps = append(steps, Step{RuleBasicAuth, !p.users.check(r.User, r.Password), "the password is checked"})
+			verdict := p.users.check(r.User, r.Password, func() (func(), bool) { return func() {}, true })
+			steps = append(steps, Step{RuleBasicAuth, verdict != rightPassword, "the password is checked"})
 		}
 	}
 	for _, s := range steps {
@@ -360,100 +329,15 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 			}
 		})
 	}
-	if p.users != nil && !p.users.check(r.User, r.Password) {
-		release()
-		p.mu.Lock()
-		p.spend(p.failed, who, triesRate, triesBurst, now)
-		p.mu.Unlock()
-		return Decision{Rule: RuleBasicAuth, Detail: "wrong user or password"}, func() {}
+	if p.users != nil {
+		switch p.users.check(r.User, r.Password, func() (func(), bool) { return p.try(who, now) }) {
+		case wrongPassword:
+			release()
+			return Decision{Rule: RuleBasicAuth, Detail: "wrong user or password"}, func() {}
+		case notTried:
+			release()
+			return Decision{Rule: RuleTries}, func() {}
+		}
 	}
 	return Decision{Allowed: true}, release
-}
-
-func (p *Policy) burst() float64 {
-	if p.doc.Burst > 0 {
-		return float64(p.doc.Burst)
-	}
-	return max(p.doc.Rate, 1)
-}
-
-// tokens is what a bucket holds now; p.mu is held.
-func (p *Policy) tokens(set map[netip.Prefix]*bucket, who netip.Prefix, rate, burst float64, now time.Time) float64 {
-	b := set[who]
-	if b == nil {
-		return burst
-	}
-	return min(burst, b.tokens+now.Sub(b.at).Seconds()*rate)
-}
-
-// spend takes a token, if there is one; p.mu is held.
-func (p *Policy) spend(set map[netip.Prefix]*bucket, who netip.Prefix, rate, burst float64, now time.Time) bool {
-	have := p.tokens(set, who, rate, burst, now)
-	if have < 1 {
-		return false
-	}
-	b := set[who]
-	if b == nil {
-		if len(set) >= maxBuckets { // the full ones say nothing
-			for k := range set {
-				if p.tokens(set, k, rate, burst, now) >= burst {
-					delete(set, k)
-				}
-			}
-			if len(set) >= maxBuckets {
-				clear(set)
-			}
-		}
-		b = &bucket{}
-		set[who] = b
-	}
-	b.tokens, b.at = have-1, now
-	return true
-}
-
-// owner is the block of addresses that one visitor is taken to have.
-func owner(a netip.Addr) netip.Prefix {
-	a = a.Unmap().WithZone("")
-	bits := 32
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits)
-	return p
-}
-
-// Status is the HTTP status of a refusal by a rule.
-func Status(rule string) int {
-	switch rule {
-	case RuleBasicAuth:
-		return 401
-	case RuleRate, RuleTries, RulePerAddress:
-		return 429
-	case RuleConnections, RuleHours, RuleQuota:
-		return 503
-	case RuleMaxBody:
-		return 413
-	}
-	return 403
-}
-
-// Text tells the visitor, without telling the rules.
-func Text(rule string) string {
-	switch rule {
-	case RuleBasicAuth:
-		return "A user name and password are needed."
-	case RuleRate, RulePerAddress:
-		return "Too many requests come from your address. Try again in a moment."
-	case RuleTries:
-		return "Too many wrong passwords came from your address. Try again in a minute."
-	case RuleConnections:
-		return "The site takes no more visitors now. Try again in a moment."
-	case RuleHours:
-		return "The site is closed at this hour."
-	case RuleQuota:
-		return "The site has used up its traffic for this month."
-	case RuleMaxBody:
-		return "The request is larger than the site takes."
-	}
-	return "The site does not let your address in."
 }

@@ -74,10 +74,27 @@ type passwords struct {
 
 	mu     sync.Mutex
 	proved map[[sha256.Size]byte]bool
+	trying map[[sha256.Size]byte]*trial
 }
 
+// trial is a name and password that are being tried. Who brings the same waits
+// for its end: a browser that asks for many things at once makes one try.
+type trial struct {
+	done  chan struct{}
+	right bool // set before done is closed
+}
+
+// verdict is what a check comes to.
+type verdict int
+
+const (
+	wrongPassword verdict = iota
+	rightPassword
+	notTried // there was no try left
+)
+
 func newPasswords(users []User) *passwords {
-	p := &passwords{users: make(map[string]string, len(users)), proved: make(map[[sha256.Size]byte]bool)}
+	p := &passwords{users: make(map[string]string, len(users)), proved: make(map[[sha256.Size]byte]bool), trying: make(map[[sha256.Size]byte]*trial)}
 	rand.Read(p.key[:])
 	for _, u := range users {
 		p.users[u.Name] = u.Hash
@@ -86,31 +103,60 @@ func newPasswords(users []User) *passwords {
 	return p
 }
 
-func (p *passwords) check(name, password string) bool {
+// check tries a name and password, unless they are known to be right or are
+// being tried. try is asked for a try before; back gives it back.
+func (p *passwords) check(name, password string, try func() (back func(), ok bool)) verdict {
 	mac := hmac.New(sha256.New, p.key[:])
 	fmt.Fprintf(mac, "%d:%s%s", len(name), name, password)
 	id := [sha256.Size]byte(mac.Sum(nil))
 	p.mu.Lock()
-	known := p.proved[id]
-	p.mu.Unlock()
-	if known {
-		return true
+	known, t := p.proved[id], p.trying[id]
+	var back func()
+	if !known && t == nil {
+		var ok bool
+		if back, ok = try(); !ok {
+			p.mu.Unlock()
+			return notTried
+		}
+		t = &trial{done: make(chan struct{})}
+		p.trying[id] = t
 	}
+	p.mu.Unlock()
+	switch {
+	case known:
+		return rightPassword
+	case back != nil:
+		p.settle(id, t, name, password)
+		if t.right {
+			back()
+		}
+	default:
+		<-t.done
+	}
+	if t.right {
+		return rightPassword
+	}
+	return wrongPassword
+}
+
+// settle finds out whether a password is right, and tells who waits for it.
+func (p *passwords) settle(id [sha256.Size]byte, t *trial, name, password string) {
 	hash, ok := p.users[name]
 	if !ok {
 		hash = p.other // takes as long as for a name that there is
 	}
 	hashing <- struct{}{}
-	right := checkHash(hash, password)
+	right := checkHash(hash, password) && ok
 	<-hashing
-	if !right || !ok {
-		return false
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.proved) >= maxProved {
-		clear(p.proved)
+	if right {
+		if len(p.proved) >= maxProved {
+			clear(p.proved)
+		}
+		p.proved[id] = true
 	}
-	p.proved[id] = true
-	return true
+	t.right = right
+	delete(p.trying, id)
+	close(t.done)
 }

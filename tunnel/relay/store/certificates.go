@@ -202,7 +202,7 @@ func (c *Certificates) Lock(ctx context.Context, name string) error {
 		case err == nil:
 			c.hold(name, &heldLock{key: key, id: id, rev: rev, done: make(chan struct{})})
 			return nil
-		case !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		case !isConflict(err):
 			return fmt.Errorf("lock %q: %w", name, err)
 		}
 		pause := time.NewTimer(lockPoll)
@@ -231,7 +231,7 @@ func (c *Certificates) hold(name string, h *heldLock) {
 			case <-tick.C:
 				if rev, err := c.kv.Update(ctx, h.key, h.id, h.rev); err == nil {
 					h.rev = rev
-				} else if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+				} else if isConflict(err) {
 					return // another has taken it over
 				}
 			case <-ctx.Done():
@@ -253,7 +253,7 @@ func (c *Certificates) Unlock(ctx context.Context, name string) error {
 	h.stop()
 	<-h.done
 	err := c.kv.Purge(ctx, h.key, jetstream.LastRevision(h.rev), jetstream.PurgeTTL(markerTTL))
-	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+	if err != nil && !isConflict(err) {
 		return fmt.Errorf("unlock %q: %w", name, err)
 	}
 	return nil

@@ -28,7 +28,7 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 			return next, err
 		}
 		if e, err := t.kv.Get(ctx, key); err == nil { // another was first: the watch may be behind
-			if err := t.see(e); err != nil {
+			if err := t.take(e); err != nil {
 				return none, err
 			}
 		}
@@ -54,7 +54,7 @@ func (t *table[T]) drop(ctx context.Context, key string) error {
 			return err
 		}
 		if e, err := t.kv.Get(ctx, key); err == nil {
-			if err := t.see(e); err != nil {
+			if err := t.take(e); err != nil {
 				return err
 			}
 		}

@@ -233,7 +233,7 @@ func (c *Claims) refresh(ctx context.Context, target string) error {
 	if err != nil {
 		return nil // gone again: the next round sees
 	}
-	return c.table.see(e)
+	return c.table.take(e)
 }
 
 // Release takes a target from a tunnel, if it has it.

@@ -210,23 +210,14 @@ func (c *Clients) Rotate(ctx context.Context, name string, secret [32]byte, hint
 }
 
 func (c *Clients) change(ctx context.Context, name string, f func(*Client) error) (Client, error) {
-	name = strings.ToLower(name)
-	for range 10 {
-		v, rev, ok := c.table.get(name)
-		if !ok {
-			return Client{}, ErrNotFound
+	return c.table.change(ctx, strings.ToLower(name), func(v Client, exists bool) (Client, error) {
+		if !exists {
+			return v, ErrNotFound
 		}
 		v.Secrets = slices.Clone(v.Secrets)
-		if err := f(&v); err != nil {
-			return Client{}, err
-		}
-		err := c.table.update(ctx, name, v, rev)
-		if errors.Is(err, ErrConflict) {
-			continue
-		}
+		err := f(&v)
 		return v, err
-	}
-	return Client{}, ErrConflict
+	})
 }
 
 func newSecret(secret [32]byte, hint string, now time.Time) Secret {

@@ -263,6 +263,12 @@ func (t *table[T]) see(e jetstream.KeyValueEntry) error {
 	if rev := e.Revision(); rev > t.seen.Load() {
 		t.seen.Store(rev)
 	}
+	return t.take(e)
+}
+
+// take takes what the bucket has under one key. It says nothing of how far the
+// watch has come.
+func (t *table[T]) take(e jetstream.KeyValueEntry) error {
 	if e.Operation() != jetstream.KeyValuePut {
 		t.order.Lock()
 		defer t.order.Unlock()

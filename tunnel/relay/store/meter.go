@@ -1,12 +1,10 @@
 package store
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // meter times the writes of a store.
@@ -24,7 +22,7 @@ type Writes struct {
 // add counts a write that began at start. That another was first is no error.
 func (m *meter) add(start time.Time, err error) {
 	m.nanos.Add(uint64(time.Since(start)))
-	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+	if err != nil && !isConflict(err) {
 		m.errors.Add(1)
 		return
 	}

@@ -73,7 +73,7 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 	} else {
 		_, err = s.kv.Update(ctx, settingSchema, text, rev)
 	}
-	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+	if isConflict(err) {
 		return ErrConflict
 	}
 	if err != nil {

@@ -86,18 +86,7 @@ func (p *Policies) DropClient(ctx context.Context, id string) error {
 }
 
 // Delete removes the policy of a target, or returns ErrNotFound.
-func (p *Policies) Delete(ctx context.Context, target string) error {
-	for range 10 {
-		_, rev, ok := p.table.get(target)
-		if !ok {
-			return ErrNotFound
-		}
-		if err := p.table.remove(ctx, target, rev); !errors.Is(err, ErrConflict) {
-			return err
-		}
-	}
-	return ErrConflict
-}
+func (p *Policies) Delete(ctx context.Context, target string) error { return p.table.drop(ctx, target) }
 
 // OnChange calls f after every change of a policy, of this node or another. f
 // must not wait.

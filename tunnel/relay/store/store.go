@@ -197,14 +197,7 @@ func (s *Store) connect(cfg Config) error {
 	if cfg.Cert != "" {
 		opts = append(opts, nats.ClientCert(cfg.Cert, cfg.Key))
 	}
-	var url strings.Builder
-	for i, u := range cfg.URLs {
-		if i > 0 {
-			url.WriteString(",")
-		}
-		url.WriteString(u)
-	}
-	conn, err := nats.Connect(url.String(), opts...)
+	conn, err := nats.Connect(strings.Join(cfg.URLs, ","), opts...)
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
 	}

@@ -141,9 +141,14 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	start := time.Now()
-	next, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
+	next, tries, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
+	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
+		if e, getErr := t.kv.Get(ctx, key); getErr == nil && bytes.Equal(e.Value(), data) {
+			next, err = e.Revision(), nil
+		}
+	}
 	t.took.add(start, err)
-	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+	if isConflict(err) {
 		return ErrConflict
 	}
 	if err != nil {
@@ -154,14 +159,24 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 	return nil
 }
 
+// isConflict reports whether a bucket holds another revision than was named.
+func isConflict(err error) bool {
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
+}
+
 // remove removes the value of a revision, else returns ErrConflict.
 func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 	start := time.Now()
-	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+	_, tries, err := again(ctx, func(ctx context.Context) (uint64, error) {
 		return 0, t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
 	})
+	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
+		if _, getErr := t.kv.Get(ctx, key); errors.Is(getErr, jetstream.ErrKeyNotFound) {
+			err = nil
+		}
+	}
 	t.took.add(start, err)
-	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+	if isConflict(err) {
 		return ErrConflict
 	}
 	if err != nil {

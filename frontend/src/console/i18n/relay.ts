@@ -147,7 +147,7 @@ const chinese: readonly Sentence[] = [
   ['one of {0} users is asked for', '需要以 {0} 个用户之一登录'],
   ['too many wrong passwords came from the address', '此地址的错误密码过多'],
   ['the password is checked', '检查密码'],
-  ['{0} is in none of {1}', '{0} 不在 {1} 条之中'],
+  ['{0} is not among the {1} listed', '{0} 不在所列的 {1} 条之中'],
   ['{0} is in {1}', '{0} 在 {1} 之中'],
   ['the relay has no geo database', '中继没有地理数据库'],
   ['the database does not know {0}', '数据库中没有 {0}'],

@@ -1,0 +1,55 @@
+package policy
+
+// Rules, as a decision names them.
+const (
+	RuleDeny           = "deny"
+	RuleAllow          = "allow"
+	RuleDenyCountry    = "deny_countries"
+	RuleAllowCountry   = "allow_countries"
+	RuleUnknownCountry = "unknown_country"
+	RuleHours          = "hours"
+	RuleConnections    = "connections"
+	RulePerAddress     = "connections_per_address"
+	RuleRate           = "rate"
+	RuleMaxBody        = "max_body"
+	RuleBasicAuth      = "basic_auth"
+	RuleTries          = "basic_auth_tries"
+	// RuleQuota is no policy's: the client has used up its month.
+	RuleQuota = "quota"
+)
+
+// Status is the HTTP status of a refusal by a rule.
+func Status(rule string) int {
+	switch rule {
+	case RuleBasicAuth:
+		return 401
+	case RuleRate, RuleTries, RulePerAddress:
+		return 429
+	case RuleConnections, RuleHours, RuleQuota:
+		return 503
+	case RuleMaxBody:
+		return 413
+	}
+	return 403
+}
+
+// Text tells the visitor, without telling the rules.
+func Text(rule string) string {
+	switch rule {
+	case RuleBasicAuth:
+		return "A user name and password are needed."
+	case RuleRate, RulePerAddress:
+		return "Too many requests come from your address. Try again in a moment."
+	case RuleTries:
+		return "Too many wrong passwords came from your address. Try again in a minute."
+	case RuleConnections:
+		return "The site takes no more visitors now. Try again in a moment."
+	case RuleHours:
+		return "The site is closed at this hour."
+	case RuleQuota:
+		return "The site has used up its traffic for this month."
+	case RuleMaxBody:
+		return "The request is larger than the site takes."
+	}
+	return "The site does not let your address in."
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// forgetful is a bucket that does a write and loses its answer.
+type forgetful struct {
+	jetstream.KeyValue
+	lose atomic.Int32
+}
+
+func (f *forgetful) answer(rev uint64, err error) (uint64, error) {
+	if err == nil && f.lose.Add(-1) >= 0 {
+		return 0, context.DeadlineExceeded
+	}
+	return rev, err
+}
+
+func (f *forgetful) Update(ctx context.Context, key string, value []byte, rev uint64) (uint64, error) {
+	return f.answer(f.KeyValue.Update(ctx, key, value, rev))
+}
+
+func (f *forgetful) Purge(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
+	_, err := f.answer(0, f.KeyValue.Purge(ctx, key, opts...))
+	return err
+}
+
+func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
+	s := open(t, t.TempDir())
+	kv := &forgetful{KeyValue: s.Usages.table.kv}
+	s.Usages.table.kv = kv
+	for range 2 {
+		if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", 10, 1); err != nil {
+			t.Fatal(err)
+		}
+		kv.lose.Store(1) // of the second, which is an update
+	}
+	if got := s.Usages.Get("c_1", "2026-05"); got.In != 20 || got.Out != 2 {
+		t.Errorf("got %d bytes in and %d out, want 20 and 2", got.In, got.Out)
+	}
+	_, rev, _ := s.Usages.table.get("c_1")
+	kv.lose.Store(1)
+	if err := s.Usages.table.remove(t.Context(), "c_1", rev); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+}
+
+func TestClientIsChangedThoughTheWatchLags(t *testing.T) {
+	s := open(t, t.TempDir())
+	if _, err := s.Clients.Add(t.Context(), "shop", [32]byte{1}, "ab"); err != nil {
+		t.Fatal(err)
+	}
+	table := s.Clients.table
+	table.mu.RLock()
+	before := table.entries["shop"]
+	table.mu.RUnlock()
+	if _, err := s.Clients.SetScope(t.Context(), "shop", Scope{Tunnels: 3}); err != nil {
+		t.Fatal(err)
+	}
+	_, rev, _ := table.get("shop")
+	for end := time.Now().Add(30 * time.Second); table.seen.Load() < rev; { // what is told twice would mend what follows
+		if time.Now().After(end) {
+			t.Fatal("the watch does not bring the change")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	table.mu.Lock()
+	table.entries["shop"] = before
+	table.mu.Unlock()
+	c, err := s.Clients.Rotate(t.Context(), "shop", [32]byte{2}, "cd", 0)
+	if err != nil || c.Scope.Tunnels != 3 || c.Secrets[0].Hint != "cd" {
+		t.Errorf("got %+v, %v, want the change of the other node and this one's", c, err)
+	}
+}
+
+// found is what a bucket has under one key.
+type found struct {
+	jetstream.KeyValueEntry
+	rev uint64
+}
+
+func (found) Key() string                     { return "c_1" }
+func (found) Operation() jetstream.KeyValueOp { return jetstream.KeyValuePut }
+func (k found) Revision() uint64              { return k.rev }
+func (found) Value() []byte                   { v, _ := json.Marshal(Usage{ClientID: "c_1"}); return v }
+
+func TestOneKeyDoesNotTellHowFarTheWatchIs(t *testing.T) {
+	table := &table[Usage]{name: "usage", entries: map[string]entry[Usage]{}}
+	if err := table.see(found{rev: 90}); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.take(found{rev: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if !table.knows(notice{Key: "c_2", Revision: 90}) || table.knows(notice{Key: "c_2", Revision: 95}) {
+		t.Error("a write of another key between what the watch brought and what was read counts as known")
+	}
+}
