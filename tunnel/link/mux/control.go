@@ -105,15 +105,26 @@ func (s *Session) ServeDatagrams(ctx context.Context, handle func([]byte)) error
 	}
 }
 
-// serve gives a message to who serves them, if somebody does.
-func (s *Session) serve(b []byte) bool {
+// datagram gives a message to who serves them, or keeps it for ReceiveDatagram
+// unless too many wait.
+func (s *Session) datagram(b []byte) {
 	s.serving.Lock()
 	defer s.serving.Unlock()
-	if s.handle == nil {
-		return false
+	if s.handle != nil {
+		s.handle(b)
+		return
 	}
-	s.handle(b)
-	return true
+	if s.queuedIn.Add(int64(len(b))) > maxQueued {
+		s.queuedIn.Add(-int64(len(b)))
+		return
+	}
+	d := copyDatagram(b)
+	select {
+	case s.datagrams <- d:
+	default:
+		s.queuedIn.Add(-int64(len(b)))
+		putDatagram(d)
+	}
 }
 
 // appendDatagram queues the frame of a datagram, or drops it if the peer's
@@ -208,20 +219,7 @@ func (s *Session) message(kind uint8, b []byte) {
 	switch kind {
 	case messageDatagram:
 		s.bytesReceived.Add(uint64(len(b)))
-		if s.serve(b) {
-			return
-		}
-		if s.queuedIn.Add(int64(len(b))) > maxQueued {
-			s.queuedIn.Add(-int64(len(b)))
-			return
-		}
-		d := copyDatagram(b)
-		select {
-		case s.datagrams <- d:
-		default:
-			s.queuedIn.Add(-int64(len(b)))
-			putDatagram(d)
-		}
+		s.datagram(b)
 	case messageClose:
 		s.end(s.cfg.PeerClosed(string(b[:min(len(b), MaxReason)])))
 	}
