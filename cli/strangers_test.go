@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"adit/localapi/client"
 )
 
 // hostile is what a stranger would like a person's screen to obey: clearing it,
@@ -41,5 +43,13 @@ func TestWhatStrangersSentDoesNotSteerTheScreen(t *testing.T) {
 		if strings.ContainsAny(said, "\x1b\x07\u009b") || strings.Contains(said, "\n203.0.113.9") {
 			t.Errorf("%v: got %q, which the screen obeys", args, said)
 		}
+	}
+}
+
+func TestWhatARelaySaysOfATunnelDoesNotSteerTheScreen(t *testing.T) {
+	var out strings.Builder
+	writeTunnel(&out, client.Tunnel{Name: "web", Error: hostile})
+	if said := out.String(); !strings.Contains(said, "was let in") || strings.ContainsAny(said, "\x1b\x07\u009b") || strings.Contains(said, "\n203.0.113.9") {
+		t.Errorf("got %q, which the screen obeys", said)
 	}
 }

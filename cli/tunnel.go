@@ -285,7 +285,7 @@ func writeTunnel(w io.Writer, t client.Tunnel) {
 	row("URL", t.PublicURL)
 	row("Local", localText(t))
 	row("State", string(t.State))
-	row("Error", t.Error)
+	row("Error", printable(t.Error))
 	row("Name", t.Name)
 	row("Type", string(t.Type)+", "+string(t.Mode))
 	row("Domain", t.Domain)

@@ -10,8 +10,17 @@ import (
 func TestMoreIsLentToOneThatFillsIt(t *testing.T) {
 	var b Buffer
 	for i, step := range []struct{ n, next int }{
-		{Small - 1, Small}, {Small, Large}, {Small, Large}, {Large, Huge}, {Large, Huge}, {Huge, Huge},
-		{Large - 1, Large}, {Small - 1, Small}, {0, Small}, {Small, Large}, {0, Small},
+		{Small - 1, Small},
+		{Small, Large},
+		{Small, Large},
+		{Large, Huge},
+		{Large, Huge},
+		{Huge, Huge},
+		{Large - 1, Large},
+		{Small - 1, Small},
+		{0, Small},
+		{Small, Large},
+		{0, Small},
 	} {
 		b.Lend()
 		b.Done(step.n)
