@@ -338,14 +338,11 @@ func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
 					break
 				}
 			}
-			if len(p) == 0 {
+			if len(p) == 0 { // a datagram all the same, but no segment of a message
 				if taken == first {
+					w.iovs[iov] = unix.Iovec{}
+					iov++
 					taken++
-					first = taken
-					if taken < len(packets) {
-						size = len(packets[taken])
-					}
-					continue
 				}
 				break
 			}
@@ -360,9 +357,6 @@ func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
 			}
 			bytes += len(p)
 			taken++
-		}
-		if taken == first {
-			break
 		}
 		m := &w.msgs[w.to]
 		*m = mmsghdr{hdr: unix.Msghdr{Iov: &w.iovs[start]}}

@@ -287,7 +287,6 @@ func (s *Session) resetByPeer(st *Stream) {
 	if st.writeErr == nil {
 		st.writeErr = s.cfg.Reset
 	}
-	st.pending = nil
 	notify(st.writable)
 }
 

@@ -300,7 +300,6 @@ func (s *Session) endLocked() {
 	streams := make([]*Stream, 0, len(s.streams))
 	for _, st := range s.streams {
 		streams = append(streams, st)
-		st.pending = nil
 	}
 	clear(s.streams)
 	s.local, s.remote = 0, 0

@@ -38,7 +38,7 @@ type Stream struct {
 	taker  func([]byte) int // of a reader that waits; see ReadDirect
 
 	// Guarded by session.mu.
-	pending       []byte // of the Write under way: not yet in a frame
+	pending       []byte // of the Write under way, which alone gives it up: not yet in a frame
 	inRing        bool
 	opened        bool // the peer knows of it
 	acked         bool
@@ -253,6 +253,7 @@ func (st *Stream) Write(b []byte) (int, error) {
 	for {
 		n := len(b) - len(st.pending)
 		if n == len(b) {
+			st.pending = nil
 			s.mu.Unlock()
 			return n, nil
 		}
@@ -319,7 +320,6 @@ func (st *Stream) finish() {
 	s := st.session
 	st.finSent = true
 	st.writeErr = net.ErrClosed
-	st.pending = nil
 	s.appendControl(typeWindow, st.openFlag()|flagFIN, st.id, 0)
 	notify(st.writable)
 	st.rmu.Lock()
@@ -364,7 +364,6 @@ func (st *Stream) fail(readErr, writeErr error) {
 	if st.writeErr == nil {
 		st.writeErr = writeErr
 	}
-	st.pending = nil
 	notify(st.writable)
 	st.discard(readErr)
 }

@@ -265,11 +265,24 @@ func (st *Stream) Write(b []byte) (int, error) {
 	}
 }
 
-// put copies some of b behind what is written, outside of the lock.
+// put copies some of b behind what is written, outside of the lock, and returns
+// how much of it is written.
 func (st *Stream) put(b []byte) int {
-	s := st.s
 	var parts [copyBlocks + 1][]byte
-	n, off, hi := 0, st.end, st.end+uint64(len(b))
+	n := st.lay(&parts, len(b))
+	st.s.mu.Unlock()
+	count := 0
+	for _, p := range parts[:n] {
+		count += copy(p, b[count:])
+	}
+	st.s.mu.Lock()
+	return st.laid(count)
+}
+
+// lay makes room for some of size bytes behind what is written, which are
+// copied into its parts until laid. It returns how many parts there are.
+func (st *Stream) lay(parts *[copyBlocks + 1][]byte, size int) (n int) {
+	off, hi := st.end, st.end+uint64(size)
 	hi = min(hi, (off/blockSize+copyBlocks)*blockSize)
 	st.out.ensure(st.base, hi)
 	for ; off < hi; n++ {
@@ -277,16 +290,19 @@ func (st *Stream) put(b []byte) int {
 		off += uint64(len(parts[n]))
 	}
 	st.copyingOut = true
-	s.mu.Unlock()
-	count := 0
-	for _, p := range parts[:n] {
-		count += copy(p, b[count:])
-	}
-	s.mu.Lock()
+	return n
+}
+
+// laid counts what was copied as written, unless the stream was reset or ended
+// meanwhile: its end may be on its way, with nothing behind it.
+func (st *Stream) laid(count int) int {
+	s := st.s
 	st.copyingOut = false
-	if st.resetWanted {
-		st.out.reset()
-		return count
+	if st.resetWanted || st.finWanted {
+		if st.base == st.end {
+			st.out.reset()
+		}
+		return 0
 	}
 	st.end += uint64(count)
 	s.buffered += int64(count)
