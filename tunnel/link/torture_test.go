@@ -162,7 +162,8 @@ func testTorture(t *testing.T, p pair) {
 			both.Go(func() { got, gotErr = drink(t, ends[1], id, reading) })
 			group.Go(func() {
 				both.Wait()
-				eof, ok := errors.Is(gotErr, io.EOF), true
+				var ok bool
+				eof := errors.Is(gotErr, io.EOF)
 				switch {
 				case fate == whole, fate == ended && dir == 1:
 					ok = eof && sendErr == nil && got == size && sent == size
