@@ -51,6 +51,7 @@ func testSession(t *testing.T, in func(*testing.T, func(*testing.T)), dialPair f
 		{"a big transfer is whole", testBulk},
 		{"datagrams", testDatagrams},
 		{"datagrams beside bulk", testDatagramsBesideBulk},
+		{"torture", testTorture},
 		{"close gives the reason", testCloseReason},
 		{"a dead peer is noticed", testPeerDeath},
 		{"deadlines", testDeadlines},
