@@ -437,6 +437,18 @@ func TestCurlIsOneSafeCommand(t *testing.T) {
 	}
 }
 
+// TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
+// visitor sent.
+func TestCurlDoesNotSteerATerminal(t *testing.T) {
+	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
+	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	d, _ := ins.Detail(list[0].ID, true)
+	want := "curl --request 'POST' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
+	if d.Curl != want {
+		t.Errorf("got\n%q\nwant\n%q", d.Curl, want)
+	}
+}
+
 func FuzzTap(f *testing.F) {
 	f.Add([]byte(getA), []byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), 3)
 	f.Add([]byte("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"), []byte("HTTP/1.1 101 X\r\n\r\nraw"), 1)

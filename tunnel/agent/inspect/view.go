@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -231,7 +232,7 @@ func curl(s snapshot, reveal bool) string {
 	line, headers := splitHead(s.req.head)
 	method, _, _ := strings.Cut(line, " ")
 	url := s.address()
-	if method == "" || url == "" {
+	if method == "" || url == "" || steers(method+url) {
 		return ""
 	}
 	if !reveal {
@@ -251,10 +252,13 @@ func curl(s snapshot, reveal bool) string {
 			"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded":
 			continue // curl's own, or the edge's
 		}
+		if steers(h.Name + h.Value) {
+			continue
+		}
 		b.WriteString(" \\\n  --header " + quote(h.Name+": "+h.Value))
 	}
 	if len(s.req.body) > 0 {
-		if text, ok := asText(s.req.body, false); ok {
+		if text, ok := asText(s.req.body, false); ok && !steers(text) {
 			b.WriteString(" \\\n  --data-raw " + quote(text))
 		} else {
 			b.WriteString(" \\\n  --data-binary @body.bin")
@@ -262,6 +266,14 @@ func curl(s snapshot, reveal bool) string {
 	}
 	b.WriteString(" \\\n  " + quote(url))
 	return b.String()
+}
+
+// steers reports whether a terminal that is shown s would do more than show it:
+// what strangers sent is printed, and copied into a shell.
+func steers(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
+	})
 }
 
 // quote makes s one word for a POSIX shell.
