@@ -62,7 +62,7 @@ type agentFlow interface {
 
 func (f *flow) endpoint() uint32    { return f.backend.Number }
 func (f *flow) take(payload []byte) { f.answer(payload) }
-func (f *flow) over()               { f.port.end(func(o *flow) bool { return o == f }) }
+func (f *flow) over()               { f.port.endOne(f) }
 
 // flowTable finds the flows of a session by number.
 type flowTable struct {
@@ -181,7 +181,7 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 			return f
 		}
 		// Another session may serve the visitor.
-		p.end(func(o *flow) bool { return o == f })
+		p.endOne(f)
 		full = false
 	}
 	list := p.ep.pick()
@@ -269,29 +269,53 @@ func (p *udpPort) sweep(stop <-chan struct{}) {
 func (p *udpPort) end(over func(*flow) bool) {
 	var ended []*flow
 	p.mu.Lock()
-	for from, f := range p.flows {
-		if !over(f) {
-			continue
+	for _, f := range p.flows {
+		if over(f) {
+			p.forget(f)
+			ended = append(ended, f)
 		}
-		delete(p.flows, from)
-		if p.owners[owner(from.Addr())]--; p.owners[owner(from.Addr())] <= 0 {
-			delete(p.owners, owner(from.Addr()))
-		}
-		ended = append(ended, f)
 	}
 	p.mu.Unlock()
 	for _, f := range ended {
-		a := f.backend.Agent
-		a.flows.remove(f.number)
-		f.backend.busy.Add(-1)
-		f.release()
-		p.ep.open.Add(-1)
-		_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
-		p.edge.cfg.Record(p.ep, f.backend, wire.Access{
-			Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,
-			BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
-		})
+		p.settle(f)
 	}
+}
+
+// endOne ends one flow, without a look at the others: who asks for it may be
+// the reader of all sessions.
+func (p *udpPort) endOne(f *flow) {
+	p.mu.Lock()
+	open := p.flows[f.visitor] == f
+	if open {
+		p.forget(f)
+	}
+	p.mu.Unlock()
+	if open {
+		p.settle(f)
+	}
+}
+
+// forget takes a flow off the tables. p.mu is held.
+func (p *udpPort) forget(f *flow) {
+	delete(p.flows, f.visitor)
+	from := owner(f.visitor.Addr())
+	if p.owners[from]--; p.owners[from] <= 0 {
+		delete(p.owners, from)
+	}
+}
+
+// settle ends what a flow that was forgotten holds, and tells of it.
+func (p *udpPort) settle(f *flow) {
+	a := f.backend.Agent
+	a.flows.remove(f.number)
+	f.backend.busy.Add(-1)
+	f.release()
+	p.ep.open.Add(-1)
+	_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
+	p.edge.cfg.Record(p.ep, f.backend, wire.Access{
+		Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,
+		BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
+	})
 }
 
 // Datagrams brings what an agent's session receives to its visitors, until the
