@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -90,7 +91,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 func dtlsServer(conn *record.Conn, cfg *ListenConfig) Session {
 	return &dtlsSession{conn: conn, Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
 		KeepAlive:  cfg.KeepAlive,
-		MaxStreams: cfg.MaxStreams,
+		MaxStreams: cmp.Or(cfg.PeerStreams, cfg.MaxStreams),
 		Budget:     cfg.budget,
 	})}
 }

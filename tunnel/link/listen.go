@@ -41,6 +41,9 @@ type ListenConfig struct {
 	// MaxStreams is how many streams may be open in each direction of a
 	// session. If zero, 16,384.
 	MaxStreams int
+	// PeerStreams is how many of them the side that dialled may open; what is
+	// held for a stranger grows with it. If zero, MaxStreams; over DTLS at least 1,024.
+	PeerStreams int
 	// MaxSessions is how many sessions may live at once. If zero, 20,000.
 	MaxSessions int
 	// MaxHandshakes is how many handshakes one address (IPv6: one /64) may have
@@ -325,7 +328,7 @@ func (l *Listener) handshakeTLS(conn net.Conn, leave func()) {
 		l.carryDetour(secured, leave)
 		return
 	}
-	l.deliver(&tlsSession{mux.New(secured, muxConfig(false, l.cfg.MaxStreams, l.cfg.KeepAlive))})
+	l.deliver(&tlsSession{mux.New(secured, serverMuxConfig(&l.cfg))})
 }
 
 // deliver hands a session to Accept, or closes it.

@@ -60,6 +60,57 @@ func TestListenerCloseTellsTheSessions(t *testing.T) {
 	}
 }
 
+// TestWhoDialsMayOpenFewerStreams: what is held for a stranger is bounded, and
+// who listens opens as many as ever.
+func TestWhoDialsMayOpenFewerStreams(t *testing.T) {
+	const most = 1024
+	l, fingerprint := testListener(t, ListenConfig{PeerStreams: most})
+	defer l.Close()
+	for _, transport := range []Transport{DTLS, TLS} {
+		client, err := Dial(testContext(t), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close("over")
+		server, err := l.Accept(testContext(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := func(from, to Session) error {
+			st, err := from.OpenStream(testContext(t))
+			if err != nil {
+				return err
+			}
+			if _, err := st.Write([]byte("x")); err != nil {
+				return err
+			}
+			_, err = to.AcceptStream(testContext(t))
+			return err
+		}
+		for i := range most {
+			if err := open(client, server); err != nil {
+				t.Fatalf("%s: stream %d: %v", transport, i, err)
+			}
+		}
+		for i := range most + 10 {
+			if err := open(server, client); err != nil {
+				t.Fatalf("%s: stream %d of who listens: %v", transport, i, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		st, err := client.OpenStream(ctx) // over DTLS it waits
+		cancel()
+		if err == nil {
+			st.Write([]byte("x"))
+			st.SetReadDeadline(time.Now().Add(20 * time.Second))
+			_, err = st.Read(make([]byte, 1))
+		}
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrReset) {
+			t.Errorf("%s: one stream more: got %v", transport, err)
+		}
+	}
+}
+
 func TestListenRefuses(t *testing.T) {
 	l, _ := testListener(t, ListenConfig{})
 	defer l.Close()

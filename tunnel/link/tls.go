@@ -88,6 +88,12 @@ func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config 
 	}
 }
 
+func serverMuxConfig(cfg *ListenConfig) mux.Config {
+	c := muxConfig(false, cfg.MaxStreams, cfg.KeepAlive)
+	c.PeerStreams = cfg.PeerStreams
+	return c
+}
+
 // tlsClient makes the handshake over conn, which it closes if that does not succeed.
 func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig, protocol string) (*batchConn, error) {
 	tuneTCP(conn)

@@ -9,6 +9,10 @@ import (
 	"adit/tunnel/link"
 )
 
+// agentStreams is how many streams an agent, or a stranger before its hello, may
+// open: those are of the control plane alone. Visitors' are opened here.
+const agentStreams = 1024
+
 // sockets are what visitors and agents reach.
 type sockets struct {
 	plain, secure net.Listener   // of HTTP and HTTPS
@@ -45,7 +49,7 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 		return s, err
 	}
 	conf := link.ListenConfig{
-		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, Logger: r.log,
+		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, PeerStreams: agentStreams, Logger: r.log,
 	}
 	shared := r.cfg.sharesPort()
 	if shared || !r.cfg.HTTP3 {

@@ -303,7 +303,7 @@ func (s *Session) lookup(h header) (*Stream, error) {
 		return nil, protocolError("a stream opened with another's number")
 	}
 	st = newStream(s, h.id, false)
-	if s.remote >= s.cfg.MaxStreams {
+	if s.remote >= s.cfg.PeerStreams {
 		s.appendControl(typeWindow, flagRST, h.id, 0)
 		return nil, nil
 	}

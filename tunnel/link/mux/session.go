@@ -8,6 +8,7 @@ package mux
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type Config struct {
 	Client bool
 	// MaxStreams is how many streams each side may have open. If zero, 16,384.
 	MaxStreams int
+	// PeerStreams is how many the peer may have open. If zero, MaxStreams.
+	PeerStreams int
 	// KeepAlive is the interval of pings on an idle session. If zero, 6 seconds.
 	// A session that hears nothing for three of them ends with Timeout.
 	KeepAlive time.Duration
@@ -113,6 +116,7 @@ func New(conn net.Conn, cfg Config) *Session {
 	if cfg.MaxStreams == 0 {
 		cfg.MaxStreams = 16384
 	}
+	cfg.PeerStreams = cmp.Or(cfg.PeerStreams, cfg.MaxStreams)
 	if cfg.KeepAlive == 0 {
 		cfg.KeepAlive = 6 * time.Second
 	}
