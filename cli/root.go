@@ -73,7 +73,6 @@ With a relay and its token:
 			return cmd.Help()
 		},
 	}
-	root.SetVersionTemplate("adit {{.Version}}\n")
 	root.SetFlagErrorFunc(flagMistake)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)

@@ -2,6 +2,7 @@ package desktoptest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -142,15 +143,28 @@ func (t *tray) await(prefix string) line {
 // click sends what a panel sends for a click.
 func (t *tray) click(prefix string) {
 	t.t.Helper()
+	if err := t.event(prefix); err != nil {
+		t.t.Fatal(err)
+	}
+}
+
+// quit clicks Quit. The tray may be gone before its answer is.
+func (t *tray) quit() {
+	t.t.Helper()
+	var gone dbus.Error
+	if err := t.event("Quit"); err != nil && !(errors.As(err, &gone) && gone.Name == "org.freedesktop.DBus.Error.NoReply") {
+		t.t.Fatal(err)
+	}
+}
+
+func (t *tray) event(prefix string) error {
+	t.t.Helper()
 	l := t.await(prefix)
 	if !l.on {
 		t.t.Fatalf("%s cannot be clicked", prefix)
 	}
-	call := t.bus.Object(t.name(), "/StatusNotifierItem/menu").
-		Call("com.canonical.dbusmenu.Event", 0, l.id, "clicked", dbus.MakeVariant(int32(0)), uint32(0))
-	if call.Err != nil {
-		t.t.Fatal(call.Err)
-	}
+	return t.bus.Object(t.name(), "/StatusNotifierItem/menu").
+		Call("com.canonical.dbusmenu.Event", 0, l.id, "clicked", dbus.MakeVariant(int32(0)), uint32(0)).Err
 }
 
 var (
@@ -241,7 +255,7 @@ func TestTrayInAPanel(t *testing.T) {
 	d.start("xfce4-panel", "--disable-wm-check")
 	until(t, time.Minute, "the icon did not come back with the panel", func() bool { return len(d.registered()) == 1 })
 
-	tr.click("Quit")
+	tr.quit()
 	select {
 	case <-tr.ended:
 		if tr.err != nil {
