@@ -104,12 +104,12 @@ func (s *Scope) Check() error {
 }
 
 func validPattern(p string) bool {
-	rest := strings.TrimPrefix(p, "*.")
+	rest, below := strings.CutPrefix(p, "*.")
 	if rest == "" || len(rest) > 253 {
 		return false
 	}
 	for i, label := range strings.Split(rest, ".") {
-		if label == "" || len(label) > 63 || i > 0 && strings.Contains(label, "*") || label == "*" {
+		if label == "" || len(label) > 63 || (i > 0 || below) && strings.Contains(label, "*") || label == "*" {
 			return false
 		}
 		for _, c := range []byte(label) {
