@@ -1,12 +1,10 @@
 package sockio
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,45 +13,19 @@ import (
 
 func TestLentReadsBringEveryByteInOrder(t *testing.T) {
 	for _, size := range []int{1, 100, lend.Small, lend.Large, 300 << 10} {
-		a, b := pair(t)
-		sent := make([]byte, 1<<20)
-		if size == 1 {
-			sent = sent[:4*announceEvery]
-		}
-		for i := range sent {
-			sent[i] = byte(i * 7 >> 3)
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for rest := sent; len(rest) > 0; {
-				n, err := a.Write(rest[:min(size, len(rest))])
-				if err != nil {
-					t.Errorf("write: %v", err)
-					return
+		inOrder(t, size, func(c *Conn) (got []byte, err error) {
+			for l := new(lend.Buffer); ; {
+				part, err := lend.Read(c, l)
+				got = append(got, part...)
+				l.Done(len(part))
+				if err == io.EOF {
+					return got, nil
 				}
-				rest = rest[n:]
-			}
-			if err := a.CloseWrite(); err != nil {
-				t.Errorf("close: %v", err)
+				if err != nil {
+					return got, err
+				}
 			}
 		})
-		var got []byte
-		var l lend.Buffer
-		for {
-			part, err := lend.Read(b, &l)
-			got = append(got, part...)
-			l.Done(len(part))
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		wg.Wait()
-		if !bytes.Equal(got, sent) {
-			t.Errorf("by %d: got %d bytes that differ from the %d sent", size, len(got), len(sent))
-		}
 	}
 }
 

@@ -31,46 +31,56 @@ func pair(t *testing.T) (*Conn, *Conn) {
 	return Wrap(a).(*Conn), Wrap(b).(*Conn)
 }
 
+// inOrder sends a megabyte in writes of so many bytes, and compares what all,
+// which reads to the end, brings.
+func inOrder(t *testing.T, size int, all func(*Conn) ([]byte, error)) {
+	t.Helper()
+	a, b := pair(t)
+	sent := make([]byte, 1<<20)
+	if size == 1 {
+		sent = sent[:4*announceEvery]
+	}
+	for i := range sent {
+		sent[i] = byte(i * 7 >> 3)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for rest := sent; len(rest) > 0; {
+			n, err := a.Write(rest[:min(size, len(rest))])
+			if err != nil {
+				t.Errorf("write: %v", err)
+				return
+			}
+			rest = rest[n:]
+		}
+		if err := a.CloseWrite(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	got, err := all(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if !bytes.Equal(got, sent) {
+		t.Errorf("by %d: got %d bytes that differ from the %d sent", size, len(got), len(sent))
+	}
+}
+
 func TestEveryByteComesInOrder(t *testing.T) {
 	for _, size := range []int{1, 100, small, small + 1, 64 << 10} {
-		a, b := pair(t)
-		sent := make([]byte, 1<<20)
-		if size == 1 {
-			sent = sent[:4*announceEvery]
-		}
-		for i := range sent {
-			sent[i] = byte(i * 7 >> 3)
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for rest := sent; len(rest) > 0; {
-				n, err := a.Write(rest[:min(size, len(rest))])
-				if err != nil {
-					t.Errorf("write: %v", err)
-					return
+		inOrder(t, size, func(c *Conn) (got []byte, err error) {
+			for buf := make([]byte, size); ; {
+				n, err := c.Read(buf)
+				got = append(got, buf[:n]...)
+				if err == io.EOF {
+					return got, nil
 				}
-				rest = rest[n:]
-			}
-			if err := a.CloseWrite(); err != nil {
-				t.Errorf("close: %v", err)
+				if err != nil {
+					return got, err
+				}
 			}
 		})
-		var got []byte
-		buf := make([]byte, size)
-		for {
-			n, err := b.Read(buf)
-			got = append(got, buf[:n]...)
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		wg.Wait()
-		if !bytes.Equal(got, sent) {
-			t.Errorf("by %d: got %d bytes that differ from the %d sent", size, len(got), len(sent))
-		}
 	}
 }
 
