@@ -212,8 +212,16 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		return
 	}
 	defer origin.done()
+	fs.carry(f, conn, origin)
+}
+
+// carry takes the origin's packets to the visitor, until the flow has been idle
+// or was ended, or its socket can no more be read.
+func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
+	a := fs.live.agent
 	var packet uint16
 	var out []byte
+	var failing streak
 	_ = conn.SetReadDeadline(time.Now().Add(flowIdle))
 	for {
 		in, err := origin.read()
@@ -230,6 +238,10 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 			continue
 		case err != nil: // an ICMP message: the service may come later
 			a.complain(f.route, describeOrigin(err, f.route.local).Error())
+			if failing.lasts(f.used.Load()) {
+				fs.close(f) // the visitor's next packet begins another, with a new socket
+				return
+			}
 			continue
 		}
 		f.used.Store(int64(monotime.Now()))
@@ -249,6 +261,35 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 			a.log.Debug("datagram not sent", "error", err)
 		}
 	}
+}
+
+// originReader is a flowReader.
+type originReader interface {
+	read() ([]byte, error)
+	done()
+}
+
+type readDeadliner interface{ SetReadDeadline(time.Time) error }
+
+// maxFailures is how many errors in a row the packets that waited for the
+// origin's name may cause, and more.
+const maxFailures = 4 * maxQueued
+
+// streak tells an ICMP message, of which each packet sent may cause one, from
+// a socket that fails at every read.
+type streak struct {
+	used   int64 // when a packet had last passed at the first of the errors
+	errors int
+}
+
+// lasts counts an error, and reports whether so many came without a packet in
+// between that no packet can be their cause.
+func (s *streak) lasts(used int64) bool {
+	if used != s.used {
+		*s = streak{used: used}
+	}
+	s.errors++
+	return s.errors > maxFailures
 }
 
 // connect opens the flow's socket and sends what has waited for it.
