@@ -35,6 +35,7 @@ type flow struct {
 	tap    *inspect.Tap
 	used   atomic.Int64 // when a packet last passed, in Unix nanoseconds
 	ended  atomic.Bool
+	why    atomic.Pointer[string] // the service does not answer, if not nil
 
 	mu     sync.Mutex
 	conn   *sockio.Datagrams // nil until the origin's name is resolved
@@ -49,6 +50,13 @@ func (f *flow) abort() {
 	if f.conn != nil {
 		_ = f.conn.Close()
 	}
+}
+
+// unheard notes that the service cannot be reached, for now.
+func (f *flow) unheard(a *Agent, err error) {
+	why := describeOrigin(err, f.route.local).Error()
+	f.why.Store(&why)
+	a.complain(f.route, why)
 }
 
 // flows are the visitors of a session's udp tunnels.
@@ -132,7 +140,7 @@ func (fs *flows) write(f *flow, conn *sockio.Datagrams, payload []byte) {
 	f.tap.FromVisitor(payload)
 	if _, err := conn.Write(payload); err != nil {
 		if !errors.Is(err, net.ErrClosed) {
-			fs.live.agent.complain(f.route, describeOrigin(err, f.route.local).Error())
+			f.unheard(fs.live.agent, err)
 		}
 		return
 	}
@@ -201,6 +209,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 	conn, err := fs.connect(ctx, f)
 	if err != nil {
 		a.complain(f.route, err.Error())
+		f.tap.Refuse(0, err.Error())
 		fs.close(f)
 		return
 	}
@@ -222,6 +231,11 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 	var packet uint16
 	var out []byte
 	var failing streak
+	defer func() {
+		if why := f.why.Load(); why != nil {
+			f.tap.Refuse(0, *why)
+		}
+	}()
 	_ = conn.SetReadDeadline(time.Now().Add(flowIdle))
 	for {
 		in, err := origin.read()
@@ -237,7 +251,7 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 			_ = conn.SetReadDeadline(end)
 			continue
 		case err != nil: // an ICMP message: the service may come later
-			a.complain(f.route, describeOrigin(err, f.route.local).Error())
+			f.unheard(a, err)
 			if failing.lasts(f.used.Load()) {
 				fs.close(f) // the visitor's next packet begins another, with a new socket
 				return
@@ -245,6 +259,9 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 			continue
 		}
 		f.used.Store(int64(monotime.Now()))
+		if f.why.Load() != nil {
+			f.why.Store(nil)
+		}
 		packet++
 		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in}
 		session := fs.live.session

@@ -131,7 +131,7 @@ func (e *entry) har(reveal bool) harEntry {
 			h.Request.PostData.Text, h.Request.PostData.Encoding = q.Body.Base64, "base64"
 		}
 	}
-	h.Response = harResponse{Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1}
+	h.Response = harResponse{Status: d.Status, Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1}
 	if r := d.Response; r != nil {
 		parts := strings.SplitN(r.Line, " ", 3)
 		h.Response.Status, h.Response.HTTPVersion = d.Status, r.Proto
