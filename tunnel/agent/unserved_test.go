@@ -52,23 +52,33 @@ func TestVisitorsThatTheOriginDidNotTakeAreInspected(t *testing.T) {
 		want    inspect.Summary
 	}{
 		{
-			"a request", TunnelSpec{Type: "https"}, wire.StreamHTTP, "GET /a?b=c" + head + "\r\n",
+			"a request",
+			TunnelSpec{Type: "https"},
+			wire.StreamHTTP, "GET /a?b=c" + head + "\r\n",
 			inspect.Summary{Kind: inspect.KindHTTP, Method: "GET", Path: "/a?b=c", Host: "shop.relay.test", Visitor: "198.51.100.9", Status: http.StatusBadGateway},
 		},
 		{
-			"a request with a body", TunnelSpec{Type: "https"}, wire.StreamHTTP, "POST /orders" + head + "Content-Length: 5\r\n\r\nhello",
+			"a request with a body",
+			TunnelSpec{Type: "https"},
+			wire.StreamHTTP, "POST /orders" + head + "Content-Length: 5\r\n\r\nhello",
 			inspect.Summary{Kind: inspect.KindHTTP, Method: "POST", Path: "/orders", Host: "shop.relay.test", Visitor: "198.51.100.9", Status: http.StatusBadGateway},
 		},
 		{
-			"a request that another agent may take", TunnelSpec{Type: "https", Mode: "balanced", Domain: "all"}, wire.StreamHTTP, "GET /" + head + "\r\n",
+			"a request that another agent may take",
+			TunnelSpec{Type: "https", Mode: "balanced", Domain: "all"},
+			wire.StreamHTTP, "GET /" + head + "\r\n",
 			inspect.Summary{Kind: inspect.KindHTTP, Method: "GET", Path: "/", Host: "shop.relay.test", Visitor: "198.51.100.9"},
 		},
 		{
-			"no request at all", TunnelSpec{Type: "https"}, wire.StreamHTTP, "",
+			"no request at all",
+			TunnelSpec{Type: "https"},
+			wire.StreamHTTP, "",
 			inspect.Summary{Kind: inspect.KindHTTP, Visitor: testVisitor.String(), Status: http.StatusBadGateway},
 		},
 		{
-			"a connection", TunnelSpec{Type: "tcp"}, wire.StreamRaw, "hello",
+			"a connection",
+			TunnelSpec{Type: "tcp"},
+			wire.StreamRaw, "hello",
 			inspect.Summary{Kind: inspect.KindFlow, Visitor: testVisitor.String()},
 		},
 	} {
