@@ -17,6 +17,7 @@ import (
 
 // scripted is a service manager that notes what it is asked for.
 type scripted struct {
+	manager
 	file     string
 	packaged bool
 	is       string
@@ -26,7 +27,6 @@ type scripted struct {
 }
 
 func (m *scripted) name() string             { return "scripted" }
-func (m *scripted) log() string              { return "/var/log/scripted" }
 func (m *scripted) declared() (string, bool) { return m.file, m.packaged }
 
 func (m *scripted) change(what, state, file string) error {
