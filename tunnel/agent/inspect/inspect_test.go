@@ -440,7 +440,7 @@ func TestCurlIsOneSafeCommand(t *testing.T) {
 // TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
 // visitor sent.
 func TestCurlDoesNotSteerATerminal(t *testing.T) {
-	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
+	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nX-B: a\u202eb\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
 	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	d, _ := ins.Detail(list[0].ID, true)
 	want := "curl --request 'POST' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
