@@ -194,7 +194,11 @@ func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	}
 	var doc har
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrHAR, err)
+		var mismatch *json.UnmarshalTypeError
+		if errors.As(err, &mismatch) && mismatch.Field != "" {
+			return 0, fmt.Errorf("%w: its %s is a %s", ErrHAR, mismatch.Field, mismatch.Value)
+		}
+		return 0, fmt.Errorf("%w: it is no JSON of that form", ErrHAR)
 	}
 	if doc.Log.Version == "" || len(doc.Log.Entries) > maxHAREntries {
 		return 0, fmt.Errorf("%w: it names no version, or has more than %d entries", ErrHAR, maxHAREntries)

@@ -7,6 +7,7 @@ import (
 	"compress/zlib"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -398,6 +399,21 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 	for _, bad := range []string{"", "[]", "{}", `{"log":{"version":"1.2","entries":[{"request":{"method":"G T","url":"http://a/"}}]}}`} {
 		if _, err := other.ReadHAR(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q: got no error", bad)
+		}
+	}
+}
+
+func TestWhatIsNoHARIsRefusedInWordsOfTheFile(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:         "not a HAR file: it is no JSON of that form",
+		`[]`:        "not a HAR file: it is no JSON of that form",
+		`{"log":5}`: "not a HAR file: its log is a number",
+		`{"log":{"version":"1.2","entries":[{"request":"GET"}]}}`: "not a HAR file: its log.entries.request is a string",
+		`{"log":{}}`: "not a HAR file: it names no version, or has more than 10000 entries",
+	} {
+		_, err := New(Limits{}).ReadHAR(strings.NewReader(text))
+		if err == nil || !errors.Is(err, ErrHAR) || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
 }
