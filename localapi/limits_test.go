@@ -64,8 +64,13 @@ func TestLargeBodiesAreRefusedEverywhere(t *testing.T) {
 	r := serve(t, nil)
 	for _, size := range []int64{maxBody + 1, maxDrain + 1} {
 		for _, c := range [][2]string{
-			{"GET", "/api/v1/status"}, {"DELETE", "/api/v1/requests"}, {"PUT", "/api/v1/tunnels"},
-			{"POST", "/api/v1/nothing"}, {"POST", "/"}, {"POST", "/api/v1/pause"}, {"POST", "/api/v1/requests.har"},
+			{"GET", "/api/v1/status"},
+			{"DELETE", "/api/v1/requests"},
+			{"PUT", "/api/v1/tunnels"},
+			{"POST", "/api/v1/nothing"},
+			{"POST", "/"},
+			{"POST", "/api/v1/pause"},
+			{"POST", "/api/v1/requests.har"},
 		} {
 			req, err := http.NewRequest(c[0], r.url+c[1], io.LimitReader(zeros{}, size))
 			if err != nil {

@@ -17,7 +17,6 @@ import (
 
 // scripted is a service manager that notes what it is asked for.
 type scripted struct {
-	manager
 	file     string
 	packaged bool
 	is       string
