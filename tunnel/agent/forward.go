@@ -243,19 +243,21 @@ func (a *Agent) notTaken(r *route, preface wire.Preface, stream link.Stream, why
 	defer tap.Close()
 	status := 0
 	if preface.Kind == wire.StreamHTTP {
+		shared := r.spec.Mode != wire.ModeStandard // another agent may take the visitor, and is not to wait for long
+		if !shared {
+			status = http.StatusBadGateway
+		}
 		stream.SetReadDeadline(time.Now().Add(requestWait))
 		buf := make([]byte, 4<<10)
-		for heard := 0; heard < maxUnserved && !tap.Asked(); {
+		for heard := 0; heard < maxUnserved; {
 			n, err := stream.Read(buf)
 			tap.FromVisitor(buf[:n])
-			if heard += n; err != nil {
+			heard += n
+			if begun, whole := tap.Asked(); whole || begun && shared || err != nil {
 				break
 			}
 		}
 		stream.SetReadDeadline(time.Time{})
-		if r.spec.Mode == wire.ModeStandard { // else the visitor may be another agent's now
-			status = http.StatusBadGateway
-		}
 	}
 	tap.Refuse(status, why.Error())
 }

@@ -101,16 +101,16 @@ func (t *Tap) OriginEnded() {
 	}
 }
 
-// Asked reports whether a request has been heard to its end. It belongs to the
-// visitor's direction.
-func (t *Tap) Asked() bool {
+// Asked reports whether a request has been heard, and whether to its end. It
+// belongs to the visitor's direction.
+func (t *Tap) Asked() (begun, whole bool) {
 	if t == nil || t.flow != nil || t.ear.cur == nil {
-		return false
+		return false, false
 	}
 	e := t.ear.cur
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.req.ended
+	return true, e.req.ended
 }
 
 // Refuse ends a connection that the origin did not take, and says why. status is
