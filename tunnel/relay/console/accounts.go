@@ -8,8 +8,9 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
+
+	"adit/internal/natural"
 )
 
 // Keeper keeps what the console must not lose and shares with other nodes:
@@ -101,7 +102,7 @@ func (c *Console) accounts() []record {
 			list = append(list, a)
 		}
 	}
-	slices.SortFunc(list, func(a, b record) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b record) int { return natural.Compare(a.Name, b.Name) })
 	return list
 }
 

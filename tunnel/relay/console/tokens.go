@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/natural"
 	"adit/tunnel/relay/audit"
 )
 
@@ -86,7 +87,7 @@ func (c *Console) tokenList() []APIToken {
 		list = append(list, c.shownToken(sum, t))
 	}
 	slices.SortFunc(list, func(a, b APIToken) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+		return cmp.Or(natural.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return list
 }
