@@ -130,11 +130,7 @@ func (c *Console) dropToken(ctx context.Context, id string) (string, error) {
 		if sum[:16] != id {
 			continue
 		}
-		_, rev, ok := c.cfg.Keeper.Get(tokenPrefix + sum)
-		if !ok {
-			break
-		}
-		return t.Name, c.cfg.Keeper.Remove(ctx, tokenPrefix+sum, rev)
+		return t.Name, c.drop(ctx, tokenPrefix+sum)
 	}
 	return "", &Error{http.StatusNotFound, "not_found", "there is no such API token", ""}
 }
