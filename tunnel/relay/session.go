@@ -76,19 +76,20 @@ func randomID(prefix string) string {
 
 // serve keeps a session until it or life ends.
 func (r *Relay) serve(life context.Context, ls link.Session) {
+	named, ok := r.strangers.enter(ls.RemoteAddr())
+	if !ok {
+		ls.Close("too many sessions from this address have not named themselves; try again later")
+		return
+	}
+	defer named()
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	s := &session{
 		relay: r, link: ls, id: randomID("s"), since: time.Now(), tunnels: make(map[string]*tunnel),
 		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, accessPerTurn),
+		named: named,
 	}
 	s.agent.Session = ls
-	var ok bool
-	if s.named, ok = r.strangers.enter(ls.RemoteAddr()); !ok {
-		ls.Close("too many sessions from this address have not named themselves; try again later")
-		return
-	}
-	defer s.named()
 	server := &http.Server{
 		Handler: s.routes(), ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
