@@ -75,5 +75,5 @@ func checkOwner(exe string, info fs.FileInfo) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
 		return fmt.Errorf("%s is not owned by root, and its owner would get the service's rights: run sudo chown root %s first", exe, exe)
 	}
-	return nil
+	return checkFolders(exe)
 }

@@ -11,29 +11,29 @@ import (
 
 	"adit/internal/discovery"
 	"adit/internal/paths"
-	"adit/localapi"
 )
 
 // Health is the answer of the daemon's probe.
 type Health struct {
 	Address string
 	Version string
-	PID     int // 0 if the daemon's runtime.json was not readable
+	PID     int
 }
 
 // Probe asks the daemon that runs as the service whether it is well. Where it
-// listens is read from runtime.json; without that, it is asked at the default
-// address.
+// listens is in the runtime.json that it keeps for everybody; without that file
+// no service runs, and who answers at the usual address is another daemon, a
+// person's own mostly.
 func Probe(ctx context.Context) (Health, error) {
-	folders := []string{paths.Public(), paths.Service().State}
+	folders := []string{paths.Public()}
 	if dir := os.Getenv(EnvRun); dir != "" {
-		folders = append([]string{dir}, folders...)
+		folders = []string{dir}
 	}
-	h := Health{Address: localapi.DefaultListen}
-	path := localapi.HealthPath
-	if info, err := discovery.Find(folders); err == nil {
-		h.Address, path, h.PID = info.ConnectAddr, info.HealthPath, info.PID
+	info, err := discovery.Find(folders)
+	if err != nil {
+		return Health{}, fmt.Errorf("find where the service's daemon answers: %w", err)
 	}
+	h, path := Health{Address: info.ConnectAddr, PID: info.PID}, info.HealthPath
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.Address+path, nil)

@@ -21,11 +21,17 @@ const (
 	logDir  = "/Library/Logs/Adit"
 )
 
+// checkFolders leaves the folders to the person who administers this Mac, whom
+// Homebrew lets own /usr/local/bin.
+func checkFolders(string) error { return nil }
+
 func current() (manager, error) { return launchd{}, nil }
 
 type launchd struct{}
 
 func (launchd) name() string { return "launchd" }
+
+func (launchd) log() string { return logDir + "/adit.log (or adit.err beside it)" }
 
 func (launchd) declared() (string, bool) {
 	if !exists(ownPlist) {

@@ -40,6 +40,10 @@ type scm struct{}
 
 func (scm) name() string { return "windows" }
 
+func (scm) log() string {
+	return filepath.Join(paths.Service().State, "log", "adit.log") + " (or the Event Log, source adit)"
+}
+
 // declared reads the registry, which everybody may; the manager itself answers
 // an ordinary user only with the right mask.
 func (scm) declared() (string, bool) {
@@ -311,7 +315,7 @@ func await(ctx context.Context, service *mgr.Service, want svc.State) error {
 			return nil
 		}
 		if want == svc.Running && status.State == svc.Stopped {
-			return fmt.Errorf("the service ended at once (exit code %d): the Event Log says why", status.Win32ExitCode)
+			return fmt.Errorf("the service ended at once (exit code %d): %s says why", status.Win32ExitCode, scm{}.log())
 		}
 		if err := pause(ctx); err != nil {
 			return fmt.Errorf("the service did not come to the wanted state in time (it is in state %d)", status.State)

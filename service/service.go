@@ -50,6 +50,7 @@ type Status struct {
 	Healthy bool   `json:"healthy"`           // /healthz answers
 	Version string `json:"version,omitempty"` // of the daemon that answers
 	Address string `json:"address,omitempty"` // where it answers
+	Log     string `json:"log,omitempty"`     // where its log is read
 }
 
 // limits of the operations; a manager that takes longer is reported, not
@@ -71,6 +72,8 @@ type manager interface {
 	start(ctx context.Context) error
 	stop(ctx context.Context) error
 	state(ctx context.Context) (string, error)
+	// log says where the daemon's log is read.
+	log() string
 }
 
 // Install declares the service for the executable exe, to be started with the
@@ -93,13 +96,13 @@ func Install(ctx context.Context, exe string) error {
 	defer cancel()
 	if was != NotInstalled {
 		if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
-			return fmt.Errorf("stop the service to replace it: %w", err)
+			return privileged(fmt.Errorf("stop the service to replace it: %w", err))
 		}
 	}
 	if err := m.install(ctx, exe); err != nil {
 		return privileged(fmt.Errorf("install the service: %w", err))
 	}
-	if was == Running || was == Starting {
+	if was == Running || was == Starting || was == Failed {
 		return privileged(m.start(ctx))
 	}
 	return nil
@@ -185,6 +188,7 @@ func Query(ctx context.Context) (Status, error) {
 		s.State = NotInstalled
 		return s, nil
 	}
+	s.Log = m.log()
 	if s.State, err = m.state(ctx); err != nil {
 		s.State = Stopped
 		if s.Healthy {
@@ -213,11 +217,11 @@ func waitHealthy(ctx context.Context, m manager) error {
 			return nil
 		}
 		if state, err := m.state(ctx); err == nil && (state == Failed || state == Stopped) {
-			return fmt.Errorf("the service was started and has ended again (%s): its log says why", state)
+			return fmt.Errorf("the service was started and has ended again (%s): %s says why", state, m.log())
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the service was started, but the daemon did not answer in time: its log says why")
+			return fmt.Errorf("the service was started, but the daemon did not answer in time: %s says why", m.log())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

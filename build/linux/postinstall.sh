@@ -4,11 +4,13 @@ set -e
 
 first=yes
 case "${1:-}" in
-configure) [ -z "${2:-}" ] || first=no ;;
+configure) [ -z "${2:-}" ] || [ -e /run/adit-returns ] || first=no ;;
 abort-*) exit 0 ;;
 [2-9]) first=no ;; # rpm counts; apk and Arch give a version, and the old one after it
 *) [ -z "${2:-}" ] || first=no ;;
 esac
+
+rm -f /run/adit-returns
 
 if command -v systemctl >/dev/null 2>&1 && [ ! -x /sbin/openrc-run ]; then
 	running=no
