@@ -17,6 +17,9 @@ import (
 
 const elevationHint = "run it with sudo, or as root"
 
+// tellsEverybody is whether a service always has its runtime.json for everybody.
+const tellsEverybody = true
+
 func elevated() bool { return os.Geteuid() == 0 }
 
 // command runs a program of the service manager. Its error has what the

@@ -11,29 +11,32 @@ import (
 
 	"adit/internal/discovery"
 	"adit/internal/paths"
+	"adit/localapi"
 )
 
 // Health is the answer of the daemon's probe.
 type Health struct {
 	Address string
 	Version string
-	PID     int
+	PID     int // 0 if there is no runtime.json
 }
 
 // Probe asks the daemon that runs as the service whether it is well. Where it
-// listens is in the runtime.json that it keeps for everybody; without that file
-// no service runs, and who answers at the usual address is another daemon, a
-// person's own mostly.
+// listens is in the runtime.json that it keeps for everybody; where a
+// service always has one, without it none runs, and who answers at the usual
+// address is another daemon, a person's own mostly.
 func Probe(ctx context.Context) (Health, error) {
 	folders := []string{paths.Public()}
 	if dir := os.Getenv(EnvRun); dir != "" {
 		folders = []string{dir}
 	}
-	info, err := discovery.Find(folders)
-	if err != nil {
+	h, path := Health{Address: localapi.DefaultListen}, localapi.HealthPath
+	switch info, err := discovery.Find(folders); {
+	case err == nil:
+		h, path = Health{Address: info.ConnectAddr, PID: info.PID}, info.HealthPath
+	case tellsEverybody:
 		return Health{}, fmt.Errorf("find where the service's daemon answers: %w", err)
 	}
-	h, path := Health{Address: info.ConnectAddr, PID: info.PID}, info.HealthPath
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.Address+path, nil)

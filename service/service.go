@@ -227,6 +227,17 @@ func waitHealthy(ctx context.Context, m manager) error {
 	}
 }
 
+// pause waits between two looks at what a manager is doing, and returns an error
+// if ctx has ended.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(200 * time.Millisecond):
+		return nil
+	}
+}
+
 // privileged says what to do about an error that comes from missing rights.
 func privileged(err error) error {
 	if err == nil || elevated() {

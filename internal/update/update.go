@@ -231,11 +231,8 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 	if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove what an earlier update has left: %w", err)
 	}
-	if err := os.Rename(exe, old); err != nil {
-		return fmt.Errorf("set the old program aside: %w", err)
-	}
-	if err := os.Rename(next.Name(), exe); err != nil {
-		return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Rename(old, exe))
+	if err := exchange(next.Name(), exe, old); err != nil {
+		return err
 	}
 	trying, cancel := context.WithTimeout(ctx, HealthLimit)
 	err = restart(trying)
@@ -254,6 +251,25 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 		return errors.Join(err, fmt.Errorf("restart with the old program: %w", backErr))
 	}
 	return fmt.Errorf("%w; the old program is back and well", err)
+}
+
+// exchange puts the program next in the place of exe, which is called old from
+// then on. Where the system and the folder allow it, exe is there at every moment: a
+// machine whose power goes has the one program or the other.
+func exchange(next, exe, old string) error {
+	if canReplace && os.Link(exe, old) == nil {
+		if err := os.Rename(next, exe); err != nil {
+			return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Remove(old))
+		}
+		return nil
+	}
+	if err := os.Rename(exe, old); err != nil {
+		return fmt.Errorf("set the old program aside: %w", err)
+	}
+	if err := os.Rename(next, exe); err != nil {
+		return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Rename(old, exe))
+	}
+	return nil
 }
 
 func putBack(exe, old string) error {

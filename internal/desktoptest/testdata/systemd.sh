@@ -116,7 +116,7 @@ check "root needs not say the token" adit status
 refuse "an ordinary user does not read the token" "denied" by_nobody cat /etc/adit/api-token
 rm -r /etc/adit/adit.toml /etc/adit/api-token /etc/systemd/system/adit.service.d
 systemctl daemon-reload
-adit service stop
+check "stops for another daemon" adit service stop
 ADIT_CONFIG_DIR=/tmp/own ADIT_STATE_DIR=/tmp/own adit start >/tmp/own.log 2>&1 &
 own=$!
 soon healthy
