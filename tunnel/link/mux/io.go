@@ -214,11 +214,11 @@ func (s *Session) pingFrame(h header) {
 		s.appendControl(typePing, flagACK, 0, h.length)
 		return
 	}
-	if h.length != s.pingID || s.pingSent.IsZero() {
+	if h.length != s.pingID || !s.pinging {
 		return
 	}
-	sample := max(time.Since(s.pingSent), 1)
-	s.pingSent = time.Time{}
+	sample := max(time.Since(s.pinged), 1)
+	s.pinging, s.lastRTT = false, sample
 	if old := time.Duration(s.rtt.Load()); old != 0 {
 		sample = (7*old + sample) / 8
 	}

@@ -87,7 +87,7 @@ type Session struct {
 	dozing        atomic.Bool  // watch waits for long, and is to be stirred by traffic
 	bytesSent     atomic.Uint64
 	bytesReceived atomic.Uint64
-	rtt           atomic.Int64
+	rtt           atomic.Int64 // smoothed, in nanoseconds; zero before the first ping's answer
 
 	mu       sync.Mutex
 	err      error
@@ -108,7 +108,9 @@ type Session struct {
 	control  controlStream
 	grown    int64 // bytes of window granted beyond the initial ones
 	pingID   uint32
-	pingSent time.Time // zero: no ping is under way
+	pinged   time.Time     // when the last ping was sent
+	pinging  bool          // it is under way
+	lastRTT  time.Duration // what it took there and back
 }
 
 // New starts a session on conn, which it owns from now on.
@@ -142,8 +144,8 @@ func New(conn net.Conn, cfg Config) *Session {
 		s.nextID = 3
 		s.out = appendHeader(s.out, typeWindow, flagSYN, controlID, 0)
 		s.control.open = true
-		s.wakeWriter()
 	}
+	s.ping()
 	s.eager, _ = conn.(eagerConn)
 	s.lastReceived.Store(int64(monotime.Now()))
 	s.group.Go(s.readLoop)
@@ -348,10 +350,10 @@ func (s *Session) watch() {
 			s.end(s.cfg.Timeout)
 			return
 		case silent >= s.cfg.KeepAlive:
-			s.ping()
+			s.askAlive()
 			wait = s.cfg.KeepAlive + tick/2 // by then it was answered an interval ago
 		case busy && silent >= tick:
-			s.ping()
+			s.askAlive()
 		case !busy:
 			wait = s.cfg.KeepAlive - silent
 		}
@@ -375,14 +377,20 @@ func (s *Session) traffic() {
 	}
 }
 
-func (s *Session) ping() {
+func (s *Session) askAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil || !s.pingSent.IsZero() {
+	s.ping()
+}
+
+// ping asks for a sign of life, which is also how a session knows its round
+// trip. It is called with mu held.
+func (s *Session) ping() {
+	if s.err != nil || s.pinging {
 		return
 	}
 	s.pingID++
-	s.pingSent = time.Now()
+	s.pinging, s.pinged = true, time.Now()
 	s.appendControl(typePing, flagSYN, 0, s.pingID)
 }
 

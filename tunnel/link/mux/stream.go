@@ -191,17 +191,22 @@ func (st *Stream) take(b []byte, l *lend.Buffer) (int, time.Time, error) {
 	return n, deadline, nil
 }
 
+// roundTripAge is how old what is known of the round trip may be while windows
+// depend on it.
+const roundTripAge = time.Second
+
 // update grants the peer more to send, and a larger window to a stream that
-// used half of its own in a few round trips.
+// used half of its own in a few round trips. A round trip is one of now: behind
+// what waits on the path, and while TCP repeats what was lost.
 func (st *Stream) update(grant uint32) {
 	s := st.session
 	now := time.Now()
-	quick := 4 * max(10*time.Millisecond, time.Duration(s.rtt.Load()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.streams[st.id] != st {
 		return
 	}
+	quick := 4 * max(10*time.Millisecond, time.Duration(s.rtt.Load()), s.lastRTT)
 	st.rmu.Lock()
 	if more := int64(st.window); now.Sub(st.updated) < quick && 2*more <= maxWindow && s.grown+more <= maxGrown {
 		s.grown += more
@@ -212,6 +217,9 @@ func (st *Stream) update(grant uint32) {
 	st.credit += grant
 	st.rmu.Unlock()
 	s.appendControl(typeWindow, st.openFlag(), st.id, grant)
+	if now.Sub(s.pinged) > roundTripAge {
+		s.ping()
+	}
 }
 
 // takeGrown gives back what the stream was granted beyond the initial window.
