@@ -219,10 +219,8 @@ func waitHealthy(ctx context.Context, m manager) error {
 		if state, err := m.state(ctx); err == nil && (state == Failed || state == Stopped) {
 			return fmt.Errorf("the service was started and has ended again (%s): %s says why", state, m.log())
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx) != nil {
 			return fmt.Errorf("the service was started, but the daemon did not answer in time: %s says why", m.log())
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
