@@ -127,6 +127,9 @@ func (d Daemon) Run(ctx context.Context) error {
 			log.Warn("runtime.json not removed", "error", err)
 		}
 	}()
+	if path := file.OpenSecret(); path != "" {
+		log.Warn("everybody at this machine may read the Bearer token", "file", path)
+	}
 	log.Info("daemon started", "listen", ln.Addr().String(), "version", version, "state_dir", d.StateDir)
 	if d.Ready != nil {
 		d.Ready(ln.Addr())

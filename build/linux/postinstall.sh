@@ -26,8 +26,10 @@ if command -v systemctl >/dev/null 2>&1 && [ ! -x /sbin/openrc-run ]; then
 elif [ -x /sbin/openrc-run ] && [ -e /etc/init.d/adit ]; then
 	addgroup -S adit 2>/dev/null || true
 	adduser -S -D -H -h /var/lib/adit -s /bin/false -G adit adit 2>/dev/null || true
-	rc-update add adit default >/dev/null 2>&1 || true
-	if [ -d /run/openrc ]; then rc-service adit restart || true; fi
+	if [ $first = yes ]; then rc-update add adit default >/dev/null 2>&1 || true; fi
+	if [ -d /run/openrc ]; then
+		if [ $first = yes ] || rc-service adit status >/dev/null 2>&1; then rc-service adit restart || true; fi
+	fi
 fi
 
 if [ $first = yes ]; then

@@ -141,11 +141,12 @@ Section "Uninstall"
   !insertmacro EndAll
   nsExec::ExecToLog '"$INSTDIR\adit.exe" service uninstall'
   Pop $0
-  Delete "$INSTDIR\adit.exe"
-  Delete "$INSTDIR\adit-tray.exe"
+  ; A program that somebody runs in a terminal goes with the next start of Windows.
+  Delete /REBOOTOK "$INSTDIR\adit.exe"
+  Delete /REBOOTOK "$INSTDIR\adit-tray.exe"
   Delete "$INSTDIR\LICENSE.txt"
   Delete "$INSTDIR\uninstall.exe"
-  RMDir "$INSTDIR"
+  RMDir /REBOOTOK "$INSTDIR"
   Delete "$SMPROGRAMS\adit.lnk"
   DeleteRegValue HKLM "${RUN}" "Adit"
   DeleteRegValue HKCU "${RUN}" "Adit"
