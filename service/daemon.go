@@ -120,7 +120,9 @@ func (d Daemon) Run(ctx context.Context) error {
 	}
 	info := discovery.New(ln.Addr(), a.Status().StartedAt)
 	if err := discovery.Write(d.StateDir, info); err != nil {
-		return fmt.Errorf("tell where the daemon listens: %w", err)
+		// A full disk is no reason to be away: the tunnels may be the only way in,
+		// for whoever is to make room.
+		log.Warn("programs at this machine will look for the daemon at its default address", "error", err)
 	}
 	defer func() {
 		if err := discovery.Remove(d.StateDir, info); err != nil {
