@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +21,7 @@ import (
 	"adit/internal/lean"
 	"adit/internal/logring"
 	"adit/internal/netwatch"
+	"adit/internal/socketerr"
 	"adit/localapi"
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/inspect"
@@ -157,8 +157,11 @@ func (d Daemon) Run(ctx context.Context) error {
 
 // listenError says what a failed listen most often means.
 func listenError(addr string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if errors.Is(err, socketerr.InUse) {
 		return fmt.Errorf("listen on %s: the port is in use; adit may be running already (`adit status`), or listen elsewhere, as with --http_listen 127.0.0.1:8181", addr)
+	}
+	if errors.Is(err, socketerr.NotAllowed) {
+		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with --http_listen 127.0.0.1:8181: %w", addr, err)
 	}
 	var malformed *net.AddrError
 	if errors.As(err, &malformed) {

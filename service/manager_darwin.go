@@ -26,6 +26,9 @@ const (
 // Homebrew lets own /usr/local/bin.
 func checkFolders(string) error { return nil }
 
+// packageRemoval is how a package that has installed the service is removed.
+const packageRemoval = "run /Applications/Adit.app/Contents/Resources/uninstall.command"
+
 func current() (manager, error) { return launchd{}, nil }
 
 type launchd struct{}

@@ -25,6 +25,9 @@ func PackagedScript(script string) string {
 	return head + "\n" + packageMark + "\n" + rest
 }
 
+// packageRemoval is how a package that has installed the service is removed.
+const packageRemoval = "remove the package"
+
 // current finds the service manager of this machine.
 func current() (manager, error) {
 	switch platform := kardianos.Platform(); platform {

@@ -34,6 +34,9 @@ func elevated() bool { return windows.GetCurrentProcessToken().IsElevated() }
 
 func checkOwner(exe string, _ fs.FileInfo) error { return checkProgram(exe) }
 
+// packageRemoval is how a package that has installed the service is removed.
+const packageRemoval = "remove the package"
+
 func current() (manager, error) { return scm{}, nil }
 
 // scm is the Windows service manager.

@@ -86,7 +86,7 @@ func Install(ctx context.Context, exe string) error {
 		return err
 	}
 	if file, packaged := m.declared(); packaged {
-		return fmt.Errorf("a package has installed the service as %s: use adit service start, or remove the package first", file)
+		return fmt.Errorf("a package has installed the service as %s: use adit service start, or %s first", file, packageRemoval)
 	}
 	if err := checkExecutable(exe); err != nil {
 		return err
@@ -116,7 +116,7 @@ func Uninstall(ctx context.Context) error {
 		return err
 	}
 	if file, packaged := m.declared(); packaged {
-		return fmt.Errorf("a package has installed the service as %s: remove the package instead", file)
+		return fmt.Errorf("a package has installed the service as %s: %s instead", file, packageRemoval)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()

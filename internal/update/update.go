@@ -24,6 +24,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"adit/internal/atomicfile"
 )
 
 // Limits of what is downloaded.
@@ -258,16 +260,16 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 // machine whose power goes has the one program or the other.
 func exchange(next, exe, old string) error {
 	if canReplace && os.Link(exe, old) == nil {
-		if err := os.Rename(next, exe); err != nil {
+		if err := atomicfile.Rename(next, exe); err != nil {
 			return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Remove(old))
 		}
 		return nil
 	}
-	if err := os.Rename(exe, old); err != nil {
+	if err := atomicfile.Rename(exe, old); err != nil {
 		return fmt.Errorf("set the old program aside: %w", err)
 	}
-	if err := os.Rename(next, exe); err != nil {
-		return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Rename(old, exe))
+	if err := atomicfile.Rename(next, exe); err != nil {
+		return errors.Join(fmt.Errorf("put the new program in place: %w", err), atomicfile.Rename(old, exe))
 	}
 	return nil
 }
@@ -275,11 +277,11 @@ func exchange(next, exe, old string) error {
 func putBack(exe, old string) error {
 	failed := exe + ".failed"
 	_ = os.Remove(failed) // of an earlier try
-	if err := os.Rename(exe, failed); err != nil {
+	if err := atomicfile.Rename(exe, failed); err != nil {
 		return err
 	}
-	if err := os.Rename(old, exe); err != nil {
-		return errors.Join(err, os.Rename(failed, exe))
+	if err := atomicfile.Rename(old, exe); err != nil {
+		return errors.Join(err, atomicfile.Rename(failed, exe))
 	}
 	_ = os.Remove(failed) // Windows keeps it while it runs
 	return nil
