@@ -6,21 +6,27 @@ import (
 	"sync"
 
 	"adit/internal/sockio"
+	"adit/tunnel/link/mux"
 )
 
 // batchConn is a tls.Conn whose writes reach the connection below as one write
 // each: tls.Conn itself hands every record of 16 KiB down alone.
 type batchConn struct {
 	*tls.Conn
-	below *joiningConn
+	below  *joiningConn
+	socket net.Conn
 }
 
 // newBatchConn makes the tls.Conn over conn by secure.
 func newBatchConn(conn net.Conn, secure func(net.Conn) *tls.Conn) *batchConn {
 	below := &joiningConn{Conn: sockio.Wrap(conn)}
 	below.eager, _ = below.Conn.(interface{ TryWrite(b []byte) int })
-	return &batchConn{secure(below), below}
+	limitUnsent(conn, mux.MaxUnsent)
+	return &batchConn{secure(below), below, conn}
 }
+
+// LimitUnsent has the system take no more while so many bytes wait there unsent.
+func (c *batchConn) LimitUnsent(bytes int) { limitUnsent(c.socket, bytes) }
 
 func (c *batchConn) Write(b []byte) (int, error) {
 	c.below.join()

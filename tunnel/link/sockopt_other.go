@@ -4,5 +4,5 @@ package link
 
 import "net"
 
-// tuneTCP asks for BBR congestion control and a short queue where the system has them.
+// tuneTCP does nothing where congestion control is not ours to choose.
 func tuneTCP(net.Conn) {}

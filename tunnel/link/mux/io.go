@@ -31,6 +31,7 @@ func (s *Session) writeLoop() {
 			if len(batch) == 0 && !left && !ended {
 				break
 			}
+			began := time.Now()
 			if flush && s.write(batch, left) != nil {
 				ended = true
 			}
@@ -40,7 +41,7 @@ func (s *Session) writeLoop() {
 				}
 				return
 			}
-			s.wrote()
+			s.wrote(len(batch), time.Since(began))
 		}
 	}
 }
@@ -63,11 +64,15 @@ func (s *Session) write(batch []byte, left bool) (err error) {
 	return err
 }
 
-// wrote notes that whoever wrote to the connection is done.
-func (s *Session) wrote() {
+// wrote notes that the writer is done with a batch.
+func (s *Session) wrote(size int, took time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.writing, s.wroteAt = false, time.Now()
+	changed, unsent := s.pace.wrote(size, took), s.pace.unsent()
+	s.mu.Unlock()
+	if changed && s.waits != nil {
+		s.waits.LimitUnsent(unsent)
+	}
 }
 
 // eagerConn is a connection that can be written to without waiting.
@@ -120,7 +125,7 @@ func (s *Session) fill() {
 	}
 	clear(s.outgoing)
 	s.outgoing, s.outBytes = s.outgoing[:0], 0
-	for len(s.ring) > 0 && len(s.out) < maxBatch {
+	for len(s.ring) > 0 && len(s.out) < s.pace.batch {
 		st := s.ring[0]
 		s.ring[0] = nil
 		s.ring = s.ring[1:]
@@ -143,11 +148,11 @@ func (s *Session) fill() {
 // fillFrom moves up to limit pending bytes of a stream into frames, as far as
 // its window and the batch allow. It is called with mu held.
 func (s *Session) fillFrom(st *Stream, limit int) {
-	for limit > 0 && len(st.pending) > 0 && st.sendWindow > 0 && len(s.out) < maxBatch {
+	for limit > 0 && len(st.pending) > 0 && st.sendWindow > 0 && len(s.out) < s.pace.batch {
 		if s.out == nil {
 			s.out = getBatch()
 		}
-		n := min(limit, len(st.pending), int(st.sendWindow), maxFrame)
+		n := min(limit, len(st.pending), int(st.sendWindow), s.pace.batch-len(s.out))
 		s.out = appendHeader(s.out, typeData, st.openFlag(), st.id, uint32(n))
 		s.out = append(s.out, st.pending[:n]...)
 		st.pending = st.pending[n:]

@@ -30,7 +30,6 @@ const (
 	// MaxReason is what is kept of a reason for closing, in bytes.
 	MaxReason = 512
 
-	maxBatch     = 128 << 10 // bytes handed to the connection at once
 	maxFrame     = 32 << 10  // bytes a stream sends before the next one's turn
 	maxControl   = 256 << 10 // bytes of control frames that may wait beyond a batch
 	flushTimeout = time.Second
@@ -66,7 +65,8 @@ type Config struct {
 // several goroutines.
 type Session struct {
 	conn  net.Conn
-	eager eagerConn // conn, if it can be written to without waiting; else nil
+	eager eagerConn  // conn, if it can be written to without waiting; else nil
+	waits unsentConn // conn, if it can be told how much may wait in it; else nil
 	br    *bufio.Reader
 	cfg   Config
 
@@ -102,8 +102,9 @@ type Session struct {
 	writing  bool          // somebody writes to conn
 	left     bool          // eager has something to flush
 	wroteAt  time.Time     // when the last write was over
-	ring     []*Stream     // streams with bytes to send and window to send them in
-	outgoing [][]byte      // datagrams to be sent, each from datagramPool
+	pace     pace
+	ring     []*Stream // streams with bytes to send and window to send them in
+	outgoing [][]byte  // datagrams to be sent, each from datagramPool
 	outBytes int
 	control  controlStream
 	grown    int64 // bytes of window granted beyond the initial ones
@@ -139,6 +140,7 @@ func New(conn net.Conn, cfg Config) *Session {
 		nextID:    2,
 		free:      make(chan struct{}),
 		control:   controlStream{window: initialWindow},
+		pace:      pace{batch: newBatch},
 	}
 	if cfg.Client {
 		s.nextID = 3
@@ -147,6 +149,9 @@ func New(conn net.Conn, cfg Config) *Session {
 	}
 	s.ping()
 	s.eager, _ = conn.(eagerConn)
+	if s.waits, _ = conn.(unsentConn); s.waits != nil {
+		s.waits.LimitUnsent(s.pace.unsent())
+	}
 	s.lastReceived.Store(int64(monotime.Now()))
 	s.group.Go(s.readLoop)
 	s.group.Go(s.writeLoop)
