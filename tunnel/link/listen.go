@@ -14,9 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/netblock"
+	"adit/tunnel/link/budget"
 	"adit/tunnel/link/mux"
 	"adit/tunnel/link/record"
-	"adit/tunnel/link/reliable"
 )
 
 // ListenConfig says where to listen and as whom.
@@ -53,13 +54,13 @@ type ListenConfig struct {
 	NoOffload bool
 	// Shared lets another protocol use the UDP socket: see Listener.Shared.
 	Shared bool
-	// Memory bounds what the windows of all sessions over DTLS may grow to
-	// together, in bytes. If zero, 1 GiB.
+	// Memory bounds what has come and waits for readers in all sessions
+	// together, in bytes, beyond 4 MiB in each. If zero, 1 GiB.
 	Memory int64
 	// Logger may be nil.
 	Logger *slog.Logger
 
-	budget *reliable.Budget
+	budget *budget.Budget
 }
 
 // maxHandshakesTotal is how many handshakes are under way together.
@@ -104,7 +105,7 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	if cfg.Peers != nil && (cfg.TCP == nil || cfg.PacketConn != nil) {
 		return nil, errors.New("listen: peers prove themselves over TLS alone")
 	}
-	cfg.budget = reliable.NewBudget(cfg.Memory)
+	cfg.budget = budget.New(cfg.Memory)
 	get := cfg.GetCertificate
 	if get == nil {
 		if len(cfg.Certificate.Certificate) == 0 {
@@ -266,7 +267,7 @@ func (l *Listener) acceptDTLS() {
 			conn.Close()
 			continue
 		}
-		from := source(conn.RemoteAddr())
+		from := netblock.OfPeer(conn.RemoteAddr())
 		if !l.admit(from) {
 			conn.Close()
 			continue
@@ -298,7 +299,7 @@ func (l *Listener) serveTCP() {
 			continue
 		}
 		pause = 0
-		from := source(conn.RemoteAddr())
+		from := netblock.OfPeer(conn.RemoteAddr())
 		if !l.admit(from) {
 			conn.Close()
 			continue
@@ -363,22 +364,6 @@ func (l *Listener) deliver(s Session) {
 	case <-timer.C:
 		s.Close("the relay is too busy")
 	}
-}
-
-// source is what handshakes are counted by: an IPv4 address or an IPv6 /64,
-// which is what one customer has.
-func source(addr net.Addr) netip.Prefix {
-	ap, err := netip.ParseAddrPort(addr.String())
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip := ap.Addr().Unmap().WithZone("")
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	prefix, _ := ip.Prefix(bits)
-	return prefix
 }
 
 func (l *Listener) admit(from netip.Prefix) bool {
