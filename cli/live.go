@@ -214,7 +214,7 @@ func (v *liveView) address() string {
 	if from == "" {
 		from = "(no public address yet: the tunnel is " + string(v.tunnel.State) + ")"
 	}
-	return from + " -> " + localText(v.tunnel)
+	return printable(from + " -> " + localText(v.tunnel))
 }
 
 // note keeps a request; one that is known already has changed. It is logged

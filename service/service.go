@@ -92,6 +92,7 @@ func Install(ctx context.Context, exe string) error {
 		return err
 	}
 	was, _ := m.state(ctx)
+	ran := was == Running || was == Starting || was == Failed
 	ctx, cancel := context.WithTimeout(ctx, startLimit+stopLimit)
 	defer cancel()
 	if was != NotInstalled {
@@ -100,9 +101,12 @@ func Install(ctx context.Context, exe string) error {
 		}
 	}
 	if err := m.install(ctx, exe); err != nil {
+		if ran {
+			_ = m.start(ctx) // what was there goes on, if it is still there
+		}
 		return privileged(fmt.Errorf("install the service: %w", err))
 	}
-	if was == Running || was == Starting || was == Failed {
+	if ran {
 		return privileged(m.start(ctx))
 	}
 	return nil
