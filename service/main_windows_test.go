@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -15,7 +16,8 @@ func TestServiceOutlivesAPersonWhoLogsOff(t *testing.T) {
 	loggedOff, cancel := context.WithCancel(t.Context())
 	cancel()
 	stopped := false
-	h := &handler{ctx: loggedOff, run: func(ctx context.Context) error {
+	h := &handler{ctx: loggedOff, run: func(ctx context.Context, ready func()) error {
+		ready()
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Minute):
@@ -61,4 +63,19 @@ func TestServiceHasSeenToLogOffAlone(t *testing.T) {
 		}
 	}
 	stayAtLogOff()
+}
+
+// Who starts the service is to hear that it failed, and not that it runs.
+func TestServiceRunsOnceItAnswers(t *testing.T) {
+	h := &handler{ctx: t.Context(), run: func(context.Context, func()) error { return errors.New("the port is in use") }}
+	status := make(chan svc.Status, 16)
+	if specific, code := h.Execute(nil, make(chan svc.ChangeRequest), status); !specific || code != 1 {
+		t.Errorf("got %v, %d, want a failure", specific, code)
+	}
+	close(status)
+	for s := range status {
+		if s.State == svc.Running {
+			t.Error("it was said to run")
+		}
+	}
 }

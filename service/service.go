@@ -102,15 +102,19 @@ func install(ctx context.Context, m manager, exe string) (before string, err err
 	ctx, cancel := context.WithTimeout(ctx, startLimit+stopLimit)
 	defer cancel()
 	before = stateOf(ctx, m)
+	ran := before == Running || before == Starting || before == Failed
 	if before != NotInstalled {
 		if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
 			return before, privileged(fmt.Errorf("stop the service to replace it: %w", err))
 		}
 	}
 	if err := m.install(ctx, exe); err != nil {
+		if ran {
+			_ = m.start(ctx) // what was there goes on, if it is still there
+		}
 		return before, privileged(fmt.Errorf("install the service: %w", err))
 	}
-	if before == Running || before == Starting || before == Failed {
+	if ran {
 		if err := m.start(ctx); err != nil {
 			return before, privileged(fmt.Errorf("start the service again: %w", err))
 		}

@@ -70,7 +70,7 @@ func TestPackagedScriptIsTold(t *testing.T) {
 }
 
 func TestMainEndsOnSIGTERM(t *testing.T) {
-	err := Main(context.Background(), func(ctx context.Context) error {
+	err := Main(context.Background(), func(ctx context.Context, _ func()) error {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 			return err
 		}

