@@ -26,6 +26,7 @@ type scripted struct {
 }
 
 func (m *scripted) name() string             { return "scripted" }
+func (m *scripted) log() string              { return "/var/log/scripted" }
 func (m *scripted) declared() (string, bool) { return m.file, m.packaged }
 
 func (m *scripted) change(what, state, file string) error {

@@ -39,7 +39,11 @@ type handler struct {
 // manager bring the service back.
 func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
 	status <- svc.Status{State: svc.StartPending, WaitHint: 10_000}
-	ctx, cancel := context.WithCancel(h.ctx)
+	// The manager alone ends a service: the console's events, of which Go makes
+	// SIGTERM, come to it when anybody logs off or when the machine shuts down,
+	// for which the manager has requests of its own.
+	stayAtLogOff()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
 	defer cancel()
 	ended := make(chan struct{})
 	var wg sync.WaitGroup
@@ -84,6 +88,25 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 			}
 		}
 	}
+}
+
+var setConsoleCtrlHandler = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetConsoleCtrlHandler")
+
+// stayAtLogOff keeps the process when a person logs off, which ends every process
+// with a console whose handlers do not say that they have seen to it. It never
+// ends.
+var stayAtLogOff = sync.OnceFunc(func() {
+	const yes = 1
+	// Where it cannot be asked for, all is as it would be without.
+	_, _, _ = setConsoleCtrlHandler.Call(windows.NewCallback(seenTo), yes)
+})
+
+// seenTo answers an event of the console: 1 if nobody else is to be asked.
+func seenTo(event uintptr) uintptr {
+	if uint32(event) == windows.CTRL_LOGOFF_EVENT {
+		return 1
+	}
+	return 0
 }
 
 // report puts the reason why the daemon ended where an administrator looks.

@@ -18,11 +18,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"adit/internal/socketerr"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/console"
@@ -237,11 +237,11 @@ func listen(key, addr string) (net.Listener, error) {
 // listenError says what to do about the listener of that key that did not open.
 func listenError(key, addr string, err error) error {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, socketerr.InUse):
 		return fmt.Errorf("%s: another program has %s; end it, or set another %s: %w", key, addr, key, err)
-	case errors.Is(err, syscall.EACCES):
+	case errors.Is(err, socketerr.NotAllowed):
 		return fmt.Errorf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE, or set another %s: %w", key, addr, key, err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
+	case errors.Is(err, socketerr.NoAddress):
 		return fmt.Errorf("%s: %s is not an address of this machine; name one, or the port alone: %w", key, addr, err)
 	}
 	return fmt.Errorf("%s: %w", key, err)
