@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"adit/internal/natural"
 )
 
 // completeTime is how long a person who presses Tab waits at most.
@@ -61,6 +63,6 @@ func (e *Env) completeTunnel(cmd *cobra.Command, args []string, begun string) ([
 			list = append(list, cobra.CompletionWithDesc(name, printable(t.PublicURL)))
 		}
 	}
-	slices.Sort(list)
+	slices.SortFunc(list, natural.Compare)
 	return list, cobra.ShellCompDirectiveNoFileComp
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/netblock"
 	"adit/tunnel/link/mux"
 	"adit/tunnel/link/record"
 	"adit/tunnel/link/reliable"
@@ -266,7 +267,7 @@ func (l *Listener) acceptDTLS() {
 			conn.Close()
 			continue
 		}
-		from := source(conn.RemoteAddr())
+		from := netblock.OfPeer(conn.RemoteAddr())
 		if !l.admit(from) {
 			conn.Close()
 			continue
@@ -298,7 +299,7 @@ func (l *Listener) serveTCP() {
 			continue
 		}
 		pause = 0
-		from := source(conn.RemoteAddr())
+		from := netblock.OfPeer(conn.RemoteAddr())
 		if !l.admit(from) {
 			conn.Close()
 			continue
@@ -363,22 +364,6 @@ func (l *Listener) deliver(s Session) {
 	case <-timer.C:
 		s.Close("the relay is too busy")
 	}
-}
-
-// source is what handshakes are counted by: an IPv4 address or an IPv6 /64,
-// which is what one customer has.
-func source(addr net.Addr) netip.Prefix {
-	ap, err := netip.ParseAddrPort(addr.String())
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip := ap.Addr().Unmap().WithZone("")
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	prefix, _ := ip.Prefix(bits)
-	return prefix
 }
 
 func (l *Listener) admit(from netip.Prefix) bool {

@@ -197,23 +197,3 @@ func TestSilentHandshakesAreLimited(t *testing.T) {
 		t.Errorf("one too many: got %v, want the connection closed", err)
 	}
 }
-
-func TestHandshakesAreCountedBySource(t *testing.T) {
-	tests := map[string]string{
-		"192.0.2.7:1":                 "192.0.2.7/32",
-		"[::ffff:192.0.2.7]:1":        "192.0.2.7/32",
-		"[2001:db8:1:2:3:4:5:6]:1":    "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:1":            "fe80::/64",
-		"[2001:db8:1:2:ffff:4:5:7]:9": "2001:db8:1:2::/64",
-	}
-	for addr, want := range tests {
-		if got := source(textAddr(addr)).String(); got != want {
-			t.Errorf("%s: got %s, want %s", addr, got, want)
-		}
-	}
-}
-
-type textAddr string
-
-func (a textAddr) Network() string { return "test" }
-func (a textAddr) String() string  { return string(a) }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -92,6 +93,7 @@ type Console struct {
 type Limits struct {
 	Sessions              int    `toml:"sessions"`                // agents connected at once
 	SessionsPerClient     int    `toml:"sessions_per_client"`     // of one client
+	UnnamedPerAddress     int    `toml:"unnamed_per_address"`     // sessions of strangers that have not named themselves
 	TunnelsPerSession     int    `toml:"tunnels_per_session"`     // of one agent
 	ClaimsPerClient       int    `toml:"claims_per_client"`       // names and ports kept for one client
 	ConnectionsPerAddress int    `toml:"connections_per_address"` // of visitors
@@ -114,11 +116,41 @@ func Defaults() Config {
 		TCPPorts: "20000-20999", UDPPorts: "20000-20999", ProxyProtocol: "accept", HTTP3: true, AccessLog: true,
 		Nodes: Nodes{Listen: ":4434", Leave: "5s"},
 		Limits: Limits{
-			Sessions: 20_000, SessionsPerClient: 1000, TunnelsPerSession: 1000, ClaimsPerClient: 10_000,
+			Sessions: 20_000, SessionsPerClient: 1000, UnnamedPerAddress: 256, TunnelsPerSession: 1000, ClaimsPerClient: 10_000,
 			ConnectionsPerAddress: 1024, HeaderBytes: 64 << 10, HeaderTime: "10s", IdleTime: "2m", StreamIdle: "2h",
 			OriginTime: "5m", UDPFlows: 4096, UDPIdle: "1m", UDPAmplification: 3, AccessDays: 14, AccessBytes: 1 << 30,
 		},
 	}
+}
+
+// filled is l with the defaults for what is zero.
+func (l Limits) filled() Limits {
+	d := Defaults().Limits
+	for _, n := range []struct{ value, otherwise *int }{
+		{&l.Sessions, &d.Sessions},
+		{&l.SessionsPerClient, &d.SessionsPerClient},
+		{&l.UnnamedPerAddress, &d.UnnamedPerAddress},
+		{&l.TunnelsPerSession, &d.TunnelsPerSession},
+		{&l.ClaimsPerClient, &d.ClaimsPerClient},
+		{&l.ConnectionsPerAddress, &d.ConnectionsPerAddress},
+		{&l.HeaderBytes, &d.HeaderBytes},
+		{&l.UDPFlows, &d.UDPFlows},
+		{&l.UDPAmplification, &d.UDPAmplification},
+		{&l.AccessDays, &d.AccessDays},
+	} {
+		*n.value = cmp.Or(*n.value, *n.otherwise)
+	}
+	for _, t := range []struct{ value, otherwise *string }{
+		{&l.HeaderTime, &d.HeaderTime},
+		{&l.IdleTime, &d.IdleTime},
+		{&l.StreamIdle, &d.StreamIdle},
+		{&l.OriginTime, &d.OriginTime},
+		{&l.UDPIdle, &d.UDPIdle},
+	} {
+		*t.value = cmp.Or(*t.value, *t.otherwise)
+	}
+	l.AccessBytes = cmp.Or(l.AccessBytes, d.AccessBytes)
+	return l
 }
 
 const maxConfigFile = 1 << 20
@@ -257,6 +289,7 @@ func (c *Config) Validate() error {
 	}{
 		{"limits.sessions", c.Limits.Sessions},
 		{"limits.sessions_per_client", c.Limits.SessionsPerClient},
+		{"limits.unnamed_per_address", c.Limits.UnnamedPerAddress},
 		{"limits.tunnels_per_session", c.Limits.TunnelsPerSession},
 		{"limits.claims_per_client", c.Limits.ClaimsPerClient},
 		{"limits.connections_per_address", c.Limits.ConnectionsPerAddress},

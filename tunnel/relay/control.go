@@ -170,6 +170,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Lock()
 	s.known = true
 	s.mu.Unlock()
+	s.named()
 	// A revocation that came in between did not find the session.
 	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Active() {
 		s.relay.task(func() { s.link.Close("the client was revoked") })

@@ -37,7 +37,7 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 	token := r.client(t, "laptop")
 	s := &session{
 		relay: r.Relay, link: endedLink{}, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
-		control: make(chan wire.Event, 1), access: make(chan wire.Event, 1),
+		control: make(chan wire.Event, 1), access: make(chan wire.Event, 1), named: func() {},
 	}
 	hello, err := json.Marshal(wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "one"})
 	if err != nil {

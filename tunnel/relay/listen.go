@@ -49,7 +49,8 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 		return s, err
 	}
 	conf := link.ListenConfig{
-		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, MaxSessions: r.cfg.Limits.Sessions, PeerStreams: agentStreams, Logger: r.log,
+		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, PeerStreams: agentStreams, Logger: r.log,
+		MaxSessions: r.cfg.Limits.Sessions + r.cfg.Limits.UnnamedPerAddress, // one stranger leaves agents their places
 	}
 	shared := r.cfg.sharesPort()
 	if shared || !r.cfg.HTTP3 {

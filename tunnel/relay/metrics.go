@@ -110,6 +110,10 @@ func (o operator) agentFigures(p *prom.Text) {
 	for i, code := range countedHellos {
 		p.Sample(float64(o.counts.hellos[i].Load()), "outcome", code)
 	}
+	p.Family("adit_relay_unnamed_sessions", "gauge", "Sessions whose agent has not named itself yet, or was refused a moment ago.")
+	p.Sample(float64(o.strangers.open()))
+	p.Family("adit_relay_unnamed_sessions_turned_away_total", "counter", "Sessions that were ended at once: too many of their address had not named themselves.")
+	p.Sample(float64(o.strangers.turnedAway.Load()))
 	active := 0
 	for _, c := range o.store.Clients.List() {
 		if c.Active() {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/natural"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
 )
@@ -48,7 +49,7 @@ func (o operator) DomainList(ctx context.Context) []console.Domain {
 		d.Certificate = o.certificateOf(ctx, name)
 		list = append(list, *d)
 	}
-	slices.SortFunc(list, func(a, b console.Domain) int { return strings.Compare(a.Domain, b.Domain) })
+	slices.SortFunc(list, func(a, b console.Domain) int { return natural.Compare(a.Domain, b.Domain) })
 	return list
 }
 

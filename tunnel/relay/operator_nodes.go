@@ -1,10 +1,11 @@
 package relay
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"adit/internal/monotime"
+	"adit/internal/natural"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
 )
@@ -32,7 +33,7 @@ func (o operator) NodeList() []console.Node {
 		list = append(list, n)
 	}
 	m.mu.Unlock()
-	slices.SortFunc(list, func(a, b console.Node) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
+	slices.SortFunc(list, func(a, b console.Node) int { return cmp.Or(natural.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return list
 }
 

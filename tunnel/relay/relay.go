@@ -91,6 +91,7 @@ type Relay struct {
 	unpublish func()
 	members   *members // nil where the relay is one node
 	counts    counts
+	strangers strangers
 
 	certMu  sync.Mutex
 	cert    tls.Certificate
@@ -124,6 +125,8 @@ func New(opts Options) (*Relay, error) {
 		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
 	}
+	r.cfg.Limits = r.cfg.Limits.filled()
+	r.strangers.limit = r.cfg.Limits.UnnamedPerAddress
 	r.tcp, _ = parsePorts(r.cfg.TCPPorts)
 	r.udp, _ = parsePorts(r.cfg.UDPPorts)
 	if r.node = r.cfg.Nodes.Name; r.node == "" {

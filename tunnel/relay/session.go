@@ -44,6 +44,7 @@ type session struct {
 	streams    atomic.Int32
 	asked      atomic.Int64 // when it was asked to move to another node, in Unix nanoseconds; 0: it was not
 	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
+	named      func()       // the agent is no stranger any more, or has left; more than once is as once
 
 	claiming sync.Mutex     // one claim at a time
 	requests sync.WaitGroup // of the control plane that are served; see enter
@@ -75,17 +76,20 @@ func randomID(prefix string) string {
 
 // serve keeps a session until it or life ends.
 func (r *Relay) serve(life context.Context, ls link.Session) {
+	named, ok := r.strangers.enter(ls.RemoteAddr())
+	if !ok {
+		ls.Close("too many sessions from this address have not named themselves; try again later")
+		return
+	}
+	defer named()
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	s := &session{
 		relay: r, link: ls, id: randomID("s"), since: time.Now(), tunnels: make(map[string]*tunnel),
 		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, accessPerTurn),
+		named: named,
 	}
 	s.agent.Session = ls
-	if len(r.sessionList()) >= r.cfg.Limits.Sessions {
-		ls.Close("the relay is full; try again later")
-		return
-	}
 	server := &http.Server{
 		Handler: s.routes(), ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -142,6 +146,10 @@ func (r *Relay) join(s *session) *wire.Problem {
 		}
 	}
 	old := r.byInstance[key]
+	if len(r.sessions) >= r.cfg.Limits.Sessions && old == nil {
+		r.mu.Unlock()
+		return &wire.Problem{Code: wire.CodeLimit, Message: "the relay has too many agents connected"}
+	}
 	if count >= r.cfg.Limits.SessionsPerClient && old == nil {
 		r.mu.Unlock()
 		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pion/dtls/v3"
 
+	"adit/internal/netblock"
 	"adit/internal/udpbatch"
 )
 
@@ -234,16 +235,6 @@ func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 	})
 }
 
-// source is what handshakes are counted by.
-func source(a netip.Addr) netip.Prefix {
-	bits := 64
-	if a.Is4() {
-		bits = 32
-	}
-	p, _ := a.WithZone("").Prefix(bits)
-	return p
-}
-
 // admit makes room for a handshake: a new Conn and its feed; or only the feed,
 // if this handshake is under way; or neither, if there is no room.
 func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
@@ -255,7 +246,7 @@ func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
 	if c := l.byAddr[from.AddrPort]; c != nil && c.random == [32]byte(h.random) {
 		return nil, c.feed.Load()
 	}
-	src := source(from.AddrPort.Addr())
+	src := netblock.Of(from.AddrPort.Addr())
 	if l.running >= l.cfg.MaxHandshakes || l.bySource[src] >= l.cfg.MaxHandshakesPerAddress ||
 		len(l.byAddr)+l.running >= l.cfg.MaxSessions || len(l.byCID) >= l.cfg.MaxSessions {
 		return nil, nil
@@ -283,7 +274,7 @@ func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, first, second, c
 	pion, err := l.handshake(ctx, c, f, first, second, cookie, seq)
 	l.mu.Lock()
 	l.running--
-	src := source(c.firstAddr.Addr())
+	src := netblock.Of(c.firstAddr.Addr())
 	if l.bySource[src]--; l.bySource[src] <= 0 {
 		delete(l.bySource, src)
 	}

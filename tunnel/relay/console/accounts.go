@@ -8,8 +8,9 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
+
+	"adit/internal/natural"
 )
 
 // Keeper keeps what the console must not lose and shares with other nodes:
@@ -20,8 +21,8 @@ type Keeper interface {
 	// Put stores a value in place of a revision, 0 for none; saved is false if
 	// something else is there.
 	Put(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error)
-	// Remove removes a revision; one that is not there any more is no error.
-	Remove(ctx context.Context, key string, revision uint64) error
+	// Remove removes a revision; removed is false if something else is there.
+	Remove(ctx context.Context, key string, revision uint64) (removed bool, err error)
 	// List returns all values whose keys begin so.
 	List(prefix string) map[string][]byte
 }
@@ -101,7 +102,7 @@ func (c *Console) accounts() []record {
 			list = append(list, a)
 		}
 	}
-	slices.SortFunc(list, func(a, b record) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b record) int { return natural.Compare(a.Name, b.Name) })
 	return list
 }
 
@@ -184,28 +185,12 @@ func (c *Console) settled(ctx context.Context, name string) {
 	}
 }
 
-// keepsAdministrator refuses a change after which nobody could administer.
-func (c *Console) keepsAdministrator(name string) error {
-	for _, a := range c.accounts() {
-		if a.Name != name && a.Role == RoleAdministrator && !a.Disabled {
-			return nil
-		}
-	}
-	return invalid("name", "%s is the last administrator; make another one first", name)
-}
-
 // removeAccount removes an account and ends its logins.
 func (c *Console) removeAccount(ctx context.Context, name string) error {
-	a, rev, ok := c.account(name)
-	if !ok {
-		return noAccount(name)
-	}
-	if a.Role == RoleAdministrator && !a.Disabled {
-		if err := c.keepsAdministrator(name); err != nil {
-			return err
-		}
-	}
-	if err := c.cfg.Keeper.Remove(ctx, accountPrefix+name, rev); err != nil {
+	err := c.oneLess(ctx, name, func(_ record, rev uint64) (bool, error) {
+		return c.cfg.Keeper.Remove(ctx, accountPrefix+name, rev)
+	})
+	if err != nil {
 		return err
 	}
 	c.endLogins(ctx, name, "")

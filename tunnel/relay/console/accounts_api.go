@@ -55,14 +55,8 @@ func (c *Console) setAccount(w http.ResponseWriter, r *http.Request) error {
 	case q.TOTP != nil && *q.TOTP:
 		return invalid("totp", "a second factor is set up by its owner; totp can be false only")
 	}
-	if q.Role != nil && *q.Role == RoleViewer || q.Disabled != nil && *q.Disabled {
-		if a, _, ok := c.account(name); ok && a.Role == RoleAdministrator && !a.Disabled {
-			if err := c.keepsAdministrator(name); err != nil {
-				return err
-			}
-		}
-	}
-	a, err := c.change(r.Context(), name, func(a *record) error {
+	var a record
+	apply := func(a *record) error {
 		if q.Role != nil {
 			a.Role, changed["role"] = *q.Role, *q.Role
 		}
@@ -76,7 +70,17 @@ func (c *Console) setAccount(w http.ResponseWriter, r *http.Request) error {
 			a.TOTP, a.Pending, a.Recovery, changed["totp"] = "", "", nil, false
 		}
 		return nil
-	})
+	}
+	var err error
+	if q.Role != nil && *q.Role == RoleViewer || q.Disabled != nil && *q.Disabled {
+		err = c.oneLess(r.Context(), name, func(found record, rev uint64) (bool, error) {
+			a = found
+			_ = apply(&a)
+			return c.put(r.Context(), accountPrefix+name, a, rev)
+		})
+	} else {
+		a, err = c.change(r.Context(), name, apply)
+	}
 	if err != nil {
 		return err
 	}

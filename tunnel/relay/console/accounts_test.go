@@ -267,7 +267,7 @@ func TestLimiterForgetsAndRefills(t *testing.T) {
 }
 
 func TestAddressesAreCountedByNetwork(t *testing.T) {
-	for addr, want := range map[string]string{"192.0.2.1:5": "192.0.2.1", "[::ffff:192.0.2.1]:5": "192.0.2.1", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:1": "fe80::/64"} {
+	for addr, want := range map[string]string{"192.0.2.1:5": "192.0.2.1/32", "[::ffff:192.0.2.1]:5": "192.0.2.1/32", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:1": "fe80::/64"} {
 		if got := addressKey(&http.Request{RemoteAddr: addr}); got != want {
 			t.Errorf("%s: got %s, want %s", addr, got, want)
 		}

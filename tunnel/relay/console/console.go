@@ -80,6 +80,7 @@ type Console struct {
 	hashes  hashes
 	history history
 	setupMu sync.Mutex
+	leaving sync.Mutex   // see oneLess
 	live    atomic.Int32 // readers of live events
 
 	mu   sync.Mutex

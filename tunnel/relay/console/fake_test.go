@@ -50,14 +50,15 @@ func (m *memory) Put(_ context.Context, key string, value []byte, revision uint6
 	return true, nil
 }
 
-func (m *memory) Remove(_ context.Context, key string, revision uint64) error {
+func (m *memory) Remove(_ context.Context, key string, revision uint64) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.revs[key] == revision {
-		delete(m.values, key)
-		delete(m.revs, key)
+	if rev, ok := m.revs[key]; ok && rev != revision {
+		return false, nil
 	}
-	return nil
+	delete(m.values, key)
+	delete(m.revs, key)
+	return true, nil
 }
 
 func (m *memory) List(prefix string) map[string][]byte {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"adit/internal/netblock"
 )
 
 // limiter slows down who guesses: each key has some wrong tries at once, and
@@ -83,12 +85,7 @@ func addressKey(r *http.Request) string {
 	if err != nil {
 		return text
 	}
-	a = a.Unmap().WithZone("")
-	if a.Is6() {
-		p, _ := a.Prefix(64)
-		return p.String()
-	}
-	return a.String()
+	return netblock.Of(a).String()
 }
 
 // addressOf is the address that a request came from.

@@ -108,11 +108,21 @@ func (c *Console) logOut(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) endLogin(ctx context.Context, id string) error {
-	_, rev, ok := c.cfg.Keeper.Get(loginPrefix + id)
-	if !ok {
-		return nil
+	return c.drop(ctx, loginPrefix+id)
+}
+
+// drop removes a value; one that is not there is no error.
+func (c *Console) drop(ctx context.Context, key string) error {
+	for range 5 {
+		_, rev, ok := c.cfg.Keeper.Get(key)
+		if !ok {
+			return nil
+		}
+		if removed, err := c.cfg.Keeper.Remove(ctx, key, rev); removed || err != nil {
+			return err
+		}
 	}
-	return c.cfg.Keeper.Remove(ctx, loginPrefix+id, rev)
+	return errBusy
 }
 
 // endLogins ends all of an account's logins but one.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/natural"
 	"adit/tunnel/relay/audit"
 )
 
@@ -86,7 +87,7 @@ func (c *Console) tokenList() []APIToken {
 		list = append(list, c.shownToken(sum, t))
 	}
 	slices.SortFunc(list, func(a, b APIToken) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+		return cmp.Or(natural.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return list
 }
@@ -129,11 +130,7 @@ func (c *Console) dropToken(ctx context.Context, id string) (string, error) {
 		if sum[:16] != id {
 			continue
 		}
-		_, rev, ok := c.cfg.Keeper.Get(tokenPrefix + sum)
-		if !ok {
-			break
-		}
-		return t.Name, c.cfg.Keeper.Remove(ctx, tokenPrefix+sum, rev)
+		return t.Name, c.drop(ctx, tokenPrefix+sum)
 	}
 	return "", &Error{http.StatusNotFound, "not_found", "there is no such API token", ""}
 }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/natural"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -234,10 +236,7 @@ func (e *Edge) Endpoints() []*Endpoint {
 	}
 	e.table.mu.RUnlock()
 	slices.SortFunc(list, func(a, b *Endpoint) int {
-		if a.place() < b.place() {
-			return -1
-		}
-		return 1
+		return cmp.Or(natural.Compare(a.Target, b.Target), cmp.Compare(a.Slot, b.Slot))
 	})
 	return list
 }

@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/internal/monotime"
+	"adit/internal/netblock"
 	"adit/internal/udpbatch"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -170,7 +171,7 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	from := clean(at.AddrPort)
 	p.mu.Lock()
 	f := p.flows[from]
-	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[owner(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress
+	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[netblock.Of(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress
 	p.mu.Unlock()
 	if f != nil {
 		select {
@@ -202,7 +203,7 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	p.ep.total.Add(1)
 	p.mu.Lock()
 	p.flows[from] = f
-	p.owners[owner(from.Addr())]++
+	p.owners[netblock.Of(from.Addr())]++
 	p.mu.Unlock()
 	return f
 }
@@ -213,11 +214,11 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 func (p *udpPort) tells(a netip.Addr, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, known := p.told[owner(a)]
+	last, known := p.told[netblock.Of(a)]
 	if known && now.Sub(last) < p.edge.limits.UDPIdle || !known && len(p.told) >= p.edge.limits.UDPFlows {
 		return false
 	}
-	p.told[owner(a)] = now
+	p.told[netblock.Of(a)] = now
 	return true
 }
 
@@ -296,7 +297,7 @@ func (p *udpPort) endOne(f *flow) {
 // forget takes a flow off the tables. p.mu is held.
 func (p *udpPort) forget(f *flow) {
 	delete(p.flows, f.visitor)
-	from := owner(f.visitor.Addr())
+	from := netblock.Of(f.visitor.Addr())
 	if p.owners[from]--; p.owners[from] <= 0 {
 		delete(p.owners, from)
 	}

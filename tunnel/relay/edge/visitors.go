@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"adit/internal/netblock"
 )
 
 // arriving is how long a request may be on its way when the edge begins to end.
@@ -27,35 +29,27 @@ type visitors struct {
 	cut      bool // nor may one that is open ask for nothing
 }
 
-// owner is the block of addresses that one visitor is taken to have.
-func owner(a netip.Addr) netip.Prefix {
-	bits := 32
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits)
-	return p
-}
-
 func (v *visitors) enter(a netip.Addr) bool {
+	from := netblock.Of(a)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.open == nil {
 		v.open = make(map[netip.Prefix]int)
 	}
-	if v.draining || v.open[owner(a)] >= v.limit {
+	if v.draining || v.open[from] >= v.limit {
 		return false
 	}
-	v.open[owner(a)]++
+	v.open[from]++
 	v.all++
 	return true
 }
 
 func (v *visitors) leave(a netip.Addr) {
+	from := netblock.Of(a)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.open[owner(a)]--; v.open[owner(a)] <= 0 {
-		delete(v.open, owner(a))
+	if v.open[from]--; v.open[from] <= 0 {
+		delete(v.open, from)
 	}
 	if v.all--; v.all == 0 && v.empty != nil {
 		close(v.empty)

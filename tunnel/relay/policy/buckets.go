@@ -78,14 +78,3 @@ func (p *Policy) try(who netip.Prefix, now time.Time) (back func(), ok bool) {
 		}
 	}, true
 }
-
-// owner is the block of addresses that one visitor is taken to have.
-func owner(a netip.Addr) netip.Prefix {
-	a = a.Unmap().WithZone("")
-	bits := 32
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits)
-	return p
-}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/internal/netblock"
 	"adit/tunnel/relay/shape"
 )
 
@@ -249,7 +250,7 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 	if steps == nil {
 		steps = []Step{}
 	}
-	who := owner(r.Addr)
+	who := netblock.Of(r.Addr)
 	p.mu.Lock()
 	all, own := p.all, p.open[who]
 	tokens := p.tokens(p.rates, who, p.doc.Rate, p.burst(), now)
@@ -295,7 +296,7 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 	if d := p.Standing(r.Addr, now); !d.Allowed {
 		return d, release
 	}
-	who := owner(r.Addr)
+	who := netblock.Of(r.Addr)
 	p.mu.Lock()
 	switch {
 	case p.doc.Connections > 0 && p.all >= p.doc.Connections:

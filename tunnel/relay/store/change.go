@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // change replaces the value of a key by what f makes of it, also where several
@@ -27,13 +29,22 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 		if !errors.Is(err, ErrConflict) {
 			return next, err
 		}
-		if e, err := t.kv.Get(ctx, key); err == nil { // another was first: the watch may be behind
-			if err := t.take(e); err != nil {
-				return none, err
-			}
+		if _, err := t.refresh(ctx, key); err != nil { // another was first: the watch may be behind
+			return none, err
 		}
 	}
 	return none, ErrConflict
+}
+
+// refresh takes what the bucket has under a key that the memory was found to be
+// behind with, and reports false if that is nothing. A value that has gone, or
+// cannot be had now, leaves the memory by the watch.
+func (t *table[T]) refresh(ctx context.Context, key string) (there bool, err error) {
+	e, err := t.kv.Get(ctx, key)
+	if err != nil {
+		return !errors.Is(err, jetstream.ErrKeyNotFound), nil
+	}
+	return true, t.take(e)
 }
 
 // list returns all values, in no order.
@@ -53,10 +64,8 @@ func (t *table[T]) drop(ctx context.Context, key string) error {
 		if err := t.remove(ctx, key, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
-		if e, err := t.kv.Get(ctx, key); err == nil {
-			if err := t.take(e); err != nil {
-				return err
-			}
+		if _, err := t.refresh(ctx, key); err != nil {
+			return err
 		}
 	}
 	return ErrConflict

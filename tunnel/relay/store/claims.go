@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"adit/internal/natural"
 )
 
 // Claim is a client's right to a name or a port. It outlives sessions, so that
@@ -121,7 +123,7 @@ func (c *Claims) Get(target string) (Claim, bool) {
 func (c *Claims) List() []Claim {
 	list := []Claim{}
 	c.table.each(func(_ string, v Claim) bool { list = append(list, v); return true })
-	slices.SortFunc(list, func(a, b Claim) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(list, func(a, b Claim) int { return natural.Compare(a.Target, b.Target) })
 	return list
 }
 
@@ -133,7 +135,7 @@ func (c *Claims) OfClient(id string) []Claim {
 		targets = append(targets, t)
 	}
 	c.mu.RUnlock()
-	slices.Sort(targets)
+	slices.SortFunc(targets, natural.Compare)
 	list := make([]Claim, 0, len(targets))
 	for _, t := range targets {
 		if v, ok := c.Get(t); ok && v.ClientID == id {

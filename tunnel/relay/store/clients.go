@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"adit/internal/natural"
 )
 
 // Client is one customer of the relay: who may connect, by which secrets.
@@ -138,7 +140,7 @@ func (c *Clients) ByID(id string) (found Client, ok bool) {
 func (c *Clients) List() []Client {
 	list := []Client{}
 	c.table.each(func(_ string, v Client) bool { list = append(list, v); return true })
-	slices.SortFunc(list, func(a, b Client) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b Client) int { return natural.Compare(a.Name, b.Name) })
 	return list
 }
 

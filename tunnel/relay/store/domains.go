@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
+
+	"adit/internal/natural"
 )
 
 // Proof is that a name outside of the relay's domain is a client's to use.
@@ -35,7 +36,7 @@ func (p *Proofs) Get(domain string) (Proof, bool) {
 // List returns all proofs by name.
 func (p *Proofs) List() []Proof {
 	list := p.table.list()
-	slices.SortFunc(list, func(a, b Proof) int { return strings.Compare(a.Domain, b.Domain) })
+	slices.SortFunc(list, func(a, b Proof) int { return natural.Compare(a.Domain, b.Domain) })
 	return list
 }
 

@@ -89,25 +89,33 @@ func (o *Operators) Put(ctx context.Context, key string, value []byte, revision 
 		err = o.table.update(ctx, key, value, revision)
 	}
 	if errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
-		return false, nil
+		_, err = o.table.refresh(ctx, key)
+		return false, err
 	}
 	return err == nil, err
 }
 
-// Remove removes a revision; one that is not there any more is no error.
-func (o *Operators) Remove(ctx context.Context, key string, revision uint64) error {
-	if err := o.table.remove(ctx, key, revision); !errors.Is(err, ErrConflict) {
-		return err
+// Remove removes a revision. It reports false if something else is there; where
+// nothing is, it is removed.
+func (o *Operators) Remove(ctx context.Context, key string, revision uint64) (removed bool, err error) {
+	err = o.table.remove(ctx, key, revision)
+	if errors.Is(err, ErrConflict) {
+		there, err := o.table.refresh(ctx, key)
+		return !there && err == nil, err
 	}
-	return nil
+	return err == nil, err
 }
 
-// lasting is what belongs into a backup: logins do not.
+// passing reports whether a value is of a moment: a login, or who is about to be
+// an administrator no longer, which names revisions of this bucket.
+func passing(key string) bool { return strings.HasPrefix(key, "login.") || key == "leaving" }
+
+// lasting is what belongs into a backup.
 func (o *Operators) lasting() map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for key, v := range o.List("") {
 		all[key] = v
 	}
-	maps.DeleteFunc(all, func(key string, _ json.RawMessage) bool { return strings.HasPrefix(key, "login.") })
+	maps.DeleteFunc(all, func(key string, _ json.RawMessage) bool { return passing(key) })
 	return all
 }

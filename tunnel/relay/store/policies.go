@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
+
+	"adit/internal/natural"
 )
 
 // StoredPolicy is a policy's document as it was set.
@@ -36,7 +37,7 @@ func (p *Policies) Get(target string) (StoredPolicy, bool) {
 func (p *Policies) List() []StoredPolicy {
 	list := []StoredPolicy{}
 	p.table.each(func(_ string, v StoredPolicy) bool { list = append(list, v); return true })
-	slices.SortFunc(list, func(a, b StoredPolicy) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(list, func(a, b StoredPolicy) int { return natural.Compare(a.Target, b.Target) })
 	return list
 }
 

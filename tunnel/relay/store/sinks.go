@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"adit/internal/natural"
 )
 
 // StoredSink is where events are sent on: a document that package sink reads.
@@ -89,7 +90,7 @@ func (s *Sinks) List() []StoredSink {
 	for i := range list {
 		list[i] = s.open(list[i])
 	}
-	slices.SortFunc(list, func(a, b StoredSink) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b StoredSink) int { return natural.Compare(a.Name, b.Name) })
 	return list
 }
 

@@ -23,7 +23,11 @@ export const relaySentences: readonly Sentence[] = [
   ['the relay is shutting down', '中继正在关闭'],
   ['another node of the relay has less to do', '中继的另一节点较空闲'],
   ['the relay cannot do this now', '中继目前无法完成'],
-  ['the relay is full; try again later', '中继已满，请稍后再试'],
+  ['the relay has too many agents connected', '中继连接的代理过多'],
+  [
+    'too many sessions from this address have not named themselves; try again later',
+    '来自此地址且尚未表明身份的会话过多，请稍后再试',
+  ],
   ['the relay has too many sessions', '中继的会话过多'],
   ['the relay is too busy', '中继过于繁忙'],
   ['no hello came in time', '未及时收到问候消息'],

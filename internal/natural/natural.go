@@ -1,0 +1,46 @@
+// Package natural orders names as people count: client-2 comes before client-10.
+package natural
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Compare orders a and b: runs of ASCII digits by their number, however large,
+// all else byte by byte. Only equal strings are the same to it: names that
+// differ in leading zeros alone are told apart as strings.
+func Compare(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		if digit(x[0]) && digit(y[0]) {
+			n, m := digits(x), digits(y)
+			if c := compareNumbers(x[:n], y[:m]); c != 0 {
+				return c
+			}
+			x, y = x[n:], y[m:]
+			continue
+		}
+		if x[0] != y[0] {
+			return cmp.Compare(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+// digits is how many digits s begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && digit(s[n]) {
+		n++
+	}
+	return n
+}
+
+// compareNumbers compares runs of digits of any length.
+func compareNumbers(a, b string) int {
+	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}

@@ -1,0 +1,34 @@
+// Package netblock says whose an address is, where something is bounded or
+// counted for each peer: an IPv4 address is one peer's, and so is an IPv6
+// network of 64 bits, which is the least that a customer gets.
+package netblock
+
+import (
+	"net"
+	"net/netip"
+)
+
+// Of is the block that a belongs to. An IPv4 address in IPv6's form is the same
+// as without; a zone tells nobody apart. The zero Addr has the zero Prefix.
+func Of(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+// OfPeer is the block of a connection's other end. All whose address has no IP
+// and port share the zero Prefix.
+func OfPeer(addr net.Addr) netip.Prefix {
+	if addr == nil {
+		return netip.Prefix{}
+	}
+	ap, err := netip.ParseAddrPort(addr.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return Of(ap.Addr())
+}

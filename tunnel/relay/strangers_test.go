@@ -1,0 +1,147 @@
+package relay
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+func TestStrangersAreCountedByAddress(t *testing.T) {
+	at := func(ip string) net.Addr { return &net.UDPAddr{IP: net.ParseIP(ip), Port: 7} }
+	s := strangers{limit: 2}
+	enter := func(ip string, want bool) func() {
+		t.Helper()
+		leave, ok := s.enter(at(ip))
+		if ok != want {
+			t.Errorf("%s: let in: %v, want %v", ip, ok, want)
+		}
+		return leave
+	}
+	first := enter("2001:db8::1", true)
+	enter("2001:db8::2:0:0:1", true)
+	enter("2001:db8::3", false)() // who was not let in leaves no place
+	enter("2001:db8::3", false)
+	other := enter("2001:db8:0:1::1", true)
+	enter("192.0.2.1", true)
+	first()
+	first() // as once
+	again := enter("2001:db8::4", true)
+	enter("2001:db8::5", false)
+	if got := s.turnedAway.Load(); got != 3 {
+		t.Errorf("%d were turned away, want 3", got)
+	}
+	if got := s.open(); got != 4 {
+		t.Errorf("%d are open, want 4", got)
+	}
+	again()
+	other()
+	if got := len(s.from); got != 2 {
+		t.Errorf("%d addresses are remembered, want 2", got)
+	}
+}
+
+// TestOneAddressTakesOnlySomePlaces opens sessions that never say who they are,
+// as anybody can who has seen a token's address.
+func TestOneAddressTakesOnlySomePlaces(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.UnnamedPerAddress = 3
+	r := startRelay(t, cfg)
+	token := r.client(t, "shop")
+	before := connect(t, token, "before")
+	dial := func(kind link.Transport) link.Session {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		s, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close("test over") })
+		return s
+	}
+	var held []link.Session
+	for _, kind := range []link.Transport{link.DTLS, link.TLS, link.DTLS} {
+		held = append(held, dial(kind))
+	}
+	eventually(t, "the strangers are counted", func() bool { return r.strangers.open() == 3 })
+	for _, kind := range []link.Transport{link.DTLS, link.TLS} {
+		extra := dial(kind)
+		select {
+		case <-extra.Done():
+			if text := extra.Err().Error(); !strings.Contains(text, "from this address") {
+				t.Errorf("%s: ended with %q, want the reason", kind, text)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: one too many was let in", kind)
+		}
+	}
+	if got := r.strangers.turnedAway.Load(); got != 2 {
+		t.Errorf("%d were turned away, want 2", got)
+	}
+	before.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "") // who is known is not touched
+	for _, s := range held {
+		s.Close("gone")
+	}
+	eventually(t, "they have left", func() bool { return r.strangers.open() == 0 })
+	connect(t, token, "after")
+}
+
+// TestAnOfficeComesBackAtOnce lets more agents behind one address name themselves
+// at once than may be unnamed: each gets in, as each that is turned away tries
+// again.
+func TestAnOfficeComesBackAtOnce(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.UnnamedPerAddress = 2
+	r := startRelay(t, cfg)
+	token := r.client(t, "shop")
+	var group sync.WaitGroup
+	for _, instance := range []string{"i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"} {
+		group.Go(func() {
+			for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+				_, err := dialAgent(t, token, instance)
+				if err == nil {
+					return
+				}
+				if time.Now().After(end) {
+					t.Errorf("%s was never let in: %v", instance, err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := len(r.sessionList()); got != 8 {
+		t.Errorf("%d agents are connected, want 8", got)
+	}
+	eventually(t, "nobody is left unnamed", func() bool { return r.strangers.open() == 0 })
+}
+
+func TestAFullRelaySaysSo(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.Sessions = 2
+	r := startRelay(t, cfg)
+	token := r.client(t, "shop")
+	connect(t, token, "i1")
+	connect(t, token, "i2")
+	_, err := dialAgent(t, token, "i3")
+	if p := problem(t, err, wire.CodeLimit); !strings.Contains(p.Message, "too many agents") {
+		t.Errorf("it says %q", p.Message)
+	}
+	connect(t, token, "i1") // an agent that comes anew takes the place that it had
+}
+
+func TestALimitOfZeroIsTheDefault(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits = Limits{}
+	r := startRelay(t, cfg)
+	if r.cfg.Limits != Defaults().Limits {
+		t.Errorf("got %+v, want the defaults", r.cfg.Limits)
+	}
+	connect(t, r.client(t, "shop"), "i1").mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+}
