@@ -26,7 +26,6 @@ type scripted struct {
 }
 
 func (m *scripted) name() string             { return "scripted" }
-func (m *scripted) log() string              { return "/var/log/scripted" }
 func (m *scripted) declared() (string, bool) { return m.file, m.packaged }
 
 func (m *scripted) change(what, state, file string) error {
@@ -51,6 +50,7 @@ func (m *scripted) stop(context.Context) error {
 	return m.change("stop", Stopped, m.file)
 }
 func (m *scripted) state(context.Context) (string, error) { return m.is, m.silent }
+func (m *scripted) log() string                           { return "its log" }
 
 // answering has Probe find a daemon that is well.
 func answering(t *testing.T) {
