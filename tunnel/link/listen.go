@@ -254,6 +254,17 @@ func (l *Listener) Handshakes() Handshakes {
 	return Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load()}
 }
 
+// Unread is what waits for readers in all sessions together.
+type Unread struct {
+	Bytes   int64  // beyond 4 MiB in each session; in steps of a MiB
+	GivenUp uint64 // streams that were reset, since too much of them waited
+}
+
+// Unread returns the figures of this moment.
+func (l *Listener) Unread() Unread {
+	return Unread{Bytes: l.cfg.budget.Used(), GivenUp: l.cfg.budget.GivenUp()}
+}
+
 const goingAway = "the relay is going away"
 
 func (l *Listener) acceptDTLS() {

@@ -114,6 +114,11 @@ func (o operator) agentFigures(p *prom.Text) {
 	p.Sample(float64(o.strangers.open()))
 	p.Family("adit_relay_unnamed_sessions_turned_away_total", "counter", "Sessions that were ended at once: too many of their address had not named themselves.")
 	p.Sample(float64(o.strangers.turnedAway.Load()))
+	unread := o.listener.Unread()
+	p.Family("adit_relay_unread_bytes", "gauge", "Memory of what came from agents and visitors have not taken yet, beyond 4 MiB for each agent.")
+	p.Sample(float64(unread.Bytes))
+	p.Family("adit_relay_streams_given_up_total", "counter", "Visits that were ended because too much of what they asked for waited for them.")
+	p.Sample(float64(unread.GivenUp))
 	active := 0
 	for _, c := range o.store.Clients.List() {
 		if c.Active() {

@@ -10,8 +10,9 @@ const step = 1 << 20
 // Budget is what all sessions of a process may hold together, beyond what each
 // holds freely. A nil Budget bounds nothing.
 type Budget struct {
-	limit int64
-	used  atomic.Int64
+	limit   int64
+	used    atomic.Int64
+	givenUp atomic.Uint64
 }
 
 // New returns a budget of so many bytes.
@@ -19,6 +20,9 @@ func New(bytes int64) *Budget { return &Budget{limit: bytes} }
 
 // Used is how many bytes are taken now.
 func (b *Budget) Used() int64 { return b.used.Load() }
+
+// GivenUp is how many streams were given up for what nobody read of them.
+func (b *Budget) GivenUp() uint64 { return b.givenUp.Load() }
 
 func (b *Budget) take(n int64) bool {
 	if b == nil {
@@ -75,6 +79,13 @@ func (s *Share) Left(n int64) int64 {
 
 // Room is how many bytes may be held without more of the budget.
 func (s *Share) Room() int64 { return min(s.Most, s.Free+s.taken) }
+
+// GaveUp counts a stream that was given up, so that less is held.
+func (s *Share) GaveUp() {
+	if s.Budget != nil {
+		s.Budget.givenUp.Add(1)
+	}
+}
 
 // Close gives everything back. The share may hold nothing but Free then.
 func (s *Share) Close() {

@@ -34,6 +34,7 @@ func (s *Session) hold(more int64) {
 		if s.buffered.Load()+more <= room {
 			return
 		}
+		s.share.GaveUp()
 		s.giveUp(h.st)
 	}
 }

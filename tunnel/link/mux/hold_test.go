@@ -75,6 +75,9 @@ func TestReadersThatStandStillStopNobody(t *testing.T) {
 					given++
 				}
 			}
+			if memory.GivenUp() != uint64(given) {
+				t.Errorf("%d streams were counted, and %d given up", memory.GivenUp(), given)
+			}
 			if (given > 0) != c.given || given > 3*len(stuck)/4 {
 				t.Errorf("%d of %d streams were given up", given, len(stuck))
 			}

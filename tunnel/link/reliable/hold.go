@@ -49,6 +49,7 @@ func (s *Session) hold() {
 		if s.held() <= room {
 			break
 		}
+		s.share.GaveUp()
 		st.giveUp()
 	}
 }
