@@ -145,6 +145,10 @@ const chinese: readonly Sentence[] = [
   ['there is no auth token yet; configure one first', '尚无认证令牌，请先配置'],
   ['the relay cannot do it now: {0*}', '中继目前无法完成：{0*}'],
   [
+    '{0*} refuses the token for now: {1*}; ask its operator',
+    '{0*}暂不接受令牌：{1*}；请联系其运营者',
+  ],
+  [
     '{0*} refused the token: {1*}; ask its operator for a new one',
     '{0*}拒绝了令牌：{1*}；请向其运营者索取新的令牌',
   ],
