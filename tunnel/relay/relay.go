@@ -417,6 +417,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.access.run(life) })
 	group.Go(func() error { r.sweep(life); return nil })
 	group.Go(func() error { r.watchGeo(life); return nil })
+	if r.file != nil {
+		group.Go(func() error { r.file.Run(life, r.log); return nil })
+	}
 	group.Go(func() error { r.watchHours(life); return nil })
 	group.Go(func() error { r.watchExpiry(life); return nil })
 	group.Go(func() error { r.accounts.run(life, r); return nil })
