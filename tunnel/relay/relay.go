@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -210,7 +209,7 @@ func (r *Relay) open(ctx context.Context) error {
 func readSecret(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("nats.secret_file: %w", err)
+		return nil, fileError("nats.secret_file", path, err)
 	}
 	secret := bytes.TrimSpace(data)
 	if len(secret) < 16 {
@@ -235,19 +234,6 @@ func listen(key, addr string) (net.Listener, error) {
 		return nil, listenError(key, addr, err)
 	}
 	return ln, nil
-}
-
-// listenError says what to do about the listener of that key that did not open.
-func listenError(key, addr string, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s: another program has %s; end it, or set another %s: %w", key, addr, key, err)
-	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE, or set another %s: %w", key, addr, key, err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s: %s is not an address of this machine; name one, or the port alone: %w", key, addr, err)
-	}
-	return fmt.Errorf("%s: %w", key, err)
 }
 
 func portOf(a net.Addr) int {
@@ -332,7 +318,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 		return get, nil
 	}
 	if r.file, err = edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
-		return nil, fmt.Errorf("tls_cert: %w", err)
+		return nil, r.cfg.certificateError(err)
 	}
 	return r.file.Get, nil
 }
