@@ -22,7 +22,7 @@ func (s *sentence) Unwrap() error { return s.cause }
 // fileError says what to do about a file that cannot be read. what is the key
 // that names it, or what it is.
 func fileError(what, path string, err error) error {
-	text := ""
+	var text string
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		text = fmt.Sprintf("%s: there is no file %s; is the name right?", what, path)
@@ -59,7 +59,7 @@ func (c Config) certificateError(err error) error {
 
 // listenError says what to do about the listener of that key that did not open.
 func listenError(key, addr string, err error) error {
-	text := ""
+	var text string
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		text = fmt.Sprintf("%s: another program has %s; end it, or set another %s", key, addr, key)

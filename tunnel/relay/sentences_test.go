@@ -53,8 +53,10 @@ func TestFilesThatCannotBeReadAtTheStartAreSaid(t *testing.T) {
 	}{
 		"certificate": {func(c *Config) { c.TLSCert, c.TLSKey = none, none }, "tls_cert: there is no file " + none + "; is the name right?"},
 		"key":         {func(c *Config) { c.TLSCert, c.TLSKey = text, none }, "tls_key: there is no file " + none + "; is the name right?"},
-		"no certificate": {func(c *Config) { c.TLSCert, c.TLSKey = text, text },
-			"tls_cert: " + text + " and its key " + text + " cannot be used: failed to find any PEM data in certificate input; both are PEM files, the certificate first and then those of its issuers"},
+		"no certificate": {
+			func(c *Config) { c.TLSCert, c.TLSKey = text, text },
+			"tls_cert: " + text + " and its key " + text + " cannot be used: failed to find any PEM data in certificate input; both are PEM files, the certificate first and then those of its issuers",
+		},
 		"database":       {func(c *Config) { c.Geo.Database = none }, "geo.database: there is no file " + none + "; is the name right?"},
 		"no database":    {func(c *Config) { c.Geo.Database = text }, "geo.database: " + text + " is not a database in MMDB format: "},
 		"authority":      {func(c *Config) { c.ACME = &ACME{CA: none} }, "acme.ca: there is no file " + none + "; is the name right?"},
