@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -300,13 +301,6 @@ func requestLine(r client.RequestSummary) string {
 	return line
 }
 
-// printable replaces control characters: text of strangers must not steer a
-// person's screen.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return '·'
-		}
-		return r
-	}, s)
-}
+// printable is text of strangers made fit to be shown: it must not steer a
+// person's screen, nor look like something else.
+func printable(s string) string { return visible.Text(s) }

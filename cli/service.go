@@ -13,39 +13,76 @@ import (
 )
 
 func serviceCommand(env *Env) *cobra.Command {
-	verb := func(use, short, done string, do func(ctx context.Context) error) *cobra.Command {
+	verb := func(use, short string, told func(before string) string, do func(ctx context.Context) (before string, err error)) *cobra.Command {
 		return &cobra.Command{
 			Use: use, Short: short, Args: args(0, 0, ""),
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				if err := do(cmd.Context()); err != nil {
+				before, err := do(cmd.Context())
+				if err != nil {
 					return err
 				}
-				return env.serviceDone(cmd.Context(), done)
+				return env.serviceDone(cmd.Context(), told(before))
 			},
 		}
 	}
-	mend := verb("mend", "Set the rights and the recovery of a service that an installer has declared", "The service is mended.",
-		func(context.Context) error { return service.Harden() })
+	mend := verb("mend", "Set the rights and the recovery of a service that an installer has declared",
+		func(string) string { return "The service is mended." },
+		func(context.Context) (string, error) { return "", service.Harden() })
 	mend.Hidden = true
 	return group("service", "The daemon as a service of the operating system",
 		`The daemon as a service of the operating system: started with the machine,
 brought back when it ends, and running with as few rights as the system allows.
 
-"status" is for everybody; the others need an administrator's rights.`,
-		verb("install", "Install the service, to be started with the machine", "The service is installed. adit service start starts it now.", func(ctx context.Context) error {
+"status" is for everybody; the others need an administrator's rights. What is
+done already is no error: a service that runs is started, one that is not
+installed is uninstalled.`,
+		verb("install", "Install the service, to be started with the machine", installedText, func(ctx context.Context) (string, error) {
 			exe, err := executable()
 			if err != nil {
-				return err
+				return "", err
 			}
 			return service.Install(ctx, exe)
 		}),
-		verb("uninstall", "Stop and remove the service; configuration and token stay", "The service is removed.", service.Uninstall),
-		verb("start", "Start the service", "The service runs.", service.Start),
-		verb("stop", "Stop the service", "The service is stopped.", service.Stop),
-		verb("restart", "Stop and start the service", "The service runs.", service.Restart),
+		verb("uninstall", "Stop and remove the service; configuration and token stay", uninstalledText, service.Uninstall),
+		verb("start", "Start the service", startedText, service.Start),
+		verb("stop", "Stop the service", stoppedText, service.Stop),
+		verb("restart", "Stop and start the service", func(string) string { return "The service runs." }, service.Restart),
 		serviceStatusCommand(env),
 		mend,
 	)
+}
+
+// What was done, by the state that the service was in before.
+
+func installedText(before string) string {
+	switch before {
+	case service.NotInstalled:
+		return "The service is installed. adit service start starts it now."
+	case service.Running, service.Starting, service.Failed:
+		return "The service was installed already. It is installed anew for this program, and started again."
+	}
+	return "The service was installed already. It is installed anew for this program; adit service start starts it now."
+}
+
+func uninstalledText(before string) string {
+	if before == service.NotInstalled {
+		return "No service was installed: there is nothing to remove."
+	}
+	return "The service is removed. Configuration and token are still there."
+}
+
+func startedText(before string) string {
+	if before == service.Running {
+		return "The service runs already."
+	}
+	return "The service runs."
+}
+
+func stoppedText(before string) string {
+	if before == service.Stopped {
+		return "The service was stopped already."
+	}
+	return "The service is stopped."
 }
 
 // serviceDone says what was done; with --json, how things are now.

@@ -12,8 +12,8 @@ import (
 )
 
 // hostile is what a stranger would like a person's screen to obey: clearing it,
-// and a line that seems to be the program's own.
-const hostile = "/\x1b[2J\x1b]0;owned\x07\n203.0.113.9 was let in\t\u009b31m"
+// a line that seems to be the program's own, and text that is read backwards.
+const hostile = "/\x1b[2J\x1b]0;owned\x07\n203.0.113.9 was let in\t\u009b31m\u202eder\u2066\ufeff"
 
 func TestWhatStrangersSentDoesNotSteerTheScreen(t *testing.T) {
 	text, err := json.Marshal(hostile)
@@ -40,7 +40,7 @@ func TestWhatStrangersSentDoesNotSteerTheScreen(t *testing.T) {
 		if !strings.Contains(said, "was let in") {
 			t.Errorf("%v: got %q, want the text shown", args, said)
 		}
-		if strings.ContainsAny(said, "\x1b\x07\u009b") || strings.Contains(said, "\n203.0.113.9") {
+		if strings.ContainsAny(said, "\x1b\x07\u009b\u202e\u2066\ufeff") || strings.Contains(said, "\n203.0.113.9") {
 			t.Errorf("%v: got %q, which the screen obeys", args, said)
 		}
 	}
@@ -49,7 +49,7 @@ func TestWhatStrangersSentDoesNotSteerTheScreen(t *testing.T) {
 func TestWhatARelaySaysOfATunnelDoesNotSteerTheScreen(t *testing.T) {
 	var out strings.Builder
 	writeTunnel(&out, client.Tunnel{Name: "web", Error: hostile})
-	if said := out.String(); !strings.Contains(said, "was let in") || strings.ContainsAny(said, "\x1b\x07\u009b") || strings.Contains(said, "\n203.0.113.9") {
+	if said := out.String(); !strings.Contains(said, "was let in") || strings.ContainsAny(said, "\x1b\x07\u009b\u202e\u2066\ufeff") || strings.Contains(said, "\n203.0.113.9") {
 		t.Errorf("got %q, which the screen obeys", said)
 	}
 }

@@ -97,7 +97,10 @@ func applyUpdate(ctx context.Context, c *http.Client, address string, m releases
 		return err
 	}
 	status, err := service.Query(ctx)
-	restart := service.Restart
+	restart := func(ctx context.Context) error {
+		_, err := service.Restart(ctx)
+		return err
+	}
 	if err != nil || status.State == service.NotInstalled || status.State == service.Stopped {
 		restart = func(context.Context) error { return nil } // no service runs with it
 	}

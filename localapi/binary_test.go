@@ -28,13 +28,13 @@ type program struct {
 	ended chan error
 }
 
-// startBinary builds adit as a newcomer does, and runs "adit dev".
+// startBinary builds adit as it is released, and runs "adit dev".
 func startBinary(t *testing.T) *program {
 	t.Helper()
 	goTool := require.Tool(t, "go")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "adit.exe")
-	build := exec.Command(goTool, "build", "-o", path, "adit")
+	build := exec.Command(goTool, "build", "-trimpath", "-o", path, "adit")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -36,23 +36,25 @@ func decodeOptional(r *http.Request, v any) error {
 	return decodeStrict(b, v)
 }
 
-// readBody reads a body of JSON, or none, within maxBody.
-func readBody(r *http.Request) ([]byte, error) {
-	tooLarge := &problem{
+// tooLarge is the refusal of a body over maxBody. A peer that still sends would
+// miss it: what is a little too large is read to its end.
+func tooLarge(r *http.Request) error {
+	if r.ContentLength <= maxDrain {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+	return &problem{
 		status: http.StatusRequestEntityTooLarge, code: codePayloadTooLarge, message: "the body is over 1 MiB",
 	}
+}
+
+// readBody reads a body of JSON, or none, within maxBody.
+func readBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
 	}
-	if r.ContentLength > maxDrain {
-		return nil, tooLarge
-	}
 	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if len(b) > maxBody {
-		// A peer that still sends would miss the answer: what is a little too
-		// large is read to its end.
-		_, _ = io.Copy(io.Discard, r.Body)
-		return nil, tooLarge
+		return nil, tooLarge(r)
 	}
 	switch {
 	case err != nil:

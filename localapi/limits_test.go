@@ -58,6 +58,57 @@ func TestBodyWithoutALengthIsBounded(t *testing.T) {
 	}
 }
 
+// TestLargeBodiesAreRefusedEverywhere: a body has its limit also where none is
+// read, before the path and the method are looked at.
+func TestLargeBodiesAreRefusedEverywhere(t *testing.T) {
+	r := serve(t, nil)
+	for _, size := range []int64{maxBody + 1, maxDrain + 1} {
+		for _, c := range [][2]string{
+			{"GET", "/api/v1/status"},
+			{"DELETE", "/api/v1/requests"},
+			{"PUT", "/api/v1/tunnels"},
+			{"POST", "/api/v1/nothing"},
+			{"POST", "/"},
+			{"POST", "/api/v1/pause"},
+			{"POST", "/api/v1/requests.har"},
+		} {
+			req, err := http.NewRequest(c[0], r.url+c[1], io.LimitReader(zeros{}, size))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.ContentLength = size
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := plainClient.Do(req)
+			if err != nil {
+				t.Errorf("%s %s with %d bytes: %v", c[0], c[1], size, err)
+				continue
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != 413 || !strings.Contains(string(body), `"payload_too_large"`) {
+				t.Errorf("%s %s with %d bytes: got %d %s, want 413", c[0], c[1], size, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
+// TestAllowNamesWhatIsAnswered: each method that a 405 names is not one itself.
+func TestAllowNamesWhatIsAnswered(t *testing.T) {
+	r := serve(t, nil)
+	for _, path := range []string{"/healthz", "/metrics", "/api/v1/status", "/api/v1/pause", "/api/v1/tunnels", "/api/v1/events", "/"} {
+		for _, method := range []string{"TRACE", "OPTIONS"} {
+			resp, body := r.do(t, method, path, "", nil)
+			allow := resp.Header.Get("Allow")
+			if resp.StatusCode != 405 || allow == "" || strings.Contains(allow, method) {
+				t.Errorf("%s %s: got %d, Allow %q, want 405 and the methods there are", method, path, resp.StatusCode, allow)
+			}
+			if !strings.Contains(body, "this path takes "+allow+`"`) {
+				t.Errorf("%s %s: got %s, want the methods of Allow: %s", method, path, body, allow)
+			}
+		}
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

@@ -45,10 +45,31 @@ func (c *counts) add(method string, status int) {
 }
 
 func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request) error {
-	st, endpoints, tunnels := s.cfg.Agent.Status(), s.cfg.Agent.Endpoints(), s.cfg.Agent.Tunnels()
 	var p prom.Text
 	p.Family("adit_build_info", "gauge", "What this daemon was built from.")
 	p.Sample(1, "version", s.cfg.Version, "go_version", runtime.Version())
+	s.agentMetrics(&p)
+	p.Family("adit_local_api_requests_total", "counter", "Answers of the local API by method and class of status.")
+	for m, method := range countedMethods {
+		for class := 1; class <= 5; class++ {
+			if n := s.counts.answers[m][class].Load(); n > 0 {
+				p.Sample(float64(n), "method", method, "class", strconv.Itoa(class)+"xx")
+			}
+		}
+	}
+	p.Family("adit_local_api_connections", "gauge", "Open connections to the local API.")
+	p.Sample(float64(s.conns.open()))
+	p.Family("adit_local_api_event_streams", "gauge", "Open event streams.")
+	p.Sample(float64(s.streams.open.Load()))
+	runtimeMetrics(&p)
+	w.Header().Set("Content-Type", prom.ContentType)
+	_, _ = w.Write([]byte(p.String()))
+	return nil
+}
+
+// agentMetrics are the figures of the session and the tunnels.
+func (s *Server) agentMetrics(p *prom.Text) {
+	st, endpoints, tunnels := s.cfg.Agent.Status(), s.cfg.Agent.Endpoints(), s.cfg.Agent.Tunnels()
 	p.Family("adit_start_time_seconds", "gauge", "When the daemon started, in seconds since 1970.")
 	p.Sample(float64(st.StartedAt.Unix()))
 	p.Family("adit_configured", "gauge", "Whether an auth token is configured.")
@@ -87,18 +108,9 @@ func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request) error {
 	for _, kind := range tunnelTypes {
 		p.Sample(open[kind], "type", kind)
 	}
-	p.Family("adit_local_api_requests_total", "counter", "Answers of the local API by method and class of status.")
-	for m, method := range countedMethods {
-		for class := 1; class <= 5; class++ {
-			if n := s.counts.answers[m][class].Load(); n > 0 {
-				p.Sample(float64(n), "method", method, "class", strconv.Itoa(class)+"xx")
-			}
-		}
-	}
-	p.Family("adit_local_api_connections", "gauge", "Open connections to the local API.")
-	p.Sample(float64(s.conns.open()))
-	p.Family("adit_local_api_event_streams", "gauge", "Open event streams.")
-	p.Sample(float64(s.streams.open.Load()))
+}
+
+func runtimeMetrics(p *prom.Text) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	p.Family("go_goroutines", "gauge", "Goroutines of the daemon.")
@@ -107,8 +119,4 @@ func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request) error {
 	p.Sample(float64(mem.Sys))
 	p.Family("go_memstats_heap_alloc_bytes", "gauge", "Memory in use on the heap.")
 	p.Sample(float64(mem.HeapAlloc))
-
-	w.Header().Set("Content-Type", prom.ContentType)
-	_, _ = w.Write([]byte(p.String()))
-	return nil
 }

@@ -214,6 +214,13 @@ func (s *Server) importHAR(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	b = bytes.TrimSpace(b)
+	switch {
+	case len(b) == 0:
+		return badJSON("the body is empty; send an HTTP Archive")
+	case b[0] != '{':
+		return badJSON("the body must be a JSON object, as an HTTP Archive is")
+	}
 	if err := checkJSON(b); err != nil {
 		return err
 	}

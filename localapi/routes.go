@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/julienschmidt/httprouter"
@@ -98,8 +99,11 @@ func (s *Server) handle(h handler) http.Handler {
 	})
 }
 
-// methodNotAllowed answers after the router has set Allow.
+// methodNotAllowed answers after the router has set Allow. The router names
+// OPTIONS with every path, which is answered to a preflight alone.
 func methodNotAllowed(w http.ResponseWriter, _ *http.Request) error {
+	methods := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "), func(m string) bool { return m == http.MethodOptions })
+	w.Header().Set("Allow", strings.Join(methods, ", "))
 	return &problem{
 		status: http.StatusMethodNotAllowed, code: codeMethodNotAllowed,
 		message: "this path takes " + w.Header().Get("Allow"),

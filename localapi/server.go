@@ -211,8 +211,9 @@ func (s *Server) guarded(addr netip.AddrPort) http.Handler {
 			s.refuse(rec, r, err)
 		} else if preflight(r) {
 			s.guard.answerPreflight(rec, r)
+		} else if r.Body = http.MaxBytesReader(rec, r.Body, maxDrain); r.ContentLength > maxBody {
+			s.refuse(rec, r, tooLarge(r)) // whatever the path and the method
 		} else {
-			r.Body = http.MaxBytesReader(rec, r.Body, maxDrain)
 			s.handler.ServeHTTP(rec, r)
 		}
 		s.counts.add(r.Method, rec.status)

@@ -35,6 +35,8 @@ const (
 	Stopped      = "stopped"
 	Failed       = "failed"
 	NotInstalled = "not installed"
+	// Unknown is for what a change returns alone: the manager did not say.
+	Unknown = "unknown"
 )
 
 // ErrNotInstalled is matched when the service that is to be started or stopped
@@ -77,88 +79,131 @@ type manager interface {
 // machine. A declaration of ours that is already there is replaced, and a
 // running service is restarted with the new one; one that a package owns is
 // refused, because ours would hide it.
-func Install(ctx context.Context, exe string) error {
+//
+// Like all that changes the service, it returns the state that it was in before.
+func Install(ctx context.Context, exe string) (before string, err error) {
 	m, err := current()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if file, packaged := m.declared(); packaged {
-		return fmt.Errorf("a package has installed the service as %s: use adit service start, or remove the package first", file)
+		return "", fmt.Errorf("a package has installed the service as %s: use adit service start, or remove the package first", file)
 	}
 	if err := checkExecutable(exe); err != nil {
-		return err
+		return "", err
 	}
-	was, _ := m.state(ctx)
+	return install(ctx, m, exe)
+}
+
+func install(ctx context.Context, m manager, exe string) (before string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit+stopLimit)
 	defer cancel()
-	if was != NotInstalled {
+	before = stateOf(ctx, m)
+	if before != NotInstalled {
 		if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
-			return fmt.Errorf("stop the service to replace it: %w", err)
+			return before, privileged(fmt.Errorf("stop the service to replace it: %w", err))
 		}
 	}
 	if err := m.install(ctx, exe); err != nil {
-		return privileged(fmt.Errorf("install the service: %w", err))
+		return before, privileged(fmt.Errorf("install the service: %w", err))
 	}
-	if was == Running || was == Starting {
-		return privileged(m.start(ctx))
+	if before == Running || before == Starting || before == Failed {
+		if err := m.start(ctx); err != nil {
+			return before, privileged(fmt.Errorf("start the service again: %w", err))
+		}
 	}
-	return nil
+	return before, nil
 }
 
 // Uninstall stops the service and takes its declaration away, with what an
 // interrupted installation has left. That nothing is there is no error.
-func Uninstall(ctx context.Context) error {
+func Uninstall(ctx context.Context) (before string, err error) {
 	m, err := current()
 	if err != nil {
-		return err
+		return "", err
 	}
+	return uninstall(ctx, m)
+}
+
+func uninstall(ctx context.Context, m manager) (before string, err error) {
 	if file, packaged := m.declared(); packaged {
-		return fmt.Errorf("a package has installed the service as %s: remove the package instead", file)
+		return "", fmt.Errorf("a package has installed the service as %s: remove the package instead", file)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
-	if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
-		return privileged(fmt.Errorf("stop the service to remove it: %w", err))
+	before = stateOf(ctx, m)
+	if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) && before != NotInstalled {
+		return before, privileged(fmt.Errorf("stop the service to remove it: %w", err))
 	}
-	return privileged(m.uninstall(ctx))
+	if err := m.uninstall(ctx); err != nil {
+		return before, privileged(fmt.Errorf("remove the service: %w", err))
+	}
+	return before, nil
 }
 
 // Start starts the service and waits until the daemon answers. That it runs
 // already is no error.
-func Start(ctx context.Context) error {
-	m, err := installed()
+func Start(ctx context.Context) (before string, err error) {
+	m, err := current()
 	if err != nil {
-		return err
+		return "", err
 	}
+	return start(ctx, m)
+}
+
+func start(ctx context.Context, m manager) (before string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if err := m.start(ctx); err != nil {
-		return privileged(fmt.Errorf("start the service: %w", err))
+	if before = stateOf(ctx, m); before == NotInstalled {
+		return before, ErrNotInstalled
 	}
-	return waitHealthy(ctx, m)
+	if err := m.start(ctx); err != nil {
+		return before, privileged(fmt.Errorf("start the service: %w", err))
+	}
+	return before, waitHealthy(ctx, m)
 }
 
 // Stop stops the service and waits until it has ended. That it is stopped
 // already is no error.
-func Stop(ctx context.Context) error {
-	m, err := installed()
+func Stop(ctx context.Context) (before string, err error) {
+	m, err := current()
 	if err != nil {
-		return err
+		return "", err
 	}
+	return stop(ctx, m)
+}
+
+func stop(ctx context.Context, m manager) (before string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
-	if err := m.stop(ctx); err != nil {
-		return privileged(fmt.Errorf("stop the service: %w", err))
+	if before = stateOf(ctx, m); before == NotInstalled {
+		return before, ErrNotInstalled
 	}
-	return nil
+	if err := m.stop(ctx); err != nil {
+		return before, privileged(fmt.Errorf("stop the service: %w", err))
+	}
+	return before, nil
 }
 
 // Restart is Stop and Start.
-func Restart(ctx context.Context) error {
-	if err := Stop(ctx); err != nil {
-		return err
+func Restart(ctx context.Context) (before string, err error) {
+	if before, err = Stop(ctx); err == nil {
+		_, err = Start(ctx)
 	}
-	return Start(ctx)
+	return before, err
+}
+
+// stateOf is m's state. Where the manager does not say, a service that is
+// declared may run.
+func stateOf(ctx context.Context, m manager) string {
+	if file, _ := m.declared(); file == "" {
+		return NotInstalled
+	}
+	state, err := m.state(ctx)
+	if err != nil {
+		return Unknown
+	}
+	return state
 }
 
 // Query returns the service's state. It asks nothing that an ordinary user may
@@ -192,17 +237,6 @@ func Query(ctx context.Context) (Status, error) {
 		}
 	}
 	return s, nil
-}
-
-func installed() (manager, error) {
-	m, err := current()
-	if err != nil {
-		return nil, err
-	}
-	if file, _ := m.declared(); file == "" {
-		return nil, ErrNotInstalled
-	}
-	return m, nil
 }
 
 // waitHealthy waits until the daemon answers, and ends early when the manager

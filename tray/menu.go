@@ -5,7 +5,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"adit/internal/visible"
 )
 
 // Kind is what a click does.
@@ -228,14 +231,21 @@ func orUnknown(s string, w words) string {
 // clip shortens s to n characters on one line, but for a break that it has on
 // purpose.
 func clip(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' {
-			return ' '
-		}
-		return r
-	}, s)
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = visible.Text(strings.Map(blank, line))
+	}
+	s = strings.Join(lines, "\n")
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
 	return string([]rune(s)[:n-1]) + "…"
+}
+
+// blank makes a space of a control character.
+func blank(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
 }

@@ -252,3 +252,12 @@ func TestEveryIconIsThere(t *testing.T) {
 		iconBytes(icon, "template", "png")
 	}
 }
+
+func TestMenuShowsTextOfOthersAsWhatItIs(t *testing.T) {
+	if got, want := clip("one\ttwo\x1b\nthree\u202eeerht", 80), "one two \nthree\\u202eeerht"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := clip("a\u202ebcdefgh", 5), `a\u2…`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -9,7 +9,7 @@ import (
 
 // Archive returns the tree as a gzipped cpio archive in the old character
 // format (cpio(5), odc), which is what the installer reads.
-func (t Tree) Archive(when time.Time) ([]byte, error) {
+func (t Tree) Archive(when time.Time, level int) ([]byte, error) {
 	var raw bytes.Buffer
 	entry := func(inode int, name string, mode, gid uint32, data []byte) {
 		links := 1
@@ -27,7 +27,7 @@ func (t Tree) Archive(when time.Time) ([]byte, error) {
 	fmt.Fprintf(&raw, "070707%06o%06o%06o%06o%06o%06o%06o%011o%06o%011o", 0, 0, 0, 0, 0, 1, 0, 0, len("TRAILER!!!")+1, 0)
 	raw.WriteString("TRAILER!!!\x00")
 	var out bytes.Buffer
-	zw, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	zw, err := gzip.NewWriterLevel(&out, level)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func TestTreeHasEveryFolderOnceAndBeforeItsContent(t *testing.T) {
 }
 
 func TestArchiveIsReadBack(t *testing.T) {
-	packed, err := sample().Archive(when)
+	packed, err := sample().Archive(when, gzip.BestCompression)
 	if err != nil {
 		t.Fatal(err)
 	}

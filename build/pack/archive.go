@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"archive/zip"
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -35,13 +36,21 @@ func (p *packer) archives(context.Context) error {
 				entries = append(entries, entry{base + "/adit-tray.exe", trayFile(exe), 0o755})
 				name, write = base+".zip", writeZip
 			}
-			if err := writeFile(filepath.Join(p.out, name), func(w io.Writer) error { return write(w, entries, p.release.Time) }); err != nil {
+			if err := writeFile(filepath.Join(p.out, name), func(w io.Writer) error { return write(w, entries, p.release.Time, p.level()) }); err != nil {
 				return fmt.Errorf("write %s: %w", name, err)
 			}
 			p.add(name)
 		}
 	}
 	return nil
+}
+
+// level is how hard the compressor tries.
+func (p *packer) level() int {
+	if p.quick {
+		return flate.BestSpeed
+	}
+	return flate.BestCompression
 }
 
 func writeFile(path string, write func(io.Writer) error) error {
@@ -56,8 +65,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-func writeTar(w io.Writer, entries []entry, when time.Time) error {
-	zw, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+func writeTar(w io.Writer, entries []entry, when time.Time, level int) error {
+	zw, err := gzip.NewWriterLevel(w, level)
 	if err != nil {
 		return err
 	}
@@ -81,8 +90,11 @@ func writeTar(w io.Writer, entries []entry, when time.Time) error {
 	return zw.Close()
 }
 
-func writeZip(w io.Writer, entries []entry, when time.Time) error {
+func writeZip(w io.Writer, entries []entry, when time.Time, level int) error {
 	zw := zip.NewWriter(w)
+	if level == flate.BestSpeed {
+		zw.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, level) })
+	}
 	for _, e := range entries {
 		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: when}
 		header.SetMode(os.FileMode(e.mode))

@@ -62,11 +62,11 @@ func (p *packer) macPackage(context.Context) error {
 		}
 		scripts = append(scripts, macpkg.File{Path: name, Mode: 0o755, Data: data})
 	}
-	payload, err := tree.Archive(p.release.Time)
+	payload, err := tree.Archive(p.release.Time, p.level())
 	if err != nil {
 		return err
 	}
-	scriptArchive, err := macpkg.NewTree(scripts).Archive(p.release.Time)
+	scriptArchive, err := macpkg.NewTree(scripts).Archive(p.release.Time, p.level())
 	if err != nil {
 		return err
 	}

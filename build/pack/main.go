@@ -39,7 +39,7 @@ type packer struct {
 	only    []string
 	arches  []string
 	sign    signing
-	quick   bool // compress little
+	quick   bool // compress little or not at all
 
 	mu   sync.Mutex
 	made []string // guarded by mu
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string) error {
 	arches := flags.String("arch", "amd64,arm64", "architectures")
 	version := flags.String("version", "", "the version, instead of what git says")
 	program := flags.String("program", ".", "the package to build")
-	quick := flags.Bool("quick", false, "compress the setup program little, for tests")
+	quick := flags.Bool("quick", false, "compress little or not at all, for tests")
 	var sign signing
 	sign.flags(flags)
 	if err := flags.Parse(args); err != nil {

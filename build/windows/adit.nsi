@@ -4,7 +4,7 @@ Unicode true
 ManifestDPIAware true
 ; QUICK is for tests of the setup program, which are in no hurry to download it.
 !ifdef QUICK
-SetCompressor zlib
+SetCompress off
 !else
 SetCompressor /SOLID lzma
 SetCompressorDictSize 128

@@ -83,7 +83,7 @@ func (d *desktop) build() string {
 		d.t.Fatal(err)
 	}
 	exe := filepath.Join(dir, "standin")
-	must(d.t, 5*time.Minute, []string{"CGO_ENABLED=0"}, "go", "build", "-o", exe, "./standin")
+	must(d.t, 5*time.Minute, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe, "./standin")
 	return exe
 }
 

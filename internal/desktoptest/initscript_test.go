@@ -18,7 +18,7 @@ func TestServiceUnderInitScripts(t *testing.T) {
 	require.Opted(t)
 	require.Root(t)
 	unshare := require.Tool(t, "unshare")
-	exe := released(t, "0.1.0")
+	exe := released(t, firstVersion)
 	script, err := os.ReadFile("testdata/initscript.sh")
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,26 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// The versions under test: all that there is of the first, and of the second
+// what the first is upgraded to.
+const (
+	firstVersion  = "0.1.0"
+	secondVersion = "0.2.0"
+)
+
+// results makes a version's packages and returns their folder. All tests take
+// them from there, because they take long to make.
+func results(t *testing.T, version string) string {
+	t.Helper()
+	for _, tool := range []string{"wixl", "makensis"} {
+		require.Tool(t, tool)
+	}
+	if version == firstVersion {
+		return pack(t, version, "-only", kinds, pace)
+	}
+	return pack(t, version, "-only", "deb,nsis,msi", "-arch", "amd64", pace)
+}
+
 var packed sync.Map // of func() error, by the arguments
 
 // pack makes what args ask for, once, and returns the folder it is in.
@@ -144,12 +164,12 @@ func released(t *testing.T, version string) string {
 	t.Helper()
 	require.Tool(t, "dpkg-deb")
 	root := t.TempDir()
-	must(t, time.Minute, nil, "dpkg-deb", "-x", one(t, debs(t, version), "*.deb"), root)
+	must(t, time.Minute, nil, "dpkg-deb", "-x", deb(t, version), root)
 	return filepath.Join(root, "usr/bin/adit")
 }
 
-// debs makes a version's Debian package for this kind of processor.
-func debs(t *testing.T, version string) string {
+// deb returns a version's Debian package for this kind of processor.
+func deb(t *testing.T, version string) string {
 	t.Helper()
-	return pack(t, version, "-only", "deb", "-arch", "amd64")
+	return one(t, results(t, version), "*-amd64.deb")
 }

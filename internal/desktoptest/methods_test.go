@@ -1,15 +1,11 @@
 package desktoptest
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bytes"
-	"compress/gzip"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"adit/internal/require"
 )
@@ -26,16 +22,12 @@ var (
 // Linux the tray's library keeps all methods: docs/decisions/0012 tells why.
 func TestProgramsHaveOnlyWhatTheyUse(t *testing.T) {
 	require.Opted(t)
-	for _, tool := range []string{"wixl", "makensis"} {
-		require.Tool(t, tool)
-	}
-	dir := everything(t)
+	require.Tool(t, "bsdtar")
+	dir := results(t, firstVersion)
 	for _, arch := range []string{"amd64", "arm64"} {
-		for pattern, program := range map[string]func(*testing.T, string) []byte{
-			"*-windows-" + arch + ".zip": fromZip, "*-darwin-" + arch + ".tar.gz": fromTar,
-		} {
+		for _, pattern := range []string{"*-windows-" + arch + ".zip", "*-darwin-" + arch + ".tar.gz"} {
 			file := one(t, dir, pattern)
-			data := program(t, file)
+			data := programIn(t, file)
 			if !bytes.Contains(data, []byte(always)) {
 				t.Errorf("%s: no names of functions in a program of %d bytes", filepath.Base(file), len(data))
 			}
@@ -48,59 +40,16 @@ func TestProgramsHaveOnlyWhatTheyUse(t *testing.T) {
 	}
 }
 
-func fromZip(t *testing.T, file string) []byte {
+// programIn returns the program in an archive of either kind.
+func programIn(t *testing.T, archive string) []byte {
 	t.Helper()
-	z, err := zip.OpenReader(file)
-	if err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	must(t, time.Minute, nil, "bsdtar", "-C", dir, "--strip-components", "1", "-xf", archive)
+	for _, name := range []string{"adit.exe", "adit"} {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			return data
+		}
 	}
-	defer z.Close()
-	for _, f := range z.File {
-		if filepath.Base(f.Name) != "adit.exe" {
-			continue
-		}
-		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
-	}
-	t.Fatalf("%s has no adit.exe", file)
+	t.Fatalf("%s has no program", archive)
 	return nil
-}
-
-func fromTar(t *testing.T, file string) []byte {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive := tar.NewReader(unzipped)
-	for {
-		head, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			t.Fatalf("%s has no adit", file)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if filepath.Base(head.Name) != "adit" || head.Typeflag != tar.TypeReg {
-			continue
-		}
-		data, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
-	}
 }

@@ -31,7 +31,7 @@ func TestSignaturesVerify(t *testing.T) {
 	const who = "release@adit.test"
 	must(t, time.Minute, nil, "gpg", "--batch", "--passphrase", "", "--quick-generate-key", who, "ed25519", "sign", "2d")
 
-	out := pack(t, "0.1.0", "-only", "nsis,msi", "-arch", "amd64", "-quick", "-sign-cert", cert, "-sign-key", key, "-gpg-key", who)
+	out := pack(t, firstVersion, "-only", "nsis,msi", "-arch", "amd64", "-quick", "-sign-cert", cert, "-sign-key", key, "-gpg-key", who)
 	must(t, time.Minute, nil, "gpg", "--batch", "--verify", filepath.Join(out, "SHA256SUMS.asc"), filepath.Join(out, "SHA256SUMS"))
 	installer := one(t, out, "*.msi")
 	must(t, time.Minute, nil, "msiextract", "-C", dir, installer)

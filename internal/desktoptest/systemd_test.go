@@ -61,8 +61,8 @@ func TestDebUnderSystemd(t *testing.T) {
 	require.Opted(t)
 	require.Root(t)
 	nspawn := require.Tool(t, "systemd-nspawn")
-	first := one(t, debs(t, "0.1.0"), "*.deb")
-	second := one(t, debs(t, "0.2.0"), "*.deb")
+	first := deb(t, firstVersion)
+	second := deb(t, secondVersion)
 
 	root := filepath.Join(t.TempDir(), "root")
 	rootFS(t, root, "systemd", "systemd-sysv", "dbus", "curl", "procps")
@@ -75,7 +75,7 @@ func TestDebUnderSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	key := offer(t, filepath.Join(root, "releases"), map[string][]byte{"good": read(t, released(t, "0.2.0")), "dumb": []byte("#!/bin/sh\nexec sleep 1000\n")})
+	key := offer(t, filepath.Join(root, "releases"), map[string][]byte{"good": read(t, released(t, secondVersion)), "dumb": []byte("#!/bin/sh\nexec sleep 1000\n")})
 	script, err := os.ReadFile("testdata/systemd.sh")
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func read(t *testing.T, file string) []byte {
 // service does is in the test under systemd.
 func TestUpdateAsACommand(t *testing.T) {
 	require.Opted(t)
-	old, next := read(t, released(t, "0.1.0")), read(t, released(t, "0.2.0"))
+	old, next := read(t, released(t, firstVersion)), read(t, released(t, secondVersion))
 	dir, exe := t.TempDir(), filepath.Join(t.TempDir(), "adit")
 	key := offer(t, dir, map[string][]byte{"good": next})
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))

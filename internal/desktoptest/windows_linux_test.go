@@ -16,7 +16,7 @@ import (
 
 func TestWindowsSetup(t *testing.T) {
 	w := newWindows(t)
-	first, second := installers(t, "0.1.0"), installers(t, "0.2.0")
+	first, second := results(t, firstVersion), results(t, secondVersion)
 	for _, step := range []struct {
 		name string
 		run  func(w *windows)
@@ -208,7 +208,7 @@ func setupUninstalls(w *windows) {
 
 func TestWindowsSetupByClicks(t *testing.T) {
 	w := newWindows(t)
-	setup := one(t, installers(t, "0.1.0"), "*-setup.exe")
+	setup := one(t, results(t, firstVersion), "*-setup.exe")
 	next := func(name string) {
 		t.Helper()
 		id, width, height := w.window(name)
@@ -271,7 +271,7 @@ func TestWindowsSetupByClicks(t *testing.T) {
 func TestWindowsMSICarriesATunnel(t *testing.T) {
 	require.Tool(t, "curl")
 	w := newWindows(t)
-	first, second := one(t, installers(t, "0.1.0"), "*.msi"), one(t, installers(t, "0.2.0"), "*.msi")
+	first, second := one(t, results(t, firstVersion), "*.msi"), one(t, results(t, secondVersion), "*.msi")
 	w.must("msiexec", "/i", first, "/qn")
 	w.answers("0.1.0")
 	w.must(adit, "service", "mend") // which this Wine's installer does not call
@@ -318,7 +318,7 @@ type nativeRelay struct {
 
 func (w *windows) startRelay() nativeRelay {
 	w.t.Helper()
-	exe := released(w.t, "0.1.0")
+	exe := released(w.t, firstVersion)
 	var relay nativeRelay
 	dir := w.t.TempDir()
 	start := func(file string, env []string, args ...string) {

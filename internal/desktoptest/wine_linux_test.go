@@ -343,9 +343,3 @@ const (
 	uninstallKey = `HKLM\Software\Microsoft\Windows\CurrentVersion\Uninstall\Adit`
 	runKey       = `HKLM\Software\Microsoft\Windows\CurrentVersion\Run`
 )
-
-// installers makes a version's setup program and MSI, and returns their folder.
-func installers(t *testing.T, version string) string {
-	t.Helper()
-	return pack(t, version, "-only", "nsis,msi", "-arch", "amd64", "-quick")
-}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "adit")
-		build := exec.Command("go", "build", "-o", program, "adit")
+		build := exec.Command("go", "build", "-trimpath", "-o", program, "adit") // as build/pack does, which finds it compiled
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build adit: %v\n%s", err, out)

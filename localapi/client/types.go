@@ -324,7 +324,7 @@ type RequestSummary struct {
 	Host           string  `json:"host,omitempty"`
 	// With the query.
 	Path string `json:"path,omitempty"`
-	// HTTP status of the answer.
+	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
 	Status int `json:"status,omitempty"`
 	// Of the answer.
 	ContentType string `json:"content_type,omitempty"`
@@ -391,7 +391,7 @@ type RequestDetail struct {
 	Host           string  `json:"host,omitempty"`
 	// With the query.
 	Path string `json:"path,omitempty"`
-	// HTTP status of the answer.
+	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
 	Status int `json:"status,omitempty"`
 	// Of the answer.
 	ContentType string `json:"content_type,omitempty"`

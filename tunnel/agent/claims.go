@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,7 +97,7 @@ func (l *live) claimAll(ctx context.Context) {
 	a := l.agent
 	for wait := claimPause; ; wait = min(2*wait, 30*time.Second) {
 		before := a.grants()
-		left := l.releaseAll(ctx) + l.claimRound(ctx)
+		left := l.releaseAll(ctx) + l.takeDown(ctx) + l.claimRound(ctx)
 		if ctx.Err() == nil && a.grants() != before {
 			if err := a.saveTunnels(); err != nil {
 				a.log.Error("tunnels not saved", "error", err)
@@ -192,6 +194,55 @@ func (l *live) releaseAll(ctx context.Context) int {
 		}
 	}
 	return len(keys) - done
+}
+
+// owe notes that the relay could not be told to take t's endpoint down.
+func (l *live) owe(t *tunnel, err error) {
+	if isProblem(err) && !unavailable(err) {
+		return // a refusal stays one
+	}
+	l.agent.mu.Lock()
+	defer l.agent.mu.Unlock()
+	if l.owed == nil {
+		l.owed = make(map[*tunnel]struct{})
+	}
+	l.owed[t] = struct{}{}
+}
+
+// takeDown tells the relay of the stops that it could not be told of, and
+// returns how many are left. It would send visitors to a stopped tunnel until
+// the session ends.
+func (l *live) takeDown(ctx context.Context) int {
+	a := l.agent
+	a.mu.Lock()
+	todo := slices.Collect(maps.Keys(l.owed))
+	a.mu.Unlock()
+	left := 0
+	for _, t := range todo {
+		if err := l.takeDownOne(ctx, t); err != nil && !isProblem(err) || unavailable(err) {
+			left++
+		}
+	}
+	return left
+}
+
+func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
+	a := l.agent
+	t.claiming.Lock()
+	defer t.claiming.Unlock()
+	a.mu.Lock()
+	runs := !t.stopped && !t.deleted // again: its claim is what the relay has of it
+	a.mu.Unlock()
+	var err error
+	if !runs {
+		if err = l.release(ctx, t.id, true); err != nil && !isProblem(err) || unavailable(err) {
+			return err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(l.owed, t)
+	return err
 }
 
 // release gives a claim back, waiting for the relay no longer than relayWait.

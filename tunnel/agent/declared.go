@@ -30,8 +30,34 @@ func declaredID(name string) string {
 func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 	a.control.Lock()
 	defer a.control.Unlock()
-	wanted := make(map[string]TunnelSpec, len(specs))
-	order := make([]string, 0, len(specs))
+	order, wanted, err := a.checkDeclared(specs)
+	if err != nil {
+		return err
+	}
+	for _, t := range a.undeclared(wanted) {
+		if err := a.remove(ctx, t); err != nil {
+			return err
+		}
+	}
+	changed, cut := a.setDeclared(order, wanted)
+	for _, t := range cut {
+		t.conns.abort()
+	}
+	if !changed {
+		return nil
+	}
+	a.mu.Lock()
+	l := a.cur
+	a.mu.Unlock()
+	l.look()
+	a.publish()
+	return a.saveTunnels()
+}
+
+// checkDeclared returns specs as they will be, by the tunnels' ids and in order.
+func (a *Agent) checkDeclared(specs []TunnelSpec) (order []string, wanted map[string]TunnelSpec, err error) {
+	wanted = make(map[string]TunnelSpec, len(specs))
+	order = make([]string, 0, len(specs))
 	for i, spec := range specs {
 		spec, no := a.normalize(spec)
 		if no == nil && spec.Name == "" {
@@ -45,20 +71,20 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 			no = invalid("name", "another tunnel is called %q already", spec.Name)
 		}
 		if no != nil {
-			return &DeclareError{Index: i, Err: no}
+			return nil, nil, &DeclareError{Index: i, Err: no}
 		}
 		wanted[id] = spec
 		order = append(order, id)
 	}
-	for _, t := range a.undeclared(wanted) {
-		if err := a.remove(ctx, t); err != nil {
-			return err
-		}
-	}
+	return order, wanted, nil
+}
+
+// setDeclared makes the declared tunnels those of wanted, and returns whether
+// anything changed, and the tunnels whose visitors now have another's service.
+func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (changed bool, cut []*tunnel) {
 	now := time.Now().UTC()
-	changed := false
-	var cut []*tunnel
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	for i, id := range order {
 		spec := wanted[id]
 		t := a.tunnels[id]
@@ -87,17 +113,7 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 			t.failure = ""
 		}
 	}
-	l := a.cur
-	a.mu.Unlock()
-	for _, t := range cut {
-		t.conns.abort()
-	}
-	if !changed {
-		return nil
-	}
-	l.look()
-	a.publish()
-	return a.saveTunnels()
+	return changed, cut
 }
 
 func (a *Agent) declarable(spec TunnelSpec) *Error {

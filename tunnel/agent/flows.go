@@ -35,6 +35,7 @@ type flow struct {
 	tap    *inspect.Tap
 	used   atomic.Int64 // when a packet last passed, in Unix nanoseconds
 	ended  atomic.Bool
+	why    atomic.Pointer[string] // the service does not answer, if not nil
 
 	mu     sync.Mutex
 	conn   *sockio.Datagrams // nil until the origin's name is resolved
@@ -49,6 +50,13 @@ func (f *flow) abort() {
 	if f.conn != nil {
 		_ = f.conn.Close()
 	}
+}
+
+// unheard notes that the service cannot be reached, for now.
+func (f *flow) unheard(a *Agent, err error) {
+	why := describeOrigin(err, f.route.local).Error()
+	f.why.Store(&why)
+	a.complain(f.route, why)
 }
 
 // flows are the visitors of a session's udp tunnels.
@@ -132,7 +140,7 @@ func (fs *flows) write(f *flow, conn *sockio.Datagrams, payload []byte) {
 	f.tap.FromVisitor(payload)
 	if _, err := conn.Write(payload); err != nil {
 		if !errors.Is(err, net.ErrClosed) {
-			fs.live.agent.complain(f.route, describeOrigin(err, f.route.local).Error())
+			f.unheard(fs.live.agent, err)
 		}
 		return
 	}
@@ -201,6 +209,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 	conn, err := fs.connect(ctx, f)
 	if err != nil {
 		a.complain(f.route, err.Error())
+		f.tap.Refuse(0, err.Error())
 		fs.close(f)
 		return
 	}
@@ -212,8 +221,21 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		return
 	}
 	defer origin.done()
+	fs.carry(f, conn, origin)
+}
+
+// carry takes the origin's packets to the visitor, until the flow has been idle
+// or was ended, or its socket can no more be read.
+func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
+	a := fs.live.agent
 	var packet uint16
 	var out []byte
+	var failing streak
+	defer func() {
+		if why := f.why.Load(); why != nil {
+			f.tap.Refuse(0, *why)
+		}
+	}()
 	_ = conn.SetReadDeadline(time.Now().Add(flowIdle))
 	for {
 		in, err := origin.read()
@@ -229,10 +251,17 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 			_ = conn.SetReadDeadline(end)
 			continue
 		case err != nil: // an ICMP message: the service may come later
-			a.complain(f.route, describeOrigin(err, f.route.local).Error())
+			f.unheard(a, err)
+			if failing.lasts(f.used.Load()) {
+				fs.close(f) // the visitor's next packet begins another, with a new socket
+				return
+			}
 			continue
 		}
 		f.used.Store(int64(monotime.Now()))
+		if f.why.Load() != nil {
+			f.why.Store(nil)
+		}
 		packet++
 		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in}
 		session := fs.live.session
@@ -249,6 +278,35 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 			a.log.Debug("datagram not sent", "error", err)
 		}
 	}
+}
+
+// originReader is a flowReader.
+type originReader interface {
+	read() ([]byte, error)
+	done()
+}
+
+type readDeadliner interface{ SetReadDeadline(time.Time) error }
+
+// maxFailures is how many errors in a row the packets that waited for the
+// origin's name may cause, and more.
+const maxFailures = 4 * maxQueued
+
+// streak tells an ICMP message, of which each packet sent may cause one, from
+// a socket that fails at every read.
+type streak struct {
+	used   int64 // when a packet had last passed at the first of the errors
+	errors int
+}
+
+// lasts counts an error, and reports whether so many came without a packet in
+// between that no packet can be their cause.
+func (s *streak) lasts(used int64) bool {
+	if used != s.used {
+		*s = streak{used: used}
+	}
+	s.errors++
+	return s.errors > maxFailures
 }
 
 // connect opens the flow's socket and sends what has waited for it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,10 @@ const (
 	// lingering is how long an origin may be silent after the edge has closed a
 	// stream of HTTP requests: nobody may be reading any more.
 	lingering = 30 * time.Second
+	// requestWait and maxUnserved bound what is read of a request that is not
+	// served, for the inspector.
+	requestWait = 250 * time.Millisecond
+	maxUnserved = 128 << 10
 )
 
 // acceptStreams serves the visitors that the relay sends, until the session ends.
@@ -57,6 +62,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 	origin, err := l.agent.dialOrigin(ctx, r, preface.Kind)
 	if err != nil {
 		l.agent.complain(r, err.Error())
+		l.agent.notTaken(r, preface, stream, err)
 		_ = l.answer(stream, err)
 		return
 	}
@@ -224,6 +230,36 @@ func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 		return a.inspector.HTTP(meta)
 	}
 	return a.inspector.Flow(meta)
+}
+
+// notTaken shows the inspector a visitor whom the origin did not take. The
+// request comes with the preface, and what is not read of it before the edge has
+// its answer is gone.
+func (a *Agent) notTaken(r *route, preface wire.Preface, stream link.Stream, why error) {
+	tap := a.tap(r, preface)
+	if tap == nil {
+		return
+	}
+	defer tap.Close()
+	status := 0
+	if preface.Kind == wire.StreamHTTP {
+		shared := r.spec.Mode != wire.ModeStandard // another agent may take the visitor, and is not to wait for long
+		if !shared {
+			status = http.StatusBadGateway
+		}
+		stream.SetReadDeadline(time.Now().Add(requestWait))
+		buf := make([]byte, 4<<10)
+		for heard := 0; heard < maxUnserved; {
+			n, err := stream.Read(buf)
+			tap.FromVisitor(buf[:n])
+			heard += n
+			if begun, whole := tap.Asked(); whole || begun && shared || err != nil {
+				break
+			}
+		}
+		stream.SetReadDeadline(time.Time{})
+	}
+	tap.Refuse(status, why.Error())
 }
 
 // copyHalf copies src to dst until src ends. Each part is shown to before, if

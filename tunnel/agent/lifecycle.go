@@ -100,36 +100,43 @@ func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// withdraw takes t's endpoint down, here at once and then at the relay; without
-// keep its public address is given back, later if not now.
+// withdraw takes t's endpoint down, here at once and then at the relay, which is
+// told later if it cannot be now; without keep its public address is given back.
 func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	a.mu.Lock()
-	l, second := t.live, a.second
-	t.live, t.failure = nil, ""
-	if l != nil {
-		l.unregister(t.number, t)
-	}
-	if t.other.live != nil {
-		t.other.live.unregister(t.other.number, t)
-	}
-	t.other = held{}
-	cur := a.cur
+	before := t.live
+	t.unclaimLocked()
+	t.failure = ""
+	cur, second := a.cur, a.second
 	a.mu.Unlock()
 	t.conns.abort()
-	if second != nil && second.alive() && l != nil {
+	if second != nil && second.alive() {
 		defer a.withdrawSecond(ctx, second, t)
-	}
-	if cur == nil || !cur.alive() || keep && l == nil {
-		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
 	t.claiming.Lock() // after a claim that is on its way
 	defer t.claiming.Unlock()
+	a.mu.Lock()
+	t.unclaimLocked()
+	a.mu.Unlock()
+	t.conns.abort()
+	if before != nil && before != cur && before.alive() {
+		// The relay ends it soon; until then it has the endpoint.
+		if err := before.ctl.release(ctx, t.id, true); err != nil {
+			a.log.Debug("endpoint of the session before not taken down", "tunnel", t.id, "error", err)
+		}
+	}
+	if cur == nil || !cur.alive() {
+		return
+	}
 	err := cur.ctl.release(ctx, t.id, keep)
 	if err != nil {
 		a.log.Warn("claim not given back yet", "tunnel", t.id, "error", err)
-		cur.look() // it tries again what is not kept
+		if keep {
+			cur.owe(t, err)
+		}
+		cur.look() // it tries again
 	}
 	if !keep && (err == nil || isProblem(err) && !unavailable(err)) {
 		a.forgetRelease(t.id)
@@ -147,13 +154,12 @@ func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
 	t.claiming.Lock() // after a claim that is on its way
 	defer t.claiming.Unlock()
 	a.mu.Lock()
-	if t.other.live == l {
-		l.unregister(t.other.number, t)
-		t.other = held{}
-	}
+	t.unclaimLocked()
 	a.mu.Unlock()
 	if err := l.ctl.release(ctx, t.id, true); err != nil {
-		a.log.Debug("second endpoint not taken down", "tunnel", t.id, "error", err)
+		a.log.Debug("second endpoint not taken down yet", "tunnel", t.id, "error", err)
+		l.owe(t, err)
+		l.look()
 	}
 }
 

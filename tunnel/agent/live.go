@@ -23,6 +23,9 @@ type live struct {
 	since   time.Time
 	retired chan struct{} // closed when another session has taken over
 	again   chan struct{} // tells claimAll to look for tunnels; room for one
+	// owed are stopped tunnels whose endpoints the relay could not be told to
+	// take down. The agent's mutex guards it.
+	owed map[*tunnel]struct{}
 
 	mu      sync.Mutex
 	numbers map[uint32]*tunnel

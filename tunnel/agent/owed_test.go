@@ -153,3 +153,95 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 	}
 	wantTunnel(t, b, tun.ID, TunnelRunning)
 }
+
+func TestStopThatTheRelayCouldNotTakeIsToldLater(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	r.set(func() { r.unable = 3 })
+	got, err := a.StopTunnel(t.Context(), tun.ID)
+	if err != nil || got.State != TunnelStopped {
+		t.Fatalf("got %q, %v", got.State, err)
+	}
+	eventually(t, "endpoint taken down on the same session", func() bool {
+		down := false
+		r.set(func() { down = r.kept[tun.ID] })
+		return down
+	})
+	eventually(t, "nothing owed", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.cur.owed) == 0
+	})
+	if _, ok := r.claim(tun.ID); !ok {
+		t.Error("the public address of a stopped tunnel was given back")
+	}
+}
+
+// TestStopThatIsOwedDoesNotEndATunnelThatRunsAgain: who stops and starts while
+// the relay is slow has a tunnel that runs.
+func TestStopThatIsOwedDoesNotEndATunnelThatRunsAgain(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	r.set(func() { r.unable = 2 })
+	if _, err := a.StopTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.StartTunnel(t.Context(), tun.ID); err != nil {
+		t.Fatal(err)
+	}
+	a.mu.Lock()
+	l := a.cur
+	a.mu.Unlock()
+	l.look()
+	eventually(t, "nothing owed", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(l.owed) == 0
+	})
+	wantTunnel(t, a, tun.ID, TunnelRunning)
+	down := false
+	r.set(func() { down = r.kept[tun.ID] })
+	if down {
+		t.Error("the relay was told to take down a tunnel that runs")
+	}
+}
+
+func TestTunnelStoppedWhileItIsClaimedServesNobody(t *testing.T) {
+	r := newFakeRelay(t)
+	dir := t.TempDir()
+	a, stop := configured(t, r, Config{StateDir: dir})
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	stop()
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.set(func() {
+		r.onClaim = func(string, wire.Claim) *wire.Problem {
+			once.Do(func() { close(asked) })
+			<-goOn
+			return nil
+		}
+	})
+	b, _ := startAgent(t, Config{StateDir: dir})
+	<-asked
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := b.StopTunnel(t.Context(), tun.ID)
+		stopped <- err
+	}()
+	wantTunnel(t, b, tun.ID, TunnelStopped)
+	close(goOn)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "endpoint taken down at the relay", func() bool {
+		down := false
+		r.set(func() { down = r.kept[tun.ID] })
+		return down
+	})
+	if s, err := r.visit(tun.ID, wire.StreamRaw); err == nil {
+		s.Reset()
+		t.Error("a visitor was served by a tunnel that had been stopped")
+	}
+}

@@ -41,6 +41,27 @@ func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	return n, err
 }
 
+// replayTarget is the tunnel of id; without an id, as of an imported request, it
+// is the only one that carries HTTP. It may be nil.
+func (a *Agent) replayTarget(id string) *tunnel {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.tunnels[id]
+	if id != "" {
+		return t
+	}
+	for _, other := range a.tunnels {
+		if !web(other.spec.Type) {
+			continue
+		}
+		if t != nil {
+			return nil
+		}
+		t = other
+	}
+	return t
+}
+
 // Replay sends a kept request to its tunnel's origin again, changed by edit,
 // and returns the new entry.
 func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspect.Detail, error) {
@@ -51,20 +72,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	case err != nil:
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
 	}
-	a.mu.Lock()
-	t := a.tunnels[again.TunnelID]
-	if t == nil && again.TunnelID == "" { // imported: for the tunnel that there is
-		for _, other := range a.tunnels {
-			if web(other.spec.Type) {
-				if t != nil {
-					t = nil
-					break
-				}
-				t = other
-			}
-		}
-	}
-	a.mu.Unlock()
+	t := a.replayTarget(again.TunnelID)
 	if t == nil {
 		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
 	}

@@ -145,6 +145,17 @@ func (t *tunnel) remembers() bool {
 	return t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0
 }
 
+// unclaimLocked forgets the sessions that t's endpoint is claimed on.
+func (t *tunnel) unclaimLocked() {
+	if t.live != nil {
+		t.live.unregister(t.number, t)
+	}
+	if t.other.live != nil {
+		t.other.live.unregister(t.other.number, t)
+	}
+	t.live, t.other = nil, held{}
+}
+
 func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
 	switch {
 	case t.stopped:

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"adit/internal/netblock"
+	"adit/tunnel/link/budget"
 	"adit/tunnel/link/mux"
 	"adit/tunnel/link/record"
-	"adit/tunnel/link/reliable"
 )
 
 // ListenConfig says where to listen and as whom.
@@ -54,13 +54,13 @@ type ListenConfig struct {
 	NoOffload bool
 	// Shared lets another protocol use the UDP socket: see Listener.Shared.
 	Shared bool
-	// Memory bounds what the windows of all sessions over DTLS may grow to
-	// together, in bytes. If zero, 1 GiB.
+	// Memory bounds what has come and waits for readers in all sessions
+	// together, in bytes, beyond 4 MiB in each. If zero, 1 GiB.
 	Memory int64
 	// Logger may be nil.
 	Logger *slog.Logger
 
-	budget *reliable.Budget
+	budget *budget.Budget
 }
 
 // maxHandshakesTotal is how many handshakes are under way together.
@@ -105,7 +105,7 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	if cfg.Peers != nil && (cfg.TCP == nil || cfg.PacketConn != nil) {
 		return nil, errors.New("listen: peers prove themselves over TLS alone")
 	}
-	cfg.budget = reliable.NewBudget(cfg.Memory)
+	cfg.budget = budget.New(cfg.Memory)
 	get := cfg.GetCertificate
 	if get == nil {
 		if len(cfg.Certificate.Certificate) == 0 {

@@ -131,7 +131,7 @@ func (e *entry) har(reveal bool) harEntry {
 			h.Request.PostData.Text, h.Request.PostData.Encoding = q.Body.Base64, "base64"
 		}
 	}
-	h.Response = harResponse{Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1}
+	h.Response = harResponse{Status: d.Status, Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1}
 	if r := d.Response; r != nil {
 		parts := strings.SplitN(r.Line, " ", 3)
 		h.Response.Status, h.Response.HTTPVersion = d.Status, r.Proto
@@ -194,7 +194,11 @@ func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	}
 	var doc har
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrHAR, err)
+		var mismatch *json.UnmarshalTypeError
+		if errors.As(err, &mismatch) && mismatch.Field != "" {
+			return 0, fmt.Errorf("%w: its %s is a %s", ErrHAR, mismatch.Field, mismatch.Value)
+		}
+		return 0, fmt.Errorf("%w: it is no JSON of that form", ErrHAR)
 	}
 	if doc.Log.Version == "" || len(doc.Log.Entries) > maxHAREntries {
 		return 0, fmt.Errorf("%w: it names no version, or has more than %d entries", ErrHAR, maxHAREntries)

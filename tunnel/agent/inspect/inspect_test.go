@@ -7,6 +7,7 @@ import (
 	"compress/zlib"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -402,6 +403,21 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 	}
 }
 
+func TestWhatIsNoHARIsRefusedInWordsOfTheFile(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:         "not a HAR file: it is no JSON of that form",
+		`[]`:        "not a HAR file: it is no JSON of that form",
+		`{"log":5}`: "not a HAR file: its log is a number",
+		`{"log":{"version":"1.2","entries":[{"request":"GET"}]}}`: "not a HAR file: its log.entries.request is a string",
+		`{"log":{}}`: "not a HAR file: it names no version, or has more than 10000 entries",
+	} {
+		_, err := New(Limits{}).ReadHAR(strings.NewReader(text))
+		if err == nil || !errors.Is(err, ErrHAR) || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestRepeatRefusesWhatIsNoRequest(t *testing.T) {
 	ins, list := hear(t, Limits{Body: 2}, 1<<20, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	id := list[0].ID
@@ -440,7 +456,7 @@ func TestCurlIsOneSafeCommand(t *testing.T) {
 // TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
 // visitor sent.
 func TestCurlDoesNotSteerATerminal(t *testing.T) {
-	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
+	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nX-B: a\u202eb\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
 	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	d, _ := ins.Detail(list[0].ID, true)
 	want := "curl --request 'POST' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"

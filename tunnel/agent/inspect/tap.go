@@ -101,6 +101,47 @@ func (t *Tap) OriginEnded() {
 	}
 }
 
+// Asked reports whether a request has been heard, and whether to its end. It
+// belongs to the visitor's direction.
+func (t *Tap) Asked() (begun, whole bool) {
+	if t == nil || t.flow != nil || t.ear.cur == nil {
+		return false, false
+	}
+	e := t.ear.cur
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return true, e.req.ended
+}
+
+// Refuse ends a connection that the origin did not take, and says why. status is
+// what the visitor is answered for it, as far as that is known; else zero. It is
+// called instead of what shows the origin's bytes. A visitor who was not heard to
+// ask anything is listed all the same.
+func (t *Tap) Refuse(status int, why string) {
+	if t == nil {
+		return
+	}
+	if t.flow != nil {
+		t.flow.finish(why)
+		t.ins.tell(t.flow)
+		return
+	}
+	t.mu.Lock()
+	open := t.pending
+	t.pending, t.dead = nil, true
+	t.mu.Unlock()
+	if len(open) == 0 {
+		open = append(open, t.ins.newEntry(t.meta, KindHTTP))
+	}
+	for _, e := range open {
+		e.mu.Lock()
+		e.status = status
+		e.mu.Unlock()
+		e.finish(why)
+		t.ins.tell(e)
+	}
+}
+
 // Close ends what is still open.
 func (t *Tap) Close() {
 	if t == nil {

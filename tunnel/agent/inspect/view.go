@@ -268,11 +268,11 @@ func curl(s snapshot, reveal bool) string {
 	return b.String()
 }
 
-// steers reports whether a terminal that is shown s would do more than show it:
-// what strangers sent is printed, and copied into a shell.
+// steers reports whether a terminal that is shown s would do more than show it,
+// or show something else: what strangers sent is printed, and copied into a shell.
 func steers(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
+		return (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) && r != '\n' && r != '\r' && r != '\t'
 	})
 }
 

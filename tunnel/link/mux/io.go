@@ -166,6 +166,11 @@ func (s *Session) fillFrom(st *Stream, limit int) {
 // readLoop takes frames from the connection until it ends.
 func (s *Session) readLoop() {
 	err := s.readFrames()
+	defer func() {
+		s.mu.Lock()
+		s.share.Close()
+		s.mu.Unlock()
+	}()
 	var violation protocolError
 	if errors.As(err, &violation) {
 		s.violation(violation)
@@ -215,6 +220,7 @@ func (s *Session) readFrames() error {
 func (s *Session) pingFrame(h header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.share.Holds(s.buffered.Load())
 	if h.flags&flagSYN != 0 {
 		s.appendControl(typePing, flagACK, 0, h.length)
 		return
@@ -340,17 +346,14 @@ func (s *Session) receive(st *Stream, length uint32) error {
 	if !within {
 		return protocolError("more bytes on a stream than its window allows")
 	}
-	if closed || s.buffered.Load()+int64(length) > s.cfg.MaxBuffered {
+	if closed {
 		s.mu.Lock()
-		if s.streams[st.id] == st {
-			s.appendControl(typeWindow, flagRST, st.id, 0)
-			s.drop(st)
-			st.fail(s.cfg.Reset, s.cfg.Reset)
-		}
+		s.giveUp(st)
 		s.mu.Unlock()
 		_, err := s.br.Discard(int(length))
 		return err
 	}
+	s.hold(int64(length))
 	for left := int(length); left > 0; {
 		chunk := getChunk()
 		n, err := s.br.Read(chunk[:min(left, chunkSize)])

@@ -189,7 +189,7 @@ func TestUnreadBytesAreBounded(t *testing.T) {
 	defer s.Close("over")
 	peer := New(b, config(true))
 	defer peer.Close("over")
-	reset := 0
+	var streams []*Stream
 	for range 10 { // each fills its window, and nobody reads
 		st, err := peer.OpenStream(within(t))
 		if err != nil {
@@ -197,6 +197,11 @@ func TestUnreadBytesAreBounded(t *testing.T) {
 		}
 		st.SetDeadline(time.Now().Add(500 * time.Millisecond))
 		st.Write(make([]byte, initialWindow))
+		streams = append(streams, st)
+	}
+	reset := 0
+	for _, st := range streams {
+		st.SetDeadline(time.Now().Add(500 * time.Millisecond))
 		if _, err := st.Read(make([]byte, 1)); errors.Is(err, errReset) {
 			reset++
 		}

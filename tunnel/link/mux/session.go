@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/link/budget"
 )
 
 // Limits of a session, part of the protocol where both ends must know them.
@@ -30,6 +31,7 @@ const (
 	// MaxReason is what is kept of a reason for closing, in bytes.
 	MaxReason = 512
 
+	freeBuffered = 4 << 20   // bytes held without the budget
 	maxFrame     = 32 << 10  // bytes a stream sends before the next one's turn
 	maxControl   = 256 << 10 // bytes of control frames that may wait beyond a batch
 	flushTimeout = time.Second
@@ -48,9 +50,12 @@ type Config struct {
 	// A session that hears nothing for three of them ends with Timeout.
 	KeepAlive time.Duration
 	// MaxBuffered is how many bytes that nobody has read the session holds,
-	// all streams together, before it resets the ones that send more. If
-	// zero, 256 MiB.
+	// all streams together, before it resets those of which it holds most. If
+	// zero, 64 MiB.
 	MaxBuffered int64
+	// Budget is what may wait for readers in all sessions of a process together,
+	// beyond 4 MiB in each. If nil, it is not bounded.
+	Budget *budget.Budget
 	// Timeout is the session's error once the peer went silent.
 	Timeout error
 	// Reset is what reads and writes of a stream return that the peer gave up.
@@ -107,7 +112,7 @@ type Session struct {
 	outgoing [][]byte  // datagrams to be sent, each from datagramPool
 	outBytes int
 	control  controlStream
-	grown    int64 // bytes of window granted beyond the initial ones
+	share    budget.Share
 	pingID   uint32
 	pinged   time.Time     // when the last ping was sent
 	pinging  bool          // it is under way
@@ -124,7 +129,7 @@ func New(conn net.Conn, cfg Config) *Session {
 		cfg.KeepAlive = 6 * time.Second
 	}
 	if cfg.MaxBuffered == 0 {
-		cfg.MaxBuffered = 256 << 20
+		cfg.MaxBuffered = 64 << 20
 	}
 	s := &Session{
 		conn:      conn,
@@ -141,6 +146,7 @@ func New(conn net.Conn, cfg Config) *Session {
 		free:      make(chan struct{}),
 		control:   controlStream{window: initialWindow},
 		pace:      pace{batch: newBatch},
+		share:     budget.Share{Budget: cfg.Budget, Free: freeBuffered, Most: cfg.MaxBuffered},
 	}
 	if cfg.Client {
 		s.nextID = 3
@@ -433,7 +439,6 @@ func (s *Session) drop(st *Stream) {
 	} else {
 		s.remote--
 	}
-	s.grown -= st.takeGrown()
 }
 
 func (s *Session) heard() {

@@ -11,12 +11,10 @@ import (
 )
 
 // Windows: the initial one is yamux's; a stream that is read as fast as it
-// comes is granted up to maxWindow, all of them together maxGrown beyond the
-// initial ones.
+// comes is granted up to maxWindow.
 const (
 	initialWindow = 256 << 10
 	maxWindow     = 16 << 20
-	maxGrown      = 128 << 20
 )
 
 // directMost is how much that came at once a reader takes directly; of more it
@@ -138,11 +136,11 @@ func (st *Stream) offer(chunk []byte) int {
 // grant is how much of the window is used up and read and to be granted again:
 // half of it at a time. It is called with rmu held.
 func (st *Stream) grant() uint32 {
-	grant := st.window - st.credit - uint32(st.length) - st.arriving
-	if st.finReceived || grant < st.window/2 {
+	grant := int64(st.window) - int64(st.credit) - int64(st.length) - int64(st.arriving)
+	if st.finReceived || grant < int64(st.window/2) { // less than none if the window has shrunk
 		return 0
 	}
-	return grant
+	return uint32(grant)
 }
 
 // take reads without waiting; no bytes and no error mean that there is nothing yet.
@@ -196,8 +194,9 @@ func (st *Stream) take(b []byte, l *lend.Buffer) (int, time.Time, error) {
 const roundTripAge = time.Second
 
 // update grants the peer more to send, and a larger window to a stream that
-// used half of its own in a few round trips. A round trip is one of now: behind
-// what waits on the path, and while TCP repeats what was lost.
+// used half of its own in a few round trips, as far as there is memory. A round
+// trip is one of now: behind what waits on the path, and while TCP repeats what
+// was lost.
 func (st *Stream) update(grant uint32) {
 	s := st.session
 	now := time.Now()
@@ -208,27 +207,21 @@ func (st *Stream) update(grant uint32) {
 	}
 	quick := 4 * max(10*time.Millisecond, time.Duration(s.rtt.Load()), s.lastRTT)
 	st.rmu.Lock()
-	if more := int64(st.window); now.Sub(st.updated) < quick && 2*more <= maxWindow && s.grown+more <= maxGrown {
-		s.grown += more
-		st.window += uint32(more)
-		grant += uint32(more)
+	window := int64(st.window)
+	if now.Sub(st.updated) < quick {
+		window *= 2
 	}
-	st.updated = now
+	window = min(window, int64(s.mostWindow()))
+	grant = uint32(max(0, int64(grant)+window-int64(st.window)))
+	st.window, st.updated = uint32(window), now
 	st.credit += grant
 	st.rmu.Unlock()
-	s.appendControl(typeWindow, st.openFlag(), st.id, grant)
+	if grant > 0 { // else the window has become smaller
+		s.appendControl(typeWindow, st.openFlag(), st.id, grant)
+	}
 	if now.Sub(s.pinged) > roundTripAge {
 		s.ping()
 	}
-}
-
-// takeGrown gives back what the stream was granted beyond the initial window.
-func (st *Stream) takeGrown() int64 {
-	st.rmu.Lock()
-	defer st.rmu.Unlock()
-	grown := int64(st.window) - initialWindow
-	st.window = initialWindow
-	return grown
 }
 
 // openFlag is the flag of the first frame. It is called with session.mu held.

@@ -1,9 +1,6 @@
 package reliable
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // blockSize is the grain of stream memory. An idle stream holds no block.
 const blockSize = 16 << 10
@@ -91,36 +88,5 @@ func (b *buffer) reset() {
 	b.blocks = b.blocks[:0]
 	if cap(b.blocks) > 64 {
 		b.blocks = nil
-	}
-}
-
-// Budget bounds what the receive windows of several sessions may promise
-// together, beyond the window that each session begins with. A nil Budget
-// bounds nothing.
-type Budget struct {
-	limit int64
-	used  atomic.Int64
-}
-
-// NewBudget returns a budget of so many bytes.
-func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
-
-// Used is how many bytes are promised now.
-func (b *Budget) Used() int64 { return b.used.Load() }
-
-func (b *Budget) take(n int64) bool {
-	if b == nil {
-		return true
-	}
-	if b.used.Add(n) > b.limit {
-		b.used.Add(-n)
-		return false
-	}
-	return true
-}
-
-func (b *Budget) give(n int64) {
-	if b != nil {
-		b.used.Add(-n)
 	}
 }

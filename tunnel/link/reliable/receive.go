@@ -279,12 +279,7 @@ func (s *Session) extend(st *Stream, end uint64, fin bool) error {
 	}
 	s.recvData += end - st.highest
 	st.highest = end
-	if s.recvData > s.recvAllowed {
-		return s.violation(codeFlowControl, "more than the session's window")
-	}
-	if s.recvData-s.consumed > s.recvWindow/2 {
-		s.growWindow(2 * s.recvWindow)
-	}
+	s.hold()
 	return nil
 }
 
@@ -355,28 +350,4 @@ func (st *Stream) settle() {
 			s.wake()
 		}
 	}
-}
-
-// consume gives n bytes of the session's window back.
-func (s *Session) consume(n uint64) {
-	s.consumed += n
-	if s.recvAllowed-s.consumed < s.recvWindow/2 {
-		s.allow()
-	}
-}
-
-func (s *Session) allow() {
-	s.recvAllowed = s.consumed + s.recvWindow
-	s.tellData = true
-	s.wake()
-}
-
-// growWindow widens the session's window while it may have more memory.
-func (s *Session) growWindow(to uint64) {
-	to = min(to, uint64(s.cfg.SessionWindow))
-	if to <= s.recvWindow || s.err != nil || !s.cfg.Budget.take(int64(to-s.recvWindow)) {
-		return
-	}
-	s.recvWindow = to
-	s.allow()
 }

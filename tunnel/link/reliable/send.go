@@ -205,7 +205,8 @@ func (s *Session) quietAt() time.Duration {
 	return 0
 }
 
-// nextTimer is when onTimers or flush has something to do.
+// nextTimer is when onTimers or flush has something to do. While another
+// goroutine's batch leaves, flush has to wait for its end, which wakes the sender.
 func (s *Session) nextTimer(now time.Duration) time.Duration {
 	next := never
 	at := func(t time.Duration) {
@@ -215,14 +216,18 @@ func (s *Session) nextTimer(now time.Duration) time.Duration {
 	}
 	at(s.lossAt)
 	at(s.ptoAt())
-	at(s.ackAt)
 	at(s.quietAt())
-	at(s.pacer.due)
-	if !s.mtu.flying && s.mtu.next > now {
-		at(s.mtu.next)
+	if !s.sending {
+		at(s.ackAt)
+		at(s.pacer.due)
+		if !s.mtu.flying && s.mtu.next > now {
+			at(s.mtu.next)
+		}
 	}
 	if s.unanswered == 0 {
-		at(s.lastReceived + s.silence())
+		if !s.sending {
+			at(s.lastReceived + s.silence())
+		}
 	} else if s.ptoCount >= 3 {
 		at(max(now+granularity, s.silentAt()))
 	}

@@ -11,6 +11,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"adit/tunnel/link/budget"
 )
 
 // Packet is one packet that arrived.
@@ -62,12 +64,14 @@ type Config struct {
 	// zero, 16 MiB. Windows begin with 512 KiB and grow to the path.
 	StreamWindow int
 	// SessionWindow is the same for all streams together. If zero, 64 MiB.
+	// Beyond it the streams of which most waits are reset.
 	SessionWindow int
 	// SendBuffer is how much written data may wait for the peer in all streams
 	// together, beside 64 KiB for each. If zero, 64 MiB.
 	SendBuffer int
-	// Budget is shared by the sessions of a process. If nil, there is none.
-	Budget *Budget
+	// Budget is what may wait for readers in all sessions of a process together,
+	// beyond 4 MiB in each. If nil, it is not bounded.
+	Budget *budget.Budget
 	// OnSuspect is called, from one goroutine, when two probes in a row had no
 	// answer: the time to try another socket. It may be nil.
 	OnSuspect func()
@@ -77,7 +81,9 @@ type Config struct {
 const (
 	initialStreamWindow  = 512 << 10
 	initialSessionWindow = 4 << 20
-	initialStreams       = 1024
+	// sessionFlow is by how much what comes may run ahead of what has come.
+	sessionFlow    = 64 << 20
+	initialStreams = 1024
 )
 
 func (c Config) withDefaults() Config {
@@ -133,7 +139,8 @@ type Session struct {
 	// Flow control of the session.
 	sentData, peerData    uint64 // new stream bytes sent, and allowed
 	recvData, recvAllowed uint64 // highest offsets received, and allowed
-	consumed, recvWindow  uint64
+	consumed              uint64 // of recvData, what nobody holds any more
+	share                 budget.Share
 	buffered              int64 // unacknowledged bytes of all streams
 	tellData, tellStreams bool  // limits to be told
 	pingPending           bool
@@ -211,7 +218,7 @@ func New(carrier Carrier, cfg Config) *Session {
 		tellStreams: cfg.MaxStreams > initialStreams,
 		peerData:    initialSessionWindow,
 		recvAllowed: initialSessionWindow,
-		recvWindow:  initialSessionWindow,
+		share:       budget.Share{Budget: cfg.Budget, Free: initialSessionWindow, Most: int64(cfg.SessionWindow)},
 		threshold:   packetThreshold,
 		keep:        newKeepAlive(cfg.KeepAlive),
 	}
@@ -258,7 +265,7 @@ func (s *Session) end(err error, goodbye []byte) {
 	s.opening.Broadcast()
 	s.accepting.Broadcast()
 	s.arriving.Broadcast()
-	s.cfg.Budget.give(int64(s.recvWindow) - initialSessionWindow)
+	s.share.Close()
 	s.wake()
 }
 

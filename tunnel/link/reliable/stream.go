@@ -55,6 +55,7 @@ type Stream struct {
 	taker                      func([]byte) int // of a reader that waits; see ReadDirect
 	taking                     bool             // it is being called
 	finished                   bool             // receiving is over
+	givenUp                    bool             // its reader left too much unread
 	readDeadline               deadline
 }
 
@@ -146,6 +147,8 @@ func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int,
 		}
 		ready := st.available() - st.read
 		switch {
+		case st.givenUp:
+			return 0, ErrReset
 		case st.closedRead:
 			return 0, net.ErrClosed
 		case st.gone:
@@ -224,12 +227,12 @@ func (st *Stream) renewWindow() {
 	}
 	s := st.s
 	now := s.now()
-	if now-st.grownAt < 4*max(s.rtt.smoothed, granularity) && st.window < uint64(s.cfg.StreamWindow) {
-		st.window = min(2*st.window, uint64(s.cfg.StreamWindow))
-		s.growWindow(st.window * 3 / 2)
+	if now-st.grownAt < 4*max(s.rtt.smoothed, granularity) {
+		st.window *= 2
 	}
+	st.window = min(st.window, s.mostWindow())
 	st.grownAt = now
-	st.granted = st.read + st.window
+	st.granted = max(st.granted, st.read+st.window)
 	st.tellWindow = true
 	s.controls(st)
 }
@@ -247,6 +250,8 @@ func (st *Stream) Write(b []byte) (int, error) {
 		switch {
 		case s.err != nil:
 			return written, s.err
+		case st.givenUp:
+			return written, ErrReset
 		case st.finWanted || st.resetWanted && !st.stopped:
 			return written, net.ErrClosed
 		case st.stopped:

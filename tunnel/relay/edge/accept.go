@@ -66,16 +66,25 @@ func acceptEach(ctx context.Context, ln net.Listener, closed <-chan struct{}, f 
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
-		pause := time.NewTimer(50 * time.Millisecond)
-		select {
-		case <-closed:
-			pause.Stop()
+		if !rideOut(ctx, closed) {
 			return nil
-		case <-ctx.Done():
-			pause.Stop()
-			return nil
-		case <-pause.C:
 		}
+	}
+}
+
+// rideOut waits a moment after a listener's call that failed, so that one that
+// goes on failing is no loop that takes a processor. It reports whether the
+// listener is still to be served.
+func rideOut(ctx context.Context, closed <-chan struct{}) bool {
+	pause := time.NewTimer(50 * time.Millisecond)
+	defer pause.Stop()
+	select {
+	case <-closed:
+		return false
+	case <-ctx.Done():
+		return false
+	case <-pause.C:
+		return true
 	}
 }
 

@@ -118,13 +118,11 @@ func (p *udpPort) serve() {
 	packets[0].B = make([]byte, 64<<10)
 	for quiet := 0; ; {
 		n, err := p.conn.ReadBatch(packets)
-		if err != nil {
-			select {
-			case <-p.closed:
+		if err != nil { // ICMP errors of earlier packets, on some systems
+			if !rideOut(context.Background(), p.closed) {
 				return
-			default: // an ICMP error of an earlier packet, on some systems
-				continue
 			}
+			continue
 		}
 		for i := range packets[:n] {
 			p.receive(packets[i].Addr, packets[i].B[:packets[i].N])

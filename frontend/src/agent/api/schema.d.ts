@@ -1022,7 +1022,7 @@ export interface components {
             host?: string;
             /** @description With the query. */
             path?: string;
-            /** @description HTTP status of the answer. */
+            /** @description HTTP status of the answer; of the relay's, where the local service did not take the visitor. */
             status?: number;
             /** @description Of the answer. */
             content_type?: string;
@@ -1144,7 +1144,7 @@ export interface components {
             host?: string;
             /** @description With the query. */
             path?: string;
-            /** @description HTTP status of the answer. */
+            /** @description HTTP status of the answer; of the relay's, where the local service did not take the visitor. */
             status?: number;
             /** @description Of the answer. */
             content_type?: string;

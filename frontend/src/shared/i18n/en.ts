@@ -5,6 +5,7 @@ export const en = {
   dismiss: 'Dismiss',
   copy: 'Copy',
   copied: 'Copied',
+  named: '{what}: {name}',
   'copy.failed': 'The browser did not allow copying. Select the text and copy it by hand.',
   theme: 'Theme',
   'theme.system': 'System',

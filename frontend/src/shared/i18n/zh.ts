@@ -7,6 +7,7 @@ export const zh: Record<keyof typeof en, string> = {
   dismiss: '知道了',
   copy: '复制',
   copied: '已复制',
+  named: '{what}：{name}',
   'copy.failed': '浏览器不允许复制，请手动选中后复制。',
   theme: '主题',
   'theme.system': '跟随系统',

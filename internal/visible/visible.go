@@ -1,0 +1,54 @@
+// Package visible shows text of strangers as what it is: without the characters
+// that steer a screen, turn the order of what stands beside them, or cannot be
+// seen at all.
+package visible
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Text returns s with a dot for each control character, line breaks included,
+// and with the number of each other character that Hidden finds, as in \u202e.
+func Text(s string) string {
+	if strings.IndexFunc(s, Hidden) < 0 {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsControl(r):
+			b.WriteRune('·')
+		case Hidden(r):
+			b.WriteString(escape(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// Hidden reports whether a person who looks at r sees something else than r:
+// control characters; format characters, among them those that turn the
+// direction of text (Unicode TR 36, section 3.1); separators of lines; and what
+// is drawn as nothing. Spaces of all widths are seen as spaces.
+func Hidden(r rune) bool {
+	if r < 0x7f {
+		return r < ' '
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) ||
+		r >= 0x180b && r <= 0x180f || r >= 0xe0100 && r <= 0xe01ef // selectors of variants
+}
+
+func escape(r rune) string {
+	const digits = "0123456789abcdef"
+	n, head := 4, `\u`
+	if r > 0xffff {
+		n, head = 8, `\U`
+	}
+	b := []byte(head)
+	for n--; n >= 0; n-- {
+		b = append(b, digits[r>>(4*n)&0xf])
+	}
+	return string(b)
+}

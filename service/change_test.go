@@ -1,0 +1,126 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/internal/discovery"
+	"adit/internal/paths"
+)
+
+// scripted is a service manager that notes what it is asked for.
+type scripted struct {
+	file     string
+	packaged bool
+	is       string
+	silent   error // what state fails with
+	refuses  error // what every change fails with
+	asked    []string
+}
+
+func (m *scripted) name() string             { return "scripted" }
+func (m *scripted) declared() (string, bool) { return m.file, m.packaged }
+
+func (m *scripted) change(what, state, file string) error {
+	m.asked = append(m.asked, what)
+	if m.refuses != nil {
+		return m.refuses
+	}
+	m.is, m.file = state, file
+	return nil
+}
+
+func (m *scripted) install(context.Context, string) error {
+	return m.change("install", Stopped, "/etc/adit.service")
+}
+func (m *scripted) uninstall(context.Context) error { return m.change("uninstall", "", "") }
+func (m *scripted) start(context.Context) error     { return m.change("start", Running, m.file) }
+func (m *scripted) stop(context.Context) error {
+	if m.file == "" {
+		m.asked = append(m.asked, "stop")
+		return ErrNotInstalled
+	}
+	return m.change("stop", Stopped, m.file)
+}
+func (m *scripted) state(context.Context) (string, error) { return m.is, m.silent }
+
+// answering has Probe find a daemon that is well.
+func answering(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"status":"ok","version":"1.2.3"}`))
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	dir := t.TempDir()
+	t.Setenv(EnvRun, dir)
+	t.Setenv(paths.EnvState, filepath.Join(dir, "none"))
+	if err := discovery.Write(dir, discovery.New(listener.Addr(), time.Now())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestChangesTellTheStateBefore(t *testing.T) {
+	answering(t)
+	installs := func(ctx context.Context, m manager) (string, error) { return install(ctx, m, "/usr/bin/adit") }
+	const there = "/etc/adit.service"
+	for _, test := range []struct {
+		name   string
+		do     func(context.Context, manager) (string, error)
+		m      scripted
+		before string
+		err    error
+		asked  []string
+	}{
+		{"install", installs, scripted{}, NotInstalled, nil, []string{"install"}},
+		{"install twice", installs, scripted{file: there, is: Stopped}, Stopped, nil, []string{"stop", "install"}},
+		{"install over one that runs", installs, scripted{file: there, is: Running}, Running, nil, []string{"stop", "install", "start"}},
+		{"install over one that has failed", installs, scripted{file: there, is: Failed}, Failed, nil, []string{"stop", "install", "start"}},
+		{"uninstall", uninstall, scripted{file: there, is: Running}, Running, nil, []string{"stop", "uninstall"}},
+		{"uninstall twice", uninstall, scripted{}, NotInstalled, nil, []string{"stop", "uninstall"}},
+		{"uninstall without an answer", uninstall, scripted{file: there, silent: errors.New("no bus")}, Unknown, nil, []string{"stop", "uninstall"}},
+		{"start", start, scripted{file: there, is: Stopped}, Stopped, nil, []string{"start"}},
+		{"start twice", start, scripted{file: there, is: Running}, Running, nil, []string{"start"}},
+		{"start without install", start, scripted{}, NotInstalled, ErrNotInstalled, nil},
+		{"stop twice", stop, scripted{file: there, is: Stopped}, Stopped, nil, []string{"stop"}},
+		{"stop without install", stop, scripted{}, NotInstalled, ErrNotInstalled, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before, err := test.do(t.Context(), &test.m)
+			if before != test.before || !errors.Is(err, test.err) {
+				t.Errorf("got %q, %v; want %q, %v", before, err, test.before, test.err)
+			}
+			if !slices.Equal(test.m.asked, test.asked) {
+				t.Errorf("the manager was asked for %v, want %v", test.m.asked, test.asked)
+			}
+		})
+	}
+}
+
+// TestMissingRightsSayWhatToDo: whoever may not change the service learns how
+// they may, whatever the manager has said.
+func TestMissingRightsSayWhatToDo(t *testing.T) {
+	if elevated() {
+		t.Skip("an administrator lacks no rights")
+	}
+	no := errors.New("access denied")
+	for name, do := range map[string]func(context.Context, manager) (string, error){
+		"uninstall": uninstall, "start": start, "stop": stop,
+	} {
+		_, err := do(t.Context(), &scripted{file: "/etc/adit.service", is: Running, refuses: no})
+		if !errors.Is(err, no) || !strings.Contains(err.Error(), elevationHint) {
+			t.Errorf("%s: got %v, want the hint %q", name, err, elevationHint)
+		}
+	}
+}

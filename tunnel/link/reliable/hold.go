@@ -1,0 +1,67 @@
+package reliable
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Memory for what has come and nobody reads. Readers that stand still, visitors
+// who look at a film and pause it, must never stop those that read, so what one
+// of them leaves unread takes nothing from the window of the session: that
+// follows what has come, not what was read. What bounds memory is that windows
+// are smaller the less of it is left, and that the streams which hold most are
+// given up when all together hold too much.
+
+// held is how many bytes nobody has read yet, those counted for which only
+// later ones came.
+func (s *Session) held() int64 { return int64(s.recvData - s.consumed) }
+
+func (st *Stream) held() uint64 { return st.highest - st.read }
+
+// consume notes that n bytes are no longer held.
+func (s *Session) consume(n uint64) {
+	s.consumed += n
+	if s.err == nil {
+		s.share.Holds(s.held())
+	}
+}
+
+// hold makes sure that what is held may be, after it has become more.
+func (s *Session) hold() {
+	if s.recvAllowed-s.recvData < sessionFlow/2 {
+		s.recvAllowed = s.recvData + sessionFlow
+		s.tellData = true
+		s.wake()
+	}
+	if s.err != nil || s.share.Holds(s.held()) {
+		return
+	}
+	room := s.share.Room()
+	room -= room / 8 // so that streams are not looked through for each packet
+	var most []*Stream
+	for _, st := range s.streams {
+		if st.held() > 0 {
+			most = append(most, st)
+		}
+	}
+	slices.SortFunc(most, func(a, b *Stream) int { return cmp.Compare(b.held(), a.held()) })
+	for _, st := range most {
+		if s.held() <= room {
+			break
+		}
+		st.giveUp()
+	}
+}
+
+// giveUp ends a stream whose reader leaves too much unread.
+func (st *Stream) giveUp() {
+	st.givenUp = true
+	st.resetWriting()
+	st.stopReading()
+}
+
+// mostWindow is how large a stream's window may be: a part of the memory that
+// is left, so that no few readers who stand still can hold all of it.
+func (s *Session) mostWindow() uint64 {
+	return max(initialStreamWindow, min(uint64(s.cfg.StreamWindow), uint64(s.share.Left(s.held()))/4))
+}
