@@ -14,7 +14,13 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	// A terminal that is closed ends what runs in it as Ctrl-C does: what adit
+	// https publishes must not stay public. nohup has it ignored, and means it.
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	return cli.Run(ctx, cli.System(), cli.Args(os.Args))
 }

@@ -36,7 +36,7 @@ shell's history.`,
 				if err != nil && err != io.EOF {
 					return fmt.Errorf("read the token from the standard input: %w", err)
 				}
-				in.AuthToken = strings.TrimSpace(line)
+				in.AuthToken = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // as PowerShell writes files
 			}
 			if in.AuthToken == "" {
 				return usagef("the token is empty")

@@ -43,7 +43,10 @@ func (e *Env) installations() []paths.Folders {
 		all = append(all, person)
 	}
 	if e.Getenv(paths.EnvState) == "" {
-		all = append(all, paths.Service())
+		service := paths.Service()
+		// Most people may not enter the service's state folder: where it answers
+		// is told to everybody elsewhere.
+		all = append(all, service, paths.Folders{Config: service.Config, State: paths.Public()})
 	}
 	return all
 }

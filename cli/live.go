@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,6 +59,11 @@ tunnel is removed; "adit tunnel create" makes one that stays.`,
 
 // live publishes what in says until ctx ends, and shows what happens.
 func (e *Env) live(ctx context.Context, in client.TunnelCreate) error {
+	// Whoever reads what is shown may go first, as in adit https 3000 | head, or
+	// with a connection by ssh: that ends it, and not the process at once, which
+	// would leave the tunnel public.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
+	defer stop()
 	c, err := e.client(ctx)
 	if err != nil {
 		return err
@@ -208,7 +215,7 @@ func (v *liveView) address() string {
 	if from == "" {
 		from = "(no public address yet: the tunnel is " + string(v.tunnel.State) + ")"
 	}
-	return from + " -> " + localText(v.tunnel)
+	return printable(from + " -> " + localText(v.tunnel))
 }
 
 // note keeps a request; one that is known already has changed. It is logged

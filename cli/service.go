@@ -120,7 +120,7 @@ The exit code is 0 if it runs and answers.`,
 				switch {
 				case status.Healthy:
 					fmt.Fprintf(w, "daemon\tanswers at http://%s (version %s)\n", status.Address, status.Version)
-				default:
+				case status.State != service.NotInstalled:
 					fmt.Fprintf(w, "daemon\tdoes not answer\n")
 				}
 				switch status.State {
@@ -128,6 +128,8 @@ The exit code is 0 if it runs and answers.`,
 					fmt.Fprintf(w, "next\tadit service install, as an administrator\n")
 				case service.Stopped:
 					fmt.Fprintf(w, "next\tadit service start, as an administrator\n")
+				case service.Failed:
+					fmt.Fprintf(w, "next\t%s says why\n", status.Log)
 				}
 			})
 			if err == nil && (status.State != service.Running || !status.Healthy) {

@@ -37,7 +37,7 @@ func writeStatus(w io.Writer, st client.Status) {
 		fmt.Fprintf(w, "Reason\t%s\n", printable(st.LastError))
 	}
 	if st.Relay != "" {
-		fmt.Fprintf(w, "Relay\t%s\n", st.Relay)
+		fmt.Fprintf(w, "Relay\t%s\n", printable(st.Relay))
 	}
 	fmt.Fprintf(w, "Endpoints\t%d\n", st.EndpointCount)
 	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d, since %s\n", st.Version, st.OS, st.Arch, st.PID, localTime(st.StartedAt))
@@ -126,7 +126,7 @@ func endpointsCommand(env *Env) *cobra.Command {
 				}
 				fmt.Fprintln(w, "NAME\tURL\tLOCAL\tSTATE\tOPEN\tTOTAL\tIN\tOUT")
 				for _, e := range items {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", e.Name, e.PublicURL, e.Local, e.State,
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", printable(e.Name), printable(e.PublicURL), printable(e.Local), e.State,
 						e.Connections.Open, e.Connections.Total, byteText(e.Bytes.In), byteText(e.Bytes.Out))
 				}
 			})

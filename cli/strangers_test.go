@@ -46,6 +46,23 @@ func TestWhatStrangersSentDoesNotSteerTheScreen(t *testing.T) {
 	}
 }
 
+func TestWhatARelayCallsAnAddressDoesNotSteerTheScreen(t *testing.T) {
+	text, err := json.Marshal(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newFakeDaemon(t)
+	d.set("GET /api/v1/tunnels", fmt.Sprintf(`{"data":{"items":[{"id":"t_1","name":%s,"type":"https","state":"running","public_url":%s}]}}`, text, text))
+	d.set("GET /api/v1/endpoints", fmt.Sprintf(`{"data":{"items":[{"id":"e_1","name":%s,"public_url":%s,"local":%s,"state":"running"}]}}`, text, text, text))
+	d.set("GET /api/v1/status", fmt.Sprintf(`{"data":{"state":"connecting","relay":%s}}`, text))
+	for _, args := range [][]string{{"tunnel", "list"}, {"endpoints"}, {"status"}} {
+		_, said, _ := run(t, "", args...)
+		if !strings.Contains(said, "was let in") || strings.ContainsAny(said, "\x1b\x07\u009b") || strings.Contains(said, "\n203.0.113.9") {
+			t.Errorf("%v: got %q, which the screen obeys", args, said)
+		}
+	}
+}
+
 func TestWhatARelaySaysOfATunnelDoesNotSteerTheScreen(t *testing.T) {
 	var out strings.Builder
 	writeTunnel(&out, client.Tunnel{Name: "web", Error: hostile})

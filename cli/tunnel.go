@@ -240,7 +240,7 @@ func tunnelListCommand(env *Env) *cobra.Command {
 				}
 				fmt.Fprintln(w, "ID\tNAME\tTYPE\tLOCAL\tSTATE\tURL")
 				for _, t := range all {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name), t.Type, printable(localText(t)), t.State, printable(t.PublicURL))
 				}
 			})
 		},
@@ -279,13 +279,13 @@ func localText(t client.Tunnel) string {
 func writeTunnel(w io.Writer, t client.Tunnel) {
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, value)
+			fmt.Fprintf(w, "%s\t%s\n", name, printable(value))
 		}
 	}
 	row("URL", t.PublicURL)
 	row("Local", localText(t))
 	row("State", string(t.State))
-	row("Error", printable(t.Error))
+	row("Error", t.Error)
 	row("Name", t.Name)
 	row("Type", string(t.Type)+", "+string(t.Mode))
 	row("Domain", t.Domain)

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"adit/internal/buildinfo"
+	"adit/internal/socketerr"
 	"adit/tunnel/agent"
 	"adit/tunnel/wire"
 )
@@ -190,7 +190,7 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []agent.Check {
 	if err != nil {
 		tcp.Status, tcp.Result = checkWarning, reason(err)
 		tcp.Advice = "Where UDP is blocked, TCP to this port is the way through: let it out through the firewall, and see that the relay runs."
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if errors.Is(err, socketerr.Refused) {
 			tcp.Advice = "Nothing listens there: see whether the relay runs; if it has moved, ask its operator for a new token."
 		}
 		if !st.Connected {

@@ -217,9 +217,9 @@ func (s *Server) importHAR(w http.ResponseWriter, r *http.Request) error {
 	b = bytes.TrimSpace(b)
 	switch {
 	case len(b) == 0:
-		return badJSON("the body is empty; send an HTTP Archive")
+		return badJSON("the body is empty; send a JSON object")
 	case b[0] != '{':
-		return badJSON("the body must be a JSON object, as an HTTP Archive is")
+		return badJSON("the body must be a JSON object")
 	}
 	if err := checkJSON(b); err != nil {
 		return err

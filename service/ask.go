@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+
+	"adit/internal/paths"
 )
 
 // Ask starts the daemon for a person at a desktop: the service if there is one,
 // for which the system asks the person's consent, else exe as the person
-// themself, which goes on when the caller ends.
+// themself, which goes on when the caller ends and keeps its log in a file.
 func Ask(ctx context.Context, exe string) error {
 	m, err := current()
 	if err == nil {
@@ -22,6 +25,10 @@ func Ask(ctx context.Context, exe string) error {
 	}
 	cmd := exec.Command(exe, "start")
 	cmd.Env = os.Environ()
+	if folders, err := paths.Person(); err == nil && os.Getenv(EnvLogFile) == "" {
+		// It has no terminal to say in why it ended.
+		cmd.Env = append(cmd.Env, EnvLogFile+"="+filepath.Join(folders.State, "log", "adit.log"))
+	}
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the daemon: %w", err)

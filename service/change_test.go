@@ -50,6 +50,7 @@ func (m *scripted) stop(context.Context) error {
 	return m.change("stop", Stopped, m.file)
 }
 func (m *scripted) state(context.Context) (string, error) { return m.is, m.silent }
+func (m *scripted) log() string                           { return "its log" }
 
 // answering has Probe find a daemon that is well.
 func answering(t *testing.T) {

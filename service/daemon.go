@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +21,7 @@ import (
 	"adit/internal/lean"
 	"adit/internal/logring"
 	"adit/internal/netwatch"
+	"adit/internal/socketerr"
 	"adit/localapi"
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/inspect"
@@ -120,13 +120,18 @@ func (d Daemon) Run(ctx context.Context) error {
 	}
 	info := discovery.New(ln.Addr(), a.Status().StartedAt)
 	if err := discovery.Write(d.StateDir, info); err != nil {
-		return fmt.Errorf("tell where the daemon listens: %w", err)
+		// A full disk is no reason to be away: the tunnels may be the only way in,
+		// for whoever is to make room.
+		log.Warn("programs at this machine will look for the daemon at its default address", "error", err)
 	}
 	defer func() {
 		if err := discovery.Remove(d.StateDir, info); err != nil {
 			log.Warn("runtime.json not removed", "error", err)
 		}
 	}()
+	if path := file.OpenSecret(); path != "" {
+		log.Warn("everybody at this machine may read the Bearer token", "file", path)
+	}
 	log.Info("daemon started", "listen", ln.Addr().String(), "version", version, "state_dir", d.StateDir)
 	if d.Ready != nil {
 		d.Ready(ln.Addr())
@@ -152,8 +157,11 @@ func (d Daemon) Run(ctx context.Context) error {
 
 // listenError says what a failed listen most often means.
 func listenError(addr string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if errors.Is(err, socketerr.InUse) {
 		return fmt.Errorf("listen on %s: the port is in use; adit may be running already (`adit status`), or listen elsewhere, as with --http_listen 127.0.0.1:8181", addr)
+	}
+	if errors.Is(err, socketerr.NotAllowed) {
+		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with --http_listen 127.0.0.1:8181: %w", addr, err)
 	}
 	var malformed *net.AddrError
 	if errors.As(err, &malformed) {

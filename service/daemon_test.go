@@ -119,6 +119,18 @@ func TestDaemonIsFoundAndEndsCleanly(t *testing.T) {
 	}
 }
 
+// As with a full disk.
+func TestDaemonServesWhereItCannotSaySo(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, discovery.Name, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := startDaemon(t, Daemon{StateDir: dir})
+	if code := ask(t, http.MethodGet, url+"/healthz", nil, nil); code != http.StatusOK {
+		t.Errorf("got status %d", code)
+	}
+}
+
 func TestOpenListenerWithoutBearerIsRefused(t *testing.T) {
 	err := Daemon{HTTPListen: "0.0.0.0:0", StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "bearer_token") {

@@ -17,6 +17,9 @@ import (
 
 const elevationHint = "run it with sudo, or as root"
 
+// tellsEverybody is whether a service always has its runtime.json for everybody.
+const tellsEverybody = true
+
 func elevated() bool { return os.Geteuid() == 0 }
 
 // command runs a program of the service manager. Its error has what the
@@ -75,5 +78,5 @@ func checkOwner(exe string, info fs.FileInfo) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
 		return fmt.Errorf("%s is not owned by root, and its owner would get the service's rights: run sudo chown root %s first", exe, exe)
 	}
-	return nil
+	return checkFolders(exe)
 }

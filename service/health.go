@@ -18,21 +18,24 @@ import (
 type Health struct {
 	Address string
 	Version string
-	PID     int // 0 if the daemon's runtime.json was not readable
+	PID     int // 0 if there is no runtime.json
 }
 
 // Probe asks the daemon that runs as the service whether it is well. Where it
-// listens is read from runtime.json; without that, it is asked at the default
-// address.
+// listens is in the runtime.json that it keeps for everybody; where a
+// service always has one, without it none runs, and who answers at the usual
+// address is another daemon, a person's own mostly.
 func Probe(ctx context.Context) (Health, error) {
-	folders := []string{paths.Public(), paths.Service().State}
+	folders := []string{paths.Public()}
 	if dir := os.Getenv(EnvRun); dir != "" {
-		folders = append([]string{dir}, folders...)
+		folders = []string{dir}
 	}
-	h := Health{Address: localapi.DefaultListen}
-	path := localapi.HealthPath
-	if info, err := discovery.Find(folders); err == nil {
-		h.Address, path, h.PID = info.ConnectAddr, info.HealthPath, info.PID
+	h, path := Health{Address: localapi.DefaultListen}, localapi.HealthPath
+	switch info, err := discovery.Find(folders); {
+	case err == nil:
+		h, path = Health{Address: info.ConnectAddr, PID: info.PID}, info.HealthPath
+	case tellsEverybody:
+		return Health{}, fmt.Errorf("find where the service's daemon answers: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

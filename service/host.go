@@ -15,9 +15,22 @@ import (
 // Host runs d as this process's daemon, under a service manager or in a
 // terminal, until it ends or is told to stop.
 func Host(ctx context.Context, d Daemon) error {
+	return Main(ctx, func(ctx context.Context, ready func()) error {
+		d, told := d, d.Ready
+		d.Ready = func(addr net.Addr) {
+			if told != nil {
+				told(addr)
+			}
+			ready()
+		}
+		return host(ctx, d)
+	})
+}
+
+func host(ctx context.Context, d Daemon) error {
 	dir := os.Getenv(EnvRun)
 	if dir == "" {
-		return Main(ctx, logged(d))
+		return logged(d)(ctx)
 	}
 	var info discovery.Info
 	ready := d.Ready
@@ -32,11 +45,9 @@ func Host(ctx context.Context, d Daemon) error {
 			}
 			log.Warn("people at this machine will look for the daemon at its default address", "error", err)
 		}
-		if ready != nil {
-			ready(addr)
-		}
+		ready(addr)
 	}
-	err := Main(ctx, logged(d))
+	err := logged(d)(ctx)
 	if removeErr := discovery.Remove(dir, info); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}

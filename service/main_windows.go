@@ -14,8 +14,8 @@ import (
 )
 
 // Main runs the daemon, as a service or in a terminal, until it ends by itself
-// or is told to stop.
-func Main(ctx context.Context, run func(ctx context.Context) error) error {
+// or is told to stop. Run calls ready once the daemon answers.
+func Main(ctx context.Context, run func(ctx context.Context, ready func()) error) error {
 	// Connecting to the service manager is the one sure sign of being its
 	// child; what the session id or the parent process say is not.
 	h := &handler{ctx: ctx, run: run}
@@ -25,30 +25,34 @@ func Main(ctx context.Context, run func(ctx context.Context) error) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	return run(ctx)
+	return run(ctx, func() {})
 }
 
 // handler speaks with the service manager while run runs.
 type handler struct {
 	ctx context.Context // of Main, which the manager's callback cannot be given
-	run func(ctx context.Context) error
+	run func(ctx context.Context, ready func()) error
 	err error
 }
 
 // Execute implements svc.Handler. An exit code other than zero makes the
 // manager bring the service back.
 func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
-	status <- svc.Status{State: svc.StartPending, WaitHint: 10_000}
-	ctx, cancel := context.WithCancel(h.ctx)
+	// It runs, to the manager, once it answers: who starts it is told when it
+	// ends before that.
+	status <- svc.Status{State: svc.StartPending, WaitHint: 60_000}
+	// The manager alone ends a service: the console's events, of which Go makes
+	// SIGTERM, come to it when anybody logs off or when the machine shuts down,
+	// for which the manager has requests of its own.
+	stayAtLogOff()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
 	defer cancel()
-	ended := make(chan struct{})
+	ended, ready := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(ended)
-		h.err = h.run(ctx)
+		h.err = h.run(ctx, sync.OnceFunc(func() { close(ready) }))
 	})
-	const accepts = svc.AcceptStop | svc.AcceptShutdown
-	status <- svc.Status{State: svc.Running, Accepts: accepts}
 	stopping := false
 	var tick <-chan time.Time
 	for {
@@ -65,6 +69,9 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 				return true, 2
 			}
 			return false, 0
+		case <-ready:
+			ready = nil
+			status <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
 		case <-tick:
 			status <- svc.Status{State: svc.StopPending, WaitHint: 5_000}
 		case r := <-requests:
@@ -84,6 +91,25 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 			}
 		}
 	}
+}
+
+var setConsoleCtrlHandler = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetConsoleCtrlHandler")
+
+// stayAtLogOff keeps the process when a person logs off, which ends every process
+// with a console whose handlers do not say that they have seen to it. It never
+// ends.
+var stayAtLogOff = sync.OnceFunc(func() {
+	const yes = 1
+	// Where it cannot be asked for, all is as it would be without.
+	_, _, _ = setConsoleCtrlHandler.Call(windows.NewCallback(seenTo), yes)
+})
+
+// seenTo answers an event of the console: 1 if nobody else is to be asked.
+func seenTo(event uintptr) uintptr {
+	if uint32(event) == windows.CTRL_LOGOFF_EVENT {
+		return 1
+	}
+	return 0
 }
 
 // report puts the reason why the daemon ended where an administrator looks.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,11 +22,20 @@ const (
 	logDir  = "/Library/Logs/Adit"
 )
 
+// checkFolders leaves the folders to the person who administers this Mac, whom
+// Homebrew lets own /usr/local/bin.
+func checkFolders(string) error { return nil }
+
+// packageRemoval is how a package that has installed the service is removed.
+const packageRemoval = "run /Applications/Adit.app/Contents/Resources/uninstall.command"
+
 func current() (manager, error) { return launchd{}, nil }
 
 type launchd struct{}
 
 func (launchd) name() string { return "launchd" }
+
+func (launchd) log() string { return logDir + "/adit.log (or adit.err beside it)" }
 
 func (launchd) declared() (string, bool) {
 	if !exists(ownPlist) {
@@ -40,20 +50,13 @@ func (launchd) install(ctx context.Context, exe string) error {
 	}
 	// The daemon runs as the system's user "daemon" (1) and keeps its state and
 	// its log here.
-	for _, dir := range []string{paths.Public(), logDir} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if err := os.Chown(dir, 1, 1); err != nil {
-			return err
-		}
-	}
-	// The daemon empties it when it has grown.
-	words, err := os.OpenFile(filepath.Join(logDir, errorsName), os.O_CREATE|os.O_WRONLY, 0o640)
-	if err != nil {
+	if err := os.MkdirAll(paths.Public(), 0o755); err != nil {
 		return err
 	}
-	if err := errors.Join(words.Chown(1, 1), words.Close()); err != nil {
+	if err := os.Lchown(paths.Public(), 1, 1); err != nil {
+		return err
+	}
+	if err := makeLog(logDir); err != nil {
 		return err
 	}
 	svc, err := kardianos.New(nil, &kardianos.Config{
@@ -67,6 +70,34 @@ func (launchd) install(ctx context.Context, exe string) error {
 	return svc.Install()
 }
 
+// makeLog makes the log's folder for the user "daemon", with the file in it that
+// the daemon empties when it has grown. The folder belongs to root meanwhile:
+// whoever it belongs to could have a link there, and be given what that leads to.
+func makeLog(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.Lchown(dir, 0, 0); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no folder: remove it first", dir)
+	}
+	file := filepath.Join(dir, errorsName)
+	if err := removeAll(file); err != nil {
+		return err
+	}
+	words, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	return errors.Join(words.Chown(1, 1), words.Close(), os.Lchown(dir, 1, 1))
+}
+
 func (launchd) uninstall(context.Context) error {
 	return errors.Join(removeAll(ownPlist), os.RemoveAll(logDir))
 }
@@ -78,14 +109,23 @@ func (l launchd) start(ctx context.Context) error {
 		return nil
 	}
 	_, _ = command(ctx, "launchctl", "enable", target) // it may never have been disabled
-	if _, err := command(ctx, "launchctl", "bootstrap", "system", ownPlist); err != nil {
-		// 37 and 5: it is loaded already, and only not running.
-		_, kickErr := command(ctx, "launchctl", "kickstart", target)
-		if kickErr != nil {
+	for {
+		_, err := command(ctx, "launchctl", "bootstrap", "system", ownPlist)
+		if err == nil {
+			return nil
+		}
+		// 37 and 5: it is loaded already, and only not running; or one that was
+		// unloaded is still ending, after which it can be loaded.
+		if _, kickErr := command(ctx, "launchctl", "kickstart", target); kickErr == nil {
+			return nil
+		}
+		if code := exitCode(err); code != 37 && code != 5 {
+			return err
+		}
+		if pause(ctx) != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 func (launchd) stop(ctx context.Context) error {
@@ -94,10 +134,18 @@ func (launchd) stop(ctx context.Context) error {
 	}
 	// KeepAlive would bring back a job that is only killed: it is unloaded.
 	_, err := command(ctx, "launchctl", "bootout", target)
-	if code := exitCode(err); code == 3 || code == 36 || code == 113 {
-		return nil // not loaded, or already on its way out
+	if code := exitCode(err); err != nil && code != 3 && code != 36 && code != 113 {
+		return err // 3 and 113: it is not loaded; 36: it is on its way out
 	}
-	return err
+	// launchctl may be back before the daemon has ended.
+	for {
+		if _, err := command(ctx, "launchctl", "print", target); exitCode(err) == 113 {
+			return nil
+		}
+		if pause(ctx) != nil {
+			return errors.New("the daemon was told to end and has not ended in time")
+		}
+	}
 }
 
 var jobState = regexp.MustCompile(`(?m)^\s*state = (.+)$`)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	kardianos "github.com/kardianos/service"
 
@@ -23,20 +25,60 @@ func PackagedScript(script string) string {
 	return head + "\n" + packageMark + "\n" + rest
 }
 
+// packageRemoval is how a package that has installed the service is removed.
+const packageRemoval = "remove the package"
+
 // current finds the service manager of this machine.
 func current() (manager, error) {
 	switch platform := kardianos.Platform(); platform {
 	case "linux-systemd":
 		return systemd{}, nil
 	case "linux-openrc":
-		return initScript{openrc: true}, nil
+		return initScript{openrc: true}, missing("rc-service", "rc-update")
 	case "unix-systemv":
-		return initScript{}, nil
+		// It is what remains where no other is found, as in most containers.
+		return initScript{}, missing("start-stop-daemon")
 	case "":
-		return nil, errors.New("no service manager was found on this machine: run adit start under one of your own")
+		return nil, errNoManager
 	default:
 		return nil, fmt.Errorf("the service manager %s is not supported: have it run adit start", platform)
 	}
+}
+
+// checkFolders refuses a program in a folder whose owner, or anybody, could put
+// another in its place.
+func checkFolders(exe string) error {
+	for dir := filepath.Dir(exe); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		owned := !ok || stat.Uid == 0
+		if !owned || info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+			return fmt.Errorf("%s may be replaced by others than root, because of who may write to %s: put it in place first, with sudo install -m 755 %s /usr/local/bin/adit", exe, dir, exe)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+var errNoManager = errors.New("no service manager was found on this machine: run adit start under one of your own")
+
+// missing is errNoManager if one of the programs that a service manager consists
+// of is not there.
+func missing(programs ...string) error {
+	for _, name := range programs {
+		if _, err := exec.LookPath(name); err == nil {
+			continue
+		}
+		// An ordinary user's PATH may lack the folders of the system's programs.
+		if !exists("/sbin/"+name) && !exists("/usr/sbin/"+name) {
+			return errNoManager
+		}
+	}
+	return nil
 }
 
 // declare has kardianos/service write and enable the declaration.
@@ -59,6 +101,8 @@ const ownUnit = "/etc/systemd/system/adit.service"
 var packagedUnits = []string{"/usr/lib/systemd/system/adit.service", "/lib/systemd/system/adit.service"}
 
 func (systemd) name() string { return "systemd" }
+
+func (systemd) log() string { return "journalctl -u " + Name }
 
 func (systemd) declared() (string, bool) {
 	for _, file := range packagedUnits {
@@ -115,7 +159,7 @@ func (systemd) stop(ctx context.Context) error {
 }
 
 func (systemd) state(ctx context.Context) (string, error) {
-	out, err := command(ctx, "systemctl", "show", "--property=LoadState,ActiveState", "adit.service")
+	out, err := command(ctx, "systemctl", "show", "--property=LoadState,ActiveState,SubState", "adit.service")
 	if err != nil {
 		return "", err
 	}
@@ -129,6 +173,8 @@ func systemdState(out string) string {
 		return NotInstalled
 	case strings.Contains(out, "ActiveState=active"), strings.Contains(out, "ActiveState=reloading"):
 		return Running
+	case strings.Contains(out, "SubState=auto-restart"):
+		return Failed // it has ended by itself, and systemd waits to try it again
 	case strings.Contains(out, "ActiveState=activating"):
 		return Starting
 	case strings.Contains(out, "ActiveState=failed"):
@@ -150,6 +196,8 @@ func (i initScript) name() string {
 	}
 	return "sysv"
 }
+
+func (initScript) log() string { return "/var/log/adit/adit.log (or adit.err beside it)" }
 
 func (initScript) declared() (string, bool) {
 	text, err := os.ReadFile(scriptFile)

@@ -4,6 +4,12 @@ package service
 
 import "errors"
 
+// checkFolders leaves it to whoever declares the service.
+func checkFolders(string) error { return nil }
+
+// packageRemoval is how a package that has installed the service is removed.
+const packageRemoval = "remove the package"
+
 func current() (manager, error) {
 	return nil, errors.New("services are not supported on this system: have its service manager run adit start")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -27,11 +26,16 @@ const (
 	account       = `NT AUTHORITY\LocalService`
 )
 
+// tellsEverybody is whether a service always has its runtime.json for everybody.
+// Wine does not give services their environment, which says where that goes.
+const tellsEverybody = false
+
 func elevated() bool { return windows.GetCurrentProcessToken().IsElevated() }
 
-// checkOwner leaves the rights of the program's folder to the installer, which
-// puts it under Program Files.
-func checkOwner(string, fs.FileInfo) error { return nil }
+func checkOwner(exe string, _ fs.FileInfo) error { return checkProgram(exe) }
+
+// packageRemoval is how a package that has installed the service is removed.
+const packageRemoval = "remove the package"
 
 func current() (manager, error) { return scm{}, nil }
 
@@ -39,6 +43,10 @@ func current() (manager, error) { return scm{}, nil }
 type scm struct{}
 
 func (scm) name() string { return "windows" }
+
+func (scm) log() string {
+	return filepath.Join(paths.Service().State, "log", "adit.log") + " (or the Event Log, source adit)"
+}
 
 // declared reads the registry, which everybody may; the manager itself answers
 // an ordinary user only with the right mask.
@@ -158,35 +166,6 @@ func quotedProgram(command string) string {
 		return command
 	}
 	return `"` + command[:end+4] + `"` + command[end+4:]
-}
-
-// makeFolders makes the service's folder, which only the system, administrators
-// and the service enter, and in it the one where everybody may read how to
-// reach the daemon.
-func makeFolders() error {
-	state := paths.Service().State
-	for _, folder := range []struct{ path, sddl string }{
-		{state, "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;;0x1200a9;;;BU)"},
-		{paths.Public(), "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;OICI;0x1200a9;;;BU)"},
-	} {
-		if err := os.MkdirAll(folder.path, 0o755); err != nil {
-			return err
-		}
-		sd, err := windows.SecurityDescriptorFromString(folder.sddl)
-		if err != nil {
-			return fmt.Errorf("rights of %s: %w", folder.path, err)
-		}
-		dacl, _, err := sd.DACL()
-		if err != nil {
-			return fmt.Errorf("rights of %s: %w", folder.path, err)
-		}
-		err = windows.SetNamedSecurityInfo(folder.path, windows.SE_FILE_OBJECT,
-			windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, dacl, nil)
-		if err != nil {
-			return fmt.Errorf("rights of %s: %w", folder.path, err)
-		}
-	}
-	return nil
 }
 
 func (s scm) uninstall(ctx context.Context) error {
@@ -311,19 +290,10 @@ func await(ctx context.Context, service *mgr.Service, want svc.State) error {
 			return nil
 		}
 		if want == svc.Running && status.State == svc.Stopped {
-			return fmt.Errorf("the service ended at once (exit code %d): the Event Log says why", status.Win32ExitCode)
+			return fmt.Errorf("the service ended at once (exit code %d): %s says why", status.Win32ExitCode, scm{}.log())
 		}
 		if err := pause(ctx); err != nil {
 			return fmt.Errorf("the service did not come to the wanted state in time (it is in state %d)", status.State)
 		}
-	}
-}
-
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(200 * time.Millisecond):
-		return nil
 	}
 }

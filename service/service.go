@@ -52,6 +52,7 @@ type Status struct {
 	Healthy bool   `json:"healthy"`           // /healthz answers
 	Version string `json:"version,omitempty"` // of the daemon that answers
 	Address string `json:"address,omitempty"` // where it answers
+	Log     string `json:"log,omitempty"`     // where its log is read
 }
 
 // limits of the operations; a manager that takes longer is reported, not
@@ -73,6 +74,8 @@ type manager interface {
 	start(ctx context.Context) error
 	stop(ctx context.Context) error
 	state(ctx context.Context) (string, error)
+	// log says where the daemon's log is read.
+	log() string
 }
 
 // Install declares the service for the executable exe, to be started with the
@@ -87,7 +90,7 @@ func Install(ctx context.Context, exe string) (before string, err error) {
 		return "", err
 	}
 	if file, packaged := m.declared(); packaged {
-		return "", fmt.Errorf("a package has installed the service as %s: use adit service start, or remove the package first", file)
+		return "", fmt.Errorf("a package has installed the service as %s: use adit service start, or %s first", file, packageRemoval)
 	}
 	if err := checkExecutable(exe); err != nil {
 		return "", err
@@ -99,15 +102,19 @@ func install(ctx context.Context, m manager, exe string) (before string, err err
 	ctx, cancel := context.WithTimeout(ctx, startLimit+stopLimit)
 	defer cancel()
 	before = stateOf(ctx, m)
+	ran := before == Running || before == Starting || before == Failed
 	if before != NotInstalled {
 		if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
 			return before, privileged(fmt.Errorf("stop the service to replace it: %w", err))
 		}
 	}
 	if err := m.install(ctx, exe); err != nil {
+		if ran {
+			_ = m.start(ctx) // what was there goes on, if it is still there
+		}
 		return before, privileged(fmt.Errorf("install the service: %w", err))
 	}
-	if before == Running || before == Starting || before == Failed {
+	if ran {
 		if err := m.start(ctx); err != nil {
 			return before, privileged(fmt.Errorf("start the service again: %w", err))
 		}
@@ -127,7 +134,7 @@ func Uninstall(ctx context.Context) (before string, err error) {
 
 func uninstall(ctx context.Context, m manager) (before string, err error) {
 	if file, packaged := m.declared(); packaged {
-		return "", fmt.Errorf("a package has installed the service as %s: remove the package instead", file)
+		return "", fmt.Errorf("a package has installed the service as %s: %s instead", file, packageRemoval)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
@@ -230,6 +237,7 @@ func Query(ctx context.Context) (Status, error) {
 		s.State = NotInstalled
 		return s, nil
 	}
+	s.Log = m.log()
 	if s.State, err = m.state(ctx); err != nil {
 		s.State = Stopped
 		if s.Healthy {
@@ -247,13 +255,22 @@ func waitHealthy(ctx context.Context, m manager) error {
 			return nil
 		}
 		if state, err := m.state(ctx); err == nil && (state == Failed || state == Stopped) {
-			return fmt.Errorf("the service was started and has ended again (%s): its log says why", state)
+			return fmt.Errorf("the service was started and has ended again (%s): %s says why", state, m.log())
 		}
-		select {
-		case <-ctx.Done():
-			return errors.New("the service was started, but the daemon did not answer in time: its log says why")
-		case <-time.After(100 * time.Millisecond):
+		if pause(ctx) != nil {
+			return fmt.Errorf("the service was started, but the daemon did not answer in time: %s says why", m.log())
 		}
+	}
+}
+
+// pause waits between two looks at what a manager is doing, and returns an error
+// if ctx has ended.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(200 * time.Millisecond):
+		return nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -88,6 +89,18 @@ func TestProbeFollowsRuntimeFile(t *testing.T) {
 	}
 	if health.Version != "1.2.3" || health.Address != listener.Addr().String() || health.PID != os.Getpid() {
 		t.Errorf("got %+v", health)
+	}
+}
+
+// A person's own daemon at the usual address must not pass for the service that
+// has just failed to start because of it.
+func TestProbeTakesNoOtherDaemonForTheService(t *testing.T) {
+	if !tellsEverybody {
+		t.Skip("the services of this system may have no runtime.json")
+	}
+	t.Setenv(EnvRun, t.TempDir())
+	if health, err := Probe(context.Background()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %+v and error %v, want that there is no runtime.json", health, err)
 	}
 }
 

@@ -14,11 +14,12 @@ import (
 
 func TestSystemdStateIsReadFromProperties(t *testing.T) {
 	for out, want := range map[string]string{
-		"LoadState=loaded\nActiveState=active":     Running,
-		"LoadState=loaded\nActiveState=activating": Starting,
-		"LoadState=loaded\nActiveState=failed":     Failed,
-		"LoadState=loaded\nActiveState=inactive":   Stopped,
-		"LoadState=not-found\nActiveState=active":  NotInstalled,
+		"LoadState=loaded\nActiveState=active":                            Running,
+		"LoadState=loaded\nActiveState=activating":                        Starting,
+		"LoadState=loaded\nActiveState=failed":                            Failed,
+		"LoadState=loaded\nActiveState=activating\nSubState=auto-restart": Failed,
+		"LoadState=loaded\nActiveState=inactive":                          Stopped,
+		"LoadState=not-found\nActiveState=active":                         NotInstalled,
 	} {
 		if got := systemdState(out); got != want {
 			t.Errorf("%q: got %s, want %s", out, got, want)
@@ -41,6 +42,17 @@ func TestInstallRefusesAProgramThatOthersMayReplace(t *testing.T) {
 	if err := checkExecutable("/etc"); err == nil {
 		t.Error("a folder was accepted")
 	}
+	// Such a folder's owner, or anybody, replaces a file that is root's.
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkFolders(filepath.Join(open, "adit")); err == nil || !strings.Contains(err.Error(), open) {
+		t.Errorf("in a folder that anybody may write to: got error %v, want the folder named", err)
+	}
 	info, err := os.Stat("/bin/sh")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +70,7 @@ func TestPackagedScriptIsTold(t *testing.T) {
 }
 
 func TestMainEndsOnSIGTERM(t *testing.T) {
-	err := Main(context.Background(), func(ctx context.Context) error {
+	err := Main(context.Background(), func(ctx context.Context, _ func()) error {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 			return err
 		}

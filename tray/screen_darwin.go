@@ -4,11 +4,16 @@ package tray
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"github.com/ebitengine/purego"
 	"github.com/ebitengine/purego/objc"
 )
+
+// AppKit ends a program that draws in another thread than the process's first.
+// The main goroutine is on that one now, and would leave it when it first waits.
+func init() { runtime.LockOSThread() }
 
 // statusBar draws with AppKit, called through the Objective-C runtime, so that
 // no C compiler is needed to build it. All of AppKit is touched in the main

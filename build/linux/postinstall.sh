@@ -4,11 +4,13 @@ set -e
 
 first=yes
 case "${1:-}" in
-configure) [ -z "${2:-}" ] || first=no ;;
+configure) [ -z "${2:-}" ] || [ -e /run/adit-returns ] || first=no ;;
 abort-*) exit 0 ;;
 [2-9]) first=no ;; # rpm counts; apk and Arch give a version, and the old one after it
 *) [ -z "${2:-}" ] || first=no ;;
 esac
+
+rm -f /run/adit-returns
 
 if command -v systemctl >/dev/null 2>&1 && [ ! -x /sbin/openrc-run ]; then
 	running=no
@@ -24,8 +26,10 @@ if command -v systemctl >/dev/null 2>&1 && [ ! -x /sbin/openrc-run ]; then
 elif [ -x /sbin/openrc-run ] && [ -e /etc/init.d/adit ]; then
 	addgroup -S adit 2>/dev/null || true
 	adduser -S -D -H -h /var/lib/adit -s /bin/false -G adit adit 2>/dev/null || true
-	rc-update add adit default >/dev/null 2>&1 || true
-	if [ -d /run/openrc ]; then rc-service adit restart || true; fi
+	if [ $first = yes ]; then rc-update add adit default >/dev/null 2>&1 || true; fi
+	if [ -d /run/openrc ]; then
+		if [ $first = yes ] || rc-service adit status >/dev/null 2>&1; then rc-service adit restart || true; fi
+	fi
 fi
 
 if [ $first = yes ]; then

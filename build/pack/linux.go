@@ -80,6 +80,7 @@ func (p *packer) writeNFPM(file, arch string, contents []content) error {
 			"deb": map[string]any{
 				"recommends": []string{"xdg-utils", "xclip | wl-clipboard"},
 				"suggests":   []string{"gnome-shell-extension-appindicator"},
+				"scripts":    map[string]any{"preinstall": script("preinstall.sh")},
 			},
 			"rpm": map[string]any{"recommends": []string{"xdg-utils"}, "suggests": []string{"xclip", "wl-clipboard", "gnome-shell-extension-appindicator"}},
 		},

@@ -65,11 +65,13 @@ FunctionEnd
 ; The tray holds its own file, and the service its own: both are ended before
 ; anything is replaced.
 !macro EndAll
+  ; By its full path: a program without one is looked for beside the setup first,
+  ; in the folder of downloads, where anything may lie.
   ; Asked first: a tray that is killed leaves its icon behind.
-  nsExec::Exec 'taskkill /IM adit-tray.exe'
+  nsExec::Exec '"$SYSDIR\taskkill.exe" /IM adit-tray.exe'
   Pop $0
   Sleep 500
-  nsExec::Exec 'taskkill /F /IM adit-tray.exe'
+  nsExec::Exec '"$SYSDIR\taskkill.exe" /F /IM adit-tray.exe'
   Pop $0
   ${If} ${FileExists} "$INSTDIR\adit.exe"
     nsExec::ExecToLog '"$INSTDIR\adit.exe" service stop'
@@ -93,6 +95,9 @@ Section "adit"
   ${EndIf}
   ${If} ${Errors}
     DetailPrint "$(InUse)"
+    ; What was there goes on as it did.
+    nsExec::ExecToLog '"$INSTDIR\adit.exe" service start'
+    Pop $0
     SetErrorLevel 3
     Abort "$(InUse)"
   ${EndIf}
@@ -136,11 +141,12 @@ Section "Uninstall"
   !insertmacro EndAll
   nsExec::ExecToLog '"$INSTDIR\adit.exe" service uninstall'
   Pop $0
-  Delete "$INSTDIR\adit.exe"
-  Delete "$INSTDIR\adit-tray.exe"
+  ; A program that somebody runs in a terminal goes with the next start of Windows.
+  Delete /REBOOTOK "$INSTDIR\adit.exe"
+  Delete /REBOOTOK "$INSTDIR\adit-tray.exe"
   Delete "$INSTDIR\LICENSE.txt"
   Delete "$INSTDIR\uninstall.exe"
-  RMDir "$INSTDIR"
+  RMDir /REBOOTOK "$INSTDIR"
   Delete "$SMPROGRAMS\adit.lnk"
   DeleteRegValue HKLM "${RUN}" "Adit"
   DeleteRegValue HKCU "${RUN}" "Adit"

@@ -113,7 +113,9 @@ var walls = []struct {
 }{
 	{"tunnel/wire", []string{}},
 	{"tunnel/link/record", []string{"internal"}},
-	{"tunnel/link/reliable", []string{"internal", "tunnel/link/record"}},
+	{"tunnel/link/budget", []string{}},
+	{"tunnel/link/reliable", []string{"internal", "tunnel/link/budget", "tunnel/link/record"}},
+	{"tunnel/link/mux", []string{"internal", "tunnel/link/budget"}},
 	{"tunnel/link", []string{"internal", "tunnel/link"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},

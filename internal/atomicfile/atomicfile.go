@@ -74,6 +74,10 @@ func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
 	return nil
 }
 
+// Rename renames a file, in the place of another if there is one. It waits a
+// moment for a virus scanner that has it open, as Write does.
+func Rename(from, to string) error { return rename(from, to) }
+
 type system struct{}
 
 func (system) CreateTemp(dir, pattern string) (File, error) { return os.CreateTemp(dir, pattern) }

@@ -129,6 +129,11 @@ func Load(dir string) (*File, error) {
 
 // Parse reads text as the file at path.
 func Parse(path string, text []byte) (*File, error) {
+	// What editors of Windows begin a file with.
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return nil, &Error{Path: path, Message: "it is in UTF-16: save it as UTF-8"}
+	}
 	file := &File{path: path, text: text}
 	dec := toml.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -258,6 +263,22 @@ func (f *File) Path() string { return f.path }
 
 // Exists reports whether there is a file.
 func (f *File) Exists() bool { return f.text != nil }
+
+// OpenSecret returns the file that has the Bearer token, if everybody at this
+// machine may read it; else nothing.
+func (f *File) OpenSecret() string {
+	path := f.LocalAPI.BearerTokenFile
+	if f.LocalAPI.BearerToken != "" {
+		path = f.path
+	}
+	if path == "" || !tellsModes {
+		return ""
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o004 == 0 {
+		return ""
+	}
+	return path
+}
 
 // Sets reports whether the file sets key in the table of that name.
 func (f *File) Sets(table, key string) bool {

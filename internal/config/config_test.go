@@ -15,6 +15,58 @@ func TestMissingFileMeansDefaults(t *testing.T) {
 	}
 }
 
+func TestFilesOfWindowsEditorsAreRead(t *testing.T) {
+	f, err := Parse("adit.toml", []byte("\ufeffhttp_listen = \"127.0.0.1:1\"\r\n"))
+	if err != nil || f.HTTPListen != "127.0.0.1:1" {
+		t.Errorf("with a byte order mark: got %+v, error %v", f, err)
+	}
+	for _, text := range []string{"\xff\xfeh\x00", "\xfe\xff\x00h"} {
+		if _, err := Parse("adit.toml", []byte(text)); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("in UTF-16: got error %v, want what to do", err)
+		}
+	}
+}
+
+func TestBearerTokenThatEverybodyMayReadIsTold(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, Name)
+	write := func(path, text string, mode os.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret := filepath.Join(dir, "secret")
+	inFile := "[local_api]\nbearer_token_file = '" + secret + "'\n"
+	for _, tt := range []struct {
+		text       string
+		mode, kept os.FileMode
+		want       string
+	}{
+		{"[local_api]\nbearer_token = \"0123456789abcdef\"\n", 0o644, 0o600, path},
+		{"[local_api]\nbearer_token = \"0123456789abcdef\"\n", 0o640, 0o600, ""},
+		{inFile, 0o644, 0o644, secret},
+		{inFile, 0o644, 0o600, ""},
+		{"http_listen = \"127.0.0.1:1\"\n", 0o644, 0o644, ""},
+	} {
+		write(path, tt.text, tt.mode)
+		write(secret, "0123456789abcdef", tt.kept)
+		f, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !tellsModes {
+			tt.want = ""
+		}
+		if got := f.OpenSecret(); got != tt.want {
+			t.Errorf("%q, %o and %o: got %q, want %q", tt.text, tt.mode, tt.kept, got, tt.want)
+		}
+	}
+}
+
 const full = `
 http_listen = "127.0.0.1:8181"
 

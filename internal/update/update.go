@@ -24,6 +24,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"adit/internal/atomicfile"
 )
 
 // Limits of what is downloaded.
@@ -231,11 +233,8 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 	if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove what an earlier update has left: %w", err)
 	}
-	if err := os.Rename(exe, old); err != nil {
-		return fmt.Errorf("set the old program aside: %w", err)
-	}
-	if err := os.Rename(next.Name(), exe); err != nil {
-		return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Rename(old, exe))
+	if err := exchange(next.Name(), exe, old); err != nil {
+		return err
 	}
 	trying, cancel := context.WithTimeout(ctx, HealthLimit)
 	err = restart(trying)
@@ -256,14 +255,33 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 	return fmt.Errorf("%w; the old program is back and well", err)
 }
 
+// exchange puts the program next in the place of exe, which is called old from
+// then on. Where the system and the folder allow it, exe is there at every moment: a
+// machine whose power goes has the one program or the other.
+func exchange(next, exe, old string) error {
+	if canReplace && os.Link(exe, old) == nil {
+		if err := atomicfile.Rename(next, exe); err != nil {
+			return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Remove(old))
+		}
+		return nil
+	}
+	if err := atomicfile.Rename(exe, old); err != nil {
+		return fmt.Errorf("set the old program aside: %w", err)
+	}
+	if err := atomicfile.Rename(next, exe); err != nil {
+		return errors.Join(fmt.Errorf("put the new program in place: %w", err), atomicfile.Rename(old, exe))
+	}
+	return nil
+}
+
 func putBack(exe, old string) error {
 	failed := exe + ".failed"
 	_ = os.Remove(failed) // of an earlier try
-	if err := os.Rename(exe, failed); err != nil {
+	if err := atomicfile.Rename(exe, failed); err != nil {
 		return err
 	}
-	if err := os.Rename(old, exe); err != nil {
-		return errors.Join(err, os.Rename(failed, exe))
+	if err := atomicfile.Rename(old, exe); err != nil {
+		return errors.Join(err, atomicfile.Rename(failed, exe))
 	}
 	_ = os.Remove(failed) // Windows keeps it while it runs
 	return nil

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 
+	"adit/internal/socketerr"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -91,9 +91,9 @@ func describe(err error, addr string) string {
 		return relay + " ended the session: " + closed.Reason
 	case errors.Is(err, link.ErrTimeout):
 		return relay + " has gone silent; trying again"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, socketerr.Refused):
 		return "nothing answers for " + relay + "; it may be down, or the port is another"
-	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
+	case errors.Is(err, socketerr.NetworkUnreachable), errors.Is(err, socketerr.HostUnreachable), errors.Is(err, socketerr.NetworkDown):
 		return "there is no way to " + relay + "; check the network"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return relay + " did not answer in time; it may be down, or a firewall may block its port for UDP and TCP"
@@ -105,7 +105,7 @@ func describe(err error, addr string) string {
 // eyes of the agent's owner and the relay's operator; visitors are not told.
 func describeOrigin(err error, addr string) error {
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, socketerr.Refused):
 		return fmt.Errorf("nothing listens at the local address %s", addr)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("the local service at %s does not accept connections", addr)

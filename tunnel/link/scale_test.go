@@ -34,11 +34,15 @@ func atRest() int64 {
 	return least
 }
 
-// TestThousandSessions (fewer on a plain run) prints what a session takes: both of its ends, for they
-// are in one process here, each idle after a request and its answer.
+// TestThousandSessions (fewer on a plain run and under the race detector) prints
+// what a session takes: both of its ends, for they are in one process here, each
+// idle after a request and its answer.
 func TestThousandSessions(t *testing.T) {
 	count := 60
-	if require.Strict() {
+	switch {
+	case require.Strict() && slowed:
+		count = 200
+	case require.Strict():
 		count = 1000
 	}
 	for _, transport := range []Transport{DTLS, TLS} {

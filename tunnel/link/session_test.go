@@ -300,8 +300,11 @@ func testManyStreams(t *testing.T, p pair) {
 
 func testBulk(t *testing.T, p pair) {
 	size := 32 << 20
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		size = 4 << 20
+	case slowed:
+		size = 8 << 20
 	}
 	for _, way := range []struct{ from, to Session }{{p.client, p.server}, {p.server, p.client}} {
 		a, b := connect(t, way.from, way.to)

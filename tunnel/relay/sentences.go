@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"adit/internal/socketerr"
 )
 
 // sentence is an error that says in its own words what its cause says in the
@@ -61,11 +63,11 @@ func (c Config) certificateError(err error) error {
 func listenError(key, addr string, err error) error {
 	var text string
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, socketerr.InUse):
 		text = fmt.Sprintf("%s: another program has %s; end it, or set another %s", key, addr, key)
-	case errors.Is(err, syscall.EACCES):
+	case errors.Is(err, socketerr.NotAllowed):
 		text = fmt.Sprintf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE, or set another %s", key, addr, key)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
+	case errors.Is(err, socketerr.NoAddress):
 		text = fmt.Sprintf("%s: %s is not an address of this machine; name one, or the port alone", key, addr)
 	default:
 		return fmt.Errorf("%s: %w", key, err)

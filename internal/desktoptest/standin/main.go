@@ -26,7 +26,7 @@ import (
 func main() {
 	env := cli.System()
 	env.Daemon = func(ctx context.Context, opts cli.DaemonOptions) error {
-		return service.Main(ctx, func(ctx context.Context) error { return serve(ctx, opts.HTTPListen) })
+		return service.Main(ctx, func(ctx context.Context, ready func()) error { return serve(ctx, opts.HTTPListen, ready) })
 	}
 	os.Exit(cli.Run(context.Background(), env, cli.Args(os.Args)))
 }
@@ -41,7 +41,7 @@ type daemon struct {
 	address   string
 }
 
-func serve(ctx context.Context, listen string) error {
+func serve(ctx context.Context, listen string, ready func()) error {
 	if listen == "" {
 		listen = "127.0.0.1:37271"
 	}
@@ -49,6 +49,7 @@ func serve(ctx context.Context, listen string) error {
 	if err != nil {
 		return err
 	}
+	ready()
 	d := &daemon{watchers: map[chan struct{}]bool{}, address: listener.Addr().String()}
 	d.status = client.Status{State: "unconfigured", Version: buildinfo.Get().Version, PID: os.Getpid(), StartedAt: time.Now()}
 	mux := http.NewServeMux()

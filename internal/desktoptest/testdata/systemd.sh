@@ -99,6 +99,34 @@ kill "$relay" "$mine"
 wait "$relay" "$mine"
 rm -rf /tmp/relay /tmp/relay.log /tmp/relay-program
 check "is removed" dpkg -r adit
+check "is installed after a removal" dpkg -i /second.deb
+check "is enabled again after a removal" systemctl is-enabled adit
+check "runs again after a removal" soon healthy
+
+# Elsewhere than at the usual address, and with a token that root alone may read.
+mkdir -p /etc/systemd/system/adit.service.d
+printf 'http_listen = "127.0.0.1:37300"\n[local_api]\nbearer_token_file = "/run/credentials/adit.service/api-token"\n' >/etc/adit/adit.toml
+(umask 077 && echo a-secret-of-the-lab >/etc/adit/api-token)
+printf '[Service]\nLoadCredential=api-token:/etc/adit/api-token\n' >/etc/systemd/system/adit.service.d/token.conf
+systemctl daemon-reload
+check "starts at another address" adit service restart
+check "an ordinary user finds it at another address" by_nobody env ADIT_BEARER_TOKEN=a-secret-of-the-lab adit status
+refuse "the token is asked for" "Bearer" by_nobody adit status
+check "root needs not say the token" adit status
+refuse "an ordinary user does not read the token" "denied" by_nobody cat /etc/adit/api-token
+rm -r /etc/adit/adit.toml /etc/adit/api-token /etc/systemd/system/adit.service.d
+systemctl daemon-reload
+check "stops for another daemon" adit service stop
+ADIT_CONFIG_DIR=/tmp/own ADIT_STATE_DIR=/tmp/own adit start >/tmp/own.log 2>&1 &
+own=$!
+soon healthy
+refuse "another daemon at the address is not taken for the service" "journalctl -u adit says why" adit service start
+refuse "nor by the status" "does not answer" by_nobody adit service status
+kill "$own"
+wait "$own"
+rm -rf /tmp/own /tmp/own.log
+check "runs when the address is free" soon healthy
+check "is removed again" dpkg -r adit
 check "has stopped" sh -c "! systemctl is-active adit && ! pgrep -x adit"
 check "keeps its state on removal" grep -q kept /var/lib/private/adit/marker
 check "is purged" dpkg -P adit

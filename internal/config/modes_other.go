@@ -1,0 +1,6 @@
+//go:build !windows
+
+package config
+
+// tellsModes is whether a file's mode says who may read it.
+const tellsModes = true

@@ -1,0 +1,4 @@
+package update
+
+// canReplace is whether a program that runs can be replaced by another at once.
+const canReplace = false
