@@ -475,20 +475,6 @@ func TestTheBearerTokenIsTakenFromTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestNearestWord holds that a slip is understood and a short word not guessed at:
-// nearly every one is two slips away from another.
-func TestNearestWord(t *testing.T) {
-	words := []string{"start", "status", "stop", "tcp", "udp", "list", "delete"}
-	for typed, want := range map[string]string{
-		"sttart": "start", "statsu": "status", "del": "delete", "tpc": "tcp", "udb": "udp", "lst": "list",
-		"xyz": "", "": "", "frobnicate": "", "s": "", "ad": "",
-	} {
-		if got := nearest(typed, words); got != want {
-			t.Errorf("nearest(%q): got %q, want %q", typed, got, want)
-		}
-	}
-}
-
 // TestDoctorKeepsItsLinesShort holds that a long line of advice does not push
 // the results of all checks off the screen.
 func TestDoctorKeepsItsLinesShort(t *testing.T) {

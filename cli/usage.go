@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"adit/internal/nearest"
 )
 
 // usageError is a command line that cannot be understood.
@@ -40,7 +42,7 @@ func flagMistake(cmd *cobra.Command, err error) error {
 				known = append(known, f.Name)
 			}
 		})
-		if like := nearest(strings.ReplaceAll(name, "-", "_"), known); like != "" {
+		if like := nearest.Of(strings.ReplaceAll(name, "-", "_"), known); like != "" {
 			return usagef("%s has no flag --%s; did you mean --%s?", cmd.CommandPath(), name, like)
 		}
 		return usagef("%s has no flag --%s", cmd.CommandPath(), name)
@@ -60,7 +62,7 @@ func flagMistake(cmd *cobra.Command, err error) error {
 // noCommand is the error for a command that cmd does not have.
 func noCommand(cmd *cobra.Command, name string) error {
 	names := childNames(cmd)
-	if like := nearest(name, names); like != "" {
+	if like := nearest.Of(name, names); like != "" {
 		return usagef("%s has no command %q; did you mean %q?", cmd.CommandPath(), name, like)
 	}
 	if cmd.HasParent() {
@@ -101,49 +103,4 @@ func describe(cmd *cobra.Command, args []string) error {
 	}
 	about.InitDefaultHelpFlag()
 	return about.Help()
-}
-
-// nearest is the word that a person most likely meant: one that begins so, or is
-// at most two slips of the finger away; empty if there is none.
-func nearest(typed string, words []string) string {
-	best, least := "", 3
-	if len(typed) < 4 {
-		least = 2 // of short words nearly every other is two slips away
-	}
-	for _, w := range words {
-		d := slips(typed, w)
-		if len(typed) > 2 && strings.HasPrefix(w, typed) {
-			d = 1
-		}
-		if d < least {
-			best, least = w, d
-		}
-	}
-	return best
-}
-
-// slips is the number of letters to change, put in, leave out or swap with the
-// next to come from a to b (optimal string alignment).
-func slips(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

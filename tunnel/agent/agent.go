@@ -62,6 +62,7 @@ type Agent struct {
 	nodes      []wire.Node // the relay's, as last told
 	unserved   []*live     // sessions that Run has not begun to serve
 	rejected   bool        // the relay refused the token
+	pardon     pardon      // of that refusal
 	reconnect  bool        // a person asked for a new session
 	known      bool        // there was a session since the token or a pause changed
 	attempts   int         // ended attempts at a session, whatever came of them

@@ -75,6 +75,9 @@ func describe(err error, addr string) string {
 	case errors.As(err, &p):
 		switch p.Code {
 		case wire.CodeUnauthorized:
+			if p.RetryAfter > 0 {
+				return relay + " refuses the token for now: " + p.Message + "; ask its operator"
+			}
 			return relay + " refused the token: " + p.Message + "; ask its operator for a new one"
 		case wire.CodeProtocol:
 			return relay + " speaks another version: " + p.Message + "; update adit or the relay"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/wire"
 )
 
 // Times of the keeper. Within urgent of the loss of a session the ceiling of the
@@ -57,6 +58,37 @@ func (b *backoff) next() time.Duration {
 	return 50*time.Millisecond + rand.N(b.ceiling)
 }
 
+// pardon is when a refused token is tried again. The relay says that for one
+// whose refusal may end without the agent's doing, as when its client is given
+// more time. Without a pace it is not.
+type pardon struct {
+	pace time.Duration
+	at   time.Time
+}
+
+// maxPardon bounds what a relay may say.
+const maxPardon = 24 * time.Hour
+
+// pardonAfter is the pardon that a relay gives with so many seconds. Agents that
+// were refused at the same time come back at different ones.
+func pardonAfter(seconds int) pardon {
+	if seconds <= 0 {
+		return pardon{}
+	}
+	return pardon{pace: min(time.Duration(min(seconds, 1<<20))*time.Second, maxPardon)}.again()
+}
+
+// again is the pardon after a try that has shown nothing.
+func (p pardon) again() pardon {
+	if p.pace > 0 {
+		p.at = time.Now().Add(p.pace/2 + rand.N(p.pace))
+	}
+	return p
+}
+
+// due reports whether the token is to be tried.
+func (p pardon) due(now time.Time) bool { return p.pace > 0 && !now.Before(p.at) }
+
 // outcome is the end of an attempt at a session.
 type outcome struct {
 	live  *live
@@ -74,6 +106,7 @@ type keeper struct {
 	retry   time.Time // not before; zero: now
 	attempt context.CancelFunc
 	results chan outcome
+	despite bool // the attempt is made with a token that was refused
 	// served is the session in use that upgrade belongs to.
 	served    *live
 	upgrade   time.Time
@@ -123,7 +156,13 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	begin := a.unserved
 	a.unserved = nil
 	cur, asked := a.cur, a.reconnect
-	wished := a.auth.Token != "" && !a.auth.Paused && (!a.rejected || asked)
+	now := time.Now()
+	may := a.auth.Token != "" && !a.auth.Paused
+	wished := may && (!a.rejected || asked || a.pardon.due(now) || k.attempt != nil && k.despite)
+	later := time.Hour
+	if may && a.rejected && a.pardon.pace > 0 {
+		later = a.pardon.at.Sub(now)
+	}
 	a.mu.Unlock()
 	for _, l := range begin {
 		wg.Go(func() { l.serve(ctx) })
@@ -140,12 +179,11 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	if !wished {
 		k.stop()
 		k.back.reset()
-		return time.Hour
+		return later
 	}
 	if k.attempt != nil {
 		return time.Hour
 	}
-	now := time.Now()
 	if cur != nil && time.Since(cur.since) > lasting && k.back.since.Before(cur.since) {
 		k.back.reset() // what failed before it is over
 	}
@@ -179,6 +217,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	a := k.agent
 	a.mu.Lock()
 	a.reconnect = false
+	k.despite = a.rejected
 	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
 	addrs := append(slices.Clone(a.auth.Addresses), token.Relay)
 	beside := ""
@@ -232,9 +271,16 @@ func (k *keeper) ended(r outcome) {
 	}
 	wait := k.back.next()
 	k.retry = time.Now().Add(wait)
+	if a.rejected && a.pardon.pace > 0 && !final(r.err) {
+		a.pardon = a.pardon.again() // why it was refused is still the last that is known
+		a.log.Debug("a refused token could not be tried again", "relay", r.addr, "error", r.err)
+		return
+	}
 	a.lastError = describe(r.err, r.addr)
 	if final(r.err) {
-		a.rejected = true
+		var p *wire.Problem
+		errors.As(r.err, &p)
+		a.rejected, a.pardon = true, pardonAfter(p.RetryAfter)
 		a.log.Error("relay refuses the token", "relay", r.addr, "error", r.err)
 		return
 	}
@@ -349,15 +395,15 @@ func sameAddresses(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// refuse notes that the relay of l takes the token no more.
-func (a *Agent) refuse(l *live, reason string) {
+// refuse notes that the relay of l takes the token no more, or not for now.
+func (a *Agent) refuse(l *live, reason string, p pardon) {
 	a.mu.Lock()
 	if a.cur != l && a.second != l {
 		a.mu.Unlock()
 		return
 	}
 	first, second := a.cur, a.second
-	a.cur, a.second, a.rejected, a.lastError = nil, nil, true, reason
+	a.cur, a.second, a.rejected, a.pardon, a.lastError = nil, nil, true, p, reason
 	a.mu.Unlock()
 	for _, other := range []*live{first, second} {
 		if other != l {

@@ -351,7 +351,11 @@ func (l *live) handle(e wire.Event) {
 		a.log.Info("relay moved", "addresses", e.Addresses)
 		a.moved(l, e.Addresses)
 	case wire.EventRevoked:
-		a.refuse(l, "the relay revoked the token: "+orElse(e.Reason, "no reason given")+"; ask its operator for a new one")
+		if p := pardonAfter(e.RetryAfter); p.pace > 0 {
+			a.refuse(l, "the relay refuses the token for now: "+orElse(e.Reason, "no reason given")+"; ask its operator", p)
+			return
+		}
+		a.refuse(l, "the relay revoked the token: "+orElse(e.Reason, "no reason given")+"; ask its operator for a new one", pardon{})
 	case wire.EventClaimLost:
 		a.claimLost(l, e.Key, orElse(e.Reason, "the relay took it away"))
 	}

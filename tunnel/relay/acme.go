@@ -200,7 +200,7 @@ func readRoots(key, path string) (*x509.CertPool, error) {
 	}
 	pem, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, fileError(key, path, err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
@@ -247,14 +247,14 @@ func (d *ACMEDNS) readSecret(log *slog.Logger) (secret, key string, err error) {
 	}
 	info, err := os.Stat(d.SecretFile)
 	if err != nil {
-		return "", "", fmt.Errorf("acme.dns.secret_file: %w", err)
+		return "", "", fileError("acme.dns.secret_file", d.SecretFile, err)
 	}
 	if info.Size() > maxSecretFile {
 		return "", "", fmt.Errorf("acme.dns.secret_file: %s is too long for one secret", d.SecretFile)
 	}
 	text, err := os.ReadFile(d.SecretFile)
 	if err != nil {
-		return "", "", fmt.Errorf("acme.dns.secret_file: %w", err)
+		return "", "", fileError("acme.dns.secret_file", d.SecretFile, err)
 	}
 	if secret = strings.TrimSpace(string(text)); secret == "" {
 		return "", "", fmt.Errorf("acme.dns.secret_file: %s is empty", d.SecretFile)

@@ -67,28 +67,33 @@ func (r *Relay) clientChanged(c store.Client) {
 		switch {
 		case s.client.ID != c.ID:
 			if s.client.Name == c.Name { // the name is a new client's
-				r.dismiss(s, "the client was revoked")
+				r.dismiss(s, "the client was revoked", 0)
 			}
 		case !c.Active():
-			r.dismiss(s, "the client was revoked")
+			r.dismiss(s, "the client was revoked", 0)
 		case c.Expired(time.Now()):
-			r.dismiss(s, expiredReason(c))
+			r.dismiss(s, expiredReason(c), expiredRetry)
 		default:
 			r.task(func() { s.refit(c.Scope) })
 		}
 	}
 }
 
+// expiredRetry is when agents of an expired client ask again, in seconds: its
+// operator may have given it more time, and has no way to tell them.
+const expiredRetry = 300
+
 func expiredReason(c store.Client) string {
 	return "the client's time ended on " + c.Scope.Expires.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// dismiss ends a session whose client may no longer connect.
-func (r *Relay) dismiss(s *session, reason string) {
+// dismiss ends a session whose client may no longer connect, or not before
+// retryAfter seconds if that is not 0.
+func (r *Relay) dismiss(s *session, reason string, retryAfter int) {
 	if s.gone.Swap(true) {
 		return
 	}
-	s.tell(wire.Event{Type: wire.EventRevoked, Reason: reason})
+	s.tell(wire.Event{Type: wire.EventRevoked, Reason: reason, RetryAfter: retryAfter})
 	r.task(func() {
 		wait := time.NewTimer(100 * time.Millisecond) // for the event to be read
 		defer wait.Stop()
@@ -111,7 +116,7 @@ func (r *Relay) watchExpiry(ctx context.Context) {
 		case now := <-tick.C:
 			for _, s := range r.sessionList() {
 				if c, ok := r.store.Clients.Get(s.client.Name); ok && c.ID == s.client.ID && c.Expired(now) {
-					r.dismiss(s, expiredReason(c))
+					r.dismiss(s, expiredReason(c), expiredRetry)
 				}
 			}
 		}

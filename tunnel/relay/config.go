@@ -2,20 +2,11 @@ package relay
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/pelletier/go-toml/v2"
-
-	"adit/tunnel/relay/edge"
 )
 
 // Config is a relay's configuration: relay.toml, with flags above it.
@@ -153,52 +144,6 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-const maxConfigFile = 1 << 20
-
-// Load reads a configuration file over the defaults. A key that it does not
-// know is an error that names it.
-func Load(path string) (Config, error) {
-	cfg := Defaults()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return cfg, fmt.Errorf("read configuration: %w", err)
-	}
-	if len(data) > maxConfigFile {
-		return cfg, fmt.Errorf("read configuration %s: it is larger than 1 MiB", path)
-	}
-	dec := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields()
-	err = dec.Decode(&cfg)
-	var strict *toml.StrictMissingError
-	if errors.As(err, &strict) && len(strict.Errors) > 0 {
-		first := strict.Errors[0]
-		row, _ := first.Position()
-		return cfg, fmt.Errorf("%s, line %d: there is no key %q", path, row, strings.Join(first.Key(), "."))
-	}
-	var decode *toml.DecodeError
-	if errors.As(err, &decode) {
-		row, column := decode.Position()
-		return cfg, fmt.Errorf("%s, line %d, column %d: %s", path, row, column, strings.TrimPrefix(decode.Error(), "toml: "))
-	}
-	if err != nil {
-		return cfg, fmt.Errorf("read configuration %s: %w", path, err)
-	}
-	cfg.from(filepath.Dir(path))
-	return cfg, nil
-}
-
-// from makes relative file names relative to the configuration's folder.
-func (c *Config) from(dir string) {
-	files := []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.NATS.SecretFile, &c.Geo.Database}
-	if c.ACME != nil {
-		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile, &c.ACME.DNS.CA)
-	}
-	for _, p := range files {
-		if *p != "" && !filepath.IsAbs(*p) {
-			*p = filepath.Join(dir, *p)
-		}
-	}
-}
-
 var domainLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // validName reports whether name is a DNS name in lower case.
@@ -212,143 +157,6 @@ func validName(name string) bool {
 		}
 	}
 	return true
-}
-
-// Validate reports the first key whose value cannot be used.
-func (c *Config) Validate() error {
-	key := func(name, format string, args ...any) error {
-		return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
-	}
-	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, "."))
-	c.PublicHost = strings.ToLower(strings.TrimSuffix(c.PublicHost, ".")) // no client may claim it, however it is written
-	switch {
-	case c.Domain == "":
-		return key("domain", "is required: the name under which tunnels get theirs, as tunnel.example.com")
-	case !validName(c.Domain):
-		return key("domain", "%q is not a domain name", c.Domain)
-	case c.DataDir == "":
-		return key("data_dir", "is required: the folder that the relay keeps its data in")
-	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return key("tls_key", "tls_cert and tls_key go together")
-	}
-	if c.PagesDir != "" {
-		if info, err := os.Stat(c.PagesDir); err != nil || !info.IsDir() {
-			return key("pages_dir", "%s is not a folder that can be read", c.PagesDir)
-		}
-	}
-	for _, l := range []struct{ name, addr string }{
-		{"tunnel_listen", c.TunnelListen},
-		{"edge_http_listen", c.EdgeHTTPListen},
-		{"edge_https_listen", c.EdgeHTTPSListen},
-		{"console_listen", c.ConsoleListen},
-	} {
-		if _, port, err := net.SplitHostPort(l.addr); err != nil {
-			return key(l.name, "%q is not host:port", l.addr)
-		} else if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-			return key(l.name, "the port must be 0 to 65535")
-		}
-	}
-	if c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !validName(c.PublicHost) {
-		return key("public_host", "%q is not a host name or address", c.PublicHost)
-	}
-	for _, p := range []struct{ name, text string }{{"tcp_ports", c.TCPPorts}, {"udp_ports", c.UDPPorts}} {
-		if _, err := parsePorts(p.text); err != nil {
-			return key(p.name, "%v", err)
-		}
-	}
-	if _, ok := proxyHeaders[c.ProxyProtocol]; !ok {
-		return key("proxy_protocol", "%q must be accept, require or off", c.ProxyProtocol)
-	}
-	if c.ProxyProtocol == "require" && len(c.TrustedProxies) == 0 {
-		return key("proxy_protocol", "require needs trusted_proxies: headers are read from those alone")
-	}
-	for i, p := range c.TrustedProxies {
-		if _, err := parsePrefix(p); err != nil {
-			return key(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR", p)
-		}
-	}
-	for i, server := range c.Domains.Resolvers {
-		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
-			return key(fmt.Sprintf("domains.resolvers[%d]", i), "%q is not host:port", server)
-		}
-	}
-	for _, d := range []struct{ name, text string }{
-		{"limits.header_time", c.Limits.HeaderTime},
-		{"limits.idle_time", c.Limits.IdleTime},
-		{"limits.stream_idle", c.Limits.StreamIdle},
-		{"limits.origin_time", c.Limits.OriginTime},
-		{"limits.udp_idle", c.Limits.UDPIdle},
-	} {
-		if v, err := time.ParseDuration(d.text); d.text != "" && (err != nil || v <= 0) {
-			return key(d.name, "%q is not a duration, as 30s", d.text)
-		}
-	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{
-		{"limits.sessions", c.Limits.Sessions},
-		{"limits.sessions_per_client", c.Limits.SessionsPerClient},
-		{"limits.unnamed_per_address", c.Limits.UnnamedPerAddress},
-		{"limits.tunnels_per_session", c.Limits.TunnelsPerSession},
-		{"limits.claims_per_client", c.Limits.ClaimsPerClient},
-		{"limits.connections_per_address", c.Limits.ConnectionsPerAddress},
-		{"limits.header_bytes", c.Limits.HeaderBytes},
-		{"limits.udp_flows", c.Limits.UDPFlows},
-		{"limits.udp_amplification", c.Limits.UDPAmplification},
-		{"limits.access_days", c.Limits.AccessDays},
-		{"nats.replicas", c.NATS.Replicas},
-	} {
-		if n.value < 0 {
-			return key(n.name, "must not be negative")
-		}
-	}
-	if c.Limits.AccessBytes < 0 {
-		return key("limits.access_bytes", "must not be negative")
-	}
-	if (c.NATS.Cert == "") != (c.NATS.Key == "") {
-		return key("nats.key", "nats.cert and nats.key go together")
-	}
-	if c.NATS.SecretFile != "" && len(c.NATS.URLs) == 0 {
-		return key("nats.secret_file", "is for an external NATS; set nats.urls too")
-	}
-	if err := c.Nodes.validate(key); err != nil {
-		return err
-	}
-	if c.ACME != nil {
-		if name, fault := c.ACME.validate(); name != "" {
-			return key(name, "%s", fault)
-		}
-	}
-	return nil
-}
-
-// proxyHeaders are the values of proxy_protocol.
-var proxyHeaders = map[string]edge.ProxyHeader{
-	"": edge.ProxyAccepted, "accept": edge.ProxyAccepted, "require": edge.ProxyRequired, "off": edge.ProxyOff,
-}
-
-func (n Nodes) validate(key func(name, format string, args ...any) error) error {
-	for _, a := range []struct {
-		name, addr string
-		free       bool // port 0 and no host will do
-	}{{"nodes.listen", n.Listen, true}, {"nodes.address", n.Address, false}, {"nodes.agent_address", n.AgentAddress, false}} {
-		if a.addr == "" {
-			continue
-		}
-		host, port, err := net.SplitHostPort(a.addr)
-		number, badPort := strconv.ParseUint(port, 10, 16)
-		if err != nil || badPort != nil || !a.free && (host == "" || number == 0) {
-			return key(a.name, "%q is not host:port", a.addr)
-		}
-	}
-	if v, err := time.ParseDuration(n.Leave); n.Leave != "" && (err != nil || v < 0 || v > time.Minute) {
-		return key("nodes.leave", "%q is not a duration of at most 1m, as 5s", n.Leave)
-	}
-	if len(n.Name) > 128 {
-		return key("nodes.name", "has at most 128 bytes")
-	}
-	return nil
 }
 
 func parsePrefix(text string) (netip.Prefix, error) {

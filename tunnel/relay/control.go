@@ -151,7 +151,7 @@ func (s *session) authenticate(h wire.Hello) error {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is not known here, or was revoked"}
 	}
 	if client.Expired(time.Now()) {
-		return &wire.Problem{Code: wire.CodeUnauthorized, Message: expiredReason(client)}
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: expiredReason(client), RetryAfter: expiredRetry}
 	}
 	if h.ClientID != "" && h.ClientID != client.ID && !strings.EqualFold(h.ClientID, client.Name) {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is of another client than the client id says", Field: "client_id"}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"adit/tunnel/relay/store"
@@ -19,6 +20,7 @@ const (
 // forgetting removes what is kept of clients that are no longer.
 type forgetting struct {
 	unknown map[string]time.Time // since when nobody has this id
+	orphans map[string]time.Time // the same of those that have names or ports
 }
 
 // turn looks at all that is kept of clients, at a time. Every node does; what
@@ -53,6 +55,39 @@ func (f *forgetting) turn(ctx context.Context, r *Relay, now time.Time) {
 		r.accounts.forget(id)
 	}
 	f.unknown = unknown
+	f.giveBack(ctx, r, clients, now)
+}
+
+// giveBack releases names and ports of clients that are no longer. Revoking does
+// that itself, but a claim that another node was just making comes after it, and
+// a node may end before it is done: nobody could have such a name again.
+func (f *forgetting) giveBack(ctx context.Context, r *Relay, clients map[string]store.Client, now time.Time) {
+	orphans := make(map[string]time.Time)
+	owners := make(map[string]bool)
+	for _, c := range r.store.Claims.List() {
+		owners[c.ClientID] = true
+	}
+	for id := range owners {
+		c, known := clients[id]
+		if known && c.Active() {
+			continue
+		}
+		if !known {
+			since, before := f.orphans[id]
+			if !before {
+				since = now
+			}
+			if now.Sub(since) < keepUnknown {
+				orphans[id] = since
+				continue
+			}
+		}
+		err := errors.Join(r.store.Claims.ReleaseClient(ctx, id), r.store.Policies.DropClient(ctx, id))
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("give back the names of a client that is no longer", "client_id", id, "error", err)
+		}
+	}
+	f.orphans = orphans
 }
 
 // forget drops the account of a client that is no longer.

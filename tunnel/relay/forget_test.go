@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
 )
 
 // TestClientsThatAreNoLongerAreForgotten has a client that is there, one that is
@@ -68,4 +69,48 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 		}
 	}
 	r.accounts.settle(t.Context(), r.Relay)
+}
+
+// TestNamesOfAClientThatIsNoLongerAreGivenBack has a claim come after its client
+// was revoked, as one does that was under way at another node.
+func TestNamesOfAClientThatIsNoLongerAreGivenBack(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	gone, _, err := r.AddClient(t.Context(), "gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, _, err := r.AddClient(t.Context(), "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.RevokeClient(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	take := func(name, client string) string {
+		t.Helper()
+		target := store.TargetDomain(name + ".relay.test")
+		h := store.Holder{Slot: store.SlotTLS, Instance: "i1", Key: name, Type: wire.TypeHTTPS, Mode: wire.ModeStandard}
+		if _, err := r.store.Claims.Take(t.Context(), target, client, h, r.gone); err != nil {
+			t.Fatal(err)
+		}
+		return target
+	}
+	revoked, kept, unknown := take("revoked", gone.ID), take("kept", there.ID), take("unknown", "c_nobody")
+	has := func(target string) bool { _, ok := r.store.Claims.Get(target); return ok }
+	var f forgetting
+	now := time.Now()
+	f.turn(t.Context(), r.Relay, now)
+	if has(revoked) {
+		t.Error("a revoked client's name is still taken")
+	}
+	// Word of a new client may come later than that of its claim.
+	if f.turn(t.Context(), r.Relay, now.Add(keepUnknown-time.Second)); !has(unknown) {
+		t.Error("the name of a client that is not known yet was given away")
+	}
+	if f.turn(t.Context(), r.Relay, now.Add(keepUnknown)); has(unknown) {
+		t.Error("the name of nobody is still taken")
+	}
+	if !has(kept) {
+		t.Error("a client lost its name")
+	}
 }

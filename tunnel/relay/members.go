@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/internal/atomicfile"
@@ -47,6 +48,9 @@ type members struct {
 	mu    sync.Mutex
 	known map[string]store.Node // others, also while their lease is lost and they answer
 	told  string                // what agents were told last
+
+	listed atomic.Bool // this node has told of itself
+	double string      // the boot of a relay that was found to have this node's id; look's
 }
 
 // nodeID reads the id that the data folder gives the node, or makes one.
@@ -200,7 +204,20 @@ func (m *members) renewNow(ctx context.Context) {
 	defer cancel()
 	if err := m.relay.store.Nodes.Renew(ctx, m.now()); err != nil && ctx.Err() == nil {
 		m.relay.log.Warn("this node's lease was not renewed", "error", err)
+	} else if err == nil {
+		m.listed.Store(true)
 	}
+}
+
+// alone says it if another relay goes by this node's id: each then takes the
+// other's entry for its own, and visitors of one never reach agents of the other.
+func (m *members) alone(own store.Node) {
+	if own.Boot == m.self.Boot || own.Boot == m.double {
+		return
+	}
+	m.double = own.Boot
+	m.relay.log.Error("another relay has this node's id, from a copy of the data folder; stop one of the two, remove "+nodeFile+" from its data folder, and start it again",
+		"node", own.Name, "node_address", own.NodeAddress, "file", filepath.Join(m.relay.cfg.DataDir, nodeFile))
 }
 
 // now is this node with its figures.
@@ -233,11 +250,13 @@ func (m *members) leave() {
 func (m *members) look() {
 	r := m.relay
 	peers := m.mesh.Peers()
+	told, own := m.listed.Load(), m.self // what is read after it is this node's entry, or came after that
 	var list []nodes.Node
 	m.mu.Lock()
 	listed := map[string]bool{}
 	for _, n := range r.store.Nodes.List() {
 		if n.ID == r.id {
+			own = n
 			continue
 		}
 		listed[n.ID] = true
@@ -250,6 +269,9 @@ func (m *members) look() {
 		}
 	}
 	m.mu.Unlock()
+	if told {
+		m.alone(own)
+	}
 	m.mesh.Know(list)
 	var ids []string
 	for _, n := range m.others() {

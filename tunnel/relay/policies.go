@@ -64,7 +64,7 @@ func (r *Relay) openPolicies() error {
 	if r.cfg.Geo.Database != "" {
 		db, err := openGeo(r.cfg.Geo.Database)
 		if err != nil {
-			return fmt.Errorf("geo.database: %w", err)
+			return err
 		}
 		r.policies.geo.Store(db)
 	}
@@ -194,18 +194,18 @@ const maxGeoSize = 1 << 30
 func openGeo(path string) (*geoDatabase, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("read geo database: %w", err)
+		return nil, fileError("geo.database", path, err)
 	}
 	if info.Size() > maxGeoSize {
-		return nil, fmt.Errorf("read geo database %s: it is larger than 1 GiB", path)
+		return nil, fmt.Errorf("geo.database: %s is larger than 1 GiB", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read geo database: %w", err)
+		return nil, fileError("geo.database", path, err)
 	}
 	reader, err := maxminddb.OpenBytes(data)
 	if err != nil {
-		return nil, fmt.Errorf("read geo database %s: %w", path, err)
+		return nil, fmt.Errorf("geo.database: %s is not a database in MMDB format: %w", path, err)
 	}
 	return &geoDatabase{reader, info.ModTime(), time.Now().UTC()}, nil
 }

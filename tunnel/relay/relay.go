@@ -22,7 +22,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"adit/internal/socketerr"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/console"
@@ -210,7 +209,7 @@ func (r *Relay) open(ctx context.Context) error {
 func readSecret(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("nats.secret_file: %w", err)
+		return nil, fileError("nats.secret_file", path, err)
 	}
 	secret := bytes.TrimSpace(data)
 	if len(secret) < 16 {
@@ -235,19 +234,6 @@ func listen(key, addr string) (net.Listener, error) {
 		return nil, listenError(key, addr, err)
 	}
 	return ln, nil
-}
-
-// listenError says what to do about the listener of that key that did not open.
-func listenError(key, addr string, err error) error {
-	switch {
-	case errors.Is(err, socketerr.InUse):
-		return fmt.Errorf("%s: another program has %s; end it, or set another %s: %w", key, addr, key, err)
-	case errors.Is(err, socketerr.NotAllowed):
-		return fmt.Errorf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE, or set another %s: %w", key, addr, key, err)
-	case errors.Is(err, socketerr.NoAddress):
-		return fmt.Errorf("%s: %s is not an address of this machine; name one, or the port alone: %w", key, addr, err)
-	}
-	return fmt.Errorf("%s: %w", key, err)
 }
 
 func portOf(a net.Addr) int {
@@ -332,7 +318,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 		return get, nil
 	}
 	if r.file, err = edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
-		return nil, fmt.Errorf("tls_cert: %w", err)
+		return nil, r.cfg.certificateError(err)
 	}
 	return r.file.Get, nil
 }
@@ -417,6 +403,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.access.run(life) })
 	group.Go(func() error { r.sweep(life); return nil })
 	group.Go(func() error { r.watchGeo(life); return nil })
+	if r.file != nil {
+		group.Go(func() error { r.file.Run(life, r.log); return nil })
+	}
 	group.Go(func() error { r.watchHours(life); return nil })
 	group.Go(func() error { r.watchExpiry(life); return nil })
 	group.Go(func() error { r.accounts.run(life, r); return nil })

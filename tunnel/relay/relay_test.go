@@ -83,8 +83,8 @@ func TestRevocationEndsSessionsAndFreesNames(t *testing.T) {
 	if _, err := r.RevokeClient(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
-	if e := a.event(wire.EventRevoked); e.Reason == "" {
-		t.Error("no reason was given")
+	if e := a.event(wire.EventRevoked); e.Reason == "" || e.RetryAfter != 0 {
+		t.Errorf("got %+v, want a reason, and no word of trying again", e)
 	}
 	select {
 	case <-a.session.Done():

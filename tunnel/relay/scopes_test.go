@@ -94,7 +94,7 @@ func TestTimeOfAClientEnds(t *testing.T) {
 	token := r.scoped(t, "shop", store.Scope{Expires: time.Now().Add(time.Hour)})
 	a := connect(t, token, "i1")
 	r.rescope(t, "shop", store.Scope{Expires: time.Now().Add(-time.Minute)})
-	if e := a.event(wire.EventRevoked); !strings.Contains(e.Reason, "ended on") {
+	if e := a.event(wire.EventRevoked); !strings.Contains(e.Reason, "ended on") || e.RetryAfter != expiredRetry {
 		t.Errorf("got %+v", e)
 	}
 	select {
@@ -103,8 +103,8 @@ func TestTimeOfAClientEnds(t *testing.T) {
 		t.Fatal("the session lives on")
 	}
 	_, err := dialAgent(t, token, "i1")
-	if p := problem(t, err, wire.CodeUnauthorized); !strings.Contains(p.Message, "ended on") {
-		t.Errorf("refused with %q", p.Message)
+	if p := problem(t, err, wire.CodeUnauthorized); !strings.Contains(p.Message, "ended on") || p.RetryAfter != expiredRetry {
+		t.Errorf("refused with %+v", p)
 	}
 	var b *fakeAgent
 	for soon := time.Second; b == nil; soon *= 2 { // a slow machine needs longer to connect

@@ -116,7 +116,7 @@ type Grant struct {
 const (
 	EventDrain     = "drain"      // this relay ends: connect again, elsewhere if Addresses says so
 	EventClaimLost = "claim_lost" // Key's endpoint was taken away; Reason says why
-	EventRevoked   = "revoked"    // the client was revoked; the session ends now
+	EventRevoked   = "revoked"    // the client was revoked or has expired; the session ends now
 	EventMoved     = "moved"      // Addresses are the relay's from now on
 	EventAccess    = "access"     // one visitor's request or connection to an own tunnel
 	EventNodes     = "nodes"      // Nodes are the relay's from now on
@@ -131,6 +131,8 @@ type Event struct {
 	Addresses []string `json:"addresses,omitempty"`
 	Nodes     []Node   `json:"nodes,omitempty"` // drain, nodes: as in Welcome
 	Access    *Access  `json:"access,omitempty"`
+	// RetryAfter is as in Problem (revoked).
+	RetryAfter int `json:"retry_after,omitempty"`
 }
 
 // Access is one visitor's request (http, https) or connection, allowed or refused.
@@ -173,13 +175,16 @@ type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Field   string `json:"field,omitempty"`
+	// RetryAfter is set where a refusal of the secret may end by itself: after
+	// about so many seconds the agent may ask again. If zero, it does not.
+	RetryAfter int `json:"retry_after,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Message }
 
 // Codes of a Problem.
 const (
-	CodeUnauthorized = "unauthorized" // the secret is unknown, revoked or expired: do not try again
+	CodeUnauthorized = "unauthorized" // the secret is unknown, revoked or expired: do not try again but as RetryAfter says
 	CodeProtocol     = "protocol"     // the versions do not fit
 	CodeInvalid      = "invalid"      // a value is wrong; Field names it
 	CodeTaken        = "taken"        // the name or port is another's

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -159,71 +158,4 @@ func (l *LocalCertificates) mint(name string, now time.Time) (*tls.Certificate, 
 		return nil, fmt.Errorf("make certificate of %s: %w", name, err)
 	}
 	return &tls.Certificate{Certificate: [][]byte{der, l.pair.Certificate[0]}, PrivateKey: key, Leaf: parsed}, nil
-}
-
-// FileCertificate is a certificate in files, read again when they change.
-type FileCertificate struct {
-	certFile, keyFile string
-	other             func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-
-	mu      sync.Mutex
-	cert    *tls.Certificate
-	changed time.Time
-	checked time.Time
-}
-
-const fileCheck = 30 * time.Second
-
-// NewFileCertificate reads a certificate and its key. For names that it does not
-// cover, other is asked.
-func NewFileCertificate(certFile, keyFile string, other func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (*FileCertificate, error) {
-	f := &FileCertificate{certFile: certFile, keyFile: keyFile, other: other}
-	return f, f.read(time.Now())
-}
-
-func (f *FileCertificate) read(now time.Time) error {
-	f.checked = now
-	changed := time.Time{}
-	for _, name := range []string{f.certFile, f.keyFile} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return fmt.Errorf("read certificate: %w", err)
-		}
-		if info.ModTime().After(changed) {
-			changed = info.ModTime()
-		}
-	}
-	if f.cert != nil && changed.Equal(f.changed) {
-		return nil
-	}
-	cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
-	if err != nil {
-		return fmt.Errorf("read certificate %s: %w", f.certFile, err)
-	}
-	f.cert, f.changed = &cert, changed
-	return nil
-}
-
-// Covers returns the certificate if it is for the name, else nil.
-func (f *FileCertificate) Covers(name string) *x509.Certificate {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.cert.Leaf.VerifyHostname(name) != nil {
-		return nil
-	}
-	return f.cert.Leaf
-}
-
-// Get returns the certificate for a handshake.
-func (f *FileCertificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	f.mu.Lock()
-	if now := time.Now(); now.Sub(f.checked) > fileCheck {
-		_ = f.read(now) // a file that is half-written keeps the certificate before it
-	}
-	cert := f.cert
-	f.mu.Unlock()
-	if hello.ServerName == "" || cert.Leaf.VerifyHostname(hello.ServerName) == nil {
-		return cert, nil
-	}
-	return f.other(hello)
 }

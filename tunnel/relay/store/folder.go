@@ -1,21 +1,34 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
 // roomToStart is what an empty store needs at least.
 const roomToStart = 256 << 10
 
-// folderError is a data folder that takes no more bytes. Trying again does not help.
+// folderError is a data folder that cannot be used. Trying again does not help.
 type folderError struct {
-	dir string
-	err error
+	dir, fault, advice string
+	err                error
 }
 
+// Error says the system's words, but not what call on what file they are about:
+// that is one of the store's own.
 func (e *folderError) Error() string {
-	return fmt.Sprintf("the data folder %s takes no more data; make room for it: %v", e.dir, e.err)
+	err := e.err
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		err = file.Err
+	}
+	return fmt.Sprintf("the data folder %s %s (%v); %s", e.dir, e.fault, err, e.advice)
+}
+
+func noRoom(dir string, err error) error {
+	return &folderError{dir, "takes no more data", "make room for it", err}
 }
 
 func (e *folderError) Unwrap() error { return e.err }
@@ -25,7 +38,7 @@ func (e *folderError) Unwrap() error { return e.err }
 func checkRoom(dir string) error {
 	f, err := os.CreateTemp(dir, ".room-")
 	if err != nil {
-		return &folderError{dir, err}
+		return noRoom(dir, err)
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(make([]byte, roomToStart))
@@ -33,7 +46,7 @@ func checkRoom(dir string) error {
 		err = closeErr
 	}
 	if err != nil {
-		return &folderError{dir, err}
+		return noRoom(dir, err)
 	}
 	return nil
 }

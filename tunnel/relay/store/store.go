@@ -11,7 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,11 +121,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func (s *Store) open(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return fmt.Errorf("make data folder: %w", err)
+		return &folderError{cfg.Dir, "cannot be made", "make it, or set another data_dir", err}
 	}
 	if s.lock, err = lockfile.Take(filepath.Join(cfg.Dir, lockFile)); err != nil {
-		if errors.Is(err, lockfile.ErrHeld) {
-			err = ErrLocked
+		switch {
+		case errors.Is(err, lockfile.ErrHeld):
+			return fmt.Errorf("open data folder %s: %w; end that one, or set another data_dir", cfg.Dir, ErrLocked)
+		case errors.Is(err, fs.ErrPermission):
+			return &folderError{cfg.Dir, "may not be written by the user that the relay runs as", "give it the right to, or set another data_dir", err}
 		}
 		return fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
 	}
@@ -199,10 +204,28 @@ func (s *Store) connect(cfg Config) error {
 	}
 	conn, err := nats.Connect(strings.Join(cfg.URLs, ","), opts...)
 	if err != nil {
-		return fmt.Errorf("connect to NATS: %w", err)
+		hint := ""
+		if errors.Is(err, nats.ErrNoServers) {
+			hint = "; see that one of them runs, and can be reached from here"
+		}
+		return fmt.Errorf("connect to NATS at %s: %w%s", redacted(cfg.URLs), err, hint)
 	}
 	s.conn = conn
 	return nil
+}
+
+// redacted is a list of URLs without the passwords in them.
+func redacted(list []string) string {
+	var shown []string
+	for _, text := range list {
+		u, err := url.Parse(text)
+		if err != nil {
+			shown = append(shown, "an address that does not parse")
+			continue
+		}
+		shown = append(shown, u.Redacted())
+	}
+	return strings.Join(shown, ", ")
 }
 
 // load makes the buckets and reads them. Settings come first: they hold the

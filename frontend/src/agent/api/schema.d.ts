@@ -617,7 +617,8 @@ export interface components {
             /**
              * @description `unconfigured`: no token yet. `connecting`: no session since the start or the token's change.
              *     `connected`: see `connected`. `reconnecting`: the session is lost, or not known to live.
-             *     `paused`: until resumed. `rejected`: the relay refuses the token; configure a new one.
+             *     `paused`: until resumed. `rejected`: the relay refuses the token; `last_error` says why and
+             *     what helps. It is not tried again but where the relay asks for that, as with an expired client.
              * @enum {string}
              */
             state: "unconfigured" | "connecting" | "connected" | "reconnecting" | "paused" | "rejected";

@@ -145,6 +145,10 @@ const chinese: readonly Sentence[] = [
   ['there is no auth token yet; configure one first', '尚无认证令牌，请先配置'],
   ['the relay cannot do it now: {0*}', '中继目前无法完成：{0*}'],
   [
+    '{0*} refuses the token for now: {1*}; ask its operator',
+    '{0*}暂不接受令牌：{1*}；请联系其运营者',
+  ],
+  [
     '{0*} refused the token: {1*}; ask its operator for a new one',
     '{0*}拒绝了令牌：{1*}；请向其运营者索取新的令牌',
   ],
@@ -264,10 +268,15 @@ const chinese: readonly Sentence[] = [
   ["the relay's address in it is not host:port", '其中的中继地址不是 主机:端口 的形式'],
   ["the relay's port in it is not 1 to 65535", '其中的中继端口不在 1 到 65535 之间'],
   ['the body is empty; send a JSON object', '请求体为空，应为 JSON 对象'],
+  ['the body is empty; send an HTTP Archive', '请求体为空，应为 HTTP Archive'],
   ['the body ended before it was whole', '请求体不完整'],
   ['the body is not UTF-8', '请求体不是 UTF-8'],
   ['the body is not JSON', '请求体不是 JSON'],
   ['the body must be a JSON object', '请求体须为 JSON 对象'],
+  [
+    'the body must be a JSON object, as an HTTP Archive is',
+    '请求体须为 JSON 对象，HTTP Archive 即是如此',
+  ],
   [
     'the body must be a JSON object; {} lets everybody in',
     '请求体须为 JSON 对象；{} 表示允许所有访客',

@@ -85,7 +85,7 @@ export const en = {
     'The session was lost. adit keeps trying, and your tunnels come back with the same addresses.',
   'state.paused.text': 'Nothing is reachable from outside until you resume.',
   'state.rejected.text':
-    'The relay does not accept the token any more. Replace it with a new one; retrying would not help.',
+    'The relay does not accept the token. If its operator cannot help, replace it with a new one.',
   'status.relay': 'Relay',
   'status.transport': 'Transport',
   'status.rtt': 'Round trip',

@@ -75,7 +75,7 @@ export const zh: Messages = {
   'state.connected.text': '您的隧道可以从外部访问。',
   'state.reconnecting.text': '会话已断开。adit 会不断重试，隧道将以原来的地址恢复。',
   'state.paused.text': '恢复之前，外部无法访问任何隧道。',
-  'state.rejected.text': '中继不再接受此令牌。请更换新的令牌，重试没有用处。',
+  'state.rejected.text': '中继不接受此令牌。如果其运营者无法解决，请更换新的令牌。',
   'status.relay': '中继',
   'status.transport': '传输',
   'status.rtt': '往返时延',

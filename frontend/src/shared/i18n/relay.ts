@@ -18,6 +18,10 @@ export const relaySentences: readonly Sentence[] = [
     'the relay revoked the token: {0*}; ask its operator for a new one',
     '中继吊销了令牌：{0*}；请向其运营者索取新的令牌',
   ],
+  [
+    'the relay refuses the token for now: {0*}; ask its operator',
+    '中继暂不接受令牌：{0*}；请联系其运营者',
+  ],
   ['no reason given', '未说明原因'],
   ['the relay took it away', '中继已将其收回'],
   ['the relay is shutting down', '中继正在关闭'],

@@ -1,0 +1,178 @@
+package relay
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"adit/tunnel/relay/edge"
+)
+
+// proxyHeaders are the values of proxy_protocol.
+var proxyHeaders = map[string]edge.ProxyHeader{
+	"": edge.ProxyAccepted, "accept": edge.ProxyAccepted, "require": edge.ProxyRequired, "off": edge.ProxyOff,
+}
+
+// atKey is an error about the value of a key.
+func atKey(name, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
+}
+
+// Validate reports the first key whose value cannot be used. It writes names as
+// they are compared: in lower case, without a dot at the end.
+func (c *Config) Validate() error {
+	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, "."))
+	c.PublicHost = strings.ToLower(strings.TrimSuffix(c.PublicHost, ".")) // no client may claim it, however it is written
+	for _, check := range []func() error{
+		c.validateNames, c.validateListeners, c.validateProxies, c.validateResolvers, c.Limits.validate, c.NATS.validate, c.Nodes.validate,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if c.ACME != nil {
+		if name, fault := c.ACME.validate(); name != "" {
+			return atKey(name, "%s", fault)
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateNames() error {
+	switch {
+	case c.Domain == "":
+		return atKey("domain", "is required: the name under which tunnels get theirs, as tunnel.example.com")
+	case !validName(c.Domain):
+		return atKey("domain", "%q is not a domain name", c.Domain)
+	case c.DataDir == "":
+		return atKey("data_dir", "is required: the folder that the relay keeps its data in")
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return atKey("tls_key", "tls_cert and tls_key go together")
+	case c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !validName(c.PublicHost):
+		return atKey("public_host", "%q is not a host name or address", c.PublicHost)
+	}
+	if c.PagesDir != "" {
+		if info, err := os.Stat(c.PagesDir); err != nil || !info.IsDir() {
+			return atKey("pages_dir", "%s is not a folder that can be read", c.PagesDir)
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateListeners() error {
+	for _, l := range []struct{ name, addr string }{
+		{"tunnel_listen", c.TunnelListen},
+		{"edge_http_listen", c.EdgeHTTPListen},
+		{"edge_https_listen", c.EdgeHTTPSListen},
+		{"console_listen", c.ConsoleListen},
+	} {
+		if _, port, err := net.SplitHostPort(l.addr); err != nil {
+			return atKey(l.name, "%q is not host:port", l.addr)
+		} else if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+			return atKey(l.name, "the port must be 0 to 65535")
+		}
+	}
+	for _, p := range []struct{ name, text string }{{"tcp_ports", c.TCPPorts}, {"udp_ports", c.UDPPorts}} {
+		if _, err := parsePorts(p.text); err != nil {
+			return atKey(p.name, "%v", err)
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateProxies() error {
+	if _, ok := proxyHeaders[c.ProxyProtocol]; !ok {
+		return atKey("proxy_protocol", "%q must be accept, require or off", c.ProxyProtocol)
+	}
+	if c.ProxyProtocol == "require" && len(c.TrustedProxies) == 0 {
+		return atKey("proxy_protocol", "require needs trusted_proxies: headers are read from those alone")
+	}
+	for i, p := range c.TrustedProxies {
+		if _, err := parsePrefix(p); err != nil {
+			return atKey(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR", p)
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateResolvers() error {
+	for i, server := range c.Domains.Resolvers {
+		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
+			return atKey(fmt.Sprintf("domains.resolvers[%d]", i), "%q is not host:port", server)
+		}
+	}
+	return nil
+}
+
+func (l Limits) validate() error {
+	for _, d := range []struct{ name, text string }{
+		{"limits.header_time", l.HeaderTime},
+		{"limits.idle_time", l.IdleTime},
+		{"limits.stream_idle", l.StreamIdle},
+		{"limits.origin_time", l.OriginTime},
+		{"limits.udp_idle", l.UDPIdle},
+	} {
+		if v, err := time.ParseDuration(d.text); d.text != "" && (err != nil || v <= 0) {
+			return atKey(d.name, "%q is not a duration, as 30s", d.text)
+		}
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"limits.sessions", int64(l.Sessions)},
+		{"limits.sessions_per_client", int64(l.SessionsPerClient)},
+		{"limits.unnamed_per_address", int64(l.UnnamedPerAddress)},
+		{"limits.tunnels_per_session", int64(l.TunnelsPerSession)},
+		{"limits.claims_per_client", int64(l.ClaimsPerClient)},
+		{"limits.connections_per_address", int64(l.ConnectionsPerAddress)},
+		{"limits.header_bytes", int64(l.HeaderBytes)},
+		{"limits.udp_flows", int64(l.UDPFlows)},
+		{"limits.udp_amplification", int64(l.UDPAmplification)},
+		{"limits.access_days", int64(l.AccessDays)},
+		{"limits.access_bytes", l.AccessBytes},
+	} {
+		if n.value < 0 {
+			return atKey(n.name, "must not be negative")
+		}
+	}
+	return nil
+}
+
+func (n NATS) validate() error {
+	switch {
+	case n.Replicas < 0:
+		return atKey("nats.replicas", "must not be negative")
+	case (n.Cert == "") != (n.Key == ""):
+		return atKey("nats.key", "nats.cert and nats.key go together")
+	case n.SecretFile != "" && len(n.URLs) == 0:
+		return atKey("nats.secret_file", "is for an external NATS; set nats.urls too")
+	}
+	return nil
+}
+
+func (n Nodes) validate() error {
+	for _, a := range []struct {
+		name, addr string
+		free       bool // port 0 and no host will do
+	}{{"nodes.listen", n.Listen, true}, {"nodes.address", n.Address, false}, {"nodes.agent_address", n.AgentAddress, false}} {
+		if a.addr == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(a.addr)
+		number, badPort := strconv.ParseUint(port, 10, 16)
+		if err != nil || badPort != nil || !a.free && (host == "" || number == 0) {
+			return atKey(a.name, "%q is not host:port", a.addr)
+		}
+	}
+	if v, err := time.ParseDuration(n.Leave); n.Leave != "" && (err != nil || v < 0 || v > time.Minute) {
+		return atKey("nodes.leave", "%q is not a duration of at most 1m, as 5s", n.Leave)
+	}
+	if len(n.Name) > 128 {
+		return atKey("nodes.name", "has at most 128 bytes")
+	}
+	return nil
+}

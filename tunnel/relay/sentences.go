@@ -1,0 +1,76 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"adit/internal/socketerr"
+)
+
+// sentence is an error that says in its own words what its cause says in the
+// system's: the cause is for who asks with errors.Is, and not said again.
+type sentence struct {
+	text  string
+	cause error
+}
+
+func (s *sentence) Error() string { return s.text }
+func (s *sentence) Unwrap() error { return s.cause }
+
+// fileError says what to do about a file that cannot be read. what is the key
+// that names it, or what it is.
+func fileError(what, path string, err error) error {
+	var text string
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		text = fmt.Sprintf("%s: there is no file %s; is the name right?", what, path)
+	case errors.Is(err, fs.ErrPermission):
+		text = fmt.Sprintf("%s: the user that the relay runs as may not read %s; give it the right to", what, path)
+	case errors.Is(err, syscall.EISDIR):
+		text = fmt.Sprintf("%s: %s is a folder; name the file in it", what, path)
+	default:
+		var file *fs.PathError
+		if errors.As(err, &file) {
+			return &sentence{fmt.Sprintf("%s: %s cannot be read: %v", what, path, file.Err), err}
+		}
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &sentence{text, err}
+}
+
+// certificateError says what to do about tls_cert and tls_key that err kept from
+// being read.
+func (c Config) certificateError(err error) error {
+	for _, file := range []struct{ key, path string }{{"tls_cert", c.TLSCert}, {"tls_key", c.TLSKey}} {
+		if _, fault := os.ReadFile(file.path); fault != nil {
+			return fileError(file.key, file.path, fault)
+		}
+	}
+	// crypto/tls says what it found, under the name of the package.
+	cause := err
+	for inner := errors.Unwrap(cause); inner != nil; inner = errors.Unwrap(inner) {
+		cause = inner
+	}
+	return &sentence{fmt.Sprintf("tls_cert: %s and its key %s cannot be used: %s; both are PEM files, the certificate first and then those of its issuers",
+		c.TLSCert, c.TLSKey, strings.TrimPrefix(cause.Error(), "tls: ")), err}
+}
+
+// listenError says what to do about the listener of that key that did not open.
+func listenError(key, addr string, err error) error {
+	var text string
+	switch {
+	case errors.Is(err, socketerr.InUse):
+		text = fmt.Sprintf("%s: another program has %s; end it, or set another %s", key, addr, key)
+	case errors.Is(err, socketerr.NotAllowed):
+		text = fmt.Sprintf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE, or set another %s", key, addr, key)
+	case errors.Is(err, socketerr.NoAddress):
+		text = fmt.Sprintf("%s: %s is not an address of this machine; name one, or the port alone", key, addr)
+	default:
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return &sentence{text, err}
+}

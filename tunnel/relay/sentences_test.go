@@ -1,0 +1,79 @@
+package relay
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAConfigurationThatCannotBeReadSaysWhatToDo holds the whole sentences: the
+// system's words are not in them twice, nor the names of Go's types.
+func TestAConfigurationThatCannotBeReadSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "relay.toml")
+	if _, err := Load(path); !errors.Is(err, fs.ErrNotExist) || err.Error() != "configuration: there is no file "+path+"; is the name right?" {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	for text, want := range map[string]string{
+		"domian = \"a.test\"":               `, line 1: there is no key "domian"; did you mean "domain"?`,
+		"# two\n[limits]\nsesions = 4":      `, line 3: there is no key "limits.sesions"; did you mean "limits.sessions"?`,
+		"urls = [\"a\"]":                    `, line 1: there is no key "urls"; did you mean "nats.urls"?`,
+		"[acme.dns]\nprovidr = \"rfc2136\"": `, line 2: there is no key "acme.dns.providr"; did you mean "acme.dns.provider"?`,
+		"frobnicate = 1":                    `, line 1: there is no key "frobnicate"`,
+		"domain = 5":                        `, line 1: domain must be a text in quotes`,
+		"http3 = \"yes\"":                   `, line 1: http3 must be true or false`,
+		"[limits]\nsessions = \"4\"":        `, line 2: limits.sessions must be a whole number, without quotes`,
+		"trusted_proxies = \"10.0.0.1\"":    `, line 1: trusted_proxies must be a list of texts, as ["a", "b"]`,
+		"acme = 1":                          `, line 1: acme must be a table, as [acme]`,
+		"domain = a.test":                   `, line 1, column 10: this is not TOML: `,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path)
+		if err == nil || err.Error() != path+want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(err.Error(), path+want)) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestFilesThatCannotBeReadAtTheStartAreSaid names each key at fault, once.
+func TestFilesThatCannotBeReadAtTheStartAreSaid(t *testing.T) {
+	dir := t.TempDir()
+	none, text := filepath.Join(dir, "none"), filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"certificate": {func(c *Config) { c.TLSCert, c.TLSKey = none, none }, "tls_cert: there is no file " + none + "; is the name right?"},
+		"key":         {func(c *Config) { c.TLSCert, c.TLSKey = text, none }, "tls_key: there is no file " + none + "; is the name right?"},
+		"no certificate": {
+			func(c *Config) { c.TLSCert, c.TLSKey = text, text },
+			"tls_cert: " + text + " and its key " + text + " cannot be used: failed to find any PEM data in certificate input; both are PEM files, the certificate first and then those of its issuers",
+		},
+		"database":       {func(c *Config) { c.Geo.Database = none }, "geo.database: there is no file " + none + "; is the name right?"},
+		"no database":    {func(c *Config) { c.Geo.Database = text }, "geo.database: " + text + " is not a database in MMDB format: "},
+		"authority":      {func(c *Config) { c.ACME = &ACME{CA: none} }, "acme.ca: there is no file " + none + "; is the name right?"},
+		"data is a file": {func(c *Config) { c.DataDir = text }, "the data folder " + text + " cannot be made ("},
+		"nobody's NATS":  {func(c *Config) { c.NATS.URLs = []string{"nats://me:secret@127.0.0.1:1"} }, "connect to NATS at nats://me:xxxxx@127.0.0.1:1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(t.TempDir())
+			c.change(&cfg)
+			r, err := New(Options{Config: cfg})
+			if err == nil {
+				r.Close()
+				t.Fatal("it started")
+			}
+			if got := err.Error(); got != c.want && (got == "" || !strings.HasPrefix(got, c.want) || strings.HasSuffix(c.want, "?")) {
+				t.Errorf("got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
