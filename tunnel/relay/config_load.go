@@ -28,7 +28,8 @@ func Load(path string) (Config, error) {
 	if len(data) > maxConfigFile {
 		return cfg, fmt.Errorf("the configuration %s is larger than 1 MiB; is it another file?", path)
 	}
-	dec := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields()
+	text := strings.TrimPrefix(string(data), "\ufeff") // what editors of Windows begin a file with
+	dec := toml.NewDecoder(strings.NewReader(text)).DisallowUnknownFields()
 	if err := dec.Decode(&cfg); err != nil {
 		return cfg, configMistake(path, err)
 	}

@@ -152,7 +152,7 @@ func (s *Session) fillFrom(st *Stream, limit int) {
 		if s.out == nil {
 			s.out = getBatch()
 		}
-		n := min(limit, len(st.pending), int(st.sendWindow), s.pace.batch-len(s.out))
+		n := min(limit, len(st.pending), int(st.sendWindow), s.pace.batch)
 		s.out = appendHeader(s.out, typeData, st.openFlag(), st.id, uint32(n))
 		s.out = append(s.out, st.pending[:n]...)
 		st.pending = st.pending[n:]
