@@ -17,7 +17,7 @@ func TestReadersThatStandStillStopNobody(t *testing.T) {
 		memory  int64 // of the budget
 		given   bool  // some are given up
 	}{
-		"few who read much before":   {8, 48 << 20, 1 << 30, false},
+		"few who read much before":   {8, 32 << 20, 1 << 30, false},
 		"many":                       {500, 0, 1 << 30, true},
 		"with little memory":         {60, 0, 4 << 20, true},
 		"who read, of little memory": {4, 24 << 20, 4 << 20, false},
@@ -47,7 +47,7 @@ func TestReadersThatStandStillStopNobody(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				in.SetReadDeadline(time.Now().Add(20 * time.Second))
+				in.SetReadDeadline(time.Now().Add(time.Minute))
 				return out, in
 			}
 			var out, stuck []*Stream

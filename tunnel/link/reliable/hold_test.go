@@ -45,10 +45,10 @@ func TestReadersThatStandStillStopNobody(t *testing.T) {
 		memory  int64 // of the budget
 		given   bool  // some are given up
 	}{
-		"few who read much before":   {8, 24 << 20, 1 << 30, false},
+		"few who read much before":   {8, 12 << 20, 1 << 30, false},
 		"many":                       {300, 0, 1 << 30, true},
 		"with little memory":         {60, 0, 4 << 20, true},
-		"who read, of little memory": {4, 24 << 20, 4 << 20, false},
+		"who read, of little memory": {4, 12 << 20, 4 << 20, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory := budget.New(c.memory)
@@ -103,14 +103,14 @@ func TestWindowsGrowBesideUnusedOnes(t *testing.T) {
 	path := broadband()
 	path.Delay = 150 * time.Millisecond
 	inBubble(t, path, Config{}, func(w *world) {
-		_, end := standStill(t, w, 4, 48<<20)
+		_, end := standStill(t, w, 3, 24<<20)
 		time.Sleep(10 * time.Second)
 		w.b.mu.Lock()
 		held := w.b.held()
 		w.b.mu.Unlock()
 		began := time.Now()
-		transfer(t, w.a, w.b, 100<<20)
-		if got := 100 * float64(1<<20) / time.Since(began).Seconds(); got < 8e6 {
+		transfer(t, w.a, w.b, 60<<20)
+		if got := 60 * float64(1<<20) / time.Since(began).Seconds(); got < 8e6 {
 			t.Errorf("%.1f MB/s of 12.5 over a path of 300 ms, with %d held", got/1e6, held)
 		}
 		end()
