@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -25,6 +26,11 @@ func TestMain(m *testing.M) {
 // it answers.
 func daemon(t *testing.T, before string) (cmd *exec.Cmd, answers func() bool) {
 	t.Helper()
+	// A test run may have been begun by nohup. What is caught here is what a
+	// child finds as it is by default.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,11 @@ func daemon(t *testing.T, before string) (cmd *exec.Cmd, answers func() bool) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended mostly
+	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() {
+		late.Stop()
+		_ = cmd.Process.Kill() // it has ended mostly
+	})
 	answers = func() bool {
 		_, err := os.Stat(filepath.Join(dir, "runtime.json"))
 		return err == nil
