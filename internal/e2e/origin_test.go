@@ -170,6 +170,12 @@ func newEcho(t *testing.T) (port int) {
 
 func newEchoOn(t *testing.T, l net.Listener) (port int) {
 	t.Helper()
+	return serveTCP(t, l, func(conn net.Conn) { io.Copy(conn, conn) })
+}
+
+// serveTCP gives each connection of l to serve, and closes it behind that.
+func serveTCP(t *testing.T, l net.Listener, serve func(net.Conn)) (port int) {
+	t.Helper()
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -179,7 +185,7 @@ func newEchoOn(t *testing.T, l net.Listener) (port int) {
 			}
 			go func() {
 				defer conn.Close()
-				io.Copy(conn, conn)
+				serve(conn)
 			}()
 		}
 	}()

@@ -13,40 +13,26 @@ import (
 // without end, u reads nothing ever, and e is an echo.
 func newStillOrigin(t *testing.T) (port int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	over := make(chan struct{})
-	t.Cleanup(func() { close(over); l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				var wish [1]byte
-				if _, err := io.ReadFull(conn, wish[:]); err != nil {
+	t.Cleanup(func() { close(over) })
+	return serveTCP(t, listenLoopback(t), func(conn net.Conn) {
+		var wish [1]byte
+		if _, err := io.ReadFull(conn, wish[:]); err != nil {
+			return
+		}
+		switch wish[0] {
+		case 'd':
+			for chunk := make([]byte, 256<<10); ; {
+				if _, err := conn.Write(chunk); err != nil {
 					return
 				}
-				switch wish[0] {
-				case 'd':
-					for chunk := make([]byte, 256<<10); ; {
-						if _, err := conn.Write(chunk); err != nil {
-							return
-						}
-					}
-				case 'u':
-					<-over
-				default:
-					io.Copy(conn, conn)
-				}
-			}()
+			}
+		case 'u':
+			<-over
+		default:
+			io.Copy(conn, conn)
 		}
-	}()
-	return l.Addr().(*net.TCPAddr).Port
+	})
 }
 
 // TestThoseWhoStandStillStopNobody: visitors who ask for much and read no more
