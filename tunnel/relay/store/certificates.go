@@ -103,7 +103,7 @@ func (c *Certificates) Store(ctx context.Context, key string, value []byte) erro
 }
 
 func (c *Certificates) get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
-	e, err := c.kv.Get(ctx, natsKey(dataRoot, key))
+	e, err := readAgain(ctx, c.kv, natsKey(dataRoot, key))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, fmt.Errorf("read certificate data %q: %w", key, fs.ErrNotExist)
 	}

@@ -75,13 +75,7 @@ func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) 
 		missing[key] = e.rev
 	}
 	t.mu.RUnlock()
-	create := ctx
-	if !strict { // it is tried again, and a request that is lost is not answered later
-		short, cancel := context.WithTimeout(ctx, followBegin)
-		defer cancel()
-		create = short
-	}
-	w, err := t.watch(create, life)
+	w, err := t.begin(ctx, life, strict)
 	if err != nil {
 		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
 	}
@@ -110,6 +104,21 @@ func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) 
 			return nil, fmt.Errorf("read store of %s: %w", t.name, ctx.Err())
 		}
 	}
+}
+
+// begin begins a watch. With strict it is tried until ctx ends: a cluster that
+// has just started answers for one bucket and not yet for the next.
+func (t *table[T]) begin(ctx, life context.Context, strict bool) (w *watch, err error) {
+	if !strict { // the caller tries again, and a request that is lost is not answered later
+		ctx, cancel := context.WithTimeout(ctx, followBegin)
+		defer cancel()
+		return t.watch(ctx, life)
+	}
+	err = patiently(ctx, func(ctx context.Context) error {
+		w, err = t.watch(ctx, life)
+		return err
+	})
+	return w, err
 }
 
 // watch is a bucket's changes, after what it has.
@@ -351,13 +360,21 @@ func patiently(ctx context.Context, open func(context.Context) error) error {
 		if err == nil || ctx.Err() != nil || refusedForGood(err) {
 			return err
 		}
-		pause := time.NewTimer(retryPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !rested(ctx) {
 			return err
 		}
+	}
+}
+
+// rested waits before the next try, and reports whether ctx still lasts.
+func rested(ctx context.Context) bool {
+	pause := time.NewTimer(retryPause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -385,17 +402,24 @@ func again(ctx context.Context, write func(context.Context) (uint64, error)) (re
 		try, done := context.WithTimeout(ctx, tryTime)
 		rev, err = write(try)
 		done()
-		away := errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
-			errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionReconnecting)
-		if !away || ctx.Err() != nil {
-			return rev, tries, err
-		}
-		pause := time.NewTimer(retryPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !isAway(err) || ctx.Err() != nil || !rested(ctx) {
 			return rev, tries, err
 		}
 	}
+}
+
+// isAway reports whether an error says that the cluster has nobody to answer now.
+func isAway(err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+		errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionReconnecting)
+}
+
+// readAgain reads a key's value, and once more while the cluster has nobody to
+// answer.
+func readAgain(ctx context.Context, kv jetstream.KeyValue, key string) (e jetstream.KeyValueEntry, err error) {
+	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
+		e, err = kv.Get(ctx, key)
+		return 0, err
+	})
+	return e, err
 }

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -50,6 +52,62 @@ func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	if err := s.Usages.table.remove(t.Context(), "c_1", rev); err != nil {
 		t.Errorf("remove: %v", err)
 	}
+}
+
+// unled is a bucket of a cluster that has nobody to answer for it at first.
+type unled struct {
+	jetstream.KeyValue
+	asked atomic.Int32
+}
+
+func (u *unled) away() error {
+	if u.asked.Add(1) <= 2 {
+		return nats.ErrNoResponders
+	}
+	return nil
+}
+
+func (u *unled) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	if err := u.away(); err != nil {
+		return nil, err
+	}
+	return u.KeyValue.Get(ctx, key)
+}
+
+func (u *unled) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	if err := u.away(); err != nil {
+		return nil, err
+	}
+	return u.KeyValue.WatchAll(ctx, opts...)
+}
+
+// TestOpenWaitsForEachBucket has a cluster that made a bucket and does not answer
+// for it yet, as one that has just started.
+func TestOpenWaitsForEachBucket(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.Settings.kv = &unled{KeyValue: s.Settings.kv}
+	if err := s.migrate(t.Context(), s.migration); err != nil {
+		t.Error(err)
+	}
+	s.Settings.kv = &unled{KeyValue: s.Settings.kv}
+	if _, err := s.Settings.Get(t.Context(), "none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a setting that there is not: %v", err)
+	}
+	life, end := context.WithCancel(t.Context())
+	table, err := openTable[StoredPolicy](t.Context(), life, s, func(string) (jetstream.KeyValue, error) {
+		return &unled{KeyValue: s.Policies.table.kv}, nil
+	}, "again")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := table.get("domain.a"); !ok {
+		t.Error("the policy was not read")
+	}
+	end()
+	table.wait()
 }
 
 func TestClientIsChangedThoughTheWatchLags(t *testing.T) {

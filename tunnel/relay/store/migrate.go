@@ -31,7 +31,7 @@ var migrations = map[int]func(context.Context, migration) error{
 // migrate brings the store to SchemaVersion.
 func (s *Store) migrate(ctx context.Context, m migration) error {
 	for {
-		entry, err := s.Settings.kv.Get(ctx, settingSchema)
+		entry, err := readAgain(ctx, s.Settings.kv, settingSchema)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			if err := s.Settings.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, ErrConflict) {
 				return err
@@ -51,7 +51,11 @@ func (s *Store) migrate(ctx context.Context, m migration) error {
 		if version == SchemaVersion {
 			return nil
 		}
-		if err := migrations[version](ctx, m); err != nil {
+		err = migrations[version](ctx, m)
+		if isAway(err) && rested(ctx) {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("bring the store from schema %d to %d: %w", version, version+1, err)
 		}
 		if err := s.Settings.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, ErrConflict) {
@@ -68,11 +72,12 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 	if err != nil {
 		return err
 	}
-	if rev == 0 {
-		_, err = s.kv.Create(ctx, settingSchema, text)
-	} else {
-		_, err = s.kv.Update(ctx, settingSchema, text, rev)
-	}
+	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
+		if rev == 0 {
+			return s.kv.Create(ctx, settingSchema, text)
+		}
+		return s.kv.Update(ctx, settingSchema, text, rev)
+	})
 	if isConflict(err) {
 		return ErrConflict
 	}

@@ -28,7 +28,7 @@ const (
 
 // Get returns a setting, or ErrNotFound.
 func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
-	e, err := s.kv.Get(ctx, name)
+	e, err := readAgain(ctx, s.kv, name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, ErrNotFound
 	}
@@ -64,7 +64,8 @@ func (s *Settings) open(name string, v []byte) ([]byte, error) {
 
 // Put stores a setting.
 func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
-	if _, err := s.kv.Put(ctx, name, s.close(name, value)); err != nil {
+	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Put(ctx, name, s.close(name, value)) })
+	if err != nil {
 		return fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return nil
@@ -80,8 +81,8 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 	if v, err = make(); err != nil {
 		return nil, err
 	}
-	_, err = s.kv.Create(ctx, name, s.close(name, v))
-	if errors.Is(err, jetstream.ErrKeyExists) {
+	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Create(ctx, name, s.close(name, v)) })
+	if errors.Is(err, jetstream.ErrKeyExists) { // another node's, or by the try whose answer was lost
 		return s.Get(ctx, name)
 	}
 	if err != nil {

@@ -101,7 +101,7 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 	start := time.Now()
 	rev, tries, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Create(ctx, key, data) })
 	if tries > 1 && errors.Is(err, jetstream.ErrKeyExists) { // perhaps by the try whose answer was lost
-		if e, getErr := t.kv.Get(ctx, key); getErr == nil && bytes.Equal(e.Value(), data) {
+		if e, getErr := readAgain(ctx, t.kv, key); getErr == nil && bytes.Equal(e.Value(), data) {
 			rev, err = e.Revision(), nil
 		}
 	}
@@ -143,7 +143,7 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 	start := time.Now()
 	next, tries, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
 	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
-		if e, getErr := t.kv.Get(ctx, key); getErr == nil && bytes.Equal(e.Value(), data) {
+		if e, getErr := readAgain(ctx, t.kv, key); getErr == nil && bytes.Equal(e.Value(), data) {
 			next, err = e.Revision(), nil
 		}
 	}
@@ -171,7 +171,7 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 		return 0, t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
 	})
 	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
-		if _, getErr := t.kv.Get(ctx, key); errors.Is(getErr, jetstream.ErrKeyNotFound) {
+		if _, getErr := readAgain(ctx, t.kv, key); errors.Is(getErr, jetstream.ErrKeyNotFound) {
 			err = nil
 		}
 	}
