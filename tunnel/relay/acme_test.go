@@ -22,6 +22,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"adit/internal/freeport"
 	"adit/internal/require"
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/console"
@@ -64,16 +65,6 @@ func TestMain(m *testing.M) {
 }
 
 // freeAddr is an address of loopback that nobody listens on.
-func freeAddr(tb testing.TB) string {
-	tb.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 	tb.Helper()
 	if testing.Short() {
@@ -85,9 +76,9 @@ func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 		require.Missing(tb, "Pebble cannot be built: %v", err)
 	}
 	l := &acmeLab{dir: tb.TempDir(), program: program, cfg: testConfig(tb.TempDir()), zone: startZone(tb, "relay.test.")}
-	l.cfg.EdgeHTTPListen, l.cfg.EdgeHTTPSListen = freeAddr(tb), freeBoth(tb)
+	l.cfg.EdgeHTTPListen, l.cfg.EdgeHTTPSListen = freeport.Loopback(tb), freeport.Loopback(tb)
 	l.cfg.Limits.HeaderTime = "30s" // a handshake waits for three quarters of it
-	api := freeAddr(tb)
+	api := freeport.Loopback(tb)
 	l.directory = "https://" + api + "/dir"
 	certFile, keyFile := l.serverCertificate(tb)
 	l.cfg.ACME = &ACME{Directory: l.directory, CA: l.ca, Challenges: challenges}
