@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"adit/internal/freeport"
 )
 
 // comeBack is the promise for a side that is there again, 5 s, with as much
@@ -134,7 +136,7 @@ func TestOriginThatIsDownIsNamed(t *testing.T) {
 	relay := newRelay(t)
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))
-	port := freePort(t)
+	port := freeport.Get(t)
 	made := agent.publish("http", port, nil)
 	code, body, err := fetch(relay.visitor(), made.PublicURL)
 	if err != nil || code != http.StatusBadGateway {
