@@ -150,7 +150,7 @@ func startCrowd(nodes []*relay, host string) *crowd {
 	c.wg.Go(func() {
 		tick := time.NewTicker(time.Second / crowdRate)
 		defer tick.Stop()
-		transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext}
+		transport := &http.Transport{MaxIdleConnsPerHost: 64}
 		defer transport.CloseIdleConnections()
 		client := &http.Client{Transport: transport, Timeout: 20 * time.Second}
 		for i := 0; ; i++ {
@@ -299,7 +299,7 @@ func TestThreeNodesLoseOneAfterTheOther(t *testing.T) {
 				host := strings.TrimSuffix(strings.TrimPrefix(tun.PublicURL, "http://"), r.http[strings.LastIndex(r.http, ":"):])
 				await(t, "every edge serves every tunnel", func() error {
 					c := crowd{host: host}
-					return c.ask(http.DefaultClient, r)
+					return c.ask(&http.Client{Timeout: 20 * time.Second}, r)
 				})
 			}
 		}

@@ -52,6 +52,16 @@ func prepareRelay(t *testing.T, extra ...string) *relay {
 	}
 }
 
+// relayConfig writes a relay.toml.
+func relayConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "relay.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func (r *relay) start() {
 	r.t.Helper()
 	args := append([]string{
@@ -127,7 +137,7 @@ func (r *relay) visitor() *http.Client {
 }
 
 func visitorWith(t *testing.T, roots *x509.CertPool) *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	dialer := &net.Dialer{Timeout: patience}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			_, port, err := net.SplitHostPort(addr)

@@ -48,6 +48,7 @@ func wantRejected(t *testing.T, a *Agent) {
 // TestAnExpiredClientComesBackByItself has its operator give it more time after
 // a while.
 func TestAnExpiredClientComesBackByItself(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
@@ -67,6 +68,7 @@ func TestAnExpiredClientComesBackByItself(t *testing.T) {
 // TestARelayThatIsAwayDoesNotPardonNorForget has the relay down when it would be
 // asked.
 func TestARelayThatIsAwayDoesNotPardonNorForget(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	r.set(func() { r.refuse = expired() })
