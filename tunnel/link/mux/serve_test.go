@@ -29,10 +29,12 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	ended := make(chan error, 1)
 	go func() {
-		ended <- server.ServeDatagrams(ctx, func(b []byte) {
-			back <- binary.BigEndian.Uint32(b)
-			if err := server.SendDatagram(b); err != nil {
-				t.Errorf("send: %v", err)
+		ended <- server.ServeDatagrams(ctx, func(list [][]byte) {
+			for _, b := range list {
+				back <- binary.BigEndian.Uint32(b)
+				if err := server.SendDatagram(b); err != nil {
+					t.Errorf("send: %v", err)
+				}
 			}
 		})
 	}()
@@ -65,7 +67,7 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 		t.Errorf("got %d bytes, %v", n, err)
 	}
 	go func() {
-		ended <- server.ServeDatagrams(context.Background(), func([]byte) { go server.Close("enough") })
+		ended <- server.ServeDatagrams(context.Background(), func([][]byte) { go server.Close("enough") })
 	}()
 	send(all + 1)
 	select {

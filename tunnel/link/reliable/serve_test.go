@@ -30,10 +30,12 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 		var got []uint32
 		ended := make(chan error)
 		go func() {
-			ended <- w.b.ServeDatagrams(ctx, func(b []byte) {
-				got = append(got, binary.BigEndian.Uint32(b))
-				if err := w.b.SendDatagram(b); err != nil {
-					t.Errorf("send: %v", err)
+			ended <- w.b.ServeDatagrams(ctx, func(list [][]byte) {
+				for _, b := range list {
+					got = append(got, binary.BigEndian.Uint32(b))
+					if err := w.b.SendDatagram(b); err != nil {
+						t.Errorf("send: %v", err)
+					}
 				}
 			})
 		}()
@@ -75,7 +77,7 @@ func TestServingEndsWithTheSession(t *testing.T) {
 		calls := 0
 		ended := make(chan error)
 		go func() {
-			ended <- w.b.ServeDatagrams(context.Background(), func([]byte) {
+			ended <- w.b.ServeDatagrams(context.Background(), func([][]byte) {
 				calls++
 				go w.b.Close("enough")
 			})

@@ -26,11 +26,12 @@ type udpPort struct {
 
 	closed <-chan struct{}
 
-	mu     sync.Mutex
-	flows  map[netip.AddrPort]*flow
-	owners map[netip.Prefix]int
-	told   map[netip.Prefix]time.Time // whose refusal was recorded, and when
-	buf    []byte
+	mu      sync.Mutex
+	flows   map[netip.AddrPort]*flow
+	owners  map[netip.Prefix]int
+	told    map[netip.Prefix]time.Time // whose refusal was recorded, and when
+	buf     []byte
+	gathers link.Session // whose datagrams are gathered; the reader's
 }
 
 // flow is one visitor's address and port on one endpoint.
@@ -49,21 +50,19 @@ type flow struct {
 	in, out  atomic.Int64 // payload bytes
 	answered atomic.Bool  // something went back to the visitor
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
-
-	one [1][]byte // the packet that answer sends
 }
 
 // agentFlow is where a session's datagrams of one number go: a visitor here, or
 // one on another node.
 type agentFlow interface {
 	endpoint() uint32
-	take(payload []byte)
-	over() // the agent has ended it
+	take(payloads [][]byte) // valid until it returns; it may change the list
+	over()                  // the agent has ended it
 }
 
-func (f *flow) endpoint() uint32    { return f.backend.Number }
-func (f *flow) take(payload []byte) { f.answer(payload) }
-func (f *flow) over()               { f.port.endOne(f) }
+func (f *flow) endpoint() uint32       { return f.backend.Number }
+func (f *flow) take(payloads [][]byte) { f.answer(payloads) }
+func (f *flow) over()                  { f.port.endOne(f) }
 
 // flowTable finds the flows of a session by number.
 type flowTable struct {
@@ -99,7 +98,7 @@ func (t *flowTable) remove(n uint32) {
 func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
 	return &udpPort{
 		edge: e, ep: ep, closed: closed,
-		conn:  udpbatch.New(conn, udpbatch.Options{NoOffload: true, Fragment: true, NeverWait: true, SocketBuffer: udpReadBuffer}),
+		conn:  udpbatch.New(conn, udpbatch.Options{NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: udpReadBuffer}),
 		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), told: make(map[netip.Prefix]time.Time), buf: make([]byte, 64<<10),
 	}
 }
@@ -125,8 +124,9 @@ func (p *udpPort) serve() {
 			continue
 		}
 		for i := range packets[:n] {
-			p.receive(packets[i].Addr, packets[i].B[:packets[i].N])
+			p.receive(packets[i].Addr, packets[i].B[:packets[i].N], n > 1)
 		}
+		p.gather(nil)
 		// A busy port gets more buffers, and gives them back after a while.
 		switch {
 		case n == len(packets) && n < cap(packets):
@@ -145,8 +145,22 @@ func (p *udpPort) serve() {
 	}
 }
 
-// receive sends one packet of a visitor to the agent.
-func (p *udpPort) receive(at udpbatch.Addr, payload []byte) {
+// gather gathers what goes to a session, and sends what was gathered for another.
+func (p *udpPort) gather(s link.Session) {
+	if s == p.gathers {
+		return
+	}
+	if p.gathers != nil {
+		link.SendGathered(p.gathers)
+	}
+	if p.gathers = s; s != nil {
+		link.GatherDatagrams(s)
+	}
+}
+
+// receive sends one packet of a visitor to the agent. With more it is gathered
+// with those that came with it.
+func (p *udpPort) receive(at udpbatch.Addr, payload []byte, more bool) {
 	f := p.flowOf(at)
 	if f == nil {
 		return
@@ -162,6 +176,9 @@ func (p *udpPort) receive(at udpbatch.Addr, payload []byte) {
 		f.proved.Store(true)
 	}
 	session := f.backend.Agent.Session
+	if more {
+		p.gather(session)
+	}
 	out := wire.Flow{Endpoint: f.backend.Number, Number: f.number, Packet: uint16(f.packet.Add(1)), Payload: payload}
 	p.buf, _ = wire.SplitFlow(p.buf, out, session.MaxDatagram(), session.SendDatagram) // a lost packet is UDP's own
 }
@@ -222,26 +239,36 @@ func (p *udpPort) tells(a netip.Addr, now time.Time) bool {
 	return true
 }
 
-// answer sends one packet of the origin to the visitor, one at a time, unless
-// the visitor's address may be forged and the packet would make more of what it
-// sent.
-func (f *flow) answer(payload []byte) {
+// answer sends packets of the origin to the visitor. It is called by one at a time.
+func (f *flow) answer(payloads [][]byte) {
+	let := payloads[:0]
+	for _, payload := range payloads {
+		if f.lets(payload) {
+			let = append(let, payload)
+		}
+	}
+	if len(let) > 0 {
+		_ = f.port.conn.WriteBatch(let, f.at) // a lost packet is UDP's own
+	}
+}
+
+// lets counts a packet for the visitor, unless its address may be forged and the
+// packet would make more of what it sent, or there is no bandwidth left.
+func (f *flow) lets(payload []byte) bool {
 	out := f.out.Load() + int64(len(payload))
 	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {
 		f.port.edge.tally.unproved.Add(1)
-		return
+		return false
 	}
 	f.last.Store(int64(monotime.Now()))
 	if !f.port.ep.out().Try(len(payload)) {
 		f.port.edge.tally.overBandwidth.Add(1)
-		return
+		return false
 	}
 	f.out.Store(out)
 	f.port.ep.countOut(len(payload))
 	f.answered.Store(true)
-	f.one[0] = payload
-	_ = f.port.conn.WriteBatch(f.one[:], f.at) // a lost packet is UDP's own
-	f.one[0] = nil
+	return true
 }
 
 // sweep forgets idle flows and those whose session has ended.
@@ -320,35 +347,71 @@ func (p *udpPort) settle(f *flow) {
 // Datagrams brings what an agent's session receives to its visitors, until the
 // session or ctx ends.
 func (a *Agent) Datagrams(ctx context.Context) error {
-	var parts wire.Reassembly
-	return link.ServeDatagrams(ctx, a.Session, func(b []byte) { a.Datagram(b, &parts) })
+	answers := answers{agent: a, parts: new(wire.Reassembly)}
+	return link.ServeDatagrams(ctx, a.Session, answers.bring)
 }
 
-// Datagram brings one message of an agent to its visitor. parts puts payloads
-// together that came in fragments; without it they are dropped.
-func (a *Agent) Datagram(b []byte, parts *wire.Reassembly) {
-	d, err := wire.ParseFlow(b)
-	if err != nil {
-		return
+// Datagram brings one message of an agent to its visitor. Fragments are dropped.
+func (a *Agent) Datagram(b []byte) {
+	answers := answers{agent: a}
+	answers.bring([][]byte{b})
+}
+
+// answers brings an agent's messages to its visitors: those of one flow that
+// follow each other go together.
+type answers struct {
+	agent *Agent
+	parts *wire.Reassembly // of payloads that came in fragments; nil: they are dropped
+
+	flow   agentFlow // of list
+	number uint32    // the flow's
+	list   [][]byte
+}
+
+func (w *answers) bring(messages [][]byte) {
+	for _, b := range messages {
+		d, err := wire.ParseFlow(b)
+		if err != nil {
+			continue
+		}
+		f := w.flow
+		if f == nil || w.number != d.Number {
+			w.flush()
+			f = w.agent.flows.get(d.Number)
+		}
+		if f == nil || f.endpoint() != d.Endpoint {
+			continue
+		}
+		w.take(f, d)
 	}
-	f := a.flows.get(d.Number)
-	if f == nil || f.endpoint() != d.Endpoint {
-		return
-	}
+	w.flush()
+}
+
+func (w *answers) take(f agentFlow, d wire.Flow) {
 	payload := d.Payload
 	switch d.Kind {
 	case wire.FlowClose:
+		w.flush()
 		f.over()
 		return
 	case wire.FlowFragment:
-		if parts == nil {
+		if w.parts == nil {
 			return
 		}
-		payload = parts.Add(d)
+		payload = w.parts.Add(d)
 	}
 	if payload != nil {
-		f.take(payload)
+		w.flow, w.number, w.list = f, d.Number, append(w.list, payload)
 	}
+}
+
+// flush gives the flow what has gathered for it.
+func (w *answers) flush() {
+	if w.flow != nil {
+		w.flow.take(w.list)
+	}
+	clear(w.list)
+	w.flow, w.list = nil, w.list[:0]
 }
 
 // Relayed is a flow of a visitor on another node, on the way to an agent here.
@@ -372,8 +435,12 @@ func (a *Agent) Relay(endpoint uint32, answer func(payload []byte), over func())
 	return r
 }
 
-func (r *Relayed) endpoint() uint32    { return r.to }
-func (r *Relayed) take(payload []byte) { r.answer(payload) }
+func (r *Relayed) endpoint() uint32 { return r.to }
+func (r *Relayed) take(payloads [][]byte) {
+	for _, payload := range payloads {
+		r.answer(payload)
+	}
+}
 func (r *Relayed) over() {
 	r.agent.flows.remove(r.number)
 	r.ended()
