@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,51 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 		buf := make([]byte, 16)
 		if n, err := w.b.ReceiveDatagram(context.Background(), buf); n != 4 || err != nil || binary.BigEndian.Uint32(buf) != all {
 			t.Errorf("got %d bytes, %v", n, err)
+		}
+	})
+}
+
+// TestGatheredDatagramsLeaveTogether has messages wait for the last of them, and
+// go without it where something else leaves.
+func TestGatheredDatagramsLeaveTogether(t *testing.T) {
+	inBubble(t, near, Config{}, func(w *world) {
+		var batches []int
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() {
+			ended <- w.b.ServeDatagrams(ctx, func(list [][]byte) { batches = append(batches, len(list)) })
+		}()
+		send := func(n int) {
+			for range n {
+				if err := w.a.SendDatagram([]byte("message")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		time.Sleep(5 * time.Second) // what both do at first is over
+		before := w.a.Stats().PacketsSent
+		w.a.GatherDatagrams()
+		w.a.GatherDatagrams() // another
+		send(5)
+		if n := w.a.Stats().PacketsSent - before; n != 0 {
+			t.Errorf("%d packets left before all had gathered", n)
+		}
+		w.a.SendGathered()
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		if !slices.Equal(batches, []int{5}) {
+			t.Errorf("5 messages came as %v", batches)
+		}
+		w.a.SendGathered() // nothing has gathered
+		send(2)
+		synctest.Wait()
+		if !slices.Equal(batches, []int{5, 1, 1}) {
+			t.Errorf("those that nobody gathers came as %v", batches)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended with %v", err)
 		}
 	})
 }
