@@ -161,52 +161,6 @@ func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) err
 	return err
 }
 
-// onDatagram takes a message of onPackets, which is served from its packet if it
-// can be.
-func (s *Session) onDatagram(data []byte) {
-	switch {
-	case s.handle == nil:
-		s.inbox.push(data, false)
-		s.arriving.Broadcast()
-	case s.handling || s.inbox.n > 0 || len(s.passing) == handBatch:
-		s.inbox.push(data, false)
-	default:
-		s.passing = append(s.passing, data)
-	}
-}
-
-// passDatagrams gives the messages of onPackets to who serves them, and then what
-// else has come. The caller holds mu, which is given up meanwhile.
-func (s *Session) passDatagrams() {
-	list := s.passing
-	switch {
-	case len(list) == 0 || s.err != nil:
-	case s.handle == nil || s.handling: // since they came
-		for _, data := range list {
-			s.inbox.push(data, false)
-		}
-		s.arriving.Broadcast()
-	default:
-		s.handling = true
-		handle := s.handle
-		s.mu.Unlock()
-		handle(list)
-		s.mu.Lock()
-		s.handled()
-	}
-	clear(list)
-	s.passing = list[:0]
-	s.handDatagrams()
-}
-
-// handled notes that handle has returned.
-func (s *Session) handled() {
-	s.handling = false
-	if s.handle == nil {
-		s.arriving.Broadcast()
-	}
-}
-
 // handDatagrams gives what has come to who serves it. The caller holds mu, which
 // is given up meanwhile; what comes then is given by the same goroutine.
 func (s *Session) handDatagrams() {
@@ -228,5 +182,8 @@ func (s *Session) handDatagrams() {
 		}
 		s.mu.Lock()
 	}
-	s.handled()
+	s.handling = false
+	if s.handle == nil {
+		s.arriving.Broadcast()
+	}
 }

@@ -55,7 +55,7 @@ func (s *Session) onPackets(packets []Packet) {
 	}
 	s.afterPackets(now)
 	s.handOver()
-	s.passDatagrams()
+	s.handDatagrams()
 }
 
 // onPacket takes one packet. An error has ended the session.
@@ -173,7 +173,10 @@ func (s *Session) onFrame(now time.Duration, f *frame) error {
 		return s.err
 	case frameDatagram:
 		s.bytesReceived += uint64(len(f.Data))
-		s.onDatagram(f.Data)
+		s.inbox.push(f.Data, false)
+		if s.handle == nil {
+			s.arriving.Broadcast()
+		}
 	case frameStreamDataBlocked:
 		_, err := s.known(f.Stream)
 		return err

@@ -123,7 +123,7 @@ type Session struct {
 	// datagram.
 	opening, accepting, arriving sync.Cond
 	handle                       func([][]byte) // of ServeDatagrams
-	passing, handed              [][]byte       // its lists: of onPackets, of the inbox
+	handed                       [][]byte       // its list
 	handling                     bool           // it is being called
 	err                          error          // why the session ended
 	goodbye                      []byte         // the CLOSE frame to send at the end
