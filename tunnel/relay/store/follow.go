@@ -28,6 +28,8 @@ const (
 	codeNoPeers jetstream.ErrorCode = 10005
 )
 
+var errWatchEnded = errors.New("the watch ended")
+
 // follower is a table as the store sees it.
 type follower interface{ wait() }
 
@@ -50,6 +52,9 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]),
 	}
 	w, err := t.read(ctx, life, true)
+	for errors.Is(err, errWatchEnded) && rested(ctx) { // its server went
+		w, err = t.read(ctx, life, true)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +90,7 @@ func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) 
 		case e, ok := <-w.updates:
 			switch {
 			case !ok:
-				return nil, fmt.Errorf("read store of %s: the watch ended", t.name)
+				return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
 			case e == nil:
 				t.forget(missing, top)
 				return w, nil
