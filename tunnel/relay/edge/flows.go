@@ -145,6 +145,7 @@ func (r *Relayed) take(payloads [][]byte) {
 		r.answer(payload)
 	}
 }
+
 func (r *Relayed) over() {
 	r.agent.flows.remove(r.number)
 	r.ended()

@@ -152,7 +152,9 @@ func TestAnswersOfOneFlowGoTogether(t *testing.T) {
 	w := answers{agent: agent, parts: new(wire.Reassembly)}
 	for range 2 { // what is left of one list must not be seen in the next
 		w.bring([][]byte{
-			whole(1, na, "a1"), whole(1, na, "a2"), part(0, "a"), {0xff}, part(1, "3"), whole(1, na, ""),
+			whole(1, na, "a1"), whole(1, na, "a2"), part(0, "a"),
+			{0xff},
+			part(1, "3"), whole(1, na, ""),
 			whole(2, nb, "b1"), whole(9, na, "of another endpoint"), whole(1, 99, "of nobody"),
 			whole(1, na, "a4"),
 			whole(2, nb, "b2"), wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: 2, Number: nb}),
