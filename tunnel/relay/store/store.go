@@ -240,28 +240,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	life, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	bucketAt := func(ctx context.Context, name string) (jetstream.KeyValue, error) {
-		var kv jetstream.KeyValue
-		err := patiently(ctx, func(ctx context.Context) error {
-			replicas, err := s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas)
-			if err != nil {
-				return err
-			}
-			kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-				Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-				Replicas: replicas, LimitMarkerTTL: markerTTL,
-			})
-			var failed *jetstream.APIError
-			if s.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
-				if full := checkRoom(cfg.Dir); full != nil {
-					return full
-				}
-			}
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("open store of %s: %w", name, err)
-		}
-		return kv, nil
+		return s.bucket(ctx, js, cfg, name)
 	}
 	bucket := func(name string) (jetstream.KeyValue, error) { return bucketAt(ctx, name) }
 	kv, err := bucket("settings")
@@ -273,6 +252,47 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
 	}
+	if err := s.loadTables(ctx, life, bucket); err != nil {
+		return err
+	}
+	if s.server == nil {
+		if s.Nodes, err = openNodes(ctx, life, s, js, bucket); err != nil {
+			return err
+		}
+		if err := s.listen(); err != nil {
+			return err
+		}
+	}
+	return s.loadStreams(ctx, js, cfg)
+}
+
+// bucket makes the bucket of a name, or finds it.
+func (s *Store) bucket(ctx context.Context, js jetstream.JetStream, cfg Config, name string) (kv jetstream.KeyValue, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
+		replicas, err := s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas)
+		if err != nil {
+			return err
+		}
+		kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
+			Replicas: replicas, LimitMarkerTTL: markerTTL,
+		})
+		var failed *jetstream.APIError
+		if s.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
+			if full := checkRoom(cfg.Dir); full != nil {
+				return full
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open store of %s: %w", name, err)
+	}
+	return kv, nil
+}
+
+// loadTables reads what is kept in memory.
+func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetstream.KeyValue, error)) error {
 	clients, err := openTable[Client](ctx, life, s, bucket, "clients")
 	if err != nil {
 		return err
@@ -305,16 +325,13 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	}
 	s.Certificates = newCertificates(life, certificates)
 	s.tables = append(s.tables, s.Certificates)
-	if s.server == nil {
-		if s.Nodes, err = openNodes(ctx, life, s, js, bucket); err != nil {
-			return err
-		}
-		if err := s.listen(); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// loadStreams opens what is too long to be kept in memory.
+func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 	wished := cfg.Replicas
-	err = patiently(ctx, func(ctx context.Context) (err error) {
+	err := patiently(ctx, func(ctx context.Context) (err error) {
 		if cfg.Replicas, err = s.replicas(ctx, js, eventsStream, wished); err != nil {
 			return err
 		}
