@@ -268,8 +268,8 @@ func (a *administrator) view(r *relay) (map[string]string, error) {
 	}
 	var policies struct {
 		Items []struct {
-			Target   string
-			Document struct{ Deny []string }
+			Target string
+			Policy struct{ Deny []string }
 		}
 	}
 	have := map[string]string{}
@@ -292,7 +292,7 @@ func (a *administrator) view(r *relay) (map[string]string, error) {
 	have["policy"] = "none"
 	for _, p := range policies.Items {
 		if strings.Contains(p.Target, a.fenced) {
-			have["policy"] = "deny " + strings.Join(p.Document.Deny, " ")
+			have["policy"] = "deny " + strings.Join(p.Policy.Deny, " ")
 		}
 	}
 	return have, nil

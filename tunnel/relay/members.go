@@ -29,7 +29,8 @@ import (
 const (
 	nodeFile   = "node.json"
 	renewEvery = 3 * time.Second
-	renewTime  = 2 * time.Second
+	renewTime  = 5 * time.Second // a cluster that is slow answers, too
+	leaveTime  = 2 * time.Second // a node that ends does not wait for one that does not
 	meetTime   = 3 * time.Second
 )
 
@@ -122,6 +123,11 @@ func (r *Relay) openNodes() error {
 	r.members = m
 	r.store.Nodes.OnChange(m.changed)
 	r.store.Claims.OnChange(func(target string) { r.task(func() { m.far.review(target) }) })
+	r.store.OnWrite(func(c store.Change) {
+		if line, err := json.Marshal(c); err == nil {
+			m.mesh.Tell(line)
+		}
+	})
 	return nil
 }
 
@@ -200,7 +206,11 @@ func (m *members) renew(ctx context.Context) {
 }
 
 func (m *members) renewNow(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, renewTime)
+	wait := renewTime
+	if m.relay.isDraining() {
+		wait = leaveTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if err := m.relay.store.Nodes.Renew(ctx, m.now()); err != nil && ctx.Err() == nil {
 		m.relay.log.Warn("this node's lease was not renewed", "error", err)
@@ -239,7 +249,7 @@ func (m *members) now() store.Node {
 }
 
 func (m *members) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	if err := m.relay.store.Nodes.Leave(ctx, m.relay.id); err != nil {
 		m.relay.log.Info("this node's lease was left to end by itself", "error", err)
