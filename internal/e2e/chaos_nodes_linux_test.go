@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +42,7 @@ type nodesChaos struct {
 	victim  *agent
 	admin   *administrator
 	visitor *http.Client
+	askers  [3]asker // by node
 	count   transfers
 	revoked []time.Duration // until nobody served a revoked client
 	end     chan struct{}
@@ -76,7 +78,14 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 	c.visitor = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 		MaxIdleConnsPerHost: 16, DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext,
 	}}
-	t.Cleanup(c.visitor.CloseIdleConnections)
+	t.Cleanup(func() {
+		c.visitor.CloseIdleConnections()
+		for i := range c.askers {
+			if conn := c.askers[i].conn; conn != nil {
+				conn.Close()
+			}
+		}
+	})
 	c.admin = newAdministrator(t, c.nodes)
 	port, echo, question := newOrigin(t), newEcho(t), newMirror(t)
 	for i := range 3 {
@@ -174,7 +183,7 @@ func (c *nodesChaos) visit(node int, s site, random *rand.Rand) error {
 	case "tcp":
 		return c.talk(addr, random)
 	case "udp":
-		return c.question(addr, random)
+		return c.askers[node].question(addr)
 	}
 	name := strings.SplitN(strings.TrimPrefix(s.made.PublicURL, "http://"), ":", 2)[0]
 	size := int64(random.IntN(512 << 10))
@@ -248,28 +257,52 @@ func (c *nodesChaos) talk(addr string, random *rand.Rand) error {
 	return err
 }
 
-// question sends a packet until it is answered, a few times.
-func (c *nodesChaos) question(addr string, random *rand.Rand) error {
-	conn, err := net.Dial("udp", addr)
-	if err != nil {
-		return err
+// asker is a visitor of a udp tunnel, who keeps a port: the edge counts each as
+// a visitor for a minute.
+type asker struct {
+	mu   sync.Mutex
+	conn net.Conn
+	seq  uint64
+}
+
+// packet is one that tells by its number what is in it.
+func packet(seq uint64) []byte {
+	random := rand.New(rand.NewPCG(seq, 17))
+	b := binary.BigEndian.AppendUint64(nil, seq)
+	for range random.IntN(1000) {
+		b = append(b, byte(random.Uint32()))
 	}
-	defer conn.Close()
-	want := make([]byte, 16+random.IntN(1000))
-	for i := range want {
-		want[i] = byte(random.Uint32())
-	}
-	got := make([]byte, 2048)
-	for range 4 {
-		if _, err = conn.Write(want); err != nil {
+	return b
+}
+
+// question sends a packet until it is answered, a few times. Answers to earlier
+// ones may come in between.
+func (a *asker) question(addr string) (err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn == nil {
+		if a.conn, err = net.Dial("udp", addr); err != nil {
 			return err
 		}
-		conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
-		var n int
-		if n, err = conn.Read(got); err == nil && !bytes.Equal(got[:n], want) {
-			return wrongBytes(fmt.Sprintf("a packet of %d bytes came back as another of %d", len(want), n))
-		} else if err == nil {
-			return nil
+	}
+	a.seq++
+	want, got := packet(a.seq), make([]byte, 2048)
+	for range 4 {
+		if _, err = a.conn.Write(want); err != nil {
+			return err // of one before, perhaps: nobody listened
+		}
+		a.conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+		for err == nil {
+			var n int
+			if n, err = a.conn.Read(got); err != nil {
+				break
+			}
+			if n < 8 || !bytes.Equal(got[:n], packet(binary.BigEndian.Uint64(got))) {
+				return wrongBytes(fmt.Sprintf("a packet came back as another of %d bytes", n))
+			}
+			if bytes.Equal(got[:n], want) {
+				return nil
+			}
 		}
 	}
 	return err

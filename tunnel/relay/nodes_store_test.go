@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -248,4 +249,30 @@ func TestTunnelThatRunsTakesItsClaimAnew(t *testing.T) {
 	if list := r.store.Claims.List(); len(list) != 0 {
 		t.Errorf("claims are left: %+v", list)
 	}
+}
+
+// TestNodeThatIsCutOffRefusesNoTokenForGood has an agent with a token that a node
+// does not know come while the node hears nothing of its store, and afterwards.
+func TestNodeThatIsCutOffRefusesNoTokenForGood(t *testing.T) {
+	c, way := startTwoWays(t)
+	known := c.clientEverywhere("known")
+	other := c.all[1].at(known)
+	other.Secret[0]++
+	refused := func(code string) func() bool {
+		return func() bool {
+			_, err := dialAgent(t, other, "i1")
+			var p *wire.Problem
+			return errors.As(err, &p) && p.Code == code
+		}
+	}
+	eventually(t, "a token that nobody knows is refused", refused(wire.CodeUnauthorized))
+	way.silent.Store(true)
+	eventually(t, "a node that is cut off does not say no", refused(wire.CodeUnavailable))
+	if a, err := dialAgent(t, c.all[1].at(known), "i2"); err != nil {
+		t.Errorf("an agent that the node knows: %v", err)
+	} else {
+		a.close()
+	}
+	way.silent.Store(false)
+	eventually(t, "it says no again", refused(wire.CodeUnauthorized))
 }
