@@ -106,6 +106,12 @@ func (d *fakeDaemon) serve(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
+func (d *fakeDaemon) note(request string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, request)
+}
+
 func (d *fakeDaemon) set(key, answer string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

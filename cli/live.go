@@ -61,25 +61,28 @@ tunnel is removed; "adit tunnel create" makes one that stays.`,
 func (e *Env) live(ctx context.Context, in client.TunnelCreate) error {
 	// Whoever reads what is shown may go first, as in adit https 3000 | head, or
 	// with a connection by ssh: that ends it, and not the process at once, which
-	// would leave the tunnel public.
+	// would leave the tunnel public for a while.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
 	defer stop()
 	c, err := e.client(ctx)
 	if err != nil {
 		return err
 	}
-	t, err := patiently(ctx, func() (client.Tunnel, error) { return c.CreateTunnel(ctx, in) })
+	held := heldTunnel{client: c, wanted: in}
+	defer held.release()
+	t, err := held.create(ctx, in)
 	if err != nil {
 		return err
 	}
-	view := &liveView{env: e, tunnel: t, web: c.BaseURL()}
-	watchErr := view.follow(ctx, c)
+	view := &liveView{env: e, tunnel: t, web: c.BaseURL(), behind: true}
+	watchErr := view.follow(ctx, &held)
 	// The end of ctx is the usual way here: giving the address back has its own time.
 	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
-	_, err = patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, t.ID) })
+	id := view.tunnel.ID
+	_, err = patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, id) })
 	if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
-		return fmt.Errorf("remove the tunnel %s: %w", t.ID, err)
+		return fmt.Errorf("remove the tunnel %s: %w", id, err)
 	}
 	if watchErr == nil && view.gone {
 		return fmt.Errorf("the tunnel was deleted by somebody else")
@@ -113,10 +116,13 @@ type liveView struct {
 	lost     string                  // why the daemon is not heard
 	gone     bool                    // the tunnel was deleted
 	drawn    string                  // what the screen shows
+
+	behind    bool // there may be what no event has told; see catchUp
+	restarted bool // the daemon is another than the one that made the tunnel
 }
 
 // follow shows events until ctx ends or the tunnel is gone.
-func (v *liveView) follow(ctx context.Context, c *client.Client) error {
+func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 	if v.env.json {
 		if err := v.env.print(v.tunnel, nil); err != nil {
 			return err
@@ -125,7 +131,7 @@ func (v *liveView) follow(ctx context.Context, c *client.Client) error {
 		v.env.say("%s", v.address())
 	}
 	v.draw()
-	for event, err := range c.Events(ctx, "") {
+	for event, err := range held.client.Events(ctx, "") {
 		if err != nil {
 			var refusal *client.Error
 			if errors.As(err, &refusal) {
@@ -134,7 +140,7 @@ func (v *liveView) follow(ctx context.Context, c *client.Client) error {
 			if v.lost == "" && !v.env.Terminal {
 				v.env.say("%s the daemon is not heard; waiting for it", clock(time.Now()))
 			}
-			v.lost = err.Error()
+			v.lost, v.behind = err.Error(), true
 			v.draw()
 			continue
 		}
@@ -144,6 +150,11 @@ func (v *liveView) follow(ctx context.Context, c *client.Client) error {
 		v.lost = ""
 		if err := v.take(event); err != nil {
 			return err
+		}
+		if v.behind && !v.gone {
+			if err := v.catchUp(ctx, held); err != nil {
+				return err
+			}
 		}
 		if v.gone {
 			return nil
@@ -157,14 +168,17 @@ func (v *liveView) follow(ctx context.Context, c *client.Client) error {
 func (v *liveView) take(event client.Event) error {
 	switch event.Type {
 	case client.EventStatus:
-		was := v.status
-		v.status = client.Status{}
-		if err := event.Into(&v.status); err != nil {
+		var st client.Status
+		if err := event.Into(&st); err != nil {
 			return err
 		}
-		if was.State != v.status.State && !v.env.Terminal {
-			v.env.say("%s session %s", clock(time.Now()), stateReason(v.status))
+		v.takeStatus(st)
+	case client.EventMissed:
+		var m client.MissedEvent
+		if err := event.Into(&m); err != nil {
+			return err
 		}
+		v.behind, v.restarted = true, v.restarted || m.Restarted
 	case client.EventTunnel:
 		var e client.TunnelEvent
 		if err := event.Into(&e); err != nil {
@@ -207,6 +221,56 @@ func (v *liveView) take(event client.Event) error {
 		}
 	}
 	return nil
+}
+
+// catchUp asks for what no event has told: what came before the first one, or
+// while the daemon was not heard. A daemon that started again has forgotten the
+// tunnel: it is made anew.
+func (v *liveView) catchUp(ctx context.Context, held *heldTunnel) error {
+	st, err := held.client.Status(ctx)
+	if err != nil {
+		return v.later(ctx, err)
+	}
+	v.takeStatus(st)
+	was := v.address()
+	t, err := held.client.Tunnel(ctx, v.tunnel.ID)
+	if client.IsCode(err, client.ErrorCodeNotFound) {
+		if !v.restarted && !st.StartedAt.After(v.tunnel.CreatedAt) {
+			v.gone = true
+			return nil
+		}
+		if !v.env.Terminal {
+			v.env.say("%s the daemon started again; making the tunnel anew", clock(time.Now()))
+		}
+		t, err = held.again(ctx, v.tunnel)
+		v.endpoint = client.Endpoint{}
+	}
+	if err != nil {
+		return v.later(ctx, err)
+	}
+	v.tunnel, v.behind, v.restarted = t, false, false
+	if now := v.address(); now != was && !v.env.Terminal {
+		v.env.say("%s", now)
+	}
+	return nil
+}
+
+// later is nil if err says that the daemon is lost again: the next event is the
+// time to ask.
+func (v *liveView) later(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, client.ErrNotRunning) {
+		return nil
+	}
+	return err
+}
+
+// takeStatus notes how the agent is.
+func (v *liveView) takeStatus(st client.Status) {
+	was := v.status
+	v.status = st
+	if was.State != st.State && !v.env.Terminal {
+		v.env.say("%s session %s", clock(time.Now()), stateReason(st))
+	}
 }
 
 // address is where visitors go, and where they arrive.

@@ -105,7 +105,7 @@ func TestShortFormLogsAndRemovesItsTunnel(t *testing.T) {
 	}
 	golden(t, "live", clocks.ReplaceAllString(out.String(), "hh:mm:ss"))
 	asked := d.requests()
-	if want := `POST /api/v1/tunnels {"type":"http","local_port":3000,"domain":"shop","ephemeral":true}`; asked[0] != want {
+	if want := `POST /api/v1/tunnels {"type":"http","local_port":3000,"domain":"shop","ephemeral":true,"held":true}`; asked[0] != want {
 		t.Errorf("got %s, want %s", asked[0], want)
 	}
 	if want := "DELETE /api/v1/tunnels/t_1"; asked[len(asked)-1] != want {

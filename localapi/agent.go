@@ -17,6 +17,7 @@ type Agent interface {
 	TunnelLister
 	TunnelChanger
 	TunnelSwitch
+	TunnelHolder
 	PolicyKeeper
 	Inspector
 	Archive
@@ -60,6 +61,11 @@ type TunnelChanger interface {
 type TunnelSwitch interface {
 	StartTunnel(ctx context.Context, id string) (agent.Tunnel, error)
 	StopTunnel(ctx context.Context, id string) (agent.Tunnel, error)
+}
+
+// TunnelHolder keeps tunnels that go when nobody holds them.
+type TunnelHolder interface {
+	Hold(id string) (agent.Hold, error)
 }
 
 // PolicyKeeper tells and sets who is let in to a tunnel.

@@ -69,12 +69,13 @@ func successes() []ask {
 		{method: "PATCH", path: one, target: "/api/v1/tunnels/t_1", body: `{"local_port":3001}`, status: 200},
 		{method: "POST", path: one + "/start", target: "/api/v1/tunnels/t_1/start", status: 200},
 		{method: "POST", path: one + "/stop", target: "/api/v1/tunnels/t_1/stop", status: 200},
+		{method: "POST", path: one + "/hold", target: "/api/v1/tunnels/t_1/hold", status: 200},
 		{method: "GET", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", status: 200},
 		{method: "PUT", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", body: `{"deny":["203.0.113.0/24"],"rate":5}`, status: 200},
 		{method: "PUT", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", body: `{}`, status: 200},
 		{method: "DELETE", path: one, target: "/api/v1/tunnels/t_1", status: 204},
 		{method: "GET", path: "/api/v1/requests", status: 200},
-		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel_id=t_1&kind=http&method=get&status=4xx&q=a&since=2026-05-04T10:20:30Z&until=2026-05-04T10:20:30.5%2B02:00&before=r_9&limit=10000", status: 200},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel_id=t_1&kind=http&method=get&status=4xx&q=a&since=2026-05-04T10:20:30Z&until=2026-05-04T10:20:30.5%2B02:00&before=req_9&limit=10000", status: 200},
 		{method: "GET", path: req, target: "/api/v1/requests/r_1?reveal=true", status: 200},
 		{method: "GET", path: req, target: "/api/v1/requests/r_2", status: 200},
 		{method: "POST", path: req + "/replay", target: "/api/v1/requests/r_1/replay", status: 200},
@@ -118,6 +119,9 @@ func failures() []ask {
 		{method: "POST", path: tunnels, body: tunnelBody, refuse: &agent.Error{Code: "relay_rejected", Message: "the name is taken", Field: "domain"}, status: 400, code: "relay_rejected", field: "domain"},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":0}`, status: 400, code: "invalid_parameter", field: "local_port"},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"id":"x"}`, status: 400, code: "invalid_parameter", field: "id"},
+		{method: "POST", path: one + "/hold", target: tunnels + "/nope/hold", status: 404, code: "not_found"},
+		{method: "POST", path: one + "/hold", target: tunnels + "/t_1/hold", refuse: refusal("invalid_parameter"), status: 400, code: "invalid_parameter"},
+		{method: "GET", path: one + "/hold", target: tunnels + "/t_1/hold", status: 405, code: "method_not_allowed"},
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `[]`, status: 400, code: "invalid_json"},
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?limit=0", status: 400, code: "invalid_parameter", field: "limit"},
@@ -126,6 +130,14 @@ func failures() []ask {
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel=x", status: 400, code: "invalid_parameter", field: "tunnel"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?q=a&q=b", status: 400, code: "invalid_parameter", field: "q"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?since=today", status: 400, code: "invalid_parameter", field: "since"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?before=nonsense", status: 400, code: "invalid_parameter", field: "before"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?before=req_-1", status: 400, code: "invalid_parameter", field: "before"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?before=req_99999999999999999999", status: 400, code: "invalid_parameter", field: "before"},
+		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?limit=%zz", status: 400, code: "invalid_parameter"},
+		{method: "DELETE", path: "/api/v1/requests", target: "/api/v1/requests?tunnel_id=t_1", status: 400, code: "invalid_parameter", field: "tunnel_id"},
+		{method: "GET", path: "/api/v1/requests.har", target: "/api/v1/requests.har?before=x", status: 400, code: "invalid_parameter", field: "before"},
+		{method: "GET", path: "/api/v1/logs", target: "/api/v1/logs?limit=many", status: 400, code: "invalid_parameter", field: "limit"},
+		{method: "GET", path: "/api/v1/logs", target: "/api/v1/logs?since=yesterday", status: 400, code: "invalid_parameter", field: "since"},
 		{method: "GET", path: "/api/v1/requests.har", target: "/api/v1/requests.har?reveal=1", status: 400, code: "invalid_parameter", field: "reveal"},
 		{method: "POST", path: "/api/v1/requests.har", body: `{}`, status: 400, code: "invalid_parameter"},
 		{method: "GET", path: "/api/v1/requests/{id}", target: "/api/v1/requests/r_1?reveal=yes", status: 400, code: "invalid_parameter", field: "reveal"},
@@ -200,6 +212,19 @@ func failures() []ask {
 			a.target = strings.Replace(a.target, "t_1", "nope", 1)
 			asks = append(asks, a)
 		}
+	}
+	// What every path without parameters refuses.
+	for _, a := range successes() {
+		method, path := a.method, strings.ReplaceAll(a.path, "{id}", ":id")
+		if method == "HEAD" || !strings.HasPrefix(path, Prefix) || slices.Contains(takesQuery, method+" "+path) {
+			continue
+		}
+		if a.target == "" {
+			a.target = a.path
+		}
+		a.target += "?limit=1"
+		a.status, a.code, a.field = 400, "invalid_parameter", "limit"
+		asks = append(asks, a)
 	}
 	// What every path refuses.
 	for _, a := range successes() {
@@ -304,7 +329,7 @@ func TestEveryAnswerFitsTheDocument(t *testing.T) {
 
 	// Nothing is described that was not seen, but for what has tests of its own.
 	elsewhere := []string{
-		"GET /api/v1/events 200", "GET /api/v1/events 503", "POST /api/v1/session 204",
+		"GET /api/v1/events 200", "GET /api/v1/events 503", "POST /api/v1/tunnels/{id}/hold 503", "POST /api/v1/session 204",
 		"POST /api/v1/reconnect 401", "POST /api/v1/login-links 401",
 	}
 	for path := range d.At(t, "paths") {

@@ -27,27 +27,11 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer s.streams.open.Add(-1)
-	if s.streams.open.Add(1) > maxStreams {
-		return &problem{
-			status: http.StatusServiceUnavailable, code: codeTooManyStreams,
-			message: fmt.Sprintf("%d event streams are open; close one first", maxStreams),
-		}
+	ctx, out, end, err := s.openStream(w, r)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	if ending, ok := ctx.Value(streamKey{}).(context.Context); ok {
-		defer context.AfterFunc(ending, cancel)()
-	}
-
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
-	h.Set("X-Accel-Buffering", "no")
-	out := &eventWriter{w: w, control: http.NewResponseController(w)}
-	// The request is read; its deadline must not end the answer.
-	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
-		return fmt.Errorf("lift the read deadline of an event stream: %w", err)
-	}
+	defer end()
 	feed := s.cfg.Events(after)
 	if err := out.comment("retry: 1000\n\n"); err != nil {
 		return nil
@@ -66,12 +50,46 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
 		case err == nil:
 			err = out.event(e)
 		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			err = out.comment(": still here\n\n")
+			err = out.comment(stillHere)
 		}
 		if err != nil { // the reader or the daemon ends: so does the stream
 			return nil
 		}
 	}
+}
+
+// stillHere is the comment of a silent stream.
+const stillHere = ": still here\n\n"
+
+// openStream makes the answer to r one that lasts, until ctx ends with the
+// reader or the daemon. end must be called when it does.
+func (s *Server) openStream(w http.ResponseWriter, r *http.Request) (ctx context.Context, out *eventWriter, end func(), err error) {
+	if s.streams.open.Add(1) > maxStreams {
+		s.streams.open.Add(-1)
+		return nil, nil, nil, &problem{
+			status: http.StatusServiceUnavailable, code: codeTooManyStreams,
+			message: fmt.Sprintf("%d event streams are open; close one first", maxStreams),
+		}
+	}
+	out = &eventWriter{w: w, control: http.NewResponseController(w)}
+	// The request is read; its deadline must not end the answer.
+	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
+		s.streams.open.Add(-1)
+		return nil, nil, nil, fmt.Errorf("lift the read deadline of an event stream: %w", err)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := func() bool { return true }
+	if ending, ok := ctx.Value(streamKey{}).(context.Context); ok {
+		stop = context.AfterFunc(ending, cancel)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("X-Accel-Buffering", "no")
+	return ctx, out, func() {
+		stop()
+		cancel()
+		s.streams.open.Add(-1)
+	}, nil
 }
 
 // resumeFrom returns the id that the reader has seen last, nil if none.

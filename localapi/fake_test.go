@@ -30,6 +30,8 @@ type fakeAgent struct {
 	filters  []inspect.Filter
 	paused   bool
 	har      string
+	holding  int           // holds that last
+	gone     chan struct{} // what holders wait for; nil: holds end at once
 }
 
 func newFakeAgent() *fakeAgent {
@@ -187,6 +189,31 @@ func (f *fakeAgent) StopTunnel(_ context.Context, id string) (agent.Tunnel, erro
 func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 	_, err := f.one(id)
 	return err
+}
+
+func (f *fakeAgent) Hold(id string) (agent.Hold, error) {
+	if _, err := f.one(id); err != nil {
+		return agent.Hold{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gone := f.gone
+	if gone == nil {
+		gone = make(chan struct{})
+		close(gone)
+	}
+	f.holding++
+	return agent.Hold{Gone: gone, Release: func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.holding--
+	}}, nil
+}
+
+func (f *fakeAgent) holds() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.holding
 }
 
 func (f *fakeAgent) Requests(q inspect.Filter) []inspect.Summary {

@@ -31,6 +31,9 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 	}
 	for name, all := range values {
 		if !slices.Contains(known, name) {
+			if len(known) == 0 {
+				return nil, invalid(name, strconv.Quote(name)+" is not a parameter here; there are none")
+			}
 			return nil, invalid(name, strconv.Quote(name)+" is not a parameter here; there are "+strings.Join(known, ", "))
 		}
 		if len(all) > 1 {
@@ -65,6 +68,16 @@ func (q *query) time(name string) time.Time {
 		q.fail(name, name+" must be a time such as 2026-05-04T10:20:30Z")
 	}
 	return t
+}
+
+// requestID reads the id of an inspected request, which need not be held any more.
+func (q *query) requestID(name string) string {
+	v := q.values.Get(name)
+	if v != "" && !inspect.IsID(v) {
+		q.fail(name, name+" must be the id of a request, such as req_42")
+		return ""
+	}
+	return v
 }
 
 func (q *query) limit() int {
@@ -120,7 +133,7 @@ func readFilter(q *query) inspect.Filter {
 		Text:     q.text("q", 256),
 		Since:    q.time("since"),
 		Until:    q.time("until"),
-		Before:   q.text("before", 128),
+		Before:   q.requestID("before"),
 		Limit:    q.limit(),
 	}
 	if f.Kind != "" && f.Kind != inspect.KindHTTP && f.Kind != inspect.KindFlow {

@@ -44,6 +44,8 @@ func (s *Server) table() []route {
 		{"POST  ", "/api/v1/tunnels/:id/start", s.switchTunnel(s.cfg.Agent.StartTunnel)},
 		{"POST  ", "/api/v1/tunnels/:id/stop", s.switchTunnel(s.cfg.Agent.StopTunnel)},
 
+		{"POST  ", "/api/v1/tunnels/:id/hold", s.holdTunnel},
+
 		{"GET   ", "/api/v1/tunnels/:id/policy", s.getPolicy},
 		{"PUT   ", "/api/v1/tunnels/:id/policy", s.setPolicy},
 
@@ -75,9 +77,13 @@ func (s *Server) routes(ui *static) http.Handler {
 	router.HandleMethodNotAllowed = true
 	for _, row := range s.table() {
 		method := strings.TrimSpace(row.method)
-		router.Handler(method, row.path, s.handle(row.handle))
+		h := row.handle
+		if strings.HasPrefix(row.path, Prefix) && !slices.Contains(takesQuery, method+" "+row.path) {
+			h = withoutQuery(h)
+		}
+		router.Handler(method, row.path, s.handle(h))
 		if method == http.MethodGet && row.path != Prefix+"/events" {
-			router.Handler(http.MethodHead, row.path, s.handle(row.handle))
+			router.Handler(http.MethodHead, row.path, s.handle(h))
 		}
 	}
 	router.MethodNotAllowed = s.handle(methodNotAllowed)
@@ -88,6 +94,25 @@ func (s *Server) routes(ui *static) http.Handler {
 		return ui.serve(w, r)
 	})
 	return router
+}
+
+// takesQuery are the routes that read a query string themselves.
+var takesQuery = []string{
+	"GET /api/v1/openapi.yaml", // whose readers may add what they like
+	"GET /api/v1/events", "GET /api/v1/requests", "GET /api/v1/requests.har", "GET /api/v1/requests/:id", "GET /api/v1/logs",
+}
+
+// withoutQuery is h for requests without parameters: DELETE /requests?tunnel_id=x
+// must not forget everything.
+func withoutQuery(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.URL.RawQuery != "" {
+			if _, err := readQuery(r); err != nil {
+				return err
+			}
+		}
+		return h(w, r)
+	}
 }
 
 // handle is where a handler's error ends up.

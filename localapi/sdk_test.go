@@ -55,6 +55,10 @@ func TestClientSpeaksToTheServer(t *testing.T) {
 			v, err := c.CreateTunnel(ctx, client.TunnelCreate{LocalPort: 7, Inspect: &off})
 			return v.LocalPort == 7, err
 		},
+		"HoldTunnel": func() (bool, error) {
+			err := c.HoldTunnel(ctx, "nope")
+			return client.IsCode(err, client.ErrorCodeNotFound), nil
+		},
 		"UpdateTunnel": func() (bool, error) {
 			v, err := c.UpdateTunnel(ctx, "t_1", client.TunnelUpdate{LocalPort: &port})
 			return v.ID == "t_1", err
@@ -68,7 +72,7 @@ func TestClientSpeaksToTheServer(t *testing.T) {
 		"StopTunnel":   func() (bool, error) { v, err := c.StopTunnel(ctx, "t_1"); return v.ID == "t_1", err },
 		"DeleteTunnel": func() (bool, error) { return true, c.DeleteTunnel(ctx, "t_1") },
 		"Requests": func() (bool, error) {
-			v, err := c.Requests(ctx, client.RequestFilter{TunnelID: "t_1", Kind: "http", Method: "post", Status: "2xx", Text: "o", Since: fakeTime, Until: fakeTime, Before: "r_9", Limit: 5})
+			v, err := c.Requests(ctx, client.RequestFilter{TunnelID: "t_1", Kind: "http", Method: "post", Status: "2xx", Text: "o", Since: fakeTime, Until: fakeTime, Before: "req_9", Limit: 5})
 			return len(v) == 2, err
 		},
 		"Request":       func() (bool, error) { v, err := c.Request(ctx, "r_1", true); return v.Request.Headers[0].Redacted, err },
@@ -105,7 +109,7 @@ func TestClientSpeaksToTheServer(t *testing.T) {
 		}
 	}
 	if asked == nil || asked.Kind != "http" || asked.Method != "POST" || asked.Status != 2 || asked.Text != "o" ||
-		!asked.Since.Equal(fakeTime) || !asked.Until.Equal(fakeTime) || asked.Before != "r_9" || asked.Limit != 5 {
+		!asked.Since.Equal(fakeTime) || !asked.Until.Equal(fakeTime) || asked.Before != "req_9" || asked.Limit != 5 {
 		t.Errorf("filter: got %+v", asked)
 	}
 	if got := r.agent.specs[0]; got.LocalPort != 7 || got.Inspect == nil || *got.Inspect {

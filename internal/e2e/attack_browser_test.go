@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"adit/internal/freeport"
 )
 
 // TestHostilePagesInABrowser has pages of other origins, and of a name that was
@@ -12,7 +14,7 @@ import (
 func TestHostilePagesInABrowser(t *testing.T) {
 	browse := browser(t)
 	relay := newRelay(t)
-	console := freePort(t)
+	console := freeport.Get(t)
 	open := newAgentWith(t, fmt.Sprintf("[local_api]\nallowed_origins = [\"http://127.0.0.1:%d\"]\n", console))
 	open.configure(relay.client("laptop"))
 	open.awaitDTLS() // its status is to be the same afterwards

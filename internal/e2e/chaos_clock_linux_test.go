@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adit/internal/freeport"
 )
 
 // TestChaosOfClocks is TestChaos with relay and daemon whose wall clocks jump by
@@ -45,7 +47,7 @@ func newClocksWith(t *testing.T, config string, extra ...string) *clocks {
 	l.relay = prepareRelay(t, extra...)
 	l.relay.program, l.relay.env, l.relay.time = l.far.program, []string{l.far.env()}, l.visitors
 	l.relay.start()
-	l.agent = prepareAgent(t, loopback(freePort(t)), "[local_api]\nbearer_token = \""+bearerToken+"\"\n"+config)
+	l.agent = prepareAgent(t, freeport.Loopback(t), "[local_api]\nbearer_token = \""+bearerToken+"\"\n"+config)
 	l.agent.program, l.agent.env = l.here.program, append(l.agent.env, l.here.env())
 	l.agent.client = &http.Client{Transport: withBearer{}}
 	l.agent.start()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/internal/require"
 )
 
@@ -23,7 +24,7 @@ func TestChaosOfNetworkAndDisk(t *testing.T) {
 	}
 	n := newUplinks(t)
 	relay := newRelay(t, "--public_host", relayAddr,
-		"--tunnel_listen", fmt.Sprintf(":%d", freePort(t)), "--edge_https_listen", fmt.Sprintf(":%d", freePort(t)))
+		"--tunnel_listen", fmt.Sprintf(":%d", freeport.Get(t)), "--edge_https_listen", fmt.Sprintf(":%d", freeport.Get(t)))
 	agent := newAgentIn(t, n.space, clientIn(t, n.space))
 	c := newChaosBetween(t, relay, agent, newOriginOn(t, listenIn(t, n.space)), newEchoOn(t, listenIn(t, n.space)))
 	c.run(length, seed, append(c.faults(), n.faults()...))

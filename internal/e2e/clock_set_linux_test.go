@@ -5,8 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -23,10 +21,7 @@ func TestSettingTheClockCutsNobody(t *testing.T) {
 	for _, transport := range []string{"dtls", "tls"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
-			config := filepath.Join(t.TempDir(), "relay.toml")
-			if err := os.WriteFile(config, []byte("[limits]\nudp_idle = \"15s\"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			config := relayConfig(t, "[limits]\nudp_idle = \"15s\"\n")
 			l := newClocksWith(t, "[session]\ntransport = \""+transport+"\"\n", "--config", config)
 			l.agent.configure(l.relay.client("laptop"))
 			web := l.agent.publish("http", newOrigin(t), map[string]any{"domain": "site"})

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adit/internal/freeport"
 )
 
 // natsProcess is one server of a NATS cluster, as a process that can be killed.
@@ -41,12 +43,12 @@ func prepareNATS(t *testing.T, n int) []*natsProcess {
 	var routes []string
 	var ports []int
 	for range n {
-		ports = append(ports, freePort(t))
+		ports = append(ports, freeport.Get(t))
 		routes = append(routes, loopback(ports[len(ports)-1]))
 	}
 	var all []*natsProcess
 	for i := range n {
-		port := freePort(t)
+		port := freeport.Get(t)
 		s := &natsProcess{t: t, url: "nats://" + loopback(port), dir: filepath.Join(dir, fmt.Sprint(i))}
 		s.args = []string{
 			binary, "-name", fmt.Sprintf("n%d", i), "-dir", s.dir, "-port", fmt.Sprint(port),
@@ -125,11 +127,8 @@ func newNodes(t *testing.T, n int, nats []*natsProcess) []*relay {
 // prepareNodes is newNodes, not started yet.
 func prepareNodes(t *testing.T, n int, nats []*natsProcess) []*relay {
 	t.Helper()
-	first := freePort(t)
-	for range 9 {
-		freePort(t)
-	}
-	tunnelPort, httpPort, httpsPort, nodePort := freePort(t), freePort(t), freePort(t), freePort(t)
+	first := freeport.Row(t, 10)
+	tunnelPort, httpPort, httpsPort, nodePort := freeport.Get(t), freeport.Get(t), freeport.Get(t), freeport.Get(t)
 	var urls []string
 	for _, s := range nats {
 		urls = append(urls, s.url)
@@ -143,7 +142,7 @@ func prepareNodes(t *testing.T, n int, nats []*natsProcess) []*relay {
 		host := fmt.Sprintf("127.0.0.%d", i+1)
 		at := func(port int) string { return fmt.Sprintf("%s:%d", host, port) }
 		r := &relay{
-			t: t, dir: t.TempDir(), tunnel: at(tunnelPort), http: at(httpPort), https: at(httpsPort), console: loopback(freePort(t)),
+			t: t, dir: t.TempDir(), tunnel: at(tunnelPort), http: at(httpPort), https: at(httpsPort), console: freeport.Loopback(t),
 			tcpPorts: fmt.Sprintf("%d-%d", first, first+9),
 		}
 		config := filepath.Join(t.TempDir(), "relay.toml")
@@ -185,7 +184,7 @@ func startCrowd(nodes []*relay, host string) *crowd {
 	c.wg.Go(func() {
 		tick := time.NewTicker(time.Second / crowdRate)
 		defer tick.Stop()
-		transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext}
+		transport := &http.Transport{MaxIdleConnsPerHost: 64}
 		defer transport.CloseIdleConnections()
 		client := &http.Client{Transport: transport, Timeout: 20 * time.Second}
 		for i := 0; ; i++ {
@@ -330,7 +329,7 @@ func TestThreeNodesLoseOneAfterTheOther(t *testing.T) {
 				host := strings.TrimSuffix(strings.TrimPrefix(tun.PublicURL, "http://"), r.http[strings.LastIndex(r.http, ":"):])
 				await(t, "every edge serves every tunnel", func() error {
 					c := crowd{host: host}
-					return c.ask(http.DefaultClient, r)
+					return c.ask(&http.Client{Timeout: 20 * time.Second}, r)
 				})
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"adit/internal/freeport"
 )
 
 const bearerToken = "a bearer token of the end to end tests"
@@ -31,7 +33,7 @@ func prepareAgent(t *testing.T, listen, config string) *agent {
 // newAgentWith is newAgent with an adit.toml.
 func newAgentWith(t *testing.T, config string) *agent {
 	t.Helper()
-	a := prepareAgent(t, loopback(freePort(t)), config)
+	a := prepareAgent(t, freeport.Loopback(t), config)
 	a.start()
 	return a
 }

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"adit/internal/freeport"
 )
 
 // relay is one relay process on loopback, whose addresses stay over a restart.
@@ -44,12 +46,22 @@ func newRelay(t *testing.T, extra ...string) *relay {
 // prepareRelay is a relay that is not started yet.
 func prepareRelay(t *testing.T, extra ...string) *relay {
 	t.Helper()
-	first := freePorts(t, 10)
+	first := freeport.Row(t, 10)
 	return &relay{
 		t: t, dir: t.TempDir(), extra: extra,
-		tunnel: loopback(freePort(t)), http: loopback(freePort(t)), https: loopback(freePort(t)), console: loopback(freePort(t)),
+		tunnel: freeport.Loopback(t), http: freeport.Loopback(t), https: freeport.Loopback(t), console: freeport.Loopback(t),
 		tcpPorts: fmt.Sprintf("%d-%d", first, first+9),
 	}
+}
+
+// relayConfig writes a relay.toml.
+func relayConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "relay.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func (r *relay) start() {
@@ -127,7 +139,7 @@ func (r *relay) visitor() *http.Client {
 }
 
 func visitorWith(t *testing.T, roots *x509.CertPool) *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	dialer := &net.Dialer{Timeout: patience}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			_, port, err := net.SplitHostPort(addr)
@@ -167,7 +179,7 @@ func newAgentIn(t *testing.T, space string, client *http.Client, env ...string) 
 	t.Helper()
 	dir := t.TempDir()
 	a := &agent{
-		t: t, dir: dir, listen: loopback(freePort(t)), space: space, client: client,
+		t: t, dir: dir, listen: freeport.Loopback(t), space: space, client: client,
 		env: append([]string{"ADIT_CONFIG_DIR=" + filepath.Join(dir, "config"), "ADIT_STATE_DIR=" + filepath.Join(dir, "state")}, env...),
 	}
 	a.start()

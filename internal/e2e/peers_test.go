@@ -14,6 +14,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"adit/internal/freeport"
 	"adit/internal/require"
 )
 
@@ -82,7 +83,7 @@ func TestSSHThroughATCPTunnel(t *testing.T) {
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port := freeport.Get(t)
 	config := filepath.Join(dir, "sshd_config")
 	text := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\n", port, dir, dir)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -105,7 +106,7 @@ func TestSSHThroughATCPTunnel(t *testing.T) {
 
 func TestIperf3ThroughATCPTunnel(t *testing.T) {
 	iperf := require.Tool(t, "iperf3")
-	port := freePort(t)
+	port := freeport.Get(t)
 	server := background(t, iperf, "-s", "-B", "127.0.0.1", "-p", fmt.Sprint(port), "--forceflush")
 	awaitListening(t, port) // which the server counts as test 1
 	relay := newRelay(t)
@@ -194,7 +195,7 @@ func TestTLSPassesThroughUntouched(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	tool(t, openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=own.localhost", "-addext", "subjectAltName=DNS:own.localhost")
-	port := freePort(t)
+	port := freeport.Get(t)
 	background(t, openssl, "s_server", "-accept", loopback(port), "-cert", cert, "-key", key, "-www", "-quiet")
 	awaitListening(t, port)
 	relay := newRelay(t)
@@ -230,7 +231,7 @@ func TestCurlOverBothVersionsOfHTTP(t *testing.T) {
 // with pipelined commands and a subscription that the server speaks on by itself.
 func TestRedisThroughATCPTunnel(t *testing.T) {
 	server, cli := require.Tool(t, "redis-server"), require.Tool(t, "redis-cli")
-	port := freePort(t)
+	port := freeport.Get(t)
 	background(t, server, "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
 	awaitListening(t, port)
 	relay := newRelay(t)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/internal/require"
 )
 
@@ -44,8 +45,8 @@ func TestPoliciesByRealAddresses(t *testing.T) {
 	for addr := range visitors {
 		own(addr)
 	}
-	port := freePort(t)
-	relay := newRelay(t, "--edge_http_listen", fmt.Sprintf(":%d", port), "--edge_https_listen", fmt.Sprintf(":%d", freePort(t)),
+	port := freeport.Get(t)
+	relay := newRelay(t, "--edge_http_listen", fmt.Sprintf(":%d", port), "--edge_https_listen", fmt.Sprintf(":%d", freeport.Get(t)),
 		"--trusted_proxies", balancer4+"/32,"+balancer6+"/128")
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"adit/internal/lockfile"
 )
 
 // patience is how long a condition may take on a loaded machine. What an issue
@@ -240,77 +237,6 @@ func await(t *testing.T, what string, condition func() error) time.Duration {
 		}
 		<-tick.C
 	}
-}
-
-// ports are given out below the range from which the system takes its own, so
-// that a port keeps free while a process restarts.
-var ports struct {
-	sync.Mutex
-	portRange
-}
-
-// portRange is the part of those ports that is this process's own: others on
-// this machine may run these tests at the same time.
-type portRange struct {
-	lock        *lockfile.Lock // until the process ends
-	first, next int
-}
-
-const portsEach = 500
-
-func (r *portRange) own(t *testing.T) {
-	t.Helper()
-	for r.first = 12000; r.first+portsEach <= 20000; r.first += portsEach {
-		var err error
-		if r.lock, err = lockfile.Take(filepath.Join(os.TempDir(), fmt.Sprintf("adit-e2e-ports-%d-%d.lock", os.Getuid(), r.first))); err == nil {
-			r.next = r.first - 1
-			return
-		}
-	}
-	t.Fatal("all ranges of ports are taken by other runs of these tests")
-}
-
-// freePort returns a port that nobody has, neither of TCP nor of UDP.
-func freePort(t *testing.T) int {
-	t.Helper()
-	return freePorts(t, 1)
-}
-
-// freePorts returns the first of n such ports in a row.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.lock == nil {
-		ports.own(t)
-	}
-	for row, tries := 0, 0; tries < 2*portsEach; tries++ {
-		if ports.next++; ports.next >= ports.first+portsEach {
-			ports.next, row = ports.first, 0
-		}
-		if row++; !isFree(ports.next) {
-			row = 0
-		}
-		if row == n {
-			return ports.next - n + 1
-		}
-	}
-	t.Fatalf("no %d free ports in a row", n)
-	return 0
-}
-
-func isFree(port int) bool {
-	l, err := net.Listen("tcp", loopback(port))
-	if err != nil {
-		return false
-	}
-	l.Close()
-	c, err := net.ListenPacket("udp", loopback(port))
-	if err != nil {
-		return false
-	}
-	c.Close()
-	return true
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -53,11 +53,11 @@ func (e Event) Into(v any) error {
 // after a refusal (*Error below 500), which trying again would not change.
 func (c *Client) Events(ctx context.Context, lastID string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		wait := firstWait
+		waits := backoff{next: firstWait}
 		for {
 			going := true
 			err := c.stream(ctx, lastID, func(e Event) bool {
-				wait = firstWait
+				waits.next = firstWait
 				if e.ID != "" {
 					lastID = e.ID
 				}
@@ -67,20 +67,17 @@ func (c *Client) Events(ctx context.Context, lastID string) iter.Seq2[Event, err
 			if !going || ctx.Err() != nil || !yield(Event{}, err) {
 				return
 			}
-			var refusal *Error
-			if errors.As(err, &refusal) && refusal.Status < 500 {
+			if refused(err) || !waits.wait(ctx) {
 				return
 			}
-			timer := time.NewTimer(wait)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			case <-timer.C:
-			}
-			wait = min(wait*2, lastWait)
 		}
 	}
+}
+
+// refused reports whether err is a refusal that trying again would not change.
+func refused(err error) bool {
+	var refusal *Error
+	return errors.As(err, &refusal) && refusal.Status < 500
 }
 
 // Waits between tries.
@@ -89,33 +86,36 @@ const (
 	lastWait  = 5 * time.Second
 )
 
+// backoff waits between tries, each time longer.
+type backoff struct{ next time.Duration }
+
+// wait reports whether ctx still lasts after the wait.
+func (b *backoff) wait(ctx context.Context) bool {
+	timer := time.NewTimer(b.next)
+	defer timer.Stop()
+	b.next = min(b.next*2, lastWait)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
 // stream reads one connection's events until it ends, and says why it did.
 func (c *Client) stream(ctx context.Context, lastID string, each func(Event) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if _, err := strconv.ParseUint(lastID, 10, 64); err == nil {
 		header.Set("Last-Event-ID", lastID)
 	}
-	watchdog := time.AfterFunc(silence, cancel)
-	defer watchdog.Stop()
-	resp, err := c.send(ctx, http.MethodGet, api+"/events", nil, header)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	var e Event
-	for lines.Scan() {
-		watchdog.Reset(silence)
-		line := lines.Text()
+	return c.lines(ctx, http.MethodGet, api+"/events", header, func(line string) bool {
 		if line == "" {
 			if e.Data != nil && !each(e) {
-				return nil
+				return false
 			}
 			e = Event{}
-			continue
+			return true
 		}
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
@@ -126,6 +126,29 @@ func (c *Client) stream(ctx context.Context, lastID string, each func(Event) boo
 			e.Type = value
 		case "data":
 			e.Data = json.RawMessage(value)
+		}
+		return true
+	})
+}
+
+// lines reads an answer that lasts, line by line, until it ends, falls silent or
+// each wants no more, and says why it ended.
+func (c *Client) lines(ctx context.Context, method, path string, header http.Header, each func(string) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watchdog := time.AfterFunc(silence, cancel)
+	defer watchdog.Stop()
+	resp, err := c.send(ctx, method, path, nil, header)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 0, 4096), maxEvent)
+	for lines.Scan() {
+		watchdog.Reset(silence)
+		if !each(lines.Text()) {
+			return nil
 		}
 	}
 	err = lines.Err()

@@ -211,6 +211,8 @@ type TunnelCreate struct {
 	Inspect *bool `json:"inspect,omitempty"`
 	// Gone when the daemon ends.
 	Ephemeral bool `json:"ephemeral,omitempty"`
+	// Of an `ephemeral` one: gone as well once nobody has held it for 15 s, see `holdTunnel`.
+	Held bool `json:"held,omitempty"`
 }
 
 // TunnelUpdate: The fields to change; what is left out stays.

@@ -47,6 +47,7 @@ type Agent struct {
 	wake       chan struct{} // tells the keeper to look again; room for one
 	wakeSecond chan struct{} // tells keepSecond to look again; room for one
 	activity   chan struct{} // tells that visitors came or went; room for one
+	unheld     chan struct{} // tells keepHeld to look again; room for one
 	reports    chan wire.AgentError
 	limiter    reportLimiter
 	in, out    atomic.Int64 // visitors' payload
@@ -110,6 +111,7 @@ func New(cfg Config) (*Agent, error) {
 		wake:       make(chan struct{}, 1),
 		wakeSecond: make(chan struct{}, 1),
 		activity:   make(chan struct{}, 1),
+		unheld:     make(chan struct{}, 1),
 		reports:    make(chan wire.AgentError, 64),
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
@@ -207,6 +209,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	wg.Go(func() { a.inspector.Run(ctx) })
 	wg.Go(func() { a.publishActivity(ctx) })
 	wg.Go(func() { a.keepSecond(ctx) })
+	wg.Go(func() { a.keepHeld(ctx) })
 	a.keep(ctx)
 	cancel()
 	wg.Wait()

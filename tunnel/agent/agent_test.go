@@ -133,6 +133,7 @@ func TestTokenFromTheEnvironmentConfigures(t *testing.T) {
 }
 
 func TestRefusedTokenIsNotTriedAgainUntilConfiguredAnew(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	r.set(func() { r.refuse = &wire.Problem{Code: wire.CodeUnauthorized, Message: "revoked"} })
@@ -278,6 +279,7 @@ func TestNetworkChangeEndsTheWait(t *testing.T) {
 }
 
 func TestReconnectReplacesTheSession(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
@@ -340,6 +342,7 @@ func TestFailedSaveLeavesThePauseAsItWas(t *testing.T) {
 }
 
 func TestTLSMovesToDTLSWhenItWorks(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	dtls := make(chan struct{}, 8)
 	dial := func(ctx context.Context, cfg link.DialConfig) (link.Session, error) {

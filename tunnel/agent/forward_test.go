@@ -114,6 +114,7 @@ func TestSlowVisitorStopsNobodyElse(t *testing.T) {
 }
 
 func TestVisitorLearnsWhyThereIsNoOrigin(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{OriginTimeout: patience})
 	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
@@ -173,6 +174,7 @@ func TestRebindingNameIsRefusedAtTheDial(t *testing.T) {
 }
 
 func TestStoppedTunnelCutsAndRefusesVisitors(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})

@@ -192,6 +192,7 @@ func (a *Agent) remove(ctx context.Context, t *tunnel) error {
 		a.mu.Unlock()
 		return err
 	}
+	close(t.gone)
 	a.withdraw(ctx, t, false)
 	a.mu.Lock()
 	gone := t.snapshot(TunnelStopped)

@@ -79,6 +79,7 @@ func TestChangeThatIsNotAnsweredIsUndoneAtTheRelay(t *testing.T) {
 }
 
 func TestClaimThatCouldNotBeGivenBackIsGivenBackLater(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
@@ -155,6 +156,7 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 }
 
 func TestStopThatTheRelayCouldNotTakeIsToldLater(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
@@ -209,6 +211,7 @@ func TestStopThatIsOwedDoesNotEndATunnelThatRunsAgain(t *testing.T) {
 }
 
 func TestTunnelStoppedWhileItIsClaimedServesNobody(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -75,15 +76,13 @@ func (r *fakeRelay) start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	addr := r.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
+	if r.addr == "" {
+		r.addr = freeport.Loopback(r.t) // it keeps free while the relay is away
 	}
-	l, err := link.Listen(link.ListenConfig{Addr: addr, Certificate: cert, KeepAlive: r.keepAlive})
+	l, err := link.Listen(link.ListenConfig{Addr: r.addr, Certificate: cert, KeepAlive: r.keepAlive})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	r.mu.Lock()

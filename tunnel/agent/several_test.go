@@ -56,6 +56,7 @@ func newSilence(addrs ...string) *silence {
 // before one that does: it is not waited for the end of attempts at them, and
 // when the second session is lost a third node has it while they last.
 func TestSilentNodesHoldNothingUp(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	all := newFakeNodes(t, 4)
 	first, silent, good := all[0], all[1:3], all[3]
 	s := newSilence(silent[0].addr, silent[1].addr)
@@ -80,6 +81,7 @@ func TestSilentNodesHoldNothingUp(t *testing.T) {
 // TestSilentAddressHoldsNothingUp has the token's address be silent when the
 // agent starts, and another of the relay answer.
 func TestSilentAddressHoldsNothingUp(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	all := newFakeNodes(t, 2)
 	dir := t.TempDir()
 	for _, r := range all {

@@ -35,6 +35,9 @@ type tunnel struct {
 	endpointID string
 	since      time.Time
 
+	holders holders
+	gone    chan struct{} // closed when it is deleted
+
 	published *Tunnel // as last told to the feed
 
 	claiming sync.Mutex            // held while the relay is asked about this tunnel
@@ -107,7 +110,7 @@ func (c *conns) abort() {
 }
 
 func newTunnel(id string, spec TunnelSpec, created time.Time) *tunnel {
-	t := &tunnel{id: id, created: created, rev: 1}
+	t := &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{})}
 	t.setSpec(spec)
 	return t
 }

@@ -76,8 +76,12 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	}
 	a.mu.Lock()
 	a.tunnels[t.id] = t
+	t.holders.left = time.Now()
 	delete(a.releases, t.id)
 	a.mu.Unlock()
+	if spec.Held {
+		a.pokeHolds()
+	}
 	if err := a.saveTunnels(); err != nil {
 		a.mu.Lock()
 		delete(a.tunnels, t.id)
@@ -195,7 +199,9 @@ func (a *Agent) saveTunnels() error {
 	for _, t := range a.sortedLocked() {
 		switch {
 		case t.spec.Ephemeral:
-			// Its claim dies with the session, so it leaves nothing to give back.
+			// The relay keeps its claim while this client is there: the next start
+			// gives back what nobody knows any more.
+			v.Releases = append(v.Releases, t.id)
 		case t.declared:
 			v.Granted[t.id] = t.grant
 		default:

@@ -39,6 +39,10 @@ func TestTunnelRunsAndIsRestored(t *testing.T) {
 	if _, ok := b.Tunnel(passing.ID); ok {
 		t.Error("the ephemeral tunnel came back")
 	}
+	eventually(t, "what the ephemeral tunnel had is given back", func() bool {
+		_, ok := r.claim(passing.ID)
+		return !ok
+	})
 }
 
 func TestRelayThatForgotIsAskedForTheSame(t *testing.T) {

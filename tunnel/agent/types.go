@@ -110,6 +110,7 @@ type TunnelSpec struct {
 	ProxyProtocol string `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
 	Inspect       *bool  `json:"inspect,omitempty"`        // default true
 	Ephemeral     bool   `json:"ephemeral,omitempty"`      // gone when the daemon ends
+	Held          bool   `json:"held,omitempty"`           // of an ephemeral one: gone 15 s after nobody holds it any more
 }
 
 // TunnelPatch has the fields of a tunnel to change; nil ones stay.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/wire"
 )
@@ -139,12 +140,7 @@ func TestRequestThatWasNotTakenIsReplayedOnceTheServiceIsThere(t *testing.T) {
 }
 
 func TestUDPVisitorWhoseServiceIsDownIsInspected(t *testing.T) {
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := conn.LocalAddr().(*net.UDPAddr).Port
-	conn.Close()
+	port := freeport.Get(t)
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: port})

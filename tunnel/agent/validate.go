@@ -62,6 +62,8 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 	switch {
 	case !slices.Contains(knownTypes, spec.Type):
 		return spec, invalid("type", "%q is not known; it must be one of %s", clip(spec.Type), strings.Join(knownTypes, ", "))
+	case spec.Held && !spec.Ephemeral:
+		return spec, invalid("held", "is for ephemeral tunnels only; others outlive whoever made them")
 	case !slices.Contains(knownModes, spec.Mode):
 		return spec, invalid("mode", "%q is not known; it must be one of %s", clip(spec.Mode), strings.Join(knownModes, ", "))
 	case spec.LocalPort < 1 || spec.LocalPort > 65535:

@@ -279,7 +279,8 @@ func needImpairer(t *testing.T) {
 // 50 ms between network namespaces, which loses or reorders packets, and beside
 // it what others make of the same: TCP with CUBIC and with BBR, and quic-go.
 // ADIT_SOAK makes all of the table, and each cell 20 s long. ADIT_CALM says that
-// nothing else runs, so that the figures themselves can be asserted.
+// nothing else runs, so that the figures themselves can be asserted; without it
+// two paths show whether anything collapses.
 func TestGoodputThroughABadNetwork(t *testing.T) {
 	needImpairer(t)
 	long, calm := os.Getenv("ADIT_SOAK") != "", os.Getenv("ADIT_CALM") != ""
@@ -302,6 +303,9 @@ func TestGoodputThroughABadNetwork(t *testing.T) {
 		{"3 % lost", 0.03, 0, 0.80},
 		{"10 % reordered by 10 ms", 0, 0.1, 0.80},
 	} {
+		if !long && !calm && c.loss != 0.01 && c.reorder == 0 {
+			continue
+		}
 		fmt.Fprintf(&table, "| %s |", c.name)
 		for _, peer := range peers {
 			if _, control, ok := strings.Cut(peer, "-"); ok && !strings.Contains(string(available), control) {

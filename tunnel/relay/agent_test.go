@@ -41,7 +41,7 @@ func testConfig(dir string) Config {
 	cfg.Domain, cfg.PublicHost, cfg.DataDir = "relay.test", "127.0.0.1", dir
 	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen, cfg.ConsoleListen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Nodes.Listen, cfg.Nodes.Leave = "127.0.0.1:0", "0s"
-	first := 12000 + os.Getpid()%180*100 // below what systems give out by themselves
+	first := 21000 + os.Getpid()%110*100 // below what systems give out by themselves, and beside what freeport gives
 	cfg.TCPPorts = fmt.Sprintf("%d-%d", first, first+99)
 	cfg.UDPPorts = cfg.TCPPorts
 	return cfg

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"adit/internal/freeport"
 	"adit/tunnel/wire"
 )
 
@@ -18,12 +19,7 @@ func TestOriginThatRefusesLeavesTheTurn(t *testing.T) {
 	token := r.client(t, "shop")
 	claim := wire.Claim{Type: wire.TypeHTTP, Domain: "shared", Mode: wire.ModeBalanced}
 	var probes atomic.Int64
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flaky := ln.Addr().String()
-	ln.Close() // nothing listens there
+	flaky := freeport.Loopback(t) // nothing listens there
 	a := connect(t, token, "i1")
 	g := a.mustClaim("k", claim, startOrigin(t, text("steady")))
 	connect(t, token, "i2").mustClaim("k", claim, flaky)
@@ -34,8 +30,9 @@ func TestOriginThatRefusesLeavesTheTurn(t *testing.T) {
 			t.Fatalf("request %d: status %d, %q", i, status, body)
 		}
 	}
-	if ln, err = net.Listen("tcp", flaky); err != nil {
-		t.Skipf("the port was taken meanwhile: %v", err)
+	ln, err := net.Listen("tcp", flaky)
+	if err != nil {
+		t.Fatal(err)
 	}
 	server := &http.Server{Handler: text("flaky"), ConnState: func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {

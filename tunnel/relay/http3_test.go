@@ -20,6 +20,7 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 
+	"adit/internal/freeport"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -245,7 +246,7 @@ func TestOnePortForAgentsAndVisitors(t *testing.T) {
 			transport = kind
 			defer func() { transport = saved }()
 			cfg := testConfig(t.TempDir())
-			cfg.TunnelListen = freeBoth(t)
+			cfg.TunnelListen = freeport.Loopback(t)
 			cfg.EdgeHTTPSListen = cfg.TunnelListen
 			s := startSite(t, cfg, text("hello"))
 			if got := s.agent.session.Transport(); got != kind {
@@ -267,24 +268,6 @@ func TestOnePortForAgentsAndVisitors(t *testing.T) {
 			}
 		})
 	}
-}
-
-func freeBoth(tb testing.TB) string {
-	tb.Helper()
-	for range 100 {
-		tcp, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		udp, err := net.ListenPacket("udp", tcp.Addr().String())
-		tcp.Close()
-		if err == nil {
-			udp.Close()
-			return tcp.Addr().String()
-		}
-	}
-	tb.Fatal("no port is free")
-	return ""
 }
 
 // TestBrokenResponsesLookBroken has an origin that ends half-way through a

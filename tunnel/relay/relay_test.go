@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/tunnel/wire"
 )
 
@@ -156,12 +157,12 @@ func TestClaimsThatAreRefused(t *testing.T) {
 
 func TestClaimsLiveThroughRestart(t *testing.T) {
 	cfg := testConfig(t.TempDir())
+	cfg.TunnelListen, cfg.EdgeHTTPListen = freeport.Loopback(t), freeport.Loopback(t)
 	r := startRelay(t, cfg)
 	token := r.client(t, "shop")
 	a := connect(t, token, "i1")
 	named := a.mustClaim("named", wire.Claim{Type: wire.TypeHTTP}, "")
 	port := a.mustClaim("port", wire.Claim{Type: wire.TypeTCP}, "")
-	cfg.TunnelListen, cfg.EdgeHTTPListen = r.Addrs().Tunnel, r.Addrs().HTTP
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}

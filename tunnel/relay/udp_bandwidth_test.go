@@ -62,8 +62,8 @@ func TestBandwidthDropsPacketsOfUDPVisitors(t *testing.T) {
 	eventually(t, "the bandwidth is gone", func() bool { return !r.edge.Endpoints()[0].Bounded() })
 	before := in()
 	send(some)
-	eventually(t, "all of them come through", func() bool { return in()-before == some*size })
-	least := dropped() // an answer that was under way may be dropped yet
+	eventually(t, "all of them come through", func() bool { return in()-before >= some*size }) // one of before may come late
+	least := dropped()                                                                         // an answer that was under way may be dropped yet
 	status, page, _ := site.ask(t, "GET", "/metrics", "", map[string]string{"Authorization": "Bearer " + r.AdminToken()})
 	if got := figure(page, `adit_relay_udp_packets_dropped_total{reason="bandwidth"}`); status != 200 || got < float64(least) || got > float64(dropped()) {
 		t.Errorf("the figures tell of %v dropped packets, want %d (status %d)", got, least, status)

@@ -220,6 +220,12 @@ func (ins *Inspector) find(id string) *entry {
 
 func formatID(seq uint64) string { return "req_" + strconv.FormatUint(seq, 10) }
 
+// IsID reports whether id is in the form of an entry's id, held or not.
+func IsID(id string) bool {
+	_, ok := parseID(id)
+	return ok
+}
+
 func parseID(id string) (uint64, bool) {
 	rest, ok := strings.CutPrefix(id, "req_")
 	if !ok {

@@ -23,6 +23,9 @@ func (c *Console) api() {
 			if err != nil {
 				return err
 			}
+			if err := checkQuery(r, route.pattern); err != nil {
+				return err
+			}
 			return route.serve(w, r)
 		})
 	}
@@ -35,6 +38,9 @@ func (c *Console) api() {
 			}
 			r, who, err := c.admit(r, route.need)
 			if err != nil {
+				return err
+			}
+			if err := checkQuery(r, route.pattern); err != nil {
 				return err
 			}
 			return route.serve(w, r, who)

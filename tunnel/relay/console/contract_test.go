@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +61,15 @@ func asks() []ask {
 		{"GET", api + "access", api + "access?limit=0", "", 400, "invalid_parameter", "limit"},
 		{"GET", api + "access", "", "", 200, "", ""},
 		{"GET", api + "access", api + "access?nothing=x", "", 400, "invalid_parameter", "nothing"},
+		{"GET", api + "access", api + "access?status=4xx&since=2026-05-04T10:20:30Z&limit=7", "", 200, "", ""},
+		{"GET", api + "access", api + "access?limit=1&limit=2", "", 400, "invalid_parameter", "limit"},
+		{"GET", api + "access", api + "access?limit=%zz", "", 400, "invalid_parameter", ""},
+		{"GET", api + "access", api + "access?status=404xx", "", 400, "invalid_parameter", "status"},
+		{"GET", api + "access", api + "access?status=4", "", 400, "invalid_parameter", "status"},
+		{"GET", api + "access", api + "access?since=today", "", 400, "invalid_parameter", "since"},
+		{"GET", api + "access", api + "access?until=2026-05-04", "", 400, "invalid_parameter", "until"},
+		{"GET", api + "access/export", api + "access/export?cursor=x", "", 400, "invalid_parameter", "cursor"},
+		{"GET", api + "access/live", api + "access/live?limit=1", "", 400, "invalid_parameter", "limit"},
 		{"GET", api + "access/export", "", "", 200, "", ""},
 		{"GET", api + "access/export", api + "access/export?format=csv", "", 200, "", ""},
 		{"GET", api + "access/export", api + "access/export?format=x", "", 400, "invalid_parameter", "format"},
@@ -69,7 +80,13 @@ func asks() []ask {
 		{"PATCH", api + "clients/{name}", api + "clients/shop", `{}`, 400, "invalid_parameter", "scope"},
 		{"GET", api + "audit", "", "", 200, "", ""},
 		{"GET", api + "audit", api + "audit?limit=0", "", 400, "invalid_parameter", "limit"},
+		{"GET", api + "audit", api + "audit?before=nonsense", "", 400, "invalid_parameter", "before"},
+		{"GET", api + "audit", api + "audit?before=0", "", 400, "invalid_parameter", "before"},
+		{"GET", api + "audit", api + "audit?before=7&limit=1000", "", 200, "", ""},
 		{"GET", api + "audit/verify", "", "", 200, "", ""},
+		{"GET", api + "audit/verify", api + "audit/verify?head=" + strings.Repeat("5d", 32), "", 200, "", ""},
+		{"GET", api + "audit/verify", api + "audit/verify?head=5d41", "", 400, "invalid_parameter", "head"},
+		{"GET", api + "audit/verify", api + "audit/verify?before=1", "", 400, "invalid_parameter", "before"},
 		{"GET", api + "audit/export", "", "", 200, "", ""},
 		{"GET", api + "sinks", "", "", 200, "", ""},
 		{"PUT", api + "sinks/{name}", api + "sinks/siem", `{"type":"webhook"}`, 200, "", ""},
@@ -139,6 +156,16 @@ func (b *browser) hold(t *testing.T, d *openapicheck.Document, a ask) {
 	}
 }
 
+// needsSomeone reports whether a route of the API asks who calls.
+func needsSomeone(r *running, pattern string) bool {
+	for _, own := range r.ownRoutes() {
+		if own.pattern == pattern {
+			return own.need != needNothing
+		}
+	}
+	return strings.Contains(pattern, " /api/")
+}
+
 func TestEveryAnswerFitsTheDocument(t *testing.T) {
 	d := openapicheck.Load(t, openAPI)
 	r := serve(t)
@@ -162,6 +189,11 @@ func TestEveryAnswerFitsTheDocument(t *testing.T) {
 		if strings.HasPrefix(a.path, "/api/") {
 			a.status, a.code, a.field = 403, "forbidden_origin", ""
 			foreign.hold(t, d, a)
+		}
+		if pattern := a.method + " " + a.path; needsSomeone(r, pattern) && !slices.Contains(takesQuery, pattern) {
+			b := a
+			b.target, b.status, b.code, b.field = cmp.Or(a.target, a.path)+"?limit=1", 400, "invalid_parameter", "limit"
+			owner.hold(t, d, b)
 		}
 		if a.body != "" {
 			a.status, a.code = 415, "unsupported_media_type"

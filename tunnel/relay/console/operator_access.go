@@ -28,51 +28,26 @@ func (s *stream) extend() { _ = s.c.SetWriteDeadline(time.Now().Add(liveWrite)) 
 func (s *stream) flush() { _ = s.c.Flush() }
 
 var accessParameters = []string{
-	"endpoint_id", "client_id", "key", "node", "host", "address", "country", "path", "method", "refused", "status", "since", "until", "limit", "cursor",
+	"endpoint_id", "client_id", "key", "node", "host", "address", "country", "path", "method", "refused", "status", "since", "until",
 }
 
-// accessOf reads a question to the access log.
+// accessOf reads a question to the access log, with more parameters than every
+// such question has.
 func accessOf(r *http.Request, limit, maxLimit int, more ...string) (Access, error) {
-	v := r.URL.Query()
-	q := Access{
+	v, err := readQuery(r, slices.Concat(accessParameters, more)...)
+	if err != nil {
+		return Access{}, err
+	}
+	return Access{
 		Endpoint: v.Get("endpoint_id"), ClientID: v.Get("client_id"), Key: v.Get("key"), Node: v.Get("node"), Host: v.Get("host"),
 		Address: v.Get("address"), Country: v.Get("country"), Path: v.Get("path"), Method: v.Get("method"),
-		Refused: v.Get("refused"), Cursor: v.Get("cursor"), Limit: limit,
-	}
-	bad := func(field, message string) error {
-		return &Error{http.StatusBadRequest, "invalid_parameter", field + " " + message, field}
-	}
-	for name := range v {
-		if !slices.Contains(accessParameters, name) && !slices.Contains(more, name) {
-			return q, bad(name, "is not known")
-		}
-	}
-	var err error
-	if text := v.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > maxLimit {
-			return q, bad("limit", fmt.Sprintf("must be 1 to %d", maxLimit))
-		}
-	}
-	if text := v.Get("status"); text != "" {
-		if q.Status, err = strconv.Atoi(strings.TrimSuffix(text, "xx")); err != nil || q.Status < 0 || q.Status > 999 {
-			return q, bad("status", "must be a status as 404, or 4xx")
-		}
-	}
-	for _, t := range []struct {
-		name string
-		to   *time.Time
-	}{{"since", &q.Since}, {"until", &q.Until}} {
-		if text := v.Get(t.name); text != "" {
-			if *t.to, err = time.Parse(time.RFC3339, text); err != nil {
-				return q, bad(t.name, "must be a time as 2006-01-02T15:04:05Z")
-			}
-		}
-	}
-	return q, nil
+		Refused: v.Get("refused"), Cursor: v.Get("cursor"), Limit: v.limit(limit, maxLimit),
+		Status: v.status(), Since: v.time("since"), Until: v.time("until"),
+	}, v.err
 }
 
 func (c *Console) searchAccess(w http.ResponseWriter, r *http.Request) error {
-	q, err := accessOf(r, 100, 1000)
+	q, err := accessOf(r, 100, 1000, "limit", "cursor")
 	if err != nil {
 		return err
 	}
@@ -82,7 +57,7 @@ func (c *Console) searchAccess(w http.ResponseWriter, r *http.Request) error {
 
 // exportAccess writes all that is found, as it is found.
 func (c *Console) exportAccess(w http.ResponseWriter, r *http.Request) error {
-	q, err := accessOf(r, 0, maxExport, "format")
+	q, err := accessOf(r, 0, maxExport, "limit", "format")
 	if err != nil {
 		return err
 	}
@@ -164,7 +139,7 @@ func harmless(f string) string {
 
 // liveAccess writes events as they come.
 func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
-	q, err := accessOf(r, 0, maxExport)
+	q, err := accessOf(r, 0, 0)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package console
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"adit/tunnel/relay/audit"
@@ -31,10 +33,7 @@ func (c *Console) operatorRoutes() []route {
 		{"GET /api/v1/access/export", c.exportAccess},
 		{"GET /api/v1/access/live", c.liveAccess},
 		{"GET /api/v1/audit", c.searchAudit},
-		{"GET /api/v1/audit/verify", func(w http.ResponseWriter, r *http.Request) error {
-			v, err := relay.AuditVerify(r.Context(), r.URL.Query().Get("head"))
-			return give(w, v, err)
-		}},
+		{"GET /api/v1/audit/verify", c.verifyAudit},
 		{"GET /api/v1/audit/export", c.exportAudit},
 		{"GET /api/v1/sinks", func(w http.ResponseWriter, _ *http.Request) error {
 			return write(w, http.StatusOK, items{relay.SinkList()})
@@ -95,29 +94,36 @@ func (c *Console) setClient(w http.ResponseWriter, r *http.Request) error {
 
 // searchAudit answers a page of the audit log.
 func (c *Console) searchAudit(w http.ResponseWriter, r *http.Request) error {
-	v := r.URL.Query()
-	q := AuditQuestion{Action: v.Get("action"), Actor: v.Get("actor"), Target: v.Get("target"), Limit: 100}
-	bad := func(field, message string) error {
-		return &Error{http.StatusBadRequest, "invalid_parameter", field + " " + message, field}
+	v, err := readQuery(r, "action", "actor", "target", "limit", "before")
+	if err != nil {
+		return err
 	}
-	for name := range v {
-		if !slices.Contains([]string{"action", "actor", "target", "limit", "before"}, name) {
-			return bad(name, "is not known")
-		}
-	}
-	var err error
-	if text := v.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > 1000 {
-			return bad("limit", "must be 1 to 1000")
-		}
-	}
+	q := AuditQuestion{Action: v.Get("action"), Actor: v.Get("actor"), Target: v.Get("target"), Limit: v.limit(100, 1000)}
 	if text := v.Get("before"); text != "" {
-		if q.Before, err = strconv.ParseUint(text, 10, 63); err != nil {
-			return bad("before", "must be the number of an entry")
+		if q.Before, err = strconv.ParseUint(text, 10, 63); err != nil || q.Before == 0 {
+			v.fail("before", "before must be the number of an entry")
 		}
+	}
+	if v.err != nil {
+		return v.err
 	}
 	page, err := c.cfg.Relay.AuditList(r.Context(), q)
 	return give(w, page, err)
+}
+
+// verifyAudit checks the chain, and that it has the head that was noted earlier,
+// if one is given.
+func (c *Console) verifyAudit(w http.ResponseWriter, r *http.Request) error {
+	q, err := readQuery(r, "head")
+	if err != nil {
+		return err
+	}
+	head := strings.ToLower(strings.TrimSpace(q.Get("head")))
+	if raw, err := hex.DecodeString(head); err != nil || len(raw) != 0 && len(raw) != sha256.Size {
+		return invalid("head", "head must be 64 hexadecimal digits, as an earlier answer gave it")
+	}
+	v, err := c.cfg.Relay.AuditVerify(r.Context(), head)
+	return give(w, v, err)
 }
 
 func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {

@@ -78,12 +78,11 @@ func needOf(pattern string) need {
 
 // figures answers with the last hour, or with span=day.
 func (c *Console) figures(w http.ResponseWriter, r *http.Request) error {
-	for name := range r.URL.Query() {
-		if name != "span" {
-			return invalid(name, "%s is not known", name)
-		}
+	q, err := readQuery(r, "span")
+	if err != nil {
+		return err
 	}
-	span := r.URL.Query().Get("span")
+	span := q.Get("span")
 	if span != "" && span != "hour" && span != "day" {
 		return invalid("span", "span must be hour or day")
 	}

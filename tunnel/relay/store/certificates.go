@@ -96,7 +96,8 @@ const (
 
 // Store keeps a value under a key.
 func (c *Certificates) Store(ctx context.Context, key string, value []byte) error {
-	if _, err := c.kv.Put(ctx, natsKey(dataRoot, key), value); err != nil {
+	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return c.kv.Put(ctx, natsKey(dataRoot, key), value) })
+	if err != nil {
 		return fmt.Errorf("store certificate data %q: %w", key, err)
 	}
 	return nil

@@ -101,14 +101,16 @@ func TestCertificateLocksExclude(t *testing.T) {
 }
 
 func TestCertificateLockOfADeadNodeIsTakenOver(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s := open(t, t.TempDir())
 	life, die := context.WithCancel(t.Context())
 	dead, alive := newCertificates(life, s.Certificates.kv), s.Certificates
-	dead.lease, alive.lease = 2*time.Second, 2*time.Second
+	const lease = 6 * time.Second // a disk that has much to write may keep a renewal waiting for seconds
+	dead.lease, alive.lease = lease, lease
 	if err := dead.Lock(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	short, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	short, cancel := context.WithTimeout(t.Context(), lease*3/2)
 	defer cancel()
 	if err := alive.Lock(short, "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("a lock that is renewed was taken: %v", err)

@@ -19,15 +19,17 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"adit/internal/freeport"
+	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
 )
 
 // startNATS runs a server as an operator would run one beside the relay. With
-// port 0 it takes a free one.
+// port 0 it takes a free one, which stays its own while it restarts.
 func startNATS(tb testing.TB, dir string, port int, change func(*server.Options)) *server.Server {
 	tb.Helper()
 	if port == 0 {
-		port = server.RANDOM_PORT
+		port = freeport.Get(tb)
 	}
 	opts := &server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true, SyncAlways: true,
@@ -41,7 +43,7 @@ func startNATS(tb testing.TB, dir string, port int, change func(*server.Options)
 	}
 	ns.Start()
 	tb.Cleanup(func() { stopNATS(ns) })
-	if !ns.ReadyForConnections(20 * time.Second) {
+	if !ns.ReadyForConnections(natstest.Ready) {
 		tb.Fatal("the server did not start")
 	}
 	return ns

@@ -30,6 +30,8 @@ const (
 	codeNoPeers jetstream.ErrorCode = 10005
 )
 
+var errWatchEnded = errors.New("the watch ended")
+
 // follower is a table as the store sees it.
 type follower interface{ wait() }
 
@@ -53,6 +55,9 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 	}
 	t.leads = func(ctx context.Context, key string) (bool, error) { return s.leaderHas(ctx, kv.Bucket(), key) }
 	w, err := t.read(ctx, life, 0)
+	for errors.Is(err, errWatchEnded) && rested(ctx) { // its server went
+		w, err = t.read(ctx, life, 0)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +94,7 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 		case e, ok := <-w.updates:
 			switch {
 			case !ok:
-				return nil, fmt.Errorf("read store of %s: the watch ended", t.name)
+				return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
 			case e == nil:
 				t.forget(ctx, missing, top)
 				return w, nil

@@ -110,6 +110,72 @@ func TestOpenWaitsForEachBucket(t *testing.T) {
 	table.wait()
 }
 
+// leaving is a bucket whose first watch ends before it has brought anything, as
+// one does whose server goes.
+type leaving struct {
+	jetstream.KeyValue
+	asked atomic.Int32
+}
+
+func (l *leaving) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	w, err := l.KeyValue.WatchAll(ctx, opts...)
+	if err == nil && l.asked.Add(1) == 1 {
+		ended := make(chan jetstream.KeyValueEntry)
+		close(ended)
+		return endedWatch{w, ended}, nil
+	}
+	return w, err
+}
+
+type endedWatch struct {
+	jetstream.KeyWatcher
+	updates chan jetstream.KeyValueEntry
+}
+
+func (w endedWatch) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
+
+// TestOpenReadsAgainWhenAWatchEnds has the server go that a bucket is read from.
+func TestOpenReadsAgainWhenAWatchEnds(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	life, end := context.WithCancel(t.Context())
+	defer end()
+	kv := &leaving{KeyValue: s.Policies.table.kv}
+	table, err := openTable[StoredPolicy](t.Context(), life, s, func(string) (jetstream.KeyValue, error) { return kv, nil }, "again")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := table.get("domain.a"); !ok || kv.asked.Load() != 2 {
+		t.Errorf("the policy was read: %v, in %d watches", ok, kv.asked.Load())
+	}
+	end()
+	table.wait()
+}
+
+// silent is a JetStream that does not answer for its streams.
+type silent struct {
+	jetstream.JetStream
+	err error
+}
+
+func (s silent) Stream(context.Context, string) (jetstream.Stream, error) { return nil, s.err }
+
+// TestCopiesAreKept holds that a bucket is not made anew with fewer copies because
+// its cluster has not told how many it has.
+func TestCopiesAreKept(t *testing.T) {
+	s := &Store{conn: open(t, t.TempDir()).conn}
+	for err, want := range map[error]int{jetstream.ErrStreamNotFound: 1, nats.ErrNoResponders: 0, context.DeadlineExceeded: 0} {
+		if n, got := s.replicas(t.Context(), silent{err: err}, "KV_adit_x", 0); n != want || (got == nil) != (want == 1) {
+			t.Errorf("%v: %d copies, %v", err, n, got)
+		}
+	}
+	if n, err := s.replicas(t.Context(), silent{err: nats.ErrNoResponders}, "KV_adit_x", 3); n != 3 || err != nil {
+		t.Errorf("three were asked for: %d copies, %v", n, err)
+	}
+}
+
 func TestClientIsChangedThoughTheWatchLags(t *testing.T) {
 	s := open(t, t.TempDir())
 	if _, err := s.Clients.Add(t.Context(), "shop", [32]byte{1}, "ab"); err != nil {

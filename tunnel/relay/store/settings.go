@@ -40,7 +40,10 @@ func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
 	}
 	if s.seal != nil && secretSettings[name] && !isSealed(e.Value()) { // of a time without a secret
-		if _, err := s.kv.Update(ctx, name, s.close(name, v), e.Revision()); err != nil && !isConflict(err) {
+		_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+			return s.kv.Update(ctx, name, s.close(name, v), e.Revision())
+		})
+		if err != nil && !isConflict(err) {
 			return nil, fmt.Errorf("seal setting %s: %w", name, err)
 		}
 	}

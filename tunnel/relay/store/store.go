@@ -244,10 +244,14 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	s.stop = cancel
 	bucketAt := func(ctx context.Context, name string) (jetstream.KeyValue, error) {
 		var kv jetstream.KeyValue
-		err := patiently(ctx, func(ctx context.Context) (err error) {
+		err := patiently(ctx, func(ctx context.Context) error {
+			replicas, err := s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas)
+			if err != nil {
+				return err
+			}
 			kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 				Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-				Replicas: s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas), LimitMarkerTTL: markerTTL,
+				Replicas: replicas, LimitMarkerTTL: markerTTL,
 			})
 			var failed *jetstream.APIError
 			if s.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
@@ -312,8 +316,11 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 			return err
 		}
 	}
-	cfg.Replicas = s.replicas(ctx, js, eventsStream, cfg.Replicas)
+	wished := cfg.Replicas
 	err = patiently(ctx, func(ctx context.Context) (err error) {
+		if cfg.Replicas, err = s.replicas(ctx, js, eventsStream, wished); err != nil {
+			return err
+		}
 		s.Events, err = openEvents(ctx, s.conn, js, cfg, &s.meter)
 		return err
 	})
@@ -326,19 +333,24 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	})
 }
 
-// replicas is how many servers shall keep a stream.
-func (s *Store) replicas(ctx context.Context, js jetstream.JetStream, stream string, wished int) int {
+// replicas is how many servers shall keep a stream. If the cluster does not say
+// how many do, it is an error: one that has lost a server must not lose copies, too.
+func (s *Store) replicas(ctx context.Context, js jetstream.JetStream, stream string, wished int) (int, error) {
 	if wished > 0 || s.server != nil {
-		return max(wished, 1)
+		return max(wished, 1), nil
 	}
 	n := 1
 	if len(s.conn.Servers()) >= 3 {
 		n = 3
 	}
-	if have, err := js.Stream(ctx, stream); err == nil {
-		n = max(n, have.CachedInfo().Config.Replicas)
+	have, err := js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return n, nil
 	}
-	return n
+	if err != nil {
+		return 0, fmt.Errorf("ask how often %s is kept: %w", stream, err)
+	}
+	return max(n, have.CachedInfo().Config.Replicas), nil
 }
 
 // loadClientsTables opens what is kept of clients beside themselves, and sinks.

@@ -300,6 +300,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tunnels/{id}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Keep a tunnel that was created with `held` for as long as the answer lasts.
+         * @description The answer is a stream of comment lines: one at once, then one every 15 s. It ends when the tunnel is
+         *     deleted or the daemon stops. Once nobody has held the tunnel for 15 s it is deleted and its public
+         *     address given back: whoever made it may crash, and nothing stays public behind its back.
+         */
+        post: operations["holdTunnel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tunnels/{id}/policy": {
         parameters: {
             query?: never;
@@ -862,6 +887,11 @@ export interface components {
              * @default false
              */
             ephemeral?: boolean;
+            /**
+             * @description Of an `ephemeral` one: gone as well once nobody has held it for 15 s, see `holdTunnel`.
+             * @default false
+             */
+            held?: boolean;
         };
         /** @description The fields to change; what is left out stays. */
         TunnelUpdate: {
@@ -1513,7 +1543,7 @@ export interface components {
         StatusFilter: string;
         /** @description Only with this text in host, path, method or visitor; case does not matter. */
         TextFilter: string;
-        /** @description Only what is older than the request with this id, for paging. */
+        /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
         Before: string;
         /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
         KindFilter: "http" | "flow";
@@ -1653,6 +1683,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["AuthStatus"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1702,6 +1733,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Busy"];
@@ -1717,6 +1749,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Status"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1739,6 +1772,7 @@ export interface operations {
                     "application/json": components["schemas"]["ConfigAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1806,6 +1840,7 @@ export interface operations {
                     "application/json": components["schemas"]["EndpointListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1828,6 +1863,7 @@ export interface operations {
                     "application/json": components["schemas"]["TunnelListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1887,6 +1923,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Tunnel"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -1991,6 +2028,35 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Busy"];
             503: components["responses"]["RelayUnreachable"];
+        };
+    };
+    holdTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tunnel's `id`. */
+                id: components["parameters"]["TunnelID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream; the tunnel is held while it lasts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example : held */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["TooManyStreams"];
         };
     };
     getTunnelPolicy: {
@@ -2100,7 +2166,7 @@ export interface operations {
                 since?: components["parameters"]["Since"];
                 /** @description Only what is from before this time. */
                 until?: components["parameters"]["Until"];
-                /** @description Only what is older than the request with this id, for paging. */
+                /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
                 before?: components["parameters"]["Before"];
                 /** @description At most this many. */
                 limit?: components["parameters"]["Limit"];
@@ -2141,6 +2207,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2215,7 +2282,7 @@ export interface operations {
                 since?: components["parameters"]["Since"];
                 /** @description Only what is from before this time. */
                 until?: components["parameters"]["Until"];
-                /** @description Only what is older than the request with this id, for paging. */
+                /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
                 before?: components["parameters"]["Before"];
                 /** @description At most this many. */
                 limit?: components["parameters"]["Limit"];
@@ -2320,6 +2387,7 @@ export interface operations {
                     "application/json": components["schemas"]["CheckListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2342,6 +2410,7 @@ export interface operations {
                     "application/json": components["schemas"]["LoginLinkAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2396,6 +2465,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };

@@ -220,6 +220,14 @@ const chinese: readonly Sentence[] = [
   ['mode: {0} is not known; it must be one of {1}', '未知的模式 {0}，须为以下之一：{1}'],
   ['local_port: must be 1 to 65535', '本地端口须为 1 到 65535'],
   ['local_port is required, 1 to 65535', '请填写本地端口，1 到 65535'],
+  [
+    'held: is for ephemeral tunnels only; others outlive whoever made them',
+    'held 仅用于临时隧道；其他隧道不随创建者消失',
+  ],
+  [
+    'held: the tunnel {0} was not created with it, so it stays without being held',
+    '隧道 {0} 创建时未设置 held，无需保持即可存在',
+  ],
   ['local_scheme: is for http and https tunnels only', '服务协议仅用于 http 和 https 隧道'],
   ['local_scheme: must be one of {0}', '服务协议须为以下之一：{0}'],
   [

@@ -1709,6 +1709,7 @@ export interface operations {
                     "application/json": components["schemas"]["StatusAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1756,6 +1757,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1778,6 +1780,7 @@ export interface operations {
                     "application/json": components["schemas"]["SettingsAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1800,6 +1803,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClientListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -1853,6 +1857,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClientAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -1876,6 +1881,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -1963,6 +1969,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -1986,6 +1993,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2008,6 +2016,7 @@ export interface operations {
                     "application/json": components["schemas"]["EndpointListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2030,6 +2039,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClaimListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2052,6 +2062,7 @@ export interface operations {
                     "application/json": components["schemas"]["DomainListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2074,6 +2085,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReportedErrorListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2096,6 +2108,7 @@ export interface operations {
                     "application/json": components["schemas"]["PolicyListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2120,6 +2133,7 @@ export interface operations {
                     "application/json": components["schemas"]["PolicyAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -2174,6 +2188,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -2220,11 +2235,13 @@ export interface operations {
                 key?: string;
                 node?: string;
                 host?: string;
+                /** @description An address or CIDR. */
                 address?: string;
                 country?: string;
                 status?: string;
                 method?: string;
                 path?: string;
+                /** @description A rule, or any, none, shadow. */
                 refused?: string;
                 limit?: number;
                 cursor?: string;
@@ -2259,11 +2276,13 @@ export interface operations {
                 key?: string;
                 node?: string;
                 host?: string;
+                /** @description An address or CIDR. */
                 address?: string;
                 country?: string;
                 status?: string;
                 method?: string;
                 path?: string;
+                /** @description A rule, or any, none, shadow. */
                 refused?: string;
                 limit?: number;
                 format?: "ndjson" | "csv";
@@ -2299,11 +2318,13 @@ export interface operations {
                 key?: string;
                 node?: string;
                 host?: string;
+                /** @description An address or CIDR. */
                 address?: string;
                 country?: string;
                 status?: string;
                 method?: string;
                 path?: string;
+                /** @description A rule, or any, none, shadow. */
                 refused?: string;
             };
             header?: never;
@@ -2331,6 +2352,7 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
+                /** @description Only entries before this one. */
                 before?: number;
                 action?: string;
                 actor?: string;
@@ -2358,7 +2380,10 @@ export interface operations {
     };
     verifyAudit: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A hash that was noted earlier and must be in the chain. */
+                head?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2374,6 +2399,7 @@ export interface operations {
                     "application/json": components["schemas"]["AuditVerdictAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2396,6 +2422,7 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2418,6 +2445,7 @@ export interface operations {
                     "application/json": components["schemas"]["SinkListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2471,6 +2499,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -2496,6 +2525,7 @@ export interface operations {
                     "application/json": components["schemas"]["SinkTestAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -2636,6 +2666,7 @@ export interface operations {
                     "application/json": components["schemas"]["LoginListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2658,6 +2689,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -2681,6 +2713,7 @@ export interface operations {
                     "application/json": components["schemas"]["AccountListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2789,6 +2822,7 @@ export interface operations {
                     "application/json": components["schemas"]["APITokenListAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };
@@ -2840,6 +2874,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
@@ -2863,6 +2898,7 @@ export interface operations {
                     "application/json": components["schemas"]["BackupAnswer"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
         };

@@ -35,6 +35,7 @@ const all = [
     api,
     { begins: '&Error{', part: 2 },
     { begins: 'invalid(', part: 1 },
+    { begins: '.fail(', part: 1 },
     { begins: 'bad(', part: 1, before: 'X ' },
   ),
   ...of(relay, { begins: 'bad(', part: 3 }, { begins: 'Detail = ', part: 0 }),

@@ -4,13 +4,14 @@ package natstest
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"adit/internal/freeport"
 )
 
 // Ready is how long a server may take to start, and a cluster to find itself.
@@ -41,10 +42,10 @@ func Options(name, dir, host string, port, route int, routes []string) server.Op
 	return o
 }
 
-// Start runs one server alone on a free port.
+// Start runs one server alone on a port that stays its own while it restarts.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, opts: Options("n0", tb.TempDir(), "127.0.0.1", FreePort(tb), 0, nil)}
+	s := &Server{tb: tb, opts: Options("n0", tb.TempDir(), "127.0.0.1", freeport.Get(tb), 0, nil)}
 	s.Start()
 	return s
 }
@@ -56,14 +57,14 @@ func Cluster(tb testing.TB, n int) []*Server {
 	var routes []string
 	var ports []int
 	for range n {
-		port := FreePort(tb)
+		port := freeport.Get(tb)
 		ports = append(ports, port)
 		routes = append(routes, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	var all []*Server
 	for i := range n {
 		name := fmt.Sprintf("n%d", i)
-		s := &Server{tb: tb, opts: Options(name, filepath.Join(dir, name), "127.0.0.1", FreePort(tb), ports[i], routes)}
+		s := &Server{tb: tb, opts: Options(name, filepath.Join(dir, name), "127.0.0.1", freeport.Get(tb), ports[i], routes)}
 		all = append(all, s)
 		s.begin()
 	}
@@ -146,15 +147,4 @@ func (s *Server) Refused() uint64 {
 		s.tb.Fatal(err)
 	}
 	return info.API.Errors
-}
-
-// FreePort returns a port that nobody has now.
-func FreePort(tb testing.TB) int {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -1,0 +1,95 @@
+// Package freeport gives tests ports that stay free while nobody listens at
+// them: until a server has started, and while it restarts. A port that the system
+// picked may be picked again by any program in between. These lie below the range
+// that systems pick from, and each process has a part of them for itself.
+package freeport
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"adit/internal/lockfile"
+)
+
+// The ports between first and last are given out, each process those of one part.
+// Tests of the relay take others: those from 21000 on.
+const (
+	first = 12000
+	last  = 20000
+	each  = 500
+)
+
+// own is this process's part: other packages' tests run at the same time.
+var own struct {
+	sync.Mutex
+	lock     *lockfile.Lock // until the process ends
+	from, at int
+}
+
+// Get returns a port of 127.0.0.1 that nobody has, neither of TCP nor of UDP.
+func Get(tb testing.TB) int {
+	tb.Helper()
+	return Row(tb, 1)
+}
+
+// Loopback returns such a port as an address to listen at.
+func Loopback(tb testing.TB) string {
+	tb.Helper()
+	return at(Get(tb))
+}
+
+// Row returns the first of n such ports in a row.
+func Row(tb testing.TB, n int) int {
+	tb.Helper()
+	own.Lock()
+	defer own.Unlock()
+	if own.lock == nil {
+		take(tb)
+	}
+	for row, tries := 0, 0; tries < 2*each; tries++ {
+		if own.at++; own.at >= own.from+each {
+			own.at, row = own.from, 0
+		}
+		if row++; !isFree(own.at) {
+			row = 0
+		}
+		if row == n {
+			return own.at - n + 1
+		}
+	}
+	tb.Fatalf("no %d free ports in a row", n)
+	return 0
+}
+
+// take makes a part of the ports this process's own.
+func take(tb testing.TB) {
+	tb.Helper()
+	for from := first; from+each <= last; from += each {
+		lock, err := lockfile.Take(filepath.Join(os.TempDir(), fmt.Sprintf("adit-ports-%d-%d.lock", os.Getuid(), from)))
+		if err == nil {
+			own.lock, own.from, own.at = lock, from, from-1
+			return
+		}
+	}
+	tb.Fatal("all ports for tests are taken by other runs")
+}
+
+func isFree(port int) bool {
+	l, err := net.Listen("tcp", at(port))
+	if err != nil {
+		return false
+	}
+	l.Close()
+	c, err := net.ListenPacket("udp", at(port))
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+func at(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -1,0 +1,39 @@
+package localapi
+
+import (
+	"net/http"
+	"time"
+)
+
+// holdTunnel keeps a tunnel for as long as the answer lasts: until the holder
+// leaves, the tunnel is deleted, or the daemon ends. The system closes the
+// connection of a holder that was killed, so none can be left behind.
+func (s *Server) holdTunnel(w http.ResponseWriter, r *http.Request) error {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return err
+	}
+	hold, err := s.cfg.Agent.Hold(pathID(r))
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	ctx, out, end, err := s.openStream(w, r)
+	if err != nil {
+		return err
+	}
+	defer end()
+	tick := time.NewTicker(keepAliveEvery)
+	defer tick.Stop()
+	for text := ": held\n\n"; ; text = stillHere {
+		if err := out.comment(text); err != nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hold.Gone:
+			return nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// holdGrace is how long a held tunnel outlives its last holder, so that one that
+// has lost its connection may come back.
+const holdGrace = 15 * time.Second
+
+// lettingAgain is how long letting go of a tunnel waits for a control-plane
+// request that runs.
+const lettingAgain = 200 * time.Millisecond
+
+// Hold is one holder's part in a tunnel with TunnelSpec.Held.
+type Hold struct {
+	// Gone is closed when the tunnel is.
+	Gone <-chan struct{}
+	// Release ends the hold. It may be called more than once.
+	Release func()
+}
+
+// holders are who holds a tunnel. The agent's mutex guards them.
+type holders struct {
+	count int
+	left  time.Time // when the last one went, or the tunnel came
+}
+
+// Hold keeps the tunnel id until Release.
+func (a *Agent) Hold(id string) (Hold, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.tunnels[id]
+	switch {
+	case t == nil:
+		return Hold{}, notFound(id)
+	case !t.spec.Held:
+		return Hold{}, invalid("held", "the tunnel %s was not created with it, so it stays without being held", id)
+	}
+	t.holders.count++
+	return Hold{Gone: t.gone, Release: sync.OnceFunc(func() { a.letGo(t) })}, nil
+}
+
+func (a *Agent) letGo(t *tunnel) {
+	a.mu.Lock()
+	t.holders.count--
+	t.holders.left = time.Now()
+	a.mu.Unlock()
+	a.pokeHolds()
+}
+
+// pokeHolds has keepHeld look again.
+func (a *Agent) pokeHolds() {
+	select {
+	case a.unheld <- struct{}{}:
+	default:
+	}
+}
+
+// keepHeld removes held tunnels that nobody holds any more, until ctx ends. It
+// sleeps while all are held.
+func (a *Agent) keepHeld(ctx context.Context) {
+	look := time.NewTimer(time.Hour)
+	defer look.Stop()
+	for {
+		if wait, more := a.removeUnheld(ctx); more {
+			look.Reset(wait)
+		} else {
+			look.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.unheld:
+		case <-look.C:
+		}
+	}
+}
+
+// removeUnheld removes the tunnels whose time is up, and returns how long it is
+// to the next one's; more is false if all are held.
+func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool) {
+	wait = holdGrace
+	due, next := a.dueUnheld()
+	if !next.IsZero() {
+		wait, more = max(time.Until(next), 0), true
+	}
+	if len(due) == 0 {
+		return wait, more
+	}
+	if !a.control.TryLock() {
+		return lettingAgain, true
+	}
+	defer a.control.Unlock()
+	for _, t := range due {
+		a.mu.Lock()
+		still := a.tunnels[t.id] == t && t.holders.count == 0
+		a.mu.Unlock()
+		if !still {
+			continue
+		}
+		if err := a.remove(ctx, t); err != nil {
+			a.log.Error("tunnel that nobody holds not removed; it is tried again", "tunnel", t.id, "error", err)
+			a.mu.Lock()
+			t.holders.left = time.Now()
+			a.mu.Unlock()
+			more = true
+			continue
+		}
+		a.log.Info("tunnel was held by nobody", "tunnel", t.id, "name", t.route.Load().name)
+	}
+	return wait, more
+}
+
+// dueUnheld returns the tunnels whose time is up, and when that of the next one
+// is; zero if no other waits.
+func (a *Agent) dueUnheld() (due []*tunnel, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.sortedLocked() {
+		if !t.spec.Held || t.holders.count > 0 {
+			continue
+		}
+		up := t.holders.left.Add(holdGrace)
+		switch {
+		case time.Until(up) <= 0:
+			due = append(due, t)
+		case next.IsZero() || up.Before(next):
+			next = up
+		}
+	}
+	return due, next
+}

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// pausedAgent runs an agent in a bubble that needs no relay: it is paused.
+func pausedAgent(t *testing.T) *Agent {
+	t.Helper()
+	token := wire.Token{Relay: "relay.example:4433"}
+	a, err := New(Config{
+		StateDir: t.TempDir(), AuthToken: token.Reveal(),
+		Dial: func(context.Context, link.DialConfig) (link.Session, error) { return nil, errors.New("no relay here") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := a.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func wantHeld(t *testing.T, a *Agent, id string, want bool) {
+	t.Helper()
+	synctest.Wait()
+	if _, got := a.Tunnel(id); got != want {
+		t.Fatalf("the tunnel is there: got %t, want %t", got, want)
+	}
+}
+
+func TestTunnelOutlivesItsHolderByTheGraceAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pausedAgent(t)
+		stays := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true})
+		held := mustCreate(t, a, TunnelSpec{LocalPort: 81, Ephemeral: true, Held: true})
+		first, err := a.Hold(held.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(24 * time.Hour)
+		wantHeld(t, a, held.ID, true)
+
+		first.Release()
+		first.Release() // counts once
+		time.Sleep(holdGrace - time.Millisecond)
+		wantHeld(t, a, held.ID, true)
+		second, err := a.Hold(held.ID) // it came back in time
+		if err != nil {
+			t.Fatal(err)
+		}
+		third, err := a.Hold(held.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		second.Release()
+		time.Sleep(time.Hour)
+		wantHeld(t, a, held.ID, true)
+		third.Release()
+		time.Sleep(holdGrace + time.Millisecond)
+		wantHeld(t, a, held.ID, false)
+		select {
+		case <-third.Gone:
+		default:
+			t.Error("its holders were not told")
+		}
+		wantHeld(t, a, stays.ID, true)
+		_, err = a.Hold(held.ID)
+		wantCode(t, err, CodeNotFound, "")
+	})
+}
+
+func TestTunnelThatNobodyEverHeldGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pausedAgent(t)
+		one := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+		time.Sleep(time.Second)
+		two := mustCreate(t, a, TunnelSpec{LocalPort: 81, Ephemeral: true, Held: true})
+		time.Sleep(holdGrace - time.Millisecond)
+		wantHeld(t, a, one.ID, false)
+		wantHeld(t, a, two.ID, true)
+		time.Sleep(2 * time.Millisecond)
+		wantHeld(t, a, two.ID, false)
+	})
+}
+
+func TestUnheldTunnelIsRemovedOnceItCanBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pausedAgent(t)
+		held := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+		write := a.store.write
+		setWrite(a, func(string, []byte, os.FileMode) error { return errors.New("disk full") })
+		time.Sleep(2 * holdGrace)
+		wantHeld(t, a, held.ID, true)
+		setWrite(a, write)
+		a.control.Lock() // another request runs
+		time.Sleep(2 * holdGrace)
+		wantHeld(t, a, held.ID, true)
+		a.control.Unlock()
+		time.Sleep(time.Second)
+		wantHeld(t, a, held.ID, false)
+	})
+}
+
+func TestDeletedTunnelTellsItsHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pausedAgent(t)
+		held := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+		h, err := a.Hold(held.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.DeleteTunnel(t.Context(), held.ID); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Gone
+		h.Release()
+		time.Sleep(2 * holdGrace)
+	})
+}
+
+func TestOnlyEphemeralTunnelsCanBeHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pausedAgent(t)
+		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Held: true})
+		wantCode(t, err, CodeInvalidParameter, "held")
+		stays := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true})
+		_, err = a.Hold(stays.ID)
+		wantCode(t, err, CodeInvalidParameter, "held")
+	})
+}
+
+func TestUnheldTunnelIsTakenFromTheRelay(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	held := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+	if _, ok := r.claim(held.ID); !ok {
+		t.Fatal("the relay has no claim of the tunnel")
+	}
+	a.mu.Lock()
+	a.tunnels[held.ID].holders.left = time.Now().Add(-holdGrace)
+	a.mu.Unlock()
+	a.pokeHolds()
+	eventually(t, "the claim is given back", func() bool {
+		_, ok := r.claim(held.ID)
+		return !ok
+	})
+}
