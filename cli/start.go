@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/internal/paths"
+	releases "adit/internal/update"
 	"adit/service"
 )
 
@@ -39,6 +40,9 @@ func runDaemon(ctx context.Context, opts DaemonOptions) error {
 	folders, err := paths.Person()
 	if err != nil {
 		return err
+	}
+	if exe, err := executable(); err == nil && !releases.Managed(exe) {
+		releases.Sweep(exe) // where it may not write, the next update does it
 	}
 	return service.Host(ctx, service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State})
 }

@@ -31,19 +31,6 @@ func New(conn *net.TCPConn) *Conn {
 	return c
 }
 
-// Datagrams is a connected UDP socket whose writes are as a Conn's.
-type Datagrams struct {
-	*net.UDPConn
-	out half
-}
-
-// NewDatagrams returns conn as Datagrams, which own it from now on.
-func NewDatagrams(conn *net.UDPConn) *Datagrams {
-	d := &Datagrams{UDPConn: conn}
-	d.setUp()
-	return d
-}
-
 // Wrap returns a Conn if conn is a TCP connection, and conn itself if not.
 func Wrap(conn net.Conn) net.Conn {
 	if tcp, ok := conn.(*net.TCPConn); ok {

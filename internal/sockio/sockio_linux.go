@@ -21,8 +21,6 @@ type half struct {
 	lent   func(fd uintptr) bool // call, into what lender lends
 	lender *lend.Buffer
 
-	quiet bool // of a datagram: its call is not announced
-
 	mu    sync.Mutex // one call at a time, as the net package has it too
 	b     []byte     // the caller's
 	n     int
@@ -76,19 +74,6 @@ func (h *half) announced(fd uintptr) bool {
 		}
 		h.errno = errno
 		return true
-	}
-}
-
-// announcedWrite writes once as the net package does it. What has no room is
-// dropped.
-func (h *half) announcedWrite(fd uintptr) {
-	err := syscall.EINTR
-	for err == syscall.EINTR {
-		_, call := syscall.Write(int(fd), h.b)
-		err, _ = call.(syscall.Errno) //nolint:errorlint // syscall.Write's errors are numbers
-	}
-	if err != syscall.EAGAIN {
-		h.errno = err
 	}
 }
 
@@ -192,40 +177,6 @@ func (c *Conn) TryWrite(b []byte) int {
 	_ = h.raw.Write(h.try) // as above
 	h.b = nil
 	return h.n
-}
-
-// setUp makes the call.
-func (d *Datagrams) setUp() {
-	if raw, err := d.SyscallConn(); err == nil {
-		d.out.raw = raw
-		d.out.call = func(fd uintptr) bool {
-			if d.out.quiet {
-				d.out.once(syscall.SYS_WRITE, fd)
-			} else {
-				d.out.announcedWrite(fd)
-			}
-			return true
-		}
-	}
-}
-
-// Write sends b as one datagram. It does not wait: one for which the socket has
-// no room is lost, as in a full network.
-func (d *Datagrams) Write(b []byte) (int, error) {
-	h := &d.out
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(b) == 0 || h.raw == nil {
-		return d.UDPConn.Write(b)
-	}
-	h.quiet = h.begin(len(b))
-	h.b, h.n, h.errno = b, 0, 0
-	err := h.raw.Write(h.call)
-	h.b = nil
-	if err == nil && h.errno == 0 {
-		return len(b), nil
-	}
-	return h.n, failure(d, "write", err, h.errno)
 }
 
 // failure is an error as the net package has it, or nil.

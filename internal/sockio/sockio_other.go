@@ -13,8 +13,5 @@ func (c *Conn) ReadLent(l *lend.Buffer) (int, error) { return c.TCPConn.Read(l.L
 // TryWrite takes nothing here.
 func (c *Conn) TryWrite([]byte) int { return 0 }
 
-// setUp does nothing here.
-func (d *Datagrams) setUp() {}
-
 // setUp leaves all to the net package: here every system call is announced.
 func (c *Conn) setUp() {}

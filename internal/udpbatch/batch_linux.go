@@ -17,6 +17,8 @@ const (
 	maxMessages = 64    // messages a system call
 	maxSegments = 64    // UDP_MAX_SEGMENTS of older kernels
 	maxGSOBytes = 65000 // below the largest IPv4 datagram, headers off
+	maxGSOWhole = 1232  // what any IPv6 path takes whole: GSO does not fragment
+	maxReads    = 32    // datagrams read a system call
 	controlSize = 64
 )
 
@@ -32,25 +34,33 @@ type fastIO struct {
 	v6        bool
 	connected bool
 	gso       atomic.Bool
+	gsoMost   int // the largest datagram for it
 	gro       bool
 	info      bool // each read says which own address it came to
-	writers   sync.Pool
+	writers   *sync.Pool
+	in        *reader // made with the first read
+}
 
-	// The reader's, of which there is one.
-	in struct {
-		msgs    [8 * 4]mmsghdr
-		iovs    [8 * 4]unix.Iovec
-		names   [8 * 4]unix.RawSockaddrInet6
-		control [8 * 4][controlSize]byte
-		want    int
-		got     int
-		errno   syscall.Errno
-		call    func(fd uintptr) bool
-	}
+// reader is what reading needs; there is one that reads.
+type reader struct {
+	msgs    [maxReads]mmsghdr
+	iovs    [maxReads]unix.Iovec
+	names   [maxReads]unix.RawSockaddrInet6
+	control [maxReads][controlSize]byte
+	want    int
+	got     int
+	errno   syscall.Errno
+	call    func(fd uintptr) bool
 }
 
 func newFastIO(raw syscall.RawConn, udp *net.UDPConn, opt Options) *fastIO {
-	f := &fastIO{raw: raw, connected: udp.RemoteAddr() != nil}
+	f := &fastIO{raw: raw, connected: udp.RemoteAddr() != nil, gsoMost: maxGSOBytes, writers: &patient}
+	if opt.NeverWait {
+		f.writers = &hasty
+	}
+	if opt.Fragment {
+		f.gsoMost = maxGSOWhole
+	}
 	err := raw.Control(func(fd uintptr) {
 		domain, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
 		f.v6 = err == nil && domain == unix.AF_INET6
@@ -68,27 +78,33 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, opt Options) *fastIO {
 		if _, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT); err == nil {
 			f.gso.Store(true)
 		}
-		f.gro = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
+		f.gro = !opt.NoGRO && unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	})
 	if err != nil {
 		return nil
 	}
-	f.writers.New = func() any { return newWriter(opt.NeverWait) }
-	f.in.call = func(fd uintptr) bool {
+	return f
+}
+
+func newReader() *reader {
+	in := new(reader)
+	in.call = func(fd uintptr) bool {
 		n, errno := uintptr(0), syscall.EINTR
 		for errno == unix.EINTR {
-			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&f.in.msgs[0])),
-				uintptr(f.in.want), unix.MSG_DONTWAIT, 0, 0)
+			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0])),
+				uintptr(in.want), unix.MSG_DONTWAIT, 0, 0)
 		}
-		f.in.errno, f.in.got = errno, int(n)
+		in.errno, in.got = errno, int(n)
 		return errno != unix.EAGAIN
 	}
-	return f
+	return in
 }
 
 // wait waits for something to read, and lets go of the buffers of the last read.
 func (f *fastIO) wait() error {
-	clear(f.in.iovs[:])
+	if f.in != nil {
+		clear(f.in.iovs[:])
+	}
 	return f.raw.Read(func(fd uintptr) bool {
 		_, _, err := unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		return err != unix.EAGAIN && err != unix.EINTR
@@ -96,7 +112,10 @@ func (f *fastIO) wait() error {
 }
 
 func (f *fastIO) read(bufs []Buffer) (int, error) {
-	in := &f.in
+	if f.in == nil {
+		f.in = newReader()
+	}
+	in := f.in
 	in.want = min(len(bufs), len(in.msgs))
 	for i := range in.want {
 		in.iovs[i].Base = &bufs[i].B[0]
@@ -211,6 +230,12 @@ type writer struct {
 	call     func(fd uintptr) bool
 }
 
+// patient writers wait for room, hasty ones do not.
+var (
+	patient = sync.Pool{New: func() any { return newWriter(false) }}
+	hasty   = sync.Pool{New: func() any { return newWriter(true) }}
+)
+
 func newWriter(neverWait bool) *writer {
 	w := new(writer)
 	w.call = func(fd uintptr) bool {
@@ -228,7 +253,7 @@ func newWriter(neverWait bool) *writer {
 func (f *fastIO) write(c *Conn, packets [][]byte, to Addr) error {
 	w := f.writers.Get().(*writer)
 	defer f.writers.Put(w)
-	w.local = netip.Addr{}
+	w.local, w.namelen = netip.Addr{}, 0
 	if !f.connected {
 		w.setName(to.AddrPort, f.v6)
 		if f.info && (f.v6 || to.local.Unmap().Is4()) {
@@ -236,8 +261,11 @@ func (f *fastIO) write(c *Conn, packets [][]byte, to Addr) error {
 		}
 	}
 	for len(packets) > 0 {
-		gso := f.gso.Load()
-		taken := w.fill(packets, gso)
+		most := 0
+		if f.gso.Load() {
+			most = f.gsoMost
+		}
+		taken := w.fill(packets, most)
 		done, err := f.flush(c, w)
 		packets = packets[done:]
 		if err == nil && done < taken {
@@ -302,7 +330,7 @@ func (f *fastIO) single(c *Conn, w *writer) (fits bool, err error) {
 		for len(rest) > 0 {
 			p := rest[:min(segment, len(rest))]
 			rest = rest[len(p):]
-			one.fill([][]byte{p}, false)
+			one.fill([][]byte{p}, 0)
 			if err := f.raw.Write(one.call); err != nil {
 				return false, err
 			}
@@ -317,11 +345,11 @@ func (f *fastIO) single(c *Conn, w *writer) (fits bool, err error) {
 	return fits, nil
 }
 
-// fill lays out as many packets as one call takes, and returns how many. With
-// gso, packets of one size, and a shorter one after them, make one message;
-// packets that lie side by side in one slice, with its capacity left to them,
-// make one vector.
-func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
+// fill lays out as many packets as one call takes, and returns how many. Packets
+// of one size, and a shorter one after them, make one message (GSO) unless they
+// are larger than most; packets that lie side by side in one slice, with its
+// capacity left to them, make one vector.
+func (w *writer) fill(packets [][]byte, most int) (taken int) {
 	w.from, w.to = 0, 0
 	iov := 0
 	for taken < len(packets) && w.to < maxMessages && iov < len(w.iovs) {
@@ -333,7 +361,7 @@ func (w *writer) fill(packets [][]byte, gso bool) (taken int) {
 		for taken < len(packets) && iov < len(w.iovs) {
 			p := packets[taken]
 			if taken > first {
-				if !gso || len(p) > size || taken-first == maxSegments || bytes+len(p) > maxGSOBytes ||
+				if size > most || len(p) > size || taken-first == maxSegments || bytes+len(p) > maxGSOBytes ||
 					len(packets[taken-1]) < size {
 					break
 				}

@@ -23,12 +23,13 @@ func TestAFullSocketIsNotWaitedFor(t *testing.T) {
 	}
 	for _, never := range []bool{false, true} {
 		w := newWriter(never)
-		w.fill([][]byte{make([]byte, 1000)}, false)
+		w.fill([][]byte{make([]byte, 1000)}, 0)
 		if done := w.call(uintptr(fds[0])); done != never || w.errno != unix.EAGAIN {
 			t.Errorf("never waits %v: the call is over: %v, with %v", never, done, w.errno)
 		}
 	}
-	if !isTransient(unix.EAGAIN) {
+	c := &Conn{told: func(err error) { t.Errorf("told of %v", err) }}
+	if !c.lost(unix.EAGAIN) {
 		t.Error("a datagram without room is an error of the socket, not a lost one")
 	}
 }

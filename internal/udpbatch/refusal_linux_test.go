@@ -2,6 +2,7 @@ package udpbatch
 
 import (
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func TestRefusedSegmentationIsLeftForGood(t *testing.T) {
 		if gso, _ := a.Offloads(); !gso {
 			t.Skip("this kernel has no UDP_SEGMENT")
 		}
-		a.fast.writers.New = func() any {
+		a.fast.writers = &sync.Pool{New: func() any {
 			w := newWriter(false)
 			real := w.call
 			w.call = func(fd uintptr) bool {
@@ -58,7 +59,7 @@ func TestRefusedSegmentationIsLeftForGood(t *testing.T) {
 				return real(fd)
 			}
 			return w
-		}
+		}}
 		exchange(t, a, b)
 		if gso, _ := a.Offloads(); gso {
 			t.Errorf("GSO is still on after %v", errno)

@@ -60,14 +60,17 @@ type Buffer struct {
 
 // Options tell what not to use. The zero value uses all that the system has.
 type Options struct {
-	// NoOffload leaves GSO and GRO alone.
-	NoOffload bool
+	// NoOffload leaves GSO and GRO alone, and NoGRO the latter.
+	NoOffload, NoGRO bool
 	// Fragment lets the system fragment datagrams that are larger than the path
 	// takes: for those that are somebody else's, whose size is not ours to choose.
 	Fragment bool
 	// NeverWait loses a datagram for which the socket has no room, as a full
 	// network would, instead of waiting for room; where the system can tell.
 	NeverWait bool
+	// Lost is told of the error of each datagram that the system does not send for
+	// a cause that may pass, but for want of room. It may be nil.
+	Lost func(error)
 	// SocketBuffer is the size asked for the kernel's buffers, as far as it
 	// grants it. If zero, 7 MiB.
 	SocketBuffer int
@@ -80,13 +83,14 @@ type Conn struct {
 	udp     *net.UDPConn // nil for any other PacketConn
 	fast    *fastIO      // nil where one datagram a call is all there is
 	refused atomic.Uint64
+	told    func(error) // of a lost datagram; may be nil
 }
 
 // New returns a Conn over pc. It sets up the socket's buffers and its
 // don't-fragment mode, unless opt says otherwise, where pc is a UDP socket; a system that does not grant
 // them is no error.
 func New(pc net.PacketConn, opt Options) *Conn {
-	c := &Conn{pc: pc}
+	c := &Conn{pc: pc, told: opt.Lost}
 	udp, ok := pc.(*net.UDPConn)
 	if !ok {
 		return c
@@ -209,11 +213,16 @@ func (c *Conn) WriteBatch(packets [][]byte, to Addr) error {
 
 // lost reports whether an error of a send means no more than a lost datagram.
 func (c *Conn) lost(err error) bool {
-	if isTooLarge(err) {
+	switch {
+	case isTooLarge(err):
 		c.refused.Add(1)
-		return true
+	case !isTransient(err):
+		return false
 	}
-	return isTransient(err)
+	if c.told != nil && !errors.Is(err, syscall.EAGAIN) {
+		c.told(err)
+	}
+	return true
 }
 
 // LocalAddr is the socket's own address.

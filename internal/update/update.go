@@ -209,8 +209,8 @@ const HealthLimit = 30 * time.Second
 // daemon anew and returns when it is well. If it is not, the old program is put
 // back, and restarted too.
 func Replace(ctx context.Context, exe string, program []byte, restart func(ctx context.Context) error) error {
-	dir := filepath.Dir(exe)
-	next, err := os.CreateTemp(dir, ".adit-update-*")
+	Sweep(exe)
+	next, err := os.CreateTemp(filepath.Dir(exe), nextPrefix+"*")
 	if err != nil {
 		return fmt.Errorf("write the new program: %w", err)
 	}

@@ -2,6 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -41,6 +44,31 @@ func TestDiagnoseSaysWhatToDo(t *testing.T) {
 	}
 	if after := a.Status(); after.State != before.State || !after.ConnectedSince.Equal(*before.ConnectedSince) {
 		t.Errorf("the session changed: got %+v after %+v", after, before)
+	}
+}
+
+func TestDiagnoseTriesToWriteIntoTheStateFolder(t *testing.T) {
+	a, _ := startAgent(t, Config{})
+	write, wrote := a.store.write, 0
+	full := errors.New("no space left on device")
+	setWrite(a, func(path string, data []byte, perm os.FileMode) error {
+		if err := write(path, data, perm); err != nil {
+			return err
+		}
+		wrote = len(data)
+		return full
+	})
+	got := a.Diagnose(t.Context())[0]
+	setWrite(a, write)
+	if wrote != stateTrial || got.Status != checkFailed || !strings.Contains(got.Result, full.Error()) || !strings.Contains(got.Advice, "free some space") {
+		t.Errorf("got %+v after %d bytes, want a failure that says why", got, wrote)
+	}
+	if got := a.Diagnose(t.Context())[0]; got.Status != checkOK {
+		t.Errorf("got %+v once there is room", got)
+	}
+	left, err := filepath.Glob(filepath.Join(a.cfg.StateDir, ".check*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("it leaves %q, %v", left, err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
-	"adit/internal/sockio"
+	"adit/internal/udpbatch"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -38,7 +38,7 @@ type flow struct {
 	why    atomic.Pointer[string] // the service does not answer, if not nil
 
 	mu     sync.Mutex
-	conn   *sockio.Datagrams // nil until the origin's name is resolved
+	conn   *udpbatch.Conn // nil until the origin's name is resolved
 	queued [][]byte
 }
 
@@ -74,22 +74,38 @@ func (l *live) receiveDatagrams(ctx context.Context) {
 	defer fs.wg.Wait()
 	defer fs.abort()
 	var parts wire.Reassembly
-	_ = link.ServeDatagrams(ctx, l.session, func(b []byte) { // it ends with the session
-		d, err := wire.ParseFlow(b)
-		if err != nil {
-			l.agent.log.Debug("datagram does not parse", "error", err)
-			return
+	var key flowKey
+	var payloads [][]byte // of that flow, which go together
+	flush := func() {
+		if len(payloads) > 0 {
+			fs.deliver(ctx, key, payloads)
 		}
-		key := flowKey{d.Endpoint, d.Number}
-		if d.Kind == wire.FlowClose {
-			if f := fs.get(key); f != nil {
-				f.abort()
+		clear(payloads)
+		payloads = payloads[:0]
+	}
+	_ = link.ServeDatagrams(ctx, l.session, func(list [][]byte) { // it ends with the session
+		for _, b := range list {
+			d, err := wire.ParseFlow(b)
+			if err != nil {
+				l.agent.log.Debug("datagram does not parse", "error", err)
+				continue
 			}
-			return
+			if next := (flowKey{d.Endpoint, d.Number}); next != key {
+				flush()
+				key = next
+			}
+			if d.Kind == wire.FlowClose {
+				flush()
+				if f := fs.get(key); f != nil {
+					f.abort()
+				}
+				continue
+			}
+			if payload := parts.Add(d); payload != nil {
+				payloads = append(payloads, payload)
+			}
 		}
-		if payload := parts.Add(d); payload != nil {
-			fs.deliver(ctx, key, payload)
-		}
+		flush()
 	})
 }
 
@@ -111,9 +127,9 @@ func (fs *flows) abort() {
 	}
 }
 
-// deliver hands a visitor's packet to the origin. Like the network, it drops
+// deliver hands a visitor's packets to the origin. Like the network, it drops
 // what it cannot.
-func (fs *flows) deliver(ctx context.Context, key flowKey, payload []byte) {
+func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 	f := fs.get(key)
 	if f == nil || f.ended.Load() {
 		if f = fs.start(ctx, key); f == nil {
@@ -123,22 +139,26 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payload []byte) {
 	f.used.Store(int64(monotime.Now()))
 	f.mu.Lock()
 	conn := f.conn
-	if conn == nil && len(f.queued) < maxQueued {
-		f.queued = append(f.queued, append([]byte(nil), payload...))
+	for _, payload := range payloads {
+		if conn == nil && len(f.queued) < maxQueued {
+			f.queued = append(f.queued, append([]byte(nil), payload...))
+		}
 	}
 	f.mu.Unlock()
 	if conn != nil {
-		fs.write(f, conn, payload)
+		fs.write(f, conn, payloads)
 	}
 }
 
-func (fs *flows) write(f *flow, conn *sockio.Datagrams, payload []byte) {
+func (fs *flows) write(f *flow, conn *udpbatch.Conn, payloads [][]byte) {
 	// Counted and heard before the origin can answer: nobody sees an answer
 	// without its question.
-	f.tunnel.counters.in.Add(int64(len(payload)))
-	fs.live.agent.in.Add(int64(len(payload)))
-	f.tap.FromVisitor(payload)
-	if _, err := conn.Write(payload); err != nil {
+	for _, payload := range payloads {
+		f.tunnel.counters.in.Add(int64(len(payload)))
+		fs.live.agent.in.Add(int64(len(payload)))
+		f.tap.FromVisitor(payload)
+	}
+	if err := conn.WriteBatch(payloads, udpbatch.Addr{}); err != nil {
 		if !errors.Is(err, net.ErrClosed) {
 			f.unheard(fs.live.agent, err)
 		}
@@ -206,7 +226,7 @@ func (fs *flows) evict() {
 // been idle or was ended.
 func (fs *flows) run(ctx context.Context, f *flow) {
 	a := fs.live.agent
-	conn, err := fs.connect(ctx, f)
+	conn, origin, err := fs.connect(ctx, f)
 	if err != nil {
 		a.complain(f.route, err.Error())
 		f.tap.Refuse(0, err.Error())
@@ -214,13 +234,6 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	origin, err := newFlowReader(conn.UDPConn)
-	if err != nil {
-		a.complain(f.route, err.Error())
-		fs.close(f)
-		return
-	}
-	defer origin.done()
 	fs.carry(f, conn, origin)
 }
 
@@ -228,9 +241,9 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 // or was ended, or its socket can no more be read.
 func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 	a := fs.live.agent
-	var packet uint16
-	var out []byte
+	var out answers
 	var failing streak
+	defer origin.Done()
 	defer func() {
 		if why := f.why.Load(); why != nil {
 			f.tap.Refuse(0, *why)
@@ -238,7 +251,7 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 	}()
 	_ = conn.SetReadDeadline(time.Now().Add(flowIdle))
 	for {
-		in, err := origin.read()
+		list, err := origin.Read()
 		switch {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
 			return
@@ -262,28 +275,45 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 		if f.why.Load() != nil {
 			f.why.Store(nil)
 		}
-		packet++
-		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in}
-		session := fs.live.session
-		// Counted before the visitor can have it, as all that reads the counters expects.
-		f.tunnel.counters.out.Add(int64(len(in)))
-		a.out.Add(int64(len(in)))
-		f.tap.FromOrigin(in)
-		out, err = wire.SplitFlow(out, d, session.MaxDatagram(), session.SendDatagram)
-		origin.done()
-		if err != nil {
-			if !fs.live.alive() {
-				return
-			}
-			a.log.Debug("datagram not sent", "error", err)
+		err = fs.answer(f, &out, list)
+		origin.Done()
+		if err != nil && !fs.live.alive() {
+			return
 		}
 	}
 }
 
-// originReader is a flowReader.
+// answers are what a flow's origin has sent.
+type answers struct {
+	count   uint16
+	scratch []byte
+}
+
+// answer sends what has come of a flow's origin, together.
+func (fs *flows) answer(f *flow, out *answers, list [][]byte) (err error) {
+	a, session := fs.live.agent, fs.live.session
+	if len(list) > 1 {
+		link.GatherDatagrams(session)
+		defer link.SendGathered(session)
+	}
+	for _, payload := range list {
+		out.count++
+		// Counted before the visitor can have it, as all that reads the counters expects.
+		f.tunnel.counters.out.Add(int64(len(payload)))
+		a.out.Add(int64(len(payload)))
+		f.tap.FromOrigin(payload)
+		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: out.count, Payload: payload}
+		if out.scratch, err = wire.SplitFlow(out.scratch, d, session.MaxDatagram(), session.SendDatagram); err != nil {
+			a.log.Debug("datagram not sent", "error", err)
+		}
+	}
+	return err
+}
+
+// originReader is an udpbatch.LentReader.
 type originReader interface {
-	read() ([]byte, error)
-	done()
+	Read() ([][]byte, error)
+	Done()
 }
 
 type readDeadliner interface{ SetReadDeadline(time.Time) error }
@@ -310,20 +340,27 @@ func (s *streak) lasts(used int64) bool {
 }
 
 // connect opens the flow's socket and sends what has waited for it.
-func (fs *flows) connect(ctx context.Context, f *flow) (*sockio.Datagrams, error) {
+func (fs *flows) connect(ctx context.Context, f *flow) (*udpbatch.Conn, originReader, error) {
 	a, spec := fs.live.agent, f.route.spec
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
 	addrs, err := a.resolveOrigin(ctx, spec.LocalIP, spec.LocalPort)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	udp, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addrs[0]))
 	if err != nil {
-		return nil, describeOrigin(err, f.route.local)
+		return nil, nil, describeOrigin(err, f.route.local)
 	}
-	conn := sockio.NewDatagrams(udp)
-	_ = conn.SetReadBuffer(flowReadBuffer) // less than asked for is no error
+	origin, err := udpbatch.NewLentReader(udp)
+	if err != nil {
+		_ = udp.Close()
+		return nil, nil, err
+	}
+	conn := udpbatch.New(udp, udpbatch.Options{
+		NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: flowReadBuffer,
+		Lost: func(err error) { f.unheard(a, err) },
+	})
 	for {
 		f.mu.Lock()
 		queued := f.queued
@@ -335,14 +372,12 @@ func (fs *flows) connect(ctx context.Context, f *flow) (*sockio.Datagrams, error
 		if len(queued) == 0 {
 			break
 		}
-		for _, b := range queued {
-			fs.write(f, conn, b)
-		}
+		fs.write(f, conn, queued)
 	}
 	if f.ended.Load() {
 		_ = conn.Close()
 	}
-	return conn, nil
+	return conn, origin, nil
 }
 
 // close tells the relay that the flow is over.

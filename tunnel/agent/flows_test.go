@@ -15,8 +15,11 @@ import (
 // scripted is an origin's socket that answers each read with next.
 type scripted struct{ next func() ([]byte, error) }
 
-func (s scripted) read() ([]byte, error)           { return s.next() }
-func (s scripted) done()                           {}
+func (s scripted) Read() ([][]byte, error) {
+	b, err := s.next()
+	return [][]byte{b}, err
+}
+func (s scripted) Done()                           {}
 func (s scripted) SetReadDeadline(time.Time) error { return nil }
 
 // deafSession takes datagrams and keeps the last.

@@ -213,7 +213,7 @@ func (f *far) Datagram(s *nodes.Session, b []byte) {
 	a := f.sessions[s]
 	f.mu.Unlock()
 	if a != nil {
-		a.agent.Datagram(b, nil)
+		a.agent.Datagram(b)
 	}
 }
 

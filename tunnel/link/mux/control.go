@@ -59,8 +59,29 @@ func (s *Session) SendDatagram(b []byte) error {
 	}
 	s.outBytes += len(b)
 	s.outgoing = append(s.outgoing, copyDatagram(b))
-	s.wakeWriter()
+	if s.gathering == 0 {
+		s.wakeWriter()
+	}
 	return nil
+}
+
+// GatherDatagrams has what SendDatagram takes wait for SendGathered, which must
+// follow, so that it leaves together. The writer may still take it with other
+// things that leave.
+func (s *Session) GatherDatagrams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gathering++
+}
+
+// SendGathered sends what waits since GatherDatagrams.
+func (s *Session) SendGathered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gathering--
+	if len(s.outgoing) > 0 {
+		s.wakeWriter()
+	}
 }
 
 // ReceiveDatagram waits for a message and copies it into b.
@@ -78,16 +99,17 @@ func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	}
 }
 
-// ServeDatagrams gives each message to handle, in order, in the goroutine that
-// reads the connection: handle must not wait. A message is valid until handle
-// returns. It returns when the session or ctx has ended, and handle is not called
-// after that. It is called by one at a time, and not beside ReceiveDatagram.
-func (s *Session) ServeDatagrams(ctx context.Context, handle func([]byte)) error {
+// ServeDatagrams gives messages to handle, in order and as many as have come, in
+// the goroutine that reads the connection: handle must not wait. The list and its
+// messages are valid until handle returns. It returns when the session or ctx has
+// ended, and handle is not called after that. It is called by one at a time, and
+// not beside ReceiveDatagram.
+func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) error {
 	s.serving.Lock()
 	for len(s.datagrams) > 0 {
 		d := <-s.datagrams
 		s.queuedIn.Add(-int64(len(d)))
-		handle(d)
+		handle([][]byte{d})
 		putDatagram(d)
 	}
 	s.handle = handle
@@ -105,13 +127,18 @@ func (s *Session) ServeDatagrams(ctx context.Context, handle func([]byte)) error
 	}
 }
 
-// datagram gives a message to who serves them, or keeps it for ReceiveDatagram
-// unless too many wait.
+// handBatch is how many messages are given to a server at once.
+const handBatch = 64
+
+// datagram gathers a message for who serves them, or keeps it for ReceiveDatagram
+// unless too many wait. It is the reader's.
 func (s *Session) datagram(b []byte) {
 	s.serving.Lock()
 	defer s.serving.Unlock()
 	if s.handle != nil {
-		s.handle(b)
+		if s.come = append(s.come, copyDatagram(b)); len(s.come) == handBatch {
+			s.hand()
+		}
 		return
 	}
 	if s.queuedIn.Add(int64(len(b))) > maxQueued {
@@ -125,6 +152,29 @@ func (s *Session) datagram(b []byte) {
 		s.queuedIn.Add(-int64(len(b)))
 		putDatagram(d)
 	}
+}
+
+// handDatagrams gives what was gathered to who serves messages, before the reader
+// may have to wait for more than it has read. It is the reader's.
+func (s *Session) handDatagrams(wanted int) {
+	if len(s.come) == 0 || s.br.Buffered() >= wanted {
+		return
+	}
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.hand()
+}
+
+// hand is called with serving held.
+func (s *Session) hand() {
+	if s.handle != nil {
+		s.handle(s.come)
+	}
+	for i, d := range s.come {
+		putDatagram(d)
+		s.come[i] = nil
+	}
+	s.come = s.come[:0]
 }
 
 // appendDatagram queues the frame of a datagram, or drops it if the peer's

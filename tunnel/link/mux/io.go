@@ -190,10 +190,12 @@ func (s *Session) readLoop() {
 func (s *Session) readFrames() error {
 	var raw [headerSize]byte
 	for {
+		s.handDatagrams(headerSize)
 		if _, err := io.ReadFull(s.br, raw[:]); err != nil {
 			return err
 		}
 		h := parseHeader(raw[:])
+		s.handDatagrams(int(h.length))
 		if h.version != 0 {
 			return protocolError("a frame of an unknown version")
 		}

@@ -4,9 +4,52 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
+
+// TestGatheredDatagramsComeTogether has messages wait for the last of them, and
+// be served as they were read.
+func TestGatheredDatagramsComeTogether(t *testing.T) {
+	a, b := tcpPair(t)
+	client, server := New(a, config(true)), New(b, config(false))
+	defer client.Close("test over")
+	defer server.Close("test over")
+	came := make(chan []string, 10)
+	go server.ServeDatagrams(within(t), func(list [][]byte) {
+		var texts []string
+		for _, b := range list {
+			texts = append(texts, string(b))
+		}
+		came <- texts
+	})
+	next := func(want ...string) {
+		t.Helper()
+		select {
+		case got := <-came:
+			if !slices.Equal(got, want) {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%q did not come", want)
+		}
+	}
+	send := func(text string) {
+		t.Helper()
+		if err := client.SendDatagram([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("alone")
+	next("alone")
+	client.GatherDatagrams()
+	for _, text := range []string{"a", "bc", "", "def"} {
+		send(text)
+	}
+	client.SendGathered()
+	next("a", "bc", "", "def")
+}
 
 // TestServedDatagramsComeInOrder has messages come before and while they are
 // served, to a handler that sends on the same session.
@@ -29,10 +72,12 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	ended := make(chan error, 1)
 	go func() {
-		ended <- server.ServeDatagrams(ctx, func(b []byte) {
-			back <- binary.BigEndian.Uint32(b)
-			if err := server.SendDatagram(b); err != nil {
-				t.Errorf("send: %v", err)
+		ended <- server.ServeDatagrams(ctx, func(list [][]byte) {
+			for _, b := range list {
+				back <- binary.BigEndian.Uint32(b)
+				if err := server.SendDatagram(b); err != nil {
+					t.Errorf("send: %v", err)
+				}
 			}
 		})
 	}()
@@ -65,7 +110,7 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 		t.Errorf("got %d bytes, %v", n, err)
 	}
 	go func() {
-		ended <- server.ServeDatagrams(context.Background(), func([]byte) { go server.Close("enough") })
+		ended <- server.ServeDatagrams(context.Background(), func([][]byte) { go server.Close("enough") })
 	}()
 	send(all + 1)
 	select {

@@ -78,7 +78,8 @@ type Session struct {
 	accept    chan *Stream
 	datagrams chan []byte // each from datagramPool
 	serving   sync.Mutex
-	handle    func([]byte) // of ServeDatagrams; guarded by serving
+	handle    func([][]byte) // of ServeDatagrams; guarded by serving
+	come      [][]byte       // for it; the reader's
 	queuedIn  atomic.Int64
 	buffered  atomic.Int64
 	wake      chan struct{} // tells the writer that there is something to write
@@ -94,29 +95,30 @@ type Session struct {
 	bytesReceived atomic.Uint64
 	rtt           atomic.Int64 // smoothed, in nanoseconds; zero before the first ping's answer
 
-	mu       sync.Mutex
-	err      error
-	flushing bool // closed by us: what waits in out is still written
-	streams  map[uint32]*Stream
-	nextID   uint32
-	local    int           // open streams of ours
-	remote   int           // open streams of the peer's
-	unacked  int           // streams of ours that the peer has not accepted
-	free     chan struct{} // closed and renewed when a stream of ours may be opened
-	out      []byte        // frames to be written next
-	writing  bool          // somebody writes to conn
-	left     bool          // eager has something to flush
-	wroteAt  time.Time     // when the last write was over
-	pace     pace
-	ring     []*Stream // streams with bytes to send and window to send them in
-	outgoing [][]byte  // datagrams to be sent, each from datagramPool
-	outBytes int
-	control  controlStream
-	share    budget.Share
-	pingID   uint32
-	pinged   time.Time     // when the last ping was sent
-	pinging  bool          // it is under way
-	lastRTT  time.Duration // what it took there and back
+	mu        sync.Mutex
+	err       error
+	flushing  bool // closed by us: what waits in out is still written
+	streams   map[uint32]*Stream
+	nextID    uint32
+	local     int           // open streams of ours
+	remote    int           // open streams of the peer's
+	unacked   int           // streams of ours that the peer has not accepted
+	free      chan struct{} // closed and renewed when a stream of ours may be opened
+	out       []byte        // frames to be written next
+	writing   bool          // somebody writes to conn
+	left      bool          // eager has something to flush
+	wroteAt   time.Time     // when the last write was over
+	pace      pace
+	ring      []*Stream // streams with bytes to send and window to send them in
+	outgoing  [][]byte  // datagrams to be sent, each from datagramPool
+	gathering int       // who gathers datagrams
+	outBytes  int
+	control   controlStream
+	share     budget.Share
+	pingID    uint32
+	pinged    time.Time     // when the last ping was sent
+	pinging   bool          // it is under way
+	lastRTT   time.Duration // what it took there and back
 }
 
 // New starts a session on conn, which it owns from now on.

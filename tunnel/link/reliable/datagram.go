@@ -11,6 +11,8 @@ const (
 	datagramQueue = 1024
 	datagramBytes = 1 << 20
 	smallDatagram = 2 << 10
+	// handBatch is how many are given to a server at once.
+	handBatch = 64
 )
 
 var (
@@ -102,8 +104,29 @@ func (s *Session) SendDatagram(b []byte) error {
 		return ErrDatagramTooLarge
 	}
 	s.outbox.push(b, true)
-	s.wake()
+	if s.gathering == 0 {
+		s.wake()
+	}
 	return nil
+}
+
+// GatherDatagrams has what SendDatagram takes wait for SendGathered, which must
+// follow, so that it leaves together. The sender may still take it with other
+// things that leave.
+func (s *Session) GatherDatagrams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gathering++
+}
+
+// SendGathered sends what waits since GatherDatagrams.
+func (s *Session) SendGathered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gathering--
+	if s.outbox.n > 0 {
+		s.wake()
+	}
 }
 
 // ReceiveDatagram waits for one message and copies it into b; what does not fit
@@ -120,11 +143,12 @@ func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// ServeDatagrams gives each message to handle, in order, in the goroutine that
-// brings it: handle must not wait. A message is valid until handle returns. It
-// returns when the session or ctx has ended, and handle is not called after that.
-// It is called by one at a time, and not beside ReceiveDatagram.
-func (s *Session) ServeDatagrams(ctx context.Context, handle func([]byte)) error {
+// ServeDatagrams gives messages to handle, in order and as many as have come, in
+// the goroutine that brings them: handle must not wait. The list and its messages
+// are valid until handle returns. It returns when the session or ctx has ended,
+// and handle is not called after that. It is called by one at a time, and not
+// beside ReceiveDatagram.
+func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handle = handle
@@ -138,17 +162,24 @@ func (s *Session) ServeDatagrams(ctx context.Context, handle func([]byte)) error
 }
 
 // handDatagrams gives what has come to who serves it. The caller holds mu, which
-// is given up for each; what comes meanwhile is given by the same goroutine.
+// is given up meanwhile; what comes then is given by the same goroutine.
 func (s *Session) handDatagrams() {
 	if s.handle == nil || s.handling {
 		return
 	}
 	s.handling = true
 	for s.inbox.n > 0 && s.handle != nil && s.err == nil {
-		handle, data := s.handle, s.inbox.pop()
+		handle, list := s.handle, s.handed[:0]
+		for s.inbox.n > 0 && len(list) < handBatch {
+			list = append(list, s.inbox.pop())
+		}
+		s.handed = list
 		s.mu.Unlock()
-		handle(data)
-		unbuffer(data)
+		handle(list)
+		for i, data := range list {
+			unbuffer(data)
+			list[i] = nil
+		}
 		s.mu.Lock()
 	}
 	s.handling = false

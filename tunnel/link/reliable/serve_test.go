@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,10 +31,12 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 		var got []uint32
 		ended := make(chan error)
 		go func() {
-			ended <- w.b.ServeDatagrams(ctx, func(b []byte) {
-				got = append(got, binary.BigEndian.Uint32(b))
-				if err := w.b.SendDatagram(b); err != nil {
-					t.Errorf("send: %v", err)
+			ended <- w.b.ServeDatagrams(ctx, func(list [][]byte) {
+				for _, b := range list {
+					got = append(got, binary.BigEndian.Uint32(b))
+					if err := w.b.SendDatagram(b); err != nil {
+						t.Errorf("send: %v", err)
+					}
 				}
 			})
 		}()
@@ -68,6 +71,51 @@ func TestServedDatagramsComeInOrder(t *testing.T) {
 	})
 }
 
+// TestGatheredDatagramsLeaveTogether has messages wait for the last of them, and
+// go without it where something else leaves.
+func TestGatheredDatagramsLeaveTogether(t *testing.T) {
+	inBubble(t, near, Config{}, func(w *world) {
+		var batches []int
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() {
+			ended <- w.b.ServeDatagrams(ctx, func(list [][]byte) { batches = append(batches, len(list)) })
+		}()
+		send := func(n int) {
+			for range n {
+				if err := w.a.SendDatagram([]byte("message")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		time.Sleep(5 * time.Second) // what both do at first is over
+		before := w.a.Stats().PacketsSent
+		w.a.GatherDatagrams()
+		w.a.GatherDatagrams() // another
+		send(5)
+		if n := w.a.Stats().PacketsSent - before; n != 0 {
+			t.Errorf("%d packets left before all had gathered", n)
+		}
+		w.a.SendGathered()
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		if !slices.Equal(batches, []int{5}) {
+			t.Errorf("5 messages came as %v", batches)
+		}
+		w.a.SendGathered() // nothing has gathered
+		send(2)
+		synctest.Wait()
+		if !slices.Equal(batches, []int{5, 1, 1}) {
+			t.Errorf("those that nobody gathers came as %v", batches)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
 // TestServingEndsWithTheSession: it returns the session's end, also to a handler
 // that ends the session.
 func TestServingEndsWithTheSession(t *testing.T) {
@@ -75,7 +123,7 @@ func TestServingEndsWithTheSession(t *testing.T) {
 		calls := 0
 		ended := make(chan error)
 		go func() {
-			ended <- w.b.ServeDatagrams(context.Background(), func([]byte) {
+			ended <- w.b.ServeDatagrams(context.Background(), func([][]byte) {
 				calls++
 				go w.b.Close("enough")
 			})

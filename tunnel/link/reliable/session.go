@@ -122,11 +122,12 @@ type Session struct {
 	// What is waited for, each with the end: a stream to open, one to accept, a
 	// datagram.
 	opening, accepting, arriving sync.Cond
-	handle                       func([]byte) // of ServeDatagrams
-	handling                     bool         // it is being called
-	err                          error        // why the session ended
-	goodbye                      []byte       // the CLOSE frame to send at the end
-	sleeping                     bool         // the sender waits for a wake-up
+	handle                       func([][]byte) // of ServeDatagrams
+	handed                       [][]byte       // its list
+	handling                     bool           // it is being called
+	err                          error          // why the session ended
+	goodbye                      []byte         // the CLOSE frame to send at the end
+	sleeping                     bool           // the sender waits for a wake-up
 
 	// Streams.
 	streams                 map[uint64]*Stream
@@ -147,6 +148,7 @@ type Session struct {
 	beside, fresh, queue  streamQueue // with frames beside data; served first; in turn
 	starved               []*Stream   // want the session's window
 	outbox, inbox         datagrams
+	gathering             int  // who gathers datagrams
 	datagramsLast         bool // the last packet was of datagrams
 
 	// Sending.

@@ -85,7 +85,6 @@ func asks() []ask {
 		{"GET", api + "audit", api + "audit?before=7&limit=1000", "", 200, "", ""},
 		{"GET", api + "audit/verify", "", "", 200, "", ""},
 		{"GET", api + "audit/verify", api + "audit/verify?head=" + strings.Repeat("5d", 32), "", 200, "", ""},
-		{"GET", api + "audit/verify", api + "audit/verify?head=5d41", "", 400, "invalid_parameter", "head"},
 		{"GET", api + "audit/verify", api + "audit/verify?before=1", "", 400, "invalid_parameter", "before"},
 		{"GET", api + "audit/export", "", "", 200, "", ""},
 		{"GET", api + "sinks", "", "", 200, "", ""},

@@ -26,11 +26,12 @@ type udpPort struct {
 
 	closed <-chan struct{}
 
-	mu     sync.Mutex
-	flows  map[netip.AddrPort]*flow
-	owners map[netip.Prefix]int
-	told   map[netip.Prefix]time.Time // whose refusal was recorded, and when
-	buf    []byte
+	mu      sync.Mutex
+	flows   map[netip.AddrPort]*flow
+	owners  map[netip.Prefix]int
+	told    map[netip.Prefix]time.Time // whose refusal was recorded, and when
+	buf     []byte
+	gathers link.Session // whose datagrams are gathered; the reader's
 }
 
 // flow is one visitor's address and port on one endpoint.
@@ -49,57 +50,16 @@ type flow struct {
 	in, out  atomic.Int64 // payload bytes
 	answered atomic.Bool  // something went back to the visitor
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
-
-	one [1][]byte // the packet that answer sends
 }
 
-// agentFlow is where a session's datagrams of one number go: a visitor here, or
-// one on another node.
-type agentFlow interface {
-	endpoint() uint32
-	take(payload []byte)
-	over() // the agent has ended it
-}
-
-func (f *flow) endpoint() uint32    { return f.backend.Number }
-func (f *flow) take(payload []byte) { f.answer(payload) }
-func (f *flow) over()               { f.port.endOne(f) }
-
-// flowTable finds the flows of a session by number.
-type flowTable struct {
-	mu    sync.RWMutex
-	next  uint32
-	flows map[uint32]agentFlow
-}
-
-// add gives f a number, which numbered is told before anybody finds f by it.
-func (t *flowTable) add(f agentFlow, numbered *uint32) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next++
-	*numbered = t.next
-	if t.flows == nil {
-		t.flows = make(map[uint32]agentFlow)
-	}
-	t.flows[t.next] = f
-}
-
-func (t *flowTable) get(n uint32) agentFlow {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.flows[n]
-}
-
-func (t *flowTable) remove(n uint32) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.flows, n)
-}
+func (f *flow) endpoint() uint32       { return f.backend.Number }
+func (f *flow) take(payloads [][]byte) { f.answer(payloads) }
+func (f *flow) over()                  { f.port.endOne(f) }
 
 func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
 	return &udpPort{
 		edge: e, ep: ep, closed: closed,
-		conn:  udpbatch.New(conn, udpbatch.Options{NoOffload: true, Fragment: true, NeverWait: true, SocketBuffer: udpReadBuffer}),
+		conn:  udpbatch.New(conn, udpbatch.Options{NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: udpReadBuffer}),
 		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), told: make(map[netip.Prefix]time.Time), buf: make([]byte, 64<<10),
 	}
 }
@@ -125,8 +85,9 @@ func (p *udpPort) serve() {
 			continue
 		}
 		for i := range packets[:n] {
-			p.receive(packets[i].Addr, packets[i].B[:packets[i].N])
+			p.receive(packets[i].Addr, packets[i].B[:packets[i].N], n > 1)
 		}
+		p.gather(nil)
 		// A busy port gets more buffers, and gives them back after a while.
 		switch {
 		case n == len(packets) && n < cap(packets):
@@ -145,8 +106,22 @@ func (p *udpPort) serve() {
 	}
 }
 
-// receive sends one packet of a visitor to the agent.
-func (p *udpPort) receive(at udpbatch.Addr, payload []byte) {
+// gather gathers what goes to a session, and sends what was gathered for another.
+func (p *udpPort) gather(s link.Session) {
+	if s == p.gathers {
+		return
+	}
+	if p.gathers != nil {
+		link.SendGathered(p.gathers)
+	}
+	if p.gathers = s; s != nil {
+		link.GatherDatagrams(s)
+	}
+}
+
+// receive sends one packet of a visitor to the agent. With more it is gathered
+// with those that came with it.
+func (p *udpPort) receive(at udpbatch.Addr, payload []byte, more bool) {
 	f := p.flowOf(at)
 	if f == nil {
 		return
@@ -162,6 +137,9 @@ func (p *udpPort) receive(at udpbatch.Addr, payload []byte) {
 		f.proved.Store(true)
 	}
 	session := f.backend.Agent.Session
+	if more {
+		p.gather(session)
+	}
 	out := wire.Flow{Endpoint: f.backend.Number, Number: f.number, Packet: uint16(f.packet.Add(1)), Payload: payload}
 	p.buf, _ = wire.SplitFlow(p.buf, out, session.MaxDatagram(), session.SendDatagram) // a lost packet is UDP's own
 }
@@ -222,26 +200,36 @@ func (p *udpPort) tells(a netip.Addr, now time.Time) bool {
 	return true
 }
 
-// answer sends one packet of the origin to the visitor, one at a time, unless
-// the visitor's address may be forged and the packet would make more of what it
-// sent.
-func (f *flow) answer(payload []byte) {
+// answer sends packets of the origin to the visitor. It is called by one at a time.
+func (f *flow) answer(payloads [][]byte) {
+	let := payloads[:0]
+	for _, payload := range payloads {
+		if f.lets(payload) {
+			let = append(let, payload)
+		}
+	}
+	if len(let) > 0 {
+		_ = f.port.conn.WriteBatch(let, f.at) // a lost packet is UDP's own
+	}
+}
+
+// lets counts a packet for the visitor, unless its address may be forged and the
+// packet would make more of what it sent, or there is no bandwidth left.
+func (f *flow) lets(payload []byte) bool {
 	out := f.out.Load() + int64(len(payload))
 	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {
 		f.port.edge.tally.unproved.Add(1)
-		return
+		return false
 	}
 	f.last.Store(int64(monotime.Now()))
 	if !f.port.ep.out().Try(len(payload)) {
 		f.port.edge.tally.overBandwidth.Add(1)
-		return
+		return false
 	}
 	f.out.Store(out)
 	f.port.ep.countOut(len(payload))
 	f.answered.Store(true)
-	f.one[0] = payload
-	_ = f.port.conn.WriteBatch(f.one[:], f.at) // a lost packet is UDP's own
-	f.one[0] = nil
+	return true
 }
 
 // sweep forgets idle flows and those whose session has ended.
@@ -315,81 +303,4 @@ func (p *udpPort) settle(f *flow) {
 		Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,
 		BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
 	})
-}
-
-// Datagrams brings what an agent's session receives to its visitors, until the
-// session or ctx ends.
-func (a *Agent) Datagrams(ctx context.Context) error {
-	var parts wire.Reassembly
-	return link.ServeDatagrams(ctx, a.Session, func(b []byte) { a.Datagram(b, &parts) })
-}
-
-// Datagram brings one message of an agent to its visitor. parts puts payloads
-// together that came in fragments; without it they are dropped.
-func (a *Agent) Datagram(b []byte, parts *wire.Reassembly) {
-	d, err := wire.ParseFlow(b)
-	if err != nil {
-		return
-	}
-	f := a.flows.get(d.Number)
-	if f == nil || f.endpoint() != d.Endpoint {
-		return
-	}
-	payload := d.Payload
-	switch d.Kind {
-	case wire.FlowClose:
-		f.over()
-		return
-	case wire.FlowFragment:
-		if parts == nil {
-			return
-		}
-		payload = parts.Add(d)
-	}
-	if payload != nil {
-		f.take(payload)
-	}
-}
-
-// Relayed is a flow of a visitor on another node, on the way to an agent here.
-type Relayed struct {
-	agent  *Agent
-	number uint32
-	to     uint32 // the endpoint's number
-	answer func(payload []byte)
-	ended  func()
-
-	packet atomic.Uint32
-	mu     sync.Mutex
-	buf    []byte
-}
-
-// Relay begins a flow. answer is told of every packet of the origin's, and over
-// of the flow's end by the agent; neither may wait.
-func (a *Agent) Relay(endpoint uint32, answer func(payload []byte), over func()) *Relayed {
-	r := &Relayed{agent: a, to: endpoint, answer: answer, ended: over}
-	a.flows.add(r, &r.number)
-	return r
-}
-
-func (r *Relayed) endpoint() uint32    { return r.to }
-func (r *Relayed) take(payload []byte) { r.answer(payload) }
-func (r *Relayed) over() {
-	r.agent.flows.remove(r.number)
-	r.ended()
-}
-
-// Send sends a visitor's packet to the agent.
-func (r *Relayed) Send(payload []byte) {
-	out := wire.Flow{Endpoint: r.to, Number: r.number, Packet: uint16(r.packet.Add(1)), Payload: payload}
-	s := r.agent.Session
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.buf, _ = wire.SplitFlow(r.buf, out, s.MaxDatagram(), s.SendDatagram) // a lost packet is UDP's own
-}
-
-// Close ends the flow and tells the agent.
-func (r *Relayed) Close() {
-	r.agent.flows.remove(r.number)
-	_ = r.agent.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: r.to, Number: r.number}))
 }

@@ -54,16 +54,16 @@ func (m *Mesh) serveFlows(ctx context.Context, s link.Session) {
 		wg.Wait()
 		fs.end(func(*farFlow) bool { return true })
 	}()
-	_ = link.ServeDatagrams(ctx, s, func(b []byte) { // it ends with the session
-		id, rest, err := cutSession(b)
-		if err != nil {
-			return
+	_ = link.ServeDatagrams(ctx, s, func(list [][]byte) { // it ends with the session
+		for _, b := range list {
+			id, rest, err := cutSession(b)
+			if err != nil {
+				continue
+			}
+			if d, err := wire.ParseFlow(rest); err == nil {
+				fs.take(string(id), d)
+			}
 		}
-		d, err := wire.ParseFlow(rest)
-		if err != nil {
-			return
-		}
-		fs.take(string(id), d)
 	})
 }
 

@@ -292,13 +292,15 @@ func (p *peer) take(link link.Session, l line) {
 
 // receive hands on what agents on the node send to UDP visitors here.
 func (p *peer) receive(ctx context.Context, s link.Session) {
-	_ = link.ServeDatagrams(ctx, s, func(b []byte) { // it ends with the session
-		id, rest, err := cutSession(b)
-		if err != nil {
-			return
-		}
-		if far := p.session(string(id)); far != nil {
-			p.mesh.cfg.Far.Datagram(far, rest)
+	_ = link.ServeDatagrams(ctx, s, func(list [][]byte) { // it ends with the session
+		for _, b := range list {
+			id, rest, err := cutSession(b)
+			if err != nil {
+				continue
+			}
+			if far := p.session(string(id)); far != nil {
+				p.mesh.cfg.Far.Datagram(far, rest)
+			}
 		}
 	})
 }

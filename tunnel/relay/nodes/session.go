@@ -73,6 +73,10 @@ func (s *Session) SendDatagram(b []byte) error {
 	return s.link.SendDatagram(*buf)
 }
 
+// GatherDatagrams and SendGathered are those of the session with the node.
+func (s *Session) GatherDatagrams() { link.GatherDatagrams(s.link) }
+func (s *Session) SendGathered()    { link.SendGathered(s.link) }
+
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
 
 // ReceiveDatagram never returns one: Far is told of them.

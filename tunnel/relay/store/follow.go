@@ -27,6 +27,8 @@ const (
 	retryPause = 200 * time.Millisecond
 	retryFor   = 12 * time.Second
 	// codeNoPeers is what JetStream answers when too few servers can keep a stream.
+	// Its description has the reasons why others cannot; none for a server that the
+	// one who answers does not know of.
 	codeNoPeers jetstream.ErrorCode = 10005
 )
 
@@ -402,9 +404,9 @@ func rested(ctx context.Context) bool {
 	}
 }
 
-// refusedForGood reports whether the cluster answered that it will not do it. A
-// server of the cluster that is not there yet is no such answer: it may be
-// starting, as the relay is.
+// refusedForGood reports whether the cluster answered that it will not do it. That
+// it has too few servers is no such answer, whether it knows of those that are
+// not there or has not heard of them yet: they may be starting, as the relay is.
 func refusedForGood(err error) bool {
 	var full *folderError
 	if errors.As(err, &full) {
@@ -414,7 +416,11 @@ func refusedForGood(err error) bool {
 	if !errors.As(err, &answer) || answer.Code >= 500 {
 		return false
 	}
-	return answer.ErrorCode != codeNoPeers || !strings.Contains(answer.Description, "peer offline")
+	if answer.ErrorCode != codeNoPeers {
+		return true
+	}
+	says := func(reason string) bool { return strings.Contains(answer.Description, reason) }
+	return !says("peer offline") && !says("miscellaneous issue") && (says("storage") || says("tag"))
 }
 
 // again does a write, and once more while the cluster has nobody to answer: it

@@ -125,6 +125,10 @@ func TestRefusalsForGood(t *testing.T) {
 		good bool
 	}{
 		"a server is away":      {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline"}, false},
+		"a server is not known": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement"}, false},
+		"nothing of it is yet":  {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, miscellaneous issue"}, false},
+		"one is full, one away": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline, insufficient storage"}, false},
+		"no server has the tag": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, tags not matched ['ssd']"}, true},
 		"no server has room":    {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, insufficient storage"}, true},
 		"no leader":             {&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}, false},
 		"bad configuration":     {&jetstream.APIError{Code: 400, ErrorCode: 10052, Description: "replicas"}, true},

@@ -62,10 +62,6 @@ const chinese: readonly Sentence[] = [
   ['{0} is not known', '{0} 未知'],
   ['{0} is there twice', '{0} 重复出现'],
   ['the query string is malformed', '查询字符串格式有误'],
-  [
-    'head must be 64 hexadecimal digits, as an earlier answer gave it',
-    'head 须为 64 位十六进制数字，即此前返回的值',
-  ],
   ['{0} must be 1 to {1}', '{0} 须为 1 到 {1}'],
   ['{0} must be a status as 404, or 4xx', '{0} 须为状态码，例如 404 或 4xx'],
   ['{0} must be a time as 2006-01-02T15:04:05Z', '{0} 须为时间，例如 2006-01-02T15:04:05Z'],

@@ -1,0 +1,114 @@
+package udpbatch
+
+import (
+	"net"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"adit/internal/lend"
+)
+
+// lentBatch is how many datagrams a LentReader reads at most at once.
+const lentBatch = 16
+
+// LentReader reads a connected socket. While it waits it holds no memory: of many
+// sockets most are silent most of the time. It has one user at a time.
+type LentReader struct {
+	raw syscall.RawConn
+	try func(fd uintptr) bool // made once
+
+	want  int    // datagrams: more of a socket that had as many
+	lent  *batch // nil, or what was read
+	got   int
+	errno syscall.Errno
+}
+
+// batch is what one read needs.
+type batch struct {
+	msgs [lentBatch]mmsghdr
+	iovs [lentBatch]unix.Iovec
+	bufs [lentBatch][]byte
+	list [lentBatch][]byte
+}
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+// NewLentReader returns a reader of conn, which stays the caller's.
+func NewLentReader(conn *net.UDPConn) (*LentReader, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	r := &LentReader{raw: raw, want: 1}
+	r.try = func(fd uintptr) bool {
+		r.take()
+		n, errno := uintptr(0), syscall.EINTR
+		for errno == unix.EINTR {
+			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.lent.msgs[0])),
+				uintptr(r.want), unix.MSG_DONTWAIT, 0, 0)
+		}
+		if r.errno = errno; errno != 0 {
+			r.give()
+			return errno != unix.EAGAIN
+		}
+		r.got = int(n)
+		return true
+	}
+	return r, nil
+}
+
+// take takes memory for a read.
+func (r *LentReader) take() {
+	b := batches.Get().(*batch)
+	for i := range r.want {
+		b.bufs[i] = lend.TakeLarge()
+		b.iovs[i].Base = &b.bufs[i][0]
+		b.iovs[i].SetLen(len(b.bufs[i]))
+		b.msgs[i] = mmsghdr{hdr: unix.Msghdr{Iov: &b.iovs[i]}}
+		b.msgs[i].hdr.SetIovlen(1)
+	}
+	r.lent = b
+}
+
+// Read waits for datagrams. They are the caller's until Done, which must follow
+// unless there was an error.
+func (r *LentReader) Read() ([][]byte, error) {
+	if err := r.raw.Read(r.try); err != nil {
+		return nil, err
+	}
+	if r.errno != 0 {
+		return nil, r.errno
+	}
+	for i := range r.got {
+		r.lent.list[i] = r.lent.bufs[i][:r.lent.msgs[i].n]
+	}
+	return r.lent.list[:r.got], nil
+}
+
+// give gives the memory back.
+func (r *LentReader) give() {
+	b := r.lent
+	for i := range r.want {
+		lend.GiveLarge(b.bufs[i])
+		b.bufs[i], b.list[i], b.iovs[i] = nil, nil, unix.Iovec{}
+	}
+	batches.Put(b)
+	r.lent = nil
+}
+
+// Done gives the memory back.
+func (r *LentReader) Done() {
+	if r.lent == nil {
+		return
+	}
+	r.give()
+	switch {
+	case r.got == r.want:
+		r.want = min(2*r.want, lentBatch)
+	case r.got < r.want/2:
+		r.want /= 2
+	}
+}

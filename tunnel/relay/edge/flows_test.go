@@ -1,0 +1,202 @@
+package edge
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/wire"
+)
+
+// gatherer is an agent's session that notes what it is sent.
+type gatherer struct {
+	link.Session
+	mu        sync.Mutex
+	sent      []string
+	gathering int
+	gathered  bool // some came while it gathered
+	came      chan struct{}
+}
+
+func (g *gatherer) SendDatagram(b []byte) error {
+	d, err := wire.ParseFlow(b)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if d.Kind != wire.FlowWhole {
+		return nil
+	}
+	g.sent = append(g.sent, string(d.Payload))
+	g.gathered = g.gathered || g.gathering > 0
+	g.came <- struct{}{}
+	return nil
+}
+
+func (g *gatherer) GatherDatagrams()      { g.gather(1) }
+func (g *gatherer) SendGathered()         { g.gather(-1) }
+func (g *gatherer) MaxDatagram() int      { return 1200 }
+func (g *gatherer) Done() <-chan struct{} { return nil }
+func (g *gatherer) Err() error            { return nil }
+
+func (g *gatherer) gather(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gathering += n
+}
+
+// TestBurstOfVisitorsGoesToItsSessions has packets of two visitors, whose flows
+// are of two sessions, come at once: all of them go on, in order, and nothing
+// stays behind in a session that gathers.
+func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
+	const visitors, packets = 2, 100
+	came := make(chan struct{}, visitors*packets)
+	sessions := []*gatherer{{came: came}, {came: came}}
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Edge{cfg: Config{Policy: func(string) *policy.Policy { return nil }, Record: func(*Endpoint, *Backend, wire.Access) {}}}
+	e.limits = Limits{UDPIdle: time.Minute, UDPFlows: 10, UDPFlowsPerAddress: 10}
+	ep := &Endpoint{Face: Face{Type: wire.TypeUDP}, edge: e}
+	ep.set([]*Backend{
+		{Agent: &Agent{Session: sessions[0], Instance: "a"}},
+		{Agent: &Agent{Session: sessions[1], Instance: "b"}},
+	})
+	var from []net.Conn
+	for range visitors {
+		c, err := net.Dial("udp", conn.LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		from = append(from, c)
+	}
+	for i := range packets { // they wait at the socket until the port is served
+		for n, c := range from {
+			if _, err := fmt.Fprintf(c, "%d of %d", i, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	closed := make(chan struct{})
+	p := newUDPPort(e, ep, conn, closed)
+	done := make(chan struct{})
+	go func() {
+		p.serve()
+		close(done)
+	}()
+	for n := range visitors * packets {
+		select {
+		case <-came:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%d of %d packets went on", n, visitors*packets)
+		}
+	}
+	close(closed)
+	_ = conn.Close()
+	<-done
+	for _, s := range sessions {
+		if len(s.sent) != packets || !slices.IsSortedFunc(s.sent, func(a, b string) int {
+			var i, j, of int
+			_, _ = fmt.Sscanf(a, "%d of %d", &i, &of)
+			_, _ = fmt.Sscanf(b, "%d of %d", &j, &of)
+			return i - j
+		}) {
+			t.Errorf("a session was sent %d packets, or not in order: %.200q", len(s.sent), s.sent)
+		}
+		if s.gathering != 0 || !s.gathered {
+			t.Errorf("gathering %d after the end; gathered while many came: %v", s.gathering, s.gathered)
+		}
+	}
+}
+
+// listener is a flow that notes what comes.
+type listener struct {
+	of    uint32
+	came  []string
+	calls int
+	ended bool
+}
+
+func (v *listener) endpoint() uint32 { return v.of }
+func (v *listener) over()            { v.ended = true }
+func (v *listener) take(payloads [][]byte) {
+	v.calls++
+	for _, b := range payloads {
+		v.came = append(v.came, string(b))
+	}
+}
+
+// TestAnswersOfOneFlowGoTogether has answers of two flows come at once, with the
+// end of one, parts of a large one, another endpoint's and nonsense among them.
+func TestAnswersOfOneFlowGoTogether(t *testing.T) {
+	agent := &Agent{}
+	a, b := &listener{of: 1}, &listener{of: 2}
+	var na, nb uint32
+	agent.flows.add(a, &na)
+	agent.flows.add(b, &nb)
+	whole := func(endpoint, number uint32, text string) []byte {
+		return wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWhole, Endpoint: endpoint, Number: number, Payload: []byte(text)})
+	}
+	part := func(i uint8, text string) []byte {
+		return wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowFragment, Endpoint: 1, Number: na, Packet: 7, Index: i, Count: 2, Payload: []byte(text)})
+	}
+	w := answers{agent: agent, parts: new(wire.Reassembly)}
+	for range 2 { // what is left of one list must not be seen in the next
+		w.bring([][]byte{
+			whole(1, na, "a1"), whole(1, na, "a2"), part(0, "a"),
+			{0xff},
+			part(1, "3"), whole(1, na, ""),
+			whole(2, nb, "b1"), whole(9, na, "of another endpoint"), whole(1, 99, "of nobody"),
+			whole(1, na, "a4"),
+			whole(2, nb, "b2"), wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: 2, Number: nb}),
+		})
+		if want := []string{"a1", "a2", "a3", "", "a4"}; !slices.Equal(a.came, want) || a.calls != 2 || a.ended {
+			t.Errorf("the first got %q in %d calls, ended %v; want %q in 2", a.came, a.calls, a.ended, want)
+		}
+		if want := []string{"b1", "b2"}; !slices.Equal(b.came, want) || !b.ended {
+			t.Errorf("the second got %q, ended %v; want %q and its end", b.came, b.ended, want)
+		}
+		*a, *b = listener{of: 1}, listener{of: 2}
+	}
+}
+
+// TestOnlyWhatAVisitorMayHaveIsAnswered has a burst of answers exceed what may
+// go to an address that may be forged.
+func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	far, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	e := &Edge{}
+	e.limits.UDPAmplification = 3
+	p := newUDPPort(e, &Endpoint{edge: e}, conn, nil)
+	f := &flow{port: p, visitor: far.LocalAddr().(*net.UDPAddr).AddrPort()}
+	f.at.AddrPort = netip.AddrPortFrom(f.visitor.Addr().Unmap(), f.visitor.Port())
+	f.in.Store(10)
+	f.answer([][]byte{make([]byte, 10), make([]byte, 25), make([]byte, 20), []byte("more")})
+	buf := make([]byte, 100)
+	for _, want := range []int{10, 20} {
+		_ = far.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if n, err := far.Read(buf); n != want || err != nil {
+			t.Errorf("got %d bytes, %v; want %d", n, err, want)
+		}
+	}
+	if out, dropped := f.out.Load(), e.tally.unproved.Load(); out != 30 || dropped != 2 {
+		t.Errorf("counted %d bytes, and %d packets that may not go; want 30 and 2", out, dropped)
+	}
+}
