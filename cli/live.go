@@ -242,6 +242,8 @@ func (v *liveView) catchUp(ctx context.Context, held *heldTunnel) error {
 		if !v.env.Terminal {
 			v.env.say("%s the daemon started again; making the tunnel anew", clock(time.Now()))
 		}
+		v.tunnel.State = client.TunnelStateStarting
+		v.draw()
 		t, err = held.again(ctx, v.tunnel)
 		v.endpoint = client.Endpoint{}
 	}
