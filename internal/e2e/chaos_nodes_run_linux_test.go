@@ -52,7 +52,7 @@ func (c *nodesChaos) run(length time.Duration, seed uint64, faults []fault) {
 	if c.count.whole.Load() < int64(length/time.Second) {
 		t.Errorf("only %d visits were whole", c.count.whole.Load())
 	}
-	if quarters[3] > before+400<<20 || length >= 10*time.Minute && quarters[3] > quarters[1]+100<<20 {
+	if quarters[3] > before+900<<20 || length >= 10*time.Minute && quarters[3] > quarters[1]+200<<20 {
 		t.Errorf("memory grew to %d MB", quarters[3]>>20)
 	}
 }

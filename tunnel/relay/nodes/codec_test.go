@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -72,4 +73,22 @@ func TestTableTellsWhatThereIs(t *testing.T) {
 		t.Error("a reader that is too far behind is not told so")
 	}
 	tab.unfollow(r)
+}
+
+// TestChangesAreToldToThoseWhoFollow holds that a change of the store goes to who
+// follows the table now, whole, and that one larger than a line is left out.
+func TestChangesAreToldToThoseWhoFollow(t *testing.T) {
+	var m Mesh
+	m.Tell([]byte(`{"early":1}`))
+	r := m.table.follow()
+	m.Tell([]byte(`{"key":"a"}`))
+	m.Tell(append(append([]byte(`"`), bytes.Repeat([]byte("x"), maxTold)...), '"'))
+	lines, _ := r.take()
+	if len(lines) != 2 || lines[0].Op != opWhole || lines[1].Op != opChanged || string(lines[1].Change) != `{"key":"a"}` {
+		t.Errorf("told %+v", lines)
+	}
+	largest := line{Op: opChanged, Change: append(append([]byte(`"`), bytes.Repeat([]byte("x"), maxTold-2)...), '"')}
+	if b, err := json.Marshal(largest); err != nil || len(b) >= maxLine {
+		t.Errorf("the largest change makes a line of %d bytes, %v", len(b), err)
+	}
 }
