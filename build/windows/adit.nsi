@@ -39,6 +39,8 @@ LangString OpenWebUI ${LANG_ENGLISH} "Open adit in the browser, to enter the aut
 LangString OpenWebUI ${LANG_SIMPCHINESE} "在浏览器中打开 adit，填写认证令牌"
 LangString InUse ${LANG_ENGLISH} "A program of adit could not be replaced. Close what uses it and try again."
 LangString InUse ${LANG_SIMPCHINESE} "无法替换 adit 的程序。请关闭正在使用它的程序后重试。"
+LangString OtherInstaller ${LANG_ENGLISH} "adit was installed by its MSI package. Uninstall it first, in Settings, Apps; what you have configured stays. Or update it with an MSI package."
+LangString OtherInstaller ${LANG_SIMPCHINESE} "adit 是由 MSI 安装包安装的。请先在“设置”的“应用”中卸载它（已有的配置会保留），或用 MSI 安装包更新。"
 LangString NoService ${LANG_ENGLISH} "The service could not be set up. The log above says why."
 LangString NoService ${LANG_SIMPCHINESE} "无法设置服务。原因见上面的日志。"
 
@@ -56,6 +58,14 @@ Function .onInit
     Quit
   ${EndIf}
   SetRegView 64
+  ; What an MSI package has installed, the two would take from each other: files,
+  ; service and entries. Its UpgradeCode says whether there is one.
+  System::Call 'msi::MsiEnumRelatedProductsW(w "{6C1F6F0E-8D0B-5F3B-9A53-1D7B8A6C7E11}", i 0, i 0, w .r0) i .r1'
+  ${If} $1 == 0
+    MessageBox MB_ICONSTOP "$(OtherInstaller)" /SD IDOK
+    SetErrorLevel 6
+    Quit
+  ${EndIf}
 FunctionEnd
 
 Function un.onInit

@@ -241,8 +241,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 // or was ended, or its socket can no more be read.
 func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 	a := fs.live.agent
-	var packet uint16
-	var out []byte
+	var out answers
 	var failing streak
 	defer origin.Done()
 	defer func() {
@@ -276,29 +275,39 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 		if f.why.Load() != nil {
 			f.why.Store(nil)
 		}
-		session := fs.live.session
-		if len(list) > 1 {
-			link.GatherDatagrams(session)
-		}
-		for _, in := range list {
-			packet++
-			d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: packet, Payload: in}
-			// Counted before the visitor can have it, as all that reads the counters expects.
-			f.tunnel.counters.out.Add(int64(len(in)))
-			a.out.Add(int64(len(in)))
-			f.tap.FromOrigin(in)
-			if out, err = wire.SplitFlow(out, d, session.MaxDatagram(), session.SendDatagram); err != nil {
-				a.log.Debug("datagram not sent", "error", err)
-			}
-		}
-		if len(list) > 1 {
-			link.SendGathered(session)
-		}
+		err = fs.answer(f, &out, list)
 		origin.Done()
 		if err != nil && !fs.live.alive() {
 			return
 		}
 	}
+}
+
+// answers are what a flow's origin has sent.
+type answers struct {
+	count   uint16
+	scratch []byte
+}
+
+// answer sends what has come of a flow's origin, together.
+func (fs *flows) answer(f *flow, out *answers, list [][]byte) (err error) {
+	a, session := fs.live.agent, fs.live.session
+	if len(list) > 1 {
+		link.GatherDatagrams(session)
+		defer link.SendGathered(session)
+	}
+	for _, payload := range list {
+		out.count++
+		// Counted before the visitor can have it, as all that reads the counters expects.
+		f.tunnel.counters.out.Add(int64(len(payload)))
+		a.out.Add(int64(len(payload)))
+		f.tap.FromOrigin(payload)
+		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: out.count, Payload: payload}
+		if out.scratch, err = wire.SplitFlow(out.scratch, d, session.MaxDatagram(), session.SendDatagram); err != nil {
+			a.log.Debug("datagram not sent", "error", err)
+		}
+	}
+	return err
 }
 
 // originReader is an udpbatch.LentReader.

@@ -1,0 +1,100 @@
+package desktoptest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"adit/internal/require"
+)
+
+// TestWindowsInstallersLeaveEachOthersWorkAlone installs one over the other: each
+// refuses, and what was there goes on.
+func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
+	w := newWindows(t)
+	folder := results(t, firstVersion)
+	setup, msi := one(t, folder, "*-setup.exe"), one(t, folder, "*.msi")
+	goesOn := func(how string) {
+		t.Helper()
+		w.answers("0.1.0")
+		if !w.exists(programs+"adit.exe") || !w.has(serviceKey) || !w.has(runKey, "Adit") {
+			t.Errorf("what the %s has installed is not whole any more", how)
+		}
+	}
+
+	w.must(setup, "/S")
+	w.answers("0.1.0")
+	if out, err := w.run(patience, "msiexec", "/i", msi, "/qn"); err == nil {
+		t.Errorf("the MSI installs over the setup program's installation: %s", out)
+	}
+	goesOn("setup program")
+	w.must(setup, "/S") // again, which it may
+	goesOn("setup program")
+	w.must(`C:\Program Files\Adit\uninstall.exe`, "/S", "/PURGE")
+	w.nothing()
+
+	w.must("msiexec", "/i", msi, "/qn")
+	w.answers("0.1.0")
+	out, err := w.run(patience, setup, "/S")
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 6 {
+		t.Errorf("the setup program over an MSI's installation: got %v, want exit code 6; %s", err, out)
+	}
+	goesOn("MSI")
+	if w.exists(programs+"uninstall.exe") || w.has(uninstallKey) {
+		t.Error("the setup program has left its own entry")
+	}
+	w.must("msiexec", "/x", msi, "/qn")
+	w.silent()
+	if w.exists(programs+"adit.exe") || w.has(serviceKey) {
+		t.Error("something of the MSI is left")
+	}
+	w.must(setup, "/S") // now it may
+	goesOn("setup program")
+}
+
+// TestMSIRefusesAndMendsInItsPlace reads the MSI's tables, without Windows: what
+// is deferred must be within the installation's transaction, or Windows fails it.
+func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
+	require.Opted(t)
+	for _, tool := range []string{"msiinfo", "wixl", "makensis"} {
+		require.Tool(t, tool)
+	}
+	file := one(t, results(t, firstVersion), "*.msi")
+	sequence := map[string]string{}
+	for line := range strings.Lines(must(t, patience, nil, "msiinfo", "export", file, "InstallExecuteSequence")) {
+		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) == 3 {
+			sequence[cells[0]] = cells[2]
+		}
+	}
+	for _, order := range [][2]string{
+		{"AppSearch", "LaunchConditions"}, {"LaunchConditions", "InstallInitialize"}, {"InstallServices", "Mend"}, {"Mend", "StartServices"}, {"Mend", "InstallFinalize"},
+	} {
+		before, after := sequence[order[0]], sequence[order[1]]
+		if before == "" || after == "" || len(before) > len(after) || len(before) == len(after) && before >= after {
+			t.Errorf("%s is at %q and %s at %q, want them in this order", order[0], before, order[1], after)
+		}
+	}
+	if conditions := must(t, patience, nil, "msiinfo", "export", file, "LaunchCondition"); !strings.Contains(conditions, "Installed OR NOT ADITSETUP\tadit was installed by its setup program") {
+		t.Errorf("the launch conditions are\n%s", conditions)
+	}
+	// 2: a raw value; 16: of the 64-bit registry.
+	if search := must(t, patience, nil, "msiinfo", "export", file, "RegLocator"); !strings.Contains(search, `Uninstall\Adit`+"\tUninstallString\t18") {
+		t.Errorf("the search for the setup program's entry is\n%s", search)
+	}
+	script, err := os.ReadFile("../../build/windows/adit.nsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../build/windows/adit.wxs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(source), `UpgradeCode="`)
+	code, _, _ := strings.Cut(rest, `"`)
+	if len(code) != 36 || !strings.Contains(string(script), "{"+strings.ToUpper(code)+"}") {
+		t.Errorf("the setup program does not look for the MSI's UpgradeCode %s", code)
+	}
+}
