@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,8 +23,6 @@ import (
 	"adit/internal/socketerr"
 	"adit/localapi"
 	"adit/tunnel/agent"
-	"adit/tunnel/agent/inspect"
-	"adit/tunnel/link"
 )
 
 // Environment variables of the daemon.
@@ -71,7 +68,53 @@ func (d Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	settings := newSettings(d, file)
-	level, _ := logring.ParseLevel(settings.logLevel)
+	ring, log := d.logging(settings)
+	// Before the state is touched: a port that is taken most often means that a
+	// daemon runs already.
+	ln, err := listen(settings)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	network := make(chan struct{}, 1)
+	a, err := agent.New(agent.Config{
+		StateDir: d.StateDir, Logger: log, Version: buildinfo.Get().Version,
+		AuthToken: settings.authToken, ClientID: os.Getenv(envClientID),
+		Transport: settings.transport(), Refuse: ownAddress(ln.Addr()).refuse, NetworkChanged: network,
+		Inspect: settings.inspect(),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
+	ring.Follow(func(l logring.Line) { a.Publish(agent.EventLog, l) })
+	declared := &declared{daemon: d, agent: a, settings: settings, log: log}
+	server, err := newServer(a, ring, declared, file, log)
+	if err != nil {
+		return err
+	}
+	defer d.announce(ln.Addr(), a.Status().StartedAt, log)()
+	if path := file.OpenSecret(); path != "" {
+		log.Warn("everybody at this machine may read the Bearer token", "file", path)
+	}
+	log.Info("daemon started", "listen", ln.Addr().String(), "version", buildinfo.Get().Version, "state_dir", d.StateDir)
+	if d.Ready != nil {
+		d.Ready(ln.Addr())
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.Run(ctx) })
+	group.Go(func() error { return server.Serve(ctx, ln) })
+	group.Go(func() error { return declared.run(ctx, file, watcher) })
+	group.Go(func() error { return watchNetwork(ctx, network) })
+	group.Go(func() error { lean.AfterStart(ctx); return nil })
+	err = group.Wait()
+	log.Info("daemon ended")
+	return err
+}
+
+// logging is where the daemon's log goes, and what the local API shows of it.
+func (d Daemon) logging(s *settings) (*logring.Ring, *slog.Logger) {
+	level, _ := logring.ParseLevel(s.logLevel)
 	to := d.LogTo
 	if to == nil {
 		to = os.Stderr
@@ -81,78 +124,58 @@ func (d Daemon) Run(ctx context.Context) error {
 		next = d.Log.Handler()
 	}
 	ring := logring.New(ringLines, level, next)
-	log := slog.New(ring.Handler())
+	return ring, slog.New(ring.Handler())
+}
 
-	// Before the state is touched: a port that is taken most often means that a
-	// daemon runs already.
-	ln, err := net.Listen("tcp", settings.listen)
+// listen opens the local API's listener, where that may be.
+func listen(s *settings) (net.Listener, error) {
+	ln, err := net.Listen("tcp", s.listen)
 	if err != nil {
-		return listenError(settings.listen, err)
+		return nil, listenError(s.listen, err)
 	}
-	defer ln.Close()
 	own := ownAddress(ln.Addr())
-	if err := localapi.CheckListen(netip.AddrPortFrom(own.ip, uint16(own.port)), settings.bearer()); err != nil {
-		return err
+	if err := localapi.CheckListen(netip.AddrPortFrom(own.ip, uint16(own.port)), s.bearer()); err != nil {
+		ln.Close()
+		return nil, err
 	}
-	network := make(chan struct{}, 1)
-	version := buildinfo.Get().Version
-	a, err := agent.New(agent.Config{
-		StateDir: d.StateDir, Logger: log, Version: version,
-		AuthToken: settings.authToken, ClientID: os.Getenv(envClientID),
-		Transport: settings.transport(), Refuse: own.refuse, NetworkChanged: network,
-		Inspect: settings.inspect(),
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
-	ring.Follow(func(l logring.Line) { a.Publish(agent.EventLog, l) })
-	declared := &declared{daemon: d, agent: a, settings: settings, log: log}
-	server, err := localapi.New(localapi.Config{
+	return ln, nil
+}
+
+func newServer(a *agent.Agent, ring *logring.Ring, declared *declared, file *config.File, log *slog.Logger) (*localapi.Server, error) {
+	return localapi.New(localapi.Config{
 		Agent: a, Events: func(after *uint64) localapi.Feed { return a.Subscribe(after) },
-		Logs: ring.Lines, Logger: log, Version: version,
+		Logs: ring.Lines, Logger: log, Version: buildinfo.Get().Version,
 		Frontend: frontend.AgentUI(), Configuration: declared.configuration,
 		BearerToken: file.LocalAPI.BearerToken, BearerTokenFile: file.LocalAPI.BearerTokenFile,
 		AllowedOrigins: file.LocalAPI.AllowedOrigins, AllowedHosts: file.LocalAPI.AllowedHosts,
 	})
-	if err != nil {
-		return err
-	}
-	info := discovery.New(ln.Addr(), a.Status().StartedAt)
+}
+
+// announce writes where the daemon answers for the programs of this machine;
+// what it returns takes that back.
+func (d Daemon) announce(addr net.Addr, started time.Time, log *slog.Logger) (takeBack func()) {
+	info := discovery.New(addr, started)
 	if err := discovery.Write(d.StateDir, info); err != nil {
 		// A full disk is no reason to be away: the tunnels may be the only way in,
 		// for whoever is to make room.
 		log.Warn("programs at this machine will look for the daemon at its default address", "error", err)
 	}
-	defer func() {
+	return func() {
 		if err := discovery.Remove(d.StateDir, info); err != nil {
 			log.Warn("runtime.json not removed", "error", err)
 		}
-	}()
-	if path := file.OpenSecret(); path != "" {
-		log.Warn("everybody at this machine may read the Bearer token", "file", path)
 	}
-	log.Info("daemon started", "listen", ln.Addr().String(), "version", version, "state_dir", d.StateDir)
-	if d.Ready != nil {
-		d.Ready(ln.Addr())
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.Run(ctx) })
-	group.Go(func() error { return server.Serve(ctx, ln) })
-	group.Go(func() error { return declared.run(ctx, file, watcher) })
-	group.Go(func() error {
-		w := netwatch.Watcher{Changed: func(netwatch.Change) {
-			select {
-			case network <- struct{}{}:
-			default:
-			}
-		}}
-		return w.Run(ctx)
-	})
-	group.Go(func() error { lean.AfterStart(ctx); return nil })
-	err = group.Wait()
-	log.Info("daemon ended")
-	return err
+}
+
+// watchNetwork tells changed of another network and of wake-ups, until ctx ends.
+func watchNetwork(ctx context.Context, changed chan<- struct{}) error {
+	w := netwatch.Watcher{Changed: func(netwatch.Change) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}}
+	return w.Run(ctx)
 }
 
 // listenError says what a failed listen most often means.
@@ -205,110 +228,4 @@ func onThisMachine(ip netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// settings are the values in force, and where they come from. But for declared
-// tunnels they hold until the daemon starts again.
-type settings struct {
-	file                        *config.File
-	listen, logLevel, authToken string
-	listenFrom                  string
-}
-
-func newSettings(d Daemon, file *config.File) *settings {
-	s := &settings{file: file, listen: localapi.DefaultListen, listenFrom: "default", logLevel: "info"}
-	switch {
-	case d.HTTPListen != "":
-		s.listen, s.listenFrom = d.HTTPListen, "flag"
-	case file.HTTPListen != "":
-		s.listen, s.listenFrom = file.HTTPListen, "file"
-	}
-	if file.Log.Level != "" {
-		s.logLevel = file.Log.Level
-	}
-	s.authToken = d.AuthToken
-	if s.authToken == "" {
-		s.authToken = strings.TrimSpace(os.Getenv(envAuthToken))
-	}
-	return s
-}
-
-func (s *settings) bearer() bool {
-	return s.file.LocalAPI.BearerToken != "" || s.file.LocalAPI.BearerTokenFile != ""
-}
-
-func (s *settings) transport() link.Transport {
-	switch s.file.Session.Transport {
-	case "dtls":
-		return link.DTLS
-	case "tls":
-		return link.TLS
-	}
-	return link.Auto
-}
-
-func (s *settings) inspect() inspect.Limits {
-	in := s.file.Inspector
-	if in.Enabled != nil && !*in.Enabled {
-		return inspect.Limits{Memory: -1}
-	}
-	return inspect.Limits{Memory: in.MemoryMiB << 20, Body: in.BodyKiB << 10}
-}
-
-// list shows the settings; of secrets only that there is one.
-func (s *settings) list(a *agent.Agent) []localapi.Setting {
-	from := func(table, key string) string {
-		if s.file.Sets(table, key) {
-			return "file"
-		}
-		return "default"
-	}
-	or := func(v, other string) string {
-		if v == "" {
-			return other
-		}
-		return v
-	}
-	f, limits := s.file, s.inspect()
-	enabled := limits.Memory >= 0
-	memory, body := f.Inspector.MemoryMiB, f.Inspector.BodyKiB
-	if memory == 0 {
-		memory = 64
-	}
-	if body == 0 {
-		body = 512
-	}
-	out := []localapi.Setting{
-		{Key: "http_listen", Value: s.listen, Source: s.listenFrom},
-		{Key: "local_api.bearer_token", Value: secretHint(f.LocalAPI.BearerToken != ""), Source: from("local_api", "bearer_token"), Secret: true},
-		{Key: "local_api.bearer_token_file", Value: f.LocalAPI.BearerTokenFile, Source: from("local_api", "bearer_token_file")},
-		{Key: "local_api.allowed_origins", Value: orEmpty(f.LocalAPI.AllowedOrigins), Source: from("local_api", "allowed_origins")},
-		{Key: "local_api.allowed_hosts", Value: orEmpty(f.LocalAPI.AllowedHosts), Source: from("local_api", "allowed_hosts")},
-		{Key: "session.transport", Value: or(f.Session.Transport, "auto"), Source: from("session", "transport")},
-		{Key: "inspector.enabled", Value: enabled, Source: from("inspector", "enabled")},
-		{Key: "inspector.memory_mib", Value: memory, Source: from("inspector", "memory_mib")},
-		{Key: "inspector.body_kib", Value: body, Source: from("inspector", "body_kib")},
-		{Key: "log.level", Value: s.logLevel, Source: from("log", "level")},
-	}
-	auth := a.Auth()
-	if auth.Configured {
-		out = append(out,
-			localapi.Setting{Key: "auth_token", Value: auth.TokenHint, Source: "state", Secret: true},
-			localapi.Setting{Key: "relay", Value: auth.Relay, Source: "state"})
-	}
-	return out
-}
-
-func secretHint(set bool) string {
-	if set {
-		return "set"
-	}
-	return ""
-}
-
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }

@@ -102,7 +102,12 @@ func (n *uplinks) drop(length time.Duration, protocol string) {
 // fillDisk takes all room of the disk with the temporary files for a while.
 func fillDisk(t *testing.T, length time.Duration) {
 	t.Helper()
-	path := filepath.Join(os.TempDir(), "filling")
+	fillDiskAt(t, filepath.Join(os.TempDir(), "filling"), length)
+}
+
+// fillDiskAt takes all room of the disk that a file is on for a while.
+func fillDiskAt(t *testing.T, path string, length time.Duration) {
+	t.Helper()
 	file, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)

@@ -24,12 +24,14 @@ type natsProcess struct {
 	t    *testing.T
 	args []string
 	url  string
+	dir  string
+	gid  int // it runs with; 0: this process's
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// startNATS runs n servers that know each other.
-func startNATS(t *testing.T, n int) []*natsProcess {
+// prepareNATS is n servers that know each other and are not started yet.
+func prepareNATS(t *testing.T, n int) []*natsProcess {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "natsnode")
@@ -47,28 +49,44 @@ func startNATS(t *testing.T, n int) []*natsProcess {
 	var all []*natsProcess
 	for i := range n {
 		port := freeport.Get(t)
-		s := &natsProcess{t: t, url: "nats://" + loopback(port), args: []string{
-			binary, "-name", fmt.Sprintf("n%d", i), "-dir", filepath.Join(dir, fmt.Sprint(i)), "-port", fmt.Sprint(port),
+		s := &natsProcess{t: t, url: "nats://" + loopback(port), dir: filepath.Join(dir, fmt.Sprint(i))}
+		s.args = []string{
+			binary, "-name", fmt.Sprintf("n%d", i), "-dir", s.dir, "-port", fmt.Sprint(port),
 			"-route", fmt.Sprint(ports[i]), "-routes", strings.Join(routes, ","),
-		}}
-		s.start()
+		}
 		all = append(all, s)
 	}
+	return all
+}
+
+// startNATS runs n servers that know each other.
+func startNATS(t *testing.T, n int) []*natsProcess {
+	t.Helper()
+	all := prepareNATS(t, n)
 	for _, s := range all {
-		await(t, "the NATS server listens", func() error {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "nats://"))
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		})
+		s.start()
+	}
+	for _, s := range all {
+		s.awaitUp()
 	}
 	return all
+}
+
+func (s *natsProcess) awaitUp() {
+	s.t.Helper()
+	await(s.t, "the NATS server listens", func() error {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "nats://"))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 }
 
 func (s *natsProcess) start() {
 	s.t.Helper()
 	s.cmd, s.done = exec.Command(s.args[0], s.args[1:]...), make(chan struct{})
+	runAs(s.cmd, s.gid)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -83,6 +101,13 @@ func (s *natsProcess) start() {
 	})
 }
 
+func (s *natsProcess) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatalf("signal a NATS server: %v", err)
+	}
+}
+
 func (s *natsProcess) kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
@@ -91,6 +116,16 @@ func (s *natsProcess) kill() {
 // newNodes starts n relay processes on one NATS cluster, each on a loopback
 // address of its own, so that all can have the same ports.
 func newNodes(t *testing.T, n int, nats []*natsProcess) []*relay {
+	t.Helper()
+	all := prepareNodes(t, n, nats)
+	for _, r := range all {
+		r.start()
+	}
+	return all
+}
+
+// prepareNodes is newNodes, not started yet.
+func prepareNodes(t *testing.T, n int, nats []*natsProcess) []*relay {
 	t.Helper()
 	first := freeport.Row(t, 10)
 	tunnelPort, httpPort, httpsPort, nodePort := freeport.Get(t), freeport.Get(t), freeport.Get(t), freeport.Get(t)
@@ -117,8 +152,7 @@ func newNodes(t *testing.T, n int, nats []*natsProcess) []*relay {
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r.extra = []string{"--config", config}
-		r.start()
+		r.extra, r.peers = []string{"--config", config}, nodePort
 		all = append(all, r)
 	}
 	return all
@@ -265,11 +299,7 @@ func awaitNodes(t *testing.T, r *relay, nodes, agents int) time.Duration {
 // a steady load, and kills each of the six in turn; then it restarts the relays
 // in good order. Visitors who ask a second edge once notice nothing of it.
 func TestThreeNodesLoseOneAfterTheOther(t *testing.T) {
-	if ln, err := net.Listen("tcp", "127.0.0.3:0"); err != nil {
-		t.Skipf("this system has no further loopback addresses: %v", err)
-	} else {
-		ln.Close()
-	}
+	needLoopback(t)
 	nats := startNATS(t, 3)
 	nodes := newNodes(t, 3, nats)
 	token := nodes[0].client("laptop")
@@ -356,6 +386,16 @@ func TestThreeNodesLoseOneAfterTheOther(t *testing.T) {
 		addr := r.http[:strings.LastIndex(r.http, ":")] + raw.PublicURL[strings.LastIndex(raw.PublicURL, ":"):]
 		echoes(t, addr)
 	}
+}
+
+// needLoopback skips a test where only one address is loopback.
+func needLoopback(t *testing.T) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.3:0")
+	if err != nil {
+		t.Skipf("this system has no further loopback addresses: %v", err)
+	}
+	ln.Close()
 }
 
 // echoes talks to the echo tunnel at an address.

@@ -30,6 +30,8 @@ type relay struct {
 	extra                        []string
 	program                      string // empty: the built adit
 	env                          []string
+	peers                        int              // the port for other nodes; 0: it is alone
+	gid                          int              // it runs with; 0: this process's
 	time                         func() time.Time // its visitors'; nil: this machine's
 	proc                         *process
 }
@@ -69,7 +71,7 @@ func (r *relay) start() {
 		"--tunnel_listen", r.tunnel, "--edge_http_listen", r.http, "--edge_https_listen", r.https,
 		"--console_listen", r.console, "--tcp_ports", r.tcpPorts, "--udp_ports", r.tcpPorts,
 	}, r.extra...)
-	r.proc = launchProgram(r.t, cmp.Or(r.program, program), "", r.env, args...)
+	r.proc = launchAs(r.t, r.gid, cmp.Or(r.program, program), "", r.env, args...)
 	r.awaitUp()
 }
 

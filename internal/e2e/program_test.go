@@ -80,6 +80,13 @@ func launchIn(t *testing.T, namespace string, env []string, args ...string) *pro
 // launchProgram is launchIn for another build of adit.
 func launchProgram(t *testing.T, program, namespace string, env []string, args ...string) *process {
 	t.Helper()
+	return launchAs(t, 0, program, namespace, env, args...)
+}
+
+// launchAs is launchProgram with a group, by which packet filters know it; 0 is
+// this process's.
+func launchAs(t *testing.T, gid int, program, namespace string, env []string, args ...string) *process {
+	t.Helper()
 	command := append([]string{program}, args...)
 	if namespace != "" {
 		command = append([]string{"ip", "netns", "exec", namespace}, command...)
@@ -88,6 +95,7 @@ func launchProgram(t *testing.T, program, namespace string, env []string, args .
 	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Env = append(cleanEnv(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	runAs(p.cmd, gid)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", p.name, err)
 	}
@@ -102,6 +110,13 @@ func launchProgram(t *testing.T, program, namespace string, env []string, args .
 		}
 	})
 	return p
+}
+
+// runAs has a command run with another group than this process's, unless it is 0.
+func runAs(cmd *exec.Cmd, gid int) {
+	if gid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(os.Geteuid()), Gid: uint32(gid)}}
+	}
 }
 
 func launch(t *testing.T, env []string, args ...string) *process {

@@ -164,7 +164,9 @@ func (l *live) fade(ctx context.Context) {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	given := make(map[*tunnel]bool)
 	for quiet := 0; quiet < 2; {
+		l.handOver(ctx, given)
 		select {
 		case <-ctx.Done():
 			_ = l.session.Close("the agent ends")

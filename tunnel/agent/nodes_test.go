@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"io"
 	"slices"
 	"testing"
 
@@ -89,6 +90,33 @@ func TestTwoNodesHaveSessions(t *testing.T) {
 	for _, r := range []*fakeRelay{second, third} {
 		eventually(t, "a pause ends both sessions", func() bool { return !r.connected() })
 	}
+}
+
+// TestSessionThatWasLeftIsGivenNoMoreVisitors has the node in use ask to be
+// relieved while a visitor stays: its session goes on for that one alone.
+func TestSessionThatWasLeftIsGivenNoMoreVisitors(t *testing.T) {
+	all := newFakeNodes(t, 2)
+	port := origin(t, echo)
+	a, _ := configured(t, all[0], Config{})
+	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
+	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
+	stays := all[0].mustVisit(tun.ID, wire.StreamRaw)
+	left := all[0].session()
+	left.events <- wire.Event{Type: wire.EventDrain, Nodes: []wire.Node{{ID: "b", Address: all[1].addr}}}
+	eventually(t, "the second session is in use", func() bool { return a.Status().Relay == all[1].addr })
+	eventually(t, "the node that was left serves the tunnel no longer", func() bool { return !all[0].serves(tun.ID) || left.Err() != nil })
+	if !all[1].serves(tun.ID) {
+		t.Error("nobody serves the tunnel")
+	}
+	echoed := make([]byte, 5)
+	if _, err := stays.Write([]byte("still")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(stays, echoed); err != nil || string(echoed) != "still" {
+		t.Fatalf("the visitor who was there got %q, %v", echoed, err)
+	}
+	stays.Close()
+	eventually(t, "the session that was left ends", func() bool { return left.Err() != nil })
 }
 
 // TestDrainMovesToTheSecondSession has the node in use ask to move on.

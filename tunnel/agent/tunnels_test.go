@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"adit/tunnel/wire"
 )
 
-//go:fix inline
 func TestTunnelRunsAndIsRestored(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
@@ -83,146 +79,6 @@ func TestNameThatWasGivenAndIsTakenIsReplaced(t *testing.T) {
 	}
 	if got := wantTunnel(t, a, given.ID, TunnelRunning); got.PublicURL == given.PublicURL {
 		t.Errorf("got %+v, want another name", got)
-	}
-}
-
-func TestCreateRefusals(t *testing.T) {
-	r := newFakeRelay(t)
-	refuse := func(ip netip.Addr, port int) error {
-		if ip.IsLoopback() && port == 37271 {
-			return errors.New("adit listens there itself")
-		}
-		return nil
-	}
-	a, _ := configured(t, r, Config{Refuse: refuse})
-	mustCreate(t, a, TunnelSpec{LocalPort: 1, Name: "taken"})
-	ok := TunnelSpec{LocalPort: 80}
-	with := func(f func(*TunnelSpec)) TunnelSpec { s := ok; f(&s); return s }
-	for _, test := range []struct {
-		field string
-		spec  TunnelSpec
-	}{
-		{"local_port", TunnelSpec{}},
-		{"local_port", TunnelSpec{LocalPort: 65536}},
-		{"local_port", TunnelSpec{LocalPort: -1}},
-		{"type", with(func(s *TunnelSpec) { s.Type = "ftp" })},
-		{"mode", with(func(s *TunnelSpec) { s.Mode = "fastest" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "not a host" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "2852039166" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "0xa9fea9fe" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "169.254.43518" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "169.254.169.254" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "::ffff:169.254.169.254" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "64:ff9b::a9fe:a9fe" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "fd00:ec2::254" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "[FD00:EC2:0::254]" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "metadata.google.internal." })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "224.0.0.1" })},
-		{"local_ip", TunnelSpec{LocalPort: 37271}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "localhost"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "::1"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "0.0.0.0"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "127.9.9.9"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "::ffff:127.0.0.1"}},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "-a" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "a..b" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "*.example.com" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "a b" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "192.0.2.1" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "http://example.com" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a", 64) })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a.", 200) + "b" })},
-		{"domain", with(func(s *TunnelSpec) { s.Type, s.Domain = "tcp", "shop" })},
-		{"domain", with(func(s *TunnelSpec) { s.Type, s.Domain = "udp", "shop.example.com" })},
-		{"name", with(func(s *TunnelSpec) { s.Name = " a" })},
-		{"name", with(func(s *TunnelSpec) { s.Name = "a\nb" })},
-		{"name", with(func(s *TunnelSpec) { s.Name = strings.Repeat("é", 65) })},
-		{"name", with(func(s *TunnelSpec) { s.Name = "taken" })},
-		{"local_scheme", with(func(s *TunnelSpec) { s.LocalScheme = "ftp" })},
-		{"local_scheme", with(func(s *TunnelSpec) { s.Type, s.LocalScheme = "tcp", "http" })},
-		{"remote_port", with(func(s *TunnelSpec) { s.RemotePort = 20000 })},
-		{"remote_port", with(func(s *TunnelSpec) { s.Type, s.RemotePort = "tcp", 70000 })},
-		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a\r\nb: c" })},
-		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a:0" })},
-		{"host_header", with(func(s *TunnelSpec) { s.Type, s.HostHeader = "tls", "a" })},
-		{"proxy_protocol", with(func(s *TunnelSpec) { s.ProxyProtocol = "v3" })},
-		{"proxy_protocol", with(func(s *TunnelSpec) { s.Type, s.ProxyProtocol = "udp", "v2" })},
-	} {
-		_, err := a.Create(t.Context(), test.spec)
-		var e *Error
-		if !errors.As(err, &e) || e.Code != CodeInvalidParameter || e.Field != test.field {
-			t.Errorf("%+v: got error %#v, want %s at fault", test.spec, err, test.field)
-		}
-	}
-	if _, err := a.Create(t.Context(), with(func(s *TunnelSpec) { s.Mode = "fastest" })); !strings.Contains(err.Error(), "standard, balanced") {
-		t.Errorf("mode: got %v, want the list of the known ones", err)
-	}
-	if n := len(a.Tunnels()); n != 1 {
-		t.Errorf("got %d tunnels, want none of the refused", n)
-	}
-}
-
-func TestNameThatMeansARefusedAddressIsRefused(t *testing.T) {
-	refuse := func(ip netip.Addr, port int) error {
-		if ip.IsLoopback() && port == 37271 {
-			return errors.New("adit listens there itself")
-		}
-		return nil
-	}
-	a, _ := configured(t, newFakeRelay(t), Config{Refuse: refuse})
-	names := map[string]string{"laptop": "127.0.1.1", "rebound.example": "169.254.169.254", "six.example": "fd00:ec2::254", "nas": "192.0.2.7"}
-	a.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
-		if ip, ok := names[host]; ok {
-			return []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr(ip)}, nil
-		}
-		return nil, errors.New("no such name")
-	}
-	fine := mustCreate(t, a, TunnelSpec{LocalPort: 37271, LocalIP: "nas"})
-	mustCreate(t, a, TunnelSpec{LocalPort: 37271, LocalIP: "not-yet-there"})
-	for _, name := range []string{"laptop", "rebound.example", "six.example"} {
-		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 37271, LocalIP: name})
-		wantCode(t, err, CodeInvalidParameter, "local_ip")
-		_, err = a.Change(t.Context(), fine.ID, TunnelPatch{LocalIP: &name})
-		wantCode(t, err, CodeInvalidParameter, "local_ip")
-	}
-	other := 80
-	mustCreate(t, a, TunnelSpec{LocalPort: other, LocalIP: "laptop"})
-}
-
-func TestNamesAreBroughtToOneForm(t *testing.T) {
-	r := newFakeRelay(t)
-	a, _ := configured(t, r, Config{})
-	for domain, want := range map[string]string{
-		"Shop": "shop", "Bücher.Example.com.": "xn--bcher-kva.example.com", "例え": "xn--r8jz45g",
-	} {
-		if got := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: domain}); got.Domain != want {
-			t.Errorf("%s: got %s, want %s", domain, got.Domain, want)
-		}
-	}
-	for ip, want := range map[string]string{"::ffff:10.0.0.1": "10.0.0.1", "[::1]": "::1", "NAS.local.": "nas.local", "LOCALHOST": "localhost"} {
-		if got := mustCreate(t, a, TunnelSpec{LocalPort: 80, LocalIP: ip}); got.LocalIP != want {
-			t.Errorf("%s: got %s, want %s", ip, got.LocalIP, want)
-		}
-	}
-}
-
-func TestRelaysRefusalLeavesNoTunnel(t *testing.T) {
-	r := newFakeRelay(t)
-	r.onClaim = func(string, wire.Claim) *wire.Problem {
-		return &wire.Problem{Code: wire.CodeTaken, Message: "shop is another's", Field: "domain"}
-	}
-	a, _ := configured(t, r, Config{})
-	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Domain: "shop"})
-	wantCode(t, err, CodeRelayRejected, "domain")
-	if !strings.Contains(err.Error(), "shop is another's") {
-		t.Errorf("got %v, want the relay's reason", err)
-	}
-	if len(a.Tunnels()) != 0 {
-		t.Error("the tunnel is there")
-	}
-	data, err := os.ReadFile(filepath.Join(a.cfg.StateDir, tunnelsFile))
-	if err != nil || strings.Contains(string(data), "tun_") {
-		t.Errorf("tunnels.json: got %s, %v, want it empty", data, err)
 	}
 }
 

@@ -64,12 +64,14 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 		}
 	}
 	if before != nil && before.face != t.face {
+		r.serving.remove(before.face.Target, s, key)
 		r.edge.Detach(before.face, before.backend)
 	}
 	s.mu.Lock()
 	ended := s.tunnels == nil
 	if !ended {
 		s.tunnels[key] = t
+		r.serving.add(t.face.Target, s, key)
 	}
 	s.mu.Unlock()
 	if ended {
@@ -82,6 +84,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
 		})
 	}
+	r.claimChanged(t.face.Target) // meanwhile, perhaps
 	r.log.Info("tunnel up", "client", s.client.Name, "key", key, "public_url", t.url)
 	return wire.Grant{
 		EndpointID: t.face.ID(), Number: t.backend.Number, Domain: t.face.Domain, RemotePort: t.face.Port, PublicURL: t.url,
@@ -250,7 +253,7 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	if r.acme != nil && c.Type == wire.TypeHTTPS {
 		r.acme.Want(face.Domain)
 	}
-	return &tunnel{face: face, backend: backend, endpoint: ep, name: c.Name, url: r.publicURL(face)}, nil
+	return &tunnel{face: face, backend: backend, endpoint: ep, name: c.Name, url: r.publicURL(face), ephemeral: c.Ephemeral}, nil
 }
 
 func fieldOf(f edge.Face) string {
@@ -275,6 +278,7 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 	delete(s.tunnels, key)
 	s.mu.Unlock()
 	if t != nil {
+		s.relay.serving.remove(t.face.Target, s, key)
 		s.relay.edge.Detach(t.face, t.backend)
 		if s.relay.members != nil {
 			s.relay.members.mesh.TunnelDown(s.id, key)

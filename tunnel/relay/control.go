@@ -147,6 +147,11 @@ func (s *session) authenticate(h wire.Hello) error {
 		return &wire.Problem{Code: wire.CodeInvalid, Message: "instance is missing", Field: "instance"}
 	}
 	client, ok := s.relay.store.Clients.Authenticate(h.Secret, time.Now())
+	if m := s.relay.members; !ok && m != nil && !m.sure() {
+		// An agent does not ask again after a refusal, and it may be of a client
+		// that another node has added a moment ago.
+		return &wire.Problem{Code: wire.CodeUnavailable, Message: "this node of the relay is cut off from its store, and cannot tell whether the auth token is good"}
+	}
 	if !ok {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is not known here, or was revoked"}
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"time"
@@ -193,6 +194,17 @@ func (f *far) NodeChanged(node string) {
 		f.members.relay.edge.Reorder(leaving...)
 	}
 	f.members.changed()
+}
+
+// Changed takes what another node has written to the store, which may reach this
+// one later, or not for a while.
+func (f *far) Changed(change []byte) {
+	var c store.Change
+	if err := json.Unmarshal(change, &c); err != nil {
+		f.members.relay.log.Debug("another node told of a change that does not parse", "error", err)
+		return
+	}
+	f.members.relay.store.Told(c)
 }
 
 // Datagram brings a packet of an agent on another node to its visitor here.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"adit/internal/atomicfile"
+	"adit/internal/monotime"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -29,8 +30,12 @@ import (
 const (
 	nodeFile   = "node.json"
 	renewEvery = 3 * time.Second
-	renewTime  = 2 * time.Second
+	renewTime  = 5 * time.Second // a cluster that is slow answers, too
+	leaveTime  = 2 * time.Second // a node that ends does not wait for one that does not
 	meetTime   = 3 * time.Second
+	// sureTime is how long after its last renewal a node takes what it knows of
+	// clients to be all there is to know.
+	sureTime = 10 * time.Second
 )
 
 // members is what a node of several knows of the others. A relay alone has none.
@@ -49,8 +54,9 @@ type members struct {
 	known map[string]store.Node // others, also while their lease is lost and they answer
 	told  string                // what agents were told last
 
-	listed atomic.Bool // this node has told of itself
-	double string      // the boot of a relay that was found to have this node's id; look's
+	renewed atomic.Int64 // when the store last took this node's entry, by monotime
+	listed  atomic.Bool  // this node has told of itself
+	double  string       // the boot of a relay that was found to have this node's id; look's
 }
 
 // nodeID reads the id that the data folder gives the node, or makes one.
@@ -91,6 +97,7 @@ func (r *Relay) openNodes() error {
 	}
 	m := &members{relay: r, news: make(chan struct{}, 1), known: make(map[string]store.Node)}
 	m.far.members = m
+	m.renewed.Store(int64(monotime.Now())) // all of the store was just read
 	ln, err := listen("nodes.listen", r.cfg.Nodes.Listen)
 	if err != nil {
 		return err
@@ -122,6 +129,11 @@ func (r *Relay) openNodes() error {
 	r.members = m
 	r.store.Nodes.OnChange(m.changed)
 	r.store.Claims.OnChange(func(target string) { r.task(func() { m.far.review(target) }) })
+	r.store.OnWrite(func(c store.Change) {
+		if line, err := json.Marshal(c); err == nil {
+			m.mesh.Tell(line)
+		}
+	})
 	return nil
 }
 
@@ -200,13 +212,24 @@ func (m *members) renew(ctx context.Context) {
 }
 
 func (m *members) renewNow(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, renewTime)
+	wait := renewTime
+	if m.relay.isDraining() {
+		wait = leaveTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if err := m.relay.store.Nodes.Renew(ctx, m.now()); err != nil && ctx.Err() == nil {
 		m.relay.log.Warn("this node's lease was not renewed", "error", err)
 	} else if err == nil {
 		m.listed.Store(true)
+		m.renewed.Store(int64(monotime.Now()))
 	}
+}
+
+// sure reports whether this node hears of what others write. One that is cut off
+// may not know a client that was just added, or its new token.
+func (m *members) sure() bool {
+	return m.relay.store.Connected() && monotime.Now()-time.Duration(m.renewed.Load()) < sureTime
 }
 
 // alone says it if another relay goes by this node's id: each then takes the
@@ -239,7 +262,7 @@ func (m *members) now() store.Node {
 }
 
 func (m *members) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	if err := m.relay.store.Nodes.Leave(ctx, m.relay.id); err != nil {
 		m.relay.log.Info("this node's lease was left to end by itself", "error", err)

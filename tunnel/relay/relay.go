@@ -89,6 +89,7 @@ type Relay struct {
 	proofs    proofs
 	unpublish func()
 	members   *members // nil where the relay is one node
+	serving   serving
 	counts    counts
 	strangers strangers
 
@@ -200,6 +201,7 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.store.Clients.OnChange(r.clientChanged)
+	r.store.Claims.OnChange(r.claimChanged)
 	r.store.Proofs.OnChange(r.proofChanged)
 	r.unpublish, err = r.publish()
 	return err

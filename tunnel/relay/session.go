@@ -66,6 +66,8 @@ type tunnel struct {
 	endpoint *edge.Endpoint
 	name     string
 	url      string
+
+	ephemeral bool
 }
 
 func randomID(prefix string) string {
@@ -236,7 +238,8 @@ func (r *Relay) leave(s *session) {
 	if r.members != nil {
 		r.members.mesh.AgentDown(s.id)
 	}
-	for _, t := range tunnels {
+	for key, t := range tunnels {
+		r.serving.remove(t.face.Target, s, key)
 		r.edge.Detach(t.face, t.backend)
 	}
 	s.requests.Wait()
@@ -304,6 +307,7 @@ func (r *Relay) sweep(ctx context.Context) {
 				}
 			}
 		}
+		r.reclaim(ctx, time.Now())
 		clients.turn(ctx, r, time.Now())
 		r.mu.Lock()
 		for key, since := range r.away {

@@ -29,6 +29,7 @@ const (
 	openTime    = 10 * time.Second
 	maxStreams  = 1 << 17 // of one session between nodes
 	maxLine     = 64 << 10
+	maxTold     = maxLine - 1024 // of a change, with what a line has around it
 	accessQueue = 4096
 	accessBatch = 256
 	accessTurn  = 50 * time.Millisecond
@@ -84,6 +85,8 @@ type Far interface {
 	TunnelDown(s *Session, key string)
 	// NodeChanged tells that a node came, went or drains.
 	NodeChanged(node string)
+	// Changed brings what another node has written to the store: what Tell was given.
+	Changed(change []byte)
 	// Datagram brings a packet of wire.Flow's form for a visitor here.
 	Datagram(s *Session, b []byte)
 }
@@ -239,6 +242,14 @@ func (m *Mesh) TunnelDown(session, key string) { m.table.down(session, key) }
 
 // Drain tells other nodes to turn to sessions elsewhere.
 func (m *Mesh) Drain() { m.table.drain() }
+
+// Tell tells other nodes of a change of the store, in JSON, beside the store
+// itself. It is left out if it is larger than a line: they have it from the store.
+func (m *Mesh) Tell(change []byte) {
+	if len(change) <= maxTold {
+		m.table.tell(change)
+	}
+}
 
 // Idle waits until no visitor of another node is served here, or ctx ends.
 func (m *Mesh) Idle(ctx context.Context) { m.relayed.wait(ctx) }

@@ -278,6 +278,8 @@ func (p *peer) take(link link.Session, l line) {
 		if s := p.session(l.Session); s != nil {
 			far.TunnelDown(s, l.Key)
 		}
+	case l.Op == opChanged && len(l.Change) > 0:
+		far.Changed(l.Change)
 	case l.Op == opWhole, l.Op == opDrain:
 		p.mu.Lock()
 		p.whole = p.whole || l.Op == opWhole

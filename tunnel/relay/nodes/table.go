@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"encoding/json"
 	"sync"
 )
 
@@ -11,6 +12,7 @@ const (
 	opTunnel    = "tunnel"    // Tunnel came or changed
 	opWithdrawn = "withdrawn" // the tunnel Key of Session ended
 	opWhole     = "whole"     // all that there was when the table was asked for has been told
+	opChanged   = "changed"   // Change was written to the store
 	opDrain     = "drain"     // the node ends: what is elsewhere too is better asked there
 )
 
@@ -21,6 +23,8 @@ type line struct {
 	Tunnel  *Tunnel `json:"tunnel,omitempty"`
 	Session string  `json:"session,omitempty"`
 	Key     string  `json:"key,omitempty"`
+
+	Change json.RawMessage `json:"change,omitempty"`
 }
 
 // maxBehind is how many lines a node may be behind before it must read the table anew.
@@ -150,6 +154,11 @@ func (t *table) down(session, key string) {
 		delete(t.tunnels[session], key)
 		return line{Op: opWithdrawn, Session: session, Key: key}, ok
 	})
+}
+
+// tell tells of a change of the store to those who follow now.
+func (t *table) tell(change []byte) {
+	t.change(func() (line, bool) { return line{Op: opChanged, Change: change}, true })
 }
 
 func (t *table) drain() {

@@ -17,11 +17,13 @@ const (
 	// noticeGrace is how long a watch may take to bring what a notice tells of.
 	noticeGrace = 250 * time.Millisecond
 	followRetry = 200 * time.Millisecond
-	followBegin = 1500 * time.Millisecond // to begin a watch
+	followBegin = 1500 * time.Millisecond // to begin a watch, at first
 	followRead  = 15 * time.Second        // and to read the bucket
-	// tryTime and retryFor bound a write while the cluster has no leader.
+	// tryTime and retryFor bound a write while the cluster has no leader. A try
+	// takes twice as long as the one before: a cluster that is slow answers, too.
 	tryTime    = 2 * time.Second
 	openTry    = 4 * time.Second
+	openMost   = 20 * time.Second
 	retryPause = 200 * time.Millisecond
 	retryFor   = 12 * time.Second
 	// codeNoPeers is what JetStream answers when too few servers can keep a stream.
@@ -53,9 +55,10 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 		name: name, kv: kv, log: s.log, took: &s.meter, notify: s.notify,
 		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]),
 	}
-	w, err := t.read(ctx, life, true)
+	t.leads = func(ctx context.Context, key string) (bool, error) { return s.leaderHas(ctx, kv.Bucket(), key) }
+	w, err := t.read(ctx, life, 0)
 	for errors.Is(err, errWatchEnded) && rested(ctx) { // its server went
-		w, err = t.read(ctx, life, true)
+		w, err = t.read(ctx, life, 0)
 	}
 	if err != nil {
 		return nil, err
@@ -73,16 +76,17 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 
 func (t *table[T]) wait() { <-t.done }
 
-// read begins a watch and takes in what the bucket has. With strict, a value
-// that does not parse is an error.
-func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) {
+// read begins a watch and takes in what the bucket has, in the given try after
+// the store was opened. At 0, as it opens, a value that does not parse is an error.
+func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
+	strict := try == 0
 	t.mu.RLock()
 	missing := make(map[string]uint64, len(t.entries))
 	for key, e := range t.entries {
 		missing[key] = e.rev
 	}
 	t.mu.RUnlock()
-	w, err := t.begin(ctx, life, strict)
+	w, err := t.begin(ctx, life, try)
 	if err != nil {
 		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
 	}
@@ -94,7 +98,7 @@ func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) 
 			case !ok:
 				return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
 			case e == nil:
-				t.forget(missing, top)
+				t.forget(ctx, missing, top)
 				return w, nil
 			}
 			top = max(top, e.Revision())
@@ -113,11 +117,11 @@ func (t *table[T]) read(ctx, life context.Context, strict bool) (*watch, error) 
 	}
 }
 
-// begin begins a watch. With strict it is tried until ctx ends: a cluster that
-// has just started answers for one bucket and not yet for the next.
-func (t *table[T]) begin(ctx, life context.Context, strict bool) (w *watch, err error) {
-	if !strict { // the caller tries again, and a request that is lost is not answered later
-		ctx, cancel := context.WithTimeout(ctx, followBegin)
+// begin begins a watch. As the store opens it is tried until ctx ends: a cluster
+// that has just started answers for one bucket and not yet for the next.
+func (t *table[T]) begin(ctx, life context.Context, try int) (w *watch, err error) {
+	if try > 0 { // the caller tries again, and a request that is lost is not answered later
+		ctx, cancel := context.WithTimeout(ctx, followBegin<<min(try-1, 3))
 		defer cancel()
 		return t.watch(ctx, life)
 	}
@@ -157,15 +161,26 @@ func (t *table[T]) watch(ctx, life context.Context) (*watch, error) {
 	return &watch{w.Updates(), end}, nil
 }
 
-// forget drops what a bucket that was read no longer has. What is newer than
-// all that was read stays: the server that was asked may lag behind.
-func (t *table[T]) forget(missing map[string]uint64, top uint64) {
+// forget drops what a bucket that was read no longer has. Of what is newer than
+// all that was read the leader is asked, since the server that was read may lag
+// behind: what it does not have, or cannot be asked of, stays.
+func (t *table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
+	gone := make(map[string]bool)
+	for key, rev := range missing {
+		if rev > top && ctx.Err() == nil {
+			there, err := t.leads(ctx, key)
+			gone[key] = err == nil && !there
+		}
+	}
 	t.order.Lock()
 	defer t.order.Unlock()
 	for key, rev := range missing {
+		if rev > top && !gone[key] {
+			continue
+		}
 		t.mu.Lock()
 		e, ok := t.entries[key]
-		gone := ok && e.rev == rev && rev <= top
+		gone := ok && e.rev == rev
 		if gone {
 			delete(t.entries, key)
 		}
@@ -209,9 +224,9 @@ func (t *table[T]) anew(life context.Context, old *watch) *watch {
 	if old != nil {
 		old.stop()
 	}
-	for life.Err() == nil {
+	for try := 1; life.Err() == nil; try++ {
 		ctx, cancel := context.WithTimeout(life, followRead)
-		w, err := t.read(ctx, life, false)
+		w, err := t.read(ctx, life, try)
 		cancel()
 		if err == nil {
 			return w
@@ -313,6 +328,7 @@ func (t *table[T]) take(e jetstream.KeyValueEntry) error {
 // followed is what the store does with its tables.
 type followed interface {
 	refollow()
+	told(Change)
 	noticed(notice)
 }
 
@@ -348,9 +364,12 @@ func (s *Store) listen() error {
 }
 
 // notify tells other nodes of a write. One that it does not reach has its watch.
-func (s *Store) notify(n notice) {
+func (s *Store) notify(n notice, value []byte) {
 	if s.server != nil {
 		return // there is no other node
+	}
+	if wrote := s.wrote.Load(); wrote != nil {
+		(*wrote)(Change{Table: n.Table, Key: n.Key, Revision: n.Revision, Removed: n.Removed, Value: value})
 	}
 	if data, err := json.Marshal(n); err == nil {
 		_ = s.conn.Publish(noticeSubject, data)
@@ -360,8 +379,8 @@ func (s *Store) notify(n notice) {
 // patiently calls open until it does not fail any more or ctx ends. A cluster
 // that has just started takes requests that it never answers.
 func patiently(ctx context.Context, open func(context.Context) error) error {
-	for {
-		try, done := context.WithTimeout(ctx, openTry)
+	for wait := openTry; ; wait = min(2*wait, openMost) {
+		try, done := context.WithTimeout(ctx, wait)
 		err := open(try)
 		done()
 		if err == nil || ctx.Err() != nil || refusedForGood(err) {
@@ -410,7 +429,7 @@ func again(ctx context.Context, write func(context.Context) (uint64, error)) (re
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
 	for tries = 1; ; tries++ {
-		try, done := context.WithTimeout(ctx, tryTime)
+		try, done := context.WithTimeout(ctx, tryTime<<min(tries-1, 2))
 		rev, err = write(try)
 		done()
 		if !isAway(err) || ctx.Err() != nil || !rested(ctx) {
@@ -422,7 +441,7 @@ func again(ctx context.Context, write func(context.Context) (uint64, error)) (re
 // isAway reports whether an error says that the cluster has nobody to answer now.
 func isAway(err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
-		errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionReconnecting)
+		errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
 
 // readAgain reads a key's value, and once more while the cluster has nobody to

@@ -161,7 +161,7 @@ func TestRereadForgetsWhatIsGone(t *testing.T) {
 	for key, e := range tab.entries {
 		missing[key] = e.rev
 	}
-	tab.forget(map[string]uint64{"domain.a": missing["domain.a"], "domain.b": missing["domain.b"] - 1, "domain.c": missing["domain.c"]}, missing["domain.b"])
+	tab.forget(t.Context(), map[string]uint64{"domain.a": missing["domain.a"], "domain.b": missing["domain.b"] - 1, "domain.c": missing["domain.c"]}, missing["domain.b"])
 	if got := <-told; got != "domain.a" || len(told) != 0 {
 		t.Errorf("forgot %s and %d more", got, len(told))
 	}

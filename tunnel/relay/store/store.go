@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -99,6 +100,7 @@ type Store struct {
 	tables []follower
 	heard  *nats.Subscription // of other nodes' notices
 	meter  meter
+	wrote  atomic.Pointer[func(Change)] // is told of own writes; nil: nobody
 
 	loading sync.Mutex
 	byName  map[string]followed // the tables
@@ -182,6 +184,7 @@ func (s *Store) connect(cfg Config) error {
 	opts := []nats.Option{
 		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
+		nats.ReconnectBufSize(-1), // a write that was told to have failed is not made minutes later
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				s.log.Warn("store is away", "error", err)

@@ -21,10 +21,12 @@ type table[T any] struct {
 	kv     jetstream.KeyValue
 	log    *slog.Logger
 	took   *meter
-	notify func(notice) // other nodes, after a write
-	done   chan struct{}
-	stale  chan struct{} // asks for a new watch; room for one
-	seen   atomic.Uint64 // the highest revision that a watch brought
+	notify func(n notice, value []byte) // other nodes, after a write
+	// leads asks the bucket's leader what is under a key; see forget.
+	leads func(ctx context.Context, key string) (there bool, err error)
+	done  chan struct{}
+	stale chan struct{} // asks for a new watch; room for one
+	seen  atomic.Uint64 // the highest revision that a watch brought
 
 	// order is held from a change of the memory until all are told of it, so
 	// that they hear of changes in the order of revisions, and a write returns
@@ -113,25 +115,16 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	t.set(key, v, rev)
-	t.notify(notice{Table: t.name, Key: key, Revision: rev})
+	t.notify(notice{Table: t.name, Key: key, Revision: rev}, data)
 	return nil
 }
 
-// put stores a value, whatever is there.
+// put stores a value, whatever is there. It names the revision that it replaces
+// all the same: a write that a server has kept back, and makes when it goes on
+// after others have written, is refused then.
 func (t *table[T]) put(ctx context.Context, key string, v T) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("store %s %q: %w", t.name, key, err)
-	}
-	start := time.Now()
-	rev, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Put(ctx, key, data) })
-	t.took.add(start, err)
-	if err != nil {
-		return fmt.Errorf("store %s %q: %w", t.name, key, err)
-	}
-	t.set(key, v, rev)
-	t.notify(notice{Table: t.name, Key: key, Revision: rev})
-	return nil
+	_, err := t.change(ctx, key, func(T, bool) (T, error) { return v, nil })
+	return err
 }
 
 // update replaces the value of a revision, else returns ErrConflict.
@@ -155,7 +148,7 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	t.set(key, v, next)
-	t.notify(notice{Table: t.name, Key: key, Revision: next})
+	t.notify(notice{Table: t.name, Key: key, Revision: next}, data)
 	return nil
 }
 
@@ -182,7 +175,13 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 	if err != nil {
 		return fmt.Errorf("remove %s %q: %w", t.name, key, err)
 	}
-	defer t.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true})
+	t.unset(key, rev)
+	t.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true}, nil)
+	return nil
+}
+
+// unset marks the value of a revision as removed.
+func (t *table[T]) unset(key string, rev uint64) {
 	t.order.Lock()
 	defer t.order.Unlock()
 	t.mu.Lock()
@@ -197,5 +196,4 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 		var none T
 		t.tell(key, none, false)
 	}
-	return nil
 }

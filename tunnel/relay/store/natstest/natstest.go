@@ -30,6 +30,8 @@ func Options(name, dir, host string, port, route int, routes []string) server.Op
 	o := server.Options{
 		ServerName: name, Host: host, Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
 		SyncAlways: true, // as the embedded server
+		// Else it is a share of what the disk has free.
+		JetStreamMaxStore: 64 << 30,
 	}
 	if len(routes) > 0 {
 		o.Cluster = server.ClusterOpts{Name: "adit", Host: host, Port: route}

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"os"
+	"strings"
+
+	"adit/internal/config"
+	"adit/localapi"
+	"adit/tunnel/agent"
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/link"
+)
+
+// settings are the values in force, and where they come from. But for declared
+// tunnels they hold until the daemon starts again.
+type settings struct {
+	file                        *config.File
+	listen, logLevel, authToken string
+	listenFrom                  string
+}
+
+func newSettings(d Daemon, file *config.File) *settings {
+	s := &settings{file: file, listen: localapi.DefaultListen, listenFrom: "default", logLevel: "info"}
+	switch {
+	case d.HTTPListen != "":
+		s.listen, s.listenFrom = d.HTTPListen, "flag"
+	case file.HTTPListen != "":
+		s.listen, s.listenFrom = file.HTTPListen, "file"
+	}
+	if file.Log.Level != "" {
+		s.logLevel = file.Log.Level
+	}
+	s.authToken = d.AuthToken
+	if s.authToken == "" {
+		s.authToken = strings.TrimSpace(os.Getenv(envAuthToken))
+	}
+	return s
+}
+
+func (s *settings) bearer() bool {
+	return s.file.LocalAPI.BearerToken != "" || s.file.LocalAPI.BearerTokenFile != ""
+}
+
+func (s *settings) transport() link.Transport {
+	switch s.file.Session.Transport {
+	case "dtls":
+		return link.DTLS
+	case "tls":
+		return link.TLS
+	}
+	return link.Auto
+}
+
+func (s *settings) inspect() inspect.Limits {
+	in := s.file.Inspector
+	if in.Enabled != nil && !*in.Enabled {
+		return inspect.Limits{Memory: -1}
+	}
+	return inspect.Limits{Memory: in.MemoryMiB << 20, Body: in.BodyKiB << 10}
+}
+
+// list shows the settings; of secrets only that there is one.
+func (s *settings) list(a *agent.Agent) []localapi.Setting {
+	from := func(table, key string) string {
+		if s.file.Sets(table, key) {
+			return "file"
+		}
+		return "default"
+	}
+	or := func(v, other string) string {
+		if v == "" {
+			return other
+		}
+		return v
+	}
+	f, limits := s.file, s.inspect()
+	enabled := limits.Memory >= 0
+	memory, body := f.Inspector.MemoryMiB, f.Inspector.BodyKiB
+	if memory == 0 {
+		memory = 64
+	}
+	if body == 0 {
+		body = 512
+	}
+	out := []localapi.Setting{
+		{Key: "http_listen", Value: s.listen, Source: s.listenFrom},
+		{Key: "local_api.bearer_token", Value: secretHint(f.LocalAPI.BearerToken != ""), Source: from("local_api", "bearer_token"), Secret: true},
+		{Key: "local_api.bearer_token_file", Value: f.LocalAPI.BearerTokenFile, Source: from("local_api", "bearer_token_file")},
+		{Key: "local_api.allowed_origins", Value: orEmpty(f.LocalAPI.AllowedOrigins), Source: from("local_api", "allowed_origins")},
+		{Key: "local_api.allowed_hosts", Value: orEmpty(f.LocalAPI.AllowedHosts), Source: from("local_api", "allowed_hosts")},
+		{Key: "session.transport", Value: or(f.Session.Transport, "auto"), Source: from("session", "transport")},
+		{Key: "inspector.enabled", Value: enabled, Source: from("inspector", "enabled")},
+		{Key: "inspector.memory_mib", Value: memory, Source: from("inspector", "memory_mib")},
+		{Key: "inspector.body_kib", Value: body, Source: from("inspector", "body_kib")},
+		{Key: "log.level", Value: s.logLevel, Source: from("log", "level")},
+	}
+	auth := a.Auth()
+	if auth.Configured {
+		out = append(out,
+			localapi.Setting{Key: "auth_token", Value: auth.TokenHint, Source: "state", Secret: true},
+			localapi.Setting{Key: "relay", Value: auth.Relay, Source: "state"})
+	}
+	return out
+}
+
+func secretHint(set bool) string {
+	if set {
+		return "set"
+	}
+	return ""
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

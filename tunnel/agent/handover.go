@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// handTime is how long one tunnel's hand-over waits for the relay's answer.
+const handTime = 3 * time.Second
+
+// handOver has the node of a retired session take down the tunnels that a session
+// with another node serves by now. Visitors would keep coming to it otherwise, and
+// under a steady load it would never end: a node that asked to be relieved would
+// keep all it had. Names stay, and so do the visitors who are there. given are the
+// tunnels that this was done for.
+func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
+	for _, t := range l.servedElsewhere() {
+		if given[t] || !l.alive() {
+			continue
+		}
+		try, cancel := context.WithTimeout(ctx, handTime)
+		err := l.ctl.release(try, t.id, true)
+		cancel()
+		given[t] = err == nil || isProblem(err) && !unavailable(err)
+	}
+	l.ctl.close()
+}
+
+// servedElsewhere returns the tunnels of l that are claimed on a session with
+// another node that goes on.
+func (l *live) servedElsewhere() []*tunnel {
+	l.mu.Lock()
+	list := make([]*tunnel, 0, len(l.numbers))
+	for _, t := range l.numbers {
+		list = append(list, t)
+	}
+	l.mu.Unlock()
+	a := l.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	serves := func(o *live, rev int, t *tunnel) bool {
+		return o != nil && o != l && (o == a.cur || o == a.second) && rev == t.rev && o.fit() && o.welcome.NodeID != l.welcome.NodeID
+	}
+	there := list[:0]
+	for _, t := range list {
+		if serves(t.live, t.claimed, t) || serves(t.other.live, t.other.claimed, t) {
+			there = append(there, t)
+		}
+	}
+	return there
+}

@@ -1,0 +1,109 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestHARGoesOutAndComesIn(t *testing.T) {
+	visitor := "POST /a?x=1&y=%20 HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-Proto: https\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc"
+	origin := "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 3\r\n\r\n\x89\x00\xff"
+	ins, _ := hear(t, Limits{}, 4, visitor, origin)
+	var out bytes.Buffer
+	if err := ins.WriteHAR(&out, Filter{}, "1.0", true); err != nil {
+		t.Fatal(err)
+	}
+	var doc har
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	e := doc.Log.Entries[0]
+	if doc.Log.Version != "1.2" || e.Request.URL != "https://shop.example.com/a?x=1&y=%20" || e.Request.PostData.Text != "abc" ||
+		e.Response.Content.Encoding != "base64" || len(e.Request.QueryString) != 2 || e.Request.QueryString[1].Value != " " {
+		t.Errorf("got %+v", e)
+	}
+	other := New(Limits{})
+	n, err := other.ReadHAR(&out)
+	if err != nil || n != 1 {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	got := other.List(Filter{})[0]
+	if !got.Imported || got.Method != http.MethodPost || got.Status != 200 || got.Host != "shop.example.com" {
+		t.Errorf("got %+v", got)
+	}
+	again, err := other.Repeat(got.ID, Edit{})
+	if err != nil || !bytes.HasPrefix(again.Bytes, []byte("POST /a?x=1&y=%20 HTTP/1.1\r\nHost: shop.example.com\r\n")) || !bytes.HasSuffix(again.Bytes, []byte("\r\n\r\nabc")) {
+		t.Errorf("got %q, %v", again.Bytes, err)
+	}
+	for _, bad := range []string{"", "[]", "{}", `{"log":{"version":"1.2","entries":[{"request":{"method":"G T","url":"http://a/"}}]}}`} {
+		if _, err := other.ReadHAR(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q: got no error", bad)
+		}
+	}
+}
+
+func TestWhatIsNoHARIsRefusedInWordsOfTheFile(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:         "not a HAR file: it is no JSON of that form",
+		`[]`:        "not a HAR file: it is no JSON of that form",
+		`{"log":5}`: "not a HAR file: its log is a number",
+		`{"log":{"version":"1.2","entries":[{"request":"GET"}]}}`: "not a HAR file: its log.entries.request is a string",
+		`{"log":{}}`: "not a HAR file: it names no version, or has more than 10000 entries",
+	} {
+		_, err := New(Limits{}).ReadHAR(strings.NewReader(text))
+		if err == nil || !errors.Is(err, ErrHAR) || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestRepeatRefusesWhatIsNoRequest(t *testing.T) {
+	ins, list := hear(t, Limits{Body: 2}, 1<<20, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	id := list[0].ID
+	if _, err := ins.Repeat(id, Edit{}); err != ErrCut {
+		t.Errorf("got %v, want ErrCut", err)
+	}
+	body := "new"
+	if again, err := ins.Repeat(id, Edit{Body: &body}); err != nil || !bytes.HasSuffix(again.Bytes, []byte("Content-Length: 3\r\nConnection: close\r\n\r\nnew")) {
+		t.Errorf("got %q, %v", again.Bytes, err)
+	}
+	for _, edit := range []Edit{
+		{Body: &body, BodyBase64: &body},
+		{Body: &body, Method: "A B"},
+		{Body: &body, Path: "/a b"},
+		{Body: &body, Path: "/a\r\nX: y"},
+		{Body: &body, Path: "http://elsewhere/"},
+		{Body: &body, Headers: []Header{{Name: "a b"}}},
+		{Body: &body, Headers: []Header{{Name: "a", Value: "b\r\nc: d"}}},
+	} {
+		if again, err := ins.Repeat(id, edit); err == nil {
+			t.Errorf("%+v: got %q, want an error", edit, again.Bytes)
+		}
+	}
+}
+
+func TestCurlIsOneSafeCommand(t *testing.T) {
+	visitor := "POST /it's?a=b HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-Proto: https\r\nX-A: $(reboot)'\r\nContent-Length: 4\r\n\r\n'; x"
+	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	d, _ := ins.Detail(list[0].ID, false)
+	want := "curl --request 'POST' \\\n  --header 'X-A: $(reboot)'\\''' \\\n  --data-raw ''\\''; x' \\\n  'https://shop.example.com/it'\\''s?a=b'"
+	if d.Curl != want {
+		t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
+	}
+}
+
+// TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
+// visitor sent.
+func TestCurlDoesNotSteerATerminal(t *testing.T) {
+	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nX-B: a\u202eb\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
+	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	d, _ := ins.Detail(list[0].ID, true)
+	want := "curl --request 'POST' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
+	if d.Curl != want {
+		t.Errorf("got\n%q\nwant\n%q", d.Curl, want)
+	}
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestWhatIsToldIsTakenByItsRevision has another node tell of writes in any order.
+func TestWhatIsToldIsTakenByItsRevision(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"now":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	_, rev, _ := s.Policies.table.get("domain.a")
+	heard := 0
+	s.Policies.OnChange(func(string, StoredPolicy, bool) { heard++ })
+	document := func() string {
+		p, ok := s.Policies.Get("domain.a")
+		if !ok {
+			return "none"
+		}
+		return string(p.Document)
+	}
+	tell := func(rev uint64, text string) {
+		c := Change{Table: "policies", Key: "domain.a", Revision: rev, Removed: text == ""}
+		if text != "" {
+			c.Value = []byte(`{"target":"domain.a","document":` + text + `}`)
+		}
+		s.Told(c)
+	}
+	for _, c := range []struct {
+		rev         uint64
+		value, want string
+		heard       int
+	}{
+		{rev, `{"late":1}`, `{"now":1}`, 0},
+		{rev + 2, `{"next":1}`, `{"next":1}`, 1},
+		{rev + 1, `{"old":1}`, `{"next":1}`, 1},
+		{rev + 1, "", `{"next":1}`, 1},
+		{rev + 2, "", "none", 2},
+		{rev + 2, `{"next":1}`, "none", 2},
+		{rev + 4, `{"again":1}`, `{"again":1}`, 3},
+	} {
+		if tell(c.rev, c.value); document() != c.want || heard != c.heard {
+			t.Errorf("told %q of revision %d: the policy is %s after %d changes, want %s after %d", c.value, c.rev, document(), heard, c.want, c.heard)
+		}
+	}
+	for _, c := range []Change{{Table: "policies"}, {Table: "none", Key: "a", Revision: 1}, {Table: "policies", Key: "x", Revision: 9, Value: []byte("{")}} {
+		s.Told(c)
+	}
+	if len(s.Policies.List()) != 1 || heard != 3 {
+		t.Errorf("what does not parse was taken: %v", s.Policies.List())
+	}
+}
+
+func TestOwnWritesAreTold(t *testing.T) {
+	ns := startNATS(t, t.TempDir(), 0, nil)
+	s := openAt(t, Config{URLs: []string{ns.ClientURL()}})
+	var told []Change
+	s.OnWrite(func(c Change) { told = append(told, c) })
+	if _, err := s.Clients.Add(t.Context(), "shop", secret(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Clients.Revoke(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Policies.Delete(t.Context(), "domain.a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", 10, 1); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 4 || told[0].Table != "clients" || told[1].Revision <= told[0].Revision || !told[3].Removed || told[3].Key != "domain.a" {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// TestNewestValueIsForgottenWhenItIsGone has a node come back after so long that
+// nothing tells of a removal any more, and of the newest value at that.
+func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, name := range []string{"kept", "gone"} {
+		if _, err := s.Clients.Add(t.Context(), name, secret(), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table := s.Clients.table
+	for i, name := range []string{"lost", "lagging"} {
+		c := Client{ID: newID("c"), Name: name, Secrets: []Secret{newSecret([32]byte{byte(9 + i)}, "", time.Now())}}
+		table.set(name, c, uint64(1000+i))
+	}
+	ask := table.leads
+	if there, err := ask(t.Context(), "kept"); !there || err != nil {
+		t.Errorf("the leader has a client: %t, %v", there, err)
+	}
+	table.leads = func(ctx context.Context, key string) (bool, error) {
+		switch key {
+		case "lagging":
+			return true, nil
+		case "gone":
+			return false, errors.New("no answer")
+		}
+		return ask(ctx, key)
+	}
+	table.refollow()
+	eventually(t, "a client that the bucket does not have is forgotten", func() bool {
+		_, ok := s.Clients.Authenticate(append([]byte{9}, make([]byte, 31)...), time.Now())
+		return !ok
+	})
+	for _, name := range []string{"kept", "gone", "lagging"} {
+		if _, ok := s.Clients.Get(name); !ok {
+			t.Errorf("the client %s was forgotten", name)
+		}
+	}
+}
+
+// TestPolicyNamesWhatItReplaces has a write to be made late, as by a server of
+// the cluster that stood still, after another was made meanwhile.
+func TestPolicyNamesWhatItReplaces(t *testing.T) {
+	s := open(t, t.TempDir())
+	kv := &late{KeyValue: s.Policies.table.kv}
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"first":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.Policies.table.kv = kv
+	kv.hold = true
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Policies.Set(ctx, "domain.a", []byte(`{"lost":1}`)); err == nil {
+		t.Fatal("a write without an answer was acknowledged")
+	}
+	kv.hold = false
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"second":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, write := range kv.held {
+		if err := write(); err == nil {
+			t.Error("a write that came late replaced a newer one")
+		}
+	}
+	e, err := kv.Get(t.Context(), "domain.a")
+	if err != nil || !strings.Contains(string(e.Value()), "second") {
+		t.Errorf("the policy is %s, %v", e.Value(), err)
+	}
+}
+
+// late is a bucket that keeps writes back.
+type late struct {
+	jetstream.KeyValue
+	hold bool
+	held []func() error
+}
+
+func (l *late) keep(ctx context.Context, write func(context.Context) (uint64, error)) (uint64, error) {
+	if !l.hold {
+		return write(ctx)
+	}
+	l.held = append(l.held, func() error { _, err := write(context.Background()); return err })
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (l *late) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	return l.keep(ctx, func(ctx context.Context) (uint64, error) { return l.KeyValue.Put(ctx, key, value) })
+}
+
+func (l *late) Update(ctx context.Context, key string, value []byte, rev uint64) (uint64, error) {
+	return l.keep(ctx, func(ctx context.Context) (uint64, error) { return l.KeyValue.Update(ctx, key, value, rev) })
+}
