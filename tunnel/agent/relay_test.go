@@ -42,6 +42,7 @@ type fakeRelay struct {
 	refuse    *wire.Problem // of Hello
 	onClaim   func(key string, c wire.Claim) *wire.Problem
 	hold      chan struct{} // claims wait for its end, if set
+	held      int           // how many claims have come to wait for it
 	unable    int           // how many releases it cannot do
 	reports   []wire.AgentError
 	addresses []string
@@ -180,6 +181,9 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		key := path.Base(q.URL.Path)
 		r.mu.Lock()
 		hold, check := r.hold, r.onClaim
+		if hold != nil {
+			r.held++
+		}
 		r.mu.Unlock()
 		if hold != nil {
 			select {

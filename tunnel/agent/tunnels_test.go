@@ -94,11 +94,9 @@ func TestOneChangeAtATime(t *testing.T) {
 		done <- err
 	}()
 	eventually(t, "the change runs", func() bool {
-		if a.control.TryLock() {
-			a.control.Unlock()
-			return false
-		}
-		return true
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.held > 0
 	})
 	begin := time.Now()
 	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 82})
