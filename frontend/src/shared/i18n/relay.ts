@@ -6,6 +6,13 @@ import type { Sentence } from './sentences';
  */
 export const relaySentences: readonly Sentence[] = [
   ['the auth token is not known here, or was revoked', '此处没有这个认证令牌，或它已被吊销'],
+  [
+    'this node of the relay is cut off from its store, and cannot tell whether the auth token is good',
+    '中继的这个节点与其存储失去了联系，无法判断认证令牌是否有效',
+  ],
+  ["the name {0} is another's by now", '名称 {0} 现在已归他人所有'],
+  ["the {0} port {1} is another's by now", '{0} 端口 {1} 现在已归他人所有'],
+  ["{0} is another's by now", '{0} 现在已归他人所有'],
   ['the auth token is of another client than the client id says', '认证令牌属于另一个客户端'],
   ['the auth token was revoked', '认证令牌已被吊销'],
   ['the client was revoked', '此客户端已被吊销'],
