@@ -34,7 +34,7 @@ func TestChaosOfNodesAndNetwork(t *testing.T) {
 	}
 	w := &wires{t: t, iptables: require.Tool(t, "iptables")}
 	c := newNodesChaos(t, nats)
-	c.run(length, seed, append(w.faults(c, seed), c.faults(seed)...))
+	c.run(length, seed, spare(append(w.faults(c, seed), c.faults(seed)...)))
 }
 
 // firstGroup is the group of the first NATS server; the others and the nodes have
