@@ -23,7 +23,7 @@ const (
 // delete, and an entry is taken only if its writer knew the one before it.
 type Audit struct {
 	js     jetstream.JetStream
-	stream jetstream.Stream
+	stream *lateStream
 	took   *meter
 
 	mu   sync.Mutex
@@ -31,7 +31,7 @@ type Audit struct {
 	head string // its hash
 }
 
-func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config, took *meter) (*Audit, error) {
+func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstream.Stream, error) {
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: auditStream, Subjects: []string{auditSubject}, Storage: jetstream.FileStorage,
 		Replicas: max(cfg.Replicas, 1), DenyDelete: true, DenyPurge: true,
@@ -39,7 +39,7 @@ func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config, took *me
 	if err != nil {
 		return nil, fmt.Errorf("open store of the audit log: %w", err)
 	}
-	return &Audit{js: js, stream: stream, took: took, head: audit.Root}, nil
+	return stream, nil
 }
 
 // Append writes what was done as the next entry of the chain. Several nodes may
@@ -68,6 +68,9 @@ func (a *Audit) Append(ctx context.Context, c audit.Change) (audit.Entry, error)
 func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
+		return fmt.Errorf("audit %s: %w", e.Action, err)
+	}
+	if _, err := a.stream.get(ctx); err != nil {
 		return fmt.Errorf("audit %s: %w", e.Action, err)
 	}
 	start := time.Now()

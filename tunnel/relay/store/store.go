@@ -26,6 +26,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/internal/lockfile"
+	"adit/tunnel/relay/audit"
 	_ "adit/tunnel/relay/store/quiet"
 )
 
@@ -36,6 +37,7 @@ const (
 	markerTTL    = time.Hour // how long the bucket remembers a removed key
 	startWait    = 30 * time.Second
 	clusterWait  = 55 * time.Second // it may have just started, too
+	lateWait     = 20 * time.Second // for what a relay can start without
 )
 
 // Config says where the store is.
@@ -333,21 +335,23 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 
 // loadStreams opens what is too long to be kept in memory.
 func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Config) error {
-	wished := cfg.Replicas
-	err := patiently(ctx, func(ctx context.Context) (err error) {
-		if cfg.Replicas, err = s.replicas(ctx, js, eventsStream, wished); err != nil {
-			return err
-		}
-		s.Events, err = openEvents(ctx, s.conn, js, cfg, &s.meter)
-		return err
-	})
-	if err != nil {
+	late := func(open func(context.Context, jetstream.JetStream, Config) (jetstream.Stream, error)) *lateStream {
+		return &lateStream{open: func(ctx context.Context) (jetstream.Stream, error) {
+			copies, err := s.replicas(ctx, js, eventsStream, cfg.Replicas)
+			if err != nil {
+				return nil, err
+			}
+			cfg := cfg
+			cfg.Replicas = copies
+			return open(ctx, js, cfg)
+		}}
+	}
+	s.Events = &Events{js: js, conn: s.conn, stream: late(openEvents), took: &s.meter}
+	if err := s.openSoon(ctx, "access events", s.Events.stream); err != nil {
 		return err
 	}
-	return patiently(ctx, func(ctx context.Context) (err error) {
-		s.Audit, err = openAudit(ctx, js, cfg, &s.meter)
-		return err
-	})
+	s.Audit = &Audit{js: js, stream: late(openAudit), took: &s.meter, head: audit.Root}
+	return s.openSoon(ctx, "audit log", s.Audit.stream)
 }
 
 // replicas is how many servers shall keep a stream. If the cluster does not say
