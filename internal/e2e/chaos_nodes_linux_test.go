@@ -101,7 +101,7 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 		}
 	})
 	c.admin = newAdministrator(t, c.nodes)
-	port, echo, question := newOrigin(t), newEcho(t), newMirror(t)
+	port, echo, question := newOrigin(t), newEcho(t), serveUDP(t, same)
 	for i := range 3 {
 		a := newAgent(t)
 		token := c.nodes[i].client(fmt.Sprintf("owner%d", i))
@@ -126,30 +126,6 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 		}
 	}
 	return c
-}
-
-// newMirror is a UDP service that sends back what it gets.
-func newMirror(t *testing.T) (port int) {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(func() {
-		conn.Close()
-		serving.Wait()
-	})
-	serving.Go(func() {
-		for b := make([]byte, 2048); ; {
-			n, from, err := conn.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			conn.WriteTo(b[:n], from)
-		}
-	})
-	return conn.LocalAddr().(*net.UDPAddr).Port
 }
 
 // newNamed is a site that says its name.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +24,7 @@ func TestSettingTheClockCutsNobody(t *testing.T) {
 			l := newClocksWith(t, "[session]\ntransport = \""+transport+"\"\n", "--config", config)
 			l.agent.configure(l.relay.client("laptop"))
 			web := l.agent.publish("http", newOrigin(t), map[string]any{"domain": "site"})
-			datagrams := l.agent.publish("udp", newSeenFrom(t), nil)
+			datagrams := l.agent.publish("udp", serveUDP(t, func(_ []byte, from net.Addr) []byte { return []byte(from.String()) }), nil)
 			session := l.session()
 			flow := startFlow(t, strings.TrimPrefix(datagrams.PublicURL, "udp://"))
 			first := flow.answer()
@@ -153,31 +152,7 @@ func (l *clocks) access(query string) (items []accessEvent) {
 	return items
 }
 
-// newSeenFrom is a UDP service that answers with where it was asked from.
-func newSeenFrom(t *testing.T) (port int) {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(func() {
-		conn.Close()
-		serving.Wait()
-	})
-	serving.Go(func() {
-		for b := make([]byte, 100); ; {
-			_, from, err := conn.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			conn.WriteTo([]byte(from.String()), from)
-		}
-	})
-	return conn.LocalAddr().(*net.UDPAddr).Port
-}
-
-// udpFlow is a visitor of newSeenFrom.
+// udpFlow is a visitor of a service that answers with where it was asked from.
 type udpFlow struct {
 	t    *testing.T
 	conn net.Conn

@@ -7,31 +7,39 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// echoUDP sends back what comes, until the test ends.
-func echoUDP(t *testing.T) int {
+// serveUDP runs a UDP service that sends back what answer makes of each packet,
+// until the test ends, and returns its port.
+func serveUDP(t *testing.T, answer func(packet []byte, from net.Addr) []byte) (port int) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.SetReadBuffer(4 << 20)
-	go func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, from, err := conn.ReadFromUDPAddrPort(buf)
+	var serving sync.WaitGroup
+	t.Cleanup(func() {
+		conn.Close()
+		serving.Wait()
+	})
+	serving.Go(func() {
+		for b := make([]byte, 64<<10); ; {
+			n, from, err := conn.ReadFrom(b)
 			if err != nil {
 				return
 			}
-			_, _ = conn.WriteToUDPAddrPort(buf[:n], from)
+			_, _ = conn.WriteTo(answer(b[:n], from), from)
 		}
-	}()
-	t.Cleanup(func() { conn.Close() })
+	})
 	return conn.LocalAddr().(*net.UDPAddr).Port
 }
+
+// same answers with the packet itself.
+func same(packet []byte, _ net.Addr) []byte { return packet }
 
 // packetOf is packet i of a visitor: of a size and bytes that follow from both.
 func packetOf(visitor, i int) []byte {
@@ -50,7 +58,7 @@ func packetOf(visitor, i int) []byte {
 // sizes at a time, by either transport: each comes back with its bytes, and to
 // the visitor that sent it.
 func TestBurstsOfUDPPacketsComeWhole(t *testing.T) {
-	port := echoUDP(t)
+	port := serveUDP(t, same)
 	for _, transport := range []string{"dtls", "tls"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
