@@ -51,6 +51,7 @@ type Agent struct {
 	reports    chan wire.AgentError
 	limiter    reportLimiter
 	in, out    atomic.Int64 // visitors' payload
+	unsaved    atomic.Bool  // the last try to write tunnels.json did not succeed
 
 	mu         sync.Mutex
 	auth       savedAuth
