@@ -44,6 +44,7 @@ type report struct {
 
 func main() {
 	netlab.Main()
+	idleHere()
 	o := options{plan: loopbackPlan}
 	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flag.DurationVar(&o.each, "each", 3*time.Second, "how long each figure is measured")
@@ -51,6 +52,7 @@ func main() {
 	flag.StringVar(&o.against, "against", "", "another adit: small requests through both, in turns")
 	flag.Var(&o.paths, "path", "a path such as rtt=50ms,loss=1%,rate=100Mbit between relay and agent, or loopback, or usual for four\nof them; may be given again (default loopback)")
 	flag.BoolVar(&o.urgent, "urgent", false, "over a path, have relay, agent, visitors and origin go before the machine's other work")
+	flag.BoolVar(&o.awake, "awake", false, "keep the processors from halting meanwhile, by loops that run where nothing else would")
 	transports := flag.String("transports", "direct,dtls,tls", "columns to measure")
 	only := flag.String("only", "", "a regular expression: the figures to measure")
 	flag.Parse()
@@ -85,6 +87,7 @@ type options struct {
 	only       *regexp.Regexp
 	paths      paths
 	urgent     bool // what is measured over a path goes before other work
+	awake      bool // processors do not halt
 	plan       plan
 }
 
@@ -102,6 +105,13 @@ func run(ctx context.Context, o options) error {
 		if err := buildAdit(ctx, o.program); err != nil {
 			return err
 		}
+	}
+	if o.awake {
+		sleep, err := keepAwake(ctx)
+		if err != nil {
+			return err
+		}
+		defer sleep()
 	}
 	rep := report{Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Load: loadAverage()}
 	if o.paths.loopback() {
