@@ -51,6 +51,7 @@ type Agent struct {
 	reports    chan wire.AgentError
 	limiter    reportLimiter
 	in, out    atomic.Int64 // visitors' payload
+	unsaved    atomic.Bool  // the last try to write tunnels.json did not succeed
 
 	mu         sync.Mutex
 	auth       savedAuth
@@ -160,6 +161,12 @@ func (a *Agent) restore() error {
 	}
 	if a.auth.AddressesOf != fingerprintOf(a.token) { // another relay's, of a token that came from elsewhere
 		a.auth.Addresses, a.auth.AddressesOf = nil, ""
+	}
+	if relay := fingerprintOf(a.token); relay != "" && relay != a.auth.GivenBy {
+		if a.auth.GivenBy != "" { // the token came from elsewhere, and another relay knows nothing of it
+			saved = saved.without()
+		}
+		a.auth.GivenBy = relay
 	}
 	a.granted = saved.Granted
 	if a.granted == nil {

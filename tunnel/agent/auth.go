@@ -94,7 +94,7 @@ type taken struct {
 	epoch     int
 	second    *live // it was made with the token before; nil without one
 	replaced  bool  // there was a saved token before
-	elsewhere bool  // that one was another relay's
+	elsewhere bool  // what was granted before is another relay's
 }
 
 // takeToken saves tok and then has it in force.
@@ -106,7 +106,8 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	next := a.auth
 	next.Token, next.ClientID, next.Paused = tok.Reveal(), clientID, false
 	next.ConfiguredAt = time.Now().UTC()
-	same := before.Token != "" && a.token.Fingerprint == tok.Fingerprint
+	same := before.GivenBy == fingerprintOf(tok)
+	next.GivenBy = fingerprintOf(tok)
 	if !same || a.token.Relay != tok.Relay {
 		next.Addresses, next.AddressesOf = nil, ""
 	}
@@ -118,7 +119,7 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	defer a.mu.Unlock()
 	a.auth, a.token, a.tokenSaved = next, tok, true
 	a.epoch++
-	now := taken{epoch: a.epoch, second: a.second, replaced: before.Token != "" && wasSaved, elsewhere: !same && before.Token != ""}
+	now := taken{epoch: a.epoch, second: a.second, replaced: before.Token != "" && wasSaved, elsewhere: !same && before.GivenBy != ""}
 	a.second, a.nodes = nil, nil
 	a.rejected, a.lastError = false, ""
 	if !same {

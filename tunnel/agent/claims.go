@@ -98,9 +98,10 @@ func (l *live) claimAll(ctx context.Context) {
 	for wait := claimPause; ; wait = min(2*wait, 30*time.Second) {
 		before := a.grants()
 		left := l.releaseAll(ctx) + l.takeDown(ctx) + l.claimRound(ctx)
-		if ctx.Err() == nil && a.grants() != before {
+		if ctx.Err() == nil && (a.grants() != before || a.unsaved.Load()) {
 			if err := a.saveTunnels(); err != nil {
-				a.log.Error("tunnels not saved", "error", err)
+				a.log.Error("tunnels not saved; it is tried again", "error", err)
+				left++
 			}
 		}
 		a.publish()

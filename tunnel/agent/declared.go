@@ -49,9 +49,14 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 	a.mu.Lock()
 	l := a.cur
 	a.mu.Unlock()
+	// What is declared is so without being saved: only the addresses that they were
+	// given are, and that is tried again.
+	if err := a.saveTunnels(); err != nil {
+		a.log.Error("tunnels not saved", "error", err)
+	}
 	l.look()
 	a.publish()
-	return a.saveTunnels()
+	return nil
 }
 
 // checkDeclared returns specs as they will be, by the tunnels' ids and in order.

@@ -184,13 +184,17 @@ func (a *Agent) remove(ctx context.Context, t *tunnel) error {
 	a.releases[t.id] = true
 	t.deleted = true
 	a.mu.Unlock()
-	if err := a.saveTunnels(); err != nil {
+	err := a.saveTunnels()
+	if err != nil && !t.declared {
 		a.mu.Lock()
 		a.tunnels[t.id] = t
 		delete(a.releases, t.id)
 		t.deleted = false
 		a.mu.Unlock()
 		return err
+	}
+	if err != nil { // it is out of adit.toml, where alone it was: nobody is asked to try again
+		a.log.Error("tunnels not saved", "error", err)
 	}
 	close(t.gone)
 	a.withdraw(ctx, t, false)

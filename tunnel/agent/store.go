@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"adit/internal/atomicfile"
@@ -43,6 +44,9 @@ type savedAuth struct {
 	// that relay: its authority's fingerprint.
 	Addresses   []string `json:"addresses,omitempty"`
 	AddressesOf string   `json:"addresses_of,omitempty"`
+	// GivenBy is the relay, as AddressesOf, whose grants and releases tunnels.json
+	// has. It outlives the token: who is logged in there again owes it the same.
+	GivenBy string `json:"given_by,omitempty"`
 }
 
 // fingerprintOf tells relays apart by what their tokens trust; "" without one.
@@ -61,6 +65,16 @@ type savedTunnels struct {
 	Granted map[string]grant `json:"granted,omitempty"`
 	// Releases are claims to give back as soon as there is a session.
 	Releases []string `json:"releases,omitempty"`
+}
+
+// without is v without what a relay gave.
+func (v savedTunnels) without() savedTunnels {
+	v.Granted, v.Releases = nil, nil
+	v.Tunnels = slices.Clone(v.Tunnels)
+	for i := range v.Tunnels {
+		v.Tunnels[i].Granted = grant{}
+	}
+	return v
 }
 
 type savedTunnel struct {

@@ -186,7 +186,8 @@ func (a *Agent) editable(id string) (*tunnel, *Error) {
 	return t, nil
 }
 
-// saveTunnels writes what must outlive the process.
+// saveTunnels writes what must outlive the process. What it could not is written
+// by the session's claimAll as soon as it can be.
 func (a *Agent) saveTunnels() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
@@ -209,5 +210,7 @@ func (a *Agent) saveTunnels() error {
 		}
 	}
 	a.mu.Unlock()
-	return a.store.saveTunnels(v)
+	err := a.store.saveTunnels(v)
+	a.unsaved.Store(err != nil)
+	return err
 }
