@@ -84,7 +84,7 @@ func (l *ledger) keep(v store.Late) (name string, err error) {
 	}
 	l.mu.Lock()
 	l.next++
-	name = fmt.Sprintf("%020d-%08d-%s.json", time.Now().UnixNano(), l.next, rand.Text()[:8])
+	name = fmt.Sprintf("%s-%08d-%s.json", time.Now().UTC().Format("20060102T150405.000000000"), l.next, rand.Text()[:8])
 	l.mu.Unlock()
 	return name, atomicfile.Write(filepath.Join(l.dir, name), text, 0o600)
 }
