@@ -438,6 +438,10 @@ func again(ctx context.Context, write func(context.Context) (uint64, error)) (re
 	}
 }
 
+// IsAway reports whether an error says that the store did not answer in time.
+// Whether a write was made is then not known.
+func IsAway(err error) bool { return isAway(err) }
+
 // isAway reports whether an error says that the cluster has nobody to answer now.
 func isAway(err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
