@@ -31,13 +31,13 @@ func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
 			done := make(chan int, 1)
 			go func() { done <- Run(ctx, env, []string{"https", "3000"}) }()
 			if out.waitFor(t, "\x1b[J"); size.rows > 10 {
-				out.waitFor(t, "xx/")
+				out.waitFor(t, "the end of the test")
 			}
 			cancel()
 			<-done
 			drawn, _, _ := strings.Cut(out.String(), "Removed the tunnel.")
 			drawn = strings.NewReplacer("\x1b[K", "", "\x1b[J", "", "\x1b[2J", "").Replace(drawn)
-			for _, text := range strings.Split(drawn, "\x1b[H") {
+			for _, text := range strings.SplitSeq(drawn, "\x1b[H") {
 				lines := strings.Split(text, "\n") // the last is the cursor's
 				if len(lines) > max(size.rows, 2) {
 					t.Fatalf("got %d lines for %d rows:\n%s", len(lines), size.rows, text)

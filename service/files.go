@@ -33,6 +33,15 @@ func OpenRCScript(exe string) string {
 	return strings.ReplaceAll(openrcScript, "@EXEC@", shellQuoted(exe))
 }
 
+// packageMark is in the init scripts that a package brings, and not in ours.
+const packageMark = "# This file belongs to the adit package."
+
+// PackagedScript marks an init script as a package's own.
+func PackagedScript(script string) string {
+	head, rest, _ := strings.Cut(script, "\n")
+	return head + "\n" + packageMark + "\n" + rest
+}
+
 // SysVScript returns the System V init script that runs exe.
 func SysVScript(exe string) string {
 	return strings.ReplaceAll(sysvScript, "@EXEC@", shellQuoted(exe))

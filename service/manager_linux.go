@@ -16,15 +16,6 @@ import (
 	"adit/internal/paths"
 )
 
-// packageMark is in the init scripts that a package brings, and not in ours.
-const packageMark = "# This file belongs to the adit package."
-
-// PackagedScript marks an init script as a package's own.
-func PackagedScript(script string) string {
-	head, rest, _ := strings.Cut(script, "\n")
-	return head + "\n" + packageMark + "\n" + rest
-}
-
 // packageRemoval is how a package that has installed the service is removed.
 const packageRemoval = "remove the package"
 

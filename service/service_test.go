@@ -123,3 +123,10 @@ func TestProbeRefusesAnotherProgram(t *testing.T) {
 		t.Errorf("got error %v, want that something else answers", err)
 	}
 }
+
+func TestPackagedScriptIsTold(t *testing.T) {
+	script := PackagedScript(OpenRCScript("/usr/bin/adit"))
+	if !strings.HasPrefix(script, "#!/sbin/openrc-run\n"+packageMark+"\n") {
+		t.Errorf("got %s", script[:80])
+	}
+}

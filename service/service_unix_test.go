@@ -62,13 +62,6 @@ func TestInstallRefusesAProgramThatOthersMayReplace(t *testing.T) {
 	}
 }
 
-func TestPackagedScriptIsTold(t *testing.T) {
-	script := PackagedScript(OpenRCScript("/usr/bin/adit"))
-	if !strings.HasPrefix(script, "#!/sbin/openrc-run\n"+packageMark+"\n") {
-		t.Errorf("got %s", script[:80])
-	}
-}
-
 func TestMainEndsOnSIGTERM(t *testing.T) {
 	err := Main(context.Background(), func(ctx context.Context, _ func()) error {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {

@@ -8,17 +8,6 @@ import (
 	"time"
 )
 
-// stopped holds processes still for a while.
-func stopped(length time.Duration, list ...interface{ signal(syscall.Signal) }) {
-	for _, p := range list {
-		p.signal(syscall.SIGSTOP)
-	}
-	<-time.After(length)
-	for _, p := range list {
-		p.signal(syscall.SIGCONT)
-	}
-}
-
 // faults are those that need no rights.
 func (c *nodesChaos) faults(seed uint64) []fault {
 	random := rand.New(rand.NewPCG(seed, 5))

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -241,12 +240,7 @@ type fault struct {
 }
 
 func (c *chaos) faults() []fault {
-	pause := func(p *process, length time.Duration) {
-		p.signal(syscall.SIGSTOP)
-		<-time.After(length)
-		p.signal(syscall.SIGCONT)
-	}
-	return []fault{
+	list := []fault{
 		{"relay killed", func(length time.Duration) {
 			c.relay.proc.kill()
 			<-time.After(length)
@@ -261,8 +255,8 @@ func (c *chaos) faults() []fault {
 			c.agent.proc.stop()
 			c.agent.start()
 		}},
-		{"relay paused", func(length time.Duration) { pause(c.relay.proc, length) }},
-		{"daemon paused", func(length time.Duration) { pause(c.agent.proc, length) }},
+		{"relay paused", func(length time.Duration) { stopped(length, c.relay.proc) }},
+		{"daemon paused", func(length time.Duration) { stopped(length, c.agent.proc) }},
 		{"told to reconnect", func(time.Duration) {
 			c.agent.ok(http.StatusOK, "POST", "/api/v1/reconnect", nil, nil)
 		}},
@@ -273,6 +267,10 @@ func (c *chaos) faults() []fault {
 			c.retried("/api/v1/tunnels/" + id + "/start")
 		}},
 	}
+	if !canStop {
+		list = slices.DeleteFunc(list, func(f fault) bool { return strings.HasSuffix(f.name, " paused") })
+	}
+	return list
 }
 
 // retried posts until the daemon is not busy with the last request any more.

@@ -112,13 +112,6 @@ func launchAs(t *testing.T, gid int, program, namespace string, env []string, ar
 	return p
 }
 
-// runAs has a command run with another group than this process's, unless it is 0.
-func runAs(cmd *exec.Cmd, gid int) {
-	if gid != 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(os.Geteuid()), Gid: uint32(gid)}}
-	}
-}
-
 func launch(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	return launchIn(t, "", env, args...)

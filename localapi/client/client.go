@@ -110,10 +110,10 @@ type unreachable struct {
 }
 
 func (u *unreachable) Error() string {
-	switch u.kind {
-	case ErrSilent:
+	switch {
+	case u.Is(ErrSilent):
 		return fmt.Sprintf("something listens at %s, and does not answer", u.base)
-	case ErrForeign:
+	case u.Is(ErrForeign):
 		return fmt.Sprintf("what answers at %s is not an adit daemon", u.base)
 	}
 	return fmt.Sprintf("the adit daemon does not answer at %s: %v", u.base, u.err)

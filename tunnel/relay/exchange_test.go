@@ -19,6 +19,12 @@ func rawSite(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader)) (u
 	t.Helper()
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.client(t, "shop"), "i1")
+	return a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, rawAnswers(t, serve)).PublicURL, r.visitor(t)
+}
+
+// rawAnswers answers each connection with serve, and returns its address.
+func rawAnswers(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader)) string {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +43,7 @@ func rawSite(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader)) (u
 			}()
 		}
 	}()
-	return a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, ln.Addr().String()).PublicURL, r.visitor(t)
+	return ln.Addr().String()
 }
 
 func TestAnswersOfOddOrigins(t *testing.T) {

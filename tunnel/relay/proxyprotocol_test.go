@@ -132,3 +132,67 @@ func TestPolicyKnowsVisitorsBehindALoadBalancer(t *testing.T) {
 		t.Errorf("another visitor: %q", got)
 	}
 }
+
+// TestPolicyKnowsVisitorsHoweverTheyAreWritten has load balancers write the
+// visitor's address in the ways that are in use. An address that nobody can read
+// is nobody's: the load balancer's own counts.
+func TestPolicyKnowsVisitorsHoweverTheyAreWritten(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TrustedProxies = []string{"127.0.0.0/8", "192.0.2.200"}
+	s := startSite(t, cfg, text("in"))
+	s.setPolicy(t, "shop", `{"deny":["192.0.2.0/25","2001:db8::/32"]}`)
+	ask := func(forwardedFor ...string) int {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http, nil)
+		req.Header["X-Forwarded-For"] = forwardedFor
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	eventually(t, "the policy is held", func() bool { return ask("192.0.2.1") == 403 })
+	for _, c := range []struct {
+		name   string
+		values []string
+		want   int
+	}{
+		{"with a port", []string{"192.0.2.1:50123"}, 403},
+		{"IPv6", []string{"2001:db8::1"}, 403},
+		{"IPv6 in brackets", []string{"[2001:db8::1]"}, 403},
+		{"IPv6 with a port", []string{"[2001:db8::1]:443"}, 403},
+		{"IPv6 with a zone", []string{"2001:db8::1%eth0"}, 403},
+		{"IPv4 as IPv6", []string{"::ffff:192.0.2.1"}, 403},
+		{"IPv4 as IPv6, in hexadecimal", []string{"::ffff:c000:201"}, 403},
+		{"spaces and tabs", []string{" \t192.0.2.1\t "}, 403},
+		{"behind two load balancers", []string{"192.0.2.1, 192.0.2.200"}, 403},
+		{"in two fields", []string{"198.51.100.1", "192.0.2.1"}, 403},
+		{"what a visitor wrote before it", []string{"198.51.100.1, 192.0.2.1"}, 403},
+		{"what a visitor wrote as a load balancer's", []string{"198.51.100.1, 192.0.2.200, 192.0.2.1"}, 403},
+		{"another", []string{"192.0.2.1, 198.51.100.1"}, 200},
+		{"none", []string{"192.0.2.1, unknown"}, 200},
+		{"octal", []string{"0300.0.2.1"}, 200},
+	} {
+		if got := ask(c.values...); got != c.want {
+			t.Errorf("%s: status %d, want %d", c.name, got, c.want)
+		}
+	}
+	// A visitor of the load balancer's own machine, by a socket without an
+	// address, is the load balancer.
+	s.setPolicy(t, "shop", `{"deny":["127.0.0.0/8"]}`)
+	conn, err := net.Dial("tcp", s.edge.HTTPAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(patience))
+	header, err := proxyproto.HeaderProxyFromAddrs(2, &net.UnixAddr{Net: "unix", Name: "/a"}, &net.UnixAddr{Net: "unix", Name: "/b"}).Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Write(header)
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n\r\n")
+	if status, _ := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(status, " 403 ") {
+		t.Errorf("by a socket without an address: %q", status)
+	}
+}

@@ -333,9 +333,14 @@ type http2Conn struct {
 
 func dialHTTP2(t *testing.T, s *site) *http2Conn {
 	t.Helper()
+	return dialHTTP2By(t, s, &tls.Config{RootCAs: s.roots(t), ServerName: "shop.relay.test", NextProtos: []string{"h2"}})
+}
+
+func dialHTTP2By(t *testing.T, s *site, conf *tls.Config) *http2Conn {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	d := tls.Dialer{Config: &tls.Config{RootCAs: s.roots(t), ServerName: "shop.relay.test", NextProtos: []string{"h2"}}}
+	d := tls.Dialer{Config: conf}
 	conn, err := d.DialContext(ctx, "tcp", s.edge.HTTPSAddr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -399,7 +404,7 @@ func TestHTTP3HostsAreNotMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusNotFound {
+	if resp.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("the name of the handshake decides, not the request's: status %d", resp.StatusCode)
 	}
 }

@@ -143,7 +143,11 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 			proxyproto.WithPolicy(proxyproto.USE), proxyproto.SetReadHeaderTimeout(e.limits.HeaderTime))
 		h := pc.ProxyHeader()
 		if h != nil && !h.Command.IsLocal() {
-			v.addr, v.edge = addrPort(pc.RemoteAddr()), addrPort(pc.LocalAddr())
+			// One that came to the load balancer by a socket without an address
+			// (AF_UNIX) has the load balancer's.
+			if addr := addrPort(pc.RemoteAddr()); addr.IsValid() {
+				v.addr, v.edge = addr, addrPort(pc.LocalAddr())
+			}
 		}
 		if h == nil && e.cfg.Proxy == ProxyRequired {
 			e.turnAway(remote.Addr(), "a load balancer's connection has no PROXY header")

@@ -32,6 +32,9 @@ type countedBody struct {
 	asked bool // the visitor waits for 100 Continue, which the first Read sends
 	http1 bool // what comes behind the body is the next request
 
+	trailer http.Header // of the request; set behind the body
+	onward  http.Header // gets of it what is passed on; may be nil
+
 	mu    sync.Mutex
 	begun bool
 	over  bool  // closed by a transport
@@ -40,8 +43,8 @@ type countedBody struct {
 
 func newCountedBody(ctx context.Context, r *http.Request, ep *Endpoint, count func(int)) *countedBody {
 	return &countedBody{
-		body: r.Body, count: count, ctx: ctx, ep: ep,
-		asked: httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"), http1: r.ProtoMajor == 1,
+		body: r.Body, count: count, ctx: ctx, ep: ep, trailer: r.Trailer,
+		asked: r.ProtoAtLeast(1, 1) && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"), http1: r.ProtoMajor == 1,
 	}
 }
 
@@ -52,6 +55,13 @@ func (c *countedBody) touched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.begun || c.over
+}
+
+// begin notes that somebody reads from now on.
+func (c *countedBody) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun = c.begun || !c.over
 }
 
 func (c *countedBody) Read(b []byte) (int, error) {
@@ -74,6 +84,11 @@ func (c *countedBody) read(b []byte) (int, error) {
 			c.ended = err
 		}
 		c.mu.Unlock()
+	}
+	if errors.Is(err, io.EOF) {
+		for name := range c.onward {
+			c.onward[name] = c.trailer[name]
+		}
 	}
 	return n, err
 }

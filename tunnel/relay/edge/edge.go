@@ -119,6 +119,7 @@ type Edge struct {
 	altSvc  []string    // nil without HTTP/3
 	tally   tally
 	custom  customPages
+	served  servedNames
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc
@@ -175,7 +176,7 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		s.TLSConfig = &tls.Config{
 			MinVersion:     tls.VersionTLS12,
 			NextProtos:     []string{"h2", "http/1.1"},
-			GetCertificate: e.cfg.Certificates,
+			GetCertificate: e.certificate,
 		}
 		if e.cfg.Challenge != nil {
 			s.TLSConfig.NextProtos = append(s.TLSConfig.NextProtos, challengeProto)

@@ -12,6 +12,7 @@ import (
 
 var (
 	errHeadTooLarge = errors.New("the head of the origin's answer is too large")
+	errStatus       = errors.New("the status of the origin's answer is none")
 	errInterim      = errors.New("the origin sends interim answers without end")
 )
 
@@ -28,6 +29,7 @@ type exchange struct {
 	ctx     context.Context
 	forward forward
 	visit   visit
+	target  string
 	upgrade string // the protocol that the visitor asks to change to; empty: none
 
 	backend *Backend
@@ -44,8 +46,8 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 	if len(order) == 0 {
 		return errNoAgent
 	}
-	x := &exchange{edge: e, w: w, r: r, ctx: ctx, forward: f, visit: v}
-	if (r.ProtoMajor == 1 || to.stream) && connectionHas(r.Header, "upgrade") {
+	x := &exchange{edge: e, w: w, r: r, ctx: ctx, forward: f, visit: v, target: to.target}
+	if (r.ProtoMajor == 1 && r.ProtoMinor > 0 || to.stream) && connectionHas(r.Header, "upgrade") {
 		x.upgrade = wanted(r.Header["Upgrade"])
 	}
 	for i, b := range order {
@@ -172,6 +174,9 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if answer.StatusCode < 100 {
+			return nil, errStatus
+		}
 		if answer.StatusCode >= 200 || answer.StatusCode == http.StatusSwitchingProtocols {
 			x.answered()
 			return answer, nil
@@ -198,7 +203,7 @@ func (x *exchange) interim(answer *http.Response) {
 		}
 	}
 	h := x.w.Header()
-	maps.Copy(h, answer.Header)
+	maps.Insert(h, endToEnd(answer.Header))
 	x.w.WriteHeader(answer.StatusCode)
 	for name := range answer.Header {
 		delete(h, name)

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -45,16 +46,30 @@ func (e *Edge) clientAddr(r *http.Request, peer netip.Addr) netip.Addr {
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
-		a, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
+		a, ok := hopAddr(strings.TrimSpace(hops[i]))
+		if !ok {
 			break
 		}
-		if a = a.Unmap().WithZone(""); !e.trusted(a) {
+		if !e.trusted(a) {
 			return a
 		}
 		peer = a
 	}
 	return peer
+}
+
+// hopAddr reads an address of X-Forwarded-For; some load balancers put the port
+// behind it, or brackets around IPv6.
+func hopAddr(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	if err != nil {
+		withPort, errPort := netip.ParseAddrPort(text)
+		if errPort != nil {
+			return netip.Addr{}, false
+		}
+		a = withPort.Addr()
+	}
+	return a.Unmap().WithZone(""), true
 }
 
 // rewrite makes the request that the origin gets. net/http/httputil has taken
@@ -64,6 +79,10 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.Scheme = "http"
 	p.Out.URL.Host = "origin" // streams need no address
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
+	to := p.In.Context().Value(routeKey{}).(*route)
+	if !strings.HasPrefix(to.target, "//") && to.target != p.Out.URL.RequestURI() {
+		p.Out.URL.Opaque = to.target // as the visitor wrote it
+	}
 	p.Out.Host = p.In.Host
 	for name := range p.Out.Header {
 		if strings.HasPrefix(name, "X-Forwarded-") && !f.trusted || disguised(name) {
@@ -71,6 +90,11 @@ func rewrite(p *httputil.ProxyRequest) {
 		}
 	}
 	p.Out.Header.Del("X-Real-Ip")
+	p.Out.Header.Del("Proxy")
+	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !trails(name) })
+	if to.body != nil {
+		to.body.onward = p.Out.Trailer
+	}
 	f.each(p.Out.Header.Set)
 }
 
@@ -106,21 +130,35 @@ func (f forward) each(set func(name, value string)) {
 // says, or seems to say, what each says.
 func forwarding(name string, trusted bool) bool {
 	switch name {
-	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip":
+	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip",
+		"Proxy": // CGI makes HTTP_PROXY of it, which programs obey (httpoxy)
 		return true
 	}
 	return strings.HasPrefix(name, "X-Forwarded-") && !trusted || disguised(name)
 }
 
-// disguised reports whether name is that of a forwarding header with underscores
-// for hyphens, which CGI (RFC 3875, section 4.1.18) and what follows it read as
-// the header itself. No load balancer writes them so.
+// disguised reports whether name is that of a forwarding header, or of one that
+// says where a request ends, with underscores or the like for hyphens, which CGI
+// (RFC 3875, section 4.1.18) and what follows it read as the header itself. No
+// load balancer writes them so.
 func disguised(name string) bool {
-	if !strings.Contains(name, "_") {
+	usual := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
+	}
+	if strings.IndexFunc(name, func(c rune) bool { return !usual(c) }) < 0 {
 		return false
 	}
-	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-	return strings.HasPrefix(name, "x-forwarded-") || name == "x-real-ip"
+	plain := strings.ToLower(strings.Map(func(c rune) rune {
+		if usual(c) {
+			return c
+		}
+		return '-'
+	}, name))
+	switch plain {
+	case "x-real-ip", "content-length", "transfer-encoding":
+		return true
+	}
+	return strings.HasPrefix(plain, "x-forwarded-")
 }
 
 // forwardedElement is RFC 7239's; an IPv6 address is quoted and in brackets

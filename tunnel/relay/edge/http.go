@@ -55,21 +55,31 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	remote = clean(remote)
 	client := e.clientAddr(r, remote.Addr())
 	name, ok := hostName(r.Host)
 	if !ok {
 		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names no host", text: "Its Host header is missing or is not a name."})
 		return
 	}
+	if h.secure && e.misdirected(r, name, remote.Addr()) {
+		e.refuseMisdirected(w, r)
+		return
+	}
+	target, fits := targetOf(r)
 	ep := h.find(name)
 	if ep == nil {
-		h.unknown(w, r, name)
+		h.unknown(w, r, name, target)
 		return
 	}
 	switch connectProtocol(r) {
 	case "":
 		if r.Method == http.MethodConnect {
 			e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+			return
+		}
+		if !fits {
+			e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names nothing of this site", text: "Its target is neither a path nor a URL."})
 			return
 		}
 	case webSocket:
@@ -79,11 +89,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer ep.begin()()
-	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context()}
+	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context(), http10: !r.ProtoAtLeast(1, 1)}
 	if h.secure && r.ProtoMajor < 3 {
 		cw.altSvc = e.altSvc
 	}
-	to := &route{endpoint: ep, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	to := &route{endpoint: ep, target: target, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
 	_, to.stream = w.(*streamWriter)
 	defer to.leave()
 	var in atomic.Int64
@@ -104,6 +114,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			r = r.WithContext(ctx) // the server's own must stay as it is
 			cw.body = newCountedBody(ctx, r, ep, count)
+			to.body = cw.body
 			r.Body = cw.body
 		}
 		h.serve(ctx, cw, r, to, f, v)
@@ -187,14 +198,20 @@ func (h *handler) find(name string) *Endpoint {
 	return nil
 }
 
-func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
+// unknown answers a request for a name that no endpoint serves on this listener.
+func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target string) {
 	e := h.edge
-	if ep := e.table.domain(name, store.SlotTLS); !h.secure && ep != nil && ep.Type == wire.TypeHTTPS {
+	ep := e.table.domain(name, store.SlotTLS)
+	if h.secure && ep != nil { // its TLS is the origin's own, by another connection
+		e.refuseMisdirected(w, r)
+		return
+	}
+	if ep != nil && ep.Type == wire.TypeHTTPS && strings.HasPrefix(target, "/") {
 		host := name
 		if e.cfg.HTTPSPort != 0 && e.cfg.HTTPSPort != 443 {
 			host = net.JoinHostPort(name, strconv.Itoa(e.cfg.HTTPSPort))
 		}
-		http.Redirect(w, r, "https://"+host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+		http.Redirect(w, r, "https://"+host+target, http.StatusPermanentRedirect)
 		return
 	}
 	e.tally.unknown.Add(1)
@@ -204,6 +221,11 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "No tunnel serves this name here."})
+}
+
+// refuseMisdirected has a browser ask again by a connection of its own.
+func (e *Edge) refuseMisdirected(w http.ResponseWriter, r *http.Request) {
+	e.refuse(w, r, page{status: http.StatusMisdirectedRequest, title: "This connection was made for another site", text: "The site must be asked for by a connection of its own."})
 }
 
 // explain answers a visitor whose request could not be forwarded.
@@ -272,6 +294,7 @@ type countedWriter struct {
 	body    *countedBody // of the request; nil without one
 	upload  *upload      // of body, by HTTP/1.1; nil without one
 	altSvc  []string     // where else the site is; in place of the origin's own word
+	http10  bool         // the visitor knows no interim answers (RFC 9110, section 15.2)
 }
 
 // Unwrap lets http.ResponseController reach the writer underneath.
@@ -288,7 +311,11 @@ func (w *countedWriter) code() int {
 }
 
 func (w *countedWriter) WriteHeader(status int) {
-	if status >= 200 || status == http.StatusSwitchingProtocols {
+	final := status >= 200 || status == http.StatusSwitchingProtocols
+	if !final && w.http10 {
+		return
+	}
+	if final {
 		w.status = status
 		if header := w.Header(); w.altSvc != nil {
 			header["Alt-Svc"] = w.altSvc

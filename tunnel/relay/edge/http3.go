@@ -88,7 +88,7 @@ func (q *quicServer) config() (*tls.Config, *quic.Config) {
 			if q.edge.passThrough(serverName(hello.ServerName)) != nil {
 				return nil, errNoCertificate // its TLS is the origin's own, over TCP
 			}
-			return q.edge.cfg.Certificates(hello)
+			return q.edge.certificate(hello)
 		},
 	})
 	return secure, &quic.Config{

@@ -209,6 +209,19 @@ func (e *Edge) newTransport(b *Backend) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
+			to, _ := ctx.Value(routeKey{}).(*route)
+			if to == nil || to.only {
+				return c, nil
+			}
+			// There is another to turn to: the request's body must not go to an
+			// origin that is down.
+			given := context.AfterFunc(ctx, func() { c.Reset() })
+			defer given()
+			if err := c.begin(); err != nil {
+				c.Reset()
+				c.Close()
+				return nil, err
+			}
 			return c, nil
 		},
 		DisableCompression:     true,
@@ -234,10 +247,13 @@ type roundTripper struct{}
 // route is what the handler has found for a request.
 type route struct {
 	endpoint *Endpoint
+	target   string // what is asked of the origin
 	grpc     bool
-	stream   bool       // a change of protocol was asked for by extended CONNECT
-	h1, h2   []*Backend // by how they are spoken to, in the order in which to try them
+	body     *countedBody // of the request; nil without one
+	stream   bool         // a change of protocol was asked for by extended CONNECT
+	h1, h2   []*Backend   // by how they are spoken to, in the order in which to try them
 	h2first  bool
+	only     bool        // there is one backend
 	failed   func(error) // answers a visitor whose request could not be forwarded by HTTP/2
 	used     *Backend    // who answered, or was tried last
 	held     *Backend    // whose visitors this is counted among
@@ -246,6 +262,7 @@ type route struct {
 // choose sorts the endpoint's backends.
 func (to *route) choose(r *http.Request) {
 	list := to.endpoint.pick()
+	to.only = len(list) < 2
 	upgrade := r.Header.Get("Upgrade") != ""
 	for i, b := range list {
 		if to.grpc || b.HTTP2 && !upgrade {
@@ -266,8 +283,7 @@ func (to *route) choose(r *http.Request) {
 // onward reports whether a request that could not be forwarded may go to a
 // backend that is spoken to in another way.
 func (to *route) onward(ctx context.Context, r *http.Request, err error) bool {
-	body, _ := r.Body.(*countedBody)
-	return ctx.Err() == nil && !body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
+	return ctx.Err() == nil && !to.body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
 		to.endpoint.edge.tryAnother(to.endpoint, to.used, err)
 }
 
@@ -290,12 +306,11 @@ type routeKey struct{}
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Context().Value(routeKey{}).(*route)
 	order := to.h2
-	body, _ := r.Body.(*countedBody)
 	for i, b := range order {
 		to.take(b)
-		out := r
+		out, end := to.attempt(r)
 		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared {
-			out = r.Clone(r.Context())
+			out = out.Clone(r.Context())
 			if b.HostHeader != "" {
 				out.Host = b.HostHeader
 			}
@@ -304,10 +319,15 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		}
 		resp, err := b.h2.RoundTrip(out)
+		if err == nil && resp.StatusCode < 100 {
+			resp.Body.Close()
+			return nil, errStatus
+		}
 		if err == nil {
 			return resp, nil
 		}
-		if i == len(order)-1 || !to.endpoint.edge.tryAnother(to.endpoint, b, err) || body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
+		end()
+		if i == len(order)-1 || !to.endpoint.edge.tryAnother(to.endpoint, b, err) || to.body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
 			return nil, err
 		}
 	}

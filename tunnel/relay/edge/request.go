@@ -3,6 +3,7 @@ package edge
 import (
 	"bufio"
 	"errors"
+	"iter"
 	"net/http"
 	"net/textproto"
 	"strconv"
@@ -11,10 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-var (
-	errUpgrade = errors.New("the protocol to change to is not a name")
-	errTarget  = errors.New("the request's target is not one that HTTP/1.1 can say")
-)
+var errUpgrade = errors.New("the protocol to change to is not a name")
 
 // hop reports whether a header belongs to one connection only (RFC 9110,
 // section 7.6.1).
@@ -27,6 +25,23 @@ func hop(name string) bool {
 	return false
 }
 
+// endToEnd returns the fields of an origin's answer that are for the visitor. A
+// name with a space, which net/http reads, is left out: by HTTP/3 it would break
+// the answer.
+func endToEnd(h http.Header) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		listed := len(h["Connection"]) > 0
+		for name, values := range h {
+			if hop(name) || listed && connectionHas(h, name) || strings.IndexByte(name, ' ') >= 0 {
+				continue
+			}
+			if !yield(name, values) {
+				return
+			}
+		}
+	}
+}
+
 // connectionHas reports whether a Connection header names token.
 func connectionHas(h http.Header, token string) bool {
 	values := h["Connection"]
@@ -36,12 +51,6 @@ func connectionHas(h http.Header, token string) bool {
 // writeHead writes the request's head to the stream.
 func (x *exchange) writeHead() error {
 	r := x.r
-	target := r.URL.RequestURI()
-	for i := range len(target) {
-		if c := target[i]; c <= ' ' || c == 0x7f {
-			return errTarget
-		}
-	}
 	if x.upgrade != "" && strings.ContainsFunc(x.upgrade, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return errUpgrade
 	}
@@ -55,12 +64,15 @@ func (x *exchange) writeHead() error {
 		w.Reset(nil)
 		writers.Put(w)
 	}()
-	write(w, r.Method, " ", target, " HTTP/1.1\r\n")
+	write(w, r.Method, " ", x.target, " HTTP/1.1\r\n")
 	header(w, "Host", host)
 	listed := len(r.Header["Connection"]) > 0
 	for name, values := range r.Header {
 		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.forward.trusted) || listed && connectionHas(r.Header, name) {
 			continue
+		}
+		if name == "Expect" && !r.ProtoAtLeast(1, 1) {
+			continue // the visitor waits for nothing (RFC 9110, section 10.1.1)
 		}
 		for _, v := range values {
 			header(w, name, v)
@@ -80,13 +92,21 @@ func (x *exchange) writeHead() error {
 	case r.ContentLength < 0:
 		write(w, "Transfer-Encoding: chunked\r\n")
 		for name := range r.Trailer {
-			header(w, "Trailer", name)
+			if trails(name) {
+				header(w, "Trailer", name)
+			}
 		}
 	case r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch:
 		write(w, "Content-Length: 0\r\n") // many origins want it
 	}
 	write(w, "\r\n")
 	return w.Flush()
+}
+
+// trails reports whether a request's trailer is passed on: none that a server
+// would take for a header which decides (RFC 9110, section 6.5.1).
+func trails(name string) bool {
+	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidTrailerHeader(name) && !hop(name) && !forwarding(name, false)
 }
 
 // header writes one header line; the value cannot end it.

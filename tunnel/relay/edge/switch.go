@@ -63,8 +63,8 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	defer conn.Close()
 	defer context.AfterFunc(x.ctx, func() { conn.Close() })()
 	h := x.w.Header()
-	for name, values := range answer.Header {
-		if !hop(name) && name != "Content-Length" && !connectionHas(answer.Header, name) {
+	for name, values := range endToEnd(answer.Header) {
+		if name != "Content-Length" {
 			h[name] = values
 		}
 	}

@@ -188,7 +188,7 @@ func (u *upload) send(s *httpStream, r *http.Request) error {
 	}
 	write(w, "0\r\n")
 	for name, values := range r.Trailer {
-		if !hop(name) {
+		if trails(name) {
 			for _, v := range values {
 				header(w, name, v)
 			}

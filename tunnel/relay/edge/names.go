@@ -1,0 +1,56 @@
+package edge
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// servedNames are the certificates that visitors were given, by the name that
+// they asked for.
+type servedNames struct {
+	mu     sync.Mutex
+	leaves map[string]*x509.Certificate
+}
+
+func (s *servedNames) note(name string, leaf *x509.Certificate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaves == nil || len(s.leaves) >= maxLeaves {
+		s.leaves = make(map[string]*x509.Certificate)
+	}
+	s.leaves[name] = leaf
+}
+
+func (s *servedNames) get(name string) *x509.Certificate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaves[name]
+}
+
+// certificate answers a handshake.
+func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	cert, err := e.cfg.Certificates(hello)
+	if err == nil && cert != nil && cert.Leaf != nil {
+		e.served.note(serverName(hello.ServerName), cert.Leaf)
+	}
+	return cert, err
+}
+
+// misdirected reports whether a request for name came over a connection that was
+// made for another, with a certificate that is not for name: such a request must
+// be refused (RFC 9110, section 7.4). A browser that uses one connection for
+// several names of a certificate is served; so is whoever asked for no name.
+func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
+	if r.TLS == nil || r.TLS.ServerName == "" || r.TLS.ServerName == name || e.trusted(peer) {
+		return false
+	}
+	asked := serverName(r.TLS.ServerName)
+	if asked == name {
+		return false
+	}
+	leaf := e.served.get(asked)
+	return leaf != nil && leaf.VerifyHostname(name) != nil
+}

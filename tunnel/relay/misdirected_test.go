@@ -1,0 +1,102 @@
+package relay
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go/http3"
+	"golang.org/x/net/http2/hpack"
+
+	"adit/tunnel/wire"
+)
+
+// wildcard makes a certificate of *.relay.test in files of cfg.
+func wildcard(t *testing.T, cfg *Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"*.relay.test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.TLSCert, cfg.TLSKey = filepath.Join(t.TempDir(), "c.pem"), filepath.Join(t.TempDir(), "k.pem")
+	for file, block := range map[string]*pem.Block{cfg.TLSCert: {Type: "CERTIFICATE", Bytes: der}, cfg.TLSKey: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestConnectionsOfOneSiteForAnother asks for a site by a connection that was
+// made for another. A browser does where one certificate is for both names: an
+// https tunnel is served, and for a tls tunnel, whose certificate is the
+// origin's own, the browser is told to make a connection of its own (RFC 9110,
+// section 7.4). Where the certificate is not for the other name, no browser asks
+// so, and nobody is served.
+func TestConnectionsOfOneSiteForAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		wildcard bool
+		want     map[string]string // host → status
+	}{
+		"one certificate for both": {true, map[string]string{"shop": "200", "other": "200", "secret": "421", "nobody": "404"}},
+		"a certificate for each":   {false, map[string]string{"shop": "200", "other": "421", "secret": "421", "nobody": "421"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(t.TempDir())
+			if c.wildcard {
+				wildcard(t, &cfg)
+			}
+			s := startSite(t, cfg, text("served"))
+			s.agent.mustClaim("other", wire.Claim{Type: wire.TypeHTTPS, Domain: "other"}, s.agent.origins[1])
+			s.agent.mustClaim("secret", wire.Claim{Type: wire.TypeTLS, Domain: "secret"}, s.agent.origins[1])
+			three := s.visitor3(t)
+			three.Transport.(*http3.Transport).TLSClientConfig.InsecureSkipVerify = true
+			sessions := tls.NewLRUClientSessionCache(1)
+			resumed := false // of which some connection has no certificate of its own
+			for range 2 {
+				for host, want := range c.want {
+					conn := dialHTTP2By(t, s, &tls.Config{ServerName: "shop.relay.test", InsecureSkipVerify: true, NextProtos: []string{"h2"}, ClientSessionCache: sessions})
+					resumed = resumed || conn.ConnectionState().DidResume
+					conn.headers(1, true, []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: "/"}, {Name: ":authority", Value: host + ".relay.test"}}...)
+					if got := conn.answer(1); got != want {
+						t.Errorf("%s by HTTP/2: %s, want %s", host, got, want)
+					}
+					conn.Close()
+					req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.https, nil)
+					req.Host = host + ".relay.test"
+					resp, err := three.Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp.Body.Close()
+					if got := resp.Status[:3]; got != want {
+						t.Errorf("%s by HTTP/3: %s, want %s", host, got, want)
+					}
+				}
+			}
+			if !resumed {
+				t.Error("no session was resumed")
+			}
+		})
+	}
+}
