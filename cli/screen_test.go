@@ -37,7 +37,7 @@ func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
 			<-done
 			drawn, _, _ := strings.Cut(out.String(), "Removed the tunnel.")
 			drawn = strings.NewReplacer("\x1b[K", "", "\x1b[J", "", "\x1b[2J", "").Replace(drawn)
-			for _, text := range strings.SplitSeq(drawn, "\x1b[H") {
+			for text := range strings.SplitSeq(drawn, "\x1b[H") {
 				lines := strings.Split(text, "\n") // the last is the cursor's
 				if len(lines) > max(size.rows, 2) {
 					t.Fatalf("got %d lines for %d rows:\n%s", len(lines), size.rows, text)
