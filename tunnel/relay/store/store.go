@@ -267,6 +267,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		if err := s.listen(); err != nil {
 			return err
 		}
+		s.keepUp(life)
 	}
 	return s.loadStreams(ctx, js, cfg)
 }
