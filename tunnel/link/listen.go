@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"adit/internal/crowd"
 	"adit/internal/netblock"
 	"adit/tunnel/link/budget"
 	"adit/tunnel/link/mux"
@@ -63,8 +63,13 @@ type ListenConfig struct {
 	budget *budget.Budget
 }
 
-// maxHandshakesTotal is how many handshakes are under way together.
-const maxHandshakesTotal = 512
+// maxHandshakesTotal is how many handshakes are under way together; beyond it,
+// the one that has taken longest of those from the most crowded block ends, where
+// no block has many only after handshakeGrace.
+const (
+	maxHandshakesTotal = 512
+	handshakeGrace     = 3 * time.Second
+)
 
 // Listener takes sessions of both transports.
 type Listener struct {
@@ -82,10 +87,10 @@ type Listener struct {
 
 	turnedAway, failed, done atomic.Uint64 // handshakes
 
-	mu         sync.Mutex
-	handshakes map[netip.Prefix]int
-	total      int
-	live       map[Session]struct{}
+	handshakes crowd.Crowd // under way
+
+	mu   sync.Mutex
+	live map[Session]struct{}
 }
 
 // Listen opens the sockets and begins to take sessions; Accept gives them out.
@@ -119,7 +124,7 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 		tls:        tlsServerConfig(get, cfg.Peers),
 		log:        cfg.Logger,
 		sessions:   make(chan Session),
-		handshakes: map[netip.Prefix]int{},
+		handshakes: crowd.Crowd{PerBlock: cfg.MaxHandshakes, Most: maxHandshakesTotal, Grace: handshakeGrace},
 		live:       map[Session]struct{}{},
 	}
 	cert, err := get()
@@ -251,7 +256,7 @@ type Handshakes struct {
 
 // Handshakes returns the counts since Listen.
 func (l *Listener) Handshakes() Handshakes {
-	return Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load()}
+	return Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load() + l.handshakes.Cut()}
 }
 
 // Unread is what waits for readers in all sessions together.
@@ -278,14 +283,14 @@ func (l *Listener) acceptDTLS() {
 			conn.Close()
 			continue
 		}
-		from := netblock.OfPeer(conn.RemoteAddr())
-		if !l.admit(from) {
+		leave, ok := l.admit(conn.RemoteAddr(), func() { l.group.Go(func() { conn.Close() }) })
+		if !ok {
 			conn.Close()
 			continue
 		}
 		s := dtlsServer(conn, &l.cfg)
 		l.group.Go(func() {
-			defer l.leave(from)
+			defer leave()
 			l.deliver(s)
 		})
 	}
@@ -310,13 +315,12 @@ func (l *Listener) serveTCP() {
 			continue
 		}
 		pause = 0
-		from := netblock.OfPeer(conn.RemoteAddr())
-		if !l.admit(from) {
+		leave, ok := l.admit(conn.RemoteAddr(), func() { conn.Close() })
+		if !ok {
 			conn.Close()
 			continue
 		}
 		l.group.Go(func() {
-			leave := sync.OnceFunc(func() { l.leave(from) })
 			defer leave()
 			l.handshakeTLS(conn, leave)
 		})
@@ -377,23 +381,12 @@ func (l *Listener) deliver(s Session) {
 	}
 }
 
-func (l *Listener) admit(from netip.Prefix) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.total >= maxHandshakesTotal || l.handshakes[from] >= l.cfg.MaxHandshakes {
+// admit takes a place among the handshakes; leave gives it back, at its first
+// call. cut ends the handshake if its place goes to another; it must not wait.
+func (l *Listener) admit(peer net.Addr, cut func()) (leave func(), ok bool) {
+	leave, ok = l.handshakes.Enter(netblock.OfPeer(peer), cut)
+	if !ok {
 		l.turnedAway.Add(1)
-		return false
 	}
-	l.total++
-	l.handshakes[from]++
-	return true
-}
-
-func (l *Listener) leave(from netip.Prefix) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total--
-	if l.handshakes[from]--; l.handshakes[from] == 0 {
-		delete(l.handshakes, from)
-	}
+	return leave, ok
 }

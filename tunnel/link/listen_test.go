@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,9 +184,7 @@ func TestSilentHandshakesAreLimited(t *testing.T) {
 		defer conn.Close()
 	}
 	wait(t, "the handshakes", patience, func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.total == limit
+		return l.handshakes.Len() == limit
 	})
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -195,5 +194,47 @@ func TestSilentHandshakesAreLimited(t *testing.T) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout / 2)) // sooner than those time out
 	if _, err := conn.Read(make([]byte, 1)); err != io.EOF && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("one too many: got %v, want the connection closed", err)
+	}
+}
+
+// TestAFloodFromManyAddressesKeepsNobodyOut holds as many silent connections as
+// there are places, from many addresses, and has an agent come all the same, by
+// either transport.
+func TestAFloodFromManyAddressesKeepsNobodyOut(t *testing.T) {
+	l, fingerprint := testListener(t, ListenConfig{})
+	defer l.Close()
+	var cut atomic.Int32
+	for i := range maxHandshakesTotal {
+		peer := &net.TCPAddr{IP: net.IPv4(10, 9, byte(i/64), 1), Port: 1 + i}
+		if _, ok := l.admit(peer, func() { cut.Add(1) }); !ok {
+			t.Fatalf("%v was turned away", peer)
+		}
+	}
+	for i, kind := range []Transport{TLS, DTLS} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		accepted := make(chan error, 1)
+		go func() {
+			s, err := l.Accept(ctx)
+			if err == nil {
+				defer s.Close("test over")
+			}
+			accepted <- err
+		}()
+		s, err := Dial(ctx, DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: kind})
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if err := <-accepted; err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		s.Close("test over")
+		cancel()
+		wait(t, "the place is given back", patience, func() bool { return l.handshakes.Len() == maxHandshakesTotal-1 })
+		if got := cut.Load(); got != 1 {
+			t.Errorf("%s: %d were cut after %d agents, want 1", kind, got, i+1)
+		}
+	}
+	if h := l.Handshakes(); h.TurnedAway != 1 || h.Done != 2 {
+		t.Errorf("got %+v", h)
 	}
 }

@@ -50,7 +50,7 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 	}
 	conf := link.ListenConfig{
 		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, PeerStreams: agentStreams, Logger: r.log,
-		MaxSessions: r.cfg.Limits.Sessions + r.cfg.Limits.UnnamedPerAddress, // one stranger leaves agents their places
+		MaxSessions: r.cfg.Limits.Sessions + 2*maxStrangers, // strangers, those that end too, leave agents their places
 	}
 	shared := r.cfg.sharesPort()
 	if shared || !r.cfg.HTTP3 {

@@ -6,6 +6,7 @@ package relay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -51,8 +52,10 @@ type Options struct {
 	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
 	geoCheck   time.Duration                                            // tests hurry it; may be zero
 	usageFlush time.Duration                                            // tests hurry it; may be zero
-	auditWait  time.Duration                                            // tests hurry it; may be zero
-	balance    time.Duration                                            // tests hurry it; may be zero
+	// strangerGrace is for tests, too; may be zero.
+	strangerGrace time.Duration
+	auditWait     time.Duration // tests hurry it; may be zero
+	balance       time.Duration // tests hurry it; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -128,7 +131,8 @@ func New(opts Options) (*Relay, error) {
 		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
 	}
 	r.cfg.Limits = r.cfg.Limits.filled()
-	r.strangers.limit = r.cfg.Limits.UnnamedPerAddress
+	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers
+	r.strangers.crowd.Grace = cmp.Or(r.opts.strangerGrace, strangerGrace)
 	r.tcp, _ = parsePorts(r.cfg.TCPPorts)
 	r.udp, _ = parsePorts(r.cfg.UDPPorts)
 	if r.node = r.cfg.Nodes.Name; r.node == "" {

@@ -78,7 +78,11 @@ func randomID(prefix string) string {
 
 // serve keeps a session until it or life ends.
 func (r *Relay) serve(life context.Context, ls link.Session) {
-	named, ok := r.strangers.enter(ls.RemoteAddr())
+	named, ok := r.strangers.enter(ls.RemoteAddr(), func() {
+		r.task(func() {
+			ls.Close("too many sessions have not named themselves, and this one did not in time; try again")
+		})
+	})
 	if !ok {
 		ls.Close("too many sessions from this address have not named themselves; try again later")
 		return

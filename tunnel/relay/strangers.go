@@ -2,52 +2,42 @@ package relay
 
 import (
 	"net"
-	"net/netip"
-	"sync"
 	"sync/atomic"
+	"time"
 
+	"adit/internal/crowd"
 	"adit/internal/netblock"
 )
 
-// strangers counts, for each peer, the sessions whose agent has not said who it
-// is. They need no token, so that anybody could hold all the relay's places.
-type strangers struct {
-	limit      int // of one peer
-	turnedAway atomic.Uint64
+// maxStrangers is how many strangers there may be together. Where all places are
+// taken and no peer has many of them, one keeps its own for strangerGrace.
+const (
+	maxStrangers  = 4096
+	strangerGrace = 3 * time.Second
+)
 
-	mu   sync.Mutex
-	from map[netip.Prefix]int
-	all  int
+// strangers are the sessions whose agent has not said who it is. They need no
+// token, so that anybody could hold all the relay's places: one peer may have
+// some, and where all are taken the longest of the most crowded peer's ends. An
+// agent says who it is as soon as it is connected.
+type strangers struct {
+	crowd      crowd.Crowd
+	turnedAway atomic.Uint64
 }
 
 // enter takes a place for a session of addr. leave gives it back, at its first
-// call; it is there in any case, and ok says whether there was a place.
-func (s *strangers) enter(addr net.Addr) (leave func(), ok bool) {
-	who := netblock.OfPeer(addr)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.from[who] >= s.limit {
+// call; it is there in any case, and ok says whether there was a place. cut ends
+// the session if another gets its place; it must not wait.
+func (s *strangers) enter(addr net.Addr, cut func()) (leave func(), ok bool) {
+	leave, ok = s.crowd.Enter(netblock.OfPeer(addr), func() {
 		s.turnedAway.Add(1)
-		return func() {}, false
+		cut()
+	})
+	if !ok {
+		s.turnedAway.Add(1)
 	}
-	if s.from == nil {
-		s.from = make(map[netip.Prefix]int)
-	}
-	s.from[who]++
-	s.all++
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all--
-		if s.from[who]--; s.from[who] == 0 {
-			delete(s.from, who)
-		}
-	}), true
+	return leave, ok
 }
 
 // open is how many strangers there are.
-func (s *strangers) open() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all
-}
+func (s *strangers) open() int { return s.crowd.Len() }

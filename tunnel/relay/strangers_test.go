@@ -8,16 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/crowd"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
 func TestStrangersAreCountedByAddress(t *testing.T) {
 	at := func(ip string) net.Addr { return &net.UDPAddr{IP: net.ParseIP(ip), Port: 7} }
-	s := strangers{limit: 2}
+	s := strangers{crowd: crowd.Crowd{PerBlock: 2}}
 	enter := func(ip string, want bool) func() {
 		t.Helper()
-		leave, ok := s.enter(at(ip))
+		leave, ok := s.enter(at(ip), func() { t.Errorf("%s was cut", ip) })
 		if ok != want {
 			t.Errorf("%s: let in: %v, want %v", ip, ok, want)
 		}
@@ -41,8 +42,8 @@ func TestStrangersAreCountedByAddress(t *testing.T) {
 	}
 	again()
 	other()
-	if got := len(s.from); got != 2 {
-		t.Errorf("%d addresses are remembered, want 2", got)
+	if got := s.open(); got != 2 {
+		t.Errorf("%d are open at the end, want 2", got)
 	}
 }
 
@@ -144,4 +145,33 @@ func TestALimitOfZeroIsTheDefault(t *testing.T) {
 		t.Errorf("got %+v, want the defaults", r.cfg.Limits)
 	}
 	connect(t, r.client(t, "shop"), "i1").mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+}
+
+// TestStrangersFromManyAddressesKeepNobodyOut has all places taken by strangers
+// from many addresses: an agent gets in, and who waited longest has to go.
+func TestStrangersFromManyAddressesKeepNobodyOut(t *testing.T) {
+	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), strangerGrace: 1})
+	token := r.client(t, "shop")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	first, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: link.TLS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close("test over")
+	eventually(t, "the stranger is counted", func() bool { return r.strangers.open() == 1 })
+	for i := range maxStrangers - 1 {
+		r.strangers.enter(&net.UDPAddr{IP: net.IPv4(10, 1, byte(i>>8), byte(i)), Port: 7}, func() {})
+	}
+	a := connect(t, token, "i1")
+	select {
+	case <-first.Done():
+		if text := first.Err().Error(); !strings.Contains(text, "too many") {
+			t.Errorf("the stranger was told %q", text)
+		}
+	case <-time.After(patience):
+		t.Error("the stranger kept its place")
+	}
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	connect(t, token, "i2")
 }
