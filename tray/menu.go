@@ -219,7 +219,7 @@ func endpointTitle(e Endpoint, w words) string {
 }
 
 // qrPlace is where the Web UI shows an endpoint with its QR code.
-func qrPlace(e Endpoint) string { return "/#/tunnels/" + url.PathEscape(e.TunnelID) }
+func qrPlace(e Endpoint) string { return "/#/tunnels/qr:" + url.PathEscape(e.TunnelID) }
 
 func orUnknown(s string, w words) string {
 	if s == "" {

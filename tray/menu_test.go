@@ -76,7 +76,7 @@ Quit = quit
 --
 https://web.example → 127.0.0.1:8080 = copy https://web.example
 Open in the browser = open https://web.example
-Show QR code = webui /#/tunnels/t1
+Show QR code = webui /#/tunnels/qr:t1
 --
 Open Web UI = webui
 Pause = order pause
@@ -102,8 +102,8 @@ Open in the browser
   > https://web.example = open https://web.example
   > http://b.example = open http://b.example
 Show QR code
-  > https://web.example = webui /#/tunnels/t1
-  > http://b.example = webui /#/tunnels/t%202
+  > https://web.example = webui /#/tunnels/qr:t1
+  > http://b.example = webui /#/tunnels/qr:t%202
 --
 Open Web UI = webui
 Pause = order pause

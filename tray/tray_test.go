@@ -167,7 +167,7 @@ func TestClicksHaveTheirEffect(t *testing.T) {
 		for _, a := range []Action{
 			{CopyURL, "https://web.example"},
 			{OpenURL, "https://web.example"},
-			{OpenWebUI, "/#/tunnels/t1"},
+			{OpenWebUI, "/#/tunnels/qr:t1"},
 			{Order, "pause"},
 			{Order, "reconnect"},
 			{StartDaemon, ""},
@@ -176,7 +176,7 @@ func TestClicksHaveTheirEffect(t *testing.T) {
 			clicks <- a
 			synctest.Wait()
 		}
-		want := []string{"copy https://web.example", "notify Address copied", "open https://web.example", "open http://web/#/tunnels/t1"}
+		want := []string{"copy https://web.example", "notify Address copied", "open https://web.example", "open http://web/#/tunnels/qr:t1"}
 		if did := s.took(); !slices.Equal(did, want) {
 			t.Errorf("got %q, want %q", did, want)
 		}

@@ -200,7 +200,7 @@ func TestTrayInAPanel(t *testing.T) {
 	tr.click("Open in the browser")
 	until(t, time.Minute, "the page was not opened", func() bool { return slices.Contains(d.openedPages(), shop.PublicURL) })
 	tr.click("Show QR code")
-	until(t, time.Minute, "the QR code was not opened", func() bool { return slices.Contains(d.openedPages(), d.api+"/#/tunnels/t1") })
+	until(t, time.Minute, "the QR code was not opened", func() bool { return slices.Contains(d.openedPages(), d.api+"/#/tunnels/qr:t1") })
 
 	tr.click("Pause")
 	tr.await("Paused")

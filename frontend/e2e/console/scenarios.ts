@@ -11,7 +11,7 @@ interface Setting {
   allow?: RegExp;
 }
 
-function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
+export function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
   return async (browser: Browser): Promise<void> => {
     const mock = new ConsoleMock();
     prepare?.(mock);

@@ -238,7 +238,11 @@ func (st *Stream) append(b []byte, p *sentPacket) []byte {
 		st.finSent = true
 	}
 	st.credit -= n
-	p.add(sentFrame{kind: sentStream, stream: st, offset: lo, length: uint32(n), fin: fin})
+	small := !again && st.end-st.base <= smallWrite && s.repeats.wanted()
+	if small {
+		p.small += int32(n) + least
+	}
+	p.add(sentFrame{kind: sentStream, stream: st, offset: lo, length: uint32(n), fin: fin, small: small})
 	return b
 }
 

@@ -19,6 +19,7 @@ type sentFrame struct {
 	length uint32
 	kind   uint8
 	fin    bool
+	small  bool // may be said twice
 }
 
 type packetState uint8
@@ -38,7 +39,8 @@ type sentPacket struct {
 	size        int32
 	state       packetState
 	appLimited  bool
-	probe       bool // of the path's MTU
+	probe       bool  // of the path's MTU
+	small       int32 // bytes of small frames that have not been repeated, and a few
 	n           uint8
 	frames      [2]sentFrame
 	more        []sentFrame
@@ -65,7 +67,7 @@ func (p *sentPacket) each(do func(*sentFrame)) {
 
 // clear makes the entry absent and lets go of what it points at.
 func (p *sentPacket) clear() {
-	p.state, p.n, p.ackLargest, p.probe = packetAbsent, 0, 0, false
+	p.state, p.n, p.ackLargest, p.probe, p.small = packetAbsent, 0, 0, false, 0
 	p.frames = [2]sentFrame{}
 	if len(p.more) > 0 {
 		clear(p.more)
@@ -255,9 +257,11 @@ func (s *Session) onPacketAcked(f *feedback, number uint64, p *sentPacket) {
 			s.reordering = min(late, s.rtt.smoothed)
 		}
 		s.packetsLost--
+		s.repeats.late()
 		s.control.onSpurious(f.now)
 	} else {
 		s.inFlight -= int(p.size)
+		s.repeats.arrived()
 		f.acked += int(p.size)
 		s.delivered += uint64(p.size)
 	}
@@ -302,6 +306,7 @@ func (s *Session) detectLoss(now time.Duration, f *feedback) {
 			if p.probe {
 				continue // says nothing of congestion
 			}
+			s.repeats.lost()
 			if f.lost == 0 {
 				first = p.sent
 			}

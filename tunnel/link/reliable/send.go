@@ -160,6 +160,9 @@ func (s *Session) onTimers(now time.Duration) {
 	if s.ackAt > 0 && now >= s.ackAt {
 		s.ackNow = true
 	}
+	if at := s.repeatAt(); at > 0 && now >= at {
+		s.repeatSmall(now)
+	}
 	if s.unanswered > 0 && s.ptoCount >= 3 && now >= s.silentAt() {
 		s.end(ErrTimeout, appendClose(nil, codeTimeout, "no answer"))
 		return
@@ -219,6 +222,7 @@ func (s *Session) nextTimer(now time.Duration) time.Duration {
 	at(s.quietAt())
 	if !s.sending {
 		at(s.ackAt)
+		at(s.repeatAt())
 		at(s.pacer.due)
 		if !s.mtu.flying && s.mtu.next > now {
 			at(s.mtu.next)
@@ -255,6 +259,7 @@ func (s *Session) onPathChanged(now time.Duration) {
 		s.keep.forget()
 	}
 	s.pacer = pacer{at: now}
+	s.repeats = repeats{at: now, said: s.repeats.said}
 	s.pingPending = true
 }
 
@@ -316,6 +321,7 @@ func (s *Session) renumber(first uint64) {
 		}
 	}
 	l.next += shift
+	s.repeats.renumber(s.batchFirst, shift)
 	for i := n; i > 0; i-- {
 		from, to := l.at(s.batchFirst+i-1), l.at(first+i-1)
 		more := to.more[:0]
@@ -401,6 +407,9 @@ func (s *Session) commit(now time.Duration, p *sentPacket, packet []byte, elicit
 	p.delivered, p.deliveredAt, p.firstSent = s.delivered, s.deliveredAt, s.firstSent
 	p.appLimited = s.appLimited()
 	p.probe = false
+	if p.small > 0 {
+		s.repeats.note(s.sent.next-1, now+s.repeatAfter())
+	}
 	s.inFlight += size
 	s.lastEliciting = now
 	if p.n > 0 {

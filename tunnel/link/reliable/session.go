@@ -182,6 +182,7 @@ type Session struct {
 	lossAt                 time.Duration
 	ptoCount, probes       int
 	suspected              bool
+	repeats                repeats
 
 	// Receiving.
 	received      received

@@ -8,11 +8,24 @@ const page = 1000;
 export interface RequestFilter {
   text: string;
   tunnel: string;
-  kind: '' | 'http' | 'flow';
-  status: '' | '2xx' | '3xx' | '4xx' | '5xx' | 'error';
+  kind: (typeof kinds)[number];
+  status: (typeof statuses)[number];
 }
 
 export const noFilter: RequestFilter = { text: '', tunnel: '', kind: '', status: '' };
+
+const kinds = ['', 'http', 'flow'] as const;
+const statuses = ['', '2xx', '3xx', '4xx', '5xx', 'error'] as const;
+
+/** Reads a filter from the location; what it does not know looks for everything. */
+export function filterOf(query: Readonly<Record<string, string>>): RequestFilter {
+  return {
+    text: query.text ?? '',
+    tunnel: query.tunnel ?? '',
+    kind: kinds.find((k) => k === query.kind) ?? '',
+    status: statuses.find((s) => s === query.status) ?? '',
+  };
+}
 
 /** Reports whether a request fits the filter. */
 export function matches(r: RequestSummary, f: RequestFilter): boolean {

@@ -4,7 +4,6 @@ import type { LogEntry, RequestSummary, Status } from '../api/types';
 import { tunnel, endpoint, summary } from '../../../e2e/fixtures';
 import { LogStore } from './logs.svelte';
 import { matches, most, noFilter, RequestStore } from './requests.svelte';
-import { href, parseRoute } from './route.svelte';
 import { StatusStore } from './status.svelte';
 import { TunnelStore } from './tunnels.svelte';
 
@@ -227,21 +226,6 @@ describe('LogStore', () => {
     expect(store.filtered('warn', '')).toHaveLength(2);
     expect(store.filtered('debug', 'LINE 3')).toHaveLength(1);
   });
-});
-
-describe('routes', () => {
-  it.each([
-    ['', 'overview', ''],
-    ['#/nowhere', 'overview', ''],
-    ['#/tunnels', 'tunnels', ''],
-    ['#/inspector/r%2F1', 'inspector', 'r/1'],
-    ['#/inspector/%E0%A4%A', 'inspector', ''],
-  ])('%s', (hash, page, id) => expect(parseRoute(hash)).toEqual({ page, id }));
-  it('reads what it wrote', () =>
-    expect(parseRoute(href('inspector', 'tunnel:a/b'))).toEqual({
-      page: 'inspector',
-      id: 'tunnel:a/b',
-    }));
 });
 
 describe('retryBusy', () => {

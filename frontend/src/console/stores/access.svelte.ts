@@ -19,6 +19,21 @@ export interface Filter {
   node?: string;
 }
 
+/** The empty filter, with every field. */
+export const nothing: Required<Filter> = {
+  since: '',
+  until: '',
+  host: '',
+  path: '',
+  address: '',
+  country: '',
+  status: '',
+  method: '',
+  refused: '',
+  client_id: '',
+  node: '',
+};
+
 const page = 100;
 const kept = 1000;
 

@@ -1,11 +1,31 @@
-/** How much room there is; rows of a virtual list have to know it. */
+/** How much room there is, and how large text is; rows of a virtual list have to know. */
 class Viewport {
   narrow = $state(false);
+  /** There is room for a list and a detail beside each other. */
+  wide = $state(true);
+  /** How much larger than usual the reader wants text. */
+  scale = $state(1);
 
   start(): void {
-    const media = matchMedia('(max-width: 760px)');
-    this.narrow = media.matches;
-    media.addEventListener('change', (e) => (this.narrow = e.matches));
+    const narrow = matchMedia('(max-width: 60em)');
+    const wide = matchMedia('(min-width: 72em)');
+    const look = () => {
+      this.narrow = narrow.matches;
+      this.wide = wide.matches;
+    };
+    narrow.addEventListener('change', look);
+    wide.addEventListener('change', look);
+    look();
+    const measure = () => {
+      const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+      if (size > 0) this.scale = size / 16;
+    };
+    // Nothing tells of a change but what it does to something's size.
+    const probe = document.body.appendChild(document.createElement('span'));
+    probe.className = 'probe';
+    probe.ariaHidden = 'true';
+    new ResizeObserver(measure).observe(probe);
+    measure();
   }
 }
 

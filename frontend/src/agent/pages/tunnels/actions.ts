@@ -2,13 +2,14 @@ import type { Tunnel } from '../../api/types';
 import { t } from '../../i18n';
 import { act } from '../../lib/act';
 import { explain } from '../../lib/explain';
-import { router } from '../../stores/route.svelte';
+import { href, router } from '../../stores/route.svelte';
 import { toasts } from '../../../shared/stores/toasts.svelte';
 import { tunnels, undoFor } from '../../stores/tunnels.svelte';
 import type { MenuItem } from '../../../shared/ui/menu';
 
-/** Before a tunnel's id in the location: its policy is open. */
+/** Before a tunnel's id in the location: its policy is open, or the code for a phone. */
 export const policyPrefix = 'policy:';
+export const qrPrefix = 'qr:';
 
 /** Reports whether stopping, rather than starting, is what one can do. */
 export function isRunning(tunnel: Tunnel): boolean {
@@ -33,7 +34,7 @@ export function remove(tunnel: Tunnel): void {
 }
 
 /** Returns what else can be done with a tunnel. */
-export function menuOf(tunnel: Tunnel, onqr: () => void): MenuItem[] {
+export function menuOf(tunnel: Tunnel): MenuItem[] {
   const items: MenuItem[] = [
     {
       label: t(tunnel.declared ? 'tunnel.show' : 'tunnel.edit'),
@@ -46,12 +47,17 @@ export function menuOf(tunnel: Tunnel, onqr: () => void): MenuItem[] {
     icon: 'policies',
     run: () => router.go('tunnels', policyPrefix + tunnel.id),
   });
-  if (tunnel.public_url) items.push({ label: t('qr.title'), icon: 'qr', run: onqr });
+  if (tunnel.public_url)
+    items.push({
+      label: t('qr.title'),
+      icon: 'qr',
+      run: () => router.go('tunnels', qrPrefix + tunnel.id),
+    });
   if (tunnel.inspect)
     items.push({
       label: t('tunnel.requests'),
       icon: 'inspector',
-      run: () => router.go('inspector', `tunnel:${tunnel.id}`),
+      run: () => (location.hash = href('inspector', '', { tunnel: tunnel.id })),
     });
   if (!tunnel.declared)
     items.push({ label: t('delete'), icon: 'trash', bad: true, run: () => remove(tunnel) });
