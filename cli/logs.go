@@ -26,6 +26,9 @@ func logsCommand(env *Env) *cobra.Command {
   adit logs --follow`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLimit(q.Limit); err != nil {
+				return err
+			}
 			q.Level = client.LogLevel(level)
 			c, err := env.client(cmd.Context())
 			if err != nil {
@@ -53,6 +56,14 @@ func logsCommand(env *Env) *cobra.Command {
 	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most this many")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C; with --json one document a line")
 	return cmd
+}
+
+// checkLimit refuses a --limit that nothing can have.
+func checkLimit(n int) error {
+	if n < 1 {
+		return usagef("--limit must be 1 or more, and %d is not", n)
+	}
+	return nil
 }
 
 var levels = []client.LogLevel{client.LogLevelDebug, client.LogLevelInfo, client.LogLevelWarn, client.LogLevelError}

@@ -30,6 +30,9 @@ func requestListCommand(env *Env) *cobra.Command {
   adit requests list --tunnel shop --q /orders --limit 20`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLimit(f.Limit); err != nil {
+				return err
+			}
 			c, err := env.client(cmd.Context())
 			if err != nil {
 				return err

@@ -96,3 +96,12 @@ func TestArchiveThatIsThereOutlivesARefusal(t *testing.T) {
 		t.Errorf("got %q, want the archive as it was", text)
 	}
 }
+
+func TestLimitThatNothingCanHaveIsWrongUsage(t *testing.T) {
+	newFakeDaemon(t)
+	for _, args := range [][]string{{"logs", "--limit", "-3"}, {"logs", "--limit", "0"}, {"requests", "list", "--limit", "-1"}} {
+		if code, out, errs := run(t, "", args...); code != exitUsage || out != "" || !strings.Contains(errs, "--limit") {
+			t.Errorf("%v: got %d %q %q, want %d and the flag", args, code, out, errs, exitUsage)
+		}
+	}
+}

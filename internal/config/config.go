@@ -158,9 +158,36 @@ func (f *File) decodeError(err error) error {
 		return &Error{Path: f.path, Line: line, Key: strings.Join(first.Key(), "."), Message: "there is no such key"}
 	case errors.As(err, &wrong):
 		line, _ := wrong.Position()
-		return &Error{Path: f.path, Line: line, Key: strings.Join(wrong.Key(), "."), Message: strings.TrimPrefix(wrong.Error(), "toml: ")}
+		return &Error{Path: f.path, Line: line, Key: strings.Join(wrong.Key(), "."), Message: mismatch(strings.TrimPrefix(wrong.Error(), "toml: "))}
 	}
 	return &Error{Path: f.path, Message: err.Error()}
+}
+
+// mismatch is the decoder's message in the words of who wrote the file: of a value
+// of the wrong kind it tells Go's names.
+func mismatch(message string) string {
+	kinds := map[string]string{
+		"string": "a string, in quotes", "integer": "a whole number", "float": "a number", "bool": "true or false", "boolean": "true or false",
+		"array": "a list, in brackets", "table": "a table", "inline table": "a table",
+		"int": "a whole number", "*bool": "true or false", "[]string": "a list of strings, in brackets",
+	}
+	rest, ok := strings.CutPrefix(message, "cannot decode TOML ")
+	got, field, found := strings.Cut(rest, " into struct field ")
+	_, want, typed := strings.Cut(field, " of type ")
+	if !ok || !found || !typed {
+		return message
+	}
+	is := kinds[want]
+	switch {
+	case is == "" && strings.HasPrefix(want, "[]"):
+		is = "a list of tables"
+	case is == "":
+		is = "a table"
+	}
+	if what := kinds[got]; what != "" {
+		got = what
+	}
+	return "must be " + is + ", not " + got
 }
 
 func (f *File) validate() error {

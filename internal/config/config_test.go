@@ -160,3 +160,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestValueOfTheWrongKindIsToldWithoutGo(t *testing.T) {
+	for text, want := range map[string]string{
+		"[[tunnel]]\nname=\"a\"\nlocal_port=\"x\"":      "3: tunnel.local_port: must be a whole number, not a string, in quotes",
+		"http_listen = 37271":                           "1: http_listen: must be a string, in quotes, not a whole number",
+		"[inspector]\nenabled = \"yes\"":                "2: inspector.enabled: must be true or false, not a string, in quotes",
+		"[local_api]\nallowed_hosts = \"nas.lan\"":      "2: local_api.allowed_hosts: must be a list of strings, in brackets, not a string, in quotes",
+		"local_api = 3":                                 "1: local_api: must be a table, not a whole number",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=3.5":        "3: tunnel.local_port: must be a whole number, not a number",
+		"[[tunnel]]\nname=true":                         "2: tunnel.name: must be a string, in quotes, not true or false",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=[1]":        "",
+		"tunnel = 3":                                    "",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=2026-01-01": "",
+	} {
+		_, err := Parse("adit.toml", []byte(text))
+		if err == nil {
+			t.Errorf("%q: got no error", text)
+			continue
+		}
+		if want != "" && err.Error() != "adit.toml:"+want || strings.Contains(err.Error(), "config.") {
+			t.Errorf("%q: got %q, want %q", text, err, want)
+		}
+	}
+}

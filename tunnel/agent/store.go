@@ -152,6 +152,9 @@ func (s store) load(name string, version int, v any) error {
 		Version int `json:"version"`
 	}
 	err = json.Unmarshal(data, &head)
+	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) && mismatch.Field == "" {
+		err = errors.New("it is not a JSON object") // in place of Go's words for it
+	}
 	if err == nil && head.Version > version {
 		return fmt.Errorf("%s is of a later adit (schema %d, this one knows %d); update adit", path, head.Version, version)
 	}
