@@ -20,6 +20,9 @@ type Env struct {
 	Getenv   func(string) string
 	// Terminal reports whether Out is a screen that a person looks at.
 	Terminal bool
+	// Screen tells how many columns and rows of Out that person sees; zero or nil
+	// is not known.
+	Screen func() (columns, rows int)
 	// OpenBrowser shows a page to the person at this machine.
 	OpenBrowser func(ctx context.Context, url string) error
 	// Daemon runs the daemon until ctx ends.
@@ -39,7 +42,7 @@ type DaemonOptions struct {
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: isTerminal(os.Stdout), OpenBrowser: openBrowser, Daemon: runDaemon,
+		Terminal: isTerminal(os.Stdout), Screen: func() (int, int) { return screenSize(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 // client finds the running daemon: the person's own, else the service's, else
 // whoever answers at the usual address.
 func (e *Env) client(ctx context.Context) (*client.Client, error) {
+	var hangs error
 	for _, f := range e.installations() {
 		c, _, err := client.Discover(ctx, f.State, e.options(f)...)
 		if err == nil {
@@ -24,13 +25,24 @@ func (e *Env) client(ctx context.Context) (*client.Client, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if hangs == nil && errors.Is(err, client.ErrSilent) {
+			hangs = err
+		}
+	}
+	if hangs != nil {
+		return nil, hangs
 	}
 	if e.Getenv(paths.EnvState) != "" {
 		return nil, client.ErrNotRunning // that folder's daemon is meant, and no other
 	}
-	// Nobody says that who answers there is the daemon: no stored token is shown.
-	c := client.New("", e.options()...)
-	if _, err := c.Health(ctx); err != nil {
+	return e.usual(ctx, client.DefaultURL)
+}
+
+// usual is the daemon at the usual address. Nobody says that who answers there is
+// one: no stored token is shown.
+func (e *Env) usual(ctx context.Context, url string) (*client.Client, error) {
+	c := client.New(url, e.options()...)
+	if _, err := c.Probe(ctx); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -92,6 +104,10 @@ func configuredBearer(dir string) string {
 func explain(err error) string {
 	var refusal *client.Error
 	switch {
+	case errors.Is(err, client.ErrSilent):
+		return err.Error() + "; if it is the adit daemon, end it and start it again (`adit service restart` if it is the service), else start adit elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
+	case errors.Is(err, client.ErrForeign):
+		return err.Error() + ", and no other was found; start one elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
 	case errors.Is(err, client.ErrNotRunning):
 		return "the adit daemon is not running; start it with `adit start`, or as a service with `adit service start`"
 	case errors.Is(err, context.Canceled):

@@ -116,6 +116,7 @@ type liveView struct {
 	lost     string                  // why the daemon is not heard
 	gone     bool                    // the tunnel was deleted
 	drawn    string                  // what the screen shows
+	drawnOn  screen                  // and how large it was
 
 	behind    bool // there may be what no event has told; see catchUp
 	restarted bool // the daemon is another than the one that made the tunnel
@@ -290,7 +291,7 @@ func (v *liveView) note(r client.RequestSummary) {
 	known := slices.IndexFunc(v.recent, func(old client.RequestSummary) bool { return old.ID == r.ID })
 	ended := r.State != "open" && (known < 0 || v.recent[known].State == "open")
 	if ended && !v.env.Terminal {
-		v.env.say("%s", requestLine(r))
+		v.env.say("%s", requestLine(r, usualColumns))
 	}
 	if known >= 0 {
 		v.recent[known] = r
@@ -308,8 +309,9 @@ func (v *liveView) draw() {
 	if !v.env.Terminal || v.env.json {
 		return
 	}
-	var b strings.Builder
-	row := func(name, value string) { fmt.Fprintf(&b, "%-12s %s\n", name, printable(value)) }
+	screen := v.env.screen()
+	var head []string
+	row := func(name, value string) { head = append(head, fmt.Sprintf("%-12s %s", name, printable(value))) }
 	state := stateText(v.status)
 	if v.status.State == "" {
 		state = "asking the daemon"
@@ -317,7 +319,11 @@ func (v *liveView) draw() {
 	if v.lost != "" {
 		state = "the daemon is not heard; waiting for it"
 	}
-	b.WriteString("adit                                     Ctrl-C ends\n\n")
+	width := usualColumns
+	if screen.columns > 0 {
+		width = max(screen.columns, leastColumns)
+	}
+	head = append(head, pad("adit", min(width, 52)-len("Ctrl-C ends"))+"Ctrl-C ends", "")
 	row("Session", state)
 	if v.status.LastError != "" && v.lost == "" {
 		row("Reason", v.status.LastError)
@@ -330,16 +336,17 @@ func (v *liveView) draw() {
 	if v.trouble != "" {
 		row("Trouble", v.trouble)
 	}
-	b.WriteString("\n")
+	head = append(head, "")
+	var list []string
 	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
-		b.WriteString(requestLine(r) + "\n")
+		list = append(list, requestLine(r, width))
 	}
-	if text := b.String(); text != v.drawn {
+	if text := screen.fit(head, list); text != v.drawn || screen != v.drawnOn {
 		clearing := "\x1b[H"
-		if v.drawn == "" {
+		if v.drawn == "" || screen != v.drawnOn {
 			clearing = "\x1b[H\x1b[2J"
 		}
-		v.drawn = text
+		v.drawn, v.drawnOn = text, screen
 		// To the end of each line, and below the last.
 		_, _ = io.WriteString(v.env.Out, clearing+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
 	}
@@ -354,9 +361,12 @@ func stateReason(st client.Status) string {
 	return st.State
 }
 
-// requestLine is a request on one line of at most 100 columns. What a visitor
+// timeColumns is what the time that a request took has of its line.
+const timeColumns = 12
+
+// requestLine is a request on one line of at most so many columns. What a visitor
 // sent is shown without what a screen would obey.
-func requestLine(r client.RequestSummary) string {
+func requestLine(r client.RequestSummary, columns int) string {
 	result := r.State
 	if r.Status != 0 {
 		result = fmt.Sprint(r.Status)
@@ -365,11 +375,10 @@ func requestLine(r client.RequestSummary) string {
 	if r.Kind == "flow" {
 		line = fmt.Sprintf("%s %-6s %s %s in, %s out", clock(r.Time), result, printable(r.Visitor), byteText(r.BytesIn), byteText(r.BytesOut))
 	}
-	if runes := []rune(line); len(runes) > 84 {
-		line = string(runes[:83]) + "…"
-	}
+	columns = min(columns, usualColumns) - timeColumns
+	line = cut(line, columns)
 	if r.State != "open" {
-		line = fmt.Sprintf("%-84s %8.1f ms", line, r.DurationMillis)
+		line = fmt.Sprintf("%s %8.1f ms", pad(line, columns), r.DurationMillis)
 	}
 	return line
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -145,20 +146,48 @@ func requestExportCommand(env *Env) *cobra.Command {
 			if len(args) == 0 {
 				return c.ExportHAR(cmd.Context(), env.Out, client.RequestFilter{}, reveal)
 			}
-			// What passed is often secret: it is for the owner's eyes.
-			file, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-			if err != nil {
-				return fmt.Errorf("write the archive: %w", err)
-			}
+			file := &lateFile{path: args[0]}
 			err = c.ExportHAR(cmd.Context(), file, client.RequestFilter{}, reveal)
-			if closeErr := file.Close(); err == nil {
-				err = closeErr
+			if err = errors.Join(err, file.Close()); err != nil {
+				return err
 			}
-			return err
+			if env.json {
+				return env.print(map[string]any{"file": args[0], "bytes": file.size}, nil)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "with headers that hold secrets")
 	return cmd
+}
+
+// lateFile is a file that is made, or emptied, by the first that is written to it:
+// a refusal leaves what is there. What passed is often secret: a new one is for
+// its owner's eyes.
+type lateFile struct {
+	path string
+	file *os.File
+	size int64
+}
+
+func (f *lateFile) Write(b []byte) (int, error) {
+	if f.file == nil {
+		file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return 0, fmt.Errorf("write the archive: %w", err)
+		}
+		f.file = file
+	}
+	n, err := f.file.Write(b)
+	f.size += int64(n)
+	return n, err
+}
+
+func (f *lateFile) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }
 
 // maxArchive is the largest archive that the local API takes in.
@@ -208,7 +237,13 @@ func requestClearCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.ClearRequests(cmd.Context())
+			if err := c.ClearRequests(cmd.Context()); err != nil {
+				return err
+			}
+			if env.json {
+				return env.print(map[string]any{"cleared": true}, nil)
+			}
+			return nil
 		},
 	}
 }

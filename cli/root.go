@@ -61,7 +61,10 @@ With a relay and its token:
   adit login TOKEN       connects it to the relay
   adit https 3000        publishes port 3000 until Ctrl-C
   adit tunnel create 3000 --domain shop
-                         publishes it for good`,
+                         publishes it for good
+
+A flag is named as its configuration key; --local-port is --local_port, too.
+Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildinfo.Get().Version,

@@ -266,8 +266,11 @@ func tunnelDeleteCommand(env *Env) *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			env.say("Deleted %s.", args[0])
-			return nil
+			gone := struct {
+				ID      string `json:"id"`
+				Deleted bool   `json:"deleted"`
+			}{id, true}
+			return env.print(gone, func(w io.Writer) { fmt.Fprintf(w, "Deleted %s.\n", printable(args[0])) })
 		},
 	}
 }

@@ -71,7 +71,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	ring, log := d.logging(settings)
 	// Before the state is touched: a port that is taken most often means that a
 	// daemon runs already.
-	ln, err := listen(settings)
+	ln, err := listen(ctx, settings)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func (d Daemon) logging(s *settings) (*logring.Ring, *slog.Logger) {
 }
 
 // listen opens the local API's listener, where that may be.
-func listen(s *settings) (net.Listener, error) {
+func listen(ctx context.Context, s *settings) (net.Listener, error) {
 	ln, err := net.Listen("tcp", s.listen)
 	if err != nil {
-		return nil, listenError(s.listen, err)
+		return nil, listenError(ctx, s.listen, err)
 	}
 	own := ownAddress(ln.Addr())
 	if err := localapi.CheckListen(netip.AddrPortFrom(own.ip, uint16(own.port)), s.bearer()); err != nil {
@@ -179,9 +179,9 @@ func watchNetwork(ctx context.Context, changed chan<- struct{}) error {
 }
 
 // listenError says what a failed listen most often means.
-func listenError(addr string, err error) error {
+func listenError(ctx context.Context, addr string, err error) error {
 	if errors.Is(err, socketerr.InUse) {
-		return fmt.Errorf("listen on %s: the port is in use; adit may be running already (`adit status`), or listen elsewhere, as with --http_listen 127.0.0.1:8181", addr)
+		return fmt.Errorf("listen on %s: the port is in use %s, or listen elsewhere, as with --http_listen 127.0.0.1:8181", addr, occupant(ctx, addr))
 	}
 	if errors.Is(err, socketerr.NotAllowed) {
 		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with --http_listen 127.0.0.1:8181: %w", addr, err)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -138,12 +139,24 @@ func TestOpenListenerWithoutBearerIsRefused(t *testing.T) {
 	}
 }
 
-func TestTakenPortIsOneClearSentence(t *testing.T) {
+func TestTakenPortIsOneClearSentenceAboutWhoHasIt(t *testing.T) {
 	url, _ := startDaemon(t, Daemon{})
-	addr := strings.TrimPrefix(url, "http://")
-	err := Daemon{HTTPListen: addr, StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("got %v, want that the port is in use", err)
+	foreign := httptest.NewServer(http.NotFoundHandler())
+	defer foreign.Close()
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	for addr, want := range map[string]string{
+		strings.TrimPrefix(url, "http://"):         "in use by adit",
+		strings.TrimPrefix(foreign.URL, "http://"): "in use by another program",
+		mute.Addr().String():                       "in use by what does not answer",
+	} {
+		err := Daemon{HTTPListen: addr, StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--http_listen") {
+			t.Errorf("got %v, want that the port is %s", err, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,24 +38,52 @@ func Probe(ctx context.Context) (Health, error) {
 	case tellsEverybody:
 		return Health{}, fmt.Errorf("find where the service's daemon answers: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.Address+path, nil)
+	version, err := versionAt(ctx, h.Address, path)
 	if err != nil {
 		return Health{}, fmt.Errorf("ask the daemon at %s: %w", h.Address, err)
+	}
+	h.Version = version
+	return h, nil
+}
+
+// errForeign is the error of versionAt where no daemon answers but another program.
+var errForeign = errors.New("something else answers there")
+
+// versionAt returns the version of the daemon whose probe is at addr and path.
+func versionAt(ctx context.Context, addr, path string) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
+	if err != nil {
+		return "", err
 	}
 	// No proxy: the daemon is on this machine. No kept connection: the daemon
 	// may be about to stop.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
-		return Health{}, fmt.Errorf("ask the daemon at %s: %w", h.Address, err)
+		return "", err
 	}
 	defer resp.Body.Close()
 	var body struct{ Status, Version string }
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 4<<10)).Decode(&body); err != nil || resp.StatusCode != http.StatusOK || body.Status != "ok" {
-		return Health{}, fmt.Errorf("ask the daemon at %s: something else answers there", h.Address)
+	err = json.NewDecoder(io.LimitReader(resp.Body, 4<<10)).Decode(&body)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
-	h.Version = body.Version
-	return h, nil
+	if err != nil || resp.StatusCode != http.StatusOK || body.Status != "ok" {
+		return "", errForeign
+	}
+	return body.Version, nil
+}
+
+// occupant says who has the port of addr that the daemon cannot have.
+func occupant(ctx context.Context, addr string) string {
+	version, err := versionAt(ctx, discovery.ConnectAddr(addr), localapi.HealthPath)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("by adit %s, which runs already (`adit status`); end that one", version)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "by what does not answer, another program or an adit that hangs; end it"
+	}
+	return "by another program; end that"
 }

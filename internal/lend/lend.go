@@ -7,6 +7,7 @@ package lend
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 // What is lent, in bytes.
@@ -15,6 +16,26 @@ const (
 	Large = 64 << 10
 	Huge  = 256 << 10
 )
+
+// How many of the larger ones buffers have at a time, at most, in the whole
+// process: a reader that stands still while what it read is written holds its
+// memory, and there may be as many of those as somebody likes to make. Beyond it
+// readers get the next smaller size, and are served all the same.
+const (
+	MostHuge  = 64   // 16 MiB
+	MostLarge = 1024 // 64 MiB
+)
+
+var hugeLent, largeLent atomic.Int64
+
+// count takes one of what there may be most of, if there is one.
+func count(lent *atomic.Int64, most int64) bool {
+	if lent.Add(1) <= most {
+		return true
+	}
+	lent.Add(-1)
+	return false
+}
 
 var (
 	smalls = sync.Pool{New: func() any { return new([Small]byte) }}
@@ -39,21 +60,21 @@ type Buffer struct {
 
 // Lend returns memory, the same until Return.
 func (b *Buffer) Lend() []byte {
-	switch b.size {
-	case Huge:
-		if b.huge == nil {
-			b.huge = huges.Get().(*[Huge]byte)
-		}
+	switch {
+	case b.huge != nil:
 		return b.huge[:]
-	case Large:
-		if b.large == nil {
-			b.large = larges.Get().(*[Large]byte)
-		}
+	case b.large != nil:
+		return b.large[:]
+	case b.small != nil:
+		return b.small[:]
+	case b.size == Huge && count(&hugeLent, MostHuge):
+		b.huge = huges.Get().(*[Huge]byte)
+		return b.huge[:]
+	case b.size >= Large && count(&largeLent, MostLarge):
+		b.large = larges.Get().(*[Large]byte)
 		return b.large[:]
 	}
-	if b.small == nil {
-		b.small = smalls.Get().(*[Small]byte)
-	}
+	b.small = smalls.Get().(*[Small]byte)
 	return b.small[:]
 }
 
@@ -66,10 +87,12 @@ func (b *Buffer) Return() {
 	if b.large != nil {
 		larges.Put(b.large)
 		b.large = nil
+		largeLent.Add(-1)
 	}
 	if b.huge != nil {
 		huges.Put(b.huge)
 		b.huge = nil
+		hugeLent.Add(-1)
 	}
 }
 

@@ -70,3 +70,46 @@ func TestReadBringsAllBytes(t *testing.T) {
 		t.Error("memory is held at the end")
 	}
 }
+
+// TestThoseWhoStandStillHoldLittle has many readers keep what they were lent: the
+// larger sizes run out, everybody is served, and they come back with Return.
+func TestThoseWhoStandStillHoldLittle(t *testing.T) {
+	const readers = MostHuge + MostLarge + 100
+	all := make([]Buffer, readers)
+	sizes := map[int]int{}
+	for i := range all {
+		all[i].size = Huge
+		sizes[len(all[i].Lend())]++
+		if len(all[i].Lend()) != len(all[i].Lend()) {
+			t.Fatal("a second Lend is other memory")
+		}
+	}
+	if sizes[Huge] != MostHuge || sizes[Large] != MostLarge || sizes[Small] != 100 {
+		t.Errorf("lent %v", sizes)
+	}
+	for i := range all {
+		all[i].Return()
+	}
+	if h, l := hugeLent.Load(), largeLent.Load(); h != 0 || l != 0 {
+		t.Errorf("%d and %d count as lent when all was given back", h, l)
+	}
+	if got := len(all[0].Lend()); got != Huge {
+		t.Errorf("then %d bytes are lent", got)
+	}
+	all[0].Return()
+}
+
+func BenchmarkLend(b *testing.B) {
+	for name, size := range map[string]int{"small": Small - 1, "large": Large - 1, "huge": Huge} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				var m Buffer
+				for pb.Next() {
+					m.Lend()
+					m.Done(size)
+				}
+			})
+		})
+	}
+}

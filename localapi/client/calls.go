@@ -3,11 +3,13 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,14 +22,43 @@ const (
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	resp, err := c.send(ctx, http.MethodGet, healthPath, nil, nil)
 	if err != nil {
-		return Health{}, err
+		return Health{}, c.stranger(err)
 	}
 	defer resp.Body.Close()
 	var h Health
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&h); err != nil || h.Status != "ok" {
-		return Health{}, &unreachable{c.base, fmt.Errorf("what answers there is not an adit daemon")}
+	err = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&h)
+	if ctx.Err() != nil {
+		return Health{}, ctx.Err()
+	}
+	if err == nil && h.Status != "ok" {
+		err = fmt.Errorf("its status is %q", h.Status)
+	}
+	if err != nil {
+		return Health{}, &unreachable{base: c.base, err: err, kind: ErrForeign}
 	}
 	return h, nil
+}
+
+// stranger tells an answer to the probe that no daemon gives from nobody's being
+// there.
+func (c *Client) stranger(err error) error {
+	var refusal *Error
+	if errors.As(err, &refusal) && refusal.Code == "" || err != nil && strings.Contains(err.Error(), "malformed HTTP") {
+		return &unreachable{base: c.base, err: err, kind: ErrForeign}
+	}
+	return err
+}
+
+// Probe is Health for a daemon that may hang: it waits 10 s at most, and its
+// error then matches ErrSilent.
+func (c *Client) Probe(ctx context.Context) (Health, error) {
+	probing, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	h, err := c.Health(probing)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = &unreachable{base: c.base, err: err, kind: ErrSilent}
+	}
+	return h, err
 }
 
 // AuthStatus returns the token in force, never its secret.

@@ -95,19 +95,35 @@ func IsCode(err error, code ErrorCode) bool {
 // ErrNotRunning is matched by errors that say that no daemon answers.
 var ErrNotRunning = errors.New("the adit daemon does not answer")
 
+// Errors of the probe that match ErrNotRunning too, and say that the daemon's
+// address is not free either.
+var (
+	ErrSilent  = errors.New("something listens at the adit daemon's address, and does not answer")
+	ErrForeign = errors.New("what answers at the adit daemon's address is another program")
+)
+
 // unreachable is an error of the connection.
 type unreachable struct {
 	base string
 	err  error
+	kind error // ErrSilent, ErrForeign, or nil if nobody is there
 }
 
 func (u *unreachable) Error() string {
+	switch {
+	case u.Is(ErrSilent):
+		return fmt.Sprintf("something listens at %s, and does not answer", u.base)
+	case u.Is(ErrForeign):
+		return fmt.Sprintf("what answers at %s is not an adit daemon", u.base)
+	}
 	return fmt.Sprintf("the adit daemon does not answer at %s: %v", u.base, u.err)
 }
 
 func (u *unreachable) Unwrap() error { return u.err }
 
-func (u *unreachable) Is(target error) bool { return target == ErrNotRunning }
+func (u *unreachable) Is(target error) bool {
+	return target == ErrNotRunning || u.kind != nil && target == u.kind
+}
 
 // call makes one request. in, if not nil, is sent as JSON; out, if not nil, gets
 // what is in the answer's envelope.
@@ -175,7 +191,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return &unreachable{c.base, err}
+	return &unreachable{base: c.base, err: err}
 }
 
 func readError(resp *http.Response) error {

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,6 +118,60 @@ func TestDiscoverAsksWhoIsNamed(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrNotRunning", name, err)
 		}
 	}
+}
+
+// A program that starts a daemon where none runs must not do so for ever because
+// something else has its address, or because it hangs.
+func TestProbeTellsWhatElseIsAtTheAddress(t *testing.T) {
+	defer func(d time.Duration) { probeTimeout = d }(probeTimeout)
+	probeTimeout = 500 * time.Millisecond
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	other := listenAnd(t, func(c net.Conn) {
+		fmt.Fprint(c, "SSH-2.0-OpenSSH\r\n")
+		_, _ = io.Copy(io.Discard, c)
+	})
+	mute := listenAnd(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	for name, c := range map[string]struct {
+		url        string
+		want, none error
+	}{
+		"a page":    {web.URL, ErrForeign, ErrSilent},
+		"no HTTP":   {"http://" + other, ErrForeign, ErrSilent},
+		"no answer": {"http://" + mute, ErrSilent, ErrForeign},
+	} {
+		_, err := New(c.url).Probe(testContext(t))
+		if !errors.Is(err, c.want) || !errors.Is(err, ErrNotRunning) || errors.Is(err, c.none) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+	_, err := New("http://" + nobodyAt(t)).Probe(testContext(t))
+	if !errors.Is(err, ErrNotRunning) || errors.Is(err, ErrForeign) || errors.Is(err, ErrSilent) {
+		t.Errorf("nobody: got %v, want ErrNotRunning alone", err)
+	}
+}
+
+// listenAnd serves each connection by serve until the test ends.
+func listenAnd(t *testing.T, serve func(net.Conn)) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			context.AfterFunc(ctx, func() { c.Close() })
+			wg.Go(func() { serve(c) })
+		}
+	})
+	t.Cleanup(func() { cancel(); ln.Close(); wg.Wait() })
+	return ln.Addr().String()
 }
 
 func TestEventsComeBackWhereTheyWere(t *testing.T) {

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,12 +23,13 @@ type Runtime struct {
 
 // probeTimeout is how long a daemon has to answer the probe. Where none is, the
 // system refuses at once; a machine that is busy is slow.
-const probeTimeout = 10 * time.Second
+var probeTimeout = 10 * time.Second // tests shorten it
 
 // Discover finds the daemon that keeps its state in stateDir: it reads the
 // folder's runtime.json, and asks whether who is named there answers, because a
-// killed daemon leaves the file behind. If none runs, the error matches
-// ErrNotRunning.
+// killed daemon leaves the file behind. If none answers, the error matches
+// ErrNotRunning; if something is at its address all the same, ErrSilent or
+// ErrForeign too.
 func Discover(ctx context.Context, stateDir string, opts ...Option) (*Client, Runtime, error) {
 	path := filepath.Join(stateDir, "runtime.json")
 	f, err := os.Open(path)
@@ -46,12 +46,7 @@ func Discover(ctx context.Context, stateDir string, opts ...Option) (*Client, Ru
 		return nil, Runtime{}, fmt.Errorf("%w: %s names no address", ErrNotRunning, path)
 	}
 	c := New("http://"+r.ConnectAddr, opts...)
-	probing, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	if _, err := c.Health(probing); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			err = &unreachable{c.base, err}
-		}
+	if _, err := c.Probe(ctx); err != nil {
 		return nil, r, err
 	}
 	return c, r, nil

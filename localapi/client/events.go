@@ -155,5 +155,5 @@ func (c *Client) lines(ctx context.Context, method, path string, header http.Hea
 	if err == nil {
 		err = io.EOF
 	}
-	return &unreachable{c.base, fmt.Errorf("the event stream ended: %w", err)}
+	return &unreachable{base: c.base, err: fmt.Errorf("the event stream ended: %w", err)}
 }

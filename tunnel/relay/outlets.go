@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
-	"time"
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/sink"
@@ -116,19 +115,3 @@ func (r *Relay) sinkState(name string) sink.State {
 	}
 	return sink.State{}
 }
-
-// Record writes a change into the audit log, in the name of ctx's actor. The
-// change is done already: what cannot be written is an error in the log.
-func (r *Relay) Record(ctx context.Context, action, target string, detail any) {
-	// The change stands even if who asked for it has gone.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWait)
-	defer cancel()
-	e, err := r.store.Audit.Append(ctx, audit.Change{Node: r.node, Actor: audit.ActorOf(ctx), Action: action, Target: target, Detail: detail})
-	if err != nil {
-		r.log.Error("a change is not in the audit log", "action", action, "target", target, "error", err)
-		return
-	}
-	r.sinks.audit(e)
-}
-
-const auditWait = 10 * time.Second

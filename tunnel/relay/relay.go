@@ -51,6 +51,7 @@ type Options struct {
 	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
 	geoCheck   time.Duration                                            // tests hurry it; may be zero
 	usageFlush time.Duration                                            // tests hurry it; may be zero
+	auditWait  time.Duration                                            // tests hurry it; may be zero
 	balance    time.Duration                                            // tests hurry it; may be zero
 }
 
@@ -86,6 +87,7 @@ type Relay struct {
 	accounts  accounts
 	seen      seen
 	sinks     outlets
+	ledger    ledger
 	proofs    proofs
 	unpublish func()
 	members   *members // nil where the relay is one node
@@ -160,6 +162,9 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	if err := r.openProofs(ctx); err != nil {
+		return err
+	}
+	if err := r.ledger.open(r.cfg.DataDir); err != nil {
 		return err
 	}
 	r.access = newAccessLog(r.store.Events, &r.counts.dropped, r.log)
@@ -412,6 +417,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { r.watchExpiry(life); return nil })
 	group.Go(func() error { r.accounts.run(life, r); return nil })
 	group.Go(func() error { r.runSinks(life); return nil })
+	group.Go(func() error { r.runLedger(life); return nil })
 	group.Go(func() error {
 		<-failed.Done()
 		r.drain()

@@ -26,7 +26,7 @@ func (c *Console) api() {
 			if err := checkQuery(r, route.pattern); err != nil {
 				return err
 			}
-			return route.serve(w, r)
+			return c.changing(r, n == needRead, func() error { return route.serve(w, r) })
 		})
 	}
 	for _, route := range c.ownRoutes() {
@@ -43,7 +43,7 @@ func (c *Console) api() {
 			if err := checkQuery(r, route.pattern); err != nil {
 				return err
 			}
-			return route.serve(w, r, who)
+			return c.changing(r, false, func() error { return route.serve(w, r, who) })
 		})
 	}
 	for path, allowed := range methods {
@@ -58,6 +58,21 @@ func (c *Console) api() {
 	c.handle("/api/", func(http.ResponseWriter, *http.Request) error {
 		return &Error{http.StatusNotFound, "not_found", "there is nothing at this path", ""}
 	})
+}
+
+// changing serves a request, and has it announced before if it changes something:
+// what changes is in the audit log, or is not done. asks says that it does not,
+// whatever its method.
+func (c *Console) changing(r *http.Request, asks bool, serve func() error) error {
+	if asks || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return serve()
+	}
+	end, err := c.cfg.Relay.BeginChange(r.Context(), r.Method+" "+r.URL.Path)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return serve()
 }
 
 // probes registers what others than people ask for.

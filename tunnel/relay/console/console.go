@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"adit/internal/webfiles"
+	"adit/tunnel/relay/store"
 )
 
 // Relay does what the operator asks. Errors that the operator is to read are *Error.
@@ -184,12 +185,23 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &e):
 	case errors.As(err, &tooLarge):
 		e = &Error{http.StatusRequestEntityTooLarge, "payload_too_large", "the body is larger than 1 MiB", ""}
+	case errors.Is(err, store.ErrConflict):
+		e = errBusy
+	case store.IsAway(err):
+		c.log.Warn("console: the store did not answer", "method", r.Method, "path", r.URL.Path, "error", err)
+		e = &Error{http.StatusServiceUnavailable, "unavailable", "the store did not answer in time; try again in a moment", ""}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			e.Message = "the store did not answer in time, so it is not known whether this was done; look, and try again if it was not"
+		}
 	default:
 		c.log.Error("console", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusInternalServerError, "internal", "the relay could not do this; its log says why", ""}
 	}
 	if e.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if e.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
 	}
 	if e.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "10")

@@ -78,6 +78,7 @@ type fakeRelay struct {
 	counters Counters
 	bytes    Bytes
 	noted    []string
+	away     error // of BeginChange
 }
 
 func (f *fakeRelay) err() error {
@@ -151,6 +152,10 @@ func (f *fakeRelay) Backup(context.Context) (any, error) {
 	return map[string]any{"format": "adit-relay-backup", "version": 1, "schema": 1, "created": fakeTime, "settings": 1, "clients": 1, "claims": 1, "policies": 1}, f.err()
 }
 func (f *fakeRelay) Ready() string { return "" }
+
+func (f *fakeRelay) BeginChange(context.Context, string) (func(), error) {
+	return func() {}, f.away
+}
 
 func (f *fakeRelay) Record(ctx context.Context, action, target string, _ any) {
 	f.mu.Lock()

@@ -17,6 +17,9 @@ type Operator interface {
 	Access(ctx context.Context, q Access) (AccessPage, error)
 	ExportAccess(ctx context.Context, q Access, give func(*wire.Access) error) error
 	FollowAccess(ctx context.Context, q Access, give func(list []wire.Access, missed int) error) error
+	// BeginChange is called before ctx's actor changes something, and refuses that
+	// while the audit log cannot be written. end follows the last Record of it.
+	BeginChange(ctx context.Context, what string) (end func(), err error)
 	// Record writes a change into the audit log, in the name of ctx's actor.
 	Record(ctx context.Context, action, target string, detail any)
 	AuditList(ctx context.Context, q AuditQuestion) (AuditPage, error)

@@ -147,6 +147,11 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) error {
 		return &Error{http.StatusUnauthorized, "wrong_code", "the set-up code is wrong; the relay printed it when it started, and keeps it in the file setup_code of its data folder", "code"}
 	}
 	c.limits.right(key)
+	end, err := c.cfg.Relay.BeginChange(r.Context(), r.Method+" "+r.URL.Path)
+	if err != nil {
+		return err
+	}
+	defer end()
 	a, err := c.newAccount(r.Context(), q.Name, RoleAdministrator, q.Password)
 	if err != nil {
 		return err

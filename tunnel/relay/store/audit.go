@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,9 +25,9 @@ type Audit struct {
 	stream *lateStream
 	took   *meter
 
-	mu   sync.Mutex
-	seq  uint64 // of the newest entry that is known here
-	head string // its hash
+	turn chan struct{} // of writing; room for the one whose it is. It guards:
+	seq  uint64        // of the newest entry that is known here
+	head string        // its hash
 }
 
 func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstream.Stream, error) {
@@ -42,13 +41,63 @@ func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstre
 	return stream, nil
 }
 
+// Late is what could not be written when it was done. It is as JSON what a relay
+// keeps until it can.
+type Late struct {
+	At     time.Time       `json:"at"`
+	Node   string          `json:"node,omitempty"`
+	Actor  audit.Actor     `json:"actor"`
+	Action string          `json:"action"`
+	Target string          `json:"target,omitempty"`
+	Detail json.RawMessage `json:"detail,omitempty"`
+	// Tried is the entry whose writing was not answered; perhaps it was done.
+	Tried *audit.Entry `json:"tried,omitempty"`
+}
+
+// Ready reports why the log cannot be written now; nil: the servers answer for it.
+func (a *Audit) Ready(ctx context.Context) error {
+	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+		_, err := a.stream.Info(ctx)
+		return 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("ask for the audit log: %w", err)
+	}
+	return nil
+}
+
 // Append writes what was done as the next entry of the chain. Several nodes may
-// do so at once: who was not first tries again behind the other's entry.
+// do so at once: who was not first tries again behind the other's entry. Where
+// the log is away it is tried until ctx ends; the entry of the last try is then
+// returned with the error.
 func (a *Audit) Append(ctx context.Context, c audit.Change) (audit.Entry, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	return a.write(ctx, c, time.Now(), nil)
+}
+
+// AppendLate is Append of what was done at another time. It writes nothing, and
+// returns no entry, if the try of then was done after all.
+func (a *Audit) AppendLate(ctx context.Context, l Late) (audit.Entry, error) {
+	c := audit.Change{Node: l.Node, Actor: l.Actor, Action: l.Action, Target: l.Target}
+	if len(l.Detail) > 0 {
+		c.Detail = l.Detail
+	}
+	return a.write(ctx, c, l.At, l.Tried)
+}
+
+func (a *Audit) write(ctx context.Context, c audit.Change, at time.Time, tried *audit.Entry) (audit.Entry, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ctx.Err())
+	}
 	for range auditTries {
-		e, err := audit.Next(a.seq, a.head, time.Now(), c)
+		if tried != nil {
+			if there, err := a.has(ctx, *tried); there || err != nil {
+				return audit.Entry{}, err
+			}
+		}
+		e, err := audit.Next(a.seq, a.head, at, c)
 		if err != nil {
 			return audit.Entry{}, err
 		}
@@ -57,40 +106,64 @@ func (a *Audit) Append(ctx context.Context, c audit.Change) (audit.Entry, error)
 			return e, err
 		}
 		if err := a.refresh(ctx); err != nil {
-			return audit.Entry{}, err
+			return e, err
 		}
 	}
 	return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ErrConflict)
 }
 
+// has reports whether an entry is in the chain.
+func (a *Audit) has(ctx context.Context, e audit.Entry) (bool, error) {
+	there, err := a.get(ctx, e.Seq)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && there.Hash == e.Hash, err
+}
+
 // append writes an entry, or returns ErrConflict if it does not follow the
-// newest; a.mu is held.
+// newest; the turn is the caller's.
 func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", e.Action, err)
 	}
-	if _, err := a.stream.get(ctx); err != nil {
-		return fmt.Errorf("audit %s: %w", e.Action, err)
-	}
 	start := time.Now()
-	ack, err := a.js.Publish(ctx, auditSubject, text, jetstream.WithExpectLastSequence(e.Seq-1), jetstream.WithMsgID(e.Hash))
-	a.took.add(start, err)
+	stored, tries, err := again(ctx, func(ctx context.Context) (uint64, error) {
+		if _, err := a.stream.get(ctx); err != nil {
+			return 0, err
+		}
+		ack, err := a.js.Publish(ctx, auditSubject, text, jetstream.WithExpectLastSequence(e.Seq-1), jetstream.WithMsgID(e.Hash))
+		if err != nil {
+			return 0, err
+		}
+		return ack.Sequence, nil
+	})
 	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+	conflict := errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+	if conflict && tries > 1 { // perhaps with the try whose answer was lost
+		there, getErr := a.has(ctx, e)
+		if getErr != nil {
+			err, conflict = getErr, false
+		} else if there {
+			stored, err, conflict = e.Seq, nil, false
+		}
+	}
+	a.took.add(start, err)
+	if conflict {
 		return ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", e.Action, err)
 	}
-	if ack.Sequence != e.Seq {
-		return fmt.Errorf("audit %s: entry %d was stored as %d", e.Action, e.Seq, ack.Sequence)
+	if stored != e.Seq {
+		return fmt.Errorf("audit %s: entry %d was stored as %d", e.Action, e.Seq, stored)
 	}
 	a.seq, a.head = e.Seq, e.Hash
 	return nil
 }
 
-// refresh reads the newest entry; a.mu is held.
+// refresh reads the newest entry; the turn is the caller's.
 func (a *Audit) refresh(ctx context.Context) error {
 	info, err := a.stream.Info(ctx)
 	if err != nil {
@@ -189,8 +262,8 @@ func (a *Audit) Verify(ctx context.Context, wanted string) (audit.Result, error)
 
 // restore writes the entries of a backup into an empty chain.
 func (a *Audit) restore(ctx context.Context, list []audit.Entry) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
 	for _, e := range list {
 		if err := a.append(ctx, e); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -94,10 +95,10 @@ const (
 	lockRoot = "lock"
 )
 
-// Store keeps a value under a key.
+// Store keeps a value under a key, in place of any other: who must not meet
+// another node there holds a lock.
 func (c *Certificates) Store(ctx context.Context, key string, value []byte) error {
-	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return c.kv.Put(ctx, natsKey(dataRoot, key), value) })
-	if err != nil {
+	if err := replace(ctx, c.kv, natsKey(dataRoot, key), value); err != nil {
 		return fmt.Errorf("store certificate data %q: %w", key, err)
 	}
 	return nil
@@ -130,7 +131,7 @@ func (c *Certificates) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	for _, k := range append(below, key) {
-		if err := c.kv.Purge(ctx, natsKey(dataRoot, k), jetstream.PurgeTTL(markerTTL)); err != nil {
+		if err := purge(ctx, c.kv, natsKey(dataRoot, k)); err != nil {
 			return fmt.Errorf("remove certificate data %q: %w", k, err)
 		}
 	}
@@ -185,14 +186,16 @@ func (c *Certificates) Lock(ctx context.Context, name string) error {
 	var seen uint64
 	var since time.Time
 	for {
-		rev, err := c.kv.Create(ctx, key, id)
+		rev, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return c.kv.Create(ctx, key, id) })
 		if errors.Is(err, jetstream.ErrKeyExists) {
-			e, getErr := c.kv.Get(ctx, key)
+			e, getErr := readAgain(ctx, c.kv, key)
 			switch {
 			case errors.Is(getErr, jetstream.ErrKeyNotFound):
 				continue // given back a moment ago
 			case getErr != nil:
 				return fmt.Errorf("lock %q: %w", name, getErr)
+			case bytes.Equal(e.Value(), id): // by a try whose answer was lost
+				rev, err = e.Revision(), nil
 			case e.Revision() != seen:
 				seen, since = e.Revision(), time.Now()
 			case time.Since(since) > c.lease:
@@ -230,9 +233,11 @@ func (c *Certificates) hold(name string, h *heldLock) {
 		for {
 			select {
 			case <-tick.C:
-				if rev, err := c.kv.Update(ctx, h.key, h.id, h.rev); err == nil {
+				rev, err := c.kv.Update(ctx, h.key, h.id, h.rev)
+				switch {
+				case err == nil:
 					h.rev = rev
-				} else if isConflict(err) {
+				case isConflict(err) && !c.still(ctx, h):
 					return // another has taken it over
 				}
 			case <-ctx.Done():
@@ -240,6 +245,21 @@ func (c *Certificates) hold(name string, h *heldLock) {
 			}
 		}
 	})
+}
+
+// still reports whether a lock of another revision than was thought is its
+// holder's yet, by a renewal whose answer was lost; or whether that cannot be
+// told now.
+func (c *Certificates) still(ctx context.Context, h *heldLock) bool {
+	e, err := c.kv.Get(ctx, h.key)
+	if err != nil {
+		return !errors.Is(err, jetstream.ErrKeyNotFound)
+	}
+	if !bytes.Equal(e.Value(), h.id) {
+		return false
+	}
+	h.rev = e.Revision()
+	return true
 }
 
 // Unlock gives a lock back.
@@ -253,9 +273,17 @@ func (c *Certificates) Unlock(ctx context.Context, name string) error {
 	}
 	h.stop()
 	<-h.done
-	err := c.kv.Purge(ctx, h.key, jetstream.LastRevision(h.rev), jetstream.PurgeTTL(markerTTL))
-	if err != nil && !isConflict(err) {
-		return fmt.Errorf("unlock %q: %w", name, err)
+	for {
+		_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+			return 0, c.kv.Purge(ctx, h.key, jetstream.LastRevision(h.rev), jetstream.PurgeTTL(markerTTL))
+		})
+		before := h.rev
+		if isConflict(err) && c.still(ctx, h) && h.rev != before {
+			continue
+		}
+		if err != nil && !isConflict(err) {
+			return fmt.Errorf("unlock %q: %w", name, err)
+		}
+		return nil
 	}
-	return nil
 }

@@ -55,7 +55,8 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 		name: name, kv: kv, log: s.log, took: &s.meter, notify: s.notify,
 		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]),
 	}
-	t.leads = func(ctx context.Context, key string) (bool, error) { return s.leaderHas(ctx, kv.Bucket(), key) }
+	t.leader = leader{s.conn, kv.Bucket()}
+	t.leads = t.leader.has
 	w, err := t.read(ctx, life, 0)
 	for errors.Is(err, errWatchEnded) && rested(ctx) { // its server went
 		w, err = t.read(ctx, life, 0)
@@ -328,6 +329,7 @@ func (t *table[T]) take(e jetstream.KeyValueEntry) error {
 // followed is what the store does with its tables.
 type followed interface {
 	refollow()
+	keepUp(context.Context)
 	told(Change)
 	noticed(notice)
 }
@@ -437,6 +439,10 @@ func again(ctx context.Context, write func(context.Context) (uint64, error)) (re
 		}
 	}
 }
+
+// IsAway reports whether an error says that the store did not answer in time.
+// Whether a write was made is then not known.
+func IsAway(err error) bool { return isAway(err) }
 
 // isAway reports whether an error says that the cluster has nobody to answer now.
 func isAway(err error) bool {

@@ -65,10 +65,10 @@ func (s *Settings) open(name string, v []byte) ([]byte, error) {
 	return s.seal.open(name, v)
 }
 
-// Put stores a setting.
+// Put stores a setting in place of any other. Only a restore does, into a store
+// of its own; nodes that run agree by Once.
 func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
-	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Put(ctx, name, s.close(name, value)) })
-	if err != nil {
+	if err := replace(ctx, s.kv, name, s.close(name, value)); err != nil {
 		return fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return nil

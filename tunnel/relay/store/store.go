@@ -267,6 +267,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		if err := s.listen(); err != nil {
 			return err
 		}
+		s.keepUp(life)
 	}
 	return s.loadStreams(ctx, js, cfg)
 }
@@ -350,7 +351,7 @@ func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Con
 	if err := s.openSoon(ctx, "access events", s.Events.stream); err != nil {
 		return err
 	}
-	s.Audit = &Audit{js: js, stream: late(openAudit), took: &s.meter, head: audit.Root}
+	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, stream: late(openAudit), took: &s.meter, head: audit.Root}
 	return s.openSoon(ctx, "audit log", s.Audit.stream)
 }
 

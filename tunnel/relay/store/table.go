@@ -22,11 +22,13 @@ type table[T any] struct {
 	log    *slog.Logger
 	took   *meter
 	notify func(n notice, value []byte) // other nodes, after a write
+	leader leader
 	// leads asks the bucket's leader what is under a key; see forget.
-	leads func(ctx context.Context, key string) (there bool, err error)
-	done  chan struct{}
-	stale chan struct{} // asks for a new watch; room for one
-	seen  atomic.Uint64 // the highest revision that a watch brought
+	leads  func(ctx context.Context, key string) (there bool, err error)
+	done   chan struct{}
+	stale  chan struct{} // asks for a new watch; room for one
+	seen   atomic.Uint64 // the highest revision that a watch brought
+	newest uint64        // what the leader had when keepUp asked last
 
 	// order is held from a change of the memory until all are told of it, so
 	// that they hear of changes in the order of revisions, and a write returns

@@ -1,12 +1,6 @@
 package store
 
-import (
-	"context"
-	"encoding/json"
-	"fmt"
-
-	"github.com/nats-io/nats.go/jetstream"
-)
+import "encoding/json"
 
 // Change is a write as its node tells it to the others beside the cluster: a node
 // whose server of the cluster hangs hears of a write by no other way for up to
@@ -59,40 +53,4 @@ func (t *table[T]) told(c Change) {
 		return
 	}
 	t.set(c.Key, v, c.Revision)
-}
-
-// codeNoMessage is what JetStream answers when there is nothing under a subject.
-const codeNoMessage jetstream.ErrorCode = 10037
-
-// leaderHas reports whether a bucket has a value under a key. The library asks
-// whichever server keeps the bucket, and that may lag; this request is answered
-// by the bucket's leader alone.
-func (s *Store) leaderHas(ctx context.Context, bucket, key string) (bool, error) {
-	ask, err := json.Marshal(map[string]string{"last_by_subj": "$KV." + bucket + "." + key})
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, tryTime)
-	defer cancel()
-	m, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+bucket, ask)
-	if err != nil {
-		return false, fmt.Errorf("ask for %q of %s: %w", key, bucket, err)
-	}
-	var answer struct {
-		Error *struct {
-			Code jetstream.ErrorCode `json:"err_code"`
-		} `json:"error"`
-		Message *struct {
-			Headers []byte `json:"hdrs"`
-		} `json:"message"`
-	}
-	switch err := json.Unmarshal(m.Data, &answer); {
-	case err != nil:
-		return false, fmt.Errorf("ask for %q of %s: %w", key, bucket, err)
-	case answer.Error != nil && answer.Error.Code == codeNoMessage:
-		return false, nil
-	case answer.Error != nil || answer.Message == nil:
-		return false, fmt.Errorf("ask for %q of %s: %s", key, bucket, m.Data)
-	}
-	return true, nil // or the marker of a removal, which the watch brings
 }

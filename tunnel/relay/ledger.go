@@ -1,0 +1,236 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"adit/internal/atomicfile"
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store"
+)
+
+const (
+	// ledgerFolder is in the data folder, and holds a file for each change under
+	// way and for each line that waits for the audit log.
+	ledgerFolder = "audit"
+	// maxLate is how many lines wait for the audit log, at most; from half of it on
+	// no change is begun, so that there is room for what is under way and for
+	// sign-ins.
+	maxLate    = 10_000
+	auditWait  = 10 * time.Second
+	auditRetry = 5 * time.Second
+	// actionUnfinished is of a change that began and whose end nobody has seen: the
+	// relay ended meanwhile. Whether it was made is to be looked up.
+	actionUnfinished = "change.unfinished"
+)
+
+var errAuditAway = errors.New("the audit log cannot be written now")
+
+// ledger keeps what must get into the audit log: a change is begun only if the
+// log can be written, and its line lasts on this node's disk until it is.
+type ledger struct {
+	dir  string
+	wake chan struct{} // a line waits; room for one
+
+	mu   sync.Mutex
+	next uint64
+	late []string // names of the files of lines that wait, oldest first
+}
+
+// open reads what a run before has left.
+func (l *ledger) open(dataDir string) error {
+	l.dir, l.wake = filepath.Join(dataDir, ledgerFolder), make(chan struct{}, 1)
+	list, err := os.ReadDir(l.dir) // by name, so oldest first
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read what waits for the audit log: %w", err)
+	}
+	for _, f := range list {
+		if strings.HasSuffix(f.Name(), ".json") {
+			l.late = append(l.late, f.Name())
+		}
+	}
+	if len(l.late) > 0 {
+		l.wake <- struct{}{}
+	}
+	return nil
+}
+
+func (l *ledger) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.late)
+}
+
+// keep writes a line to the disk.
+func (l *ledger) keep(v store.Late) (name string, err error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	l.next++
+	name = fmt.Sprintf("%s-%08d-%s.json", time.Now().UTC().Format("20060102T150405.000000000"), l.next, rand.Text()[:8])
+	l.mu.Unlock()
+	return name, atomicfile.Write(filepath.Join(l.dir, name), text, 0o600)
+}
+
+// add lets a line that was kept wait for the audit log, unless too many do.
+func (l *ledger) add(v store.Late) error {
+	if n := l.waiting(); n >= maxLate {
+		return fmt.Errorf("%d lines wait for the audit log already", n)
+	}
+	name, err := l.keep(v)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.late = append(l.late, name)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (l *ledger) remove(name string) {
+	_ = os.Remove(filepath.Join(l.dir, name)) // at worst it is a line of its own after a restart
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.late, name); i >= 0 {
+		l.late = slices.Delete(l.late, i, i+1)
+	}
+}
+
+// auditTime is how long the audit log is waited for.
+func (r *Relay) auditTime() time.Duration { return cmp.Or(r.opts.auditWait, auditWait) }
+
+// BeginChange is called before ctx's actor changes something, what being how it
+// was asked for. Unless the audit log can be written, the change is refused. end
+// is called when all that the change must Record is recorded; if the relay dies
+// before, the audit log will say that the change was begun.
+func (r *Relay) BeginChange(ctx context.Context, what string) (end func(), err error) {
+	short, cancel := context.WithTimeout(ctx, r.auditTime())
+	defer cancel()
+	err = errAuditAway
+	if n := r.ledger.waiting(); n < maxLate/2 {
+		err = r.store.Audit.Ready(short)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		r.log.Warn("a change was refused, as the audit log cannot be written now", "change", what, "error", err)
+		return nil, bad(http.StatusServiceUnavailable, "unavailable", "",
+			"the audit log cannot be written now, so nothing was changed; try again in a moment")
+	}
+	name, err := r.ledger.keep(store.Late{
+		At: time.Now(), Node: r.node, Actor: audit.ActorOf(ctx), Action: actionUnfinished, Target: what,
+	})
+	if err != nil { // a full disk must not keep an operator from revoking a client
+		r.log.Warn("a change is not noted before it is made", "error", err)
+		return func() {}, nil
+	}
+	return func() { r.ledger.remove(name) }, nil
+}
+
+// Record writes a change that was made into the audit log, in the name of ctx's
+// actor. What the log does not take now waits on the disk until it does.
+func (r *Relay) Record(ctx context.Context, action, target string, detail any) {
+	// The change stands even if who asked for it has gone.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.auditTime())
+	defer cancel()
+	at, c := time.Now(), audit.Change{Node: r.node, Actor: audit.ActorOf(ctx), Action: action, Target: target, Detail: detail}
+	first, err := audit.Next(0, audit.Root, at, c)
+	if err != nil {
+		r.log.Error("a change is not in the audit log", "action", action, "target", target, "error", err)
+		return
+	}
+	late := store.Late{At: at, Node: c.Node, Actor: c.Actor, Action: action, Target: target, Detail: first.Detail}
+	if r.ledger.waiting() == 0 {
+		var e audit.Entry
+		if e, err = r.store.Audit.Append(ctx, c); err == nil {
+			r.sinks.audit(e)
+			return
+		}
+		if e.Seq > 0 {
+			late.Tried = &e
+		}
+	}
+	if keepErr := r.ledger.add(late); keepErr != nil {
+		r.log.Error("a change is not in the audit log", "action", action, "target", target, "error", errors.Join(err, keepErr))
+		return
+	}
+	r.log.Warn("a change waits for the audit log", "action", action, "target", target, "error", err)
+}
+
+// runLedger writes the lines that wait as soon as the audit log takes them,
+// until ctx ends.
+func (r *Relay) runLedger(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	<-pause.C
+	for {
+		select {
+		case <-r.ledger.wake:
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		if !r.writeLate(ctx) {
+			pause.Reset(auditRetry)
+		}
+	}
+}
+
+// writeLate writes what waits, and reports whether nothing does any more.
+func (r *Relay) writeLate(ctx context.Context) bool {
+	l := &r.ledger
+	l.mu.Lock()
+	list := slices.Clone(l.late)
+	l.mu.Unlock()
+	for _, name := range list {
+		text, err := os.ReadFile(filepath.Join(l.dir, name))
+		var v store.Late
+		if err == nil {
+			err = json.Unmarshal(text, &v)
+		}
+		if err != nil { // nobody but a person can say what it was
+			r.log.Error("a line that waits for the audit log cannot be read; it stays in its file", "file", name, "error", err)
+			l.mu.Lock()
+			if i := slices.Index(l.late, name); i >= 0 {
+				l.late = slices.Delete(l.late, i, i+1)
+			}
+			l.mu.Unlock()
+			continue
+		}
+		short, cancel := context.WithTimeout(ctx, r.auditTime())
+		e, err := r.store.Audit.AppendLate(short, v)
+		cancel()
+		if err != nil {
+			r.log.Debug("the audit log is away yet", "error", err)
+			return false
+		}
+		l.remove(name)
+		r.log.Info("a line that waited is in the audit log", "action", v.Action, "target", v.Target, "entry", e.Seq)
+		if e.Seq > 0 {
+			r.sinks.audit(e)
+		}
+	}
+	return l.waiting() == 0
+}

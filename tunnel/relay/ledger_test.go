@@ -1,0 +1,152 @@
+package relay
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/natstest"
+)
+
+// audited are the actions and targets of the audit log, newest first.
+func audited(t *testing.T, r *testRelay) []string {
+	t.Helper()
+	page, err := operator{r.Relay}.AuditList(t.Context(), console.AuditQuestion{Limit: 1000})
+	if err != nil {
+		return nil // it is away
+	}
+	var list []string
+	for _, e := range page.Items {
+		list = append(list, e.Action+" "+e.Target)
+	}
+	return list
+}
+
+func count(list []string, v string) (n int) {
+	for _, s := range list {
+		if s == v {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitEmpty waits until no line of a relay waits, and its folder is empty.
+func awaitEmpty(t *testing.T, r *testRelay) {
+	t.Helper()
+	eventually(t, "nothing waits for the audit log", func() bool {
+		list, _ := os.ReadDir(filepath.Join(r.cfg.DataDir, ledgerFolder))
+		return r.ledger.waiting() == 0 && len(list) == 0
+	})
+}
+
+// TestNoChangeWithoutItsAuditLine takes the audit log away: a change is refused
+// before it is made, and one that was made by then has its line later, once.
+func TestNoChangeWithoutItsAuditLine(t *testing.T) {
+	server := natstest.Start(t)
+	cfg := testConfig(t.TempDir())
+	cfg.NATS.URLs = []string{server.URL()}
+	r := startRelayWith(t, Options{Config: cfg, auditWait: time.Second})
+	answer[any](t, r, "POST", "/api/v1/clients", `{"name":"first"}`)
+	server.Stop()
+	bearer := map[string]string{"Authorization": "Bearer " + r.AdminToken()}
+	for _, q := range [][3]string{
+		{"POST", "/api/v1/clients", `{"name":"second"}`},
+		{"DELETE", "/api/v1/clients/first", ""},
+		{"PUT", "/api/v1/policies/shop", `{}`},
+		{"POST", "/api/v1/tokens", `{"name":"x","scope":"read"}`},
+	} {
+		status, text, h := r.ask(t, q[0], q[1], q[2], bearer)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"unavailable"`) || !strings.Contains(text, "nothing was changed") || h.Get("Retry-After") == "" {
+			t.Errorf("%s %s: got %d %s", q[0], q[1], status, text)
+		}
+	}
+	if status, text, _ := r.ask(t, "GET", "/api/v1/clients", "", bearer); status != 200 || !strings.Contains(text, `"active"`) || strings.Contains(text, "second") {
+		t.Errorf("the list of clients: got %d %s", status, text)
+	}
+	r.Record(t.Context(), "client.set", "made", map[string]int{"n": 1})
+	r.Record(t.Context(), "client.set", "too", nil)
+	if r.ledger.waiting() != 2 {
+		t.Errorf("%d lines wait, want 2", r.ledger.waiting())
+	}
+	server.Start()
+	awaitEmpty(t, r)
+	answer[any](t, r, "POST", "/api/v1/clients", `{"name":"second"}`)
+	awaitEmpty(t, r)
+	want := []string{"client.add second", "client.set too", "client.set made", "client.add first"}
+	if got := audited(t, r); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if v := answer[audit.Result](t, r, "GET", "/api/v1/audit/verify", ""); !v.OK {
+		t.Errorf("the chain: %+v", v)
+	}
+}
+
+// TestLinesThatWaitOutliveTheRelay has a relay die in the middle of a change,
+// between a change and its line, and after a line whose writing was not answered.
+func TestLinesThatWaitOutliveTheRelay(t *testing.T) {
+	dir := t.TempDir()
+	r := startRelay(t, testConfig(dir))
+	answer[any](t, r, "POST", "/api/v1/clients", `{"name":"first"}`)
+	var done audit.Entry
+	err := r.store.Audit.Newest(t.Context(), 0, func(e audit.Entry) bool { done = e; return false })
+	if err != nil || done.Seq == 0 {
+		t.Fatal(err)
+	}
+	awaitEmpty(t, r)
+	ann := audit.Actor{Kind: audit.KindUser, Name: "ann"}
+	if _, err := r.BeginChange(audit.WithActor(t.Context(), ann), "POST /api/v1/clients"); err != nil {
+		t.Fatal(err)
+	}
+	yesterday := time.Now().Add(-24 * time.Hour)
+	if _, err := r.ledger.keep(store.Late{At: yesterday, Actor: ann, Action: "client.set", Target: "made"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ledger.keep(store.Late{At: done.Time, Action: "client.add", Target: "first", Tried: &done}); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	r = startRelay(t, testConfig(dir))
+	awaitEmpty(t, r)
+	got := audited(t, r)
+	for _, want := range []string{"change.unfinished POST /api/v1/clients", "client.set made", "client.add first"} {
+		if count(got, want) != 1 {
+			t.Errorf("%q is there %d times in %q, want once", want, count(got, want), got)
+		}
+	}
+	err = r.store.Audit.Newest(t.Context(), 0, func(e audit.Entry) bool {
+		if e.Target == "made" && (e.Actor != ann || !e.Time.Equal(yesterday.UTC().Truncate(time.Microsecond))) {
+			t.Errorf("the late line is %+v", e)
+		}
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChangesAreNotBegunWhileTooManyLinesWait(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	r.ledger.mu.Lock()
+	r.ledger.late = make([]string, maxLate/2)
+	r.ledger.mu.Unlock()
+	if _, err := r.BeginChange(t.Context(), "x"); err == nil {
+		t.Error("a change was begun")
+	}
+	r.ledger.mu.Lock()
+	r.ledger.late = make([]string, maxLate)
+	r.ledger.mu.Unlock()
+	if err := r.ledger.add(store.Late{Action: "login.refused"}); err == nil {
+		t.Error("one more line waits")
+	}
+	r.ledger.mu.Lock()
+	r.ledger.late = nil
+	r.ledger.mu.Unlock()
+}
