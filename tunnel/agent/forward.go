@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adit/internal/lend"
+	"adit/internal/socketerr"
 	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
@@ -112,10 +113,15 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) 
 			share, done = context.WithTimeout(ctx, a.cfg.OriginTimeout/time.Duration(len(addrs)))
 		}
 		addr = next
-		conn, err = dialer.DialContext(share, "tcp", addr.String())
+		var failed error
+		conn, failed = dialer.DialContext(share, "tcp", addr.String())
 		done()
-		if err == nil {
+		if failed == nil {
+			err = nil
 			break
+		}
+		if i == 0 || errors.Is(failed, socketerr.Refused) { // it says most: one family may not be there at all
+			err = failed
 		}
 	}
 	if err != nil {

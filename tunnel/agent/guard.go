@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -66,6 +67,16 @@ func (a *Agent) resolveOrigin(ctx context.Context, host string, port int) ([]net
 		return []netip.AddrPort{netip.AddrPortFrom(local(ip), uint16(port))}, nil
 	}
 	ips, err := a.lookup(ctx, "ip", host)
+	if host == "localhost" {
+		// It is both (RFC 6761, section 6.3), also where the system names one only:
+		// many a development server listens on one that its own library prefers.
+		for _, ip := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+			if !slices.Contains(ips, ip) && !slices.Contains(ips, netip.AddrFrom16(ip.As16())) {
+				ips = append(slices.Clip(ips), ip)
+			}
+		}
+		err = nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the name %s does not resolve: %w", host, err)
 	}

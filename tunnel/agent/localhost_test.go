@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"adit/tunnel/wire"
+)
+
+// Development servers often listen at ::1 alone, and systems often name
+// 127.0.0.1 alone.
+func TestLocalhostIsBothLoopbacks(t *testing.T) {
+	ln, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6 loopback: %v", err)
+	}
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	four, mapped := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::ffff:127.0.0.1")
+	for name, told := range map[string][]netip.Addr{"one family": {four}, "as IPv6": {mapped}, "nothing": nil, "both": {netip.IPv6Loopback(), four}} {
+		a, err := New(Config{StateDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+			if told == nil {
+				return nil, errors.New("no such host")
+			}
+			return told, nil
+		}
+		addrs, err := a.resolveOrigin(t.Context(), "localhost", port)
+		if err != nil || len(addrs) != 2 || addrs[0].Addr() != four {
+			t.Errorf("%s: got %v, %v, want 127.0.0.1 and then ::1", name, addrs, err)
+		}
+		r := newTunnel("t", TunnelSpec{Type: wire.TypeTCP, LocalIP: "localhost", LocalPort: port}, a.started).route.Load()
+		c, err := a.dialOrigin(t.Context(), r, wire.StreamRaw)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		c.Close()
+	}
+}
+
+func TestBothLoopbacksOfLocalhostAreGuarded(t *testing.T) {
+	a, err := New(Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	port := origin(t, func(net.Conn) {})
+	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+	}
+	a.cfg.Refuse = func(ip netip.Addr, _ int) error {
+		if ip == netip.IPv6Loopback() {
+			return errors.New("adit's own page listens there")
+		}
+		return nil
+	}
+	r := newTunnel("t", TunnelSpec{Type: wire.TypeTCP, LocalIP: "localhost", LocalPort: port}, a.started).route.Load()
+	if _, err := a.dialOrigin(t.Context(), r, wire.StreamRaw); err == nil || !strings.Contains(err.Error(), "adit's own") {
+		t.Errorf("got %v, want that the second address is guarded, too", err)
+	}
+}
