@@ -17,8 +17,8 @@ const quiet = [
     'CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions',
 ];
 
-/** Starts the browser. Names are resolved only if they are loopback's. */
-export async function launch(resolve = ''): Promise<Browser> {
+/** Starts the browser. Names are resolved only if they are loopback's, or resolve maps them. */
+export async function launch(resolve = '', more: string[] = []): Promise<Browser> {
   const path = process.env.CHROMIUM ?? '/usr/bin/chromium';
   if (!existsSync(path)) {
     console.error(`there is no browser at ${path}: install chromium, or name one in CHROMIUM`);
@@ -27,7 +27,8 @@ export async function launch(resolve = ''): Promise<Browser> {
   return chromium.launch({
     executablePath: path,
     args: [
-      ...quiet,
+      ...quiet.filter((flag) => flag !== '--disable-quic' || !more.includes('--enable-quic')),
+      ...more,
       `--host-resolver-rules=${resolve}MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost`,
     ],
   });

@@ -67,7 +67,28 @@ export const scenarios = {
     assert.ok(tall > 500 && tall < 720, `${tall} pixels of a window of 800`);
     await page.goto(`${mock.url}/#/logs?level=warn&q=nobody+said+this`);
     await page.locator('.empty').waitFor();
+    await page.getByRole('button', { name: 'Reset filters' }).click();
+    await page.locator('[role=log] .line').first().waitFor();
   }),
+
+  'what is empty says what to do': scenario(
+    async (page, mock) => {
+      await page.getByText('Nothing of this machine is public now').waitFor();
+      await page.goto(`${mock.url}/#/inspector`);
+      await page.getByRole('link', { name: 'New tunnel' }).waitFor();
+      mock.setTunnel(tunnel(1, { name: 'shop' }), 'created');
+      const visit = page.getByRole('link', { name: 'Visit https://shop.relay.example' });
+      assert.equal(await visit.getAttribute('href'), 'https://shop.relay.example');
+      await page.goto(`${mock.url}/#/overview`);
+      await page.getByText('Your tunnels are reachable').waitFor();
+    },
+    {
+      prepare: (mock) => {
+        mock.tunnels.clear();
+        mock.requests = [];
+      },
+    },
+  ),
 
   'text twice as large': scenario(
     async (page, mock) => {

@@ -91,7 +91,7 @@ type Limits struct {
 	HeaderBytes           int    `toml:"header_bytes"`            // of a visitor's request
 	HeaderTime            string `toml:"header_time"`             // duration
 	IdleTime              string `toml:"idle_time"`               // duration; between requests
-	StreamIdle            string `toml:"stream_idle"`             // duration; tcp and tls
+	StreamIdle            string `toml:"stream_idle"`             // duration; of a connection, or of a request under way
 	OriginTime            string `toml:"origin_time"`             // duration; for a response's header
 	UDPFlows              int    `toml:"udp_flows"`               // of one endpoint
 	UDPIdle               string `toml:"udp_idle"`                // duration

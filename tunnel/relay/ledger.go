@@ -29,17 +29,16 @@ const (
 	// no change is begun, so that there is room for what is under way and for
 	// sign-ins.
 	maxLate    = 10_000
-	auditWait  = 10 * time.Second
+	auditWait  = 5 * time.Second
 	auditRetry = 5 * time.Second
 	// actionUnfinished is of a change that began and whose end nobody has seen: the
 	// relay ended meanwhile. Whether it was made is to be looked up.
 	actionUnfinished = "change.unfinished"
 )
 
-var errAuditAway = errors.New("the audit log cannot be written now")
-
-// ledger keeps what must get into the audit log: a change is begun only if the
-// log can be written, and its line lasts on this node's disk until it is.
+// ledger keeps what must get into the audit log: the line of a change that the log
+// does not take lasts on this node's disk until it does. So a client can be
+// revoked while the log is away.
 type ledger struct {
 	dir  string
 	wake chan struct{} // a line waits; room for one
@@ -121,23 +120,14 @@ func (l *ledger) remove(name string) {
 func (r *Relay) auditTime() time.Duration { return cmp.Or(r.opts.auditWait, auditWait) }
 
 // BeginChange is called before ctx's actor changes something, what being how it
-// was asked for. Unless the audit log can be written, the change is refused. end
-// is called when all that the change must Record is recorded; if the relay dies
+// was asked for. The change is refused if too many lines wait already. end is
+// called when all that the change must Record is recorded; if the relay dies
 // before, the audit log will say that the change was begun.
 func (r *Relay) BeginChange(ctx context.Context, what string) (end func(), err error) {
-	short, cancel := context.WithTimeout(ctx, r.auditTime())
-	defer cancel()
-	err = errAuditAway
-	if n := r.ledger.waiting(); n < maxLate/2 {
-		err = r.store.Audit.Ready(short)
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		r.log.Warn("a change was refused, as the audit log cannot be written now", "change", what, "error", err)
+	if n := r.ledger.waiting(); n >= maxLate/2 {
+		r.log.Warn("a change was refused, as too many wait for the audit log", "change", what, "waiting", n)
 		return nil, bad(http.StatusServiceUnavailable, "unavailable", "",
-			"the audit log cannot be written now, so nothing was changed; try again in a moment")
+			"the audit log is away, and too many changes wait for it, so nothing was changed; try again in a moment")
 	}
 	name, err := r.ledger.keep(store.Late{
 		At: time.Now(), Node: r.node, Actor: audit.ActorOf(ctx), Action: actionUnfinished, Target: what,

@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-func TestChangesAreRefusedWhileTheAuditLogIsAway(t *testing.T) {
+func TestChangesAreRefusedWhileTooManyWaitForTheAuditLog(t *testing.T) {
 	r := serve(t)
 	r.relay.away = &Error{http.StatusServiceUnavailable, "unavailable", "nothing was changed", ""}
 	for _, q := range []struct {

@@ -18,7 +18,7 @@ type Operator interface {
 	ExportAccess(ctx context.Context, q Access, give func(*wire.Access) error) error
 	FollowAccess(ctx context.Context, q Access, give func(list []wire.Access, missed int) error) error
 	// BeginChange is called before ctx's actor changes something, and refuses that
-	// while the audit log cannot be written. end follows the last Record of it.
+	// while too many lines wait for the audit log. end follows the last Record of it.
 	BeginChange(ctx context.Context, what string) (end func(), err error)
 	// Record writes a change into the audit log, in the name of ctx's actor.
 	Record(ctx context.Context, action, target string, detail any)

@@ -31,7 +31,7 @@ type Limits struct {
 	HeaderBytes           int           // of a request; 65,536
 	HeaderTime            time.Duration // to send a request's header, or the TLS handshake; 10 s
 	IdleTime              time.Duration // between requests of a connection; 2 min
-	StreamIdle            time.Duration // of a tcp or tls connection without a byte; 2 h
+	StreamIdle            time.Duration // of a connection, or of a request under way, without a byte; 2 h
 	OriginTime            time.Duration // for an origin's response header; 5 min
 	ConnectionsPerAddress int           // open at once; 1,024; IPv6 by /64
 	UDPFlows              int           // of one endpoint; 4,096
@@ -183,7 +183,7 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		}
 		// A visitor's frames are as long as every client's are by themselves: the
 		// standard library takes 1 MiB, and holds that much for each connection.
-		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 250, MaxReadFrameSize: 16 << 10}
+		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 250, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle}
 	}
 	return s
 }
@@ -202,6 +202,7 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 		})
 		group.Go(func() error { return e.accept(ctx, feed) })
 	}
+	group.Go(func() error { e.endIdle(ctx); return nil })
 	if e.quic != nil {
 		group.Go(e.quic.serve)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"adit/tunnel/relay/policy"
@@ -15,8 +14,8 @@ const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
 // and returns the rule that refused. The end of next's context ends it early.
-func (h *handler) guard(w http.ResponseWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context, *http.Request)) (refused string) {
-	ctx, live := ep.enter(r.Context(), client)
+func (h *handler) guard(w *countedWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context, *http.Request)) (refused string) {
+	ctx, live := ep.enter(r.Context(), client, w)
 	defer live()
 	if ep.stopped() {
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
@@ -105,48 +104,5 @@ func (e *Edge) Recheck(target string) {
 				ep.listener.udp.end(func(f *flow) bool { return !p.Address(f.visitor.Addr()).Allowed })
 			}
 		}
-	}
-}
-
-// present is the visitors that an endpoint has now.
-type present struct {
-	mu   sync.Mutex
-	next uint64
-	all  map[uint64]presence
-}
-
-type presence struct {
-	addr netip.Addr
-	end  func()
-}
-
-func (p *present) add(a netip.Addr, end func()) (remove func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all == nil {
-		p.all = make(map[uint64]presence)
-	}
-	p.next++
-	id := p.next
-	p.all[id] = presence{a, end}
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.all, id)
-	}
-}
-
-// end ends those whose address is picked.
-func (p *present) end(pick func(netip.Addr) bool) {
-	p.mu.Lock()
-	var ending []func()
-	for _, v := range p.all {
-		if pick(v.addr) {
-			ending = append(ending, v.end)
-		}
-	}
-	p.mu.Unlock()
-	for _, end := range ending {
-		end()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -96,9 +97,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to := &route{endpoint: ep, target: target, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
 	_, to.stream = w.(*streamWriter)
 	defer to.leave()
-	var in atomic.Int64
-	count := func(n int) { in.Add(int64(n)); ep.countIn(n) }
-	cw.in = count
+	count := func(n int) { cw.in.Add(int64(n)); ep.countIn(n) }
 
 	v := visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
@@ -126,7 +125,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.cfg.Record(ep, to.used, wire.Access{
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
-		Status: cw.code(), Refused: refused, BytesIn: in.Load(), BytesOut: cw.out.Load(), Duration: took,
+		Status: cw.code(), Refused: refused, BytesIn: cw.in.Load(), BytesOut: cw.out.Load(), Duration: took,
 	})
 	if cw.aborted { // the visitor must see a response that broke as broken
 		panic(http.ErrAbortHandler)
@@ -285,16 +284,17 @@ func hostName(host string) (string, bool) {
 // countedWriter counts what a visitor is sent, also after a change of protocol.
 type countedWriter struct {
 	http.ResponseWriter
-	ep      *Endpoint
-	ctx     context.Context // of the request, for writes that wait
-	out     atomic.Int64
-	in      func(int)
-	status  int
-	aborted bool
-	body    *countedBody // of the request; nil without one
-	upload  *upload      // of body, by HTTP/1.1; nil without one
-	altSvc  []string     // where else the site is; in place of the origin's own word
-	http10  bool         // the visitor knows no interim answers (RFC 9110, section 15.2)
+	ep           *Endpoint
+	ctx          context.Context // of the request, for writes that wait
+	in, out      atomic.Int64
+	status       int
+	aborted      bool
+	body         *countedBody // of the request; nil without one
+	upload       *upload      // of body, by HTTP/1.1; nil without one
+	altSvc       []string     // where else the site is; in place of the origin's own word
+	ending       sync.Mutex   // guards the next two
+	given, ended bool
+	http10       bool // the visitor knows no interim answers (RFC 9110, section 15.2)
 }
 
 // Unwrap lets http.ResponseController reach the writer underneath.
@@ -355,7 +355,8 @@ type countedConn struct {
 
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.w.ep.in().Read(c.w.ctx, c.Conn, b)
-	c.w.in(n)
+	c.w.in.Add(int64(n))
+	c.w.ep.countIn(n)
 	return n, err
 }
 

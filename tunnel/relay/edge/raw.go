@@ -95,7 +95,7 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 		return
 	}
 	defer release()
-	ctx, done := ep.enter(e.life, v.addr.Addr())
+	ctx, done := ep.enter(e.life, v.addr.Addr(), nil)
 	defer done()
 	// Until an agent has taken it, the connection is none that a drain waits for.
 	ctx, cancel := context.WithCancel(ctx)

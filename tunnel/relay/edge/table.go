@@ -2,11 +2,9 @@ package edge
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -123,13 +121,6 @@ type Endpoint struct {
 
 // ID is the face's.
 func (ep *Endpoint) ID() string { return ep.id }
-
-// enter notes a visitor. The context ends when its policy no longer lets it be.
-func (ep *Endpoint) enter(ctx context.Context, a netip.Addr) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	remove := ep.visits.add(a, cancel)
-	return ctx, func() { remove(); cancel() }
-}
 
 // Backends are the tunnels behind the endpoint now.
 func (ep *Endpoint) Backends() []*Backend {

@@ -54,18 +54,6 @@ type Late struct {
 	Tried *audit.Entry `json:"tried,omitempty"`
 }
 
-// Ready reports why the log cannot be written now; nil: the servers answer for it.
-func (a *Audit) Ready(ctx context.Context) error {
-	_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
-		_, err := a.stream.Info(ctx)
-		return 0, err
-	})
-	if err != nil {
-		return fmt.Errorf("ask for the audit log: %w", err)
-	}
-	return nil
-}
-
 // Append writes what was done as the next entry of the chain. Several nodes may
 // do so at once: who was not first tries again behind the other's entry. Where
 // the log is away it is tried until ctx ends; the entry of the last try is then

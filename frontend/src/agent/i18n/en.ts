@@ -80,6 +80,7 @@ export const en = {
   'state.unconfigured.text': 'Paste an auth token to begin.',
   'state.connecting.text':
     'Looking for the relay. If this lasts, check the network or run the diagnostics.',
+  'state.connected.idle': 'Nothing of this machine is public now.',
   'state.connected.text': 'Your tunnels are reachable from outside.',
   'state.reconnecting.text':
     'The session was lost. adit keeps trying, and your tunnels come back with the same addresses.',
@@ -207,6 +208,7 @@ export const en = {
   'inspector.flow': '{visitor} → {tunnel}',
   'inspector.nomatch': 'No request fits',
   'inspector.none': 'No requests yet',
+  'inspector.none.visit': 'Visit {url}',
   'inspector.none.text': 'What visitors send to your tunnels shows up here as it happens.',
   'inspector.pause': 'Pause list',
   'inspector.resume': 'Resume ({n} new)',
