@@ -9,6 +9,15 @@ import { prefs } from '../../shared/stores/prefs.svelte';
 const chinese: readonly Sentence[] = [
   ['there is no account named {0}', '没有名为 {0} 的账户'],
   ['this was changed by someone else at the same time; try again', '其他人同时作了更改，请重试'],
+  ['the store did not answer in time; try again in a moment', '存储未及时应答，请稍后重试'],
+  [
+    'the store did not answer in time, so it is not known whether this was done; look, and try again if it was not',
+    '存储未及时应答，不知道是否已完成；请查看，如未完成再重试',
+  ],
+  [
+    'the audit log is away, and too many changes wait for it, so nothing was changed; try again in a moment',
+    '审计日志不可用，等待写入的更改过多，因此未作任何更改；请稍后重试',
+  ],
   ['the name or the password is wrong', '名称或密码有误'],
   ['the code is wrong or was used already', '验证码有误或已用过'],
   [

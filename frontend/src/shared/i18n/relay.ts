@@ -36,6 +36,10 @@ export const relaySentences: readonly Sentence[] = [
   ['the relay cannot do this now', '中继目前无法完成'],
   ['the relay has too many agents connected', '中继连接的代理过多'],
   [
+    'too many sessions have not named themselves, and this one did not in time; try again',
+    '未表明身份的会话过多，且此会话未及时表明身份，请重试',
+  ],
+  [
     'too many sessions from this address have not named themselves; try again later',
     '来自此地址且尚未表明身份的会话过多，请稍后再试',
   ],
