@@ -61,12 +61,11 @@ export class Router<Page extends string> {
   go(page: Page, id = '', replace = false): void {
     const query = page === this.current.page ? this.current.query : {};
     clearTimeout(this.#timer);
-    if (!replace) {
-      location.hash = writeHash(page, id, query);
-      return;
-    }
+    // At once, not with the event that a new hash brings later: the next key that
+    // is pressed is for what is shown then.
     this.current = { page, id, query };
-    this.#write();
+    if (replace) this.#write();
+    else history.pushState(null, '', writeHash(page, id, query));
   }
 
   /** Changes what the page looks for; empty values look for everything. */

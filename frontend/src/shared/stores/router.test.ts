@@ -27,12 +27,14 @@ describe('routes', () => {
 describe('a router', () => {
   const location = { hash: '' };
   const written: string[] = [];
+  const pushed: string[] = [];
   beforeEach(() => {
     vi.useFakeTimers();
-    written.length = 0;
+    written.length = pushed.length = 0;
     vi.stubGlobal('location', location);
     vi.stubGlobal('history', {
       replaceState: (_: unknown, __: string, to: string) => written.push(to),
+      pushState: (_: unknown, __: string, to: string) => pushed.push(to),
     });
   });
   afterEach(() => {
@@ -48,6 +50,13 @@ describe('a router', () => {
     expect(written).toEqual(['#/tunnels']);
     vi.runAllTimers();
     expect(written).toEqual(['#/tunnels', '#/tunnels?q=shop']);
+  });
+  it('is there at once, with a way back', () => {
+    const router = new Router(pages);
+    router.go('tunnels', 'new');
+    expect(router.current).toEqual({ page: 'tunnels', id: 'new', query: {} });
+    expect(pushed).toEqual(['#/tunnels/new']);
+    expect(written).toEqual([]);
   });
   it('keeps what is looked for within a page, and forgets it with the page', () => {
     const router = new Router(pages);
