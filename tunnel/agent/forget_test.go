@@ -2,21 +2,29 @@ package agent
 
 import "testing"
 
+// deletedLoggedOut is an agent that has logged out of a relay with two tunnels,
+// and had one of them deleted since.
+func deletedLoggedOut(t *testing.T, r *fakeRelay, dir string) (a *Agent, gone, kept Tunnel, stop func()) {
+	t.Helper()
+	a, stop = configured(t, r, Config{StateDir: dir})
+	gone = mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	kept = mustCreate(t, a, TunnelSpec{LocalPort: 81})
+	if err := a.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.DeleteTunnel(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	return a, gone, kept, stop
+}
+
 // Who logs out and in again owes the relay what was owed before.
 func TestTunnelDeletedWithoutATokenIsGivenBackAtTheNextLogin(t *testing.T) {
 	for name, restarted := range map[string]bool{"by the same daemon": false, "by the next": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newFakeRelay(t)
 			dir := t.TempDir()
-			a, stop := configured(t, r, Config{StateDir: dir})
-			gone := mustCreate(t, a, TunnelSpec{LocalPort: 80})
-			kept := mustCreate(t, a, TunnelSpec{LocalPort: 81})
-			if err := a.Forget(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := a.DeleteTunnel(t.Context(), gone.ID); err != nil {
-				t.Fatal(err)
-			}
+			a, gone, kept, stop := deletedLoggedOut(t, r, dir)
 			if restarted {
 				stop()
 				a, _ = startAgent(t, Config{StateDir: dir})
@@ -51,17 +59,9 @@ func TestAnotherRelayIsAskedForNothingThatTheFirstGave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first, second := newFakeRelay(t), newFakeRelay(t)
 			dir := t.TempDir()
-			a, stop := configured(t, first, Config{StateDir: dir})
-			gone := mustCreate(t, a, TunnelSpec{LocalPort: 80})
-			kept := mustCreate(t, a, TunnelSpec{LocalPort: 81})
-			if err := a.Forget(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := a.DeleteTunnel(t.Context(), gone.ID); err != nil {
-				t.Fatal(err)
-			}
+			_, _, kept, stop := deletedLoggedOut(t, first, dir)
 			stop()
-			a = begin(t, second, dir)
+			a := begin(t, second, dir)
 			wantTunnel(t, a, kept.ID, TunnelRunning)
 			if c, _ := second.claim(kept.ID); c.Domain != "" {
 				t.Errorf("the second relay was asked for %q, which the first had given", c.Domain)
