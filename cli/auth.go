@@ -64,9 +64,10 @@ shell's history.`,
 
 func logoutCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "logout",
-		Short: "Forget the token and close the session",
-		Args:  args(0, 0, ""),
+		Use:     "logout",
+		Short:   "Forget the token and close the session",
+		Example: "  adit logout",
+		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {

@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestEveryCommandIsDocumented keeps docs/commands.md whole, and the help of
@@ -30,6 +35,51 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEveryCommandHasAnExample holds that the help of each command that does
+// something shows how, with a line that this command takes.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	env, _, _ := testEnv("")
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if !cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.Name() == "completion" { // those two are cobra's
+			return
+		}
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+		if !cmd.HasSubCommands() && cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Example) {
+			if err := takesExample(cmd, line); err != nil {
+				t.Errorf("%s: its example %q: %v", cmd.CommandPath(), line, err)
+			}
+		}
+	}
+	walk(newRoot(env))
+}
+
+// takesExample parses a shell's line with adit in it, as adit does.
+func takesExample(cmd *cobra.Command, line string) error {
+	line = regexp.MustCompile(`'[^']*'`).ReplaceAllString(line, "quoted")
+	words := strings.Fields(regexp.MustCompile(`[|<>].*`).ReplaceAllString(line[max(0, strings.Index(line, "adit ")):], ""))
+	if len(words) == 0 || words[0] != "adit" {
+		return errors.New("it does not run adit")
+	}
+	env, _, _ := testEnv("")
+	found, rest, err := newRoot(env).Find(words[1:])
+	if err != nil {
+		return err
+	}
+	if found.CommandPath() != cmd.CommandPath() {
+		return fmt.Errorf("it is one of %s", found.CommandPath())
+	}
+	if err := found.ParseFlags(rest); err != nil {
+		return err
+	}
+	return found.ValidateArgs(found.Flags().Args())
 }
 
 // TestFlagsAreInSnakeCase holds that a flag is named as its configuration key.

@@ -11,6 +11,7 @@ import (
 	"adit/internal/config"
 	"adit/internal/paths"
 	"adit/localapi/client"
+	"adit/service"
 )
 
 // client finds the running daemon: the person's own, else the service's, else
@@ -100,6 +101,32 @@ func configuredBearer(dir string) string {
 	return strings.TrimSpace(string(text))
 }
 
+// installed is the service's state; empty if nobody can say, or if another
+// daemon than the service is meant.
+func installed() service.Status {
+	if os.Getenv(paths.EnvState) != "" {
+		return service.Status{}
+	}
+	s, err := service.Query(context.Background())
+	if err != nil {
+		return service.Status{}
+	}
+	return s
+}
+
+// howToStart is what to do about a daemon that does not run.
+func howToStart(s service.Status) string {
+	switch s.State {
+	case service.Stopped:
+		return "start its service with `adit service start`"
+	case service.Running, service.Starting, service.Failed:
+		return "its service is " + s.State + ": " + s.Log + " says why"
+	case service.NotInstalled:
+		return "start it with `adit start`, or as a service with `adit service install` and `adit service start`"
+	}
+	return "start it with `adit start`"
+}
+
 // explain turns an error into the sentence that a person reads.
 func explain(err error) string {
 	var refusal *client.Error
@@ -109,7 +136,7 @@ func explain(err error) string {
 	case errors.Is(err, client.ErrForeign):
 		return err.Error() + ", and no other was found; start one elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
 	case errors.Is(err, client.ErrNotRunning):
-		return "the adit daemon is not running; start it with `adit start`, or as a service with `adit service start`"
+		return "the adit daemon is not running; " + howToStart(installed())
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.As(err, &refusal):

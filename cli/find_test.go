@@ -2,9 +2,11 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"adit/internal/paths"
+	"adit/service"
 )
 
 // Whoever may not enter the service's state folder is to find its daemon too,
@@ -19,5 +21,20 @@ func TestEverybodyLooksWhereTheServiceTellsItsAddress(t *testing.T) {
 	t.Setenv(paths.EnvState, t.TempDir())
 	if all := env.installations(); slices.ContainsFunc(all, told) {
 		t.Errorf("got %+v, though another folder is meant", all)
+	}
+}
+
+// A service that is not there is not to be started, and of one that has failed the
+// log is to be read.
+func TestADaemonThatDoesNotRunIsStartedAsItIsInstalled(t *testing.T) {
+	for state, want := range map[string]string{
+		service.NotInstalled: "adit service install",
+		service.Stopped:      "start its service with `adit service start`",
+		service.Failed:       "its service is failed: the log says why",
+		"":                   "start it with `adit start`",
+	} {
+		if got := howToStart(service.Status{State: state, Log: "the log"}); !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q", state, got, want)
+		}
 	}
 }

@@ -21,6 +21,17 @@ import (
 // after Ctrl-C.
 const removeTimeout = 10 * time.Second
 
+var shortExamples = map[string]string{
+	"http": `  adit http 3000
+  adit http 192.168.1.20:80 --host_header printer.lan`,
+	"https": `  adit https 3000
+  adit https 3000 --domain shop`,
+	"tcp": `  adit tcp 22
+  adit tcp 192.168.1.20:22 --remote_port 20022`,
+	"udp": `  adit udp 51820
+  adit udp 192.168.1.20:27015 --remote_port 20015`,
+}
+
 // shortCommand is the short form of one type: adit http 3000.
 func shortCommand(kind string) func(*Env) *cobra.Command {
 	return func(env *Env) *cobra.Command {
@@ -30,7 +41,7 @@ func shortCommand(kind string) func(*Env) *cobra.Command {
 			Short: "Publish a local port over " + kind + " until Ctrl-C",
 			Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
 tunnel is removed; "adit tunnel create" makes one that stays.`,
-			Example: "  adit " + kind + " 3000\n  adit " + kind + " 192.168.1.20:3000 --name printer",
+			Example: shortExamples[kind],
 			Args:    args(1, 1, "PORT"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				var err error

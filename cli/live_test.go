@@ -198,6 +198,45 @@ func TestLogsAreFollowed(t *testing.T) {
 	}
 }
 
+// A line that comes while the log is asked for is told by an event alone, if the
+// events have begun before.
+func TestNoLineIsLostBetweenTheLogAndItsEvents(t *testing.T) {
+	const early = `{"time":"2026-05-04T10:20:31Z","level":"warn","message":"early"}`
+	d := newFakeDaemon(t)
+	plain := d.Config.Handler
+	asked := make(chan struct{})
+	var once sync.Once
+	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/logs":
+			defer once.Do(func() { close(asked) })
+			fmt.Fprintf(w, `{"data":{"items":[%s]}}`, early)
+		case "/api/v1/events":
+			select { // what was logged before the stream began is not in it
+			case <-asked:
+				return
+			default:
+			}
+			fmt.Fprintf(w, "id: 1\nevent: status\ndata: %s\n\n", statusJSON)
+			w.(http.Flusher).Flush()
+			<-asked
+			fmt.Fprintf(w, "id: 2\nevent: log\ndata: %s\n\nid: 3\nevent: log\ndata: %s\n\n", early, strings.Replace(early, "early", "between", 1))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		default:
+			plain.ServeHTTP(w, r)
+		}
+	})
+	out, _, end := startLive(t, false, "logs", "--follow")
+	out.waitFor(t, "WARN  between")
+	if code := end(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	if n := strings.Count(out.String(), "early"); n != 1 {
+		t.Errorf("a line is shown %d times, want once:\n%s", n, out)
+	}
+}
+
 func TestTheClientIsFoundInTheStateFolderAlone(t *testing.T) {
 	d := newFakeDaemon(t)
 	if err := os.Remove(filepath.Join(os.Getenv("ADIT_STATE_DIR"), "runtime.json")); err != nil {

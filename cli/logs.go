@@ -29,16 +29,21 @@ func logsCommand(env *Env) *cobra.Command {
 			if err := checkLimit(q.Limit); err != nil {
 				return err
 			}
-			q.Level = client.LogLevel(level)
+			if q.Level = client.LogLevel(level); !slices.Contains(levels, q.Level) {
+				return usagef("--level must be debug, info, warn or error, and %q is not", level)
+			}
 			c, err := env.client(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if follow {
+				return env.followLogs(cmd.Context(), c, q)
 			}
 			lines, err := c.Logs(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
-			if env.json && !follow {
+			if env.json {
 				return env.print(listOf(lines), nil)
 			}
 			for _, line := range lines {
@@ -46,10 +51,7 @@ func logsCommand(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			if !follow {
-				return nil
-			}
-			return env.followLogs(cmd.Context(), c, q.Level)
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&level, "level", "info", "lowest level shown: debug, info, warn, error")
@@ -68,20 +70,40 @@ func checkLimit(n int) error {
 
 var levels = []client.LogLevel{client.LogLevelDebug, client.LogLevelInfo, client.LogLevelWarn, client.LogLevelError}
 
-func (e *Env) followLogs(ctx context.Context, c *client.Client, least client.LogLevel) error {
+// followLogs shows what there is and what comes. What there is it asks for once the
+// events have begun, so that no line comes between the two; one may come by both.
+func (e *Env) followLogs(ctx context.Context, c *client.Client, q client.LogQuery) error {
+	var shown map[string]bool
+	key := func(line client.LogEntry) string { return line.Time.String() + line.Message }
 	for event, err := range c.Events(ctx, "") {
 		var refusal *client.Error
 		if errors.As(err, &refusal) {
 			return err
 		}
-		if err != nil || event.Type != client.EventLog {
+		if err != nil {
+			continue
+		}
+		if shown == nil {
+			shown = map[string]bool{}
+			lines, err := c.Logs(ctx, q)
+			if err != nil {
+				return err
+			}
+			for _, line := range lines {
+				shown[key(line)] = true
+				if err := e.writeLog(line); err != nil {
+					return err
+				}
+			}
+		}
+		if event.Type != client.EventLog {
 			continue
 		}
 		var line client.LogEntry
 		if err := event.Into(&line); err != nil {
 			return err
 		}
-		if slices.Index(levels, line.Level) < slices.Index(levels, least) {
+		if slices.Index(levels, line.Level) < slices.Index(levels, q.Level) || shown[key(line)] {
 			continue
 		}
 		if err := e.writeLog(line); err != nil {
@@ -110,6 +132,8 @@ func doctorCommand(env *Env) *cobra.Command {
 		Short: "Try everything a working tunnel needs, and say what to do",
 		Long: `Try everything a working tunnel needs, and say what to do.
 The exit code is 1 if something failed.`,
+		Example: `  adit doctor
+  adit doctor --json > report.json`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())

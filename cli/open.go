@@ -17,6 +17,8 @@ func openCommand(env *Env) *cobra.Command {
 		Short: "Open the Web UI in a browser",
 		Long: `Open the Web UI in a browser. Where the local API asks for a Bearer token, the
 link signs that browser in; it is good once, and for one minute.`,
+		Example: `  adit open
+  adit open --print`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())

@@ -99,7 +99,9 @@ earlier: give it as --head. Exit code 1 if the chain is broken.`,
 	export := &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write the audit log to a file, an entry a line",
-		Args:  args(1, 1, "the file to write"),
+		Example: `  adit relay audit export audit.ndjson
+  adit relay audit export - | jq -r .action`,
+		Args: args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.export(cmd.Context(), "/api/v1/audit/export", args[0])
 		},

@@ -21,7 +21,8 @@ func relayBackupCommand(env *Env) *cobra.Command {
 		Long: `Write a running relay's clients, claims, policies, authorities and admin token
 to a file that only its owner may read. A file that is there is replaced. Keep it
 as you keep a private key: who has it can be your relay. Access events are not in it.`,
-		Args: args(1, 1, "the file to write"),
+		Example: "  adit relay backup relay.backup",
+		Args:    args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var document json.RawMessage
 			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/backup", nil, &document); err != nil {
@@ -42,9 +43,10 @@ as you keep a private key: who has it can be your relay. Access events are not i
 func relayRestoreCommand(env *Env) *cobra.Command {
 	var file, dir string
 	cmd := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Bring a backup back into an empty data folder, before the relay starts",
-		Args:  args(1, 1, "the backup's file"),
+		Use:     "restore FILE",
+		Short:   "Bring a backup back into an empty data folder, before the relay starts",
+		Example: "  adit relay restore relay.backup --data_dir /var/lib/adit-relay",
+		Args:    args(1, 1, "the backup's file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadRelayConfig(file)
 			if err != nil {

@@ -38,9 +38,10 @@ func relayClientCommand(env *Env) *cobra.Command {
 	}
 	scope.add(add)
 	rotate := &cobra.Command{
-		Use:   "rotate NAME",
-		Short: "Give a client a new auth token; the old one works on for a while",
-		Args:  args(1, 1, "the client's name"),
+		Use:     "rotate NAME",
+		Short:   "Give a client a new auth token; the old one works on for a while",
+		Example: "  adit relay client rotate shop --overlap 1h",
+		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var t console.NewToken
 			in := map[string]int64{"overlap_seconds": int64(overlap.Seconds())}
@@ -57,13 +58,15 @@ func relayClientCommand(env *Env) *cobra.Command {
 		relayClientShowCommand(env, a),
 		listing[console.Client]{
 			use: "list", short: "List the clients",
-			path: "/api/v1/clients", heading: "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tTRAFFIC\tLAST SEEN\tSINCE",
+			example: "  adit relay client list --json | jq -r '.items[].name'",
+			path:    "/api/v1/clients", heading: "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tTRAFFIC\tLAST SEEN\tSINCE",
 			row: clientRow, none: "; add one with: adit relay client add NAME",
 		}.command(a),
 		&cobra.Command{
-			Use:   "revoke NAME",
-			Short: "Take a client's right to connect; its agents are let go at once",
-			Args:  args(1, 1, "the client's name"),
+			Use:     "revoke NAME",
+			Short:   "Take a client's right to connect; its agents are let go at once",
+			Example: "  adit relay client revoke shop",
+			Args:    args(1, 1, "the client's name"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/revoke", nil, nil); err != nil {
 					return err
@@ -105,7 +108,9 @@ func relayStatusCommand(env *Env) *cobra.Command {
 	return a.flag(&cobra.Command{
 		Use:   "status",
 		Short: "Show a running relay, its agents and endpoints",
-		Args:  args(0, 0, ""),
+		Example: `  adit relay status
+  ADIT_RELAY_ADMIN_URL=https://console.example.com ADIT_RELAY_ADMIN_TOKEN=… adit relay status`,
+		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all struct {
 				console.Status

@@ -16,6 +16,7 @@ type relayList[T any] struct {
 // listing is how a list of the relay's is asked for and shown.
 type listing[T any] struct {
 	use, short, long string
+	example          string
 	path             string
 	heading          string
 	row              func(w io.Writer, item T)
@@ -24,10 +25,11 @@ type listing[T any] struct {
 
 func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 	return &cobra.Command{
-		Use:   l.use,
-		Short: l.short,
-		Long:  l.long,
-		Args:  args(0, 0, ""),
+		Use:     l.use,
+		Short:   l.short,
+		Long:    l.long,
+		Example: l.example,
+		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list relayList[T]
 			if err := a.call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
@@ -49,6 +51,7 @@ func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 // removal is how one thing of the relay's is taken away.
 type removal struct {
 	use, short    string
+	example       string
 	argument, key string // what it is called: in an error, and in JSON
 	path          func(name string) string
 	said          string // with the name for %s
@@ -56,9 +59,10 @@ type removal struct {
 
 func (r removal) command(a *relayAdmin) *cobra.Command {
 	return &cobra.Command{
-		Use:   r.use,
-		Short: r.short,
-		Args:  args(1, 1, r.argument),
+		Use:     r.use,
+		Short:   r.short,
+		Example: r.example,
+		Args:    args(1, 1, r.argument),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.call(cmd.Context(), http.MethodDelete, r.path(args[0]), nil, nil); err != nil {
 				return err

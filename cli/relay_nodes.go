@@ -12,7 +12,7 @@ import (
 func relayNodesCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	return a.flag(listing[console.Node]{
-		use: "nodes", short: "Show the nodes of a running relay",
+		use: "nodes", short: "Show the nodes of a running relay", example: "  adit relay nodes",
 		long: `Show the nodes of a running relay, as the one that answers sees them: what each
 has to do, whether it ends, and whether it can be reached.`,
 		path: "/api/v1/nodes", heading: "NAME\tID\tSTATE\tAGENTS\tENDPOINTS\tVISITORS\tFOR AGENTS\tVERSION\tSINCE",

@@ -54,9 +54,10 @@ domain, or tcp.PORT or udp.PORT.
 			},
 		},
 		&cobra.Command{
-			Use:   "show TARGET",
-			Short: "Show a target's policy",
-			Args:  args(1, 1, "the target"),
+			Use:     "show TARGET",
+			Short:   "Show a target's policy",
+			Example: "  adit relay policy show shop > policy.json",
+			Args:    args(1, 1, "the target"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				var p console.Policy
 				if err := a.call(cmd.Context(), http.MethodGet, policyPath(args[0]), nil, &p); err != nil {
@@ -70,7 +71,7 @@ domain, or tcp.PORT or udp.PORT.
 			},
 		},
 		listing[console.Policy]{
-			use: "list", short: "List the policies",
+			use: "list", short: "List the policies", example: "  adit relay policy list",
 			path: "/api/v1/policies", heading: "TARGET\tCHANGED",
 			row: func(w io.Writer, p console.Policy) {
 				fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.In(zone).Format("2006-01-02 15:04"))
@@ -78,7 +79,7 @@ domain, or tcp.PORT or udp.PORT.
 			none: "; everybody is let in everywhere",
 		}.command(a),
 		removal{
-			use: "delete TARGET", short: "Delete a target's policy: everybody is let in",
+			use: "delete TARGET", short: "Delete a target's policy: everybody is let in", example: "  adit relay policy delete shop",
 			argument: "the target", key: "target", path: policyPath, said: "The policy of %s is deleted.",
 		}.command(a),
 		relayExplainCommand(env, a),

@@ -140,9 +140,10 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 
 func relayClientShowCommand(env *Env, a *relayAdmin) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a client: what it may have, what it used, where it was seen, what its agents reported",
-		Args:  args(1, 1, "the client's name"),
+		Use:     "show NAME",
+		Short:   "Show a client: what it may have, what it used, where it was seen, what its agents reported",
+		Example: "  adit relay client show shop",
+		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c console.Client
 			if err := a.call(cmd.Context(), http.MethodGet, clientPath(args[0]), nil, &c); err != nil {

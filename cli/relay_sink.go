@@ -74,7 +74,7 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 	return a.flag(group("sink", "Where access events and the audit log are sent on", "",
 		set,
 		listing[console.Sink]{
-			use: "list", short: "List the sinks, and how they fare",
+			use: "list", short: "List the sinks, and how they fare", example: "  adit relay sink list",
 			path: "/api/v1/sinks", heading: "NAME\tWHERE\tEVENTS\tSENT\tWAITING\tDROPPED\tLAST ERROR",
 			row: func(w io.Writer, s console.Sink) {
 				fmt.Fprintf(w, "%s\t%s%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.URL, s.Address, strings.Join(s.Events, ","),
@@ -83,9 +83,10 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 			none: "; add one with: adit relay sink set NAME URL",
 		}.command(a),
 		&cobra.Command{
-			Use:   "test NAME",
-			Short: "Send one event to a sink now",
-			Args:  args(1, 1, "the sink's name"),
+			Use:     "test NAME",
+			Short:   "Send one event to a sink now",
+			Example: "  adit relay sink test siem",
+			Args:    args(1, 1, "the sink's name"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				var t console.SinkTest
 				if err := a.call(cmd.Context(), http.MethodPost, path(args[0])+"/test", nil, &t); err != nil {
@@ -98,7 +99,7 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 			},
 		},
 		removal{
-			use: "delete NAME", short: "Delete a sink",
+			use: "delete NAME", short: "Delete a sink", example: "  adit relay sink delete siem",
 			argument: "the sink's name", key: "name", path: path, said: "%s is deleted.",
 		}.command(a),
 	))
@@ -108,7 +109,8 @@ func relayDomainsCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	return a.flag(listing[console.Domain]{
 		use: "domains", short: "List the names that clients have, and how those of their own were proved",
-		path: "/api/v1/domains", heading: "DOMAIN\tCLIENT\tRUNNING\tPROVED BY",
+		example: "  adit relay domains",
+		path:    "/api/v1/domains", heading: "DOMAIN\tCLIENT\tRUNNING\tPROVED BY",
 		row: func(w io.Writer, d console.Domain) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.Domain, d.Client, yesNo(d.Running), d.Proof)
 		},

@@ -80,7 +80,9 @@ func requestShowCommand(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show REQUEST",
 		Short: "Show one request and its answer",
-		Args:  args(1, 1, "REQUEST (its id)"),
+		Example: `  adit requests show r_91
+  adit requests show r_91 --curl`,
+		Args: args(1, 1, "REQUEST (its id)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {
@@ -177,7 +179,7 @@ func (f *lateFile) Write(b []byte) (int, error) {
 	if f.file == nil {
 		file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
-			return 0, fmt.Errorf("write the archive: %w", err)
+			return 0, err
 		}
 		f.file = file
 	}
@@ -198,9 +200,10 @@ const maxArchive = 1 << 20
 
 func requestImportCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "import FILE",
-		Short: "Take the entries of an HTTP Archive in, to look at and to replay",
-		Args:  args(1, 1, "FILE"),
+		Use:     "import FILE",
+		Short:   "Take the entries of an HTTP Archive in, to look at and to replay",
+		Example: "  adit requests import traffic.har",
+		Args:    args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
 			if err != nil {
@@ -232,9 +235,10 @@ func requestImportCommand(env *Env) *cobra.Command {
 
 func requestClearCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "clear",
-		Short: "Forget everything that was seen",
-		Args:  args(0, 0, ""),
+		Use:     "clear",
+		Short:   "Forget everything that was seen",
+		Example: "  adit requests clear",
+		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {

@@ -111,6 +111,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	}
 	env.watch(root)
 	env.complete(root)
+	env.fitHelp(root)
 	return root
 }
 

@@ -15,7 +15,7 @@ import (
 func serviceCommand(env *Env) *cobra.Command {
 	verb := func(use, short string, told func(before string) string, do func(ctx context.Context) (before string, err error)) *cobra.Command {
 		return &cobra.Command{
-			Use: use, Short: short, Args: args(0, 0, ""),
+			Use: use, Short: short, Example: "  adit service " + use, Args: args(0, 0, ""),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				before, err := do(cmd.Context())
 				if err != nil {
@@ -103,6 +103,8 @@ func serviceStatusCommand(env *Env) *cobra.Command {
 		Use: "status", Short: "Show whether the service is installed, runs and is well", Args: args(0, 0, ""),
 		Long: `Show whether the service is installed, runs and is well. Anybody may ask.
 The exit code is 0 if it runs and answers.`,
+		Example: `  adit service status
+  adit service status --json | jq -r .state`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			status, err := service.Query(cmd.Context())
 			if err != nil {

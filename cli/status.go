@@ -16,7 +16,9 @@ func statusCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show whether this machine is connected, and why not",
-		Args:  args(0, 0, ""),
+		Example: `  adit status
+  adit status --json | jq -r .state`,
+		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {
@@ -84,7 +86,7 @@ func reconnectCommand(env *Env) *cobra.Command {
 
 func sessionCommand(env *Env, name, short string, do func(*client.Client, context.Context) (client.Status, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: short, Args: args(0, 0, ""),
+		Use: name, Short: short, Example: "  adit " + name, Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {
@@ -103,7 +105,9 @@ func endpointsCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "endpoints",
 		Short: "List the public addresses that answer now",
-		Args:  args(0, 0, ""),
+		Example: `  adit endpoints
+  adit endpoints --json | jq -r '.items[].public_url'`,
+		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {
@@ -180,7 +184,9 @@ func configCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Show the settings in force, and where each comes from",
-		Args:  args(0, 0, ""),
+		Example: `  adit config
+  adit config --json | jq '.settings[] | select(.source != "default")'`,
+		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {

@@ -45,6 +45,8 @@ func trayCommand(env *Env) *cobra.Command {
 		Short: "Show adit's state in the desktop's tray",
 		Long: `Show adit's state in the desktop's tray, with a menu for what is done most.
 Each person has one: a second ends at once.`,
+		Example: `  adit tray
+  adit tray --open`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if atLogin && tray.Declined() {

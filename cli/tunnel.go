@@ -169,7 +169,7 @@ func tunnelUpdateCommand(env *Env) *cobra.Command {
 
 func oneTunnelCommand(env *Env, name, short string, do func(*client.Client, context.Context, string) (client.Tunnel, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: name + " TUNNEL", Short: short,
+		Use: name + " TUNNEL", Short: short, Example: "  adit tunnel " + name + " shop",
 		Args: args(1, 1, "TUNNEL (its id or name)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.onTunnel(cmd.Context(), args[0], do)
@@ -223,7 +223,9 @@ func tunnelListCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
 		Short: "List all tunnels, running or not",
-		Args:  args(0, 0, ""),
+		Example: `  adit tunnel list
+  adit tunnel list --json | jq -r '.items[] | select(.state == "failed").error'`,
+		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {
@@ -250,8 +252,9 @@ func tunnelListCommand(env *Env) *cobra.Command {
 func tunnelDeleteCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete TUNNEL", Aliases: []string{"rm"},
-		Short: "Delete a tunnel; its public address is given back",
-		Args:  args(1, 1, "TUNNEL (its id or name)"),
+		Short:   "Delete a tunnel; its public address is given back",
+		Example: "  adit tunnel delete shop",
+		Args:    args(1, 1, "TUNNEL (its id or name)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {

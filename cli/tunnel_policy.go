@@ -47,7 +47,7 @@ relay's operator.
 
 `+policyFields,
 		&cobra.Command{
-			Use: "show TUNNEL", Short: "Show who is let in to a tunnel",
+			Use: "show TUNNEL", Short: "Show who is let in to a tunnel", Example: "  adit tunnel policy show shop",
 			Args: args(1, 1, "TUNNEL (its id or name)"), RunE: run(false),
 		},
 		&cobra.Command{

@@ -28,6 +28,7 @@ func updateCommand(env *Env) *cobra.Command {
 	sub := func(use, short string, apply bool) *cobra.Command {
 		return &cobra.Command{
 			Use: use, Short: short, Args: args(0, 0, ""),
+			Example: "  adit update " + use + " --manifest https://releases.example.com/adit.json --key W6Kj0Q…=",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				if manifest == "" {
 					manifest = env.Getenv("ADIT_UPDATE_MANIFEST")

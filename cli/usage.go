@@ -22,6 +22,9 @@ func usagef(format string, args ...any) error {
 
 // usageHelp is the command that shows how cmd is used.
 func usageHelp(cmd *cobra.Command) string {
+	if cmd.Name() == "help" && len(cmd.Commands()) == 0 {
+		cmd = cmd.Root()
+	}
 	return "adit help" + strings.TrimPrefix(cmd.CommandPath(), cmd.Root().CommandPath())
 }
 

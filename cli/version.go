@@ -13,7 +13,9 @@ func versionCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Show version, commit, Go version and platform",
-		Args:  args(0, 0, ""),
+		Example: `  adit version
+  adit version --json | jq -r .version`,
+		Args: args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			i := buildinfo.Get()
 			return env.print(i, func(w io.Writer) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"adit/internal/config"
 	"adit/internal/discovery"
 	"adit/internal/paths"
 )
@@ -106,6 +108,24 @@ func TestChangesTellTheStateBefore(t *testing.T) {
 				t.Errorf("the manager was asked for %v, want %v", test.m.asked, test.asked)
 			}
 		})
+	}
+}
+
+// TestAMistakeInTheConfigurationStopsNothing: the daemon that runs is worth more
+// than one that cannot start.
+func TestAMistakeInTheConfigurationStopsNothing(t *testing.T) {
+	if _, err := current(); err != nil {
+		t.Skip("this machine has no service manager")
+	}
+	dir := t.TempDir()
+	t.Setenv(paths.EnvConfig, dir)
+	if err := os.WriteFile(filepath.Join(dir, config.Name), []byte("[log]\nlevel = \"loud\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(context.Context) (string, error){"start": Start, "restart": Restart} {
+		if _, err := do(t.Context()); err == nil || !strings.Contains(err.Error(), config.Name+":2: log.level: ") {
+			t.Errorf("%s: got error %v, want the mistake's place", name, err)
+		}
 	}
 }
 

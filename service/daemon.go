@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 	"adit/internal/lean"
 	"adit/internal/logring"
 	"adit/internal/netwatch"
+	"adit/internal/paths"
 	"adit/internal/socketerr"
 	"adit/localapi"
 	"adit/tunnel/agent"
@@ -83,6 +85,9 @@ func (d Daemon) Run(ctx context.Context) error {
 		Transport: settings.transport(), Refuse: ownAddress(ln.Addr()).refuse, NetworkChanged: network,
 		Inspect: settings.inspect(),
 	})
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: run adit as the user whose %s is, or name another folder with %s", err, d.StateDir, paths.EnvState)
+	}
 	if err != nil {
 		return err
 	}
@@ -91,7 +96,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	declared := &declared{daemon: d, agent: a, settings: settings, log: log}
 	server, err := newServer(a, ring, declared, file, log)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", file.Path(), err)
 	}
 	defer d.announce(ln.Addr(), a.Status().StartedAt, log)()
 	if path := file.OpenSecret(); path != "" {
@@ -185,6 +190,9 @@ func listenError(ctx context.Context, addr string, err error) error {
 	}
 	if errors.Is(err, socketerr.NotAllowed) {
 		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with --http_listen 127.0.0.1:8181: %w", addr, err)
+	}
+	if errors.Is(err, socketerr.NoAddress) {
+		return fmt.Errorf("listen on %s: this machine has no such address; listen on one that it has, as with --http_listen 127.0.0.1:8181", addr)
 	}
 	var malformed *net.AddrError
 	if errors.As(err, &malformed) {

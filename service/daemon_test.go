@@ -169,6 +169,13 @@ func TestMalformedListenerIsOneClearSentence(t *testing.T) {
 	}
 }
 
+func TestAddressOfNoMachineIsOneClearSentence(t *testing.T) {
+	err := Daemon{HTTPListen: "192.0.2.1:0", StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "this machine has no such address") {
+		t.Errorf("got error %v, want what is wrong with the address", err)
+	}
+}
+
 func TestOwnListenerIsNotPublished(t *testing.T) {
 	url, _ := startDaemon(t, Daemon{})
 	_, text, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
@@ -178,7 +185,13 @@ func TestOwnListenerIsNotPublished(t *testing.T) {
 	}
 	for _, host := range []string{"127.0.0.1", "localhost", "::1", "0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1"} {
 		var got struct{ Error struct{ Code, Field string } }
-		status := ask(t, "POST", url+"/api/v1/tunnels", map[string]any{"local_ip": host, "local_port": port}, &got)
+		var status int
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			status = ask(t, "POST", url+"/api/v1/tunnels", map[string]any{"local_ip": host, "local_port": port}, &got)
+			if got.Error.Code != "control_busy" { // it has just started, and reads its file
+				break
+			}
+		}
 		if status != http.StatusBadRequest || got.Error.Code != "invalid_parameter" || got.Error.Field != "local_ip" {
 			t.Errorf("%s: got %d %+v, want local_ip at fault", host, status, got)
 		}
@@ -287,6 +300,20 @@ func TestDeclaredTunnelsFollowTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	tunnels()
+}
+
+func TestABearerFileThatIsNotThereIsToldWithWhoNamesIt(t *testing.T) {
+	dir := t.TempDir()
+	config, secret := filepath.Join(dir, "adit.toml"), filepath.Join(dir, "gone")
+	if err := os.WriteFile(config, []byte("[local_api]\nbearer_token_file = '"+secret+"'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Daemon{HTTPListen: "127.0.0.1:0", StateDir: t.TempDir(), ConfigDir: dir, Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
+	for _, want := range []string{config, "local_api.bearer_token_file", secret} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %s in it", err, want)
+		}
+	}
 }
 
 func TestBearerFromTheFileGuardsTheAPI(t *testing.T) {

@@ -35,10 +35,33 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 		return said, fmt.Errorf("%s %s took too long", name, strings.Join(args, " "))
 	}
 	if err != nil {
-		return said, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, said)
+		return said, &commandError{name + " " + strings.Join(args, " "), said, err}
 	}
 	return said, nil
 }
+
+// commandError is the end of a program of the service manager that has failed.
+type commandError struct {
+	line, said string
+	err        error
+}
+
+// Error is what the program said, as a part of a sentence.
+func (e *commandError) Error() string {
+	var parts []string
+	for line := range strings.Lines(e.said) {
+		line = strings.TrimRight(strings.TrimSpace(line), ".")
+		if line != "" && !strings.HasPrefix(line, "See ") { // systemctl's advice: ours is shorter
+			parts = append(parts, line)
+		}
+	}
+	if len(parts) == 0 {
+		return e.line + ": " + e.err.Error()
+	}
+	return e.line + ": " + strings.Join(parts, "; ")
+}
+
+func (e *commandError) Unwrap() error { return e.err }
 
 func exitCode(err error) int {
 	var exit *exec.ExitError

@@ -13,6 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"adit/internal/config"
+	"adit/internal/paths"
 )
 
 // Name is the service's name wherever names are short; Label is its name for
@@ -155,6 +158,9 @@ func Start(ctx context.Context) (before string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if err := checkConfig(); err != nil {
+		return "", err
+	}
 	return start(ctx, m)
 }
 
@@ -192,8 +198,22 @@ func stop(ctx context.Context, m manager) (before string, err error) {
 	return before, nil
 }
 
+// checkConfig refuses a configuration with which no daemon starts, before the one
+// that runs is stopped for it.
+func checkConfig() error {
+	_, err := config.Load(paths.Service().Config)
+	var mistake *config.Error
+	if errors.As(err, &mistake) {
+		return fmt.Errorf("%w; mend it first: the service is left as it was", mistake)
+	}
+	return nil // what only the service may read, only it can judge
+}
+
 // Restart is Stop and Start.
 func Restart(ctx context.Context) (before string, err error) {
+	if err := checkConfig(); err != nil {
+		return "", err
+	}
 	if before, err = Stop(ctx); err == nil {
 		_, err = Start(ctx)
 	}

@@ -65,6 +65,9 @@ func TestSystemdUnitBringsTheDaemonBackAndConfinesIt(t *testing.T) {
 			t.Errorf("the unit has no %q", strings.TrimSpace(want))
 		}
 	}
+	if strings.Contains(unit, "\nConfigurationDirectory=") {
+		t.Error("the unit gives the configuration to the service, which may then write to it")
+	}
 }
 
 func TestProbeFollowsRuntimeFile(t *testing.T) {

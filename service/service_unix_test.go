@@ -27,6 +27,19 @@ func TestSystemdStateIsReadFromProperties(t *testing.T) {
 	}
 }
 
+func TestManagersWordsMakeASentence(t *testing.T) {
+	for script, want := range map[string]string{
+		"echo 'Failed to stop adit.service: Access denied'; echo \"See system logs and 'systemctl status adit.service' for details.\"; exit 4": "Failed to stop adit.service: Access denied",
+		"echo ' * one. '; echo; echo '* two'; exit 1": "* one; * two",
+		"exit 3": "exit status 3",
+	} {
+		_, err := command(t.Context(), "sh", "-c", script)
+		if err == nil || !strings.HasSuffix(err.Error(), ": "+want) || exitCode(err) < 1 {
+			t.Errorf("got %v (exit code %d), want the end %q", err, exitCode(err), want)
+		}
+	}
+}
+
 func TestInstallRefusesAProgramThatOthersMayReplace(t *testing.T) {
 	exe := filepath.Join("/tmp", "adit-test-"+t.Name())
 	if err := os.WriteFile(exe, nil, 0o755); err != nil {

@@ -32,7 +32,7 @@ elif [ -x /sbin/openrc-run ] && [ -e /etc/init.d/adit ]; then
 	fi
 fi
 
-if [ $first = yes ]; then
+if [ $first = yes ] && [ ! -e /var/lib/adit/auth.json ]; then
 	echo "adit: open http://127.0.0.1:37271 and paste the auth token, or run: adit login TOKEN"
 fi
 exit 0

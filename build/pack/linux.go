@@ -44,7 +44,7 @@ func (p *packer) linuxPackages(ctx context.Context) error {
 				name += kind
 			}
 			config := filepath.Join(p.work, "nfpm-"+arch+"-"+kind+".json")
-			if err := p.writeNFPM(config, arch, contents); err != nil {
+			if err := p.writeNFPM(config, arch, kind, contents); err != nil {
 				return err
 			}
 			if err := p.tool(ctx, "nfpm", "package", "-f", config, "-p", kind, "-t", filepath.Join(p.out, name)); err != nil {
@@ -57,7 +57,12 @@ func (p *packer) linuxPackages(ctx context.Context) error {
 }
 
 // writeNFPM writes nfpm's configuration: JSON is YAML too.
-func (p *packer) writeNFPM(file, arch string, contents []content) error {
+func (p *packer) writeNFPM(file, arch, kind string, contents []content) error {
+	const summary = "publish services of this machine at public URLs"
+	description := "adit keeps one encrypted session with a relay, which gives the services of\nthis machine public addresses: HTTP, HTTPS, TLS, TCP and UDP. It runs as a\nservice, has a web page, and shows its state in the tray."
+	if kind != "rpm" { // where the summary has a place of its own
+		description = summary + "\n" + description
+	}
 	script := func(name string) string { return filepath.Join(p.root, "build/linux", name) }
 	config := map[string]any{
 		"name":           "adit",
@@ -70,7 +75,7 @@ func (p *packer) writeNFPM(file, arch string, contents []content) error {
 		"maintainer":     "The adit authors <adit@localhost>",
 		"vendor":         "The adit authors",
 		"license":        "Apache-2.0",
-		"description":    "publish services of this machine at public URLs\nadit keeps one encrypted session with a relay, which gives the services of\nthis machine public addresses: HTTP, HTTPS, TLS, TCP and UDP. It runs as a\nservice, has a web page, and shows its state in the tray.",
+		"description":    description,
 		"mtime":          p.release.Time.Format(time.RFC3339),
 		"contents":       contents,
 		"scripts": map[string]any{
@@ -86,7 +91,7 @@ func (p *packer) writeNFPM(file, arch string, contents []content) error {
 		},
 		"apk":       map[string]any{"scripts": map[string]any{"postupgrade": script("postinstall.sh")}},
 		"archlinux": map[string]any{"packager": "The adit authors", "scripts": map[string]any{"postupgrade": script("postinstall.sh")}},
-		"rpm":       map[string]any{"group": "Applications/Internet", "summary": "Publish services of this machine at public URLs", "buildhost": "localhost"},
+		"rpm":       map[string]any{"group": "Applications/Internet", "summary": strings.ToUpper(summary[:1]) + summary[1:], "buildhost": "localhost"},
 	}
 	data, err := json.MarshalIndent(config, "", " ")
 	if err != nil {

@@ -57,6 +57,24 @@ export async function open(browser: Browser, options: BrowserContextOptions): Pr
   return { page, problems };
 }
 
+/** The browser's own setting for the size of text, as a person makes it. */
+export async function textSize(page: Page, pixels: number): Promise<void> {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Page.setFontSizes', {
+    fontSizes: { standard: pixels, fixed: Math.round(pixels * 0.8125) },
+  });
+}
+
+/** Returns what reaches beyond the right edge of the window, where nobody can see it. */
+export function cutOff(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll('#app *')]
+      .filter((e) => e.checkVisibility() && !e.closest('.sr-only, thead'))
+      .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+      .map((e) => `${e.tagName} ${e.className} ${(e.textContent ?? '').trim().slice(0, 40)}`),
+  );
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 interface Violation {

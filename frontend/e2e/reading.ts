@@ -1,18 +1,17 @@
 /** How the page is read: what is looked for stays, and text may be larger. */
 import assert from 'node:assert/strict';
-import type { Page } from 'playwright-core';
+import { textSize } from './browser';
 import { summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 
-/** The browser's own setting for the size of text, as a person makes it. */
-async function textSize(page: Page, pixels: number): Promise<void> {
-  const devtools = await page.context().newCDPSession(page);
-  await devtools.send('Page.setFontSizes', {
-    fontSizes: { standard: pixels, fixed: Math.round(pixels * 0.8125) },
-  });
-}
-
 const pages = ['overview', 'tunnels', 'inspector', 'logs', 'diagnostics', 'settings'];
+
+const states = {
+  connecting: 'Connecting',
+  reconnecting: 'Reconnecting',
+  rejected: 'Token refused',
+  paused: 'Paused',
+};
 
 export const scenarios = {
   'what is looked for stands in the location': scenario(async (page, mock) => {
@@ -26,10 +25,16 @@ export const scenarios = {
     await page.locator('[data-tunnel=t_0006]').waitFor();
     assert.equal(await page.locator('[data-tunnel]').count(), 1);
     assert.equal(await page.getByLabel('Search tunnels').inputValue(), 's');
-    // A dialog over the list leaves it as it is.
+    // A dialog over the list leaves it as it is, and no step behind.
     await page.getByRole('button', { name: 'New tunnel' }).click();
     await page.keyboard.press('Escape');
     await page.waitForURL(/#\/tunnels\?q=s&state=stopped$/);
+    await page.getByRole('link', { name: 'Logs' }).click();
+    await page.waitForURL(/#\/logs$/);
+    await page.goBack();
+    await page.waitForURL(/#\/tunnels\?q=s&state=stopped$/);
+    await page.goBack();
+    await page.waitForURL((url) => !url.hash.startsWith('#/tunnels'));
 
     await page.goto(`${mock.url}/#/inspector?status=5xx&tunnel=t_0001`);
     await page.locator('[role=option]').first().waitFor();
@@ -43,6 +48,78 @@ export const scenarios = {
     assert.equal(await page.locator('[role=log] .line:not(.error)').count(), 0);
   }),
 
+  'what takes longer says so': scenario(async (page, mock) => {
+    let go: () => void = () => undefined;
+    const gate = new Promise<void>((done) => (go = done));
+    await page.route(/api\/v1\/(tunnels|requests|logs)\b/, async (route) => {
+      await gate;
+      await route.continue();
+    });
+    await page.reload();
+    for (const [one, ready] of [
+      ['overview', 'text=shop.relay.example'],
+      ['tunnels', '[data-tunnel]'],
+      ['inspector', '[role=option]'],
+      ['logs', '[role=log]'],
+    ] as const) {
+      await page.goto(`${mock.url}/#/${one}`);
+      await page.getByText('Loading', { exact: true }).waitFor();
+      assert.equal(await page.locator(ready).count(), 0);
+    }
+    go();
+    await page.locator('[role=log] .line').first().waitFor();
+    assert.equal(await page.getByText('Loading', { exact: true }).count(), 0);
+  }),
+
+  'a log of several days tells them apart': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/logs`);
+      await page.locator('[role=log] .line').nth(1).waitFor();
+      assert.deepEqual(await page.locator('[role=log] .day').allTextContents(), [
+        'May 4, 2026',
+        'May 5, 2026',
+      ]);
+    },
+    {
+      prepare: (mock) =>
+        void (mock.logs = [
+          '2026-05-04T12:00:00Z',
+          '2026-05-04T12:10:00Z',
+          '2026-05-05T12:00:00Z',
+        ].map((time) => ({ time, level: 'info', message: 'daemon starts' }))),
+    },
+  ),
+
+  'a head ends where its cards end': scenario(async (page, mock) => {
+    for (const width of [1280, 1920])
+      for (const one of ['overview', 'diagnostics', 'settings']) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.goto(`${mock.url}/#/${one}`);
+        await page.locator('.scroll .card').first().waitFor();
+        const [head, cards] = await page
+          .locator('.scroll > .head, .scroll > :last-child')
+          .evaluateAll((all) =>
+            all.map(
+              (e) =>
+                e.getBoundingClientRect().right -
+                Number.parseFloat(getComputedStyle(e).paddingRight),
+            ),
+          );
+        assert.equal(head, cards, `${one} at ${width}`);
+      }
+  }),
+
+  'the navigation stands still while the state changes': scenario(async (page, mock) => {
+    const top = async () => (await page.locator('nav').boundingBox())?.y;
+    await page.getByText('Your tunnels are reachable').waitFor();
+    const before = await top();
+    for (const state of ['connecting', 'reconnecting', 'rejected', 'paused'] as const) {
+      mock.setStatus({ state, connected: false });
+      await page.locator(`.brand`).getByText(states[state]).waitFor();
+      assert.equal(await top(), before, state);
+    }
+  }),
+
   'a link shows the code for a phone': scenario(async (page, mock) => {
     // The tray has this one.
     await page.goto(`${mock.url}/#/tunnels/qr:t_0001`);
@@ -52,6 +129,16 @@ export const scenarios = {
     await code.waitFor({ state: 'detached' });
     await page.waitForURL(/#\/tunnels$/);
   }),
+
+  'a request that is no more leaves a way to the list': scenario(
+    async (page, mock) => {
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.goto(`${mock.url}/#/inspector/r_forgotten`);
+      await page.getByRole('button', { name: 'Close' }).click();
+      await page.locator('[role=option]').first().waitFor();
+    },
+    { allow: /status of 404/ },
+  ),
 
   'a list is as tall as what is in it': scenario(async (page, mock) => {
     const height = async (card: string) => {

@@ -109,12 +109,12 @@ func (e *Error) Error() string {
 // error: all has its default then.
 func Load(dir string) (*File, error) {
 	path := filepath.Join(dir, Name)
-	f, err := os.Open(path)
+	f, err := open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &File{path: path}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -125,6 +125,36 @@ func Load(dir string) (*File, error) {
 		return nil, &Error{Path: path, Message: fmt.Sprintf("it is larger than %d bytes", maxFile)}
 	}
 	return Parse(path, text)
+}
+
+// open opens the file at path. What is there and is no file that can be read is
+// not taken for none: without what protects it the local API would be open.
+func open(path string) (*os.File, error) {
+	info, err := os.Stat(path) // before it is opened: a pipe waits for a writer
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, &Error{Path: path, Message: "it is not a file: put the configuration in its place, or nothing"}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if target, linkErr := os.Readlink(path); linkErr == nil {
+			return nil, &Error{Path: path, Message: fmt.Sprintf("it is a link to %s, which is not there: put the file there, or remove the link", target)}
+		}
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return f, nil
+}
+
+func unreadable(err error) error {
+	hint := ""
+	if errors.Is(err, fs.ErrPermission) {
+		hint = ": let the user that runs adit read it and its folder"
+	}
+	return fmt.Errorf("read the configuration: %w%s", err, hint)
 }
 
 // Parse reads text as the file at path.
@@ -167,8 +197,9 @@ func (f *File) decodeError(err error) error {
 // of the wrong kind it tells Go's names.
 func mismatch(message string) string {
 	kinds := map[string]string{
-		"string": "a string, in quotes", "integer": "a whole number", "float": "a number", "bool": "true or false", "boolean": "true or false",
+		"string": "a string, in quotes", "integer": "a whole number", "float": "a number with a fraction", "bool": "true or false", "boolean": "true or false",
 		"array": "a list, in brackets", "table": "a table", "inline table": "a table",
+		"local date": "a date", "local time": "a time", "local datetime": "a date and time", "datetime": "a date and time",
 		"int": "a whole number", "*bool": "true or false", "[]string": "a list of strings, in brackets",
 	}
 	rest, ok := strings.CutPrefix(message, "cannot decode TOML ")

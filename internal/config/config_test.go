@@ -15,6 +15,35 @@ func TestMissingFileMeansDefaults(t *testing.T) {
 	}
 }
 
+// What is there and cannot be read is no missing file, and nobody waits for it.
+func TestWhatIsNoFileIsTold(t *testing.T) {
+	for name, made := range map[string]struct {
+		make func(path string) error
+		want string
+	}{
+		"a folder":          {func(path string) error { return os.Mkdir(path, 0o700) }, "it is not a file"},
+		"a link to nothing": {func(path string) error { return os.Symlink("gone.toml", path) }, "a link to gone.toml, which is not there"},
+		"a pipe":            {makePipe, "it is not a file"},
+		"a secret of others": {func(path string) error {
+			if os.Geteuid() == 0 {
+				return errors.ErrUnsupported // who reads all
+			}
+			return os.WriteFile(path, nil, 0o200)
+		}, "let the user that runs adit read it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, Name)
+			if err := made.make(path); err != nil {
+				t.Skip(err) // of a system that has no such thing
+			}
+			if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), made.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got error %v, want %s and %q", err, path, made.want)
+			}
+		})
+	}
+}
+
 func TestFilesOfWindowsEditorsAreRead(t *testing.T) {
 	f, err := Parse("adit.toml", []byte("\ufeffhttp_listen = \"127.0.0.1:1\"\r\n"))
 	if err != nil || f.HTTPListen != "127.0.0.1:1" {
@@ -168,11 +197,11 @@ func TestValueOfTheWrongKindIsToldWithoutGo(t *testing.T) {
 		"[inspector]\nenabled = \"yes\"":                "2: inspector.enabled: must be true or false, not a string, in quotes",
 		"[local_api]\nallowed_hosts = \"nas.lan\"":      "2: local_api.allowed_hosts: must be a list of strings, in brackets, not a string, in quotes",
 		"local_api = 3":                                 "1: local_api: must be a table, not a whole number",
-		"[[tunnel]]\nname=\"a\"\nlocal_port=3.5":        "3: tunnel.local_port: must be a whole number, not a number",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=3.5":        "3: tunnel.local_port: must be a whole number, not a number with a fraction",
 		"[[tunnel]]\nname=true":                         "2: tunnel.name: must be a string, in quotes, not true or false",
 		"[[tunnel]]\nname=\"a\"\nlocal_port=[1]":        "",
 		"tunnel = 3":                                    "",
-		"[[tunnel]]\nname=\"a\"\nlocal_port=2026-01-01": "",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=2026-01-01": "3: tunnel.local_port: must be a whole number, not a date",
 	} {
 		_, err := Parse("adit.toml", []byte(text))
 		if err == nil {

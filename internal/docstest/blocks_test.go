@@ -75,7 +75,7 @@ func withoutComment(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// documents returns README and all of docs, by their path from the root.
+// documents returns all documents for people, by their path from the root.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -88,6 +88,7 @@ func documents(t *testing.T) map[string]string {
 	}
 	read("README.md")
 	read("CONTRIBUTING.md")
+	read("SECURITY.md")
 	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".md") {
 			read(path)

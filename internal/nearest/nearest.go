@@ -4,11 +4,11 @@ package nearest
 
 import "strings"
 
-// Of is the word that a person most likely meant: one that begins so, or is
-// at most two slips of the finger away; empty if there is none.
+// Of is the word that a person most likely meant: one that begins so, or is at
+// most two slips of the finger away, of a short word one; empty if there is none.
 func Of(typed string, words []string) string {
 	best, least := "", 3
-	if len(typed) < 4 {
+	if len(typed) < 6 {
 		least = 2 // of short words nearly every other is two slips away
 	}
 	for _, w := range words {

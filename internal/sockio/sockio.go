@@ -1,21 +1,26 @@
-// Package sockio reads and writes TCP connections a little at a time without
-// telling Go's scheduler of each system call. Such a call on a socket that does
-// not wait is over at once, but an announced one wakes the scheduler's monitor
-// in a process that was idle, and the monitor then looks on, every 20
-// microseconds, until the process is idle again: for a request that is passed
-// on, that costs more than the passing on. Large reads and writes are announced
-// as usual, and now and then a small one, so that the monitor is never without
-// news of a busy process for long.
+// Package sockio reads and writes TCP connections without telling Go's scheduler
+// of each system call. Such a call on a socket that does not wait is over soon,
+// but an announced one wakes the scheduler's monitor in a process that was idle,
+// and the monitor then looks on, every 20 microseconds, until the process is
+// idle again: for a request that is passed on, that costs more than the passing
+// on. Larger ones, in bulk, take longer than that, and the monitor would take
+// their processor away and have another thread go on with it. Now and then a
+// call is announced, so that the monitor is never without news of a busy process
+// for long, and so are those of more bytes than are ever read at a time.
 package sockio
 
-import "net"
+import (
+	"net"
+
+	"adit/internal/lend"
+)
 
 const (
-	// small is the largest read or write that is not announced, in bytes: a record
-	// of TLS and what comes with it.
-	small = 20 << 10
-	// announceEvery is how many small ones go unannounced in a row.
-	announceEvery = 256
+	// most is the largest read or write that is not announced, in bytes. Copying as
+	// much takes some 100 microseconds, for which its processor has no other work.
+	most = lend.Huge
+	// announceEvery is how many go unannounced in a row.
+	announceEvery = 2048
 )
 
 // Conn is a TCP connection. It is used as any net.Conn.

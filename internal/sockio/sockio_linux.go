@@ -109,7 +109,7 @@ func (h *half) once(call, fd uintptr) bool {
 
 // begin reports whether a call of that size is to go unannounced. mu is held.
 func (h *half) begin(size int) bool {
-	if size == 0 || size > small || h.raw == nil || h.count >= announceEvery {
+	if size == 0 || size > most || h.raw == nil || h.count >= announceEvery {
 		h.count = 0
 		return false
 	}
@@ -173,7 +173,7 @@ func (c *Conn) TryWrite(b []byte) int {
 		return 0
 	}
 	defer h.mu.Unlock()
-	h.b, h.n, h.errno = b[:min(len(b), small)], 0, 0
+	h.b, h.n, h.errno = b[:min(len(b), most)], 0, 0
 	_ = h.raw.Write(h.try) // as above
 	h.b = nil
 	return h.n

@@ -39,11 +39,18 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
+// What net/http says of a program that speaks no HTTP; the second, if it spoke
+// before it was asked. There are no types for either.
+const (
+	noHTTP    = "malformed HTTP"
+	noWaiting = "readLoopPeekFailLocked: %!w(<nil>)"
+)
+
 // stranger tells an answer to the probe that no daemon gives from nobody's being
 // there.
 func (c *Client) stranger(err error) error {
 	var refusal *Error
-	if errors.As(err, &refusal) && refusal.Code == "" || err != nil && strings.Contains(err.Error(), "malformed HTTP") {
+	if errors.As(err, &refusal) && refusal.Code == "" || strings.Contains(err.Error(), noHTTP) || strings.Contains(err.Error(), noWaiting) {
 		return &unreachable{base: c.base, err: err, kind: ErrForeign}
 	}
 	return err

@@ -40,10 +40,6 @@ type Option func(*Client)
 // WithBearer shows token, for a daemon whose [local_api] bearer_token is set.
 func WithBearer(token string) Option { return func(c *Client) { c.bearer = token } }
 
-// WithHTTPClient uses h, which must follow no redirects and set no short
-// timeout: event streams last.
-func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
-
 // WithUserAgent tells the daemon's log who asks.
 func WithUserAgent(name string) Option { return func(c *Client) { c.agent = name } }
 
@@ -58,17 +54,21 @@ func New(baseURL string, opts ...Option) *Client {
 		opt(c)
 	}
 	if c.http == nil {
-		c.http = &http.Client{
-			Transport: &http.Transport{
-				// No proxy: what is on this machine is not asked for elsewhere.
-				DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-				MaxIdleConnsPerHost: 4,
-				IdleConnTimeout:     30 * time.Second,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+		c.http = usual
 	}
 	return c
+}
+
+// usual is what Clients ask with. They share its connections: who makes a Client
+// for each look at the daemon must not leave one behind each time.
+var usual = &http.Client{
+	Transport: &http.Transport{
+		// No proxy: what is on this machine is not asked for elsewhere.
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     30 * time.Second,
+	},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
 // BaseURL is the daemon's address, which is also its Web UI's.
@@ -141,6 +141,11 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 		Data any `json:"data"`
 	}{out}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&envelope); err != nil {
+		var syntax *json.SyntaxError
+		var mismatch *json.UnmarshalTypeError
+		if !errors.As(err, &syntax) && !errors.As(err, &mismatch) { // the answer broke off
+			return c.lost(ctx, err)
+		}
 		return fmt.Errorf("read the daemon's answer to %s %s: %w", method, path, err)
 	}
 	return nil

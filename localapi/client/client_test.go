@@ -83,6 +83,45 @@ func TestNobodyThereIsNotRunning(t *testing.T) {
 	}
 }
 
+// The tray makes a Client for each look at the daemon.
+func TestClientsShareConnections(t *testing.T) {
+	var made atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":{}}`) }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			made.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	for range 20 {
+		if _, err := New(s.URL).Status(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := made.Load(); n > 2 {
+		t.Errorf("20 clients, one after the other, made %d connections, want them to share one", n)
+	}
+}
+
+// A daemon that is killed while it answers is one that has gone: who waits for it
+// to come back goes on waiting.
+func TestAnswerThatBreaksOffIsNotRunning(t *testing.T) {
+	half := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, `{"data":{"state":"conn`)
+	}))
+	defer half.Close()
+	if _, err := New(half.URL).Status(testContext(t)); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("broken off: got %v, want ErrNotRunning", err)
+	}
+	wrong := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":7}`) }))
+	defer wrong.Close()
+	if _, err := New(wrong.URL).Status(testContext(t)); err == nil || errors.Is(err, ErrNotRunning) {
+		t.Errorf("of another shape: got %v, want another error", err)
+	}
+}
+
 func TestDiscoverAsksWhoIsNamed(t *testing.T) {
 	ctx := testContext(t)
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -159,7 +159,7 @@ func (a *Agent) restore() error {
 			a.auth.Token, a.tokenSaved = "", true
 		}
 	}
-	if a.auth.AddressesOf != fingerprintOf(a.token) { // another relay's, of a token that came from elsewhere
+	if a.auth.AddressesOf != fingerprintOf(a.token) { // the token is for another relay, as one from the environment may be
 		a.auth.Addresses, a.auth.AddressesOf = nil, ""
 	}
 	if relay := fingerprintOf(a.token); relay != "" && relay != a.auth.GivenBy {
@@ -388,7 +388,7 @@ func (a *Agent) waitChangeLocked() <-chan struct{} {
 }
 
 // publishActivity tells the feed how much passes, once a second while something
-// does, and sleeps else.
+// does. Otherwise it sleeps.
 func (a *Agent) publishActivity(ctx context.Context) {
 	look := time.NewTimer(time.Hour)
 	defer look.Stop()
@@ -423,7 +423,7 @@ func (a *Agent) publishActivity(ctx context.Context) {
 		switch {
 		case moved:
 			look.Reset(0)
-		case open: // bytes of connections that stay open
+		case open: // bytes may still pass over connections that stay open
 			look.Reset(4 * time.Second)
 		default:
 			look.Stop()

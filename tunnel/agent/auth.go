@@ -54,7 +54,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	l, err := a.connect(ctx, tok, clientID, tok.Relay, a.cfg.Transport, "")
+	l, err := a.connect(ctx, tok.Relay, joining{token: tok, clientID: clientID, over: a.cfg.Transport})
 	if err != nil {
 		no := relayError(err)
 		if no.Code == CodeRelayRejected {
@@ -196,7 +196,8 @@ func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	return a.settled(ctx, attempts), nil
 }
 
-// setPaused saves the change before it takes effect: what is not saved is not so.
+// setPaused saves the change before it takes effect; if it cannot be saved, it
+// does not take effect.
 func (a *Agent) setPaused(paused bool) error {
 	l, changed, err := a.takePaused(paused)
 	if err != nil || !changed {

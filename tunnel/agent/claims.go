@@ -34,7 +34,7 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	}
 	rev, want, remembers := t.rev, t.claim(false), t.remembers()
 	if a.second == l {
-		remembers = false // it is the first's alone to settle for another name
+		remembers = false // only the first session may settle for another name
 	}
 	a.mu.Unlock()
 	got, err := l.ctl.claim(ctx, t.id, want)
@@ -80,7 +80,8 @@ func unavailable(err error) bool {
 	return errors.As(err, &p) && p.Code == wire.CodeUnavailable
 }
 
-// look has claimAll look for tunnels to claim; nil does nothing.
+// look wakes claimAll to look for tunnels to claim. On a nil session it does
+// nothing.
 func (l *live) look() {
 	if l == nil {
 		return
@@ -200,7 +201,7 @@ func (l *live) releaseAll(ctx context.Context) int {
 // owe notes that the relay could not be told to take t's endpoint down.
 func (l *live) owe(t *tunnel, err error) {
 	if isProblem(err) && !unavailable(err) {
-		return // a refusal stays one
+		return // the relay has refused: asking again would not help
 	}
 	l.agent.mu.Lock()
 	defer l.agent.mu.Unlock()

@@ -3,12 +3,15 @@ package agent
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"adit/internal/atomicfile"
 	"adit/tunnel/wire"
 )
 
@@ -149,5 +152,38 @@ func TestRelaysRefusalLeavesNoTunnel(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(a.cfg.StateDir, tunnelsFile))
 	if err != nil || strings.Contains(string(data), "tun_") {
 		t.Errorf("tunnels.json: got %s, %v, want it empty", data, err)
+	}
+}
+
+// A tunnel that could not be saved, and that the events have told of meanwhile, is
+// told to be gone: whoever follows them would show it for ever.
+func TestATunnelThatWasToldAndNotSavedIsToldToBeGone(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	events := a.Subscribe(nil)
+	setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
+		if !strings.Contains(string(data), `"spec"`) { // only what is to be given back
+			return atomicfile.Write(path, data, perm)
+		}
+		a.publish() // as the session's keeper may at any time
+		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+	})
+	if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80}); err == nil {
+		t.Fatal("a tunnel that was not saved was created")
+	}
+	setWrite(a, atomicfile.Write)
+	mustCreate(t, a, TunnelSpec{LocalPort: 81, Name: "last"})
+	shown := map[string]string{}
+	for shown["last"] == "" {
+		e, err := events.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told, ok := e.Data.(TunnelEvent); ok {
+			shown[told.Tunnel.Name] = told.Action
+		}
+	}
+	if got := shown["https-80"]; got != "deleted" {
+		t.Errorf("the last event of the tunnel: got %q, want deleted", got)
 	}
 }

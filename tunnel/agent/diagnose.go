@@ -42,7 +42,7 @@ func (a *Agent) Diagnose(ctx context.Context) []Check {
 		return checks
 	}
 	udp, tls := a.checkTransport(ctx, token, addr, link.DTLS), a.checkTransport(ctx, token, addr, link.TLS)
-	if udp.Status == checkWarning && tls.Status != checkOK { // it is not for UDP's sake
+	if udp.Status == checkWarning && tls.Status != checkOK { // both fail, so UDP is not the reason
 		udp.Advice = "TLS does not reach the relay either: see whether it runs, and whether this machine has a network."
 	}
 	checks = append(checks, udp, tls)

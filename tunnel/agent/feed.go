@@ -20,8 +20,9 @@ type feed struct {
 	changed chan struct{} // closed by the next event; nil while nobody waits
 }
 
-// begin makes the ids follow those of an earlier run: its ids began at its own
-// begin, and it told of less than one event a millisecond since.
+// begin makes the ids follow those of an earlier run. Ids begin at the time of
+// the start in milliseconds, and no run has more than one event a millisecond for
+// long, so a later run's ids are above an earlier one's.
 func (f *feed) begin(at time.Time) {
 	f.base = uint64(at.UnixMilli())
 	f.last = f.base

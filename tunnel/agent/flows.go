@@ -35,7 +35,7 @@ type flow struct {
 	tap    *inspect.Tap
 	used   atomic.Int64 // when a packet last passed, in Unix nanoseconds
 	ended  atomic.Bool
-	why    atomic.Pointer[string] // the service does not answer, if not nil
+	why    atomic.Pointer[string] // why the service does not answer; nil if it does
 
 	mu     sync.Mutex
 	conn   *udpbatch.Conn // nil until the origin's name is resolved
@@ -52,7 +52,7 @@ func (f *flow) abort() {
 	}
 }
 
-// unheard notes that the service cannot be reached, for now.
+// unheard notes that the service cannot be reached now; it may be again.
 func (f *flow) unheard(a *Agent, err error) {
 	why := describeOrigin(err, f.route.local).Error()
 	f.why.Store(&why)

@@ -109,7 +109,7 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) 
 	var addr netip.AddrPort
 	for i, next := range addrs {
 		share, done := ctx, context.CancelFunc(func() {})
-		if more := len(addrs) - i; more > 1 { // the last has what the others leave
+		if more := len(addrs) - i; more > 1 { // the last address gets all the time that is left
 			share, done = context.WithTimeout(ctx, a.cfg.OriginTimeout/time.Duration(len(addrs)))
 		}
 		addr = next
@@ -226,7 +226,8 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 	wg.Wait()
 }
 
-// tap returns the inspector's ear on one connection; a nil one hears nothing.
+// tap returns what shows the inspector one connection; nil where nothing is to be
+// shown.
 func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil

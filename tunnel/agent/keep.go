@@ -28,8 +28,8 @@ const (
 	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again; a detour ends by itself
 	maxUpgrade     = time.Minute
 	reconnectGrace = 30 * time.Second
-	// lasting is how long a session must have lived for its loss to be tried to
-	// mend at once.
+	// lasting is how long a session must have lived for another to be tried at
+	// once when it is lost.
 	lasting = 10 * time.Second
 )
 
@@ -58,9 +58,9 @@ func (b *backoff) next() time.Duration {
 	return 50*time.Millisecond + rand.N(b.ceiling)
 }
 
-// pardon is when a refused token is tried again. The relay says that for one
+// pardon is when a refused token is tried again. The relay says so for a token
 // whose refusal may end without the agent's doing, as when its client is given
-// more time. Without a pace it is not.
+// more time. If pace is zero, the token is not tried again.
 type pardon struct {
 	pace time.Duration
 	at   time.Time
@@ -78,7 +78,7 @@ func pardonAfter(seconds int) pardon {
 	return pardon{pace: min(time.Duration(min(seconds, 1<<20))*time.Second, maxPardon)}.again()
 }
 
-// again is the pardon after a try that has shown nothing.
+// again returns p with a time for the next try, in half a pace to one and a half.
 func (p pardon) again() pardon {
 	if p.pace > 0 {
 		p.at = time.Now().Add(p.pace/2 + rand.N(p.pace))
@@ -237,7 +237,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	k.attempt = cancel
 	wg.Go(func() {
 		defer cancel()
-		l, addr, err := a.connectAny(try, token, clientID, addrs, over, beside)
+		l, addr, err := a.connectAny(try, addrs, joining{token, clientID, over, beside})
 		select {
 		case k.results <- outcome{live: l, err: err, addr: addr, epoch: epoch, upgrade: upgrade}:
 		case <-ctx.Done():

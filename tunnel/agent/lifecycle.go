@@ -198,17 +198,22 @@ func (a *Agent) remove(ctx context.Context, t *tunnel) error {
 	}
 	close(t.gone)
 	a.withdraw(ctx, t, false)
+	a.tellDeleted(t, state == TunnelRunning)
+	a.publish()
+	a.log.Info("tunnel deleted", "tunnel", t.id)
+	return nil
+}
+
+// tellDeleted tells the feed that t is gone, and its endpoint if it ran.
+func (a *Agent) tellDeleted(t *tunnel, ran bool) {
 	a.mu.Lock()
 	gone := t.snapshot(TunnelStopped)
 	down := t.endpoint(TunnelStopped)
 	a.mu.Unlock()
 	a.publishing.Lock() // after a change of it that is being told
-	if state == TunnelRunning {
+	defer a.publishing.Unlock()
+	if ran {
 		a.feed.publish(EventEndpoint, EndpointEvent{Action: "down", Endpoint: down})
 	}
 	a.feed.publish(EventTunnel, TunnelEvent{Action: "deleted", Tunnel: gone})
-	a.publishing.Unlock()
-	a.publish()
-	a.log.Info("tunnel deleted", "tunnel", t.id)
-	return nil
 }

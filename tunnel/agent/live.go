@@ -38,14 +38,13 @@ type live struct {
 	doubt   chan struct{} // asks for a probe; room for one
 }
 
-// connect makes a session at addr and says Hello with token. beside is the node
-// that it must not be with, if any.
-func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr string, over link.Transport, beside string) (*live, error) {
+// connect makes a session at addr and says Hello.
+func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, error) {
 	a.mu.Lock()
 	instance := a.auth.Instance
 	a.mu.Unlock()
 	session, err := a.cfg.Dial(ctx, link.DialConfig{
-		Relay: addr, Fingerprint: token.Fingerprint, Transport: over,
+		Relay: addr, Fingerprint: j.token.Fingerprint, Transport: j.over,
 		Detour: a.cfg.Transport == link.Auto, Logger: a.log,
 	})
 	if err != nil {
@@ -54,13 +53,13 @@ func (a *Agent) connect(ctx context.Context, token wire.Token, clientID, addr st
 	ctl := newControl(session)
 	hostname, _ := os.Hostname()
 	welcome, err := ctl.hello(ctx, wire.Hello{
-		Protocol: wire.Protocol, Secret: token.Secret[:], ClientID: clientID, Instance: instance,
-		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname, Beside: beside,
+		Protocol: wire.Protocol, Secret: j.token.Secret[:], ClientID: j.clientID, Instance: instance,
+		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname, Beside: j.beside,
 	})
-	if err == nil && clientID != "" && welcome.ClientID != clientID {
+	if err == nil && j.clientID != "" && welcome.ClientID != j.clientID {
 		err = &refused{problem: &wire.Problem{
 			Code: wire.CodeForbidden, Field: "client_id",
-			Message: fmt.Sprintf("the token is of the client %s, not of %s", clip(welcome.ClientID), clientID),
+			Message: fmt.Sprintf("the token is of the client %s, not of %s", clip(welcome.ClientID), j.clientID),
 		}}
 	}
 	if err != nil {

@@ -88,7 +88,7 @@ func (a *Agent) keepSecond(ctx context.Context) {
 	}
 }
 
-// soon has the next attempt begin within wait.
+// soon makes the next attempt begin within wait, by chance.
 func (k *seconder) soon(wait time.Duration) {
 	k.pause = secondFirst
 	k.retry = time.Now().Add(rand.N(wait))
@@ -135,7 +135,7 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	k.turn++
 	try, cancel := context.WithTimeout(ctx, secondTime)
 	defer cancel()
-	l, addr, err := a.connectAny(try, token, clientID, addrs, over, first.welcome.NodeID)
+	l, addr, err := a.connectAny(try, addrs, joining{token, clientID, over, first.welcome.NodeID})
 	if err == nil && l.welcome.NodeID == first.welcome.NodeID {
 		l.end("another node was meant")
 		err = errors.New("the same node answers at the address of another")
@@ -188,7 +188,7 @@ func (a *Agent) adoptSecond(l *live, epoch int) bool {
 	return true
 }
 
-// fit reports whether l can be the session in use.
+// fit reports whether l is good enough to be the session in use.
 func (l *live) fit() bool { return l != nil && l.alive() && l.fresh() && !l.draining() }
 
 // takeOver makes the second session the one in use if that has ended, or should

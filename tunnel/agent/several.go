@@ -24,6 +24,14 @@ type attempted struct {
 	turn int
 }
 
+// joining is what an agent connects with, whatever the address.
+type joining struct {
+	token    wire.Token
+	clientID string // that the token must be of; empty: any
+	over     link.Transport
+	beside   string // the node that the session must not be with; empty: any will do
+}
+
 // connectAny makes a session at one of several addresses of a relay and says
 // Hello, as connect does, and returns the address that what it returns is of. It
 // begins with the first; the next joins after headStart, or when all before it
@@ -31,7 +39,7 @@ type attempted struct {
 // no further one is tried. Where none is welcome, the error is the one that says
 // most, of equal ones the first address's. All that it began has ended when it
 // returns.
-func (a *Agent) connectAny(ctx context.Context, token wire.Token, clientID string, addrs []string, over link.Transport, beside string) (*live, string, error) {
+func (a *Agent) connectAny(ctx context.Context, addrs []string, j joining) (*live, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan attempted)
@@ -42,7 +50,7 @@ func (a *Agent) connectAny(ctx context.Context, token wire.Token, clientID strin
 		begun++
 		running++
 		go func() { // waited for below
-			l, err := a.connect(ctx, token, clientID, addr, over, beside)
+			l, err := a.connect(ctx, addr, j)
 			results <- attempted{l, err, addr, turn}
 		}()
 	}

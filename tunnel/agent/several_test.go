@@ -140,7 +140,7 @@ func TestSeveralAddressesFail(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), secondTime)
 				defer cancel()
 				start := time.Now()
-				l, addr, err := a.connectAny(ctx, wire.Token{}, "", addrs, link.Auto, "")
+				l, addr, err := a.connectAny(ctx, addrs, joining{})
 				took := time.Since(start)
 				var p *wire.Problem
 				if _, problem := c.want.(*wire.Problem); l != nil || addr != addrs[c.addr] || problem != errors.As(err, &p) || !problem && !errors.Is(err, c.want) {

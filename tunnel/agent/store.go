@@ -67,7 +67,7 @@ type savedTunnels struct {
 	Releases []string `json:"releases,omitempty"`
 }
 
-// without is v without what a relay gave.
+// without returns v less what a relay gave.
 func (v savedTunnels) without() savedTunnels {
 	v.Granted, v.Releases = nil, nil
 	v.Tunnels = slices.Clone(v.Tunnels)

@@ -66,7 +66,8 @@ type conns struct {
 	cuts int // how often they were
 }
 
-// era is for add: a visitor that comes in one era does not stay in the next.
+// era is for add. An era ends when the connections are cut: a visitor that came
+// before that does not stay.
 func (c *conns) era() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +144,8 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 	return c
 }
 
-// remembers reports whether claim asks for more than the person did.
+// remembers reports whether claim asks for what the relay gave before, and not
+// only for what the person asked for.
 func (t *tunnel) remembers() bool {
 	return t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0
 }

@@ -85,8 +85,12 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	if err := a.saveTunnels(); err != nil {
 		a.mu.Lock()
 		delete(a.tunnels, t.id)
+		told := t.published
 		a.mu.Unlock()
 		a.unmake(t, true)
+		if told != nil { // by a change of another's meanwhile
+			a.tellDeleted(t, told.State == TunnelRunning)
+		}
 		return Tunnel{}, err
 	}
 	a.log.Info("tunnel created", "tunnel", t.id, "name", spec.Name, "type", spec.Type)

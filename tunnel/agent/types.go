@@ -1,9 +1,3 @@
-// Package agent is the client engine: it keeps one session with the relay that
-// its auth token names, claims a public face for every tunnel that should run,
-// and forwards the visitors' streams and datagrams to local services. It keeps
-// tunnels and token in a state folder and tells what happens in one event feed.
-// How the session is carried is left to package link, what is said on it to
-// package wire, and the HTTP face of all this to package localapi.
 package agent
 
 import (

@@ -33,8 +33,8 @@ type accounts struct {
 type account struct {
 	edge.Account
 
-	turn    sync.Mutex // of counting and applying
-	in, out int64      // that are stored already
+	turn    sync.Mutex // one goroutine at a time counts or applies
+	in, out int64      // bytes that are stored already
 	state   string
 }
 

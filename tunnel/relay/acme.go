@@ -16,8 +16,8 @@ import (
 	"adit/tunnel/relay/certs/dnsapi"
 )
 
-// ACME is how visitors' certificates are got from an authority. Without the
-// section there are none of it.
+// ACME is how visitors' certificates are got from an authority. Without this
+// section of relay.toml no authority is asked.
 type ACME struct {
 	Email      string   `toml:"email"`      // of the account
 	Directory  string   `toml:"directory"`  // URL; empty: Let's Encrypt
@@ -130,7 +130,7 @@ func (d *ACMEDNS) validate(email string) (key, fault string) {
 	return "", ""
 }
 
-// host is what is told to one of dnsapi's, without its secret.
+// host is the configuration of one of dnsapi's DNS hosts, without its secret.
 func (d *ACMEDNS) host(email string) dnsapi.Config {
 	return dnsapi.Config{Provider: d.Provider, Key: d.Key, Endpoint: d.Endpoint, Region: d.Region, Contact: email}
 }

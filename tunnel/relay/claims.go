@@ -52,7 +52,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	if err := s.within(scope, key, c); err != nil {
 		return wire.Grant{}, err
 	}
-	t, err := s.place(ctx, key, c, scope, held, before)
+	t, err := s.place(ctx, placing{key: key, claim: c, scope: scope, held: held, before: before})
 	if err != nil {
 		return wire.Grant{}, err
 	}
@@ -127,38 +127,49 @@ func checkClaim(c *wire.Claim) error {
 	return nil
 }
 
+// placing is a tunnel that is to get a public face.
+type placing struct {
+	key    string
+	claim  wire.Claim
+	scope  store.Scope   // of the client
+	held   []store.Claim // that the tunnel has already
+	before *tunnel       // as it runs now; nil if it does not
+}
+
 // place takes a target for the tunnel and opens its face.
-func (s *session) place(ctx context.Context, key string, c wire.Claim, scope store.Scope, held []store.Claim, before *tunnel) (*tunnel, error) {
+func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
+	c := p.claim
 	face := edge.Face{Slot: edge.SlotOf(c.Type), Type: c.Type, Mode: c.Mode}
 	if face.Slot == store.SlotPort {
-		return s.placePort(ctx, key, c, scope, face, held, before)
+		return s.placePort(ctx, p, face)
 	}
 	if c.Domain != "" {
 		name, err := s.relay.fullName(c.Domain)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.mayHave(ctx, scope, name); err != nil {
+		if err := s.mayHave(ctx, p.scope, name); err != nil {
 			return nil, err
 		}
 		face.Domain, face.Target = name, store.TargetDomain(name)
-		return s.open(ctx, key, c, face, before)
+		return s.open(ctx, p, face)
 	}
-	for _, old := range held { // the name that it had
-		if name := store.DomainOf(old.Target); name != "" && s.mayHave(ctx, scope, name) == nil {
+	for _, old := range p.held { // the name that it had
+		if name := store.DomainOf(old.Target); name != "" && s.mayHave(ctx, p.scope, name) == nil {
 			face.Domain, face.Target = name, old.Target
-			if t, err := s.open(ctx, key, c, face, before); err == nil {
+			if t, err := s.open(ctx, p, face); err == nil {
 				return t, nil
 			}
 		}
 	}
-	return s.givenName(scope, func(name string) (*tunnel, error) {
+	return s.givenName(p.scope, func(name string) (*tunnel, error) {
 		face.Domain, face.Target = name, store.TargetDomain(name)
-		return s.open(ctx, key, c, face, before)
+		return s.open(ctx, p, face)
 	})
 }
 
-func (s *session) placePort(ctx context.Context, key string, c wire.Claim, scope store.Scope, face edge.Face, held []store.Claim, before *tunnel) (*tunnel, error) {
+func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
+	c := p.claim
 	ports := s.relay.tcp
 	if c.Type == wire.TypeUDP {
 		ports = s.relay.udp
@@ -173,16 +184,16 @@ func (s *session) placePort(ctx context.Context, key string, c wire.Claim, scope
 				Message: fmt.Sprintf("ports of type %s are %d to %d here", c.Type, ports.first, ports.last),
 			}
 		}
-		if err := mayHavePort(scope, c.RemotePort); err != nil {
+		if err := mayHavePort(p.scope, c.RemotePort); err != nil {
 			return nil, err
 		}
 		face.Port, face.Target = c.RemotePort, store.TargetPort(c.Type, c.RemotePort)
-		return s.open(ctx, key, c, face, before)
+		return s.open(ctx, p, face)
 	}
-	for _, old := range held {
-		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.has(port) && scope.AllowsPort(port) {
+	for _, old := range p.held {
+		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.has(port) && p.scope.AllowsPort(port) {
 			face.Port, face.Target = port, old.Target
-			if t, err := s.open(ctx, key, c, face, before); err == nil {
+			if t, err := s.open(ctx, p, face); err == nil {
 				return t, nil
 			}
 		}
@@ -193,15 +204,15 @@ func (s *session) placePort(ctx context.Context, key string, c wire.Claim, scope
 	for i := range size {
 		port := ports.first + (start+i)%size
 		face.Port, face.Target = port, store.TargetPort(c.Type, port)
-		if _, taken := s.relay.store.Claims.Get(face.Target); taken || !scope.AllowsPort(port) {
+		if _, taken := s.relay.store.Claims.Get(face.Target); taken || !p.scope.AllowsPort(port) {
 			continue
 		}
-		t, err := s.open(ctx, key, c, face, before)
+		t, err := s.open(ctx, p, face)
 		if err == nil {
 			return t, nil
 		}
-		var p *wire.Problem
-		if opened++; !errors.As(err, &p) || opened >= givenTries {
+		var refusal *wire.Problem
+		if opened++; !errors.As(err, &refusal) || opened >= givenTries {
 			return nil, err
 		}
 	}
@@ -210,11 +221,11 @@ func (s *session) placePort(ctx context.Context, key string, c wire.Claim, scope
 
 // open takes the face's target and serves it. If it cannot be served, a target
 // that the tunnel did not have before is given back.
-func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.Face, before *tunnel) (*tunnel, error) {
-	r := s.relay
+func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
+	r, c := s.relay, p.claim
 	_, had := r.store.Claims.Get(face.Target)
 	holder := store.Holder{
-		Slot: face.Slot, Instance: s.hello.Instance, Key: key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
+		Slot: face.Slot, Instance: s.hello.Instance, Key: p.key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
 	}
 	_, err := r.store.Claims.Take(ctx, face.Target, s.client.ID, holder, r.gone)
 	switch field := fieldOf(face); {
@@ -230,9 +241,9 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	if err := r.store.Policies.Claimed(ctx, face.Target, s.client.ID); err != nil {
 		return nil, err
 	}
-	backend := newBackend(&s.agent, key, c)
-	if before != nil && before.face == face {
-		backend.Number = before.backend.Number
+	backend := newBackend(&s.agent, p.key, c)
+	if p.before != nil && p.before.face == face {
+		backend.Number = p.before.backend.Number
 	} else {
 		s.mu.Lock()
 		s.next++
@@ -242,7 +253,7 @@ func (s *session) open(ctx context.Context, key string, c wire.Claim, face edge.
 	ep, err := r.edge.Attach(face, backend)
 	if err != nil {
 		if !had {
-			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, key)
+			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key)
 		}
 		if errors.Is(err, edge.ErrEnding) {
 			return nil, shuttingDown()

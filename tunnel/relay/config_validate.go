@@ -157,7 +157,7 @@ func (n NATS) validate() error {
 func (n Nodes) validate() error {
 	for _, a := range []struct {
 		name, addr string
-		free       bool // port 0 and no host will do
+		free       bool // may have port 0 and no host
 	}{{"nodes.listen", n.Listen, true}, {"nodes.address", n.Address, false}, {"nodes.agent_address", n.AgentAddress, false}} {
 		if a.addr == "" {
 			continue

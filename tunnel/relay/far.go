@@ -59,7 +59,8 @@ func (f *far) SessionUp(s *nodes.Session) {
 	r.mu.Unlock()
 }
 
-// SessionDown takes its tunnels from behind their endpoints.
+// SessionDown takes the tunnels of a session that has ended from behind their
+// endpoints.
 func (f *far) SessionDown(s *nodes.Session) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +98,8 @@ func (f *far) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 		if old.tunnel == t {
 			return
 		}
-		// The new comes before the old goes, so that no visitor finds neither.
+		// The old tunnel is dropped after the new one is there, so that a visitor
+		// always finds one of them.
 		defer f.drop(old)
 	}
 	v := &farTunnel{of: a, tunnel: t, face: edge.Face{

@@ -12,8 +12,8 @@ const (
 	// keepRevoked is how long the relay keeps what a revoked client moved, where it
 	// was seen and what it reported, for the operator to look at.
 	keepRevoked = 31 * 24 * time.Hour
-	// keepUnknown is the same of a client whose name is another's by now. It is not
-	// nothing: word of a new client may come later than of what it does.
+	// keepUnknown is the same for an id that no client has. It is not zero, since a
+	// node may hear of what a new client does before it hears of the client.
 	keepUnknown = 10 * time.Minute
 )
 

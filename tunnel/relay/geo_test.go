@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -128,5 +130,22 @@ func TestCountriesOfARealDatabase(t *testing.T) {
 		if err != nil || e.Allowed != want || !want && e.Rule != "unknown_country" {
 			t.Errorf("%s: explained as %+v, %v", doc, e, err)
 		}
+	}
+	// Who is there goes when a new database says that it is elsewhere.
+	target, address := echoSite(t, s.testRelay)
+	s.setPolicy(t, target, `{"allow_countries":["FR"]}`)
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	c.Write([]byte("x"))
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	writeGeo(t, cfg.Geo.Database, map[string][2]string{"127.0.0.0/8": {"DE", ""}})
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection lives on: %v", err)
 	}
 }

@@ -64,11 +64,18 @@ func TestNoChangeLosesItsAuditLine(t *testing.T) {
 	if c, ok := r.store.Clients.Get("first"); !ok || c.Revoked.IsZero() {
 		t.Errorf("the client is %+v", c)
 	}
-	if n := r.ledger.waiting(); n != 3 {
-		t.Errorf("%d lines wait, want 3", n)
+	waiting := func() float64 {
+		_, page, _ := r.ask(t, "GET", "/metrics", "", bearer)
+		return figure(page, "adit_relay_audit_lines_waiting")
+	}
+	if n := waiting(); n != 3 {
+		t.Errorf("%v lines wait, want 3", n)
 	}
 	back()
 	awaitEmpty(t, r)
+	if n := waiting(); n != 0 {
+		t.Errorf("%v lines wait though the log is back", n)
+	}
 	answer[any](t, r, "POST", "/api/v1/clients", `{"name":"second"}`)
 	awaitEmpty(t, r)
 	want := []string{"client.add second", "policy.set shop.relay.test", "client.revoke first", "client.add first"}

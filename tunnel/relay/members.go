@@ -30,8 +30,8 @@ import (
 const (
 	nodeFile   = "node.json"
 	renewEvery = 3 * time.Second
-	renewTime  = 5 * time.Second // a cluster that is slow answers, too
-	leaveTime  = 2 * time.Second // a node that ends does not wait for one that does not
+	renewTime  = 5 * time.Second // long enough for a slow cluster to answer
+	leaveTime  = 2 * time.Second // short: a node that ends has no need of an answer
 	meetTime   = 3 * time.Second
 	// sureTime is how long after its last renewal a node takes what it knows of
 	// clients to be all there is to know.
@@ -56,7 +56,7 @@ type members struct {
 
 	renewed atomic.Int64 // when the store last took this node's entry, by monotime
 	listed  atomic.Bool  // this node has told of itself
-	double  string       // the boot of a relay that was found to have this node's id; look's
+	double  string       // the boot of a relay that was found to have this node's id; used by look alone
 }
 
 // nodeID reads the id that the data folder gives the node, or makes one.
@@ -232,8 +232,9 @@ func (m *members) sure() bool {
 	return m.relay.store.Connected() && monotime.Now()-time.Duration(m.renewed.Load()) < sureTime
 }
 
-// alone says it if another relay goes by this node's id: each then takes the
-// other's entry for its own, and visitors of one never reach agents of the other.
+// alone logs an error if another relay goes by this node's id: each then takes
+// the other's entry for its own, and visitors of one never reach agents of the
+// other.
 func (m *members) alone(own store.Node) {
 	if own.Boot == m.self.Boot || own.Boot == m.double {
 		return

@@ -123,7 +123,7 @@ func (o operator) CreateClient(ctx context.Context, name string, scope console.S
 	return console.NewToken{Name: c.Name, ClientID: c.ID, AuthToken: token.Reveal()}, nil
 }
 
-// SetClient gives a client another scope; it holds at once.
+// SetClient gives a client another scope, which is in force at once.
 func (o operator) SetClient(ctx context.Context, name string, scope console.Scope) (console.Client, error) {
 	if err := scope.Check(); err != nil {
 		return console.Client{}, clientError(name, err)

@@ -125,23 +125,24 @@ func (r *Relay) watchHours(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, target := range r.policies.timed() {
-			r.edge.Recheck(target)
-		}
+		r.recheck((*policy.Policy).Timed)
 	}
 }
 
-// timed returns the targets whose policies have hours.
-func (p *policies) timed() []string {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+// recheck holds what is open on the targets of some policies to them as they
+// decide now.
+func (r *Relay) recheck(pick func(*policy.Policy) bool) {
+	r.policies.mu.RLock()
 	var list []string
-	for target, v := range p.byTarget {
-		if v.Timed() {
+	for target, p := range r.policies.byTarget {
+		if pick(p) {
 			list = append(list, target)
 		}
 	}
-	return list
+	r.policies.mu.RUnlock()
+	for _, target := range list {
+		r.edge.Recheck(target)
+	}
 }
 
 // watchGeo reads the geo database again when its file changes. A file that
@@ -178,6 +179,7 @@ func (r *Relay) watchGeo(ctx context.Context) {
 		r.policies.geo.Store(db)
 		r.policies.geoFault.Store(nil)
 		r.log.Info("geo database read again", "file", r.cfg.Geo.Database)
+		r.recheck((*policy.Policy).Fenced)
 	}
 }
 

@@ -1,7 +1,3 @@
-// Package relay is the server that agents connect to: it authenticates them,
-// gives their tunnels public names and ports, and lets its edge forward
-// visitors to them. The sessions are package link's, the words on them package
-// wire's; what must last is in package store.
 package relay
 
 import (

@@ -21,7 +21,7 @@ func forbidden(field, format string, args ...any) error {
 func (s *session) scope() store.Scope {
 	c, _ := s.relay.store.Clients.Get(s.client.Name)
 	if c.ID != s.client.ID {
-		return store.Scope{Tunnels: -1} // it is no longer
+		return store.Scope{Tunnels: -1} // the client is gone: it may have nothing
 	}
 	return c.Scope
 }

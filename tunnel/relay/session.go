@@ -42,9 +42,9 @@ type session struct {
 	access     chan wire.Event // may be dropped
 	unobserved atomic.Bool     // the agent wants no access events
 	streams    atomic.Int32
-	asked      atomic.Int64 // when it was asked to move to another node, in Unix nanoseconds; 0: it was not
+	asked      atomic.Int64 // when the agent was asked to move to another node, in Unix nanoseconds; 0: never
 	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
-	named      func()       // the agent is no stranger any more, or has left; more than once is as once
+	named      func()       // gives up its place among strangers; may be called more than once
 
 	claiming sync.Mutex     // one claim at a time
 	requests sync.WaitGroup // of the control plane that are served; see enter
@@ -126,7 +126,8 @@ func (s *session) isKnown() bool {
 	return s.known
 }
 
-// tell queues an event for the agent; an agent that does not read them is let go.
+// tell queues an event for the agent. The session of an agent that does not read
+// its events is ended.
 func (s *session) tell(e wire.Event) {
 	select {
 	case s.control <- e:

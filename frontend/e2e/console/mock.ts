@@ -50,6 +50,8 @@ export class ConsoleMock {
   code = '';
   /** Paths that this relay does not know. */
   missing: readonly string[] = [];
+  /** Questions that the store does not answer now. */
+  away: readonly string[] = [];
   /** What the page asked for, newest last. */
   seen: string[] = [];
 
@@ -117,6 +119,8 @@ export class ConsoleMock {
         throw new Refusal(401, 'unauthorized', 'sign in');
       if (this.session.role === 'viewer' && req.method !== 'GET' && path !== 'session')
         throw new Refusal(403, 'forbidden', 'this asks for an administrator');
+      if (this.away.includes(asked))
+        throw new Refusal(503, 'unavailable', 'the store does not answer');
       const data = this.#answer(asked, text ? (JSON.parse(text) as Body) : {}, url.searchParams);
       if (data === undefined) return void res.writeHead(204).end();
       res.writeHead(200, { 'Content-Type': 'application/json' });

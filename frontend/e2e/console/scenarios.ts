@@ -1,7 +1,7 @@
 /** What an operator does with the console, one thing at a time. */
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
-import { open } from '../browser';
+import { cutOff, open, textSize } from '../browser';
 import { ConsoleMock, password, setupCode } from './mock';
 
 type Scenario = (page: Page, mock: ConsoleMock) => Promise<void>;
@@ -226,6 +226,107 @@ export const scenarios = {
       assert.equal(await page.getByRole('link', { name: 'Nodes' }).count(), 0);
     },
     { prepare: (mock) => void (mock.missing = ['nodes']), allow: /status of 404/ },
+  ),
+
+  'text twice as large': scenario(async (page, mock) => {
+    await textSize(page, 32);
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const [one, ready] of [
+      ['overview', '[data-row=s_0]'],
+      ['clients', '[data-row=shop]'],
+      ['policies', '[data-row="tcp.20001"]'],
+      ['policies/shop.relay.example', '.days button'],
+      ['access', '[data-row^=a_]'],
+      ['audit', '[data-row="31"]'],
+      ['settings', '[data-row=siem]'],
+    ] as const) {
+      await page.goto(`${mock.url}/#/${one}`);
+      await page.locator(ready).first().waitFor();
+      assert.deepEqual(await cutOff(page), [], `${one} is cut off`);
+    }
+    await button(page, 'Main navigation').click();
+    await button(page, 'Sign out').scrollIntoViewIfNeeded();
+    assert.deepEqual(await cutOff(page), [], 'the navigation is cut off');
+  }),
+
+  'a policy that did not load is not replaced by an empty one': scenario(
+    async (page, mock) => {
+      const policy = () =>
+        structuredClone(mock.policies.find((p) => p.target === 'shop.relay.example')?.policy);
+      const before = policy();
+      await page.goto(`${mock.url}/#/policies/shop.relay.example`);
+      await text(page, 'the store does not answer').waitFor();
+      assert.equal(await button(page, 'Save policy').count(), 0);
+      assert.equal(await page.getByLabel('Refused addresses').count(), 0);
+      mock.away = [];
+      await button(page, 'Try again').click();
+      await page.getByLabel('Refused addresses').waitFor();
+      assert.equal(
+        await page.getByLabel('Refused addresses').inputValue(),
+        '192.0.2.0/24\n198.51.100.9',
+      );
+      await button(page, 'Save policy').click();
+      await text(page, 'It is in force').waitFor();
+      assert.deepEqual(policy(), before);
+    },
+    {
+      prepare: (mock) => void (mock.away = ['GET policies/shop.relay.example']),
+      allow: /status of 503/,
+    },
+  ),
+
+  'a secret that is shown once stays until it was kept': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/clients`);
+    await button(page, 'Add client').click();
+    await page.getByLabel('Name', { exact: true }).fill('carl');
+    // A press beside a form takes nothing of what was typed.
+    await page.mouse.click(4, 4);
+    await page.locator('dialog footer').getByRole('button', { name: 'Add client' }).click();
+    await text(page, /^adit_mock/).waitFor();
+    await page.mouse.click(4, 4);
+    await button(page, 'Done').click();
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    // What is only read closes so.
+    await page.goto(`${mock.url}/#/clients/shop`);
+    await page.locator('dialog dl').first().waitFor();
+    await page.mouse.click(4, 4);
+    await page.locator('dialog').waitFor({ state: 'detached' });
+  }),
+
+  'a thousand clients': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/clients`);
+      const rows = page.locator('[data-row]');
+      await row(page, 'client-0').waitFor();
+      assert.equal(await rows.count(), 200);
+      await button(page, 'Show 200 more').click();
+      await row(page, 'client-399').waitFor();
+      assert.equal(await rows.count(), 400);
+      await page.getByLabel('Search clients').fill('client-99');
+      await row(page, 'client-999').waitFor();
+      await row(page, 'client-0').waitFor({ state: 'detached' });
+      assert.equal(await rows.count(), 11);
+    },
+    {
+      prepare: (mock) => {
+        const one = mock.clients[0];
+        mock.clients = Array.from({ length: 1000 }, (_, i) => ({
+          ...(one as NonNullable<typeof one>),
+          name: `client-${i}`,
+        }));
+      },
+    },
+  ),
+
+  'a relay that is away while the page loads': scenario(
+    async (page) => {
+      await page.route('**/api/v1/session', (route) => route.abort());
+      await page.reload();
+      await text(page, 'comes back by itself').waitFor();
+      await page.unroute('**/api/v1/session');
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    },
+    { allow: /ERR_/ },
   ),
 
   'a relay that dies and comes back': scenario(

@@ -44,6 +44,7 @@ check "runs without root" sh -c "! grep -q '^Uid:.0' $status"
 check "has no capabilities" grep -q '^CapEff:.0000000000000000' $status
 check "gains no privileges" grep -q '^NoNewPrivs:.1' $status
 check "has its system calls filtered" grep -q '^Seccomp:.2' $status
+check "may not write its configuration" sh -c "! nsenter -t $(pid) -m touch /etc/adit/x && [ \$(stat -c %u /etc/adit) = 0 ]"
 score=$(systemd-analyze security adit 2>/dev/null | grep -o 'level for.*: [0-9.]*' | grep -o '[0-9.]*$')
 echo "NOTE systemd-analyze security: $score"
 check "is confined (exposure at most 2.5)" awk "BEGIN { exit !(\"$score\" != \"\" && $score <= 2.5) }"
@@ -80,6 +81,10 @@ systemctl start adit
 for i in $(seq 500); do healthy && break; sleep 0.005; done
 echo "NOTE start to healthz: $((($(date +%s%N) - begin) / 1000000)) ms"
 check "adit service restart" adit service restart
+echo 'http_listen = 1' >/etc/adit/adit.toml
+refuse "a restart with a mistake in adit.toml is refused" "adit.toml:1: http_listen" adit service restart
+check "and has stopped nothing" healthy
+rm /etc/adit/adit.toml
 check "adit service stop" adit service stop
 check "adit service stop, twice" adit service stop
 check "adit service start" adit service start

@@ -226,12 +226,14 @@ func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 		f.push(p) // repeated: its answer was lost
 		return
 	}
-	first, second := h.withoutCookie(p), append([]byte(nil), p[:h.size]...)
-	cookie := append([]byte(nil), h.cookie...)
+	g := greeting{
+		first: h.withoutCookie(p), second: append([]byte(nil), p[:h.size]...),
+		cookie: append([]byte(nil), h.cookie...), seq: h.seq,
+	}
 	l.workers.Go(func() {
 		hctx, cancel := context.WithTimeout(ctx, l.cfg.HandshakeTimeout)
 		defer cancel()
-		l.serve(hctx, c, f, first, second, cookie, h.seq)
+		l.serve(hctx, c, f, g)
 	})
 }
 
@@ -268,10 +270,19 @@ func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
 	return c, f
 }
 
+// greeting is the ClientHello that a handshake begins with. pion, which checks
+// cookies of its own, is shown it as a client would have sent it twice.
+type greeting struct {
+	first  []byte // without the cookie
+	second []byte // with it, as it came
+	cookie []byte
+	seq    uint64 // the record number that it came under
+}
+
 // serve makes one handshake, and then stays as long as the client may need its
 // last flight repeated.
-func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, first, second, cookie []byte, seq uint64) {
-	pion, err := l.handshake(ctx, c, f, first, second, cookie, seq)
+func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, g greeting) {
+	pion, err := l.handshake(ctx, c, f, g)
 	l.mu.Lock()
 	l.running--
 	src := netblock.Of(c.firstAddr.Addr())
@@ -310,7 +321,7 @@ func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, first, second, c
 	l.settled(c)
 }
 
-func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, first, second, cookie []byte, seq uint64) (*dtls.Conn, error) {
+func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, g greeting) (*dtls.Conn, error) {
 	opts := l.cfg.options(func() []byte { return l.name(c) }, f.refuse)
 	serverOpts := make([]dtls.ServerOption, 0, len(opts)+1)
 	for _, o := range opts {
@@ -327,17 +338,17 @@ func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, first, secon
 	f.intercept = func(p []byte) bool {
 		if len(p) > headerSize && p[0] == typeHandshake && p[headerSize] == helloVerifyRequest {
 			if !adopted {
-				adopted = adoptCookie(pion, cookie) == nil
-				f.push(second)
+				adopted = adoptCookie(pion, g.cookie) == nil
+				f.push(g.second)
 			}
 			return false // the client has one
 		}
 		// pion's HelloVerifyRequest was record 0, and the ServerHello follows
 		// it; on the wire it has the number of the ClientHello.
-		shiftNumbers(p, seq-1)
+		shiftNumbers(p, g.seq-1)
 		return true
 	}
-	f.push(first)
+	f.push(g.first)
 	if err := c.handshake(ctx, pion, f); err != nil {
 		return pion, err
 	}

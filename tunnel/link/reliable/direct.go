@@ -1,7 +1,7 @@
 package reliable
 
-// directMost is how much that came at once a reader takes directly. Of more it
-// is woken: then its work is worth a goroutine of its own.
+// directMost is how many bytes that came at once are handed to a reader directly.
+// For more it is woken, since copying them is then worth a goroutine of its own.
 const directMost = 8 << 10
 
 // handOver gives what came to the readers that take it directly, and wakes

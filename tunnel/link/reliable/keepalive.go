@@ -24,7 +24,7 @@ const (
 	rememberLimit = time.Hour
 )
 
-// keepAlive is the state of it. The session's mu guards it.
+// keepAlive is the state of the keep-alives. The session's mu guards it.
 type keepAlive struct {
 	adaptive bool
 	interval time.Duration
@@ -87,7 +87,7 @@ func (k *keepAlive) set(interval time.Duration) {
 	}
 }
 
-// forget begins anew, on another path.
+// forget drops what was learned: another path has other NATs.
 func (k *keepAlive) forget() {
 	if k.adaptive {
 		k.set(startInterval)
@@ -95,7 +95,7 @@ func (k *keepAlive) forget() {
 	}
 }
 
-// told takes what the initiator wishes.
+// told takes the interval that the initiator has told.
 func (k *keepAlive) told(milliseconds uint64) {
 	if k.adaptive {
 		k.interval = min(max(time.Duration(min(milliseconds, 1<<32))*time.Millisecond, time.Second), mostInterval)

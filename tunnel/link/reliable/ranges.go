@@ -72,16 +72,6 @@ func (r *intervals) remove(lo, hi uint64) {
 	*r = s
 }
 
-// contains reports whether v is in the set.
-func (r intervals) contains(v uint64) bool {
-	for i := len(r) - 1; i >= 0 && r[i].hi > v; i-- {
-		if r[i].lo <= v {
-			return true
-		}
-	}
-	return false
-}
-
 // keptRanges is how many ranges of received packets are remembered, and so told
 // in one ACK.
 const keptRanges = 48

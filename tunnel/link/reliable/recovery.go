@@ -106,7 +106,7 @@ func (l *sentLog) room(number uint64, n int) bool {
 	if l.base == l.next {
 		l.base, l.next = number, number
 	}
-	for l.next < number { // numbers that went to others
+	for l.next < number { // numbers that the carrier gave to its own packets
 		l.advance()
 		if l.next-l.base >= uint64(len(l.entries)) && !l.grow() {
 			return false
@@ -336,7 +336,7 @@ func (s *Session) tellController(f *feedback) {
 	s.control.onFeedback(f)
 }
 
-// onLossTimer is for packets that were waited for long enough.
+// onLossTimer declares those packets lost that were waited for long enough.
 func (s *Session) onLossTimer(now time.Duration) {
 	f := feedback{now: now, prior: s.inFlight, delivered: s.delivered}
 	s.detectLoss(now, &f)

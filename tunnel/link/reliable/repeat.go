@@ -11,9 +11,9 @@ const (
 	// smallWrite is how much of a stream may be under way at most, in bytes, for
 	// what leaves to be small.
 	smallWrite = 4 << 10
-	// lossWindow is over how many packets the share of lost ones is taken, and
-	// lossy from which share on what is small is said twice: from one loss on, and
-	// for some 700 packets that arrive after it.
+	// lossWindow is over how many packets the share of lost ones is taken. From a
+	// share of lossy on small things are said twice: one loss is enough, and its
+	// effect lasts for some 700 packets that arrive after it.
 	lossWindow = 1024
 	lossy      = 0.5 / lossWindow
 	// repeatRate and repeatBurst bound what is said twice, in bytes a second and
@@ -41,7 +41,7 @@ type repeat struct {
 func (r *repeats) arrived() { r.loss -= r.loss / lossWindow }
 func (r *repeats) lost()    { r.loss += 1.0 / lossWindow }
 
-// late takes a loss back that was none.
+// late takes back a loss that turned out to be none.
 func (r *repeats) late() { r.loss = max(0, r.loss-1.0/lossWindow) }
 
 // wanted reports whether the path loses enough.

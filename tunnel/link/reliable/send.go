@@ -25,7 +25,7 @@ type pacer struct {
 	due    time.Duration // when a worthwhile batch may leave; zero: now
 }
 
-// maxLate bounds what a sender may make up for that woke late.
+// maxLate bounds how much time a sender that woke late may make up for.
 const maxLate = 16 * time.Millisecond
 
 // refill adds what the time since the last call allows. Timers are no finer
@@ -114,8 +114,8 @@ func (s *Session) setTimer(now time.Duration) {
 	s.timer.Reset(max(0, min(s.nextTimer(now)-now, time.Hour)))
 }
 
-// attend lets the sender see to what has changed. If that is its timers alone,
-// it need not get up: they are set for it. The caller holds mu.
+// attend lets the sender see to what has changed. If only its timers have, they
+// are set here and the sender is not woken. The caller holds mu.
 func (s *Session) attend(now time.Duration) {
 	probing := !s.mtu.flying && s.mtu.next > 0 && s.mtu.next <= now
 	switch {
@@ -292,7 +292,8 @@ func (s *Session) flush(now time.Duration) bool {
 	case err != nil && errors.Is(err, net.ErrClosed):
 		s.end(&endError{"session closed: the carrier below has ended"}, nil)
 	case err != nil:
-		// As good as lost; the timers see to it. A probe may be too large to send.
+		// The batch counts as sent and will be found to be lost. A probe may have
+		// been too large to send.
 		if p := s.sent.at(s.batchFirst); p.state == packetInFlight && p.probe {
 			s.declareLost(p)
 			p.clear()

@@ -1,8 +1,3 @@
-// Package reliable makes a session of streams and datagrams out of records that
-// may be lost, late or doubled: frames shaped as QUIC's (RFC 9000 §19, RFC 9221),
-// loss recovery by RFC 9002, flow control for each stream and for the session,
-// pacing and congestion control, and path MTU discovery. Sealing records and
-// following a peer's address are left to the carrier below.
 package reliable
 
 import (
@@ -157,7 +152,7 @@ type Session struct {
 	sentNow    sync.Cond // a sendNow is over
 	batchFirst uint64
 	batch      [][]byte
-	late       struct { // an ACK of packets that were leaving when it came
+	late       struct { // an ACK that came while the packets that it acknowledges were being sent
 		ranges []span
 		delay  time.Duration
 		at     time.Duration

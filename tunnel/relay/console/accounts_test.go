@@ -69,9 +69,30 @@ func TestCookieIsSecureBehindTLS(t *testing.T) {
 	r := serve(t)
 	b := &browser{r: r, header: http.Header{"X-Forwarded-Proto": {"https"}}}
 	b.want(200, "POST", "/api/v1/session", `{"token":"`+testToken+`"}`)
-	if !b.cookie.Secure {
-		t.Error("the cookie may go over plain HTTP")
+	if !b.cookie.Secure || b.cookie.Path != "/" || b.cookie.Domain != "" || b.cookie.Name != "__Host-adit_console" {
+		t.Errorf("the cookie may go over plain HTTP, or come from a neighbour: %+v", b.cookie)
 	}
+	b.want(200, "GET", "/api/v1/status", "")
+	out, _ := b.send("DELETE", "/api/v1/session", "")
+	if c := out.Cookies(); len(c) != 1 || c[0].Name != "__Host-adit_console" || !c[0].Secure || c[0].MaxAge >= 0 {
+		t.Errorf("signed out with %v, want the cookie forgotten", c)
+	}
+}
+
+// A page of a neighbouring name can set a cookie for this one, but none with the
+// prefix: by TLS no other counts, were it a login's.
+func TestCookieWithoutPrefixCountsOnPlainHTTPOnly(t *testing.T) {
+	r := serve(t)
+	plain := &browser{r: r}
+	plain.want(200, "POST", "/api/v1/session", `{"token":"`+testToken+`"}`)
+	plain.want(200, "GET", "/api/v1/status", "")
+	behind := &browser{r: r, cookie: plain.cookie, header: http.Header{"X-Forwarded-Proto": {"https"}}}
+	behind.want(401, "GET", "/api/v1/status", "")
+	if s := behind.want(200, "GET", "/api/v1/session", ""); s["signed_in"] != false {
+		t.Errorf("a browser with the cookie of before: %v, want to be asked to sign in", s)
+	}
+	behind.want(200, "POST", "/api/v1/session", `{"token":"`+testToken+`"}`)
+	behind.want(200, "GET", "/api/v1/status", "")
 }
 
 func TestCookieCountsForTheConsolesOwnPageOnly(t *testing.T) {

@@ -228,7 +228,7 @@ func (b *browser) send(method, path, body string) (*http.Response, []byte) {
 		b.r.t.Fatal(err)
 	}
 	for _, c := range resp.Cookies() {
-		if c.Name == cookieName {
+		if strings.HasSuffix(c.Name, cookieName) {
 			b.cookie = c
 		}
 	}

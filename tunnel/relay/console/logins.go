@@ -18,6 +18,9 @@ const (
 	loginLife   = 12 * time.Hour
 	maxLogins   = 1000
 	cookieName  = "adit_console"
+	// hostPrefix before a cookie's name makes browsers take it only from this host
+	// over TLS (RFC 6265bis, 4.1.3.2): no neighbouring name can plant one.
+	hostPrefix = "__Host-"
 	// clockSet is by how much the clock may be set back without signing out those
 	// who signed in before.
 	clockSet = 24 * time.Hour
@@ -57,7 +60,7 @@ func (c *Console) loginOf(r *http.Request) (login, string, bool) {
 	default:
 		return login{}, "", false
 	}
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(cookieNameFor(r))
 	if err != nil || cookie.Value == "" || len(cookie.Value) > 128 {
 		return login{}, "", false
 	}
@@ -87,7 +90,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request, account string) 
 		return l, err
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: secret, Path: "/", MaxAge: int(loginLife.Seconds()),
+		Name: cookieNameFor(r), Value: secret, Path: "/", MaxAge: int(loginLife.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
 	})
 	return l, nil
@@ -99,8 +102,16 @@ func secure(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
+// cookieNameFor returns the name that a login's cookie has for this browser.
+func cookieNameFor(r *http.Request) string {
+	if secure(r) {
+		return hostPrefix + cookieName
+	}
+	return cookieName
+}
+
 func (c *Console) logOut(w http.ResponseWriter, r *http.Request) error {
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
+	http.SetCookie(w, &http.Cookie{Name: cookieNameFor(r), Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
 	if _, id, ok := c.loginOf(r); ok {
 		return c.endLogin(r.Context(), id)
 	}

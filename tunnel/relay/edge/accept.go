@@ -102,7 +102,7 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 		}
 		v.replay = hello.read
 		if e.cfg.Agents != nil && slices.ContainsFunc(hello.protos, func(p string) bool { return slices.Contains(e.cfg.AgentProtos, p) }) {
-			v.once.Do(v.leave) // it is no visitor, and ends with the relay, not with the edge
+			v.once.Do(v.leave) // an agent: not counted among visitors, and ended by the relay instead of the edge
 			e.cfg.Agents(agentConn{v})
 			return
 		}
@@ -131,8 +131,9 @@ const (
 	ProxyOff                  // what looks like one is the visitor's
 )
 
-// admit reads a load balancer's PROXY header and counts the visitor's address.
-// It returns nil if there are too many of it, or the header is bad.
+// admit reads a load balancer's PROXY header and counts the connection to the
+// visitor's address. It returns nil if that address has too many, or the header
+// is bad.
 func (e *Edge) admit(conn net.Conn) *visitor {
 	remote, local := addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr())
 	v := &visitor{Conn: sockio.Wrap(conn), addr: remote, edge: local}
@@ -143,8 +144,8 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 			proxyproto.WithPolicy(proxyproto.USE), proxyproto.SetReadHeaderTimeout(e.limits.HeaderTime))
 		h := pc.ProxyHeader()
 		if h != nil && !h.Command.IsLocal() {
-			// One that came to the load balancer by a socket without an address
-			// (AF_UNIX) has the load balancer's.
+			// A visitor who came to the load balancer by a socket without an address
+			// (AF_UNIX) is counted as the load balancer.
 			if addr := addrPort(pc.RemoteAddr()); addr.IsValid() {
 				v.addr, v.edge = addr, addrPort(pc.LocalAddr())
 			}
@@ -214,7 +215,7 @@ func (v *visitor) Read(b []byte) (int, error) {
 	return v.Conn.Read(b)
 }
 
-// ReadLent is that of lend.Reader.
+// ReadLent implements lend.Reader.
 func (v *visitor) ReadLent(l *lend.Buffer) (int, error) {
 	if lent, ok := v.Conn.(lend.Reader); ok && len(v.replay) == 0 {
 		return lent.ReadLent(l)

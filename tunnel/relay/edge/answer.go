@@ -14,8 +14,8 @@ import (
 func (x *exchange) answer(answer *http.Response) {
 	whole := false
 	defer func() { x.end(answer, whole) }()
-	h := x.w.Header()
-	for name, values := range endToEnd(answer.Header) {
+	h, connection := x.w.Header(), answer.Header["Connection"]
+	for name, values := range endToEnd(answer.Header, connection) {
 		if old := h[name]; len(old) > 0 {
 			values = append(old, values...)
 		}
@@ -27,7 +27,7 @@ func (x *exchange) answer(answer *http.Response) {
 	announced := len(answer.Trailer)
 	if announced > 0 {
 		names := make([]string, 0, announced)
-		for name := range endToEnd(answer.Trailer) {
+		for name := range endToEnd(answer.Trailer, connection) {
 			names = append(names, name)
 		}
 		h.Add("Trailer", strings.Join(names, ", "))
@@ -40,7 +40,7 @@ func (x *exchange) answer(answer *http.Response) {
 	if len(answer.Trailer) > 0 {
 		// The body must go in chunks, however short it is.
 		_ = http.NewResponseController(x.w).Flush() // a visitor that has gone needs no trailers
-		for name, values := range endToEnd(answer.Trailer) {
+		for name, values := range endToEnd(answer.Trailer, connection) {
 			if len(answer.Trailer) != announced {
 				name = http.TrailerPrefix + name
 			}

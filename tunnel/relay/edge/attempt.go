@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// attempt is a request's body on its way to one backend by HTTP/2. Who closes it
-// leaves the body to the next attempt.
+// attempt is a request's body on its way to one backend by HTTP/2. Closing it
+// ends this attempt alone: the body itself stays open for the next one.
 type attempt struct {
 	body io.Reader
 	of   *countedBody

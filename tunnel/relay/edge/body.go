@@ -37,7 +37,7 @@ type countedBody struct {
 
 	mu    sync.Mutex
 	begun bool
-	over  bool  // closed by a transport
+	over  bool  // closed: Read returns nothing more
 	ended error // what ended it; io.EOF where all of it was read
 }
 

@@ -1,8 +1,3 @@
-// Package edge is the part of a relay that visitors connect to: public
-// listeners for HTTP, TLS by name, TCP and UDP. It holds the limits and policies
-// before a byte reaches an agent, and forwards what they allow over the streams
-// and datagrams of the agents' sessions. Who may have which name or port is
-// decided above it.
 package edge
 
 import (

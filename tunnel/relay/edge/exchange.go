@@ -27,9 +27,7 @@ type exchange struct {
 	w       *countedWriter
 	r       *http.Request
 	ctx     context.Context
-	forward forward
-	visit   visit
-	target  string
+	to      *route
 	upgrade string // the protocol that the visitor asks to change to; empty: none
 
 	backend *Backend
@@ -41,13 +39,13 @@ type exchange struct {
 // exchange forwards a request to one of the endpoint's backends. While nothing
 // of the request's body is gone, the next is tried where one cannot be reached.
 // The error is for explain: nothing is answered yet.
-func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) error {
+func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, to *route) error {
 	order := to.h1
 	if len(order) == 0 {
 		return errNoAgent
 	}
-	x := &exchange{edge: e, w: w, r: r, ctx: ctx, forward: f, visit: v, target: to.target}
-	if (r.ProtoMajor == 1 && r.ProtoMinor > 0 || to.stream) && connectionHas(r.Header, "upgrade") {
+	x := &exchange{edge: e, w: w, r: r, ctx: ctx, to: to}
+	if (r.ProtoMajor == 1 && r.ProtoMinor > 0 || to.stream) && has(r.Header["Connection"], "upgrade") {
 		x.upgrade = wanted(r.Header["Upgrade"])
 	}
 	for i, b := range order {
@@ -87,12 +85,12 @@ func (w *countedWriter) begun() bool {
 func (x *exchange) ask() (*http.Response, error) {
 	key := ""
 	if x.backend.Unshared {
-		key = x.visit.visitor.String()
+		key = x.to.visit.visitor.String()
 	}
 	for {
 		s := x.backend.idle.take(key)
 		if s == nil {
-			conn, err := x.edge.openStream(x.ctx, x.backend, wire.StreamHTTP, x.visit)
+			conn, err := x.edge.openStream(x.ctx, x.backend, wire.StreamHTTP, x.to.visit)
 			if err != nil {
 				return nil, x.because(err)
 			}
@@ -168,9 +166,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		s.patience.Reset(x.edge.limits.OriginTime)
 	}
 	for range maxInterim {
-		s.left = maxAnswerHead
-		answer, err := http.ReadResponse(s.br, x.r)
-		s.left = -1
+		answer, err := s.answer(x.r)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +199,7 @@ func (x *exchange) interim(answer *http.Response) {
 		}
 	}
 	h := x.w.Header()
-	maps.Insert(h, endToEnd(answer.Header))
+	maps.Insert(h, endToEnd(answer.Header, answer.Header["Connection"]))
 	x.w.WriteHeader(answer.StatusCode)
 	for name := range answer.Header {
 		delete(h, name)

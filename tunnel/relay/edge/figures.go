@@ -8,7 +8,7 @@ import (
 	"adit/internal/monotime"
 )
 
-// tally counts what no endpoint does.
+// tally counts what belongs to no endpoint, or to none any more.
 type tally struct {
 	turnedAway atomic.Uint64
 	told       atomic.Int64 // when the log may be told of it again, by monotime.Now

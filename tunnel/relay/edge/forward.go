@@ -17,8 +17,6 @@ type forward struct {
 	before  http.Header // the load balancer's own headers
 }
 
-type forwardKey struct{}
-
 var forwardHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"}
 
 func (e *Edge) forwardOf(r *http.Request, peer netip.Addr, secure bool) forward {
@@ -75,11 +73,11 @@ func hopAddr(text string) (netip.Addr, bool) {
 // rewrite makes the request that the origin gets. net/http/httputil has taken
 // the hop-by-hop headers and the forwarding headers away.
 func rewrite(p *httputil.ProxyRequest) {
-	f := p.In.Context().Value(forwardKey{}).(forward)
+	to := p.In.Context().Value(routeKey{}).(*route)
+	f := to.forward
 	p.Out.URL.Scheme = "http"
 	p.Out.URL.Host = "origin" // streams need no address
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
-	to := p.In.Context().Value(routeKey{}).(*route)
 	if !strings.HasPrefix(to.target, "//") && to.target != p.Out.URL.RequestURI() {
 		p.Out.URL.Opaque = to.target // as the visitor wrote it
 	}
@@ -91,7 +89,7 @@ func rewrite(p *httputil.ProxyRequest) {
 	}
 	p.Out.Header.Del("X-Real-Ip")
 	p.Out.Header.Del("Proxy")
-	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !trails(name) })
+	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !trails(name, p.In.Header["Connection"]) })
 	if to.body != nil {
 		to.body.onward = p.Out.Trailer
 	}

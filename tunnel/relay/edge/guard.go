@@ -9,32 +9,45 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// shadowed marks a rule in an access event that would have refused.
+// shadowed comes before the rule in an access event of a policy in shadow mode:
+// the rule would have refused the visitor.
 const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
 // and returns the rule that refused. The end of next's context ends it early.
 func (h *handler) guard(w *countedWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context, *http.Request)) (refused string) {
-	ctx, live := ep.enter(r.Context(), client, w)
-	defer live()
+	ctx, v := ep.enter(r.Context(), w)
+	defer v.leave()
 	if ep.stopped() {
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
 	}
+	guest, d := policy.Guest{Addr: client}, policy.Decision{Allowed: true}
 	p := h.edge.cfg.Policy(ep.Target)
+	if p != nil {
+		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
+		if p.AsksPassword() {
+			q.User, q.Password, q.HasUser = r.BasicAuth()
+		}
+		var release func()
+		d, release = p.Enter(q, time.Now())
+		defer release()
+		if !d.Allowed && !p.Shadow() {
+			h.refusePolicy(w, r, d)
+			return d.Rule
+		}
+		if d.Allowed {
+			guest = p.Guest(q)
+		}
+	}
+	v.letIn(guest)
+	if now := h.edge.keeps(ep, p, guest); !now.Allowed {
+		h.refusePolicy(w, r, now)
+		return now.Rule
+	}
 	if p == nil {
 		next(ctx, r)
 		return ""
-	}
-	q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
-	if p.AsksPassword() {
-		q.User, q.Password, q.HasUser = r.BasicAuth()
-	}
-	d, release := p.Enter(q, time.Now())
-	defer release()
-	if !d.Allowed && !p.Shadow() {
-		h.refusePolicy(w, r, d)
-		return d.Rule
 	}
 	if p.AsksPassword() && !p.Shadow() {
 		r.Header.Del("Authorization") // it was meant for the edge
@@ -63,6 +76,18 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 		w.Header().Set("Retry-After", "60")
 	}
 	h.edge.refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
+}
+
+// keeps decides whether a guest may stay that was let in by p, which may be nil:
+// p may have been changed before Recheck could find the guest.
+func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Decision {
+	if ep.stopped() {
+		return policy.Decision{Rule: policy.RuleQuota}
+	}
+	if now := e.cfg.Policy(ep.Target); now != nil && now != p && !now.Shadow() {
+		return now.Keeps(g, time.Now())
+	}
+	return policy.Decision{Allowed: true}
 }
 
 // guardRaw reports whether a connection or flow is let in, the rule that refuses
@@ -97,11 +122,12 @@ func (e *Edge) Recheck(target string) {
 	if p == nil || p.Shadow() {
 		return
 	}
+	now := time.Now()
 	for _, ep := range e.Endpoints() {
 		if ep.Target == target {
-			ep.visits.end(func(a netip.Addr) bool { return !p.Address(a).Allowed })
+			ep.visits.endEach(func(v *presence) bool { return v.guest != nil && !p.Keeps(*v.guest, now).Allowed })
 			if ep.listener != nil && ep.listener.udp != nil {
-				ep.listener.udp.end(func(f *flow) bool { return !p.Address(f.visitor.Addr()).Allowed })
+				ep.listener.udp.end(func(f *flow) bool { return !p.Keeps(policy.Guest{Addr: f.visitor.Addr()}, now).Allowed })
 			}
 		}
 	}

@@ -99,11 +99,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer to.leave()
 	count := func(n int) { cw.in.Add(int64(n)); ep.countIn(n) }
 
-	v := visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
+	to.visit = visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
-		v.edge = addrPort(local)
+		to.visit.edge = addrPort(local)
 	}
-	f := e.forwardOf(r, remote.Addr(), h.secure)
+	to.forward = e.forwardOf(r, remote.Addr(), h.secure)
 	var took time.Duration
 	refused := h.guard(cw, r, ep, client, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
@@ -116,7 +116,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			to.body = cw.body
 			r.Body = cw.body
 		}
-		h.serve(ctx, cw, r, to, f, v)
+		h.serve(ctx, cw, r, to)
 		took = time.Since(start)
 		cw.settle()
 	})
@@ -134,7 +134,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve forwards. The abort of a response that breaks half-way through is for
 // ServeHTTP to pass on, after it is recorded.
-func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) {
+func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, to *route) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
@@ -145,12 +145,12 @@ func (h *handler) serve(ctx context.Context, w *countedWriter, r *http.Request, 
 	}()
 	to.choose(r)
 	if len(to.h2) > 0 && (len(to.h1) == 0 || to.h2first) {
-		h.proxied(ctx, w, r, to, f, v)
+		h.proxied(ctx, w, r, to)
 		return
 	}
-	err := h.edge.exchange(ctx, w, r, to, f, v)
+	err := h.edge.exchange(ctx, w, r, to)
 	if err != nil && len(to.h2) > 0 && to.onward(ctx, r, err) && !w.begun() {
-		h.proxied(ctx, w, r, to, f, v)
+		h.proxied(ctx, w, r, to)
 		return
 	}
 	if err != nil {
@@ -170,14 +170,12 @@ func (h *handler) fail(w *countedWriter, r *http.Request, err error) {
 }
 
 // proxied forwards a request to backends that are spoken to by HTTP/2.
-func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request, to *route, f forward, v visit) {
-	ctx = context.WithValue(ctx, visitKey{}, v)
+func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request, to *route) {
 	ctx = context.WithValue(ctx, routeKey{}, to)
-	ctx = context.WithValue(ctx, forwardKey{}, f)
 	in := r.WithContext(ctx)
 	to.failed = func(err error) {
 		if to.h2first && len(to.h1) > 0 && to.onward(ctx, r, err) {
-			err = h.edge.exchange(ctx, w, r, to, f, v)
+			err = h.edge.exchange(ctx, w, r, to)
 		}
 		if err != nil {
 			h.fail(w, r, err)

@@ -34,13 +34,11 @@ const (
 	maxIdle    = 256
 )
 
-// visit travels in a request's context to the stream that is opened for it.
+// visit is what the agent is told of a visitor with each stream.
 type visit struct {
 	visitor, edge netip.AddrPort
 	authority     string
 }
-
-type visitKey struct{}
 
 // openStream opens a stream to a backend; the preface goes out with the first write.
 func (e *Edge) openStream(ctx context.Context, b *Backend, kind wire.StreamKind, v visit) (*originConn, error) {
@@ -120,7 +118,7 @@ func (c *originConn) explain(err error) error {
 
 func (c *originConn) Read(b []byte) (int, error) { return c.ReadDirect(b, nil) }
 
-// ReadDirect is that of link.DirectReader.
+// ReadDirect implements link.DirectReader.
 func (c *originConn) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	return c.receive(func() (int, error) {
 		if d, ok := c.Stream.(link.DirectReader); ok && take != nil {
@@ -130,7 +128,7 @@ func (c *originConn) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	})
 }
 
-// ReadLent is that of link.LentReader.
+// ReadLent implements link.LentReader.
 func (c *originConn) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
 	return c.receive(func() (int, error) {
 		b, err := link.ReadDirect(c.Stream, l, take)
@@ -138,7 +136,7 @@ func (c *originConn) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error
 	})
 }
 
-// receive reads behind the agent's answer.
+// receive reads the origin's bytes: it takes the agent's answer off first.
 func (c *originConn) receive(read func() (int, error)) (int, error) {
 	c.read.Lock()
 	defer c.read.Unlock()
@@ -204,12 +202,15 @@ func (c *originConn) begin() error {
 func (e *Edge) newTransport(b *Backend) *http.Transport {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			v, _ := ctx.Value(visitKey{}).(visit)
+			var v visit
+			to, _ := ctx.Value(routeKey{}).(*route)
+			if to != nil {
+				v = to.visit
+			}
 			c, err := e.openStream(ctx, b, wire.StreamRaw, v)
 			if err != nil {
 				return nil, err
 			}
-			to, _ := ctx.Value(routeKey{}).(*route)
 			if to == nil || to.only {
 				return c, nil
 			}
@@ -248,6 +249,8 @@ type roundTripper struct{}
 type route struct {
 	endpoint *Endpoint
 	target   string // what is asked of the origin
+	forward  forward
+	visit    visit
 	grpc     bool
 	body     *countedBody // of the request; nil without one
 	stream   bool         // a change of protocol was asked for by extended CONNECT
@@ -315,7 +318,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 				out.Host = b.HostHeader
 			}
 			if b.Unshared { // the transport pools by this name
-				out.URL.Host = r.Context().Value(visitKey{}).(visit).visitor.String()
+				out.URL.Host = to.visit.visitor.String()
 			}
 		}
 		resp, err := b.h2.RoundTrip(out)

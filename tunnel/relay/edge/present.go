@@ -3,32 +3,34 @@ package edge
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/relay/policy"
 )
 
 // present is the visitors that an endpoint has now.
 type present struct {
-	mu   sync.Mutex
-	next uint64
-	all  map[uint64]presence
+	mu  sync.Mutex
+	all map[*presence]struct{}
 }
 
+// presence is one of them.
 type presence struct {
-	addr   netip.Addr
+	of     *present
 	cancel context.CancelFunc
 	w      *countedWriter // of a request; nil for a connection, which looks after itself
 
-	moved int64 // bytes, when it was last looked at; -1: never
+	// Guarded by of.mu.
+	guest *policy.Guest // nil: it is not let in yet
+	moved int64         // bytes, when it was last looked at; -1: never
 	since time.Duration
 }
 
 // end ends the visit. What is being written to a visitor who does not read is
 // given up after a while.
-func (p presence) end() {
+func (p *presence) end() {
 	p.cancel()
 	if p.w != nil {
 		p.w.giveUp()
@@ -37,37 +39,34 @@ func (p presence) end() {
 
 // enter notes a visitor, with the answer of a request. The context ends when the
 // visitor may no longer be.
-func (ep *Endpoint) enter(ctx context.Context, a netip.Addr, w *countedWriter) (context.Context, func()) {
+func (ep *Endpoint) enter(ctx context.Context, w *countedWriter) (context.Context, *presence) {
 	ctx, cancel := context.WithCancel(ctx)
-	remove := ep.visits.add(presence{addr: a, cancel: cancel, w: w, moved: -1})
-	return ctx, func() {
-		remove()
-		cancel()
-		if w != nil {
-			w.over()
-		}
+	v := &presence{of: &ep.visits, cancel: cancel, w: w, moved: -1}
+	v.of.mu.Lock()
+	defer v.of.mu.Unlock()
+	if v.of.all == nil {
+		v.of.all = make(map[*presence]struct{})
 	}
+	v.of.all[v] = struct{}{}
+	return ctx, v
 }
 
-func (p *present) add(v presence) (remove func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all == nil {
-		p.all = make(map[uint64]presence)
-	}
-	p.next++
-	id := p.next
-	p.all[id] = v
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.all, id)
-	}
+// letIn notes who was let in. A policy that was changed before that, and not
+// heeded, is for the caller to ask.
+func (p *presence) letIn(g policy.Guest) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.guest = &g
 }
 
-// end ends those whose address is picked.
-func (p *present) end(pick func(netip.Addr) bool) {
-	p.endEach(func(v *presence) bool { return pick(v.addr) })
+func (p *presence) leave() {
+	p.of.mu.Lock()
+	delete(p.of.all, p)
+	p.of.mu.Unlock()
+	p.cancel()
+	if p.w != nil {
+		p.w.over()
+	}
 }
 
 // endIdle ends the requests of which no byte has moved for limit.
@@ -83,15 +82,14 @@ func (p *present) endIdle(now, limit time.Duration) {
 	})
 }
 
-// endEach ends those that are picked; pick may change what it is shown.
+// endEach ends those that are picked.
 func (p *present) endEach(pick func(*presence) bool) {
 	p.mu.Lock()
-	var ending []presence
-	for id, v := range p.all {
-		if pick(&v) {
+	var ending []*presence
+	for v := range p.all {
+		if pick(v) {
 			ending = append(ending, v)
 		}
-		p.all[id] = v
 	}
 	p.mu.Unlock()
 	for _, v := range ending {

@@ -3,7 +3,6 @@ package edge
 import (
 	"context"
 	"net/http/httptest"
-	"net/netip"
 	"testing"
 	"time"
 )
@@ -15,14 +14,14 @@ func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	var ep Endpoint
 	enter := func() (context.Context, *countedWriter) {
 		w := &countedWriter{ResponseWriter: httptest.NewRecorder()}
-		ctx, leave := ep.enter(t.Context(), netip.MustParseAddr("192.0.2.1"), w)
-		t.Cleanup(leave)
+		ctx, v := ep.enter(t.Context(), w)
+		t.Cleanup(v.leave)
 		return ctx, w
 	}
 	slow, w := enter()
 	still, _ := enter()
-	conn, leave := ep.enter(t.Context(), netip.MustParseAddr("192.0.2.1"), nil)
-	defer leave()
+	conn, v := ep.enter(t.Context(), nil)
+	defer v.leave()
 	for now := time.Hour; now < 100*time.Hour; now += 30 * time.Minute {
 		if now%(90*time.Minute) == 0 {
 			w.in.Add(1)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
 
@@ -87,16 +88,23 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	start := time.Now()
 	defer ep.begin()()
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
+	ctx, here := ep.enter(e.life, nil)
+	defer here.leave()
 	refused, let, release := e.guardRaw(ep, v.addr.Addr())
+	defer release()
+	if let {
+		guest := policy.Guest{Addr: v.addr.Addr()}
+		here.letIn(guest)
+		if d := e.keeps(ep, nil, guest); !d.Allowed {
+			refused, let = d.Rule, false
+		}
+	}
 	access.Refused = refused
 	if !let {
 		v.abort()
 		e.cfg.Record(ep, nil, access)
 		return
 	}
-	defer release()
-	ctx, done := ep.enter(e.life, v.addr.Addr(), nil)
-	defer done()
 	// Until an agent has taken it, the connection is none that a drain waits for.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

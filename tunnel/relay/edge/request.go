@@ -25,14 +25,14 @@ func hop(name string) bool {
 	return false
 }
 
-// endToEnd returns the fields of an origin's answer that are for the visitor. A
+// endToEnd returns the fields of an origin's answer, or those behind its body,
+// that are for the visitor; connection is the answer's header of that name. A
 // name with a space, which net/http reads, is left out: by HTTP/3 it would break
 // the answer.
-func endToEnd(h http.Header) iter.Seq2[string, []string] {
+func endToEnd(fields http.Header, connection []string) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
-		listed := len(h["Connection"]) > 0
-		for name, values := range h {
-			if hop(name) || listed && connectionHas(h, name) || strings.IndexByte(name, ' ') >= 0 {
+		for name, values := range fields {
+			if hop(name) || has(connection, name) || strings.IndexByte(name, ' ') >= 0 {
 				continue
 			}
 			if !yield(name, values) {
@@ -42,10 +42,9 @@ func endToEnd(h http.Header) iter.Seq2[string, []string] {
 	}
 }
 
-// connectionHas reports whether a Connection header names token.
-func connectionHas(h http.Header, token string) bool {
-	values := h["Connection"]
-	return len(values) > 0 && httpguts.HeaderValuesContainsToken(values, token)
+// has reports whether a Connection header names token.
+func has(connection []string, token string) bool {
+	return len(connection) > 0 && httpguts.HeaderValuesContainsToken(connection, token)
 }
 
 // writeHead writes the request's head to the stream.
@@ -64,11 +63,11 @@ func (x *exchange) writeHead() error {
 		w.Reset(nil)
 		writers.Put(w)
 	}()
-	write(w, r.Method, " ", x.target, " HTTP/1.1\r\n")
+	write(w, r.Method, " ", x.to.target, " HTTP/1.1\r\n")
 	header(w, "Host", host)
-	listed := len(r.Header["Connection"]) > 0
+	connection := r.Header["Connection"]
 	for name, values := range r.Header {
-		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.forward.trusted) || listed && connectionHas(r.Header, name) {
+		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.to.forward.trusted) || has(connection, name) {
 			continue
 		}
 		if name == "Expect" && !r.ProtoAtLeast(1, 1) {
@@ -78,7 +77,7 @@ func (x *exchange) writeHead() error {
 			header(w, name, v)
 		}
 	}
-	x.forward.each(func(name, value string) { header(w, name, value) })
+	x.to.forward.each(func(name, value string) { header(w, name, value) })
 	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
 		header(w, "Te", "trailers")
 	}
@@ -92,7 +91,7 @@ func (x *exchange) writeHead() error {
 	case r.ContentLength < 0:
 		write(w, "Transfer-Encoding: chunked\r\n")
 		for name := range r.Trailer {
-			if trails(name) {
+			if trails(name, connection) {
 				header(w, "Trailer", name)
 			}
 		}
@@ -104,9 +103,10 @@ func (x *exchange) writeHead() error {
 }
 
 // trails reports whether a request's trailer is passed on: none that a server
-// would take for a header which decides (RFC 9110, section 6.5.1).
-func trails(name string) bool {
-	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidTrailerHeader(name) && !hop(name) && !forwarding(name, false)
+// would take for a header which decides (RFC 9110, section 6.5.1), or that the
+// request's Connection header names.
+func trails(name string, connection []string) bool {
+	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidTrailerHeader(name) && !hop(name) && !forwarding(name, false) && !has(connection, name)
 }
 
 // header writes one header line; the value cannot end it.

@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"net/netip"
 	"sync/atomic"
 
 	"adit/tunnel/relay/shape"
@@ -19,10 +18,11 @@ type Account struct {
 // Bytes are those of visitors since the edge began.
 func (a *Account) Bytes() (in, out int64) { return a.bytesIn.Load(), a.bytesOut.Load() }
 
-// bounds are what an endpoint's bytes wait for.
+// bounds are the bandwidths that an endpoint's bytes wait for, from visitors and
+// to them.
 type bounds struct{ in, out shape.Buckets }
 
-// flowing is an endpoint's part in bandwidths and counts.
+// flowing is what bounds an endpoint's bytes, and where they are counted.
 type flowing struct {
 	bytesIn, bytesOut atomic.Int64
 	account           atomic.Pointer[Account]
@@ -109,7 +109,7 @@ func (e *Edge) Stop(a *Account, stop bool) {
 		if ep.account.Load() != a {
 			continue
 		}
-		ep.visits.end(func(netip.Addr) bool { return true })
+		ep.visits.endEach(func(*presence) bool { return true })
 		if ep.listener != nil && ep.listener.udp != nil {
 			ep.listener.udp.end(func(*flow) bool { return true })
 		}

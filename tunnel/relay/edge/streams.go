@@ -2,7 +2,10 @@ package edge
 
 import (
 	"bufio"
+	"bytes"
 	"math"
+	"net/http"
+	"net/textproto"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -17,6 +20,7 @@ const maxAnswerHead = 1 << 20
 var (
 	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lend.Small) }}
 	writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.Small) }}
+	heads   = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 )
 
 // httpStream is a stream of HTTP/1.1 requests, one after another. It belongs to
@@ -29,9 +33,10 @@ type httpStream struct {
 	used  bool          // it has carried a request before this one
 	heard bool          // something of the answer has come
 	left  int64         // of an answer's head, what may still be read; negative outside of one
+	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
 
 	patience *time.Timer // gives up an origin that does not answer
-	late     atomic.Bool // it has
+	late     atomic.Bool // patience has run out
 }
 
 func newHTTPStream(conn *originConn, key string) *httpStream {
@@ -57,11 +62,39 @@ func (s *httpStream) Read(b []byte) (int, error) {
 		if s.left > 0 {
 			s.left -= int64(n)
 		}
+		if s.head != nil {
+			s.head.Write(b[:n])
+		}
 	}
 	if err != nil && s.late.Load() {
 		err = os.ErrDeadlineExceeded
 	}
 	return n, err
+}
+
+// answer reads the head of an answer to r.
+func (s *httpStream) answer(r *http.Request) (*http.Response, error) {
+	s.left, s.head = maxAnswerHead, heads.Get().(*bytes.Buffer)
+	defer func() {
+		s.head.Reset()
+		if s.head.Cap() <= 2*lend.Small {
+			heads.Put(s.head)
+		}
+		s.left, s.head = -1, nil
+	}()
+	held, _ := s.br.Peek(s.br.Buffered())
+	s.head.Write(held)
+	a, err := http.ReadResponse(s.br, r)
+	if err == nil && a.Close && a.Header["Connection"] == nil {
+		// http.ReadResponse took the field away, with the names that it lists.
+		fields := textproto.NewReader(bufio.NewReader(s.head))
+		_, _ = fields.ReadLine() // the status; all of it has been read once without an error
+		again, _ := fields.ReadMIMEHeader()
+		if named := again["Connection"]; named != nil {
+			a.Header["Connection"] = named
+		}
+	}
+	return a, err
 }
 
 // begin makes the stream ready for a request.

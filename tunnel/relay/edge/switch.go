@@ -63,7 +63,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	defer conn.Close()
 	defer context.AfterFunc(x.ctx, func() { conn.Close() })()
 	h := x.w.Header()
-	for name, values := range endToEnd(answer.Header) {
+	for name, values := range endToEnd(answer.Header, answer.Header["Connection"]) {
 		if name != "Content-Length" {
 			h[name] = values
 		}

@@ -72,7 +72,7 @@ type Backend struct {
 	idle idleStreams     // for HTTP/1.1, which the agent may look into
 	h2   *http.Transport // for gRPC, and for origins that are to be spoken to so
 	busy atomic.Int64    // visitors' requests, connections and flows with it now
-	out  atomic.Bool     // of turn: its origin was down, and is probed
+	out  atomic.Bool     // it is out of turn: its origin was down, and is probed
 }
 
 // end closes the streams that no request uses.
@@ -119,7 +119,7 @@ type Endpoint struct {
 	flowing
 }
 
-// ID is the face's.
+// ID is the ID of the endpoint's face.
 func (ep *Endpoint) ID() string { return ep.id }
 
 // Backends are the tunnels behind the endpoint now.
@@ -163,7 +163,8 @@ func (ep *Endpoint) set(list []*Backend) {
 	ep.backends.Store(&best)
 }
 
-// Reorder sees to it that agents' Leaving counts.
+// Reorder sorts the ways to the agents' tunnels anew, after their Leaving has
+// changed.
 func (e *Edge) Reorder(agents ...*Agent) {
 	if len(agents) == 0 {
 		return

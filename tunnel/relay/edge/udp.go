@@ -14,6 +14,7 @@ import (
 	"adit/internal/netblock"
 	"adit/internal/udpbatch"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
 
@@ -183,6 +184,10 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	p.flows[from] = f
 	p.owners[netblock.Of(from.Addr())]++
 	p.mu.Unlock()
+	if !p.edge.keeps(p.ep, nil, policy.Guest{Addr: from.Addr()}).Allowed {
+		p.endOne(f)
+		return nil
+	}
 	return f
 }
 
@@ -213,8 +218,9 @@ func (f *flow) answer(payloads [][]byte) {
 	}
 }
 
-// lets counts a packet for the visitor, unless its address may be forged and the
-// packet would make more of what it sent, or there is no bandwidth left.
+// lets reports whether a packet may go to the visitor, and counts it if so. It
+// may not if the visitor's address may be forged and it has had its amplification
+// already, or if no bandwidth is left.
 func (f *flow) lets(payload []byte) bool {
 	out := f.out.Load() + int64(len(payload))
 	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {

@@ -29,7 +29,7 @@ type upload struct {
 	unwanted bool // there was an answer before the body was asked for
 	begun    bool // the body is being read
 	settled  bool // the answer has begun, or will not come
-	over     bool // the body is another's to read, or nobody's
+	over     bool // released before it began: the body is another's to read
 
 	// Set before done is closed.
 	err    error
@@ -188,7 +188,7 @@ func (u *upload) send(s *httpStream, r *http.Request) error {
 	}
 	write(w, "0\r\n")
 	for name, values := range r.Trailer {
-		if trails(name) {
+		if trails(name, r.Header["Connection"]) {
 			for _, v := range values {
 				header(w, name, v)
 			}

@@ -3,8 +3,11 @@ package nodes
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestSessionIDsTravel(t *testing.T) {
@@ -76,18 +79,49 @@ func TestTableTellsWhatThereIs(t *testing.T) {
 }
 
 // TestChangesAreToldToThoseWhoFollow holds that a change of the store goes to who
-// follows the table now, whole, and that one larger than a line is left out.
+// follows the table, whole, and to who comes a while later, and that one larger
+// than a line is left out.
 func TestChangesAreToldToThoseWhoFollow(t *testing.T) {
-	var m Mesh
-	m.Tell([]byte(`{"early":1}`))
-	r := m.table.follow()
-	m.Tell([]byte(`{"key":"a"}`))
-	m.Tell(append(append([]byte(`"`), bytes.Repeat([]byte("x"), maxTold)...), '"'))
-	lines, _ := r.take()
-	if len(lines) != 2 || lines[0].Op != opWhole || lines[1].Op != opChanged || string(lines[1].Change) != `{"key":"a"}` {
-		t.Errorf("told %+v", lines)
-	}
-	largest := line{Op: opChanged, Change: append(append([]byte(`"`), bytes.Repeat([]byte("x"), maxTold-2)...), '"')}
+	synctest.Test(t, func(t *testing.T) {
+		var m, other Mesh
+		m.Tell([]byte(`{"key":"old"}`))
+		time.Sleep(recentTime - time.Minute)
+		m.Tell([]byte(`{"key":"a"}`))
+		m.Tell(append(append([]byte(`"`), bytes.Repeat([]byte("x"), maxTold)...), '"'))
+		time.Sleep(2 * time.Minute)
+		r := m.table.follow()
+		m.Tell([]byte(`{"key":"b"}`))
+		lines, _ := r.take()
+		if len(lines) != 3 || string(lines[0].Change) != `{"key":"a"}` || lines[1].Op != opWhole || lines[2].Op != opChanged || string(lines[2].Change) != `{"key":"b"}` {
+			t.Errorf("told %+v", lines)
+		}
+		// Who heard of it tells it on, once, and for as long as if it was its own.
+		for range 2 {
+			for _, l := range lines {
+				if l.Op == opChanged {
+					other.table.heard(l.Change, time.Duration(l.Age)*time.Millisecond)
+				}
+			}
+		}
+		if told := other.table.recent.lines(); len(told) != 2 {
+			t.Errorf("told on %+v", told)
+		}
+		time.Sleep(recentTime - time.Minute)
+		if told := other.table.recent.lines(); len(told) != 1 || string(told[0].Change) != `{"key":"b"}` {
+			t.Errorf("a while later told on %+v", told)
+		}
+		for i := range 2 * recentCount {
+			other.table.heard(fmt.Appendf(nil, "%d", i), 0)
+		}
+		if told := other.table.recent.lines(); len(told) != recentCount || len(other.table.recent.known) != recentCount {
+			t.Errorf("%d changes are kept, want %d", len(told), recentCount)
+		}
+		other.table.heard(bytes.Repeat([]byte("x"), recentBytes), 0)
+		if told := other.table.recent.lines(); len(told) != 1 || other.table.recent.bytes != recentBytes {
+			t.Errorf("%d changes of %d bytes are kept", len(told), other.table.recent.bytes)
+		}
+	})
+	largest := line{Op: opChanged, Age: recentTime.Milliseconds(), Change: append(append([]byte(`"`), bytes.Repeat([]byte("x"), maxTold-2)...), '"')}
 	if b, err := json.Marshal(largest); err != nil || len(b) >= maxLine {
 		t.Errorf("the largest change makes a line of %d bytes, %v", len(b), err)
 	}

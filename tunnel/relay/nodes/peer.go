@@ -279,6 +279,9 @@ func (p *peer) take(link link.Session, l line) {
 			far.TunnelDown(s, l.Key)
 		}
 	case l.Op == opChanged && len(l.Change) > 0:
+		if age := time.Duration(l.Age) * time.Millisecond; age >= 0 && age < recentTime {
+			p.mesh.table.heard(l.Change, age)
+		}
 		far.Changed(l.Change)
 	case l.Op == opWhole, l.Op == opDrain:
 		p.mu.Lock()

@@ -3,6 +3,7 @@ package nodes
 import (
 	"encoding/json"
 	"sync"
+	"time"
 )
 
 // Operations of a line.
@@ -25,6 +26,7 @@ type line struct {
 	Key     string  `json:"key,omitempty"`
 
 	Change json.RawMessage `json:"change,omitempty"`
+	Age    int64           `json:"age,omitempty"` // of a Change of before, in milliseconds
 }
 
 // maxBehind is how many lines a node may be behind before it must read the table anew.
@@ -36,6 +38,7 @@ type table struct {
 	agents   map[string]Agent
 	tunnels  map[string]map[string]Tunnel // session → key
 	draining bool
+	recent   recent
 	readers  map[*reader]struct{}
 }
 
@@ -71,7 +74,8 @@ func (r *reader) take() (lines []line, ok bool) {
 	return lines, !r.lost
 }
 
-// follow returns a reader that begins with all that there is.
+// follow returns a reader that begins with all that there is, and with the changes
+// of the store that were told of lately.
 func (t *table) follow() *reader {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,6 +88,7 @@ func (t *table) follow() *reader {
 			r.lines = append(r.lines, line{Op: opTunnel, Tunnel: &v})
 		}
 	}
+	r.lines = append(r.lines, t.recent.lines()...)
 	if t.draining {
 		r.lines = append(r.lines, line{Op: opDrain})
 	}
@@ -156,9 +161,19 @@ func (t *table) down(session, key string) {
 	})
 }
 
-// tell tells of a change of the store to those who follow now.
+// tell tells of a change of the store to those who follow.
 func (t *table) tell(change []byte) {
-	t.change(func() (line, bool) { return line{Op: opChanged, Change: change}, true })
+	t.change(func() (line, bool) {
+		t.recent.add(change, 0)
+		return line{Op: opChanged, Change: change}, true
+	})
+}
+
+// heard keeps a change that another node told of, for those who come later.
+func (t *table) heard(change []byte, age time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recent.add(change, age)
 }
 
 func (t *table) drain() {

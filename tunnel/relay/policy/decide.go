@@ -115,6 +115,9 @@ func (p *Policy) Bandwidth() (in, out *shape.Bucket) { return &p.in, &p.out }
 // Timed reports whether the policy decides otherwise as time goes by.
 func (p *Policy) Timed() bool { return p.hours != nil && !p.doc.Shadow }
 
+// Fenced reports whether the policy asks the geo database.
+func (p *Policy) Fenced() bool { return len(p.doc.DenyCountries)+len(p.doc.AllowCountries) > 0 }
+
 // Document is what the policy was made of.
 func (p *Policy) Document() Document { return p.doc }
 
@@ -127,12 +130,35 @@ func (p *Policy) MaxBody() int64 { return p.doc.MaxBody }
 // AsksPassword reports whether visitors must name themselves.
 func (p *Policy) AsksPassword() bool { return p.users != nil }
 
-// Address decides by the visitor's address and the hour: the rules that also
-// hold for what is open already.
-func (p *Policy) Address(addr netip.Addr) Decision { return p.Standing(addr, time.Now()) }
+// Guest is a visitor that was let in.
+type Guest struct {
+	Addr netip.Addr
+	User User // whose password was right; zero: nobody asked for one
+}
 
-// Standing is Address at a time.
-func (p *Policy) Standing(addr netip.Addr, now time.Time) Decision {
+// Guest returns who came with a request that the policy has allowed.
+func (p *Policy) Guest(r Request) Guest {
+	g := Guest{Addr: r.Addr}
+	if p.users != nil {
+		g.User = User{Name: r.User, Hash: p.users.users[r.User]}
+	}
+	return g
+}
+
+// Keeps decides whether a guest, perhaps of a policy before this one, may stay:
+// by address, hour and password. Limits are for those who come.
+func (p *Policy) Keeps(g Guest, now time.Time) Decision {
+	if d := p.standing(g.Addr, now); !d.Allowed {
+		return d
+	}
+	if p.users != nil && (g.User.Hash == "" || p.users.users[g.User.Name] != g.User.Hash) {
+		return Decision{Rule: RuleBasicAuth}
+	}
+	return Decision{Allowed: true}
+}
+
+// standing decides by the visitor's address and the hour.
+func (p *Policy) standing(addr netip.Addr, now time.Time) Decision {
 	steps := p.standingSteps(addr, now, true)
 	if n := len(steps); n > 0 && steps[n-1].Refuses {
 		return Decision{Rule: steps[n-1].Rule, Detail: steps[n-1].Detail}
@@ -188,7 +214,7 @@ func (p *Policy) addressSteps(addr netip.Addr, first bool) []Step {
 			return steps
 		}
 	}
-	if len(p.doc.DenyCountries)+len(p.doc.AllowCountries) == 0 {
+	if !p.Fenced() {
 		return steps
 	}
 	var g Geo
@@ -293,7 +319,7 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 // if it is allowed. In shadow mode it is for the caller to let it in all the same.
 func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 	release = func() {}
-	if d := p.Standing(r.Addr, now); !d.Allowed {
+	if d := p.standing(r.Addr, now); !d.Allowed {
 		return d, release
 	}
 	who := netblock.Of(r.Addr)

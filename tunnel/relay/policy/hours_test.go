@@ -54,7 +54,7 @@ func TestHoursFollowTheClockOnTheWall(t *testing.T) {
 	open := func(day string) (minutes int) {
 		at, _ := time.Parse(time.RFC3339, day+"T00:00:00Z")
 		for range 180 {
-			if p.Standing(addr("10.0.0.1"), at).Allowed {
+			if p.standing(addr("10.0.0.1"), at).Allowed {
 				minutes++
 			}
 			at = at.Add(time.Minute)

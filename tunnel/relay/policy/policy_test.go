@@ -57,7 +57,7 @@ func TestAddressRules(t *testing.T) {
 		{`{"deny_countries":["CN"]}`, "10.0.0.1", RuleUnknownCountry, nil},
 		{`{"deny_countries":["CN"],"unknown_country":"allow"}`, "10.0.0.1", "", nil},
 	} {
-		got := New(parse(t, c.doc), c.geo).Address(addr(c.addr))
+		got := New(parse(t, c.doc), c.geo).standing(addr(c.addr), time.Now())
 		if got.Rule != c.rule || got.Allowed != (c.rule == "") {
 			t.Errorf("%s for %s: got %+v, want rule %q", c.doc, c.addr, got, c.rule)
 		}
@@ -279,8 +279,8 @@ func TestExplainAgreesWithWhatHappens(t *testing.T) {
 				doc, _ := json.Marshal(d)
 				t.Fatalf("seed %d, policy %d %s, request %+v: explained %+v, happened %+v", seed, i, doc, r, said, done)
 			}
-			if stands := p.Standing(r.Addr, now); done.Allowed && !stands.Allowed {
-				t.Fatalf("seed %d, policy %d: let in, and ended at once by %+v", seed, i, stands)
+			if stays := p.Keeps(p.Guest(r), now); done.Allowed && !stays.Allowed {
+				t.Fatalf("seed %d, policy %d: let in, and ended at once by %+v", seed, i, stays)
 			}
 			if rng.IntN(2) == 0 {
 				release()
@@ -298,7 +298,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		New(d, nil).Address(netip.MustParseAddr("10.0.0.1"))
+		New(d, nil).standing(netip.MustParseAddr("10.0.0.1"), time.Now())
 		text, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ type Audit struct {
 	stream *lateStream
 	took   *meter
 
-	turn chan struct{} // of writing; room for the one whose it is. It guards:
+	turn chan struct{} // room for one: whoever has filled it may write. It guards:
 	seq  uint64        // of the newest entry that is known here
 	head string        // its hash
 }
@@ -41,8 +41,8 @@ func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstre
 	return stream, nil
 }
 
-// Late is what could not be written when it was done. It is as JSON what a relay
-// keeps until it can.
+// Late is a change that could not be written into the log when it was made. A
+// relay keeps it as JSON until it can be.
 type Late struct {
 	At     time.Time       `json:"at"`
 	Node   string          `json:"node,omitempty"`
@@ -50,20 +50,20 @@ type Late struct {
 	Action string          `json:"action"`
 	Target string          `json:"target,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
-	// Tried is the entry whose writing was not answered; perhaps it was done.
+	// Tried is the entry of a write that had no answer: the log may have it.
 	Tried *audit.Entry `json:"tried,omitempty"`
 }
 
-// Append writes what was done as the next entry of the chain. Several nodes may
-// do so at once: who was not first tries again behind the other's entry. Where
-// the log is away it is tried until ctx ends; the entry of the last try is then
-// returned with the error.
+// Append writes a change as the next entry of the chain. Several nodes may do so
+// at once: the one that was not first tries again behind the other's entry. While
+// the log is away, Append tries until ctx ends; then it returns the entry of the
+// last try with the error.
 func (a *Audit) Append(ctx context.Context, c audit.Change) (audit.Entry, error) {
 	return a.write(ctx, c, time.Now(), nil)
 }
 
-// AppendLate is Append of what was done at another time. It writes nothing, and
-// returns no entry, if the try of then was done after all.
+// AppendLate is Append for a change that was made earlier. It writes nothing, and
+// returns no entry, if the log has what was tried then.
 func (a *Audit) AppendLate(ctx context.Context, l Late) (audit.Entry, error) {
 	c := audit.Change{Node: l.Node, Actor: l.Actor, Action: l.Action, Target: l.Target}
 	if len(l.Detail) > 0 {

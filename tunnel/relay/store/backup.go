@@ -14,7 +14,7 @@ import (
 	"adit/tunnel/relay/audit"
 )
 
-// BackupFormat and BackupVersion are of the shape of a Backup.
+// BackupFormat and BackupVersion say which shape a Backup has.
 const (
 	BackupFormat  = "adit-relay-backup"
 	BackupVersion = 2

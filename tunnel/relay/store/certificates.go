@@ -95,8 +95,8 @@ const (
 	lockRoot = "lock"
 )
 
-// Store keeps a value under a key, in place of any other: who must not meet
-// another node there holds a lock.
+// Store keeps a value under a key, in place of any other. Whoever must be alone in
+// doing so holds a lock.
 func (c *Certificates) Store(ctx context.Context, key string, value []byte) error {
 	if err := replace(ctx, c.kv, natsKey(dataRoot, key), value); err != nil {
 		return fmt.Errorf("store certificate data %q: %w", key, err)
@@ -247,9 +247,9 @@ func (c *Certificates) hold(name string, h *heldLock) {
 	})
 }
 
-// still reports whether a lock of another revision than was thought is its
-// holder's yet, by a renewal whose answer was lost; or whether that cannot be
-// told now.
+// still reports whether h holds its lock though the lock's revision is not the one
+// that h knows: a renewal whose answer was lost has changed it. It is also true
+// where that cannot be found out now.
 func (c *Certificates) still(ctx context.Context, h *heldLock) bool {
 	e, err := c.kv.Get(ctx, h.key)
 	if err != nil {

@@ -1,10 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // change replaces the value of a key by what f makes of it, also where several
@@ -36,15 +35,45 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 	return none, ErrConflict
 }
 
-// refresh takes what the bucket has under a key that the memory was found to be
-// behind with, and reports false if that is nothing. A value that has gone, or
-// cannot be had now, leaves the memory by the watch.
+// refresh takes what the bucket's leader has under a key that the memory was found
+// to be behind with, and reports whether that is a value.
 func (t *table[T]) refresh(ctx context.Context, key string) (there bool, err error) {
-	e, err := t.kv.Get(ctx, key)
-	if err != nil {
-		return !errors.Is(err, jetstream.ErrKeyNotFound), nil
+	w, ok, err := t.latest(ctx, key)
+	if !ok || err != nil {
+		return false, err
 	}
-	return true, t.take(e)
+	return !w.removed, t.takeWritten(w)
+}
+
+// latest is what the bucket's leader has under a key; false without anything. It
+// is asked once more while the cluster has no leader.
+func (t *table[T]) latest(ctx context.Context, key string) (w written, ok bool, err error) {
+	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
+		w, ok, err = t.leader.get(ctx, key)
+		return 0, err
+	})
+	return w, ok, err
+}
+
+// add writes a value under a key that has none; repeated, if that was tried
+// before, so that what is there may be of a try whose answer was lost. The library's
+// Create asks any server of the bucket whether what is there is the marker of a
+// removal, and one that lags knows of no removal.
+func (t *table[T]) add(ctx context.Context, key string, data []byte, repeated bool) (uint64, error) {
+	rev, err := t.kv.Update(ctx, key, data, 0)
+	if !isConflict(err) {
+		return rev, err
+	}
+	w, ok, getErr := t.leader.get(ctx, key)
+	switch {
+	case getErr != nil:
+		return 0, getErr
+	case ok && w.removed:
+		return t.kv.Update(ctx, key, data, w.rev)
+	case ok && repeated && bytes.Equal(w.value, data):
+		return w.rev, nil
+	}
+	return 0, err
 }
 
 // list returns all values, in no order.

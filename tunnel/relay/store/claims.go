@@ -231,11 +231,8 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 
 // refresh brings the memory's copy of a target up to date.
 func (c *Claims) refresh(ctx context.Context, target string) error {
-	e, err := c.table.kv.Get(ctx, target)
-	if err != nil {
-		return nil // gone again: the next round sees
-	}
-	return c.table.take(e)
+	_, err := c.table.refresh(ctx, target)
+	return err
 }
 
 // Release takes a target from a tunnel, if it has it.

@@ -9,7 +9,7 @@ import (
 	"adit/internal/natural"
 )
 
-// Proof is that a name outside of the relay's domain is a client's to use.
+// Proof says that a client may use a name outside of the relay's domain.
 type Proof struct {
 	Domain   string    `json:"domain"`
 	ClientID string    `json:"client_id"`
@@ -24,7 +24,7 @@ const (
 	ProvedByUpgrade = "upgrade" // the client had it before proofs were asked for
 )
 
-// Proofs are by name.
+// Proofs are the relay's proofs, by name.
 type Proofs struct{ table *table[Proof] }
 
 // Get returns the proof of a name.

@@ -14,7 +14,8 @@ import (
 
 const (
 	noticeSubject = "adit.changed"
-	// noticeGrace is how long a watch may take to bring what a notice tells of.
+	// noticeGrace is how long a watch may take to bring the write that a notice
+	// tells of.
 	noticeGrace = 250 * time.Millisecond
 	followRetry = 200 * time.Millisecond
 	followBegin = 1500 * time.Millisecond // to begin a watch, at first
@@ -30,6 +31,10 @@ const (
 	// Its description has the reasons why others cannot; none for a server that the
 	// one who answers does not know of.
 	codeNoPeers jetstream.ErrorCode = 10005
+	// codeUnavailable is what a server answers that has no leader to ask.
+	codeUnavailable = 503
+	// ownMemory is how long a removal is remembered where one server serves all.
+	ownMemory = time.Minute
 )
 
 var errWatchEnded = errors.New("the watch ended")
@@ -53,7 +58,10 @@ func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (
 	}
 	t := &table[T]{
 		name: name, kv: kv, log: s.log, took: &s.meter, notify: s.notify,
-		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]),
+		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]), memory: markerTTL,
+	}
+	if s.server != nil {
+		t.memory = ownMemory
 	}
 	t.leader = leader{s.conn, kv.Bucket()}
 	t.leads = t.leader.has
@@ -84,7 +92,9 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 	t.mu.RLock()
 	missing := make(map[string]uint64, len(t.entries))
 	for key, e := range t.entries {
-		missing[key] = e.rev
+		if !e.removed {
+			missing[key] = e.rev
+		}
 	}
 	t.mu.RUnlock()
 	w, err := t.begin(ctx, life, try)
@@ -112,7 +122,7 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 				t.log.Error("store holds a value that does not parse", "error", err)
 			}
 		case <-ctx.Done():
-			w.stop() // what it read so far is true
+			w.stop() // what it has read stays: all of it is true
 			return nil, fmt.Errorf("read store of %s: %w", t.name, ctx.Err())
 		}
 	}
@@ -149,8 +159,8 @@ func (w *watch) stop() {
 	}()
 }
 
-// watch begins one, within ctx; it lasts as long as life. A request for one that
-// a server takes with it is answered never, and the library waits for it.
+// watch begins a watch, within ctx; it lasts as long as life. ctx bounds the wait
+// because a request is never answered if its server dies, and the library waits.
 func (t *table[T]) watch(ctx, life context.Context) (*watch, error) {
 	own, end := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, end)
@@ -302,20 +312,7 @@ func (t *table[T]) see(e jetstream.KeyValueEntry) error {
 // watch has come.
 func (t *table[T]) take(e jetstream.KeyValueEntry) error {
 	if e.Operation() != jetstream.KeyValuePut {
-		t.order.Lock()
-		defer t.order.Unlock()
-		t.mu.Lock()
-		old, ok := t.entries[e.Key()]
-		if !ok || old.rev > e.Revision() {
-			t.mu.Unlock()
-			return nil
-		}
-		delete(t.entries, e.Key())
-		t.mu.Unlock()
-		if !old.removed {
-			var none T
-			t.tell(e.Key(), none, false)
-		}
+		t.unset(e.Key(), e.Revision())
 		return nil
 	}
 	var v T
@@ -365,7 +362,8 @@ func (s *Store) listen() error {
 	return nil
 }
 
-// notify tells other nodes of a write. One that it does not reach has its watch.
+// notify tells other nodes of a write. A node that it does not reach learns of the
+// write by its watch.
 func (s *Store) notify(n notice, value []byte) {
 	if s.server != nil {
 		return // there is no other node
@@ -446,8 +444,11 @@ func IsAway(err error) bool { return isAway(err) }
 
 // isAway reports whether an error says that the cluster has nobody to answer now.
 func isAway(err error) bool {
+	var answer *jetstream.APIError
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
-		errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded)
+		errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
+		errors.As(err, &answer) && answer.Code == codeUnavailable
 }
 
 // readAgain reads a key's value, and once more while the cluster has nobody to

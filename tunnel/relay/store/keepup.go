@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 // is.
 const keepUpEvery = 5 * time.Second
 
-// keeper is who keeps up; see Store.keepUp.
+// keeper is the goroutine of Store.keepUp; done is closed at its end.
 type keeper struct{ done chan struct{} }
 
 func (k keeper) wait() { <-k.done }
@@ -96,30 +97,16 @@ func (t *table[T]) keepUp(ctx context.Context) {
 	t.refollow()
 }
 
-// takeWritten takes a message of the bucket's leader. Of a removal the mark stays
-// until a watch brings it, or one that lags would bring the value back.
+// takeWritten takes a message of the bucket's leader.
 func (t *table[T]) takeWritten(w written) error {
-	if !w.removed {
-		var v T
-		if err := json.Unmarshal(w.value, &v); err != nil {
-			return err
-		}
-		t.set(w.key, v, w.rev)
+	if w.removed {
+		t.unset(w.key, w.rev)
 		return nil
 	}
-	t.order.Lock()
-	defer t.order.Unlock()
-	t.mu.Lock()
-	old, ok := t.entries[w.key]
-	if ok && old.rev >= w.rev {
-		t.mu.Unlock()
-		return nil
+	var v T
+	if err := json.Unmarshal(w.value, &v); err != nil {
+		return fmt.Errorf("read %s %q: %w", t.name, w.key, err)
 	}
-	t.entries[w.key] = entry[T]{rev: w.rev, removed: true}
-	t.mu.Unlock()
-	if ok && !old.removed {
-		var none T
-		t.tell(w.key, none, false)
-	}
+	t.set(w.key, v, w.rev)
 	return nil
 }

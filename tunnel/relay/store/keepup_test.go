@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -190,5 +192,36 @@ func TestALeaderIsAskedForWhatComesNext(t *testing.T) {
 	defer cancel()
 	if _, err := gone.last(ctx); err == nil || errors.Is(err, jetstream.ErrKeyNotFound) {
 		t.Errorf("of a bucket that is not there: got %v", err)
+	}
+}
+
+// TestALeaderThatIsNotThereIsAskedAgain has a server answer that it knows of none.
+func TestALeaderThatIsNotThereIsAskedAgain(t *testing.T) {
+	ns, err := server.NewServer(&server.Options{DontListen: true, NoLog: true, NoSigs: true}) // without JetStream, which would answer, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(ns.Shutdown)
+	conn, err := nats.Connect("", nats.InProcessServer(ns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	answers := []string{
+		`{"type":"io.nats.jetstream.api.v1.stream_msg_get_response","error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`,
+		`{"message":{"subject":"$KV.adit_fake.domain.a","seq":7,"data":"e30="}}`,
+	}
+	asked := 0
+	_, err = conn.Subscribe("$JS.API.STREAM.MSG.GET.KV_adit_fake", func(m *nats.Msg) {
+		_ = m.Respond([]byte(answers[min(asked, 1)]))
+		asked++
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &table[StoredPolicy]{name: "fake", leader: leader{conn, "adit_fake"}}
+	if w, ok, err := table.latest(t.Context(), "domain.a"); err != nil || !ok || w.rev != 7 {
+		t.Errorf("got %+v, %t, %v", w, ok, err)
 	}
 }

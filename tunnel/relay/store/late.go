@@ -29,7 +29,7 @@ func (l *lateStream) get(ctx context.Context) (jetstream.Stream, error) {
 	return l.have, nil
 }
 
-// Info and GetMsg are the stream's.
+// Info and GetMsg are those of the stream.
 func (l *lateStream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	s, err := l.get(ctx)
 	if err != nil {

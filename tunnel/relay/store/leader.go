@@ -32,30 +32,32 @@ type written struct {
 	value   []byte
 }
 
-// ask makes a request of JetStream's API. What is not there is no error, but false.
+// ask makes a request of JetStream's API, within tryTime if ctx does not say how
+// long that may take. What is not there is no error, but false.
 func (l leader) ask(ctx context.Context, call string, question, into any) (bool, error) {
 	text, err := json.Marshal(question)
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryTime)
-	defer cancel()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, tryTime)
+		defer cancel()
+	}
 	m, err := l.conn.RequestWithContext(ctx, "$JS.API.STREAM."+call+".KV_"+l.bucket, text)
 	if err != nil {
 		return false, fmt.Errorf("ask the leader of %s: %w", l.bucket, err)
 	}
 	var failed struct {
-		Error *struct {
-			Code jetstream.ErrorCode `json:"err_code"`
-		} `json:"error"`
+		Error *jetstream.APIError `json:"error"`
 	}
 	switch err := json.Unmarshal(m.Data, &failed); {
 	case err != nil:
 		return false, fmt.Errorf("ask the leader of %s: %w", l.bucket, err)
-	case failed.Error != nil && failed.Error.Code == codeNoMessage:
+	case failed.Error != nil && failed.Error.ErrorCode == codeNoMessage:
 		return false, nil
 	case failed.Error != nil:
-		return false, fmt.Errorf("ask the leader of %s: %s", l.bucket, m.Data)
+		return false, fmt.Errorf("ask the leader of %s: %w", l.bucket, failed.Error)
 	}
 	if err := json.Unmarshal(m.Data, into); err != nil {
 		return false, fmt.Errorf("ask the leader of %s: %w", l.bucket, err)
@@ -65,14 +67,14 @@ func (l leader) ask(ctx context.Context, call string, question, into any) (bool,
 
 // has reports whether the bucket has a value under a key, or the marker of a removal.
 func (l leader) has(ctx context.Context, key string) (bool, error) {
-	var answer struct {
-		Message *json.RawMessage `json:"message"`
-	}
-	ok, err := l.ask(ctx, "MSG.GET", map[string]string{"last_by_subj": l.subject(key)}, &answer)
-	if err == nil && ok && answer.Message == nil {
-		err = fmt.Errorf("ask the leader of %s: an answer without a message", l.bucket)
-	}
-	return ok && err == nil, err
+	_, ok, err := l.get(ctx, key)
+	return ok, err
+}
+
+// get is the newest message under a key, the marker of a removal too; false
+// without one.
+func (l leader) get(ctx context.Context, key string) (written, bool, error) {
+	return l.message(ctx, map[string]string{"last_by_subj": l.subject(key)})
 }
 
 // last is the number of the newest message that the bucket ever had.
@@ -88,6 +90,14 @@ func (l leader) last(ctx context.Context) (uint64, error) {
 
 // next is the first message with that number or a higher one; false without one.
 func (l leader) next(ctx context.Context, rev uint64) (written, bool, error) {
+	w, ok, err := l.message(ctx, map[string]any{"seq": rev, "next_by_subj": l.subject(">")})
+	if ok && w.rev < rev {
+		return written{}, false, fmt.Errorf("ask the leader of %s: %q of %d is not what was asked for", l.bucket, w.key, w.rev)
+	}
+	return w, ok, err
+}
+
+func (l leader) message(ctx context.Context, which any) (written, bool, error) {
 	var answer struct {
 		Message struct {
 			Subject string `json:"subject"`
@@ -96,13 +106,13 @@ func (l leader) next(ctx context.Context, rev uint64) (written, bool, error) {
 			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
-	ok, err := l.ask(ctx, "MSG.GET", map[string]any{"seq": rev, "next_by_subj": l.subject(">")}, &answer)
+	ok, err := l.ask(ctx, "MSG.GET", which, &answer)
 	if !ok || err != nil {
 		return written{}, false, err
 	}
 	m := answer.Message
 	key, ours := strings.CutPrefix(m.Subject, l.subject(""))
-	if !ours || m.Seq < rev {
+	if !ours {
 		return written{}, false, fmt.Errorf("ask the leader of %s: %q of %d is not what was asked for", l.bucket, m.Subject, m.Seq)
 	}
 	return written{key: key, rev: m.Seq, removed: marksRemoval(m.Headers), value: m.Data}, true, nil

@@ -56,6 +56,36 @@ func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	}
 }
 
+// cutOff is a bucket as a server serves it that leads no more and does not know:
+// what it takes is never made, and of what it took it says that it is being changed.
+type cutOff struct {
+	jetstream.KeyValue
+	taken atomic.Bool
+}
+
+func (c *cutOff) Update(context.Context, string, []byte, uint64) (uint64, error) {
+	if c.taken.Swap(true) {
+		return 0, jetstream.ErrKeyRevisionMismatch
+	}
+	return 0, context.DeadlineExceeded
+}
+
+// TestAChangeThatChangesNothingIsNotMadeByItself revokes a client that is revoked
+// as far as a server knows that was cut off: another of that name may be active.
+func TestAChangeThatChangesNothingIsNotMadeByItself(t *testing.T) {
+	s := open(t, t.TempDir())
+	if _, err := s.Clients.Add(t.Context(), "shop", secret(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Clients.Revoke(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	s.Clients.table.kv = &cutOff{KeyValue: s.Clients.table.kv}
+	if _, err := s.Clients.Revoke(t.Context(), "shop"); !errors.Is(err, ErrConflict) {
+		t.Errorf("a revocation that no server made: got %v, want a conflict", err)
+	}
+}
+
 // unled is a bucket of a cluster that has nobody to answer for it at first.
 type unled struct {
 	jetstream.KeyValue

@@ -30,7 +30,8 @@ func replace(ctx context.Context, kv jetstream.KeyValue, key string, value []byt
 			return err
 		}
 		if tries > 1 { // perhaps with the try whose answer was lost
-			if e, err := readAgain(ctx, kv, key); err == nil && bytes.Equal(e.Value(), value) {
+			now, err := readAgain(ctx, kv, key)
+			if err == nil && (e == nil || now.Revision() > e.Revision()) && bytes.Equal(now.Value(), value) {
 				return nil
 			}
 		}

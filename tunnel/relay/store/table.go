@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/internal/monotime"
 )
 
 // table is a bucket of values of one type, with a copy in memory that its own
@@ -29,6 +32,7 @@ type table[T any] struct {
 	stale  chan struct{} // asks for a new watch; room for one
 	seen   atomic.Uint64 // the highest revision that a watch brought
 	newest uint64        // what the leader had when keepUp asked last
+	memory time.Duration // how long a removal is remembered
 
 	// order is held from a change of the memory until all are told of it, so
 	// that they hear of changes in the order of revisions, and a write returns
@@ -36,16 +40,18 @@ type table[T any] struct {
 	order   sync.Mutex
 	mu      sync.RWMutex
 	entries map[string]entry[T]
+	cleared time.Duration // when removals were last forgotten, by monotime.Now
 	changed []func(key string, value T, exists bool)
 }
 
-// entry is a value and its revision. A removed one stays until the watch has
-// seen the removal, so that an older write that is still under way to us does
-// not bring it back.
+// entry is a value and its revision. A removed one stays for a while, so that an
+// older write that is still under way to us does not bring it back, nor does a
+// server that lags and knows of no removal.
 type entry[T any] struct {
 	value   T
 	rev     uint64
 	removed bool
+	at      time.Duration // when we heard of the removal, by monotime.Now
 }
 
 func (t *table[T]) set(key string, v T, rev uint64) {
@@ -103,14 +109,13 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	start := time.Now()
-	rev, tries, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Create(ctx, key, data) })
-	if tries > 1 && errors.Is(err, jetstream.ErrKeyExists) { // perhaps by the try whose answer was lost
-		if e, getErr := readAgain(ctx, t.kv, key); getErr == nil && bytes.Equal(e.Value(), data) {
-			rev, err = e.Revision(), nil
-		}
-	}
+	repeated := false
+	rev, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+		defer func() { repeated = true }()
+		return t.add(ctx, key, data, repeated)
+	})
 	t.took.add(start, err)
-	if errors.Is(err, jetstream.ErrKeyExists) {
+	if isConflict(err) {
 		return ErrExists
 	}
 	if err != nil {
@@ -138,8 +143,10 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 	start := time.Now()
 	next, tries, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
 	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
-		if e, getErr := readAgain(ctx, t.kv, key); getErr == nil && bytes.Equal(e.Value(), data) {
-			next, err = e.Revision(), nil
+		// What is newer than what was to be replaced, or a change that changes nothing
+		// would be taken for made by a server that knows no newer value.
+		if w, ok, getErr := t.latest(ctx, key); getErr == nil && ok && !w.removed && w.rev > rev && bytes.Equal(w.value, data) {
+			next, err = w.rev, nil
 		}
 	}
 	t.took.add(start, err)
@@ -166,7 +173,7 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 		return 0, t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
 	})
 	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
-		if _, getErr := readAgain(ctx, t.kv, key); errors.Is(getErr, jetstream.ErrKeyNotFound) {
+		if w, ok, getErr := t.latest(ctx, key); getErr == nil && (!ok || w.removed) {
 			err = nil
 		}
 	}
@@ -182,19 +189,24 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 	return nil
 }
 
-// unset marks the value of a revision as removed.
+// unset marks the value of a revision as removed, and what is older with it.
 func (t *table[T]) unset(key string, rev uint64) {
 	t.order.Lock()
 	defer t.order.Unlock()
 	t.mu.Lock()
 	old, ok := t.entries[key]
-	ok = ok && old.rev <= rev && !old.removed
-	if ok {
-		old.removed = true
-		t.entries[key] = old
+	if ok && (old.rev > rev || old.rev == rev && old.removed) {
+		t.mu.Unlock()
+		return
+	}
+	now := monotime.Now()
+	t.entries[key] = entry[T]{rev: rev, removed: true, at: now}
+	if now-t.cleared > t.memory/4 {
+		t.cleared = now
+		maps.DeleteFunc(t.entries, func(_ string, e entry[T]) bool { return e.removed && now-e.at > t.memory })
 	}
 	t.mu.Unlock()
-	if ok {
+	if ok && !old.removed {
 		var none T
 		t.tell(key, none, false)
 	}

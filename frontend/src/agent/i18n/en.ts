@@ -145,7 +145,6 @@ export const en = {
   'tunnel.policy': 'Who is let in',
   'policy.of': 'Who is let in to {name}',
   'policy.operator': 'The relay’s operator decides who is let in here; ask them for a change.',
-  'policy.none': 'Everybody is let in.',
   'policy.again': 'Try again',
   'tunnel.create': 'Create',
   'tunnel.created': 'Published at {url}',

@@ -133,7 +133,6 @@ export const zh: Messages = {
   'tunnel.policy': '访问控制',
   'policy.of': '{name} 的访问控制',
   'policy.operator': '谁可以访问由中继的运营者决定；如需更改，请联系对方。',
-  'policy.none': '目前允许所有人访问。',
   'policy.again': '重试',
   'tunnel.create': '创建',
   'tunnel.created': '已发布：{url}',

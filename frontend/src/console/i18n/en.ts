@@ -54,6 +54,8 @@ export const en = {
   'secret.once': 'It is shown this once and kept nowhere. Copy it now.',
   'secret.command': 'Or run this where the tunnels are to be:',
   'away.title': 'The relay does not answer.',
+  'away.first':
+    'It may have been stopped or be restarting. This page keeps trying and comes back by itself.',
   'away.text': 'What is shown may be out of date.',
   'error.no_relay': 'The relay does not answer.',
   'error.wrong_login': 'The name or the password is wrong.',

@@ -52,6 +52,7 @@ export const zh: Messages = {
   'secret.once': '仅显示这一次，任何地方都不会保存，请立即复制。',
   'secret.command': '或者在需要隧道的机器上运行：',
   'away.title': '中继没有响应。',
+  'away.first': '它可能已停止或正在重启。本页会不断重试，并自动恢复。',
   'away.text': '当前显示的内容可能已过时。',
   'error.no_relay': '中继没有响应。',
   'error.wrong_login': '用户名或密码错误。',

@@ -2,6 +2,7 @@
 export const en = {
   close: 'Close',
   cancel: 'Cancel',
+  'table.more': 'Show {n} more',
   dismiss: 'Dismiss',
   copy: 'Copy',
   copied: 'Copied',

@@ -4,6 +4,7 @@ import type { en } from './en';
 export const zh: Record<keyof typeof en, string> = {
   close: '关闭',
   cancel: '取消',
+  'table.more': '再显示 {n} 个',
   dismiss: '知道了',
   copy: '复制',
   copied: '已复制',

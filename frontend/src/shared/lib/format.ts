@@ -75,6 +75,13 @@ export function clock(time: string, lang: string): string {
   }).format(at);
 }
 
+/** Returns the date, in the reader's own zone. */
+export function date(time: string, lang: string): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return '–';
+  return formatter(lang, { dateStyle: 'medium' }).format(at);
+}
+
 /** Returns date and time, in the reader's own zone. */
 export function dateTime(time: string, lang: string): string {
   const at = new Date(time);

@@ -35,6 +35,9 @@ export function writeHash(page: string, id = '', query: Record<string, string> =
 /** Browsers refuse to write the location at every key that is typed. */
 const settle = 250;
 
+/** With an entry of the history: the one before is the same page without the detail. */
+const over = { over: true };
+
 export class Router<Page extends string> {
   current: Route<Page>;
   readonly #pages: readonly [Page, ...Page[]];
@@ -47,7 +50,7 @@ export class Router<Page extends string> {
 
   start(): void {
     const read = () => {
-      clearTimeout(this.#timer);
+      this.#stop();
       this.current = readHash(location.hash, this.#pages);
     };
     addEventListener('hashchange', read);
@@ -59,13 +62,28 @@ export class Router<Page extends string> {
    * way back clean of each small step.
    */
   go(page: Page, id = '', replace = false): void {
-    const query = page === this.current.page ? this.current.query : {};
-    clearTimeout(this.#timer);
+    const { page: before, id: open } = this.current;
+    const query = page === before ? this.current.query : {};
+    if (this.#timer && !replace) this.#write();
+    this.#stop();
     // At once, not with the event that a new hash brings later: the next key that
     // is pressed is for what is shown then.
     this.current = { page, id, query };
     if (replace) this.#write();
-    else history.pushState(null, '', writeHash(page, id, query));
+    else
+      history.pushState(
+        page === before && id && !open ? over : null,
+        '',
+        writeHash(page, id, query),
+      );
+  }
+
+  /** Closes what the page shows in detail; the way back is as it was before that. */
+  close(): void {
+    const { page, query } = this.current;
+    if (!(history.state as typeof over | null)?.over) return this.go(page, '', true);
+    this.current = { page, id: '', query };
+    history.back();
   }
 
   /** Changes what the page looks for; empty values look for everything. */
@@ -73,11 +91,17 @@ export class Router<Page extends string> {
     const { page, id, query } = this.current;
     const next = Object.entries({ ...query, ...change }).filter(([, value]) => value);
     this.current = { page, id, query: Object.fromEntries(next) as Record<string, string> };
-    clearTimeout(this.#timer);
+    this.#stop();
     this.#timer = setTimeout(() => this.#write(), settle);
   }
 
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
   #write(): void {
+    this.#stop();
     const { page, id, query } = this.current;
     history.replaceState(null, '', writeHash(page, id, query));
   }

@@ -28,14 +28,26 @@ describe('a router', () => {
   const location = { hash: '' };
   const written: string[] = [];
   const pushed: string[] = [];
+  const history = {
+    state: null as unknown,
+    went: 0,
+    back: () => void history.went++,
+    replaceState: (state: unknown, _: string, to: string) => {
+      history.state = state;
+      written.push(to);
+    },
+    pushState: (state: unknown, _: string, to: string) => {
+      history.state = state;
+      pushed.push(to);
+    },
+  };
   beforeEach(() => {
     vi.useFakeTimers();
     written.length = pushed.length = 0;
+    history.state = null;
+    history.went = 0;
     vi.stubGlobal('location', location);
-    vi.stubGlobal('history', {
-      replaceState: (_: unknown, __: string, to: string) => written.push(to),
-      pushState: (_: unknown, __: string, to: string) => pushed.push(to),
-    });
+    vi.stubGlobal('history', history);
   });
   afterEach(() => {
     vi.useRealTimers();
@@ -57,6 +69,49 @@ describe('a router', () => {
     expect(router.current).toEqual({ page: 'tunnels', id: 'new', query: {} });
     expect(pushed).toEqual(['#/tunnels/new']);
     expect(written).toEqual([]);
+  });
+  it('closes what it opened by the way back, so that it leaves no step behind', () => {
+    const router = new Router(pages);
+    router.go('tunnels', '', true);
+    router.go('tunnels', 'new');
+    router.close();
+    expect(router.current).toEqual({ page: 'tunnels', id: '', query: {} });
+    expect(history.went).toBe(1);
+    expect(written).toEqual(['#/tunnels']);
+  });
+  it.each([
+    [
+      'a link showed',
+      (router: Router<'overview' | 'tunnels' | 'access'>) => router.go('tunnels', 't_1', true),
+    ],
+    [
+      'another page opened',
+      (router: Router<'overview' | 'tunnels' | 'access'>) => router.go('tunnels', 't_1'),
+    ],
+    [
+      'changed since',
+      (router: Router<'overview' | 'tunnels' | 'access'>) => {
+        router.go('tunnels', '', true);
+        router.go('tunnels', 't_1');
+        router.ask({ q: 'shop' });
+        vi.runAllTimers();
+      },
+    ],
+  ])('closes in place what %s', (_, open) => {
+    const router = new Router(pages);
+    open(router);
+    router.close();
+    expect(router.current).toMatchObject({ page: 'tunnels', id: '' });
+    expect(history.went).toBe(0);
+    expect(written.at(-1)).toMatch(/^#\/tunnels(\?q=shop)?$/);
+  });
+  it('writes what is typed before it opens something over it', () => {
+    const router = new Router(pages);
+    router.go('tunnels', '', true);
+    router.ask({ q: 'shop' });
+    router.go('tunnels', 't_1');
+    expect(written.at(-1)).toBe('#/tunnels?q=shop');
+    expect(pushed).toEqual(['#/tunnels/t_1?q=shop']);
   });
   it('keeps what is looked for within a page, and forgets it with the page', () => {
     const router = new Router(pages);

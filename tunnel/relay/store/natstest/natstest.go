@@ -133,11 +133,6 @@ func (s *Server) Stop() {
 	s.ns.WaitForShutdown()
 }
 
-// Leads reports whether the server leads a bucket's stream.
-func (s *Server) Leads(bucket string) bool {
-	return s.ns.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "KV_adit_"+bucket)
-}
-
 // Refused is how many requests of JetStream's API the server has answered with
 // an error.
 func (s *Server) Refused() uint64 {

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// TestHelpFitsTheScreen looks at the help of every command on a screen of 80
+// columns: no flag and no command runs over its edge, and no word is lost.
+func TestHelpFitsTheScreen(t *testing.T) {
+	const columns = 80
+	help := func(path []string, screen bool) string {
+		env, out, _ := testEnv("")
+		env.Terminal, env.Screen = screen, func() (int, int) { return columns, 24 }
+		if code := Run(t.Context(), env, append(path, "--help")); code != exitDone {
+			t.Errorf("adit %s --help: got exit code %d", strings.Join(path, " "), code)
+		}
+		return out.String()
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if !cmd.IsAvailableCommand() && cmd.HasParent() {
+			return
+		}
+		path := strings.Fields(cmd.CommandPath())[1:]
+		whole, fits := help(path, false), help(path, true)
+		if strings.Join(strings.Fields(whole), " ") != strings.Join(strings.Fields(fits), " ") {
+			t.Errorf("%s: the help on a screen says\n%s\nand elsewhere\n%s", cmd.CommandPath(), fits, whole)
+		}
+		_, lists, _ := strings.Cut(fits, "\nFlags:\n")
+		for line := range strings.Lines(lists) {
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > columns {
+				t.Errorf("%s: %q is wider than %d columns", cmd.CommandPath(), line, columns)
+			}
+		}
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+	}
+	env, _, _ := testEnv("")
+	walk(newRoot(env))
+	if got, want := fitted("  -x, --long string   of many words\n", 38), "  -x, --long string   of many words\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,21 @@
+// Package edge is the part of a relay that visitors connect to: public
+// listeners for HTTP, TLS by name, TCP and UDP. It holds the limits and policies
+// before a byte reaches an agent, and forwards what they allow over the streams
+// and datagrams of the agents' sessions. Who may have which name or port is
+// decided above it.
+//
+// Where to begin: edge.go has the settings and the life of an Edge, table.go what
+// it serves (Endpoint, a public face, and Backend, one tunnel behind it). A
+// connection comes in by accept.go (guarded by guard.go, counted by visitors.go)
+// and goes one of four ways (visitors over HTTP/3 by http3.go the first two):
+//
+//   - http.go to exchange.go, for HTTP/1.1 origins: request.go, upload.go and
+//     answer.go are its parts, streams.go pools connections, switch.go and
+//     upgrade.go are for WebSocket
+//   - http.go to origin.go, for origins by HTTP/2 (gRPC)
+//   - raw.go and pump.go, for tcp, and for tls by sni.go
+//   - udp.go and flows.go, for udp
+//
+// certs.go, filecert.go and names.go answer handshakes; pages.go and custom.go
+// are what visitors see in place of a site; balance.go picks among agents.
+package edge

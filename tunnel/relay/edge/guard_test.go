@@ -1,0 +1,34 @@
+package edge
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+
+	"adit/tunnel/relay/policy"
+)
+
+// TestPolicyThatChangesAsAVisitorComes changes a policy after a request was
+// decided on and before anybody knows that it is there.
+func TestPolicyThatChangesAsAVisitorComes(t *testing.T) {
+	closed := policy.New(policy.Document{Deny: []string{"192.0.2.0/24"}}, nil)
+	for name, before := range map[string]*policy.Policy{"none": nil, "another": policy.New(policy.Document{}, nil)} {
+		asked := 0
+		e := New(Config{Policy: func(string) *policy.Policy {
+			if asked++; asked == 1 {
+				return before
+			}
+			return closed
+		}})
+		h, ep, answer := &handler{edge: e}, &Endpoint{edge: e}, httptest.NewRecorder()
+		w := &countedWriter{ResponseWriter: answer, ep: ep}
+		refused := h.guard(w, httptest.NewRequest(http.MethodGet, "/", nil), ep, netip.MustParseAddr("192.0.2.1"), func(context.Context, *http.Request) {
+			t.Errorf("%s: the request is let in", name)
+		})
+		if refused != policy.RuleDeny || answer.Code != http.StatusForbidden {
+			t.Errorf("%s: refused by %q with status %d", name, refused, answer.Code)
+		}
+	}
+}
