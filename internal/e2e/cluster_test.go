@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,8 @@ type natsProcess struct {
 	gid  int // it runs with; 0: this process's
 	cmd  *exec.Cmd
 	done chan struct{}
+	asks io.Writer     // a line here has it
+	says *bufio.Reader // say what it knows
 }
 
 // prepareNATS is n servers that know each other and are not started yet.
@@ -87,6 +90,15 @@ func (s *natsProcess) start() {
 	s.t.Helper()
 	s.cmd, s.done = exec.Command(s.args[0], s.args[1:]...), make(chan struct{})
 	runAs(s.cmd, s.gid)
+	asks, err := s.cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	says, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.asks, s.says = asks, bufio.NewReader(says)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -111,6 +123,17 @@ func (s *natsProcess) signal(sig syscall.Signal) {
 func (s *natsProcess) kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
+}
+
+// explain logs what a server knows of its streams, and the end of its log.
+func (s *natsProcess) explain() {
+	timeout := time.AfterFunc(10*time.Second, s.kill) // it may be stopped
+	defer timeout.Stop()
+	fmt.Fprintln(s.asks)
+	knows, err := s.says.ReadString('\n')
+	s.t.Logf("%s knows %s (%v)", s.url, knows, err)
+	said, err := os.ReadFile(s.dir + ".log")
+	s.t.Logf("%s said (%v)\n%s", s.url, err, said[max(0, len(said)-20<<10):])
 }
 
 // newNodes starts n relay processes on one NATS cluster, each on a loopback
