@@ -76,13 +76,6 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 	for _, s := range nats {
 		s.start()
 	}
-	t.Cleanup(func() {
-		for _, s := range nats {
-			if t.Failed() {
-				s.explain()
-			}
-		}
-	})
 	for _, s := range nats {
 		s.awaitUp()
 	}

@@ -13,6 +13,13 @@ import (
 // run strikes for a while, and says what was survived.
 func (c *nodesChaos) run(length time.Duration, seed uint64, faults []fault) {
 	t := c.t
+	defer func() {
+		for _, s := range c.nats {
+			if t.Failed() {
+				s.explain()
+			}
+		}
+	}()
 	random := rand.New(rand.NewPCG(seed, 0))
 	before := c.memory()
 	var held []int64
