@@ -30,13 +30,14 @@ type administrator struct {
 	wg   sync.WaitGroup
 	next int
 	// may is what each thing may be now: one state if the administrator was told,
-	// several if an answer was lost. "any:" stands for all states with what follows.
-	may  map[string][]string
-	done map[string]int
+	// several if an answer was lost.
+	may    map[string][]string
+	unsure map[string]func() (refused bool, err error) // changes whose answers were lost, to make again
+	done   map[string]int
 }
 
 func newAdministrator(t *testing.T, nodes []*relay) *administrator {
-	a := &administrator{t: t, nodes: nodes, may: map[string][]string{}, done: map[string]int{}}
+	a := &administrator{t: t, nodes: nodes, may: map[string][]string{}, unsure: map[string]func() (bool, error){}, done: map[string]int{}}
 	a.client = &http.Client{Timeout: 40 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	t.Cleanup(func() {
 		if a.end != nil {
@@ -189,17 +190,31 @@ func (a *administrator) change(ctx context.Context, random *rand.Rand) {
 		a.may[key] = append(a.may[key], now) // its view may be behind; settle sees
 	default:
 		a.done["no answer"]++
+		a.t.Logf("no answer: %s of %s: %v", now, key, err)
 		a.may[key] = append(a.may[key], now)
+		a.unsure[key] = func() (bool, error) { return a.ask(context.Background(), r, method, path, body, into) }
 	}
 }
 
 // settle ends the changes, and waits until all nodes agree on what there is: it
-// must be what the administrator was told, or what it tried.
+// must be what the administrator was told, or what it tried. A change without an
+// answer is made again first, as the relay asks for: else it may be made by what
+// is still under way, after all have agreed on what was there without it.
 func (a *administrator) settle(after string) {
 	t := a.t
 	t.Helper()
 	a.end()
 	a.wg.Wait()
+	for key, again := range a.unsure {
+		await(t, after+": the change of "+key+" is made again", func() error {
+			refused, err := again()
+			if refused { // it was made
+				return nil
+			}
+			return err
+		})
+		delete(a.unsure, key)
+	}
 	keys := []string{}
 	for key := range a.may {
 		keys = append(keys, key)

@@ -191,7 +191,7 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		c.log.Warn("console: the store did not answer", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusServiceUnavailable, "unavailable", "the store did not answer in time; try again in a moment", ""}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			e.Message = "the store did not answer in time, so it is not known whether this was done; look, and try again if it was not"
+			e.Message = "the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure"
 		}
 	default:
 		c.log.Error("console", "method", r.Method, "path", r.URL.Path, "error", err)

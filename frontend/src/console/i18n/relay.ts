@@ -11,8 +11,8 @@ const chinese: readonly Sentence[] = [
   ['this was changed by someone else at the same time; try again', '其他人同时作了更改，请重试'],
   ['the store did not answer in time; try again in a moment', '存储未及时应答，请稍后重试'],
   [
-    'the store did not answer in time, so it is not known whether this was done; look, and try again if it was not',
-    '存储未及时应答，不知道是否已完成；请查看，如未完成再重试',
+    'the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure',
+    '存储未及时应答，不知道是否已完成，也可能稍后才完成；请再做一次以确保',
   ],
   [
     'the audit log is away, and too many changes wait for it, so nothing was changed; try again in a moment',
