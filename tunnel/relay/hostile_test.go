@@ -259,6 +259,7 @@ func TestHeaderBombsAreRefused(t *testing.T) {
 // TestGarbageInsteadOfTLS sends what is no handshake, half of one, or another
 // one inside an open connection (renegotiation).
 func TestGarbageInsteadOfTLS(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	random := make([]byte, 64<<10)
 	rand.Read(random)
@@ -312,6 +313,7 @@ func TestGarbageInsteadOfTLS(t *testing.T) {
 // and go no further, from as many sides as one address may have, over TCP, and
 // forged beginnings over UDP.
 func TestHandshakeFloodLeavesVisitorsAlone(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.ConnectionsPerAddress = 400
 	s := startSite(t, cfg, text("hello"))

@@ -143,6 +143,7 @@ func TestNodeWithoutAnAnswerFromNATSHearsOfChanges(t *testing.T) {
 
 // TestSlowNATSSlowsNobody has answers of NATS take more than two seconds at one node.
 func TestSlowNATSSlowsNobody(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c, way := startTwoWays(t)
 	token := c.clientEverywhere("shop")
 	a := connect(t, c.all[1].at(token), "i1")
@@ -275,6 +276,7 @@ func TestTunnelThatRunsTakesItsClaimAnew(t *testing.T) {
 // TestNodeThatIsCutOffRefusesNoTokenForGood has an agent with a token that a node
 // does not know come while the node hears nothing of its store, and afterwards.
 func TestNodeThatIsCutOffRefusesNoTokenForGood(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c, way := startTwoWays(t)
 	known := c.clientEverywhere("known")
 	other := c.all[1].at(known)

@@ -63,7 +63,7 @@ func TestPROXYHeadersAtEachEdge(t *testing.T) {
 			cfg := testConfig(t.TempDir())
 			cfg.ProxyProtocol = c.setting
 			if c.want == "" {
-				cfg.Limits.HeaderTime = "3s" // who is served has longer, on a machine that stands still too
+				cfg.Limits.HeaderTime = "1s" // who is served has longer, on a machine that stands still too
 			}
 			if c.trusted {
 				cfg.TrustedProxies = []string{"127.0.0.0/8"}
