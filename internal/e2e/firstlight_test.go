@@ -203,7 +203,7 @@ func TestSlowVisitorStopsNobody(t *testing.T) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				slow.SetReadDeadline(time.Now().Add(10 * time.Second))
+				slow.SetReadDeadline(time.Now().Add(patience))
 				if _, err := io.ReadFull(slow, buffer); err != nil {
 					t.Errorf("the slow visitor: %v", err)
 					return

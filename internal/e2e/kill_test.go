@@ -12,10 +12,10 @@ import (
 	"adit/internal/freeport"
 )
 
-// comeBack is the promise for a side that is there again, 5 s, with as much
-// again for a machine that does other things. Who asks for a relay in vain asks
+// comeBack is the promise for a side that is there again, 5 s, and what a machine
+// that does other things may add. Who asks for a relay in vain asks
 // ever more seldom: the time for which it was away comes on top.
-const comeBack = 10 * time.Second
+const comeBack = 20 * time.Second
 
 // traffic asks for a URL until stopped, and counts.
 type traffic struct {

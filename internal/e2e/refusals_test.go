@@ -8,6 +8,7 @@ import (
 )
 
 func TestRefusedTokenChangesNothing(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	relay := newRelay(t)
 	other := newRelay(t)
 	agent := newAgent(t)

@@ -47,6 +47,7 @@ func (a *agent) tunnels() []tunnel {
 }
 
 func TestKilledShortFormLeavesNothingPublic(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	relay := newRelay(t)
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))

@@ -80,6 +80,7 @@ func TestRunTellsWithoutLooking(t *testing.T) {
 		told := make(chan Change, 100)
 		// A namespace belongs to a thread, so the looks are made on this one.
 		asked, seen := make(chan struct{}), make(chan state)
+		look := func() state { return state{addresses(), source(netip.MustParseAddrPort("203.0.113.9:443"))} }
 		w := Watcher{
 			Interval: time.Hour,
 			Changed:  func(c Change) { told <- c },
@@ -94,7 +95,7 @@ func TestRunTellsWithoutLooking(t *testing.T) {
 			for {
 				select {
 				case <-asked:
-					seen <- state{addresses(), source(netip.MustParseAddrPort("203.0.113.9:443"))}
+					seen <- look()
 				case c := <-told:
 					if c == want {
 						return c, nil
@@ -104,7 +105,9 @@ func TestRunTellsWithoutLooking(t *testing.T) {
 				}
 			}
 		}
-		_, _ = await("", time.After(time.Second)) // the looks at the start
+		<-asked // the first look, which must be before the first change
+		seen <- look()
+		_, _ = await("", time.After(time.Second)) // other looks at the start
 		defer func() {
 			cancel()
 			for {

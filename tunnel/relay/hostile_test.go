@@ -259,11 +259,12 @@ func TestHeaderBombsAreRefused(t *testing.T) {
 // TestGarbageInsteadOfTLS sends what is no handshake, half of one, or another
 // one inside an open connection (renegotiation).
 func TestGarbageInsteadOfTLS(t *testing.T) {
-	cfg := testConfig(t.TempDir())
-	cfg.Limits.HeaderTime = "2s"
-	s := startSite(t, cfg, text("hello"))
+	t.Parallel() // most of it is waiting
+	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	random := make([]byte, 64<<10)
 	rand.Read(random)
+	var all sync.WaitGroup // at the same time: some wait for all of header_time
+	defer all.Wait()
 	for name, b := range map[string][]byte{
 		"HTTP":            []byte("GET / HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n"),
 		"random":          random,
@@ -279,12 +280,14 @@ func TestGarbageInsteadOfTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.SetDeadline(time.Now().Add(patience))
-		conn.Write(b)
-		if _, err := io.Copy(io.Discard, conn); err != nil && strings.Contains(err.Error(), "timeout") {
-			t.Errorf("%s: the connection stays open", name)
-		}
-		conn.Close()
+		all.Go(func() {
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(patience))
+			conn.Write(b)
+			if _, err := io.Copy(io.Discard, conn); err != nil && strings.Contains(err.Error(), "timeout") {
+				t.Errorf("%s: the connection stays open", name)
+			}
+		})
 	}
 	// TLS 1.2 in which the visitor begins another handshake: crypto/tls ends it.
 	plain, err := net.Dial("tcp", s.edge.HTTPSAddr().String())
@@ -301,6 +304,7 @@ func TestGarbageInsteadOfTLS(t *testing.T) {
 	if _, err := io.Copy(io.Discard, c); err != nil && strings.Contains(err.Error(), "timeout") {
 		t.Error("a second handshake does not end the connection")
 	}
+	all.Wait()
 	s.unharmed(t)
 	eventually(t, "nothing is left of them", func() bool { return s.edge.Figures().Connections < 6 })
 }
@@ -309,8 +313,9 @@ func TestGarbageInsteadOfTLS(t *testing.T) {
 // and go no further, from as many sides as one address may have, over TCP, and
 // forged beginnings over UDP.
 func TestHandshakeFloodLeavesVisitorsAlone(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	cfg := testConfig(t.TempDir())
-	cfg.Limits.HeaderTime, cfg.Limits.ConnectionsPerAddress = "3s", 400
+	cfg.Limits.ConnectionsPerAddress = 400
 	s := startSite(t, cfg, text("hello"))
 	s.unharmed(t)
 	var held []net.Conn

