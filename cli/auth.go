@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -51,6 +52,11 @@ shell's history.`,
 			auth, err := patiently(cmd.Context(), func() (client.AuthStatus, error) {
 				return c.ConfigureAuth(cmd.Context(), in)
 			})
+			var refusal *client.Error
+			if errors.As(err, &refusal) && refusal.Code == client.ErrorCodeRelayUnreachable {
+				// What doctor tries is the relay in force, if there is one.
+				return errors.New(refusal.Message + "; nothing was changed, so try again when it answers")
+			}
 			if err != nil {
 				return err
 			}

@@ -412,3 +412,19 @@ func TestDevKnowsWhetherItsPortIsServed(t *testing.T) {
 		t.Error("a port that nobody listens on was found")
 	}
 }
+
+// TestRefusedLoginSaysWhatHelps: advice that does not fit the reason sends people
+// the wrong way.
+func TestRefusedLoginSaysWhatHelps(t *testing.T) {
+	d := newFakeDaemon(t)
+	for _, c := range []struct{ refusal, says, not string }{
+		{`{"code":"relay_unreachable","message":"the relay at relay.example:4433 did not answer in time"}`, "nothing was changed", "doctor"},
+		{`{"code":"invalid_token","field":"client_id","message":"the relay refused: the auth token is of another client than the client id says"}`, "leave the client id out", "copy"},
+		{`{"code":"invalid_token","field":"auth_token","message":"not an auth token"}`, "copy the whole token", "client id"},
+	} {
+		d.set("POST /api/v1/auth/configure", `{"error":`+c.refusal+`}`)
+		if code, _, errs := run(t, "", "login", "adit_x", "nas"); code != exitFailed || !strings.Contains(errs, c.says) || strings.Contains(errs, c.not) {
+			t.Errorf("got exit code %d and %q, want %q and not %q", code, errs, c.says, c.not)
+		}
+	}
+}

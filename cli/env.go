@@ -4,12 +4,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -62,6 +65,30 @@ func (e *Env) print(v any, text func(w io.Writer)) error {
 	text(w)
 	return w.Flush()
 }
+
+// printPage is print for what is written of one thing: on a screen what is said of
+// it is broken between words, and goes on below where it began.
+func (e *Env) printPage(v any, text func(w io.Writer)) error {
+	columns := e.columns()
+	if e.json || columns == 0 {
+		return e.print(v, text)
+	}
+	var all bytes.Buffer
+	w := tabwriter.NewWriter(&all, 0, 4, 2, ' ', 0)
+	text(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(all.String()) {
+		if _, err := io.WriteString(e.Out, broken(line, len(named.FindString(line)), columns)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named is the beginning of a line up to what is said of what it names.
+var named = regexp.MustCompile(`^ *(?:-> |\S.*? {2,})?`)
 
 // say writes one line of text; with --json it says nothing.
 func (e *Env) say(format string, args ...any) {

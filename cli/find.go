@@ -146,6 +146,9 @@ func explain(err error) string {
 		case refusal.Code == client.ErrorCodeUnauthorized && os.Getenv("ADIT_BEARER_TOKEN") == "":
 			return "the local API asks for a Bearer token; put that of [local_api] bearer_token into ADIT_BEARER_TOKEN"
 		}
+		if refusal.Code == client.ErrorCodeInvalidToken && refusal.Field == "client_id" {
+			return refusal.Message + "; leave the client id out, or give that of the token's client"
+		}
 		next := map[client.ErrorCode]string{
 			client.ErrorCodeInvalidToken:     "; copy the whole token again, or ask the relay's operator for a new one",
 			client.ErrorCodeUnauthorized:     "; put the token of [local_api] bearer_token into ADIT_BEARER_TOKEN",

@@ -5,7 +5,6 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -31,32 +30,42 @@ func (e *Env) fitHelp(root *cobra.Command) {
 var listed = regexp.MustCompile(`^ {2,}\S.*? {3,}`)
 
 // fitted is text with such lines broken between words, each under its beginning.
-// Where that leaves too little room, they stay as they are.
 func fitted(text string, columns int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		begin := len(listed.FindString(line))
-		if begin == 0 || columns-begin < 20 || utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) <= columns {
-			b.WriteString(line)
-			continue
+		if begin := len(listed.FindString(line)); begin > 0 {
+			line = broken(line, begin, columns)
 		}
-		used := begin
-		b.WriteString(line[:begin])
-		for i, word := range strings.Fields(line[begin:]) {
-			width := utf8.RuneCountInString(word)
-			switch {
-			case i == 0:
-			case used+1+width > columns:
-				b.WriteString("\n" + strings.Repeat(" ", begin))
-				used = begin
-			default:
-				b.WriteByte(' ')
-				used++
-			}
-			b.WriteString(word)
-			used += width
-		}
-		b.WriteByte('\n')
+		b.WriteString(line)
 	}
+	return b.String()
+}
+
+// broken is a line with its end, broken between words where a screen of so many
+// columns ends. What comes below stands under the byte begin. Where that leaves
+// too little room, or columns is 0, the line stays as it is.
+func broken(line string, begin, columns int) string {
+	indent := columnsIn(line[:begin])
+	if columns-indent < 20 || columnsIn(strings.TrimSuffix(line, "\n")) <= columns {
+		return line
+	}
+	var b strings.Builder
+	used := indent
+	b.WriteString(line[:begin])
+	for i, word := range strings.Fields(line[begin:]) {
+		width := columnsIn(word)
+		switch {
+		case i == 0:
+		case used+1+width > columns:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			used = indent
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += width
+	}
+	b.WriteByte('\n')
 	return b.String()
 }

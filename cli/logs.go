@@ -122,9 +122,12 @@ func (e *Env) writeLog(line client.LogEntry) error {
 	for _, key := range slices.Sorted(maps.Keys(line.Fields)) {
 		fmt.Fprintf(&b, " %s=%s", key, printable(fmt.Sprint(line.Fields[key])))
 	}
-	_, err := fmt.Fprintln(e.Out, b.String())
+	_, err := io.WriteString(e.Out, broken(b.String()+"\n", logColumns, e.columns()))
 	return err
 }
+
+// logColumns is how much of a line of the log has its time and level.
+const logColumns = len("2006-01-02 15:04:05 ERROR ")
 
 func doctorCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
@@ -144,7 +147,7 @@ The exit code is 1 if something failed.`,
 			if err != nil {
 				return err
 			}
-			err = env.print(listOf(checks), func(w io.Writer) {
+			err = env.printPage(listOf(checks), func(w io.Writer) {
 				for _, check := range checks {
 					fmt.Fprintf(w, "%s\t%s: %s\n", check.Status, printable(check.Tried), printable(check.Result))
 					if check.Advice != "" {

@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,18 +55,17 @@ func relayAccessCommand(env *Env) *cobra.Command {
 				q.Set("cursor", page.Next)
 				q.Set("limit", strconv.Itoa(min(limit-len(list.Items), 1000)))
 			}
-			return env.print(list, func(w io.Writer) {
-				for i := len(list.Items) - 1; i >= 0; i-- {
-					e := list.Items[i]
-					status := ""
-					if e.Status != 0 {
-						status = strconv.Itoa(e.Status)
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s %s%s\t%d in, %d out\t%v\t%s\n", e.Time.In(zone).Format("01-02 15:04:05"),
-						printable(e.Visitor), status, printable(e.Method), printable(e.Host), printable(e.Path), e.BytesIn, e.BytesOut,
-						e.Duration.Round(time.Millisecond), printable(e.Refused))
+			table := newTable("TIME|VISITOR|STATUS|REQUEST|IN|OUT|TOOK|REFUSED BY",
+				drop("IN"), drop("OUT"), squeeze("REQUEST", 30), drop("TOOK"), squeeze("REQUEST", 20))
+			for _, e := range slices.Backward(list.Items) {
+				status := ""
+				if e.Status != 0 {
+					status = strconv.Itoa(e.Status)
 				}
-			})
+				table.row(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
+					byteText(e.BytesIn), byteText(e.BytesOut), e.Duration.Round(time.Millisecond), e.Refused)
+			}
+			return env.printTable(list, table, "The access log has nothing like it.")
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -39,16 +40,15 @@ func relayAuditCommand(env *Env) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
 				return err
 			}
-			return env.print(page, func(w io.Writer) {
-				for i := len(page.Items) - 1; i >= 0; i-- {
-					e := page.Items[i]
-					who := e.Actor.Kind
-					if e.Actor.Name != "" {
-						who += " " + e.Actor.Name
-					}
-					fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.In(zone).Format("2006-01-02 15:04:05"), printable(who), e.Actor.Address, e.Action, printable(e.Target))
+			table := newTable("ENTRY|TIME|WHO|FROM|ACTION|TARGET", shorten("TIME", shortTime), squeeze("WHO", 16), drop("FROM"))
+			for _, e := range slices.Backward(page.Items) {
+				who := e.Actor.Kind
+				if e.Actor.Name != "" {
+					who += " " + e.Actor.Name
 				}
-			})
+				table.row(e.Seq, localTime(e.Time), who, e.Actor.Address, e.Action, e.Target)
+			}
+			return env.printTable(page, table, "The audit log has nothing like it.")
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")

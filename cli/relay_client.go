@@ -59,8 +59,9 @@ func relayClientCommand(env *Env) *cobra.Command {
 		listing[console.Client]{
 			use: "list", short: "List the clients",
 			example: "  adit relay client list --json | jq -r '.items[].name'",
-			path:    "/api/v1/clients", heading: "NAME\tSTATE\tAGENTS\tNAMES AND PORTS\tTOKENS\tTRAFFIC\tLAST SEEN\tSINCE",
-			row: clientRow, none: "; add one with: adit relay client add NAME",
+			path:    "/api/v1/clients", heading: "NAME|STATE|AGENTS|NAMES AND PORTS|TOKENS|TRAFFIC|LAST SEEN|SINCE",
+			narrower: []step{drop("SINCE"), drop("TOKENS"), shorten("LAST SEEN", shortTime), squeeze("NAME", 16)},
+			row:      clientRow, none: "There is no client. Add one: adit relay client add NAME",
 		}.command(a),
 		&cobra.Command{
 			Use:     "revoke NAME",
@@ -95,12 +96,12 @@ func printToken(env *Env, t console.NewToken, note string) error {
 	return nil
 }
 
-func clientRow(w io.Writer, c console.Client) {
+func clientRow(c console.Client) []any {
 	seen := "never"
 	if c.Seen != nil {
-		seen = c.Seen.At.In(zone).Format("2006-01-02 15:04")
+		seen = minute(c.Seen.At)
 	}
-	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, c.CreatedAt.In(zone).Format("2006-01-02 15:04"))
+	return []any{c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, minute(c.CreatedAt)}
 }
 
 func relayStatusCommand(env *Env) *cobra.Command {
@@ -125,9 +126,9 @@ func relayStatusCommand(env *Env) *cobra.Command {
 				}
 			}
 			all.Sessions, all.Endpoints = sessions.Items, endpoints.Items
-			return env.print(all, func(w io.Writer) {
+			return env.printPage(all, func(w io.Writer) {
 				s := all.Status
-				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, s.StartedAt.In(zone).Format("2006-01-02 15:04"))
+				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, minute(s.StartedAt))
 				fmt.Fprintf(w, "clients\t%d\nagents\t%d\n", s.Clients, s.Sessions)
 				for _, x := range all.Sessions {
 					fmt.Fprintf(w, "  %s\t%s, %s, %d tunnels\n", x.Client, x.Address, x.Transport, x.Tunnels)

@@ -35,7 +35,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodPost, policyPath(args[0])+"/explain", in, &e); err != nil {
 				return err
 			}
-			return env.print(e, func(w io.Writer) { explanation(w, e) })
+			return env.printPage(e, func(w io.Writer) { explanation(w, e) })
 		},
 	}
 	f := cmd.Flags()

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -18,9 +16,10 @@ type listing[T any] struct {
 	use, short, long string
 	example          string
 	path             string
-	heading          string
-	row              func(w io.Writer, item T)
-	none             string // what to do about an empty one
+	heading          string // as newTable takes it
+	narrower         []step
+	row              func(item T) []any
+	none             string // said instead of an empty one
 }
 
 func (l listing[T]) command(a *relayAdmin) *cobra.Command {
@@ -35,15 +34,11 @@ func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
 				return err
 			}
-			return a.env.print(list, func(w io.Writer) {
-				fmt.Fprintln(w, l.heading)
-				for _, item := range list.Items {
-					l.row(w, item)
-				}
-				if len(list.Items) == 0 {
-					fmt.Fprintf(w, "(none%s)\n", l.none)
-				}
-			})
+			table := newTable(l.heading, l.narrower...)
+			for _, item := range list.Items {
+				table.row(l.row(item)...)
+			}
+			return a.env.printTable(list, table, l.none)
 		},
 	}
 }

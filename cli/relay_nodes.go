@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"adit/tunnel/relay/console"
@@ -15,12 +12,13 @@ func relayNodesCommand(env *Env) *cobra.Command {
 		use: "nodes", short: "Show the nodes of a running relay", example: "  adit relay nodes",
 		long: `Show the nodes of a running relay, as the one that answers sees them: what each
 has to do, whether it ends, and whether it can be reached.`,
-		path: "/api/v1/nodes", heading: "NAME\tID\tSTATE\tAGENTS\tENDPOINTS\tVISITORS\tFOR AGENTS\tVERSION\tSINCE",
-		row: nodeRow,
+		path: "/api/v1/nodes", heading: "NAME|ID|STATE|AGENTS|ENDPOINTS|VISITORS|FOR AGENTS|VERSION|SINCE",
+		narrower: []step{drop("ID"), drop("SINCE"), drop("VERSION"), squeeze("NAME", 16), drop("FOR AGENTS")},
+		row:      nodeRow,
 	}.command(a))
 }
 
-func nodeRow(w io.Writer, n console.Node) {
+func nodeRow(n console.Node) []any {
 	state := "serves"
 	switch {
 	case n.Draining:
@@ -32,6 +30,5 @@ func nodeRow(w io.Writer, n console.Node) {
 	if n.Self {
 		name += " (this one)"
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", name, n.ID, state, n.Sessions, n.Endpoints, n.Visitors,
-		n.AgentAddress, n.Version, n.StartedAt.In(zone).Format("2006-01-02 15:04"))
+	return []any{name, n.ID, state, n.Sessions, n.Endpoints, n.Visitors, n.AgentAddress, n.Version, minute(n.StartedAt)}
 }

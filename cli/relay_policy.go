@@ -72,11 +72,9 @@ domain, or tcp.PORT or udp.PORT.
 		},
 		listing[console.Policy]{
 			use: "list", short: "List the policies", example: "  adit relay policy list",
-			path: "/api/v1/policies", heading: "TARGET\tCHANGED",
-			row: func(w io.Writer, p console.Policy) {
-				fmt.Fprintf(w, "%s\t%s\n", p.Target, p.ChangedAt.In(zone).Format("2006-01-02 15:04"))
-			},
-			none: "; everybody is let in everywhere",
+			path: "/api/v1/policies", heading: "TARGET|CHANGED",
+			row:  func(p console.Policy) []any { return []any{p.Target, minute(p.ChangedAt)} },
+			none: "There is no policy: everybody is let in everywhere.",
 		}.command(a),
 		removal{
 			use: "delete TARGET", short: "Delete a target's policy: everybody is let in", example: "  adit relay policy delete shop",

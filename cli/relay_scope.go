@@ -131,7 +131,7 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodPatch, clientPath(args[0]), in, &c); err != nil {
 				return err
 			}
-			return env.print(c, func(w io.Writer) { clientPage(w, c) })
+			return env.printPage(c, func(w io.Writer) { clientPage(w, c) })
 		},
 	}
 	flags.add(cmd)
@@ -149,7 +149,7 @@ func relayClientShowCommand(env *Env, a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodGet, clientPath(args[0]), nil, &c); err != nil {
 				return err
 			}
-			return env.print(c, func(w io.Writer) { clientPage(w, c) })
+			return env.printPage(c, func(w io.Writer) { clientPage(w, c) })
 		},
 	}
 }
@@ -183,7 +183,7 @@ func clientPage(w io.Writer, c console.Client) {
 	fmt.Fprintf(w, "ports\t%s\n", all(s.Ports))
 	fmt.Fprintf(w, "tunnels\t%d now, %s\n", c.Tunnels, bound(int64(s.Tunnels), ""))
 	if !s.Expires.IsZero() {
-		fmt.Fprintf(w, "expires\t%s\n", s.Expires.In(zone).Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "expires\t%s\n", minute(s.Expires))
 	}
 	fmt.Fprintf(w, "bandwidth\t%s\n", bound(s.Bandwidth, " bytes a second"))
 	fmt.Fprintf(w, "traffic of %s\t%s in, %s out, %s: %s\n", c.Usage.Month, byteText(c.Usage.BytesIn), byteText(c.Usage.BytesOut), bound(c.Usage.Limit, " bytes"), c.Usage.State)

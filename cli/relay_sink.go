@@ -75,12 +75,12 @@ webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 54
 		set,
 		listing[console.Sink]{
 			use: "list", short: "List the sinks, and how they fare", example: "  adit relay sink list",
-			path: "/api/v1/sinks", heading: "NAME\tWHERE\tEVENTS\tSENT\tWAITING\tDROPPED\tLAST ERROR",
-			row: func(w io.Writer, s console.Sink) {
-				fmt.Fprintf(w, "%s\t%s%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.URL, s.Address, strings.Join(s.Events, ","),
-					s.State.Sent, s.State.Queued, s.State.Dropped, printable(s.State.LastError))
+			path: "/api/v1/sinks", heading: "NAME|WHERE|EVENTS|SENT|WAITING|DROPPED|LAST ERROR",
+			narrower: []step{drop("EVENTS"), squeeze("WHERE", 24), squeeze("NAME", 12)},
+			row: func(s console.Sink) []any {
+				return []any{s.Name, s.URL + s.Address, strings.Join(s.Events, ","), s.State.Sent, s.State.Queued, s.State.Dropped, s.State.LastError}
 			},
-			none: "; add one with: adit relay sink set NAME URL",
+			none: "There is no sink. Add one: adit relay sink set NAME URL",
 		}.command(a),
 		&cobra.Command{
 			Use:     "test NAME",
@@ -110,9 +110,9 @@ func relayDomainsCommand(env *Env) *cobra.Command {
 	return a.flag(listing[console.Domain]{
 		use: "domains", short: "List the names that clients have, and how those of their own were proved",
 		example: "  adit relay domains",
-		path:    "/api/v1/domains", heading: "DOMAIN\tCLIENT\tRUNNING\tPROVED BY",
-		row: func(w io.Writer, d console.Domain) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.Domain, d.Client, yesNo(d.Running), d.Proof)
-		},
+		path:    "/api/v1/domains", heading: "DOMAIN|CLIENT|RUNNING|PROVED BY",
+		narrower: []step{squeeze("CLIENT", 16)},
+		row:      func(d console.Domain) []any { return []any{d.Domain, d.Client, yesNo(d.Running), d.Proof} },
+		none:     "No client has a name now.",
 	}.command(a))
 }

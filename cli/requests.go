@@ -46,23 +46,19 @@ func requestListCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(listOf(list), func(w io.Writer) {
-				if len(list) == 0 {
-					fmt.Fprintln(w, "Nothing was seen yet.")
-					return
+			table := newTable("ID|TIME|TUNNEL|STATUS|REQUEST|MS",
+				shorten("TIME", shortTime), squeeze("TUNNEL", 12), squeeze("REQUEST", 24))
+			for _, r := range list {
+				what, status := r.Method+" "+r.Path, fmt.Sprint(r.Status)
+				if r.Kind == "flow" {
+					what = r.Visitor
 				}
-				fmt.Fprintln(w, "ID\tTIME\tTUNNEL\tSTATUS\tREQUEST\tMS")
-				for _, r := range list {
-					what, status := r.Method+" "+r.Path, fmt.Sprint(r.Status)
-					if r.Kind == "flow" {
-						what = r.Visitor
-					}
-					if r.Status == 0 {
-						status = r.State
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.1f\n", r.ID, localTime(r.Time), r.TunnelName, status, printable(what), r.DurationMillis)
+				if r.Status == 0 {
+					status = r.State
 				}
-			})
+				table.row(r.ID, localTime(r.Time), r.TunnelName, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
+			}
+			return env.printTable(listOf(list), table, "Nothing was seen yet.")
 		},
 	}
 	flags := cmd.Flags()

@@ -81,10 +81,15 @@ func cut(line string, columns int) string {
 
 // pad is line with at least so many columns.
 func pad(line string, columns int) string {
+	return line + strings.Repeat(" ", max(columns-columnsIn(line), 0))
+}
+
+// columnsIn is how wide a terminal draws a line.
+func columnsIn(line string) (columns int) {
 	for _, r := range line {
-		columns -= columnsOf(r)
+		columns += columnsOf(r)
 	}
-	return line + strings.Repeat(" ", max(columns, 0))
+	return columns
 }
 
 // columnsOf is how wide a terminal draws r (Unicode Standard Annex 11, roughly).

@@ -110,7 +110,7 @@ The exit code is 0 if it runs and answers.`,
 			if err != nil {
 				return err
 			}
-			err = env.print(status, func(w io.Writer) {
+			err = env.printPage(status, func(w io.Writer) {
 				fmt.Fprintf(w, "service\t%s (%s)\n", status.State, status.Manager)
 				if status.File != "" {
 					owner := ""

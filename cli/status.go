@@ -28,7 +28,7 @@ func statusCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(st, func(w io.Writer) { writeStatus(w, st) })
+			return env.printPage(st, func(w io.Writer) { writeStatus(w, st) })
 		},
 	}
 }
@@ -72,6 +72,9 @@ var zone = time.Local
 
 func localTime(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04:05") }
 
+// minute is localTime for lists of what is old.
+func minute(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04") }
+
 func pauseCommand(env *Env) *cobra.Command {
 	return sessionCommand(env, "pause", "Close the session and stay away until resumed", (*client.Client).Pause)
 }
@@ -96,7 +99,7 @@ func sessionCommand(env *Env, name, short string, do func(*client.Client, contex
 			if err != nil {
 				return err
 			}
-			return env.print(st, func(w io.Writer) { writeStatus(w, st) })
+			return env.printPage(st, func(w io.Writer) { writeStatus(w, st) })
 		},
 	}
 }
@@ -123,17 +126,12 @@ func endpointsCommand(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			return env.print(listOf(items), func(w io.Writer) {
-				if len(items) == 0 {
-					fmt.Fprintln(w, nothingPublished(tunnels))
-					return
-				}
-				fmt.Fprintln(w, "NAME\tURL\tLOCAL\tSTATE\tOPEN\tTOTAL\tIN\tOUT")
-				for _, e := range items {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", printable(e.Name), printable(e.PublicURL), printable(e.Local), e.State,
-						e.Connections.Open, e.Connections.Total, byteText(e.Bytes.In), byteText(e.Bytes.Out))
-				}
-			})
+			table := newTable("NAME|URL|LOCAL|STATE|OPEN|TOTAL|IN|OUT",
+				shorten("LOCAL", shortLocal), drop("STATE"), drop("LOCAL"), squeeze("NAME", 12), drop("TOTAL"), drop("IN"), drop("OUT"), drop("OPEN"))
+			for _, e := range items {
+				table.row(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, byteText(e.Bytes.In), byteText(e.Bytes.Out))
+			}
+			return env.printTable(listOf(items), table, nothingPublished(tunnels))
 		},
 	}
 }
@@ -196,20 +194,45 @@ func configCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(cfg, func(w io.Writer) {
+			return env.printPage(cfg, func(w io.Writer) {
 				note := ""
 				if !cfg.ConfigFileExists {
 					note = " (not there)"
 				}
-				fmt.Fprintf(w, "Config file\t%s%s\t\n", cfg.ConfigFile, note)
-				fmt.Fprintf(w, "State folder\t%s\t\n", cfg.StateDir)
+				fmt.Fprintf(w, "Config file\t%s%s\n", cfg.ConfigFile, note)
+				fmt.Fprintf(w, "State folder\t%s\n", cfg.StateDir)
 				if cfg.Error != nil {
-					fmt.Fprintf(w, "Mistake\t%s\tline %d\n", cfg.Error.Message, cfg.Error.Line)
+					fmt.Fprintf(w, "Mistake\t%s\n", mistakeText(*cfg.Error))
 				}
 				for _, s := range cfg.Settings {
-					fmt.Fprintf(w, "%s\t%v\t%s\n", s.Key, s.Value, s.Source)
+					fmt.Fprintf(w, "%s\t%s\n", s.Key, strings.TrimLeft(settingText(s.Value)+" ("+s.Source+")", " "))
 				}
 			})
 		},
 	}
+}
+
+// mistakeText says what is wrong with adit.toml, and where.
+func mistakeText(e client.ConfigError) string {
+	text := printable(e.Message)
+	if e.Key != "" {
+		text = printable(e.Key) + ": " + text
+	}
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", e.Line, text)
+	}
+	return text
+}
+
+// settingText is a setting's value as a person reads it.
+func settingText(value any) string {
+	list, ok := value.([]any)
+	if !ok {
+		return printable(fmt.Sprint(value))
+	}
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = printable(fmt.Sprint(list[i]))
+	}
+	return strings.Join(texts, ", ")
 }

@@ -138,7 +138,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(t, func(w io.Writer) { writeTunnel(w, t) })
+			return env.printPage(t, func(w io.Writer) { writeTunnel(w, t) })
 		},
 	}
 	f.all(cmd.Flags())
@@ -191,7 +191,7 @@ func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client
 	if err != nil {
 		return err
 	}
-	return e.print(t, func(w io.Writer) { writeTunnel(w, t) })
+	return e.printPage(t, func(w io.Writer) { writeTunnel(w, t) })
 }
 
 // findTunnel returns the id of the tunnel with this id, or the only one with
@@ -235,18 +235,31 @@ func tunnelListCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(listOf(all), func(w io.Writer) {
-				if len(all) == 0 {
-					fmt.Fprintln(w, "There is no tunnel. Create one: adit tunnel create 3000")
-					return
-				}
-				fmt.Fprintln(w, "ID\tNAME\tTYPE\tLOCAL\tSTATE\tURL")
-				for _, t := range all {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name), t.Type, printable(localText(t)), t.State, printable(t.PublicURL))
-				}
-			})
+			table := newTable("ID|NAME|TYPE|LOCAL|STATE|URL",
+				nameForID, shorten("LOCAL", shortLocal), drop("TYPE"), squeeze("NAME", 12), drop("LOCAL"))
+			for _, t := range all {
+				table.row(t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
+			}
+			return env.printTable(listOf(all), table, "There is no tunnel. Create one: adit tunnel create 3000")
 		},
 	}
+}
+
+// nameForID leaves a table of tunnels without their ids, but where commands need
+// them: a name that several tunnels have does not do.
+func nameForID(t *table, over int) {
+	_, ids := t.column("ID")
+	_, names := t.column("NAME")
+	count := map[string]int{"": 2}
+	for _, name := range names.cells {
+		count[name]++
+	}
+	for i, name := range names.cells {
+		if count[name] > 1 {
+			names.cells[i] = ids.cells[i]
+		}
+	}
+	drop("ID")(t, over)
 }
 
 func tunnelDeleteCommand(env *Env) *cobra.Command {

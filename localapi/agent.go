@@ -108,7 +108,7 @@ type Configuration struct {
 	ConfigFileExists bool         `json:"config_file_exists"`
 	StateDir         string       `json:"state_dir"`
 	Settings         []Setting    `json:"settings"`
-	Error            *ConfigError `json:"error,omitempty"` // the file's mistake; the last good state is in force
+	Error            *ConfigError `json:"error,omitempty"` // the file's mistake; its tunnels change once it is mended
 }
 
 // Setting is one value in force.

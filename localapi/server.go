@@ -100,6 +100,25 @@ type Server struct {
 	streams streams
 }
 
+// Check says what New will say of who may use the API: of the Bearer token's file
+// and the lists of origins and hosts.
+func (c Config) Check() error {
+	_, err := c.guards()
+	return err
+}
+
+// guards reads the Bearer token and makes the guard.
+func (c *Config) guards() (*guard, error) {
+	if c.BearerTokenFile != "" {
+		token, err := readBearerFile(c.BearerTokenFile)
+		if err != nil {
+			return nil, err
+		}
+		c.BearerToken = token
+	}
+	return newGuard(c.AllowedHosts, c.AllowedOrigins)
+}
+
 // New checks cfg. It starts nothing.
 func New(cfg Config) (*Server, error) {
 	if cfg.Agent == nil || cfg.Events == nil {
@@ -109,14 +128,7 @@ func New(cfg Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.BearerTokenFile != "" {
-		token, err := readBearerFile(cfg.BearerTokenFile)
-		if err != nil {
-			return nil, err
-		}
-		cfg.BearerToken = token
-	}
-	g, err := newGuard(cfg.AllowedHosts, cfg.AllowedOrigins)
+	g, err := cfg.guards()
 	if err != nil {
 		return nil, err
 	}

@@ -119,13 +119,32 @@ func TestAMistakeInTheConfigurationStopsNothing(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Setenv(paths.EnvConfig, dir)
-	if err := os.WriteFile(filepath.Join(dir, config.Name), []byte("[log]\nlevel = \"loud\"\n"), 0o600); err != nil {
+	for text, want := range map[string]string{
+		"[log]\nlevel = \"loud\"\n": config.Name + ":2: log.level: ",
+		"[[tunnel]]\nname = \"shop\"\nlocal_port = 3000\nmode = \"shared\"\n":     config.Name + ":4: tunnel[0].mode: ",
+		"[[tunnel]]\nname = \"shop\"\nlocal_port = 37271\n":                       config.Name + ":1: tunnel[0].local_ip: ",
+		"http_listen = \"0.0.0.0:37271\"\n":                                       "bearer_token",
+		"http_listen = \":37271\"\n":                                              "bearer_token",
+		"[local_api]\nbearer_token_file = '" + filepath.Join(dir, "none") + "'\n": "bearer_token_file",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, config.Name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for name, do := range map[string]func(context.Context) (string, error){"start": Start, "restart": Restart} {
+			if _, err := do(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "left as it was") {
+				t.Errorf("%s with %q: got error %v, want %q and that nothing was done", name, text, err, want)
+			}
+		}
+		m := scripted{file: "/etc/adit.service", is: Running}
+		if _, err := install(t.Context(), &m, "/usr/bin/adit"); err == nil || len(m.asked) > 0 {
+			t.Errorf("install with %q: got error %v and %v asked of the manager, want nothing to be done", text, err, m.asked)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, config.Name), []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 3000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, do := range map[string]func(context.Context) (string, error){"start": Start, "restart": Restart} {
-		if _, err := do(t.Context()); err == nil || !strings.Contains(err.Error(), config.Name+":2: log.level: ") {
-			t.Errorf("%s: got error %v, want the mistake's place", name, err)
-		}
+	if err := checkConfig(); err != nil {
+		t.Errorf("without a mistake: got %v", err)
 	}
 }
 

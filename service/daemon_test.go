@@ -302,6 +302,49 @@ func TestDeclaredTunnelsFollowTheFile(t *testing.T) {
 	tunnels()
 }
 
+// A daemon that starts with a mistake has no last good state to keep.
+func TestMistakeIsLoggedWithWhatHolds(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) {
+		t.Helper()
+		if err := atomicfile.Write(filepath.Join(dir, "adit.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const wrong, right = "[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\ntype = \"ftp\"\n", "[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"
+	write(wrong)
+	url, _ := startDaemon(t, Daemon{ConfigDir: dir})
+	logged := func(want string) {
+		t.Helper()
+		var told []string
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			var logs struct{ Data struct{ Items []struct{ Message string } } }
+			ask(t, "GET", url+"/api/v1/logs?level=error", nil, &logs)
+			told = nil
+			for _, line := range logs.Data.Items {
+				told = append(told, line.Message)
+			}
+			if len(told) > 0 && told[len(told)-1] == want {
+				return
+			}
+		}
+		t.Fatalf("got %q, want %q at the end", told, want)
+	}
+	logged("declared tunnels do not run until the configuration is mended")
+	write(right)
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		var list struct{ Data struct{ Items []struct{ Name string } } }
+		if ask(t, "GET", url+"/api/v1/tunnels", nil, &list); len(list.Data.Items) == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the tunnel of the mended file did not come")
+		}
+	}
+	write(wrong)
+	logged("configuration not applied; the last good one stays in force")
+}
+
 func TestABearerFileThatIsNotThereIsToldWithWhoNamesIt(t *testing.T) {
 	dir := t.TempDir()
 	config, secret := filepath.Join(dir, "adit.toml"), filepath.Join(dir, "gone")

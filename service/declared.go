@@ -22,11 +22,12 @@ type declared struct {
 
 	mu      sync.Mutex
 	exists  bool
+	applied bool // a file without a mistake has been, since the daemon started
 	mistake *localapi.ConfigError
 }
 
-// run applies file, and then the file that there is whenever it changes. A
-// mistake keeps the last good state.
+// run applies file, and then the file that there is whenever it changes. With a
+// mistake in it the tunnels stay as they are.
 func (c *declared) run(ctx context.Context, file *config.File, watcher *config.Watcher) error {
 	c.apply(ctx, file, nil)
 	every := c.daemon.ConfigEvery
@@ -51,6 +52,7 @@ func (c *declared) apply(ctx context.Context, file *config.File, err error) {
 	c.exists = file == nil || file.Exists()
 	c.mistake = nil
 	if err == nil {
+		c.applied = true
 		c.log.Debug("configuration applied")
 		return
 	}
@@ -59,10 +61,19 @@ func (c *declared) apply(ctx context.Context, file *config.File, err error) {
 	if errors.As(err, &wrong) {
 		c.mistake = &localapi.ConfigError{Message: wrong.Message, Line: wrong.Line, Key: wrong.Key}
 	}
-	c.log.Error("configuration not applied; the last good one stays in force", "error", err)
+	if c.applied {
+		c.log.Error("configuration not applied; the last good one stays in force", "error", err)
+		return
+	}
+	c.log.Error("declared tunnels do not run until the configuration is mended", "error", err)
 }
 
 func (c *declared) declare(ctx context.Context, file *config.File) error {
+	return declareMistake(file, c.agent.Declare(ctx, declaredSpecs(file)))
+}
+
+// declaredSpecs are the tunnels that file declares.
+func declaredSpecs(file *config.File) []agent.TunnelSpec {
 	specs := make([]agent.TunnelSpec, 0, len(file.Tunnels))
 	for _, t := range file.Tunnels {
 		specs = append(specs, agent.TunnelSpec{
@@ -71,7 +82,12 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
 		})
 	}
-	err := c.agent.Declare(ctx, specs)
+	return specs
+}
+
+// declareMistake is what the agent says of the tunnels of file, with their place
+// in it.
+func declareMistake(file *config.File, err error) error {
 	var wrong *agent.DeclareError
 	if errors.As(err, &wrong) {
 		return file.Mistake("tunnel", wrong.Index, wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))

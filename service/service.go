@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"adit/internal/config"
-	"adit/internal/paths"
 )
 
 // Name is the service's name wherever names are short; Label is its name for
@@ -106,6 +104,11 @@ func install(ctx context.Context, m manager, exe string) (before string, err err
 	defer cancel()
 	before = stateOf(ctx, m)
 	ran := before == Running || before == Starting || before == Failed
+	if ran {
+		if err := checkConfig(); err != nil {
+			return before, err
+		}
+	}
 	if before != NotInstalled {
 		if err := m.stop(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
 			return before, privileged(fmt.Errorf("stop the service to replace it: %w", err))
@@ -196,17 +199,6 @@ func stop(ctx context.Context, m manager) (before string, err error) {
 		return before, privileged(fmt.Errorf("stop the service: %w", err))
 	}
 	return before, nil
-}
-
-// checkConfig refuses a configuration with which no daemon starts, before the one
-// that runs is stopped for it.
-func checkConfig() error {
-	_, err := config.Load(paths.Service().Config)
-	var mistake *config.Error
-	if errors.As(err, &mistake) {
-		return fmt.Errorf("%w; mend it first: the service is left as it was", mistake)
-	}
-	return nil // what only the service may read, only it can judge
 }
 
 // Restart is Stop and Start.

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -22,6 +25,10 @@ type entry struct {
 
 // archives makes one archive a platform, for people who want no installer.
 func (p *packer) archives(context.Context) error {
+	instructions, err := p.instructions()
+	if err != nil {
+		return err
+	}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range p.arches {
 			exe := p.exe(goos, arch)
@@ -29,7 +36,7 @@ func (p *packer) archives(context.Context) error {
 			entries := []entry{
 				{base + "/" + filepath.Base(exe), exe, 0o755},
 				{base + "/LICENSE", filepath.Join(p.root, "LICENSE"), 0o644},
-				{base + "/INSTALL.md", filepath.Join(p.root, "docs/install.md"), 0o644},
+				{base + "/INSTALL.md", instructions, 0o644},
 			}
 			name, write := base+".tar.gz", writeTar
 			if goos == "windows" {
@@ -43,6 +50,34 @@ func (p *packer) archives(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// instructions writes docs/install.md as it is read where it lies alone, and
+// returns the file.
+func (p *packer) instructions() (string, error) {
+	text, err := os.ReadFile(filepath.Join(p.root, "docs/install.md"))
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(p.work, "INSTALL.md")
+	return file, os.WriteFile(file, alone(text, "docs"), 0o644)
+}
+
+// link is one in a Markdown text to something that may lie beside it.
+var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
+
+// alone makes of each link in a document of that folder that leads to another
+// file of the sources the name of that file.
+func alone(document []byte, folder string) []byte {
+	return link.ReplaceAllFunc(document, func(found []byte) []byte {
+		part := link.FindSubmatch(found)
+		text, target := string(part[1]), string(part[2])
+		if strings.HasPrefix(target, "#") || strings.Contains(target, ":") {
+			return found
+		}
+		file, _, _ := strings.Cut(target, "#")
+		return fmt.Appendf(nil, "%s (`%s` in adit's sources)", text, path.Join(folder, file))
+	})
 }
 
 // level is how hard the compressor tries.

@@ -171,6 +171,13 @@ func configType(dst string) string {
 	return ""
 }
 
+// zshFolders are where zsh looks for completions of packages: Debian has a folder
+// of its own.
+var zshFolders = map[string]string{
+	"deb": "/usr/share/zsh/vendor-completions",
+	"rpm": "/usr/share/zsh/site-functions", "apk": "/usr/share/zsh/site-functions", "archlinux": "/usr/share/zsh/site-functions",
+}
+
 // completions asks the program itself, built for this machine, for the shells'
 // completions and its commands' manual pages. A program that has none prints none.
 func (p *packer) completions(ctx context.Context, dir, mtime string) []content {
@@ -178,7 +185,7 @@ func (p *packer) completions(ctx context.Context, dir, mtime string) []content {
 	var contents []content
 	for shell, dst := range map[string]string{
 		"bash": "/usr/share/bash-completion/completions/adit",
-		"zsh":  "/usr/share/zsh/vendor-completions/_adit",
+		"zsh":  "", // by the packager, below
 		"fish": "/usr/share/fish/vendor_completions.d/adit.fish",
 	} {
 		out, err := output(ctx, exe, "completion", shell)
@@ -189,7 +196,13 @@ func (p *packer) completions(ctx context.Context, dir, mtime string) []content {
 		if err := os.WriteFile(src, out, 0o644); err != nil {
 			continue
 		}
-		contents = append(contents, content{Src: src, Dst: dst, Info: &fileInfo{0o644, mtime}})
+		if shell != "zsh" {
+			contents = append(contents, content{Src: src, Dst: dst, Info: &fileInfo{0o644, mtime}})
+			continue
+		}
+		for kind, dst := range zshFolders {
+			contents = append(contents, content{Src: src, Dst: dst + "/_adit", Only: kind, Info: &fileInfo{0o644, mtime}})
+		}
 	}
 	pages := filepath.Join(dir, "man")
 	if _, err := output(ctx, exe, "man", pages); err == nil {

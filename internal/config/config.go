@@ -299,17 +299,17 @@ func (f *File) line(table string, index int, key string) int {
 		text = strings.TrimSpace(text)
 		if strings.HasPrefix(text, "[") && !strings.Contains(text, "=") {
 			current = strings.Trim(strings.SplitN(text, "#", 2)[0], "[] \t")
-			if current == table {
+			if strings.EqualFold(current, table) {
 				if count++; index < 0 || count == index {
 					begins = i + 1
 				}
 			}
 			continue
 		}
-		if current != table || index >= 0 && count != index {
+		if !strings.EqualFold(current, table) || index >= 0 && count != index {
 			continue
 		}
-		if name, _, ok := strings.Cut(text, "="); ok && strings.Trim(name, "\"' \t") == key {
+		if name, _, ok := strings.Cut(text, "="); ok && strings.EqualFold(strings.Trim(name, "\"' \t"), key) {
 			return i + 1
 		}
 	}
@@ -338,19 +338,29 @@ func (f *File) OpenSecret() string {
 	return path
 }
 
-// Sets reports whether the file sets key in the table of that name.
+// Sets reports whether the file sets key in the table of that name; letters count
+// in either case, as they do where the file is read.
 func (f *File) Sets(table, key string) bool {
 	var all map[string]any
 	if toml.Unmarshal(f.text, &all) != nil {
 		return false
 	}
-	if table != "" {
-		inner, ok := all[table].(map[string]any)
-		if !ok {
-			return false
-		}
-		all = inner
+	if table == "" {
+		return has(all, key)
 	}
-	_, ok := all[key]
-	return ok
+	for name, value := range all {
+		if inner, ok := value.(map[string]any); ok && strings.EqualFold(name, table) && has(inner, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func has(table map[string]any, key string) bool {
+	for name := range table {
+		if strings.EqualFold(name, key) {
+			return true
+		}
+	}
+	return false
 }

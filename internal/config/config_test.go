@@ -151,6 +151,21 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 }
 
+// Keys count in any letter case where the file is read: what is said of them has
+// to be so, too.
+func TestLetterCaseOfKeysDoesNotCount(t *testing.T) {
+	f, err := Parse("adit.toml", []byte("HTTP_Listen = \"127.0.0.1:8181\"\n[log]\n[LOG]\nLevel = \"debug\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.HTTPListen != "127.0.0.1:8181" || f.Log.Level != "debug" {
+		t.Fatalf("got %+v, want the values", f)
+	}
+	if !f.Sets("", "http_listen") || !f.Sets("log", "level") || f.Sets("log", "levels") {
+		t.Error("Sets does not tell what the file has")
+	}
+}
+
 func TestMistakesNameLineAndKey(t *testing.T) {
 	for _, test := range []struct {
 		text, key string
@@ -169,6 +184,7 @@ func TestMistakesNameLineAndKey(t *testing.T) {
 		{"[log]\nlevel = \"loud\"", "log.level", 2},
 		{"[inspector]\nmemory_mib = -1", "inspector.memory_mib", 2},
 		{"[[tunnel]]\nlocal_port = 1", "tunnel[0].name", 1},
+		{"[Log]\n\nLEVEL = \"loud\"", "log.level", 3},
 		{"[[tunnel]]\nname = \"a\"\n[[tunnel]] # second\nlocal_port = 2\nname = \"a\"", "tunnel[1].name", 5},
 	} {
 		_, err := Parse("adit.toml", []byte(test.text))

@@ -111,7 +111,7 @@ type Setting struct {
 	Secret bool `json:"secret,omitempty"`
 }
 
-// ConfigError: A mistake in the file; the last good state stays in force.
+// ConfigError: A mistake in the file. Its tunnels change once it is mended; if the daemon started with it, none of them runs until then.
 type ConfigError struct {
 	Message string `json:"message"`
 	Line    int    `json:"line,omitempty"`

@@ -56,7 +56,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	defer cancel()
 	l, err := a.connect(ctx, tok.Relay, joining{token: tok, clientID: clientID, over: a.cfg.Transport})
 	if err != nil {
-		no := relayError(err)
+		no := relayError(err, tok.Relay)
 		if no.Code == CodeRelayRejected {
 			if final(err) || errors.Is(err, link.ErrUntrusted) {
 				no.Code = CodeInvalidToken // else the relay refuses for now, whatever the token

@@ -335,7 +335,7 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *Error {
 			return nil
 		}
 		if isProblem(err) && !(unavailable(err) && l.draining()) || ctx.Err() != nil {
-			return relayError(err)
+			return relayError(err, "")
 		}
 		// The session broke under the claim: the next one may do.
 		select {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -57,6 +58,14 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 	l.look()
 	a.publish()
 	return nil
+}
+
+// CheckDeclared says what Declare would say of specs, for an agent that refuses
+// what refuse does and has no other tunnels.
+func CheckDeclared(specs []TunnelSpec, refuse func(ip netip.Addr, port int) error) error {
+	a := &Agent{cfg: Config{Refuse: refuse}}
+	_, _, err := a.checkDeclared(specs)
+	return err
 }
 
 // checkDeclared returns specs as they will be, by the tunnels' ids and in order.

@@ -28,8 +28,9 @@ func notConfigured() *Error {
 	return &Error{Code: CodeNotConfigured, Message: "there is no auth token yet; configure one first"}
 }
 
-// relayError says what err of the relay means to whoever asked for the change.
-func relayError(err error) *Error {
+// relayError says what err of the relay at addr (empty: the one that the agent
+// has) means to whoever asked for the change.
+func relayError(err error, addr string) *Error {
 	var own *Error
 	if errors.As(err, &own) {
 		return own
@@ -42,9 +43,9 @@ func relayError(err error) *Error {
 		return &Error{Code: CodeRelayRejected, Message: "the relay refused: " + p.Message, Field: p.Field}
 	}
 	if errors.Is(err, link.ErrUntrusted) {
-		return &Error{Code: CodeRelayRejected, Message: describe(err, "")}
+		return &Error{Code: CodeRelayRejected, Message: describe(err, addr)}
 	}
-	return &Error{Code: CodeRelayUnreachable, Message: describe(err, "")}
+	return &Error{Code: CodeRelayUnreachable, Message: describe(err, addr)}
 }
 
 // final reports whether err is a refusal of the token, which trying again would

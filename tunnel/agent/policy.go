@@ -61,7 +61,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 		return TunnelPolicy{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to tell its policies"}
 	}
 	if err != nil {
-		return TunnelPolicy{}, relayError(err)
+		return TunnelPolicy{}, relayError(err, "")
 	}
 	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy}
 	if !p.Changed.IsZero() {

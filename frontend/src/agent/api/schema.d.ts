@@ -726,7 +726,7 @@ export interface components {
             /** @description The value is only a hint. */
             secret?: boolean;
         };
-        /** @description A mistake in the file; the last good state stays in force. */
+        /** @description A mistake in the file. Its tunnels change once it is mended; if the daemon started with it, none of them runs until then. */
         ConfigError: {
             message: string;
             line?: number;

@@ -309,7 +309,7 @@ export const en = {
   'settings.file': 'Read from',
   'settings.nofile': '(there is no such file, so the defaults apply)',
   'settings.state_dir': 'State is kept in',
-  'settings.mistake': 'The file has a mistake, and the last good state stays in force.',
+  'settings.mistake': 'The file has a mistake. What it says of tunnels counts once that is mended.',
   'settings.line': 'Line {line}:',
   'settings.key': 'Key',
   'settings.value': 'Value',

@@ -295,7 +295,7 @@ export const zh: Messages = {
   'settings.file': '读取自',
   'settings.nofile': '（文件不存在，使用默认值）',
   'settings.state_dir': '状态保存在',
-  'settings.mistake': '文件有误，上一次正确的状态继续有效。',
+  'settings.mistake': '文件有误。改正之后，其中关于隧道的内容才会生效。',
   'settings.line': '第 {line} 行：',
   'settings.key': '键',
   'settings.value': '值',
