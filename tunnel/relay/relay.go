@@ -190,7 +190,7 @@ func (r *Relay) open(ctx context.Context) error {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
-		PortHost: host, HTTPSPort: portOf(public.secure.Addr()), Certificates: certificates, Challenge: challenge,
+		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
 		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
 	})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
@@ -248,6 +248,14 @@ func portOf(a net.Addr) int {
 	return int(ap.Port())
 }
 
+// publicPort is the port at which others find what listens at a.
+func publicPort(set int, a net.Addr) int {
+	if set != 0 {
+		return set
+	}
+	return portOf(a)
+}
+
 // edge gives the limits that the edge holds. Durations are validated.
 func (l Limits) edge() edge.Limits {
 	d := func(text string) time.Duration { v, _ := time.ParseDuration(text); return v }
@@ -300,7 +308,7 @@ func (r *Relay) publicHost() string {
 
 // tunnelAddr is where agents find the relay.
 func (r *Relay) tunnelAddr() string {
-	return net.JoinHostPort(r.publicHost(), strconv.Itoa(portOf(r.listener.Addr())))
+	return net.JoinHostPort(r.publicHost(), strconv.Itoa(publicPort(r.cfg.PublicTunnelPort, r.listener.Addr())))
 }
 
 func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {

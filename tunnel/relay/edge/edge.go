@@ -76,7 +76,7 @@ type Config struct {
 	AgentProtos []string
 	// PortHost is the address that tcp and udp ports are opened on; empty: all.
 	PortHost string
-	// HTTPSPort is the public port of HTTPS, for redirects.
+	// HTTPSPort is the public port of HTTPS and HTTP/3, for redirects and Alt-Svc.
 	HTTPSPort    int
 	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Challenge answers an ACME authority's question on HTTP, or returns false.
