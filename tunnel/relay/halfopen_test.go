@@ -15,23 +15,25 @@ import (
 // TestVisitorThatSendsNoMoreIsAnswered: `nc -N` and simple monitors end their
 // side after the request.
 func TestVisitorThatSendsNoMoreIsAnswered(t *testing.T) {
-	const size = 8 << 20
-	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	const size = 4 << 20
+	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), halfOpen: patience}) // for machines that have much to do
+	agent := connect(t, r.client(t, "shop"), "i1")
+	url := agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked, _ := io.ReadAll(r.Body)
 		select {
 		case <-r.Context().Done():
 			t.Error("the request was given up")
-		case <-time.After(500 * time.Millisecond): // well after the end has come to the edge
+		case <-time.After(200 * time.Millisecond): // well after the end has come to the edge
 			fmt.Fprintf(w, "to %s: %s", asked, strings.Repeat("x", size))
 		}
-	}))
+	}))).PublicURL
 	for _, raw := range []string{
 		"GET / HTTP/1.0\r\nHost: shop.relay.test\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: shop.relay.test\r\n\r\n",
 		"POST / HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: 3\r\n\r\nabc",
 		"POST / HTTP/1.1\r\nHost: shop.relay.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
 	} {
-		conn, err := net.Dial("tcp", hostOf(t, s.http))
+		conn, err := net.Dial("tcp", hostOf(t, url))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +46,7 @@ func TestVisitorThatSendsNoMoreIsAnswered(t *testing.T) {
 		}
 		conn.Close()
 	}
-	recorded(t, s.Relay, "the last", func(e wire.Access) bool { return e.Status == http.StatusOK })
+	recorded(t, r.Relay, "the last", func(e wire.Access) bool { return e.Status == http.StatusOK })
 }
 
 // TestVisitorThatLeavesAFeedIsNoticed has a visitor go while a feed is open that

@@ -52,6 +52,7 @@ type Options struct {
 	strangerGrace time.Duration
 	auditWait     time.Duration // tests hurry it; may be zero
 	balance       time.Duration // tests hurry it; may be zero
+	halfOpen      time.Duration // tests have more of it; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -188,10 +189,12 @@ func (r *Relay) open(ctx context.Context) error {
 		trusted = append(trusted, p)
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
+	limits := r.cfg.Limits.edge()
+	limits.HalfOpen = r.opts.halfOpen
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
+		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err

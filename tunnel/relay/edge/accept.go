@@ -113,7 +113,7 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 	}
 	var next net.Conn = v
 	if !f.secure {
-		next = &halfOpen{visitor: v}
+		next = &halfOpen{visitor: v, staying: e.limits.HalfOpen}
 	}
 	select {
 	case f.conns <- next:

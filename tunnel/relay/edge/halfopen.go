@@ -10,10 +10,6 @@ import (
 	"time"
 )
 
-// staying is how long a visitor who sends no more counts as there while nothing
-// is sent to it.
-const staying = 2 * time.Second
-
 // halfOpen is a visitor's connection for HTTP without TLS, in which the visitor
 // may end its own side after a request and wait for the answer, as `nc -N` and
 // simple monitors do. TCP does not tell that from one who has gone until
@@ -22,7 +18,8 @@ const staying = 2 * time.Second
 // when nothing was sent for a while: who has gone makes the next writes fail.
 type halfOpen struct {
 	*visitor
-	writes atomic.Int64 // begun and ended: odd while there is one
+	staying time.Duration // how long who sends no more counts as there while nothing is sent to it
+	writes  atomic.Int64  // begun and ended: odd while there is one
 
 	mu     sync.Mutex
 	until  time.Time     // the deadline of reads
@@ -41,7 +38,7 @@ func (c *halfOpen) Read(b []byte) (int, error) {
 
 // stay waits until the visitor may have gone, which it returns as io.EOF.
 func (c *halfOpen) stay() error {
-	quiet := time.NewTicker(staying)
+	quiet := time.NewTicker(c.staying)
 	defer quiet.Stop()
 	for sent := c.writes.Load(); ; {
 		c.mu.Lock()
