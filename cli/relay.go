@@ -65,8 +65,21 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		{"tls_key", &flags.TLSKey, func(c *relay.Config) *string { return &c.TLSKey }, "its key"},
 		{"geo_database", &flags.Geo.Database, func(c *relay.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
 	}
+	ports := []struct {
+		name string
+		at   *int
+		of   func(*relay.Config) *int
+		help string
+	}{
+		{"public_http_port", &flags.PublicHTTPPort, func(c *relay.Config) *int { return &c.PublicHTTPPort }, "port of http URLs (default that of edge_http_listen)"},
+		{"public_https_port", &flags.PublicHTTPSPort, func(c *relay.Config) *int { return &c.PublicHTTPSPort }, "port of https and tls URLs and of HTTP/3 (default that of edge_https_listen)"},
+		{"public_tunnel_port", &flags.PublicTunnelPort, func(c *relay.Config) *int { return &c.PublicTunnelPort }, "port of public_host for agents (default that of tunnel_listen)"},
+	}
 	for _, t := range texts {
 		f.StringVar(t.at, t.name, *t.at, t.help)
+	}
+	for _, p := range ports {
+		f.IntVar(p.at, p.name, *p.at, p.help)
 	}
 	f.BoolVar(&flags.AnyDomain, "any_domain", false, "clients may claim names outside of domain")
 	f.BoolVar(&flags.HTTP3, "http3", true, "HTTP/3 for visitors, on the UDP port of edge_https_listen")
@@ -80,6 +93,11 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		for _, t := range texts {
 			if f.Changed(t.name) {
 				*t.of(&cfg) = *t.at
+			}
+		}
+		for _, p := range ports {
+			if f.Changed(p.name) {
+				*p.of(&cfg) = *p.at
 			}
 		}
 		if f.Changed("any_domain") {

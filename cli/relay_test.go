@@ -90,6 +90,7 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "client", "list", "--data_dir", t.TempDir()}, "", nil, 1, "", "no relay runs"},
 		{[]string{"relay", "client", "list"}, "", map[string]string{envAdminURL: elsewhere[envAdminURL], envAdminToken: "x"}, 1, "", "admin token"},
 		{[]string{"relay", "start", "--domain", "a b", "--data_dir", t.TempDir()}, "", nil, 1, "", "domain: "},
+		{[]string{"relay", "start", "--domain", "a.test", "--data_dir", t.TempDir(), "--public-https-port", "70000"}, "", nil, 1, "", "public_https_port: "},
 		{[]string{"relay", "start", "--domian", "a"}, "", nil, 2, "", "domian"},
 	} {
 		var out, errs bytes.Buffer

@@ -2,9 +2,11 @@ package localapi
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -310,6 +312,30 @@ func TestListeningBeyondLoopbackNeedsBearer(t *testing.T) {
 	if c, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 		c.Close()
 		t.Error("the refused listener is still open")
+	}
+}
+
+// TestShortBearerIsNotForOtherMachines: on loopback, where the API is open
+// without one, it is told of.
+func TestShortBearerIsNotForOtherMachines(t *testing.T) {
+	for token, short := range map[string]bool{"x": true, "1234567": true, "12345678": false, "a long enough bearer token": false} {
+		var log bytes.Buffer
+		s, err := New(Config{
+			Agent: newFakeAgent(), Events: newFakeFeed().begin, BearerToken: token, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(log.String(), "can be guessed"); told != short || strings.Contains(log.String(), "="+token) {
+			t.Errorf("%q: the log says %q", token, &log)
+		}
+		if _, err := s.MayListen(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}); err != nil {
+			t.Errorf("%q on loopback: %v", token, err)
+		}
+		_, err = s.MayListen(&net.TCPAddr{IP: net.IPv4zero, Port: 1})
+		if refused := err != nil && strings.Contains(err.Error(), "bearer_token"); refused != short {
+			t.Errorf("%q beyond loopback: got %v, want refused %t", token, err, short)
+		}
 	}
 }
 

@@ -22,6 +22,9 @@ const (
 	maxCodes     = 32 // links that wait to be opened
 	sessionLife  = 7 * 24 * time.Hour
 	maxSignedOut = 1024
+	// minBearer is how many characters a Bearer token needs that guards against
+	// other machines. On loopback, where adit is open without one, a shorter is told of.
+	minBearer = 8
 	// clockSet is by how much the clock may be set back without signing out those
 	// who signed in before.
 	clockSet = 24 * time.Hour
@@ -32,6 +35,7 @@ const (
 // the Bearer token: it outlives the daemon, and dies with the token.
 type logins struct {
 	on     bool
+	weak   bool              // it can be guessed
 	bearer [sha256.Size]byte // hash, so that comparing tells nothing about the length
 	key    []byte
 
@@ -45,6 +49,7 @@ func newLogins(token string) *logins {
 	mac.Write([]byte("adit local API session cookie, version 1"))
 	return &logins{
 		on:        token != "",
+		weak:      token != "" && len(token) < minBearer,
 		bearer:    sha256.Sum256([]byte(token)),
 		key:       mac.Sum(nil),
 		codes:     make(map[[sha256.Size]byte]time.Time),

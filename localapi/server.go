@@ -145,18 +145,18 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.handler = s.routes(ui)
+	if s.logins.weak {
+		log.Warn("the Bearer token can be guessed", "characters", len(cfg.BearerToken), "wanted", minBearer)
+	}
 	return s, nil
 }
 
 // Serve answers on ln until ctx ends, and closes ln. A listener beyond loopback
-// is refused without a Bearer token.
+// is refused without a Bearer token, or with one that can be guessed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer ln.Close()
-	addr, err := netip.ParseAddrPort(ln.Addr().String())
+	addr, err := s.MayListen(ln.Addr())
 	if err != nil {
-		return fmt.Errorf("listen on %s: the local API needs a TCP address: %w", ln.Addr(), err)
-	}
-	if err := CheckListen(addr, s.cfg.BearerToken != ""); err != nil {
 		return err
 	}
 	streaming, endStreams := context.WithCancel(ctx)
@@ -208,6 +208,21 @@ func CheckListen(addr netip.AddrPort, bearer bool) error {
 		return nil
 	}
 	return fmt.Errorf("listening on %s would open the local API to other machines: set [local_api] bearer_token in adit.toml first, or listen on 127.0.0.1", addr)
+}
+
+// MayListen returns listen as Serve needs it, or why the server must not listen there.
+func (s *Server) MayListen(listen net.Addr) (netip.AddrPort, error) {
+	addr, err := netip.ParseAddrPort(listen.String())
+	if err != nil {
+		return addr, fmt.Errorf("listen on %s: the local API needs a TCP address: %w", listen, err)
+	}
+	if err := CheckListen(addr, s.logins.on); err != nil {
+		return addr, err
+	}
+	if s.logins.weak && !addr.Addr().Unmap().IsLoopback() {
+		return addr, fmt.Errorf("listening on %s opens the local API to other machines, which can guess a Bearer token of fewer than %d characters: set [local_api] bearer_token in adit.toml to a longer one, or listen on 127.0.0.1", addr, minBearer)
+	}
+	return addr, nil
 }
 
 // guarded is the whole chain in front of the routes, for a listener at addr.

@@ -98,6 +98,9 @@ func (d Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file.Path(), err)
 	}
+	if _, err := server.MayListen(ln.Addr()); err != nil {
+		return err
+	}
 	defer d.announce(ln.Addr(), a.Status().StartedAt, log)()
 	if path := file.OpenSecret(); path != "" {
 		log.Warn("everybody at this machine may read the Bearer token", "file", path)

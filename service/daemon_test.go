@@ -139,6 +139,20 @@ func TestOpenListenerWithoutBearerIsRefused(t *testing.T) {
 	}
 }
 
+func TestOpenListenerWithAWeakBearerIsRefused(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "adit.toml"), []byte("[local_api]\nbearer_token = \"x\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Daemon{
+		HTTPListen: "0.0.0.0:0", StateDir: state, ConfigDir: dir, Log: slog.New(slog.DiscardHandler),
+		Ready: func(net.Addr) { t.Error("it was ready") },
+	}.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "bearer_token") {
+		t.Errorf("got %v, want a refusal that says what to set", err)
+	}
+}
+
 func TestTakenPortIsOneClearSentenceAboutWhoHasIt(t *testing.T) {
 	url, _ := startDaemon(t, Daemon{})
 	foreign := httptest.NewServer(http.NotFoundHandler())

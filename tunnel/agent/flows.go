@@ -17,9 +17,12 @@ import (
 )
 
 const (
-	maxFlows  = 4096 // of one session
-	flowIdle  = 90 * time.Second
-	maxQueued = 16 // packets of a flow whose origin's name is being resolved
+	maxFlows = 4096 // of one session
+	flowIdle = 90 * time.Second
+	// maxQueued and maxQueuedBytes bound what is kept of a flow until it is known
+	// at which address its origin is.
+	maxQueued      = 16
+	maxQueuedBytes = 128 << 10
 	// flowReadBuffer holds a burst of an origin's packets.
 	flowReadBuffer = 1 << 20
 )
@@ -37,9 +40,15 @@ type flow struct {
 	ended  atomic.Bool
 	why    atomic.Pointer[string] // why the service does not answer; nil if it does
 
+	origins choice // of what runs the flow
+	out     answers
+
 	mu     sync.Mutex
-	conn   *udpbatch.Conn // nil until the origin's name is resolved
-	queued [][]byte
+	outlet *outlet       // nil while there is none
+	unsure bool          // whether the origin is there: another address may be tried
+	since  time.Duration // when the first of queued was kept
+	queued [][]byte      // for the outlet to come, or the next
+	size   int           // of queued
 }
 
 // abort ends the flow.
@@ -47,8 +56,8 @@ func (f *flow) abort() {
 	f.ended.Store(true)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.conn != nil {
-		_ = f.conn.Close()
+	if f.outlet != nil {
+		_ = f.outlet.Close()
 	}
 }
 
@@ -137,20 +146,6 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 		}
 	}
 	f.used.Store(int64(monotime.Now()))
-	f.mu.Lock()
-	conn := f.conn
-	for _, payload := range payloads {
-		if conn == nil && len(f.queued) < maxQueued {
-			f.queued = append(f.queued, append([]byte(nil), payload...))
-		}
-	}
-	f.mu.Unlock()
-	if conn != nil {
-		fs.write(f, conn, payloads)
-	}
-}
-
-func (fs *flows) write(f *flow, conn *udpbatch.Conn, payloads [][]byte) {
 	// Counted and heard before the origin can answer: nobody sees an answer
 	// without its question.
 	for _, payload := range payloads {
@@ -158,9 +153,21 @@ func (fs *flows) write(f *flow, conn *udpbatch.Conn, payloads [][]byte) {
 		fs.live.agent.in.Add(int64(len(payload)))
 		f.tap.FromVisitor(payload)
 	}
-	if err := conn.WriteBatch(payloads, udpbatch.Addr{}); err != nil {
+	f.mu.Lock()
+	o := f.outlet
+	if o == nil || f.unsure {
+		f.keep(payloads)
+	}
+	f.mu.Unlock()
+	if o != nil {
+		fs.write(f, o, payloads)
+	}
+}
+
+func (fs *flows) write(f *flow, o *outlet, payloads [][]byte) {
+	if err := o.WriteBatch(payloads, udpbatch.Addr{}); err != nil {
 		if !errors.Is(err, net.ErrClosed) {
-			f.unheard(fs.live.agent, err)
+			o.lost(err)
 		}
 		return
 	}
@@ -225,27 +232,30 @@ func (fs *flows) evict() {
 // run connects a flow to its origin and carries the answers, until the flow has
 // been idle or was ended.
 func (fs *flows) run(ctx context.Context, f *flow) {
-	a := fs.live.agent
-	conn, origin, err := fs.connect(ctx, f)
+	err := fs.resolve(ctx, f)
+	for again := true; again && err == nil; {
+		var o *outlet
+		if o, err = fs.connect(f); err == nil {
+			again = fs.carry(f, o, o)
+			_ = o.Close()
+		}
+	}
 	if err != nil {
-		a.complain(f.route, err.Error())
+		fs.live.agent.complain(f.route, err.Error())
 		f.tap.Refuse(0, err.Error())
 		fs.close(f)
-		return
 	}
-	defer func() { _ = conn.Close() }()
-	fs.carry(f, conn, origin)
 }
 
 // carry takes the origin's packets to the visitor, until the flow has been idle
-// or was ended, or its socket can no more be read.
-func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
-	a := fs.live.agent
-	var out answers
+// or was ended, or its socket can no more be read. It reports whether the origin
+// is to be tried at another address.
+func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) (again bool) {
+	heard := false
 	var failing streak
 	defer origin.Done()
 	defer func() {
-		if why := f.why.Load(); why != nil {
+		if why := f.why.Load(); why != nil && !again {
 			f.tap.Refuse(0, *why)
 		}
 	}()
@@ -254,20 +264,23 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 		list, err := origin.Read()
 		switch {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
-			return
+			return false
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			end := monotime.At(time.Duration(f.used.Load())).Add(flowIdle)
 			if !end.After(time.Now()) {
 				fs.close(f)
-				return
+				return false
 			}
 			_ = conn.SetReadDeadline(end)
 			continue
 		case err != nil: // an ICMP message: the service may come later
-			f.unheard(a, err)
+			if f.moves() {
+				return true
+			}
+			f.unheard(fs.live.agent, err)
 			if failing.lasts(f.used.Load()) {
 				fs.close(f) // the visitor's next packet begins another, with a new socket
-				return
+				return false
 			}
 			continue
 		}
@@ -275,10 +288,14 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) {
 		if f.why.Load() != nil {
 			f.why.Store(nil)
 		}
-		err = fs.answer(f, &out, list)
+		if !heard {
+			heard = true
+			f.answered()
+		}
+		err = fs.answer(f, list)
 		origin.Done()
 		if err != nil && !fs.live.alive() {
-			return
+			return false
 		}
 	}
 }
@@ -290,8 +307,8 @@ type answers struct {
 }
 
 // answer sends what has come of a flow's origin, together.
-func (fs *flows) answer(f *flow, out *answers, list [][]byte) (err error) {
-	a, session := fs.live.agent, fs.live.session
+func (fs *flows) answer(f *flow, list [][]byte) (err error) {
+	a, session, out := fs.live.agent, fs.live.session, &f.out
 	if len(list) > 1 {
 		link.GatherDatagrams(session)
 		defer link.SendGathered(session)
@@ -337,47 +354,6 @@ func (s *streak) lasts(used int64) bool {
 	}
 	s.errors++
 	return s.errors > maxFailures
-}
-
-// connect opens the flow's socket and sends what has waited for it.
-func (fs *flows) connect(ctx context.Context, f *flow) (*udpbatch.Conn, originReader, error) {
-	a, spec := fs.live.agent, f.route.spec
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
-	defer cancel()
-	addrs, err := a.resolveOrigin(ctx, spec.LocalIP, spec.LocalPort)
-	if err != nil {
-		return nil, nil, err
-	}
-	udp, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addrs[0]))
-	if err != nil {
-		return nil, nil, describeOrigin(err, f.route.local)
-	}
-	origin, err := udpbatch.NewLentReader(udp)
-	if err != nil {
-		_ = udp.Close()
-		return nil, nil, err
-	}
-	conn := udpbatch.New(udp, udpbatch.Options{
-		NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: flowReadBuffer,
-		Lost: func(err error) { f.unheard(a, err) },
-	})
-	for {
-		f.mu.Lock()
-		queued := f.queued
-		f.queued = nil
-		if len(queued) == 0 {
-			f.conn = conn
-		}
-		f.mu.Unlock()
-		if len(queued) == 0 {
-			break
-		}
-		fs.write(f, conn, queued)
-	}
-	if f.ended.Load() {
-		_ = conn.Close()
-	}
-	return conn, origin, nil
 }
 
 // close tells the relay that the flow is over.

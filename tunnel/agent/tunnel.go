@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,8 @@ type tunnel struct {
 	route    atomic.Pointer[route] // what forwarding needs; not guarded
 	counters counters              // not guarded
 	conns    conns                 // not guarded
+	// heard is where its datagram service answered last, if it has several addresses; not guarded.
+	heard atomic.Pointer[netip.AddrPort]
 }
 
 // route is what forwarding needs to know of a tunnel. It is never changed.

@@ -342,11 +342,11 @@ func randomBelow(n int) int {
 func (r *Relay) publicURL(f edge.Face) string {
 	switch f.Type {
 	case wire.TypeHTTP:
-		return "http://" + withPort(f.Domain, portOf(r.edge.HTTPAddr()), 80)
+		return "http://" + withPort(f.Domain, publicPort(r.cfg.PublicHTTPPort, r.edge.HTTPAddr()), 80)
 	case wire.TypeHTTPS:
-		return "https://" + withPort(f.Domain, portOf(r.edge.HTTPSAddr()), 443)
+		return "https://" + withPort(f.Domain, publicPort(r.cfg.PublicHTTPSPort, r.edge.HTTPSAddr()), 443)
 	case wire.TypeTLS:
-		return "tls://" + withPort(f.Domain, portOf(r.edge.HTTPSAddr()), 0)
+		return "tls://" + withPort(f.Domain, publicPort(r.cfg.PublicHTTPSPort, r.edge.HTTPSAddr()), 0)
 	}
 	return f.Type + "://" + net.JoinHostPort(r.publicHost(), strconv.Itoa(f.Port))
 }

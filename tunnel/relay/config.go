@@ -29,6 +29,12 @@ type Config struct {
 	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen
 	AccessLog       bool     `toml:"access_log"`        // access events are kept and sent on
 
+	// The ports of public URLs and of PublicHost, where a port mapping, a load
+	// balancer or a web server has others than the relay; 0: those it listens at.
+	PublicHTTPPort   int `toml:"public_http_port"`
+	PublicHTTPSPort  int `toml:"public_https_port"`
+	PublicTunnelPort int `toml:"public_tunnel_port"`
+
 	NATS    NATS    `toml:"nats"`
 	Domains Domains `toml:"domains"`
 	Sinks   Sinks   `toml:"sinks"`

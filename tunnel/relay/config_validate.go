@@ -75,6 +75,14 @@ func (c *Config) validateListeners() error {
 			return atKey(l.name, "the port must be 0 to 65535")
 		}
 	}
+	for _, p := range []struct {
+		name string
+		port int
+	}{{"public_http_port", c.PublicHTTPPort}, {"public_https_port", c.PublicHTTPSPort}, {"public_tunnel_port", c.PublicTunnelPort}} {
+		if p.port < 0 || p.port > 65535 {
+			return atKey(p.name, "must be 1 to 65535, or 0 for the port that the relay listens at")
+		}
+	}
 	for _, p := range []struct{ name, text string }{{"tcp_ports", c.TCPPorts}, {"udp_ports", c.UDPPorts}} {
 		if _, err := parsePorts(p.text); err != nil {
 			return atKey(p.name, "%v", err)

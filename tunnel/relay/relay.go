@@ -52,6 +52,7 @@ type Options struct {
 	strangerGrace time.Duration
 	auditWait     time.Duration // tests hurry it; may be zero
 	balance       time.Duration // tests hurry it; may be zero
+	halfOpen      time.Duration // tests have more of it; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -188,10 +189,12 @@ func (r *Relay) open(ctx context.Context) error {
 		trusted = append(trusted, p)
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
+	limits := r.cfg.Limits.edge()
+	limits.HalfOpen = r.opts.halfOpen
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
-		PortHost: host, HTTPSPort: portOf(public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: r.cfg.Limits.edge(), Log: r.log,
+		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
+		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
@@ -248,6 +251,14 @@ func portOf(a net.Addr) int {
 	return int(ap.Port())
 }
 
+// publicPort is the port at which others find what listens at a.
+func publicPort(set int, a net.Addr) int {
+	if set != 0 {
+		return set
+	}
+	return portOf(a)
+}
+
 // edge gives the limits that the edge holds. Durations are validated.
 func (l Limits) edge() edge.Limits {
 	d := func(text string) time.Duration { v, _ := time.ParseDuration(text); return v }
@@ -300,7 +311,7 @@ func (r *Relay) publicHost() string {
 
 // tunnelAddr is where agents find the relay.
 func (r *Relay) tunnelAddr() string {
-	return net.JoinHostPort(r.publicHost(), strconv.Itoa(portOf(r.listener.Addr())))
+	return net.JoinHostPort(r.publicHost(), strconv.Itoa(publicPort(r.cfg.PublicTunnelPort, r.listener.Addr())))
 }
 
 func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {

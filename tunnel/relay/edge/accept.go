@@ -111,8 +111,12 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 			return
 		}
 	}
+	var next net.Conn = v
+	if !f.secure {
+		next = &halfOpen{visitor: v, staying: e.limits.HalfOpen}
+	}
 	select {
-	case f.conns <- v:
+	case f.conns <- next:
 	case <-f.closed:
 		v.Close()
 	}

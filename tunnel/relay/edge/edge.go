@@ -29,6 +29,7 @@ type Limits struct {
 	StreamIdle            time.Duration // of a connection, or of a request under way, without a byte; 2 h
 	OriginTime            time.Duration // for an origin's response header; 5 min
 	ConnectionsPerAddress int           // open at once; 1,024; IPv6 by /64
+	HalfOpen              time.Duration // for a visitor who sends no more, without a byte to it; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
 	UDPFlowsPerAddress    int           // of one endpoint; 64
 	UDPIdle               time.Duration // after which a flow is forgotten; 1 min
@@ -52,6 +53,7 @@ func (l Limits) withDefaults() Limits {
 	defTime(&l.StreamIdle, 2*time.Hour)
 	defTime(&l.OriginTime, 5*time.Minute)
 	def(&l.ConnectionsPerAddress, 1024)
+	defTime(&l.HalfOpen, 2*time.Second)
 	def(&l.UDPFlows, 4096)
 	def(&l.UDPFlowsPerAddress, 64)
 	defTime(&l.UDPIdle, time.Minute)
@@ -76,7 +78,7 @@ type Config struct {
 	AgentProtos []string
 	// PortHost is the address that tcp and udp ports are opened on; empty: all.
 	PortHost string
-	// HTTPSPort is the public port of HTTPS, for redirects.
+	// HTTPSPort is the public port of HTTPS and HTTP/3, for redirects and Alt-Svc.
 	HTTPSPort    int
 	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Challenge answers an ACME authority's question on HTTP, or returns false.

@@ -127,8 +127,11 @@ func withVisitor(ctx context.Context, conn net.Conn) context.Context {
 
 // visitorOf is the visitor underneath a connection of an http.Server.
 func visitorOf(conn net.Conn) *visitor {
-	if t, ok := conn.(*tls.Conn); ok {
-		conn = t.NetConn()
+	switch c := conn.(type) {
+	case *halfOpen:
+		return c.visitor
+	case *tls.Conn:
+		conn = c.NetConn()
 	}
 	v, _ := conn.(*visitor)
 	return v

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/wire"
+)
+
+// echoAt answers each packet that comes to addr with it and says which flow asks;
+// nil if somebody is there already.
+func echoAt(t *testing.T, addr string) *net.UDPConn {
+	t.Helper()
+	pc, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return nil
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, from, err := pc.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, _ = pc.WriteTo(append([]byte("re:"), buf[:n]...), from)
+		}
+	})
+	t.Cleanup(func() { pc.Close(); wg.Wait() })
+	return pc.(*net.UDPConn)
+}
+
+// echoAtSix returns an echo at ::1, whose port nobody has at 127.0.0.1.
+func echoAtSix(t *testing.T) (*net.UDPConn, int) {
+	t.Helper()
+	for range 100 {
+		six := echoAt(t, "[::1]:0")
+		if six == nil {
+			t.Skip("this machine has no IPv6 loopback")
+		}
+		port := six.LocalAddr().(*net.UDPAddr).Port
+		if four, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			four.Close()
+			return six, port
+		}
+	}
+	t.Fatal("no port is free at both addresses")
+	return nil, 0
+}
+
+// TestFlowFindsItsServiceAtAnyAddress: the first packet of a visitor gets its
+// answer, and what is remembered spares the next visitors the search.
+func TestFlowFindsItsServiceAtAnyAddress(t *testing.T) {
+	_, port := echoAtSix(t)
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: port, LocalIP: "localhost"})
+	sent := 0
+	for i, size := range []int{5, 0, 60000, 1200} {
+		payload := bytes.Repeat([]byte{byte(i)}, size)
+		sent += size
+		if got := udpVisitor(t, r, tun.ID, uint32(i+1), payload); !bytes.Equal(got, append([]byte("re:"), payload...)) {
+			t.Errorf("visitor %d: got %d bytes, want the %d that it sent with re: before", i, len(got), size)
+		}
+	}
+	if e := a.Endpoints()[0]; e.Bytes.In != int64(sent) || e.Bytes.Out != int64(sent+4*3) {
+		t.Errorf("got %+v, want each packet counted once", e.Bytes)
+	}
+	a.mu.Lock()
+	heard := a.tunnels[tun.ID].heard.Load()
+	a.mu.Unlock()
+	if heard == nil || heard.Addr() != netip.IPv6Loopback() {
+		t.Errorf("remembered is %v, want ::1", heard)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.reports) > 0 {
+		t.Errorf("the relay was told of %+v, of a service that answers", r.reports)
+	}
+	for _, s := range a.Requests(inspect.Filter{}) {
+		if s.Error != "" {
+			t.Errorf("the inspector says %q of a visitor that was answered", s.Error)
+		}
+	}
+}
+
+// TestFlowFollowsItsService has a service go down and come back at the other
+// address while a visitor goes on asking.
+func TestFlowFollowsItsService(t *testing.T) {
+	six, port := echoAtSix(t)
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: port, LocalIP: "localhost"})
+	udpVisitor(t, r, tun.ID, 1, []byte("first"))
+	six.Close()
+	r.mu.Lock()
+	number := r.numbers[tun.ID]
+	r.mu.Unlock()
+	packet := uint16(100)
+	ask := func() {
+		packet++
+		d := wire.Flow{Endpoint: number, Number: 1, Packet: packet, Payload: []byte("again")}
+		if _, err := wire.SplitFlow(nil, d, r.session().MaxDatagram(), r.session().SendDatagram); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is told that nobody listens at either", func() bool {
+		ask()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(r.reports, func(e wire.AgentError) bool { return strings.Contains(e.Message, "nothing listens") })
+	})
+	if echoAt(t, fmt.Sprintf("127.0.0.1:%d", port)) == nil {
+		t.Skip("another program took the port")
+	}
+	answers := make(chan []byte, 1)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		buf := make([]byte, 64<<10)
+		if n, err := r.session().ReceiveDatagram(t.Context(), buf); err == nil {
+			answers <- buf[:n]
+		}
+	})
+	eventually(t, "it answers where it is now", func() bool {
+		ask()
+		select {
+		case got := <-answers:
+			d, err := wire.ParseFlow(got)
+			return err == nil && d.Number == 1 && string(d.Payload) == "re:again"
+		default:
+			return false
+		}
+	})
+}
+
+func TestChoiceGoesThroughAllAddressesOnceARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var addrs []netip.AddrPort
+		for i := range 3 {
+			addrs = append(addrs, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i)}), 53))
+		}
+		c := newChoice(slices.Clone(addrs), &addrs[1])
+		for round, want := range [][]int{{1, 2, 0}, {0, 1, 2}, {2, 0, 1}} {
+			got := []int{c.at}
+			for c.next() && len(got) < 10 {
+				got = append(got, c.at)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("round %d: got %v, want %v", round, got, want)
+			}
+			time.Sleep(roundPause)
+		}
+		one := newChoice(addrs[:1], nil)
+		time.Sleep(2 * roundPause)
+		if one.next() {
+			t.Error("the only address has another")
+		}
+	})
+}
+
+// TestFlowKeepsLittle: what is kept for another address is bounded, and given up
+// for a service that only listens.
+func TestFlowKeepsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &flow{outlet: new(outlet), unsure: true}
+		large, small := make([]byte, 60000), []byte("small")
+		for range 100 {
+			f.keep([][]byte{large, small})
+		}
+		if len(f.queued) > maxQueued || f.size > maxQueuedBytes || !bytes.Equal(f.queued[0], large) {
+			t.Errorf("keeps %d packets of %d bytes, want %d of %d at most", len(f.queued), f.size, maxQueued, maxQueuedBytes)
+		}
+		time.Sleep(refusalWait + 1)
+		f.keep([][]byte{small})
+		if f.unsure || f.queued != nil || f.size != 0 {
+			t.Errorf("keeps %d packets after %v without a refusal", len(f.queued), refusalWait)
+		}
+	})
+}
