@@ -1,9 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -21,12 +19,6 @@ import (
 const (
 	eventsStream  = "adit_access"
 	eventsSubject = "adit.access"
-	// MaxBatch is how many access events one stored message holds at most: a
-	// write that waits for the disk is dear, so events go in batches.
-	MaxBatch = 512
-	// The times of a batch's first and last event, in Unix nanoseconds.
-	headerFrom = "Adit-From"
-	headerTo   = "Adit-To"
 	// clockSlack is how far the clocks of nodes may be apart.
 	clockSlack = time.Minute
 	followWait = 10 * time.Second
@@ -52,7 +44,7 @@ func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstr
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: eventsStream, Subjects: []string{eventsSubject}, Storage: jetstream.FileStorage,
 		MaxAge: age, MaxBytes: size, Discard: jetstream.DiscardOld, Replicas: max(cfg.Replicas, 1),
-		Compression: jetstream.S2Compression, AllowDirect: true,
+		AllowDirect: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store of access events: %w", err)
@@ -65,26 +57,12 @@ func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	from, to := batch[0].Time, batch[0].Time
-	for i := range batch {
-		if err := enc.Encode(&batch[i]); err != nil {
-			return fmt.Errorf("store access events: %w", err)
-		}
-		if t := batch[i].Time; t.Before(from) {
-			from = t
-		} else if t.After(to) {
-			to = t
-		}
+	msg, err := encodeBatch(batch)
+	if err != nil {
+		return fmt.Errorf("store access events: %w", err)
 	}
-	msg := nats.NewMsg(eventsSubject)
-	msg.Data = buf.Bytes()
-	msg.Header.Set(headerFrom, strconv.FormatInt(from.UnixNano(), 10))
-	msg.Header.Set(headerTo, strconv.FormatInt(to.UnixNano(), 10))
 	start := time.Now()
-	_, err := e.stream.get(ctx)
-	if err == nil {
+	if _, err = e.stream.get(ctx); err == nil {
 		_, err = e.js.PublishMsg(ctx, msg)
 	}
 	e.took.add(start, err)
@@ -172,7 +150,7 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 		if outside(msg.Header, s.Since, s.Until) {
 			continue
 		}
-		batch, err := parseBatch(msg.Data)
+		batch, err := decodeBatch(msg.Header, msg.Data)
 		if err != nil {
 			return at, false, fmt.Errorf("read access events: batch %d: %w", at.Seq, err)
 		}
@@ -205,29 +183,6 @@ func behind(at, first uint64, fresh func(seq uint64) bool) uint64 {
 	return 0
 }
 
-// outside reports whether no event of a batch is in a span.
-func outside(h nats.Header, since, until time.Time) bool {
-	from, err1 := strconv.ParseInt(h.Get(headerFrom), 10, 64)
-	to, err2 := strconv.ParseInt(h.Get(headerTo), 10, 64)
-	if err1 != nil || err2 != nil {
-		return false // of a time before these headers
-	}
-	return !since.IsZero() && to < since.UnixNano() || !until.IsZero() && from > until.UnixNano()
-}
-
-func parseBatch(data []byte) ([]wire.Access, error) {
-	var batch []wire.Access
-	dec := json.NewDecoder(bytes.NewReader(data))
-	for len(batch) < MaxBatch && dec.More() {
-		var a wire.Access
-		if err := dec.Decode(&a); err != nil {
-			return nil, err
-		}
-		batch = append(batch, a)
-	}
-	return batch, nil
-}
-
 // Follow calls f with each batch that any node stores from now on, until ctx
 // ends. missed is how many batches f was too slow for since the call before.
 func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error {
@@ -255,7 +210,7 @@ func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed 
 	for {
 		select {
 		case m := <-waiting:
-			batch, err := parseBatch(m.Data)
+			batch, err := decodeBatch(m.Header, m.Data)
 			if err != nil {
 				continue
 			}
