@@ -47,6 +47,8 @@ func rawAnswers(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader))
 }
 
 func TestAnswersOfOddOrigins(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a, visitor, made := connect(t, r.client(t, "shop"), "i1"), r.visitor(t), 0
 	for name, c := range map[string]struct {
 		answer string
 		status int
@@ -65,11 +67,8 @@ func TestAnswersOfOddOrigins(t *testing.T) {
 		"continue that nobody asked for":     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
-				if _, err := http.ReadRequest(r); err == nil {
-					io.WriteString(conn, c.answer)
-				}
-			})
+			made++
+			url := a.mustClaim(fmt.Sprint("k", made), wire.Claim{Type: wire.TypeHTTP}, answering(t, c.answer)).PublicURL
 			resp, err := visitor.Get(url)
 			if err != nil {
 				t.Fatal(err)
