@@ -22,8 +22,9 @@ import (
 func relayCommand(env *Env) *cobra.Command {
 	return group("relay", "Run a relay, and look after a running one", `Run a relay, the server that agents connect to, and look after one.
 
-The commands beside start speak to the running relay. They find it by its data
-folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one elsewhere.`,
+All but start and restore speak to the running relay. They find it by its data
+folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one
+elsewhere.`,
 		relayStartCommand(env), relayStatusCommand(env), relayNodesCommand(env), relayClientCommand(env), relayPolicyCommand(env), relayAccessCommand(env),
 		relayAuditCommand(env), relaySinkCommand(env), relayDomainsCommand(env),
 		relayBackupCommand(env), relayRestoreCommand(env))
