@@ -190,7 +190,7 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 	}
 	report.print(e.Out, what)
 	if !listens(ctx, opts.port) {
-		e.say("\nNothing listens on port %d yet: until it does, the public URLs\nsay that the service is down.", opts.port)
+		return e.write(fmt.Sprintf("\nNothing listens on port %d yet: until it does, the public URLs say that the service is down.\n", opts.port))
 	}
 	return nil
 }

@@ -159,11 +159,11 @@ func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 		}
 	}
 	env.say("The relay of %s runs.", cfg.Domain)
-	env.say("  agents connect to    %s", a.Tunnel)
-	env.say("  visitors connect to  %s (http), %s (https)", a.HTTP, a.HTTPS)
-	env.say("  console              %s", started.Console)
+	env.say("  listens for agents    %s, UDP and TCP", a.Tunnel)
+	env.say("  listens for visitors  %s (http), %s (https)", a.HTTP, a.HTTPS)
+	env.say("  console               %s", started.Console)
 	if code := r.SetupCode(); code != "" {
-		env.say("  its first account    enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
+		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
 	}
 	env.say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
 	ctx, cancel := context.WithCancel(cmd.Context())
