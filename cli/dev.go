@@ -55,9 +55,10 @@ func devCommand(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev [PORT]",
 		Short: "Run all of adit on loopback for a first look",
-		Long: `Run all of adit on this machine's loopback for a first look: a relay, the daemon,
-and an http and an https tunnel to local PORT, or to a sample page without PORT.
-It keeps its data in a temporary folder, and ends without a trace on Ctrl-C.`,
+		Long: `Run all of adit on this machine's loopback for a first look: a relay, the
+daemon, and an http and an https tunnel to local PORT, or to a sample page
+without PORT. It keeps its data in a temporary folder, and ends without a trace
+on Ctrl-C.`,
 		Example: `  adit dev
   adit dev 8000
   adit dev --json --http_listen 127.0.0.1:0`,
@@ -189,7 +190,7 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 	}
 	report.print(e.Out, what)
 	if !listens(ctx, opts.port) {
-		e.say("\nNothing listens on port %d yet: until it does, the public URLs\nsay that the service is down.", opts.port)
+		return e.write(fmt.Sprintf("\nNothing listens on port %d yet: until it does, the public URLs say that the service is down.\n", opts.port))
 	}
 	return nil
 }

@@ -69,8 +69,7 @@ func (e *Env) print(v any, text func(w io.Writer)) error {
 // printPage is print for what is written of one thing: on a screen what is said of
 // it is broken between words, and goes on below where it began.
 func (e *Env) printPage(v any, text func(w io.Writer)) error {
-	columns := e.columns()
-	if e.json || columns == 0 {
+	if e.json || e.columns() == 0 {
 		return e.print(v, text)
 	}
 	var all bytes.Buffer
@@ -79,8 +78,14 @@ func (e *Env) printPage(v any, text func(w io.Writer)) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for line := range strings.Lines(all.String()) {
-		if _, err := io.WriteString(e.Out, broken(line, len(named.FindString(line)), columns)); err != nil {
+	return e.write(all.String())
+}
+
+// write writes lines, broken where a screen ends. It is not for commands, which
+// are to be copied.
+func (e *Env) write(text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := io.WriteString(e.Out, broken(line, len(named.FindString(line)), e.columns())); err != nil {
 			return err
 		}
 	}

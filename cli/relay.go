@@ -22,8 +22,9 @@ import (
 func relayCommand(env *Env) *cobra.Command {
 	return group("relay", "Run a relay, and look after a running one", `Run a relay, the server that agents connect to, and look after one.
 
-The commands beside start speak to the running relay. They find it by its data
-folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one elsewhere.`,
+All but start and restore speak to the running relay. They find it by its data
+folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one
+elsewhere.`,
 		relayStartCommand(env), relayStatusCommand(env), relayNodesCommand(env), relayClientCommand(env), relayPolicyCommand(env), relayAccessCommand(env),
 		relayAuditCommand(env), relaySinkCommand(env), relayDomainsCommand(env),
 		relayBackupCommand(env), relayRestoreCommand(env))
@@ -176,11 +177,11 @@ func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 		}
 	}
 	env.say("The relay of %s runs.", cfg.Domain)
-	env.say("  agents connect to    %s", a.Tunnel)
-	env.say("  visitors connect to  %s (http), %s (https)", a.HTTP, a.HTTPS)
-	env.say("  console              %s", started.Console)
+	env.say("  listens for agents    %s, UDP and TCP", a.Tunnel)
+	env.say("  listens for visitors  %s (http), %s (https)", a.HTTP, a.HTTPS)
+	env.say("  console               %s", started.Console)
 	if code := r.SetupCode(); code != "" {
-		env.say("  its first account    enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
+		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
 	}
 	env.say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
 	ctx, cancel := context.WithCancel(cmd.Context())

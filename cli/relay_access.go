@@ -71,9 +71,9 @@ func relayAccessCommand(env *Env) *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")
 	cmd.Flags().StringVar(&export, "export", "", "write all that is found to a file instead, .csv or NDJSON; - for standard output")
 	for name, help := range map[string]string{
-		"endpoint_id": "of one endpoint", "host": "of a name", "address": "of an address or CIDR", "path": "whose path begins so",
-		"client_id": "of one client", "country": "of a country as DE, a region as US-CA, or none", "method": "a method", "node": "of one node",
-		"status": "a status as 404, or 4xx", "refused": "refused by a rule, or any, none, shadow", "since": "a time as 2026-11-01T00:00:00Z", "until": "a time",
+		"endpoint_id": "only of one endpoint", "host": "only of one name", "address": "only of an address or CIDR", "path": "only with a path that begins so",
+		"client_id": "only of one client", "country": "only of a country as DE, a region as US-CA, or none", "method": "only with this method", "node": "only of one node",
+		"status": "only with a status as 404, or 4xx", "refused": "only refused by this rule; or any, none, shadow", "since": "only since a time as 2026-11-01T00:00:00Z", "until": "only until a time",
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)
 	}

@@ -68,13 +68,16 @@ func (a *relayAdmin) find() (base, token string, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			return "", "", notForAll(dir)
+		}
 		if err != nil {
 			return "", "", err
 		}
 		if token == "" {
 			data, err := os.ReadFile(filepath.Join(dir, relay.AdminTokenFile))
 			if errors.Is(err, fs.ErrPermission) {
-				return "", "", fmt.Errorf("the admin token in %s may be read by the relay's user only; run this as that user", dir)
+				return "", "", notForAll(dir)
 			}
 			if err != nil {
 				return "", "", fmt.Errorf("read the admin token: %w", err)
@@ -84,6 +87,11 @@ func (a *relayAdmin) find() (base, token string, err error) {
 		return info.ConsoleURL, token, nil
 	}
 	return "", "", fmt.Errorf("no relay runs with its data in %s; start one with `adit relay start`, or name its folder with --data_dir", strings.Join(dirs, " or "))
+}
+
+// notForAll is the error for a relay of this machine that is another user's.
+func notForAll(dir string) error {
+	return fmt.Errorf("what the relay keeps in %s, its admin token too, may be read by its own user only; run this with sudo or as that user", dir)
 }
 
 // unique returns dirs in their order, each once.

@@ -52,17 +52,17 @@ func relayAuditCommand(env *Env) *cobra.Command {
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")
-	list.Flags().StringVar(&action, "action", "", "whose action begins so, as client.")
-	list.Flags().StringVar(&actor, "actor", "", "of a name, or a kind as admin_token")
-	list.Flags().StringVar(&target, "target", "", "about a client, a domain, a sink")
+	list.Flags().StringVar(&action, "action", "", "only whose action begins so, as client.")
+	list.Flags().StringVar(&actor, "actor", "", "only of a name, or a kind as admin_token")
+	list.Flags().StringVar(&target, "target", "", "only about this client, domain or sink")
 	verify := &cobra.Command{
 		Use:   "verify [FILE]",
 		Short: "Check that no entry of the audit log was altered, left out or put in",
 		Long: `Check the whole chain of the audit log: that each entry has the hash of the one
 before it, and the hash that what it says must have. The entries are read from a
 running relay, or from a file that "adit relay audit export" wrote, and checked
-here. Entries that were cut off at the end show only against a hash that you noted
-earlier: give it as --head. Exit code 1 if the chain is broken.`,
+here. Entries that were cut off at the end show only against a hash that you
+noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 		Example: "  adit relay audit verify --head 5d41…",
 		Args:    args(0, 1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {

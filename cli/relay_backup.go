@@ -19,8 +19,9 @@ func relayBackupCommand(env *Env) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Write all that a running relay must not lose to a file",
 		Long: `Write a running relay's clients, claims, policies, authorities and admin token
-to a file that only its owner may read. A file that is there is replaced. Keep it
-as you keep a private key: who has it can be your relay. Access events are not in it.`,
+to a file that only its owner may read. A file that is there is replaced. Keep
+it as you keep a private key: who has it can be your relay. Access events are
+not in it.`,
 		Example: "  adit relay backup relay.backup",
 		Args:    args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,7 +22,7 @@ const policyFields = `A policy is one JSON document. All of its fields are optio
   deny, allow                           addresses and CIDRs; deny goes first
   deny_countries, allow_countries       as CN, or with a region as US-CA
   unknown_country                       deny (default) or allow
-  hours                                 {"zone":"Europe/Berlin","open":[{"days":["mon"],"from":"08:00","to":"18:00"}]}
+  hours                                 {"zone": "Europe/Berlin", "open": [{"days": ["mon"], "from": "08:00", "to": "18:00"}]}
   connections, connections_per_address  open at once
   rate, burst                           requests a second and address; how many at once
   bandwidth, max_body                   bytes a second; bytes of a request's body

@@ -141,7 +141,7 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 func relayClientShowCommand(env *Env, a *relayAdmin) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show a client: what it may have, what it used, where it was seen, what its agents reported",
+		Short:   "Show what a client may have, has used, and what its agents reported",
 		Example: "  adit relay client show shop",
 		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,7 +25,8 @@ func relaySinkCommand(env *Env) *cobra.Command {
 		Use:   "set NAME URL",
 		Short: "Send access events, or the audit log, on to a webhook or syslog",
 		Long: `Send access events, or the audit log, on. The URL says where to: https://… is a
-webhook, udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog (RFC 5424).`,
+webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog
+(RFC 5424).`,
 		Example: `  adit relay sink set siem https://siem.example.com/adit --secret_file hook.secret --events access,audit
   adit relay sink set log tls://syslog.example.com:6514 --refused_only`,
 		Args: args(2, 2, "a name and a URL"),

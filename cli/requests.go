@@ -15,7 +15,7 @@ import (
 
 func requestsCommand(env *Env) *cobra.Command {
 	return group("requests", "Look at what passed through tunnels, and send it again",
-		"Look at what passed through tunnels, and send it again. The Web UI shows the same.",
+		"Look at what passed through tunnels, and send it again. The Web UI shows the\nsame. A flow is a connection through a tcp or tls tunnel, or what one visitor\nsends through a udp tunnel.",
 		requestListCommand(env), requestShowCommand(env), requestReplayCommand(env), requestExportCommand(env),
 		requestImportCommand(env), requestClearCommand(env))
 }
@@ -63,7 +63,7 @@ func requestListCommand(env *Env) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&tunnel, "tunnel", "", "only of this tunnel (id or name)")
-	flags.StringVar(&f.Kind, "kind", "", "only http requests, or only flows: http or flow")
+	flags.StringVar(&f.Kind, "kind", "", "http for requests only, flow for flows only")
 	flags.StringVar(&f.Method, "method", "", "only with this method")
 	flags.StringVar(&f.Status, "status", "", "only with this status, or of a class such as 4xx")
 	flags.StringVar(&f.Text, "q", "", "only with this text in host, path, method or visitor")

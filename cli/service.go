@@ -88,8 +88,7 @@ func stoppedText(before string) string {
 // serviceDone says what was done; with --json, how things are now.
 func (e *Env) serviceDone(ctx context.Context, done string) error {
 	if !e.json {
-		e.say("%s", done)
-		return nil
+		return e.write(done + "\n")
 	}
 	status, err := service.Query(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ func startCommand(env *Env) *cobra.Command {
 		Long: `Run the daemon in the foreground, until Ctrl-C.
 
 It keeps the session with the relay, and serves the Web UI and the local API at
-http://127.0.0.1:37271. "adit service install" runs it in the background instead,
-and at every start of the machine.`,
+http://127.0.0.1:37271. "adit service install" makes a service of it instead,
+which starts with the machine.`,
 		Example: `  adit start
   adit start --http_listen 127.0.0.1:8181`,
 		Args: args(0, 0, ""),

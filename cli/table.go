@@ -139,8 +139,7 @@ func (e *Env) printTable(v any, t *table, none string) error {
 		return e.print(v, nil)
 	}
 	if len(t.columns[0].cells) == 0 && none != "" {
-		_, err := fmt.Fprintln(e.Out, none)
-		return err
+		return e.write(none + "\n")
 	}
 	var b strings.Builder
 	t.write(&b, e.columns())

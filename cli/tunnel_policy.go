@@ -42,8 +42,8 @@ func tunnelPolicyCommand(env *Env) *cobra.Command {
 			return env.print(p, func(w io.Writer) { writePolicy(w, p) })
 		}
 	}
-	return group("policy", "Who is let in to a tunnel", `Who is let in to a tunnel, as the relay holds it. Setting it needs the leave of the
-relay's operator.
+	return group("policy", "Who is let in to a tunnel", `Who is let in to a tunnel. The relay keeps others away, before a byte reaches
+this machine. Setting it needs the leave of the relay's operator.
 
 `+policyFields,
 		&cobra.Command{

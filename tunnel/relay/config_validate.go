@@ -44,7 +44,7 @@ func (c *Config) Validate() error {
 func (c *Config) validateNames() error {
 	switch {
 	case c.Domain == "":
-		return atKey("domain", "is required: the name under which tunnels get theirs, as tunnel.example.com")
+		return atKey("domain", "is required: the name under which tunnels get theirs; set it in relay.toml, or as --domain tunnel.example.com")
 	case !validName(c.Domain):
 		return atKey("domain", "%q is not a domain name", c.Domain)
 	case c.DataDir == "":
