@@ -180,7 +180,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	switch {
 	case old == nil:
 	case crowded:
-		r.task(func() { old.link.Close(replacedReason) })
+		r.task(old.replaced)
 	default:
 		r.task(func() { r.retire(old, s) })
 	}
@@ -209,10 +209,11 @@ func (r *Relay) retire(old, by *session) {
 			}
 		}
 	}
-	old.link.Close(replacedReason)
+	old.replaced()
 }
 
-const replacedReason = "replaced by a newer session of the same agent"
+// replaced ends a session that has another in its place.
+func (s *session) replaced() { s.link.Close("replaced by a newer session of the same agent") }
 
 // moved reports whether all tunnels of s are now by's.
 func (s *session) moved(by *session) bool {
