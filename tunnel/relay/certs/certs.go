@@ -264,22 +264,14 @@ func (a *ACME) Want(name string) {
 // HandleHTTP answers an HTTP-01 challenge that some node has under way, else
 // returns false.
 func (a *ACME) HandleHTTP(w http.ResponseWriter, r *http.Request) bool {
-	if a.http == nil || !certmagic.LooksLikeHTTPChallenge(r) {
-		return false
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	// Only a name's challenge is worth a look into the store: anybody may ask.
-	return a.cfg.Allowed(strings.ToLower(host)) && a.http.HandleHTTPChallenge(w, r)
+	return a.http != nil && certmagic.LooksLikeHTTPChallenge(r) && a.http.HandleHTTPChallenge(w, r)
 }
 
 // Get returns the certificate for a handshake. If there is none yet, it waits
 // for it as long as Config.Wait.
 func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == challengeProto {
-		if a.names == nil || !a.cfg.TLSALPN01 || !a.cfg.Allowed(strings.ToLower(hello.ServerName)) {
+		if a.names == nil || !a.cfg.TLSALPN01 {
 			return nil, errNoSite
 		}
 		return a.names.GetCertificate(hello)
