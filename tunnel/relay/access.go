@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
@@ -18,6 +19,13 @@ const (
 	accessQueue = 4096            // not yet stored
 	accessFlush = time.Second     // at the latest
 	accessWait  = 5 * time.Second // for the store
+	// What a visitor wrote is kept up to so many bytes: it may be as long as a
+	// request's head.
+	maxAccessPath   = 2048
+	maxAccessMethod = 32
+	// maxAccessBatch is how many bytes are stored together: a message of NATS has
+	// at most 1 MiB, and headers.
+	maxAccessBatch = 15 << 16
 )
 
 // accessStore is where an accessLog stores its batches: *store.Events.
@@ -103,7 +111,7 @@ func (a *accessLog) flush() {
 	defer a.flushing.Unlock()
 	for {
 		a.mu.Lock()
-		n := min(len(a.queue), store.MaxBatch)
+		n := batchOf(a.queue)
 		batch := a.queue[:n:n]
 		a.queue = a.queue[n:]
 		dropped := a.dropped
@@ -130,6 +138,30 @@ func (a *accessLog) flush() {
 	}
 }
 
+// batchOf is how many of the waiting events are stored together.
+func batchOf(queue []wire.Access) int {
+	size := 0
+	for i := range queue {
+		e := &queue[i]
+		size += 1024 + 6*(len(e.Method)+len(e.Host)+len(e.Path)) // a byte may become six in JSON
+		if i == store.MaxBatch || i > 0 && size > maxAccessBatch {
+			return i
+		}
+	}
+	return len(queue)
+}
+
+// clip is text of at most so many bytes, and a sign if there was more.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…" // a new string, that does not keep the long one
+}
+
 // record takes an access event of the edge: into the log, to the sinks, and to
 // the agent whose tunnel it was.
 func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
@@ -146,6 +178,7 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 		e.Key, e.ClientID = b.Key, b.Agent.ClientID
 	}
 	e.Node = r.node
+	e.Method, e.Path = clip(e.Method, maxAccessMethod), clip(e.Path, maxAccessPath)
 	if a, err := netip.ParseAddr(e.Visitor); err == nil {
 		e.Country = r.policies.place(a)
 	}

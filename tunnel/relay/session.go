@@ -22,13 +22,16 @@ const (
 	helloTime = 10 * time.Second
 	// maxControlStreams bounds the streams that an agent may have open to us.
 	maxControlStreams = 64
-	maxControlBody    = 64 << 10
-	eventQueue        = 256
-	accessPerTurn     = 1024             // access events told to an agent in 50 ms; more are dropped
-	replacedTime      = 30 * time.Second // for a replaced session's streams
-	ephemeralTime     = 5 * time.Minute  // an ephemeral claim outlives its session
-	awayTime          = 15 * time.Minute // before another agent of the client may take a claim
-	sweepTime         = 30 * time.Second
+	// strangerStreams is the same before its hello, which needs one: each costs
+	// memory, and strangers may be many.
+	strangerStreams = 4
+	maxControlBody  = 64 << 10
+	eventQueue      = 256
+	accessPerTurn   = 1024             // access events told to an agent in 50 ms; more are dropped
+	replacedTime    = 30 * time.Second // for a replaced session's streams
+	ephemeralTime   = 5 * time.Minute  // an ephemeral claim outlives its session
+	awayTime        = 15 * time.Minute // before another agent of the client may take a claim
+	sweepTime       = 30 * time.Second
 )
 
 // session is one agent's session.
@@ -161,6 +164,9 @@ func (r *Relay) join(s *session) *wire.Problem {
 		r.mu.Unlock()
 		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected"}
 	}
+	// Replaced sessions end by themselves, but an agent that comes again and again
+	// must not have any number of them.
+	crowded := count >= 2*r.cfg.Limits.SessionsPerClient || len(r.sessions) >= r.cfg.Limits.Sessions+maxStrangers
 	r.sessions[s.id] = s
 	r.byInstance[key] = s
 	delete(r.away, key)
@@ -171,7 +177,11 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
 	r.seen.note(s, true)
-	if old != nil {
+	switch {
+	case old == nil:
+	case crowded:
+		r.task(old.replaced)
+	default:
 		r.task(func() { r.retire(old, s) })
 	}
 	return nil
@@ -199,8 +209,11 @@ func (r *Relay) retire(old, by *session) {
 			}
 		}
 	}
-	old.link.Close("replaced by a newer session of the same agent")
+	old.replaced()
 }
+
+// replaced ends a session that has another in its place.
+func (s *session) replaced() { s.link.Close("replaced by a newer session of the same agent") }
 
 // moved reports whether all tunnels of s are now by's.
 func (s *session) moved(by *session) bool {
@@ -258,14 +271,29 @@ func (r *Relay) leave(s *session) {
 	r.mu.Lock()
 	delete(r.sessions, s.id)
 	if r.byInstance[key] == s {
-		delete(r.byInstance, key)
-		r.away[key] = time.Now() // far has another session of it, perhaps; gone asks
+		if older := r.newestOf(key); older != nil { // s did not last
+			r.byInstance[key] = older
+		} else {
+			delete(r.byInstance, key)
+			r.away[key] = time.Now() // far has another session of it, perhaps; gone asks
+		}
 	}
 	r.mu.Unlock()
 	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
 		r.seen.note(s, false)
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
+}
+
+// newestOf is the newest session of an agent, or nil; r.mu is held.
+func (r *Relay) newestOf(key instanceKey) *session {
+	var newest *session
+	for _, s := range r.sessions {
+		if s.client.ID == key.client && s.hello.Instance == key.instance && (newest == nil || s.since.After(newest.since)) {
+			newest = s
+		}
+	}
+	return newest
 }
 
 // gone reports whether a claim's holder has been away so long that another may
@@ -347,7 +375,11 @@ func (l *streamListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, net.ErrClosed
 		}
-		if l.session.streams.Add(1) > maxControlStreams {
+		most := int32(maxControlStreams)
+		if !l.session.isKnown() {
+			most = strangerStreams
+		}
+		if l.session.streams.Add(1) > most {
 			l.session.streams.Add(-1)
 			st.Reset()
 			continue

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +93,43 @@ func TestOneAddressTakesOnlySomePlaces(t *testing.T) {
 	}
 	eventually(t, "they have left", func() bool { return r.strangers.open() == 0 })
 	connect(t, token, "after")
+}
+
+// TestStrangersOpenFewStreams: each that has not ended its request's head holds
+// memory of the relay.
+func TestStrangersOpenFewStreams(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "shop")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: link.TLS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close("test over")
+	const many = 20
+	var refused atomic.Int32
+	var group sync.WaitGroup
+	for range many {
+		st, err := s.OpenStream(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Write([]byte("POST")); err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() {
+			if _, err := st.Read(make([]byte, 1)); err != nil {
+				refused.Add(1)
+			}
+		})
+	}
+	eventually(t, "most are refused while the session lasts", func() bool { return refused.Load() >= many-strangerStreams })
+	if err := s.Err(); err != nil {
+		t.Errorf("the session had ended: %v", err)
+	}
+	s.Close("test over")
+	group.Wait()
 }
 
 // TestAnOfficeComesBackAtOnce lets more agents behind one address name themselves

@@ -6,6 +6,7 @@ package sink
 import (
 	"bytes"
 	"context"
+	crand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ const (
 const (
 	maxQueue   = 10_000
 	maxBatch   = 500
+	maxBytes   = 1 << 20     // of a batch, unless one event is larger: what web servers take by themselves
 	gather     = time.Second // for a batch to fill
 	sendTime   = 15 * time.Second
 	firstPause = time.Second
@@ -201,9 +203,9 @@ type State struct {
 // permanent is an error that another try would not mend.
 type permanent struct{ error }
 
-// sender takes a batch to where it goes.
+// sender takes a batch to where it goes. The id is the batch's, at each try.
 type sender interface {
-	send(ctx context.Context, batch []Event) error
+	send(ctx context.Context, id string, batch []Event) error
 	close()
 }
 
@@ -287,7 +289,7 @@ func (s *Sink) State() State {
 func (s *Sink) Test(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	return s.sender.send(ctx, []Event{e})
+	return s.sender.send(ctx, crand.Text(), []Event{e})
 }
 
 // Close gives back what Test used, of a sink that is not run.
@@ -321,10 +323,28 @@ func (s *Sink) Run(ctx context.Context) error {
 func (s *Sink) take() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.queue), maxBatch)
+	n := batchOf(s.queue)
 	batch := s.queue[:n:n]
 	s.queue = s.queue[n:]
 	return batch
+}
+
+// batchOf is how many of the waiting events are sent together.
+func batchOf(queue []Event) int {
+	size := 0
+	for i, e := range queue {
+		size += 1024
+		if e.Access != nil {
+			size += 6 * (len(e.Access.Method) + len(e.Access.Host) + len(e.Access.Path)) // a byte may become six in JSON
+		}
+		if e.Audit != nil {
+			size += 6 * (len(e.Audit.Target) + len(e.Audit.Detail))
+		}
+		if i == maxBatch || i > 0 && size > maxBytes {
+			return i
+		}
+	}
+	return len(queue)
 }
 
 func (s *Sink) putBack(batch []Event) {
@@ -336,9 +356,9 @@ func (s *Sink) putBack(batch []Event) {
 // deliver tries a batch until it is taken, given up, or ctx ends; only then it
 // returns an error.
 func (s *Sink) deliver(ctx context.Context, batch []Event) error {
-	pause := s.pause
+	pause, id := s.pause, crand.Text()
 	for try := 1; ; try++ {
-		err := s.once(ctx, batch)
+		err := s.once(ctx, id, batch)
 		if err == nil {
 			return nil
 		}
@@ -364,10 +384,10 @@ func (s *Sink) deliver(ctx context.Context, batch []Event) error {
 	}
 }
 
-func (s *Sink) once(ctx context.Context, batch []Event) error {
+func (s *Sink) once(ctx context.Context, id string, batch []Event) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	err := s.sender.send(ctx, batch)
+	err := s.sender.send(ctx, id, batch)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now().UTC()
@@ -386,7 +406,7 @@ func (s *Sink) finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
 	for batch := s.take(); len(batch) > 0; batch = s.take() {
-		if s.once(ctx, batch) != nil {
+		if s.once(ctx, crand.Text(), batch) != nil {
 			s.mu.Lock()
 			s.state.Dropped += uint64(len(batch) + len(s.queue))
 			s.queue = nil

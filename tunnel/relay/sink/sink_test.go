@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -66,7 +67,9 @@ func eventually(t *testing.T, what string, f func() bool) {
 func TestWebhookIsTriedUntilItIsTaken(t *testing.T) {
 	var tries atomic.Int32
 	taken := make(chan body, 10)
+	var ids sync.Map // of deliveries
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ids.Store(r.Header.Get("Adit-Delivery"), true)
 		switch tries.Add(1) {
 		case 1:
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -95,6 +98,31 @@ func TestWebhookIsTriedUntilItIsTaken(t *testing.T) {
 		t.Fatal("it was not taken")
 	}
 	eventually(t, "it counts as sent", func() bool { st := s.State(); return st.Sent == 1 && st.Failed == 3 && st.Dropped == 0 })
+	ids.Delete("")
+	n := 0
+	ids.Range(func(any, any) bool { n++; return true })
+	if n != 1 {
+		t.Errorf("the tries of one delivery have %d ids: a receiver that took it twice cannot tell", n)
+	}
+}
+
+// TestBatchesFitAReceiver has a web server that takes 1 MiB, as many do, and
+// events of visitors who ask for long names.
+func TestBatchesFitAReceiver(t *testing.T) {
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 1<<20)); err != nil {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		}
+	}))
+	defer hook.Close()
+	s := start(t, Options{Config: Config{Type: Webhook, URL: hook.URL}})
+	for range 400 {
+		s.Add(access("/" + strings.Repeat("<", 2000)))
+	}
+	eventually(t, "all are taken", func() bool { st := s.State(); return st.Sent == 400 || st.Dropped > 0 })
+	if st := s.State(); st.Dropped > 0 {
+		t.Errorf("%d events were dropped: %s", st.Dropped, st.LastError)
+	}
 }
 
 func TestRefusedDeliveryIsNotTriedAgain(t *testing.T) {

@@ -112,7 +112,7 @@ func (s *syslog) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-func (s *syslog) send(ctx context.Context, batch []Event) error {
+func (s *syslog) send(ctx context.Context, _ string, batch []Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	conn, err := s.dial(ctx)

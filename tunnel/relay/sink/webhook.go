@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -54,7 +53,7 @@ func Sign(secret, text []byte, at time.Time) string {
 	return "t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-func (h *webhook) send(ctx context.Context, batch []Event) error {
+func (h *webhook) send(ctx context.Context, id string, batch []Event) error {
 	text, err := json.Marshal(body{h.name, h.node, batch})
 	if err != nil {
 		return permanent{err}
@@ -65,7 +64,7 @@ func (h *webhook) send(ctx context.Context, batch []Event) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "adit-relay")
-	req.Header.Set("Adit-Delivery", rand.Text())
+	req.Header.Set("Adit-Delivery", id)
 	if len(h.secret) > 0 {
 		req.Header.Set("Adit-Signature", Sign(h.secret, text, time.Now()))
 	}

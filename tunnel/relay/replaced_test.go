@@ -1,0 +1,80 @@
+package relay
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// TestSessionGoesOnWhereTheNewerDidNotLast has an agent try a newer session and
+// give it up, as when it tries DTLS beside TLS on a network that blocks UDP half
+// of the time: the older is its session again.
+func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "shop")
+	older := connect(t, token, "i1")
+	url := older.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop", Ephemeral: true}, startOrigin(t, http.NotFoundHandler())).PublicURL
+	newer := connect(t, token, "i1")
+	newer.close()
+	eventually(t, "the newer session is forgotten", func() bool { return len(r.sessionList()) == 1 })
+	key := instanceKey{older.welcome.ClientID, "i1"}
+	r.mu.Lock()
+	_, away := r.away[key]
+	has := r.byInstance[key]
+	r.mu.Unlock()
+	if has == nil || has.id != older.welcome.SessionID || away {
+		t.Errorf("the agent counts as away: %t", away)
+	}
+	r.mu.Lock()
+	if away {
+		r.away[key] = time.Now().Add(-time.Hour)
+	}
+	r.mu.Unlock()
+	if r.gone(key.client, store.Holder{Instance: "i1", Key: "k", Ephemeral: true}) {
+		t.Error("its name may be another's though it is connected")
+	}
+	resp, err := r.visitor(t).Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	late := time.After(patience)
+	for told := false; !told; {
+		select {
+		case e := <-older.events:
+			told = e.Type == wire.EventAccess
+		case <-late:
+			t.Fatal("it was not told of its visitor")
+		}
+	}
+	older.close()
+	eventually(t, "it is away", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		_, away := r.away[key]
+		return away && r.byInstance[key] == nil
+	})
+}
+
+// TestReplacedSessionsAreBounded has an agent come anew again and again, with
+// sessions that linger: they are no way around the limit.
+func TestReplacedSessionsAreBounded(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.SessionsPerClient = 2
+	r := startRelay(t, cfg)
+	token := r.client(t, "shop")
+	for i := range 10 {
+		a := connect(t, token, "i1")
+		a.mustClaim(fmt.Sprint("k", i), wire.Claim{Type: wire.TypeHTTP, Domain: fmt.Sprint("shop", i)}, "")
+	}
+	since := time.Now()
+	eventually(t, "those that are too many have ended", func() bool { return len(r.sessionList()) <= 2*2+1 })
+	if took := time.Since(since); took > replacedTime/2 {
+		t.Errorf("they ended after %v", took)
+	}
+	connect(t, token, "i1").mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+}
