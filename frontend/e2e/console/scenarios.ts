@@ -275,6 +275,101 @@ export const scenarios = {
     },
   ),
 
+  'two administrators change one policy': scenario(
+    async (page, mock) => {
+      const target = 'shop.relay.example';
+      const policy = () => mock.policies.find((p) => p.target === target)?.policy;
+      await page.goto(`${mock.url}/#/policies/${target}`);
+      await page.getByLabel('Refused addresses').fill('203.0.113.7');
+      mock.set(target, { ...policy(), rate: 3, deny: ['192.0.2.9'] }, 'bob');
+      await button(page, 'Save policy').click();
+      const note = page.getByRole('alert').filter({ hasText: 'bob changed this policy meanwhile' });
+      await note.getByText('Refused addresses and Rate').waitFor();
+      assert.equal(policy()?.rate, 3);
+      await button(page, 'Load theirs, keep my changes').click();
+      await text(
+        page,
+        'Both of you changed these, and yours are shown: Refused addresses',
+      ).waitFor();
+      assert.equal(await page.getByLabel('Requests a second').inputValue(), '3');
+      assert.equal(await page.getByLabel('Refused addresses').inputValue(), '203.0.113.7');
+      await button(page, 'Save policy').click();
+      await text(page, 'It is in force').waitFor();
+      assert.equal(policy()?.rate, 3);
+      assert.deepEqual(policy()?.deny, ['203.0.113.7']);
+
+      await page.getByLabel('Requests a second').fill('4');
+      mock.set(target, undefined, 'bob');
+      await button(page, 'Save policy').click();
+      await text(page, 'bob deleted this policy meanwhile').waitFor();
+      await button(page, 'Keep mine').click();
+      await button(page, 'Save policy').click();
+      await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+      assert.equal(policy()?.rate, 4);
+      assert.deepEqual(policy()?.deny, ['203.0.113.7']);
+
+      await page.getByLabel('Requests a second').fill('5');
+      mock.set(target, { rate: 6 }, 'ann');
+      await button(page, 'Save policy').click();
+      await text(page, 'You, in another window, changed').waitFor();
+      await button(page, 'Discard mine').click();
+      assert.equal(await page.getByLabel('Requests a second').inputValue(), '6');
+      assert.equal(await page.getByLabel('Refused addresses').inputValue(), '');
+    },
+    { allow: /status of 4(12|04)/ },
+  ),
+
+  'leaving a policy that is not saved is asked about': scenario(async (page, mock) => {
+    const stays = async () => {
+      await page.locator('dialog', { hasText: 'Leave without saving?' }).waitFor();
+      await button(page, 'Cancel').click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      assert.equal(await page.getByLabel('Refused addresses').inputValue(), '203.0.113.7');
+      assert.match(page.url(), /#\/policies\/shop\.relay\.example$/);
+    };
+    await page.getByRole('link', { name: 'Nodes' }).click();
+    await page.getByRole('link', { name: 'Policies' }).click();
+    await page.getByRole('link', { name: 'shop.relay.example' }).click();
+    const deny = page.getByLabel('Refused addresses');
+    const before = await deny.inputValue();
+    await deny.fill('203.0.113.7');
+    await page.getByRole('link', { name: 'Audit log' }).click();
+    await stays();
+    await page.goBack();
+    await stays();
+    await page.locator('header').getByRole('button', { name: 'Policies' }).click();
+    await stays();
+    await button(page, 'Sign out').click();
+    await stays();
+    const asked = page.waitForEvent('dialog');
+    void page.reload().catch(() => undefined);
+    const dialog = await asked;
+    assert.equal(dialog.type(), 'beforeunload');
+    await dialog.dismiss();
+    await page.goBack();
+    await page.locator('dialog').getByRole('button', { name: 'Leave' }).click();
+    await row(page, 'tcp.20001').waitFor();
+    await page.goForward();
+    assert.equal(await deny.inputValue(), before);
+    // What was typed and taken back is no change.
+    await deny.fill('203.0.113.7');
+    await deny.fill(before);
+    await page.getByRole('link', { name: 'Audit log' }).click();
+    await row(page, '31').waitFor();
+    assert.equal(mock.seen.filter((asked) => asked.startsWith('PUT')).length, 0);
+  }),
+
+  'what a link shows in detail is closed by one step back': scenario(async (page) => {
+    await page.getByRole('link', { name: 'Clients', exact: true }).click();
+    await row(page, 'shop').getByRole('link').first().click();
+    await page.locator('dialog dl').first().waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  }),
+
   'a secret that is shown once stays until it was kept': scenario(async (page, mock) => {
     await page.goto(`${mock.url}/#/clients`);
     await button(page, 'Add client').click();
