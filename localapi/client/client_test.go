@@ -166,6 +166,10 @@ func TestProbeTellsWhatElseIsAtTheAddress(t *testing.T) {
 	probeTimeout = 500 * time.Millisecond
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
+	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"ok","version":"v1","service":"relay"}`)
+	}))
+	defer relay.Close()
 	other := listenAnd(t, func(c net.Conn) {
 		fmt.Fprint(c, "SSH-2.0-OpenSSH\r\n")
 		_, _ = io.Copy(io.Discard, c)
@@ -176,6 +180,7 @@ func TestProbeTellsWhatElseIsAtTheAddress(t *testing.T) {
 		want, none error
 	}{
 		"a page":    {web.URL, ErrForeign, ErrSilent},
+		"a relay":   {relay.URL, ErrForeign, ErrSilent},
 		"no HTTP":   {"http://" + other, ErrForeign, ErrSilent},
 		"no answer": {"http://" + mute, ErrSilent, ErrForeign},
 	} {

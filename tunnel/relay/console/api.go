@@ -80,7 +80,9 @@ func (c *Console) probes() {
 	c.handle("GET /healthz", func(w http.ResponseWriter, r *http.Request) error {
 		s := c.cfg.Relay.Status()
 		w.Header().Set("Content-Type", "application/json")
-		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version})
+		// A daemon's answer has the same fields but for service: who asks the wrong
+		// port is told.
+		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version, "service": "relay"})
 	})
 	c.handle("GET /readyz", func(w http.ResponseWriter, r *http.Request) error {
 		status, state := http.StatusOK, "ready"
