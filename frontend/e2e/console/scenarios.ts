@@ -370,6 +370,37 @@ export const scenarios = {
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
   }),
 
+  'what went wrong in a dialog is told in it': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/clients`);
+      await menu(page, 'shop', 'Change what it may do');
+      await page.locator('dialog footer').getByRole('button', { name: 'Save' }).click();
+      const told = page.locator('.toast', { hasText: 'the store does not answer' });
+      // Nothing covers it, and it can be dismissed.
+      await told.getByRole('button', { name: 'Dismiss' }).click({ timeout: 5000 });
+      await told.waitFor({ state: 'detached' });
+      await page.setViewportSize({ width: 390, height: 844 });
+      mock.away = [];
+      await page.locator('dialog footer').getByRole('button', { name: 'Save' }).click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      await page.locator('.toast', { hasText: 'Saved' }).waitFor();
+    },
+    { prepare: (mock) => void (mock.away = ['PATCH clients/shop']), allow: /status of 503/ },
+  ),
+
+  'the label of a chart is clear of what is drawn': scenario(async (page) => {
+    await row(page, 's_0').waitFor();
+    const room = await page.evaluate(() =>
+      [...document.querySelectorAll('svg[role=img]')].map((drawing) => {
+        const label = drawing.closest('.chart')?.querySelector('.top');
+        const below = (label as Element).getBoundingClientRect().bottom;
+        return drawing.getBoundingClientRect().top - below;
+      }),
+    );
+    assert.equal(room.length, 2);
+    assert.ok(Math.min(...room) >= 0, `the drawings begin ${room.join(' and ')} below`);
+  }),
+
   'a secret that is shown once stays until it was kept': scenario(async (page, mock) => {
     await page.goto(`${mock.url}/#/clients`);
     await button(page, 'Add client').click();

@@ -730,8 +730,14 @@ export interface components {
             error: components["schemas"]["Error"];
         };
         Health: {
+            /** @description ok, or draining. */
             status: string;
             version: string;
+            /**
+             * @description A daemon's answer is without it.
+             * @enum {string}
+             */
+            service: "relay";
         };
         Readiness: {
             status: string;
