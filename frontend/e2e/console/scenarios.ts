@@ -134,6 +134,7 @@ export const scenarios = {
       await deny.fill('x');
       await button(page, 'Save policy').click();
       await page.locator('#p-deny-error', { hasText: 'not an address' }).waitFor();
+      await page.locator('#p-deny:focus').waitFor();
       await deny.fill('192.0.2.0/24');
       await page.getByLabel('Bytes a second').fill('5 MB');
       await button(page, 'Wed').click();
@@ -285,6 +286,9 @@ export const scenarios = {
       await button(page, 'Save policy').click();
       const note = page.getByRole('alert').filter({ hasText: 'bob changed this policy meanwhile' });
       await note.getByText('Refused addresses and Rate').waitFor();
+      await textSize(page, 32);
+      await page.setViewportSize({ width: 390, height: 844 });
+      assert.deepEqual(await cutOff(page), [], 'with what others changed');
       assert.equal(policy()?.rate, 3);
       await button(page, 'Load theirs, keep my changes').click();
       await text(

@@ -320,7 +320,7 @@ export const en = {
   'policy.newer.both': 'Both of you changed these, and yours are shown: {parts}.',
   leave: 'Leave',
   'leave.title': 'Leave without saving?',
-  'leave.text': 'What you changed in the policy of {target} is not saved yet, and is lost.',
+  'leave.text': 'What you changed in the policy of {target} is not saved; leaving loses it.',
   'policies.title': 'Policies',
   'policies.text': 'Held at the edge, before a byte reaches the agent.',
   'policies.none': 'No policy is set',
