@@ -157,6 +157,10 @@ func TestTakenPortIsOneClearSentenceAboutWhoHasIt(t *testing.T) {
 	url, _ := startDaemon(t, Daemon{})
 	foreign := httptest.NewServer(http.NotFoundHandler())
 	defer foreign.Close()
+	console := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"status":"ok","version":"v1","service":"relay"}`))
+	}))
+	defer console.Close()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -165,6 +169,7 @@ func TestTakenPortIsOneClearSentenceAboutWhoHasIt(t *testing.T) {
 	for addr, want := range map[string]string{
 		strings.TrimPrefix(url, "http://"):         "in use by adit",
 		strings.TrimPrefix(foreign.URL, "http://"): "in use by another program",
+		strings.TrimPrefix(console.URL, "http://"): "in use by another program",
 		mute.Addr().String():                       "in use by what does not answer",
 	} {
 		err := Daemon{HTTPListen: addr, StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())

@@ -65,12 +65,12 @@ func versionAt(ctx context.Context, addr, path string) (version string, err erro
 		return "", err
 	}
 	defer resp.Body.Close()
-	var body struct{ Status, Version string }
+	var body struct{ Status, Version, Service string }
 	err = json.NewDecoder(io.LimitReader(resp.Body, 4<<10)).Decode(&body)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if err != nil || resp.StatusCode != http.StatusOK || body.Status != "ok" {
+	if err != nil || resp.StatusCode != http.StatusOK || body.Status != "ok" || body.Service != "" { // a relay's console names itself
 		return "", errForeign
 	}
 	return body.Version, nil

@@ -25,7 +25,10 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 		return Health{}, c.stranger(err)
 	}
 	defer resp.Body.Close()
-	var h Health
+	var h struct {
+		Health
+		Service string `json:"service"` // a relay's console names itself; a daemon has none
+	}
 	err = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&h)
 	if ctx.Err() != nil {
 		return Health{}, ctx.Err()
@@ -33,10 +36,13 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 	if err == nil && h.Status != "ok" {
 		err = fmt.Errorf("its status is %q", h.Status)
 	}
+	if err == nil && h.Service != "" {
+		err = fmt.Errorf("it is the console of a %s", h.Service)
+	}
 	if err != nil {
 		return Health{}, &unreachable{base: c.base, err: err, kind: ErrForeign}
 	}
-	return h, nil
+	return h.Health, nil
 }
 
 // What net/http says of a program that speaks no HTTP; the second, if it spoke

@@ -166,6 +166,10 @@ func TestProbeTellsWhatElseIsAtTheAddress(t *testing.T) {
 	defer func(d time.Duration) { probeTimeout = d }(probeTimeout)
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
+	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"ok","version":"v1","service":"relay"}`)
+	}))
+	defer relay.Close()
 	other := listenAnd(t, func(c net.Conn) {
 		fmt.Fprint(c, "SSH-2.0-OpenSSH\r\n")
 		_, _ = io.Copy(io.Discard, c)
@@ -176,9 +180,16 @@ func TestProbeTellsWhatElseIsAtTheAddress(t *testing.T) {
 		patience   time.Duration // long where an answer comes, on a machine that stands still too
 		want, none error
 	}{
+<<<<<<< HEAD
 		"a page":    {web.URL, 20 * time.Second, ErrForeign, ErrSilent},
 		"no HTTP":   {"http://" + other, 20 * time.Second, ErrForeign, ErrSilent},
 		"no answer": {"http://" + mute, 500 * time.Millisecond, ErrSilent, ErrForeign},
+=======
+		"a page":    {web.URL, ErrForeign, ErrSilent},
+		"a relay":   {relay.URL, ErrForeign, ErrSilent},
+		"no HTTP":   {"http://" + other, ErrForeign, ErrSilent},
+		"no answer": {"http://" + mute, ErrSilent, ErrForeign},
+>>>>>>> web
 	} {
 		probeTimeout = c.patience
 		_, err := New(c.url).Probe(testContext(t))

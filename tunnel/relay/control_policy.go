@@ -97,10 +97,10 @@ func (s *session) setPolicy(ctx context.Context, target string, document json.Ra
 	var err error
 	if json.Unmarshal(document, &fields) == nil && fields != nil && len(fields) == 0 {
 		if _, ok := s.relay.store.Policies.Get(target); ok {
-			err = o.DeletePolicy(ctx, shown(target))
+			err = o.DeletePolicy(ctx, shown(target), nil)
 		}
 	} else {
-		_, err = o.setPolicy(ctx, target, document, s.client.ID)
+		_, err = o.setPolicy(ctx, target, document, s.client.ID, nil)
 	}
 	var refusal *console.Error
 	if errors.As(err, &refusal) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (r *Relay) target(text string) (string, error) {
 }
 
 func (o operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
-	v := console.Policy{Target: shown(p.Target), ChangedAt: p.Changed, SetBy: setByOperator}
+	v := console.Policy{Tag: tagOf(p), Target: shown(p.Target), ChangedAt: p.Changed, SetBy: setByOperator}
 	if p.By != "" {
 		v.SetBy = p.By
 		if c, ok := o.store.Clients.ByID(p.By); ok {
@@ -49,6 +50,28 @@ func (o operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
 	}
 	v.Policy = v.Policy.Redacted()
 	return v, nil
+}
+
+// tagOf tells a policy from what was there before: by its time, as that is its own,
+// also through a backup, while revisions rise with changes of its claim.
+func tagOf(p store.StoredPolicy) string { return strconv.FormatInt(p.Changed.UnixNano(), 36) }
+
+// expecting is what a change that expects a policy has against another one.
+func expecting(target string, e console.Expected) store.Against {
+	if e == nil {
+		return nil
+	}
+	return func(p store.StoredPolicy, exists bool) error {
+		tag := ""
+		if exists {
+			tag = tagOf(p)
+		}
+		if e(tag) {
+			return nil
+		}
+		return bad(http.StatusPreconditionFailed, "precondition_failed", "",
+			"the policy of %s has changed since it was read, so nothing was changed; read it again", shown(target))
+	}
 }
 
 func (o operator) PolicyList() []console.Policy {
@@ -81,19 +104,19 @@ func (o operator) Policy(text string) (console.Policy, error) {
 
 // SetPolicy stores a policy. A user that comes without a password keeps the one
 // that the policy before had, since hashes are not shown.
-func (o operator) SetPolicy(ctx context.Context, text string, document []byte) (console.Policy, error) {
+func (o operator) SetPolicy(ctx context.Context, text string, document []byte, e console.Expected) (console.Policy, error) {
 	target, err := o.target(text)
 	if err != nil {
 		return console.Policy{}, err
 	}
-	return o.setPolicy(ctx, target, document, "")
+	return o.setPolicy(ctx, target, document, "", expecting(target, e))
 }
 
 // setByOperator is who set a policy that no client did.
 const setByOperator = "operator"
 
 // setPolicy stores a policy that by, a client's id or "" for the operator, sets.
-func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string) (console.Policy, error) {
+func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against) (console.Policy, error) {
 	var d policy.Document
 	if json.Unmarshal(document, &d) == nil {
 		if kept, ok := o.keepHashes(target, d); ok {
@@ -117,7 +140,7 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 	if err != nil {
 		return console.Policy{}, err
 	}
-	if err := o.store.Policies.SetBy(ctx, target, data, by); err != nil {
+	if err := o.store.Policies.SetBy(ctx, target, data, by, against); err != nil {
 		return console.Policy{}, err
 	}
 	o.log.Info("policy set", "target", shown(target))
@@ -151,12 +174,12 @@ func (o operator) keepHashes(target string, d policy.Document) (policy.Document,
 	return d, kept
 }
 
-func (o operator) DeletePolicy(ctx context.Context, text string) error {
+func (o operator) DeletePolicy(ctx context.Context, text string, e console.Expected) error {
 	target, err := o.target(text)
 	if err != nil {
 		return err
 	}
-	if err := o.store.Policies.Delete(ctx, target); err != nil {
+	if err := o.store.Policies.DeleteUnless(ctx, target, expecting(target, e)); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return noPolicy(target)
 		}

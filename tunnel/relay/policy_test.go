@@ -17,7 +17,7 @@ import (
 
 func (s *site) setPolicy(tb testing.TB, target, doc string) {
 	tb.Helper()
-	if _, err := (operator{s.Relay}).SetPolicy(tb.Context(), target, []byte(doc)); err != nil {
+	if _, err := (operator{s.Relay}).SetPolicy(tb.Context(), target, []byte(doc), nil); err != nil {
 		tb.Fatalf("%s: %v", doc, err)
 	}
 }
@@ -75,7 +75,7 @@ func TestPolicyIsHeldAtTheEdge(t *testing.T) {
 	if got := do("", ""); got != 429 { // of the rate
 		t.Errorf("second of a rate: status %d", got)
 	}
-	if err := (operator{s.Relay}).DeletePolicy(t.Context(), "shop.relay.test"); err != nil {
+	if err := (operator{s.Relay}).DeletePolicy(t.Context(), "shop.relay.test", nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := do("", ""); got != 200 {
@@ -228,7 +228,7 @@ func TestBandwidthIsHeldOnWhatIsOpen(t *testing.T) {
 	before := r.edge.Endpoints()[0].Counters().BytesIn
 	go func() { done <- trip(1_000_000) }()
 	eventually(t, "some of it is under way", func() bool { return r.edge.Endpoints()[0].Counters().BytesIn > before })
-	if err := (operator{r.Relay}).DeletePolicy(t.Context(), target); err != nil {
+	if err := (operator{r.Relay}).DeletePolicy(t.Context(), target, nil); err != nil {
 		t.Fatal(err)
 	}
 	if took := <-done; took > 15*time.Second {

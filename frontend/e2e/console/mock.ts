@@ -24,12 +24,19 @@ class Refusal extends Error {
 }
 
 type Body = Record<string, unknown>;
-type Handler = (body: Body, match: string[], query: URLSearchParams) => unknown;
+type Handler = (
+  body: Body,
+  match: string[],
+  query: URLSearchParams,
+  headers: Record<string, unknown>,
+) => unknown;
 const list = (items: unknown) => ({ items });
 
 /** What the mock lets in. */
 export const password = 'correct horse battery';
 export const setupCode = 'AAAA-BBBB-CCCC-DDDD';
+
+const tagOf = (p: { changed_at: string; at?: number }) => `"${p.changed_at}-${p.at ?? 0}"`;
 
 export class ConsoleMock {
   session: SignedIn = {
@@ -42,6 +49,7 @@ export class ConsoleMock {
   };
   clients = have.clients();
   policies = have.policies();
+  audit = have.audit;
   accounts = have.accounts();
   tokens = have.tokens();
   sinks = have.sinks();
@@ -57,6 +65,7 @@ export class ConsoleMock {
 
   #server: Server | undefined;
   #port = 0;
+  #sets = 0;
   #sockets = new Set<Socket>();
   #streams = new Set<ServerResponse>();
 
@@ -93,6 +102,23 @@ export class ConsoleMock {
     for (const res of this.#streams) res.write(`event: access\ndata: ${JSON.stringify(e)}\n\n`);
   }
 
+  /** A policy that is set; by somebody else, if a name is given. */
+  set(target: string, policy: PolicyDocument | undefined, by = '') {
+    const changed_at = new Date().toISOString();
+    const last = this.audit[0]!;
+    const action = policy ? 'policy.set' : 'policy.delete';
+    const actor = { kind: 'user' as const, name: by || 'ann' };
+    this.audit = [
+      { ...last, seq: last.seq + 1, time: changed_at, actor, action, target },
+      ...this.audit,
+    ];
+    this.policies = this.policies.filter((p) => p.target !== target);
+    if (!policy) return undefined;
+    const made = { target, changed_at, policy, at: ++this.#sets };
+    this.policies = [...this.policies, made];
+    return made;
+  }
+
   async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const url = new URL(req.url ?? '/', this.url);
     // The relay's own policy, so that what it blocks is blocked here too.
@@ -121,8 +147,11 @@ export class ConsoleMock {
         throw new Refusal(403, 'forbidden', 'this asks for an administrator');
       if (this.away.includes(asked))
         throw new Refusal(503, 'unavailable', 'the store does not answer');
-      const data = this.#answer(asked, text ? (JSON.parse(text) as Body) : {}, url.searchParams);
+      const body = text ? (JSON.parse(text) as Body) : {};
+      const data = this.#answer(asked, body, url.searchParams, req.headers);
       if (data === undefined) return void res.writeHead(204).end();
+      const policy = this.policies.find((p) => p === data);
+      if (policy) res.setHeader('ETag', tagOf(policy));
       res.writeHead(200, { 'Content-Type': 'application/json' });
       res.end(JSON.stringify({ data }));
     } catch (error) {
@@ -133,11 +162,16 @@ export class ConsoleMock {
     }
   }
 
-  #answer(asked: string, body: Body, query: URLSearchParams): unknown {
+  #answer(
+    asked: string,
+    body: Body,
+    query: URLSearchParams,
+    headers: Record<string, unknown>,
+  ): unknown {
     for (const [pattern, handler] of this.#routes) {
       const match = new RegExp(`^${pattern}$`).exec(asked);
       if (match && !this.missing.some((m) => asked.endsWith(m)))
-        return handler(body, match.map(decodeURIComponent), query);
+        return handler(body, match.map(decodeURIComponent), query, headers);
     }
     throw new Refusal(404, 'not_found', 'there is nothing at this path');
   }
@@ -239,8 +273,14 @@ export class ConsoleMock {
     ],
     [
       'PUT policies/([^/]+)',
-      (b, m) => {
+      (b, m, _, headers) => {
         const policy = b as PolicyDocument;
+        const found = this.policies.find((p) => p.target === m[1]);
+        const wanted = headers['if-match'];
+        if (found ? wanted && wanted !== tagOf(found) : wanted)
+          throw new Refusal(412, 'precondition_failed', 'the policy has changed');
+        if (found && headers['if-none-match'])
+          throw new Refusal(412, 'precondition_failed', 'the policy has changed');
         if (policy.deny?.includes('x'))
           throw new Refusal(
             400,
@@ -248,15 +288,10 @@ export class ConsoleMock {
             'deny[0]: "x" is not an address or CIDR',
             'deny[0]',
           );
-        const made = { target: m[1] ?? '', changed_at: new Date().toISOString(), policy };
-        this.policies = [...this.policies.filter((p) => p.target !== m[1]), made];
-        return made;
+        return this.set(m[1] ?? '', policy);
       },
     ],
-    [
-      'DELETE policies/([^/]+)',
-      (_, m) => void (this.policies = this.policies.filter((p) => p.target !== m[1])),
-    ],
+    ['DELETE policies/([^/]+)', (_, m) => void this.set(m[1] ?? '', undefined)],
     [
       'POST policies/([^/]+)/explain',
       (b, m) => {
@@ -290,7 +325,14 @@ export class ConsoleMock {
     ],
     [
       'GET audit',
-      (_, __, q) => list(have.audit.filter((e) => e.action.startsWith(q.get('action') ?? ''))),
+      (_, __, q) =>
+        list(
+          this.audit.filter(
+            (e) =>
+              e.action.startsWith(q.get('action') ?? '') &&
+              (!q.get('target') || e.target === q.get('target')),
+          ),
+        ),
     ],
     ['GET audit/verify', () => ({ ok: true, entries: 31, head: have.audit[0]?.hash })],
     ['GET sinks', () => list(this.sinks)],

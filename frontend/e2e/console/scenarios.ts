@@ -134,6 +134,7 @@ export const scenarios = {
       await deny.fill('x');
       await button(page, 'Save policy').click();
       await page.locator('#p-deny-error', { hasText: 'not an address' }).waitFor();
+      await page.locator('#p-deny:focus').waitFor();
       await deny.fill('192.0.2.0/24');
       await page.getByLabel('Bytes a second').fill('5 MB');
       await button(page, 'Wed').click();
@@ -274,6 +275,135 @@ export const scenarios = {
       allow: /status of 503/,
     },
   ),
+
+  'two administrators change one policy': scenario(
+    async (page, mock) => {
+      const target = 'shop.relay.example';
+      const policy = () => mock.policies.find((p) => p.target === target)?.policy;
+      await page.goto(`${mock.url}/#/policies/${target}`);
+      await page.getByLabel('Refused addresses').fill('203.0.113.7');
+      mock.set(target, { ...policy(), rate: 3, deny: ['192.0.2.9'] }, 'bob');
+      await button(page, 'Save policy').click();
+      const note = page.getByRole('alert').filter({ hasText: 'bob changed this policy meanwhile' });
+      await note.getByText('Refused addresses and Rate').waitFor();
+      await textSize(page, 32);
+      await page.setViewportSize({ width: 390, height: 844 });
+      assert.deepEqual(await cutOff(page), [], 'with what others changed');
+      assert.equal(policy()?.rate, 3);
+      await button(page, 'Load theirs, keep my changes').click();
+      await text(
+        page,
+        'Both of you changed these, and yours are shown: Refused addresses',
+      ).waitFor();
+      assert.equal(await page.getByLabel('Requests a second').inputValue(), '3');
+      assert.equal(await page.getByLabel('Refused addresses').inputValue(), '203.0.113.7');
+      await button(page, 'Save policy').click();
+      await text(page, 'It is in force').waitFor();
+      assert.equal(policy()?.rate, 3);
+      assert.deepEqual(policy()?.deny, ['203.0.113.7']);
+
+      await page.getByLabel('Requests a second').fill('4');
+      mock.set(target, undefined, 'bob');
+      await button(page, 'Save policy').click();
+      await text(page, 'bob deleted this policy meanwhile').waitFor();
+      await button(page, 'Keep mine').click();
+      await button(page, 'Save policy').click();
+      await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+      assert.equal(policy()?.rate, 4);
+      assert.deepEqual(policy()?.deny, ['203.0.113.7']);
+
+      await page.getByLabel('Requests a second').fill('5');
+      mock.set(target, { rate: 6 }, 'ann');
+      await button(page, 'Save policy').click();
+      await text(page, 'You, in another window, changed').waitFor();
+      await button(page, 'Discard mine').click();
+      assert.equal(await page.getByLabel('Requests a second').inputValue(), '6');
+      assert.equal(await page.getByLabel('Refused addresses').inputValue(), '');
+    },
+    { allow: /status of 4(12|04)/ },
+  ),
+
+  'leaving a policy that is not saved is asked about': scenario(async (page, mock) => {
+    const stays = async () => {
+      await page.locator('dialog', { hasText: 'Leave without saving?' }).waitFor();
+      await button(page, 'Cancel').click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      assert.equal(await page.getByLabel('Refused addresses').inputValue(), '203.0.113.7');
+      assert.match(page.url(), /#\/policies\/shop\.relay\.example$/);
+    };
+    await page.getByRole('link', { name: 'Nodes' }).click();
+    await page.getByRole('link', { name: 'Policies' }).click();
+    await page.getByRole('link', { name: 'shop.relay.example' }).click();
+    const deny = page.getByLabel('Refused addresses');
+    const before = await deny.inputValue();
+    await deny.fill('203.0.113.7');
+    await page.getByRole('link', { name: 'Audit log' }).click();
+    await stays();
+    await page.goBack();
+    await stays();
+    await page.locator('header').getByRole('button', { name: 'Policies' }).click();
+    await stays();
+    await button(page, 'Sign out').click();
+    await stays();
+    const asked = page.waitForEvent('dialog');
+    void page.reload().catch(() => undefined);
+    const dialog = await asked;
+    assert.equal(dialog.type(), 'beforeunload');
+    await dialog.dismiss();
+    await page.goBack();
+    await page.locator('dialog').getByRole('button', { name: 'Leave' }).click();
+    await row(page, 'tcp.20001').waitFor();
+    await page.goForward();
+    assert.equal(await deny.inputValue(), before);
+    // What was typed and taken back is no change.
+    await deny.fill('203.0.113.7');
+    await deny.fill(before);
+    await page.getByRole('link', { name: 'Audit log' }).click();
+    await row(page, '31').waitFor();
+    assert.equal(mock.seen.filter((asked) => asked.startsWith('PUT')).length, 0);
+  }),
+
+  'what a link shows in detail is closed by one step back': scenario(async (page) => {
+    await page.getByRole('link', { name: 'Clients', exact: true }).click();
+    await row(page, 'shop').getByRole('link').first().click();
+    await page.locator('dialog dl').first().waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  }),
+
+  'what went wrong in a dialog is told in it': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/clients`);
+      await menu(page, 'shop', 'Change what it may do');
+      await page.locator('dialog footer').getByRole('button', { name: 'Save' }).click();
+      const told = page.locator('.toast', { hasText: 'the store does not answer' });
+      // Nothing covers it, and it can be dismissed.
+      await told.getByRole('button', { name: 'Dismiss' }).click({ timeout: 5000 });
+      await told.waitFor({ state: 'detached' });
+      await page.setViewportSize({ width: 390, height: 844 });
+      mock.away = [];
+      await page.locator('dialog footer').getByRole('button', { name: 'Save' }).click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      await page.locator('.toast', { hasText: 'Saved' }).waitFor();
+    },
+    { prepare: (mock) => void (mock.away = ['PATCH clients/shop']), allow: /status of 503/ },
+  ),
+
+  'the label of a chart is clear of what is drawn': scenario(async (page) => {
+    await row(page, 's_0').waitFor();
+    const room = await page.evaluate(() =>
+      [...document.querySelectorAll('svg[role=img]')].map((drawing) => {
+        const label = drawing.closest('.chart')?.querySelector('.top');
+        const below = (label as Element).getBoundingClientRect().bottom;
+        return drawing.getBoundingClientRect().top - below;
+      }),
+    );
+    assert.equal(room.length, 2);
+    assert.ok(Math.min(...room) >= 0, `the drawings begin ${room.join(' and ')} below`);
+  }),
 
   'a secret that is shown once stays until it was kept': scenario(async (page, mock) => {
     await page.goto(`${mock.url}/#/clients`);

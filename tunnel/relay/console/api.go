@@ -80,7 +80,9 @@ func (c *Console) probes() {
 	c.handle("GET /healthz", func(w http.ResponseWriter, r *http.Request) error {
 		s := c.cfg.Relay.Status()
 		w.Header().Set("Content-Type", "application/json")
-		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version})
+		// A daemon's answer has the same fields but for service: who asks the wrong
+		// port is told.
+		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version, "service": "relay"})
 	})
 	c.handle("GET /readyz", func(w http.ResponseWriter, r *http.Request) error {
 		status, state := http.StatusOK, "ready"
@@ -122,14 +124,15 @@ func (c *Console) relayRoutes() []route {
 		{"GET /api/v1/policies", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.PolicyList()}) }},
 		{"GET /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
 			p, err := relay.Policy(r.PathValue("target"))
-			if err != nil {
-				return err
-			}
-			return write(w, 200, p)
+			return givePolicy(w, p, err)
 		}},
 		{"PUT /api/v1/policies/{target}", c.setPolicy},
 		{"DELETE /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
-			if err := relay.DeletePolicy(r.Context(), r.PathValue("target")); err != nil {
+			e, err := expected(r)
+			if err != nil {
+				return err
+			}
+			if err := relay.DeletePolicy(r.Context(), r.PathValue("target"), e); err != nil {
 				return err
 			}
 			w.WriteHeader(http.StatusNoContent)
@@ -197,11 +200,20 @@ func (c *Console) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &document); err != nil {
 		return err
 	}
-	p, err := c.cfg.Relay.SetPolicy(r.Context(), r.PathValue("target"), document)
+	e, err := expected(r)
 	if err != nil {
 		return err
 	}
-	return write(w, http.StatusOK, p)
+	p, err := c.cfg.Relay.SetPolicy(r.Context(), r.PathValue("target"), document, e)
+	return givePolicy(w, p, err)
+}
+
+// givePolicy is give with the tag that the next change may name.
+func givePolicy(w http.ResponseWriter, p Policy, err error) error {
+	if err == nil {
+		w.Header().Set("ETag", `"`+p.Tag+`"`)
+	}
+	return give(w, p, err)
 }
 
 func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {

@@ -42,8 +42,8 @@ type Relay interface {
 	ClaimList() []Claim
 	PolicyList() []Policy
 	Policy(target string) (Policy, error)
-	SetPolicy(ctx context.Context, target string, document []byte) (Policy, error)
-	DeletePolicy(ctx context.Context, target string) error
+	SetPolicy(ctx context.Context, target string, document []byte, e Expected) (Policy, error)
+	DeletePolicy(ctx context.Context, target string, e Expected) error
 	Explain(q Question) (Explanation, error)
 	Counters() Counters
 	Metrics() string // as Prometheus reads them

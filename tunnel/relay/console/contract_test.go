@@ -174,6 +174,14 @@ func TestEveryAnswerFitsTheDocument(t *testing.T) {
 	}
 	stranger := &browser{r: r}
 	foreign := &browser{r: r, cookie: owner.cookie, header: http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}}}
+	for tag, a := range map[string]ask{
+		`"old"`:      {"PUT", one, "/api/v1/policies/shop", `{}`, 412, "precondition_failed", ""},
+		`W/"x","o"`:  {"DELETE", one, "/api/v1/policies/shop", "", 412, "precondition_failed", ""},
+		`"old", "1"`: {"PUT", one, "/api/v1/policies/shop", `{}`, 200, "", ""},
+		"old":        {"PUT", one, "/api/v1/policies/shop", `{}`, 400, "invalid_parameter", "If-Match"},
+	} {
+		(&browser{r: r, cookie: owner.cookie, header: http.Header{"If-Match": {tag}}}).hold(t, d, a)
+	}
 	typed := &browser{r: r, cookie: owner.cookie, header: http.Header{"Content-Type": {"text/plain"}}}
 	seen := map[string]bool{}
 	for _, a := range asks() {

@@ -133,10 +133,16 @@ func (f *fakeRelay) Policy(target string) (Policy, error) {
 	return f.policy(target), f.known(target)
 }
 
-func (f *fakeRelay) SetPolicy(_ context.Context, target string, _ []byte) (Policy, error) {
+func (f *fakeRelay) SetPolicy(_ context.Context, target string, _ []byte, e Expected) (Policy, error) {
+	if e != nil && !e("1") {
+		return Policy{}, &Error{http.StatusPreconditionFailed, "precondition_failed", "another one is there", ""}
+	}
 	return f.policy(target), f.known(target)
 }
-func (f *fakeRelay) DeletePolicy(_ context.Context, target string) error { return f.known(target) }
+func (f *fakeRelay) DeletePolicy(_ context.Context, target string, e Expected) error {
+	_, err := f.SetPolicy(context.Background(), target, nil, e)
+	return err
+}
 
 func (f *fakeRelay) Explain(q Question) (Explanation, error) {
 	return Explanation{Target: q.Target, Node: "n1", Steps: []policy.Step{{Rule: "deny", Detail: "x"}}}, f.err()

@@ -117,6 +117,7 @@ type Claim struct {
 
 // Policy is the policy of a target: a domain, or "tcp.PORT" or "udp.PORT".
 type Policy struct {
+	Tag       string          `json:"-"` // the ETag: another one with every change
 	Target    string          `json:"target"`
 	ChangedAt time.Time       `json:"changed_at"`
 	SetBy     string          `json:"set_by"` // "operator", or a client's name

@@ -85,8 +85,16 @@ func (t *table[T]) list() []T {
 
 // drop removes the value of a key, or returns ErrNotFound.
 func (t *table[T]) drop(ctx context.Context, key string) error {
+	return t.dropUnless(ctx, key, func(T, bool) error { return nil })
+}
+
+// dropUnless is drop, unless it has something against what is there.
+func (t *table[T]) dropUnless(ctx context.Context, key string, against func(v T, exists bool) error) error {
 	for range 10 {
-		_, rev, ok := t.get(key)
+		v, rev, ok := t.get(key)
+		if err := against(v, ok); err != nil {
+			return err
+		}
 		if !ok {
 			return ErrNotFound
 		}

@@ -724,14 +724,20 @@ export interface components {
             field?: string;
         };
         /** @enum {string} */
-        ErrorCode: "invalid_json" | "invalid_parameter" | "unauthorized" | "wrong_login" | "wrong_code" | "code_required" | "forbidden" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "conflict" | "too_many_tries" | "too_many_readers" | "payload_too_large" | "unsupported_media_type" | "unavailable" | "internal";
+        ErrorCode: "invalid_json" | "invalid_parameter" | "unauthorized" | "wrong_login" | "wrong_code" | "code_required" | "forbidden" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "conflict" | "precondition_failed" | "too_many_tries" | "too_many_readers" | "payload_too_large" | "unsupported_media_type" | "unavailable" | "internal";
         /** @description The envelope of a failure. */
         Failure: {
             error: components["schemas"]["Error"];
         };
         Health: {
+            /** @description ok, or draining. */
             status: string;
             version: string;
+            /**
+             * @description A daemon's answer is without it.
+             * @enum {string}
+             */
+            service: "relay";
         };
         Readiness: {
             status: string;
@@ -1451,6 +1457,15 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
+        /** @description The policy has changed since it was read, and nothing was done. */
+        PreconditionFailed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+            };
+        };
         /** @description The body is over 1 MiB. */
         TooLarge: {
             headers: {
@@ -1490,7 +1505,10 @@ export interface components {
     };
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description Another one with every change of the policy. */
+        ETag: string;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -2127,6 +2145,7 @@ export interface operations {
             /** @description Done. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2142,7 +2161,12 @@ export interface operations {
     setPolicy: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the policy that this replaces; another one stays. */
+                "If-Match"?: string;
+                /** @description *: only if there is no policy. */
+                "If-None-Match"?: string;
+            };
             path: {
                 target: string;
             };
@@ -2157,6 +2181,7 @@ export interface operations {
             /** @description Done. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2166,6 +2191,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMedia"];
         };
@@ -2173,7 +2199,10 @@ export interface operations {
     deletePolicy: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the policy that this removes; another one stays. */
+                "If-Match"?: string;
+            };
             path: {
                 target: string;
             };
@@ -2192,6 +2221,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
         };
     };
     explainPolicy: {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { documentOf, formOf, type PolicyDocument } from './policyform';
+import { changed, documentOf, formOf, merge, type PolicyDocument } from './policyform';
 
 const all: PolicyDocument = {
   deny: ['10.0.0.0/8', '192.0.2.7'],
@@ -46,4 +46,34 @@ describe('a policy and its form', () => {
     expect(
       documentOf({ ...formOf({}), denyCountries: 'cn, us-ca' }).document.deny_countries,
     ).toEqual(['CN', 'US-CA']));
+});
+
+describe('a policy that two have changed', () => {
+  const form = (more: PolicyDocument) => formOf({ ...all, ...more });
+  const merged = (mine: PolicyDocument, theirs: PolicyDocument) => {
+    const { form: made, both } = merge(formOf(all), form(mine), form(theirs));
+    return { document: documentOf(made).document, both };
+  };
+  it('has the changes of both', () =>
+    expect(merged({ rate: 7 }, { deny: ['192.0.2.9'], shadow: false })).toEqual({
+      document: { ...documentOf(form({ rate: 7, deny: ['192.0.2.9'], shadow: false })).document },
+      both: [],
+    }));
+  it('has what one typed where both changed something', () =>
+    expect(merged({ rate: 7, burst: 3 }, { rate: 8, burst: 3 })).toEqual({
+      document: { ...all, rate: 7, burst: 3 },
+      both: ['rate'],
+    }));
+  it('keeps a time zone with its hours', () => {
+    const zoned = { hours: { zone: 'Asia/Shanghai', open: all.hours?.open ?? [] } };
+    expect(merged(zoned, { rate: 8 }).document).toEqual({ ...all, ...zoned, rate: 8 });
+    expect(merged({ rate: 8 }, zoned).document).toEqual({ ...all, ...zoned, rate: 8 });
+  });
+  it('keeps a password that was typed', () => {
+    const mine = formOf(all);
+    mine.users = [{ name: 'ann', password: 'new', kept: true }];
+    expect(merge(formOf(all), mine, form({ rate: 8 })).form.users).toEqual(mine.users);
+  });
+  it('takes a zone without hours for no change', () =>
+    expect(changed(formOf({}), { ...formOf({}), zone: 'Asia/Tokyo' })).toEqual([]));
 });

@@ -139,3 +139,51 @@ export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: F
   if (f.shadow) d.shadow = true;
   return { document: d, faults };
 }
+
+/** A part of the form: hours and their time zone are one. */
+export type Part = Exclude<keyof PolicyForm, 'zone'>;
+
+const parts: readonly Part[] = [
+  'users',
+  'deny',
+  'allow',
+  'denyCountries',
+  'allowCountries',
+  'unknownCountry',
+  'connections',
+  'perAddress',
+  'rate',
+  'burst',
+  'bandwidth',
+  'maxBody',
+  'open',
+  'shadow',
+  'rest',
+];
+const text = (f: PolicyForm, part: Part) =>
+  JSON.stringify(part === 'open' ? [f.open, f.open.length > 0 && f.zone] : f[part]);
+
+/** Returns the parts in which two forms differ, in the order of the page. */
+export function changed(a: PolicyForm, b: PolicyForm): Part[] {
+  return parts.filter((part) => text(a, part) !== text(b, part));
+}
+
+/**
+ * Returns what others have saved meanwhile with one's own changes to what was there
+ * before on top of it, and the parts that both have changed: they are as one has them.
+ */
+export function merge(
+  before: PolicyForm,
+  mine: PolicyForm,
+  theirs: PolicyForm,
+): { form: PolicyForm; both: Part[] } {
+  const own = changed(before, mine);
+  const form = { ...theirs };
+  for (const part of own) Object.assign(form, { [part]: mine[part] });
+  if (own.includes('open')) form.zone = mine.zone;
+  const differ = changed(mine, theirs);
+  return {
+    form,
+    both: changed(before, theirs).filter((p) => own.includes(p) && differ.includes(p)),
+  };
+}

@@ -35,13 +35,25 @@ export function writeHash(page: string, id = '', query: Record<string, string> =
 /** Browsers refuse to write the location at every key that is typed. */
 const settle = 250;
 
-/** With an entry of the history: the one before is the same page without the detail. */
-const over = { over: true };
+/** What an entry of the history knows of itself. */
+interface Mark {
+  /** Its place among the entries of this page's life. */
+  at: number;
+  /** The one before is the same page without the detail. */
+  over?: boolean;
+}
+
+const mark = () => history.state as Mark | null;
+
+/** Has who leaves what is shown asked first: true keeps them here, until leave is called. */
+export type Guard = (leave: () => void) => boolean;
 
 export class Router<Page extends string> {
   current: Route<Page>;
   readonly #pages: readonly [Page, ...Page[]];
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #at = 0;
+  #guard: Guard | undefined;
 
   constructor(pages: readonly [Page, ...Page[]]) {
     this.#pages = pages;
@@ -49,12 +61,25 @@ export class Router<Page extends string> {
   }
 
   start(): void {
-    const read = () => {
-      this.#stop();
-      this.current = readHash(location.hash, this.#pages);
+    this.#at = mark()?.at ?? 0;
+    this.current = readHash(location.hash, this.#pages);
+    history.replaceState({ ...mark(), at: this.#at } satisfies Mark, '', location.href);
+    // It comes for links, too, and unlike hashchange for steps between entries that
+    // look the same.
+    addEventListener('popstate', () => this.#arrive());
+  }
+
+  /** Asks before what is shown is left, by whatever way; returns the end of it. */
+  hold(guard: Guard): () => void {
+    this.#guard = guard;
+    return () => {
+      if (this.#guard === guard) this.#guard = undefined;
     };
-    addEventListener('hashchange', read);
-    read();
+  }
+
+  /** Does what leaves the page in another way, once nothing keeps the reader here. */
+  leave(how: () => void): void {
+    if (!this.#kept(how)) how();
   }
 
   /**
@@ -63,25 +88,25 @@ export class Router<Page extends string> {
    */
   go(page: Page, id = '', replace = false): void {
     const { page: before, id: open } = this.current;
+    if ((page !== before || id !== open) && this.#kept(() => this.go(page, id, replace))) return;
     const query = page === before ? this.current.query : {};
     if (this.#timer && !replace) this.#write();
     this.#stop();
     // At once, not with the event that a new hash brings later: the next key that
     // is pressed is for what is shown then.
     this.current = { page, id, query };
-    if (replace) this.#write();
-    else
-      history.pushState(
-        page === before && id && !open ? over : null,
-        '',
-        writeHash(page, id, query),
-      );
+    if (replace) this.#write(page === before && !!id && !!open && mark()?.over);
+    else {
+      const state: Mark = { at: ++this.#at, over: page === before && !!id && !open };
+      history.pushState(state, '', writeHash(page, id, query));
+    }
   }
 
   /** Closes what the page shows in detail; the way back is as it was before that. */
   close(): void {
     const { page, query } = this.current;
-    if (!(history.state as typeof over | null)?.over) return this.go(page, '', true);
+    if (!mark()?.over) return this.go(page, '', true);
+    if (this.#kept(() => this.close())) return;
     this.current = { page, id: '', query };
     history.back();
   }
@@ -95,14 +120,43 @@ export class Router<Page extends string> {
     this.#timer = setTimeout(() => this.#write(), settle);
   }
 
+  /** Takes what the browser has gone to: by a link, a step back or on, or by hand. */
+  #arrive(): void {
+    this.#stop();
+    const { page, id } = this.current;
+    const next = readHash(location.hash, this.#pages);
+    const { href } = location;
+    const known = mark();
+    const step = (known?.at ?? this.#at + 1) - this.#at;
+    const leaves = next.page !== page || next.id !== id;
+    if (leaves && this.#kept(() => (known ? history.go(step) : location.assign(href)))) {
+      history.go(-step);
+      return;
+    }
+    this.#at += step;
+    this.current = next;
+    if (known) return;
+    const state: Mark = { at: this.#at, over: next.page === page && !!next.id && !id };
+    history.replaceState(state, '', href);
+  }
+
+  /** Reports whether the reader stays; how is how they leave when they may. */
+  #kept(how: () => void): boolean {
+    const guard = this.#guard;
+    return !!guard?.(() => {
+      if (this.#guard === guard) this.#guard = undefined;
+      how();
+    });
+  }
+
   #stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
-  #write(): void {
+  #write(over = false): void {
     this.#stop();
     const { page, id, query } = this.current;
-    history.replaceState(null, '', writeHash(page, id, query));
+    history.replaceState({ at: this.#at, over } satisfies Mark, '', writeHash(page, id, query));
   }
 }

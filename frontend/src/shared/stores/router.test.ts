@@ -126,3 +126,140 @@ describe('a router', () => {
     expect(written.at(-1)).toBe('#/access');
   });
 });
+
+/** A browser's history: entries with a state and an address, and a place among them. */
+class Entries {
+  all: { state: unknown; hash: string }[] = [{ state: null, hash: '' }];
+  at = 0;
+  #listeners: (() => void)[] = [];
+  readonly location = {
+    assign: (href: string) => this.follow(href),
+  } as Location;
+  readonly history = {} as History;
+
+  constructor() {
+    Object.defineProperties(this.location, {
+      hash: { get: () => this.all[this.at]?.hash },
+      href: { get: () => this.all[this.at]?.hash },
+    });
+    Object.defineProperty(this.history, 'state', { get: () => this.all[this.at]?.state });
+    Object.assign(this.history, {
+      back: () => this.go(-1),
+      go: (n: number) => this.go(n),
+      pushState: (state: unknown, _: string, hash: string) => this.#push({ state, hash }),
+      replaceState: (state: unknown, _: string, hash: string) =>
+        (this.all[this.at] = { state, hash }),
+    });
+    vi.stubGlobal('location', this.location);
+    vi.stubGlobal('history', this.history);
+    vi.stubGlobal('addEventListener', (_: string, f: () => void) => this.#listeners.push(f));
+  }
+
+  /** A plain link, or an address that is typed. */
+  follow(hash: string): void {
+    this.#push({ state: null, hash });
+    this.#tell();
+  }
+
+  go(n: number): void {
+    queueMicrotask(() => {
+      this.at += n;
+      this.#tell();
+    });
+  }
+
+  #push(entry: { state: unknown; hash: string }): void {
+    this.all = [...this.all.slice(0, this.at + 1), entry];
+    this.at++;
+  }
+
+  #tell(): void {
+    for (const f of this.#listeners) f();
+  }
+}
+
+describe('a router in a browser', () => {
+  let entries: Entries;
+  let router: Router<'overview' | 'tunnels' | 'access'>;
+  const at = () => [router.current.page, router.current.id, entries.all[entries.at]?.hash];
+  beforeEach(() => {
+    entries = new Entries();
+    router = new Router(pages);
+    router.start();
+  });
+  afterEach(() => vi.unstubAllGlobals());
+  const settled = () => new Promise((done) => setTimeout(done));
+
+  it('closes by the way back what a link opened over its page', async () => {
+    entries.follow('#/tunnels');
+    entries.follow('#/tunnels/t_1');
+    router.close();
+    await settled();
+    expect(at()).toEqual(['tunnels', '', '#/tunnels']);
+    expect(entries.at).toBe(1);
+  });
+  it('closes in place what was there before the list', async () => {
+    entries.follow('#/tunnels/t_1');
+    entries.follow('#/tunnels');
+    entries.go(-1);
+    await settled();
+    router.close();
+    await settled();
+    expect(at()).toEqual(['tunnels', '', '#/tunnels']);
+    expect(entries.at).toBe(1);
+  });
+
+  describe('that holds what is not saved', () => {
+    let asked: (() => void)[];
+    let release: () => void;
+    beforeEach(() => {
+      router.go('tunnels');
+      router.go('access');
+      router.go('tunnels', 't_1');
+      asked = [];
+      release = router.hold((leave) => !!asked.push(leave));
+    });
+    const stays = ['tunnels', 't_1', '#/tunnels/t_1'];
+    it.each([
+      ['a button', () => router.go('access'), ['access', '', '#/access']],
+      ['a link', () => entries.follow('#/access/a_1'), ['access', 'a_1', '#/access/a_1']],
+      ['a step back', () => entries.go(-1), ['access', '', '#/access']],
+      ['two steps back', () => entries.go(-2), ['tunnels', '', '#/tunnels']],
+      ['closing it', () => router.close(), ['tunnels', '', '#/tunnels']],
+    ])('asks before %s leaves it', async (_, go, want) => {
+      go();
+      await settled();
+      expect(at()).toEqual(stays);
+      expect(asked).toHaveLength(1);
+      asked[0]?.();
+      await settled();
+      expect(at()).toEqual(want);
+      expect(asked).toHaveLength(1);
+    });
+    it('asks again who stayed', async () => {
+      for (let n = 1; n < 4; n++) {
+        entries.go(-1);
+        await settled();
+        expect(at()).toEqual(stays);
+        expect(asked).toHaveLength(n);
+      }
+    });
+    it('asks before anything else that leaves it', () => {
+      const out = vi.fn();
+      router.leave(out);
+      expect(out).not.toHaveBeenCalled();
+      asked[0]?.();
+      expect(out).toHaveBeenCalledOnce();
+    });
+    it('lets go', async () => {
+      release();
+      entries.go(-1);
+      await settled();
+      expect(at()).toEqual(['access', '', '#/access']);
+      const out = vi.fn();
+      router.leave(out);
+      expect(out).toHaveBeenCalledOnce();
+      expect(asked).toEqual([]);
+    });
+  });
+});

@@ -8,7 +8,20 @@ export interface Toast {
 
 class Toasts {
   items = $state.raw<readonly Toast[]>([]);
+  /** The modal dialogs that are open, the topmost last. */
+  #dialogs = $state.raw<readonly string[]>([]);
   #next = 0;
+
+  /** Where they are shown: in a dialog, as what is outside of it can be neither seen nor pressed. */
+  get place(): string {
+    return this.#dialogs.at(-1) ?? '';
+  }
+
+  /** Shows them in a dialog for as long as it is open; returns the end of it. */
+  within(dialog: string): () => void {
+    this.#dialogs = [...this.#dialogs, dialog];
+    return () => (this.#dialogs = this.#dialogs.filter((d) => d !== dialog));
+  }
 
   /** Shows a toast for a while; one with an action goes when that is over. */
   show(toast: Omit<Toast, 'id'>, forMs = toast.kind === 'bad' ? 9000 : 4000): void {

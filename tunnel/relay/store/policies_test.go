@@ -1,0 +1,80 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestPolicyIsSetOnTopOfWhatIsThere has a node whose memory lags: what it was asked
+// to replace was read at another.
+func TestPolicyIsSetOnTopOfWhatIsThere(t *testing.T) {
+	s := open(t, t.TempDir())
+	errOther := errors.New("another one is there")
+	only := func(document string) func(StoredPolicy, bool) error {
+		return func(v StoredPolicy, exists bool) error {
+			if exists != (document != "") || string(v.Document) != document {
+				return errOther
+			}
+			return nil
+		}
+	}
+	set := func(document, over string) error {
+		return s.Policies.SetBy(t.Context(), "domain.a", []byte(document), "", only(over))
+	}
+	// behind puts the memory back to what it was.
+	behind := func(old entry[StoredPolicy]) {
+		s.Policies.table.mu.Lock()
+		defer s.Policies.table.mu.Unlock()
+		s.Policies.table.entries["domain.a"] = old
+	}
+	memory := func() entry[StoredPolicy] {
+		s.Policies.table.mu.RLock()
+		defer s.Policies.table.mu.RUnlock()
+		return s.Policies.table.entries["domain.a"]
+	}
+	if err := set(`{"a":1}`, ""); err != nil {
+		t.Fatal(err)
+	}
+	first := memory()
+	if err := set(`{"b":1}`, ""); !errors.Is(err, errOther) {
+		t.Errorf("a second first one: got %v", err)
+	}
+	if err := set(`{"b":1}`, `{"a":1}`); err != nil {
+		t.Fatal(err)
+	}
+	behind(first)
+	if err := set(`{"c":1}`, `{"a":1}`); !errors.Is(err, errOther) {
+		t.Errorf("on top of what is only in the memory: got %v", err)
+	}
+	behind(first)
+	if err := set(`{"c":1}`, `{"b":1}`); err != nil {
+		t.Errorf("on top of what only the bucket has: %v", err)
+	}
+	behind(first)
+	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only(`{"b":1}`)); !errors.Is(err, errOther) {
+		t.Errorf("delete what has gone: got %v", err)
+	}
+	behind(first)
+	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only(`{"c":1}`)); err != nil {
+		t.Errorf("delete what only the bucket has: %v", err)
+	}
+	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only("")); !errors.Is(err, ErrNotFound) {
+		t.Errorf("delete nothing: got %v", err)
+	}
+}
+
+func TestPolicyOfOneInstantIsAnother(t *testing.T) {
+	s := open(t, t.TempDir())
+	seen := map[time.Time]bool{}
+	for range 50 {
+		if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		p, _ := s.Policies.Get("domain.a")
+		seen[p.Changed] = true
+	}
+	if len(seen) != 50 {
+		t.Errorf("50 policies have %d times", len(seen))
+	}
+}
