@@ -180,16 +180,10 @@ func TestProbeTellsWhatElseIsAtTheAddress(t *testing.T) {
 		patience   time.Duration // long where an answer comes, on a machine that stands still too
 		want, none error
 	}{
-<<<<<<< HEAD
 		"a page":    {web.URL, 20 * time.Second, ErrForeign, ErrSilent},
+		"a relay":   {relay.URL, 20 * time.Second, ErrForeign, ErrSilent},
 		"no HTTP":   {"http://" + other, 20 * time.Second, ErrForeign, ErrSilent},
 		"no answer": {"http://" + mute, 500 * time.Millisecond, ErrSilent, ErrForeign},
-=======
-		"a page":    {web.URL, ErrForeign, ErrSilent},
-		"a relay":   {relay.URL, ErrForeign, ErrSilent},
-		"no HTTP":   {"http://" + other, ErrForeign, ErrSilent},
-		"no answer": {"http://" + mute, ErrSilent, ErrForeign},
->>>>>>> web
 	} {
 		probeTimeout = c.patience
 		_, err := New(c.url).Probe(testContext(t))
