@@ -140,11 +140,16 @@ func TestAMistakeInTheConfigurationStopsNothing(t *testing.T) {
 			t.Errorf("install with %q: got error %v and %v asked of the manager, want nothing to be done", text, err, m.asked)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, config.Name), []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 3000\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := checkConfig(); err != nil {
-		t.Errorf("without a mistake: got %v", err)
+	for _, text := range []string{
+		"[[tunnel]]\nname = \"shop\"\nlocal_port = 3000\n",
+		"[local_api]\nbearer_token_file = \"/run/credentials/adit.service/api-token\"\n", // not there before the start
+	} {
+		if err := os.WriteFile(filepath.Join(dir, config.Name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkConfig(); err != nil {
+			t.Errorf("%q, which is no mistake: got %v", text, err)
+		}
 	}
 }
 

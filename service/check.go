@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"strings"
 
 	"adit/internal/config"
 	"adit/internal/paths"
@@ -50,8 +51,10 @@ func judge(file *config.File) error {
 		refuse = own.refuse
 	}
 	guards := localapi.Config{AllowedOrigins: file.LocalAPI.AllowedOrigins, AllowedHosts: file.LocalAPI.AllowedHosts}
-	if filepath.IsAbs(file.LocalAPI.BearerTokenFile) { // another is looked for where the service runs
-		guards.BearerTokenFile = file.LocalAPI.BearerTokenFile
+	// Another is looked for where the service runs, and systemd hands over its
+	// credentials when the service starts.
+	if token := file.LocalAPI.BearerTokenFile; filepath.IsAbs(token) && !strings.HasPrefix(token, "/run/credentials/") {
+		guards.BearerTokenFile = token
 	}
 	if err := guards.Check(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w", file.Path(), err)

@@ -337,7 +337,9 @@ func TestMistakeIsLoggedWithWhatHolds(t *testing.T) {
 		t.Helper()
 		var told []string
 		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			var logs struct{ Data struct{ Items []struct{ Message string } } }
+			var logs struct {
+				Data struct{ Items []struct{ Message string } }
+			}
 			ask(t, "GET", url+"/api/v1/logs?level=error", nil, &logs)
 			told = nil
 			for _, line := range logs.Data.Items {
@@ -352,7 +354,9 @@ func TestMistakeIsLoggedWithWhatHolds(t *testing.T) {
 	logged("declared tunnels do not run until the configuration is mended")
 	write(right)
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		var list struct{ Data struct{ Items []struct{ Name string } } }
+		var list struct {
+			Data struct{ Items []struct{ Name string } }
+		}
 		if ask(t, "GET", url+"/api/v1/tunnels", nil, &list); len(list.Data.Items) == 1 {
 			break
 		}

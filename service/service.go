@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
 )
 
 // Name is the service's name wherever names are short; Label is its name for
