@@ -63,6 +63,7 @@ type Agent struct {
 	second     *live       // a session with another node of the relay; nil without one
 	nodes      []wire.Node // the relay's, as last told
 	unserved   []*live     // sessions that Run has not begun to serve
+	served     []*live     // sessions that Run serves, those that were left too
 	rejected   bool        // the relay refused the token
 	pardon     pardon      // of that refusal
 	reconnect  bool        // a person asked for a new session

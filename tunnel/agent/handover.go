@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"time"
 )
 
@@ -22,6 +23,42 @@ func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 		err := l.ctl.release(try, t.id, true)
 		cancel()
 		given[t] = err == nil || isProblem(err) && !unavailable(err)
+	}
+	try, cancel := context.WithTimeout(ctx, handTime)
+	defer cancel()
+	l.takeDown(try)
+	l.ctl.close()
+}
+
+// leftWithLocked returns the sessions that were left for others whose nodes may
+// still send t's visitors, and sends none of these on.
+func (a *Agent) leftWithLocked(t *tunnel) []*live {
+	var list []*live
+	for _, l := range a.served {
+		if l != a.cur && l != a.second && l.alive() && l.forget(t) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// forget has no number be t's, and reports whether one was.
+func (l *live) forget(t *tunnel) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.numbers)
+	maps.DeleteFunc(l.numbers, func(_ uint32, o *tunnel) bool { return o == t })
+	return len(l.numbers) < n
+}
+
+// letGo has the node of a session that was left take t's endpoint down; fade tries
+// again if it cannot now.
+func (l *live) letGo(ctx context.Context, t *tunnel) {
+	ctx, cancel := context.WithTimeout(ctx, handTime)
+	defer cancel()
+	if err := l.ctl.release(ctx, t.id, true); err != nil {
+		l.agent.log.Debug("endpoint of a session that was left not taken down yet", "tunnel", t.id, "error", err)
+		l.owe(t, err)
 	}
 	l.ctl.close()
 }

@@ -155,6 +155,7 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	a.mu.Lock()
 	begin := a.unserved
 	a.unserved = nil
+	a.served = append(a.served, begin...)
 	cur, asked := a.cur, a.reconnect
 	now := time.Now()
 	may := a.auth.Token != "" && !a.auth.Paused
@@ -165,7 +166,12 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	}
 	a.mu.Unlock()
 	for _, l := range begin {
-		wg.Go(func() { l.serve(ctx) })
+		wg.Go(func() {
+			l.serve(ctx)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.served = slices.DeleteFunc(a.served, func(o *live) bool { return o == l })
+		})
 	}
 	if cur != k.served {
 		k.served = cur

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"sync"
 )
 
 // StartTunnel starts a stopped or failed tunnel. Without a session it waits.
@@ -104,7 +105,7 @@ func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 // told later if it cannot be now; without keep its public address is given back.
 func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	a.mu.Lock()
-	before := t.live
+	left := a.leftWithLocked(t)
 	t.unclaimLocked()
 	t.failure = ""
 	cur, second := a.cur, a.second
@@ -121,11 +122,10 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	t.unclaimLocked()
 	a.mu.Unlock()
 	t.conns.abort()
-	if before != nil && before != cur && before.alive() {
-		// The relay ends it soon; until then it has the endpoint.
-		if err := before.ctl.release(ctx, t.id, true); err != nil {
-			a.log.Debug("endpoint of the session before not taken down", "tunnel", t.id, "error", err)
-		}
+	var others sync.WaitGroup
+	defer others.Wait()
+	for _, l := range left {
+		others.Go(func() { l.letGo(ctx, t) })
 	}
 	if cur == nil || !cur.alive() {
 		return

@@ -119,6 +119,43 @@ func TestSessionThatWasLeftIsGivenNoMoreVisitors(t *testing.T) {
 	eventually(t, "the session that was left ends", func() bool { return left.Err() != nil })
 }
 
+// TestTunnelDeletedWhileASessionIsLeftIsServedNowhere deletes a tunnel that a node
+// still has which was left, and which a visitor of another tunnel keeps.
+func TestTunnelDeletedWhileASessionIsLeftIsServedNowhere(t *testing.T) {
+	for name, unable := range map[string]int{"the node takes it down": 0, "the node can only later": 3} {
+		t.Run(name, func(t *testing.T) {
+			all := newFakeNodes(t, 2)
+			port := origin(t, echo)
+			a, _ := configured(t, all[0], Config{})
+			stays := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
+			goes := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
+			eventually(t, "the other node has the tunnels", func() bool { return all[1].serves(stays.ID) && all[1].serves(goes.ID) })
+			all[0].mustVisit(stays.ID, wire.StreamRaw)
+			left := all[0].session()
+			all[0].set(func() { all[0].unable = 1 << 30 }) // it takes nothing down before the deletion
+			left.events <- wire.Event{Type: wire.EventDrain, Nodes: []wire.Node{{ID: "b", Address: all[1].addr}}}
+			eventually(t, "the second session is in use", func() bool { return a.Status().Relay == all[1].addr })
+			eventually(t, "the node that was left was asked", func() bool {
+				all[0].mu.Lock()
+				defer all[0].mu.Unlock()
+				return all[0].unable < 1<<30-1
+			})
+			all[0].set(func() { all[0].unable = unable })
+			if err := a.DeleteTunnel(t.Context(), goes.ID); err != nil {
+				t.Fatal(err)
+			}
+			if visitor, err := all[0].visit(goes.ID, wire.StreamRaw); err == nil {
+				visitor.Reset()
+				t.Error("a visitor is served by a deleted tunnel")
+			}
+			eventually(t, "the node that was left serves the tunnel no longer", func() bool { return !all[0].serves(goes.ID) })
+			if left.Err() != nil {
+				t.Errorf("the session that was left has ended: %v", left.Err())
+			}
+		})
+	}
+}
+
 // TestDrainMovesToTheSecondSession has the node in use ask to move on.
 func TestDrainMovesToTheSecondSession(t *testing.T) {
 	all := newFakeNodes(t, 2)
