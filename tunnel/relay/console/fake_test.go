@@ -139,6 +139,7 @@ func (f *fakeRelay) SetPolicy(_ context.Context, target string, _ []byte, e Expe
 	}
 	return f.policy(target), f.known(target)
 }
+
 func (f *fakeRelay) DeletePolicy(_ context.Context, target string, e Expected) error {
 	_, err := f.SetPolicy(context.Background(), target, nil, e)
 	return err
