@@ -133,9 +133,8 @@ func (m *members) surplus() []*session {
 	for _, n := range others {
 		total += on[n.ID]
 	}
-	mean := float64(total) / float64(len(others)+1)
-	extra := len(list) - int(mean+0.5)
-	if float64(len(list)) <= mean*balanceSlack || extra < 1 {
+	extra := tooMany(len(list), total, len(others)+1)
+	if extra < 1 {
 		return nil
 	}
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -149,4 +148,14 @@ func (m *members) surplus() []*session {
 		}
 	}
 	return picked
+}
+
+// tooMany is how many sessions one of several nodes should give away, of total at
+// all of them: none where its share is within balanceSlack, nor where the other
+// nodes would only have the same one too many then.
+func tooMany(own, total, nodes int) int {
+	if float64(own*nodes) <= float64(total)*balanceSlack {
+		return 0
+	}
+	return max(0, own-(total+nodes-1)/nodes)
 }
