@@ -110,8 +110,19 @@ func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
 // nodes leave one node with two, whoever moves.
 func TestWhatCannotBeSharedEvenlyStays(t *testing.T) {
 	for _, c := range []struct{ own, total, nodes, want int }{
-		{2, 4, 3, 0}, {3, 4, 3, 1}, {3, 7, 3, 0}, {4, 7, 3, 1}, {3, 8, 3, 0}, {4, 8, 3, 1}, {3, 6, 3, 1}, {2, 3, 2, 0}, {3, 3, 2, 1},
-		{1, 1, 3, 0}, {110, 300, 3, 0}, {120, 300, 3, 20}, {300, 300, 3, 200},
+		{2, 4, 3, 0},
+		{3, 4, 3, 1},
+		{3, 7, 3, 0},
+		{4, 7, 3, 1},
+		{3, 8, 3, 0},
+		{4, 8, 3, 1},
+		{3, 6, 3, 1},
+		{2, 3, 2, 0},
+		{3, 3, 2, 1},
+		{1, 1, 3, 0},
+		{110, 300, 3, 0},
+		{120, 300, 3, 20},
+		{300, 300, 3, 200},
 	} {
 		if got := tooMany(c.own, c.total, c.nodes); got != c.want {
 			t.Errorf("%d of %d sessions at one of %d nodes: got %d too many, want %d", c.own, c.total, c.nodes, got, c.want)
