@@ -47,9 +47,7 @@ func (c *halfOpen) stay() error {
 		c.mu.Unlock()
 		var deadline <-chan time.Time
 		if !until.IsZero() {
-			timer := time.NewTimer(time.Until(until))
-			defer timer.Stop()
-			deadline = timer.C
+			deadline = time.After(time.Until(until))
 		}
 		if closed {
 			return net.ErrClosed
