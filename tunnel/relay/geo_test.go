@@ -2,7 +2,6 @@ package relay
 
 import (
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -132,16 +131,7 @@ func TestCountriesOfARealDatabase(t *testing.T) {
 	// Who is there goes when a new database says that it is elsewhere.
 	target, address := echoSite(t, s.testRelay)
 	s.setPolicy(t, target, `{"allow_countries":["FR"]}`)
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
-	c.Write([]byte("x"))
-	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	c := echoed(t, address)
 	writeGeo(t, cfg.Geo.Database, map[string][2]string{"127.0.0.0/8": {"DE", ""}})
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection lives on: %v", err)

@@ -186,6 +186,22 @@ func echoSite(t *testing.T, r *testRelay) (target, address string) {
 	return fmt.Sprintf("tcp.%d", g.RemotePort), hostOf(t, g.PublicURL)
 }
 
+// echoed returns a connection to an echoSite that has had an answer.
+func echoed(t *testing.T, address string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	c.Write([]byte("x"))
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // TestBandwidthIsHeldOnWhatIsOpen sets a bandwidth while a connection is open,
 // and takes it away again: nothing is refused or lost, what is too much waits.
 func TestBandwidthIsHeldOnWhatIsOpen(t *testing.T) {
@@ -243,16 +259,7 @@ func TestClosedHourEndsWhatIsOpen(t *testing.T) {
 	target, address := echoSite(t, r)
 	now := time.Now().UTC()
 	s.setPolicy(t, target, `{"hours":{"open":[{"from":"00:00","to":"24:00"}]}}`)
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
-	c.Write([]byte("x"))
-	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	c := echoed(t, address)
 	// Open on another day only: closed now.
 	other := []string{"wed", "thu", "fri", "sat", "sun", "mon", "tue"}[int(now.Weekday())]
 	s.setPolicy(t, target, `{"hours":{"open":[{"days":["`+other+`"],"from":"12:00","to":"12:01"}]}}`)
