@@ -187,6 +187,7 @@ func (a *administrator) change(ctx context.Context, random *rand.Rand) {
 		a.done["done"]++
 	case refused:
 		a.done["refused"]++
+		a.t.Logf("refused: %s of %s: %v", now, key, err)
 		a.may[key] = append(a.may[key], now) // its view may be behind; settle sees
 	default:
 		a.done["no answer"]++
@@ -221,19 +222,22 @@ func (a *administrator) settle(after string) {
 	}
 	slices.Sort(keys)
 	await(t, after+": all nodes have what is configured", func() error {
-		seen := map[string]string{}
+		views := make([]map[string]string, len(a.nodes))
 		for i, r := range a.nodes {
 			have, err := a.view(r)
 			if err != nil {
 				return err
 			}
-			for _, key := range keys {
-				if i > 0 && seen[key] != have[key] {
-					return fmt.Errorf("%s is %q at node %d, and %q before", key, have[key], i, seen[key])
-				}
-				if seen[key] = have[key]; !slices.Contains(a.may[key], have[key]) {
-					return fmt.Errorf("%s is %q at node %d, want one of %q", key, have[key], i, a.may[key])
-				}
+			views[i] = have
+		}
+		seen := views[0]
+		for _, key := range keys {
+			states := []string{}
+			for _, have := range views {
+				states = append(states, have[key])
+			}
+			if len(slices.Compact(slices.Clone(states))) > 1 || !slices.Contains(a.may[key], seen[key]) {
+				return fmt.Errorf("%s is %q at the nodes, want one of %q at all", key, states, a.may[key])
 			}
 		}
 		for key, state := range seen {

@@ -1,18 +1,23 @@
 // Command natsnode is one server of a NATS cluster, for tests that kill it as a
 // power failure would. For each line that it reads it prints one of JSON: what it
-// knows of its streams and their other copies. Its log is beside its folder.
+// knows of its streams and their other copies, and, where it leads them, what the
+// buckets hold. Its log is beside its folder.
 package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/natstest"
 )
@@ -47,8 +52,56 @@ func tell(ns *server.Server) {
 			fmt.Printf("%q\n", err)
 			continue
 		}
-		if err := json.NewEncoder(os.Stdout).Encode(known); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"streams": known, "led": led(ns, known)}); err != nil {
 			return
 		}
+	}
+}
+
+// message is one of a bucket, without its value, which may be a secret's hash.
+type message struct {
+	Subject string    `json:"subject"`
+	Seq     uint64    `json:"seq"`
+	Time    time.Time `json:"time"`
+	Removed bool      `json:"removed,omitempty"`
+}
+
+// led lists the messages of the buckets that the server leads.
+func led(ns *server.Server, known *server.JSInfo) map[string][]message {
+	all := map[string][]message{}
+	conn, err := nats.Connect("", nats.InProcessServer(ns))
+	if err != nil {
+		return all
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return all
+	}
+	for _, account := range known.AccountDetails {
+		for _, stream := range account.Streams {
+			if stream.Cluster == nil || stream.Cluster.Leader != ns.Name() || !strings.HasPrefix(stream.Name, "KV_") {
+				continue
+			}
+			all[stream.Name] = messages(js, stream.Name)
+		}
+	}
+	return all
+}
+
+func messages(js jetstream.JetStream, name string) (list []message) {
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return nil
+	}
+	for seq := uint64(1); ; {
+		m, err := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(">"))
+		if err != nil {
+			return list
+		}
+		list = append(list, message{m.Subject, m.Sequence, m.Time, len(m.Data) == 0})
+		seq = m.Sequence + 1
 	}
 }
