@@ -31,19 +31,20 @@ func (c *nodesChaos) run(length time.Duration, seed uint64, faults []fault) {
 		}
 		fault := faults[order[i]]
 		c.admin.begin(random.Uint64())
+		began := time.Now()
 		fault.strike(time.Duration(500+random.IntN(4000)) * time.Millisecond)
 		struck := time.Now()
 		c.awaitWhole()
 		took := time.Since(struck)
-		c.admin.settle(fault.name)
+		c.admin.settle(fault.name + ", ended at " + struck.UTC().Format("15:04:05.000"))
 		c.oneHasTheName(random, fault.name)
 		c.revokedGetsNothing(random, fault.name)
 		survived[fault.name]++
 		worst[fault.name] = max(worst[fault.name], took.Round(10*time.Millisecond))
 		healed = append(healed, took)
 		held = append(held, c.memory())
-		t.Logf("%s: all answered everywhere after %v, all agreed and gave way after %v, a revoked client was served for %v", fault.name,
-			took.Round(time.Millisecond), time.Since(struck).Round(time.Millisecond), c.revoked[len(c.revoked)-1].Round(time.Millisecond))
+		t.Logf("%s, %s to %s: all answered everywhere after %v, all agreed and gave way after %v, a revoked client was served for %v",
+			fault.name, began.UTC().Format("15:04:05.000"), struck.UTC().Format("15:04:05.000"), took.Round(time.Millisecond), time.Since(struck).Round(time.Millisecond), c.revoked[len(c.revoked)-1].Round(time.Millisecond))
 	}
 	close(c.end)
 	c.wg.Wait()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,8 +133,12 @@ func (s *natsProcess) explain() {
 	fmt.Fprintln(s.asks)
 	knows, err := s.says.ReadString('\n')
 	s.t.Logf("%s knows %s (%v)", s.url, knows, err)
-	said, err := os.ReadFile(s.dir + ".log")
-	s.t.Logf("%s said (%v)\n%s", s.url, err, said[max(0, len(said)-20<<10):])
+	text, err := os.ReadFile(s.dir + ".log")
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return strings.Contains(strings.ToLower(line), "route")
+	})
+	said := strings.Join(lines, "\n")
+	s.t.Logf("%s said (%v)\n%s", s.url, err, said[max(0, len(said)-40<<10):])
 }
 
 // newNodes starts n relay processes on one NATS cluster, each on a loopback
