@@ -137,10 +137,10 @@ func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, er
 	}
 	endpoints := make([]tray.Endpoint, len(list))
 	for i, e := range list {
-		endpoints[i] = tray.Endpoint{TunnelID: e.TunnelID, Name: e.Name, Type: string(e.Type), PublicURL: e.PublicURL, Local: e.Local, State: e.State}
+		endpoints[i] = tray.Endpoint{TunnelID: e.TunnelID, Name: e.Name, PublicURL: e.PublicURL, Local: e.Local, State: e.State}
 	}
 	return tray.Status{
-		Configured: s.Configured, Connected: s.Connected, State: s.State,
+		Configured: s.Configured, State: s.State,
 		Relay: s.Relay, LastError: s.LastError, Version: s.Version,
 	}, endpoints, nil
 }

@@ -19,7 +19,6 @@ import (
 type Health struct {
 	Address string
 	Version string
-	PID     int // 0 if there is no runtime.json
 }
 
 // Probe asks the daemon that runs as the service whether it is well. Where it
@@ -34,7 +33,7 @@ func Probe(ctx context.Context) (Health, error) {
 	h, path := Health{Address: localapi.DefaultListen}, localapi.HealthPath
 	switch info, err := discovery.Find(folders); {
 	case err == nil:
-		h, path = Health{Address: info.ConnectAddr, PID: info.PID}, info.HealthPath
+		h, path = Health{Address: info.ConnectAddr}, info.HealthPath
 	case tellsEverybody:
 		return Health{}, fmt.Errorf("find where the service's daemon answers: %w", err)
 	}

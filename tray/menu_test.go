@@ -34,11 +34,11 @@ func draw(items []Item, indent string) string {
 func connected(endpoints ...Endpoint) View {
 	return View{
 		Reachable: true, Version: "1.0", AtLogin: true, CanStart: true, Endpoints: endpoints,
-		Status: Status{Configured: true, Connected: true, State: "connected", Relay: "relay.example:4433", Version: "1.1"},
+		Status: Status{Configured: true, State: "connected", Relay: "relay.example:4433", Version: "1.1"},
 	}
 }
 
-var web = Endpoint{TunnelID: "t1", Name: "web", Type: "https", PublicURL: "https://web.example", Local: "127.0.0.1:8080", State: "running"}
+var web = Endpoint{TunnelID: "t1", Name: "web", PublicURL: "https://web.example", Local: "127.0.0.1:8080", State: "running"}
 
 func TestMenuShowsTheState(t *testing.T) {
 	tests := []struct {

@@ -17,7 +17,6 @@ import (
 // local API.
 type Status struct {
 	Configured bool
-	Connected  bool
 	State      string
 	Relay      string
 	LastError  string
@@ -28,7 +27,6 @@ type Status struct {
 type Endpoint struct {
 	TunnelID  string
 	Name      string
-	Type      string
 	PublicURL string
 	Local     string
 	State     string

@@ -18,10 +18,9 @@ type Path struct {
 	// Buffer is how many bytes wait at most for their turn; more are dropped.
 	// If zero with a Rate, 100 ms of it.
 	Buffer int
-	// Loss, Duplicate and Reorder are chances from 0 to 1.
+	// Loss, Duplicate and Reorder are chances from 0 to 1. A reordered packet
+	// travels 10 ms longer.
 	Loss, Duplicate, Reorder float64
-	// ReorderBy is how much longer a reordered packet travels. If zero, 10 ms.
-	ReorderBy time.Duration
 	// MTU is the largest UDP payload that passes; larger packets vanish. If
 	// zero, any.
 	MTU int
@@ -43,9 +42,8 @@ type Link struct {
 type LinkStats struct {
 	// Packets and Bytes were let through.
 	Packets, Bytes uint64
-	// Lost were dropped by chance, Overflowed for want of buffer, Refused
-	// because of their size or because the link was blocked.
-	Lost, Overflowed, Refused uint64
+	// Overflowed were dropped for want of buffer.
+	Overflowed uint64
 	// MaxQueue is the longest wait for a turn.
 	MaxQueue time.Duration
 	// Queue is the mean wait for a turn.
@@ -89,7 +87,6 @@ func (l *Link) ResetStats() {
 func (l *Link) admit(now time.Duration, size int, rng *rand.Rand) (time.Duration, bool) {
 	p := &l.path
 	if p.Blocked || p.MTU > 0 && size > p.MTU {
-		l.stats.Refused++
 		return 0, false
 	}
 	at := now
@@ -111,7 +108,6 @@ func (l *Link) admit(now time.Duration, size int, rng *rand.Rand) (time.Duration
 	}
 	// A packet lost by chance has used the link, as on radio.
 	if p.Loss > 0 && rng.Float64() < p.Loss {
-		l.stats.Lost++
 		return 0, false
 	}
 	at += p.Delay
@@ -121,11 +117,7 @@ func (l *Link) admit(now time.Duration, size int, rng *rand.Rand) (time.Duration
 	}
 	l.last = max(l.last, at)
 	if p.Reorder > 0 && rng.Float64() < p.Reorder {
-		by := p.ReorderBy
-		if by == 0 {
-			by = 10 * time.Millisecond
-		}
-		at += by
+		at += 10 * time.Millisecond
 	}
 	l.stats.Packets++
 	l.stats.Bytes += uint64(size)

@@ -160,7 +160,7 @@ func (s *dtlsSession) Stats() Stats {
 	return Stats{
 		RTT: st.RTT, LastReceived: st.LastReceived, KeepAlive: st.KeepAlive,
 		BytesSent: st.BytesSent, BytesReceived: st.BytesReceived,
-		PacketsSent: st.PacketsSent, PacketsReceived: st.PacketsReceived, PacketsLost: st.PacketsLost,
+		PacketsSent: st.PacketsSent, PacketsLost: st.PacketsLost,
 		Streams: st.Streams, Detour: s.conn.Detoured(),
 	}
 }

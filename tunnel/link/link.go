@@ -128,8 +128,8 @@ type Stats struct {
 	KeepAlive time.Duration
 	// BytesSent and BytesReceived count payload of streams and datagrams.
 	BytesSent, BytesReceived uint64
-	// PacketsSent, PacketsReceived and PacketsLost count records; zero over TLS.
-	PacketsSent, PacketsReceived, PacketsLost uint64
+	// PacketsSent and PacketsLost count records; zero over TLS.
+	PacketsSent, PacketsLost uint64
 	// Streams is how many streams are open.
 	Streams int
 	// Detour is set while the records of a session that began over DTLS go over

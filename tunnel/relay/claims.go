@@ -264,7 +264,7 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 	if r.acme != nil && c.Type == wire.TypeHTTPS {
 		r.acme.Want(face.Domain)
 	}
-	return &tunnel{face: face, backend: backend, endpoint: ep, name: c.Name, url: r.publicURL(face), ephemeral: c.Ephemeral}, nil
+	return &tunnel{face: face, backend: backend, endpoint: ep, url: r.publicURL(face), ephemeral: c.Ephemeral}, nil
 }
 
 func fieldOf(f edge.Face) string {

@@ -119,7 +119,7 @@ func (r *Relay) openNodes() error {
 		m.self.NodeAddress = net.JoinHostPort(host, strconv.Itoa(portOf(ln.Addr())))
 	}
 	m.mesh, err = nodes.New(nodes.Config{
-		ID: r.id, Boot: m.self.Boot, Fingerprint: r.authority.Fingerprint(), Certificate: m.certificate,
+		ID: r.id, Fingerprint: r.authority.Fingerprint(), Certificate: m.certificate,
 		Listener: ln, Local: local{r}, Far: &m.far, Log: r.log,
 	})
 	if err != nil {
@@ -285,7 +285,7 @@ func (m *members) look() {
 		}
 		listed[n.ID] = true
 		m.known[n.ID] = n
-		list = append(list, nodes.Node{ID: n.ID, Boot: n.Boot, Address: n.NodeAddress})
+		list = append(list, nodes.Node{ID: n.ID, Address: n.NodeAddress})
 	}
 	for id := range m.known {
 		if !listed[id] && !peers[id].Connected {

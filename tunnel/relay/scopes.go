@@ -74,12 +74,26 @@ func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) e
 		return forbidden("domain", "this client may have the names %s, not %s", strings.Join(scope.Domains, ", "), name)
 	}
 	if r.ownName(name) {
-		return nil
+		return r.apart(s.client.ID, scope, name)
 	}
 	if !r.cfg.AnyDomain && len(scope.Domains) == 0 {
 		return forbidden("domain", "%s is not under the relay's domain %s", name, r.cfg.Domain)
 	}
 	return r.prove(ctx, s.client, scope, name)
+}
+
+// apart reports why a client may not have a name under the relay's domain: it is
+// under another client's, or another has one under it. Browsers share cookies
+// between such names (RFC 6265, section 5.1.3). Those that the operator has
+// listed for the client are the operator's word.
+func (r *Relay) apart(clientID string, scope store.Scope, name string) error {
+	if len(scope.Domains) > 0 {
+		return nil
+	}
+	if other, ok := r.store.Claims.Related(name, r.cfg.Domain, clientID); ok {
+		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client"}
+	}
+	return nil
 }
 
 // ownName reports whether a name is under the relay's domain.

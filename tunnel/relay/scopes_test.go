@@ -70,6 +70,29 @@ func TestScopeIsHeldWhenATunnelIsClaimed(t *testing.T) {
 	problem(t, err, wire.CodeLimit)
 }
 
+// Browsers let a site share cookies with all names under its own, and so with
+// whoever has one.
+func TestNamesUnderAnothersAreAnothers(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a, b := connect(t, r.client(t, "a"), "i1"), connect(t, r.client(t, "b"), "i2")
+	a.mustClaim("shop", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	a.mustClaim("deep", wire.Claim{Type: wire.TypeHTTP, Domain: "x.y.blog.relay.test"}, "")
+	a.mustClaim("own", wire.Claim{Type: wire.TypeHTTP, Domain: "api.shop.relay.test"}, "")
+	for _, name := range []string{"login.shop.relay.test", "a.b.shop.relay.test", "blog", "y.blog.relay.test", "z.x.y.blog.relay.test"} {
+		_, err := b.claim("k", wire.Claim{Type: wire.TypeHTTP, Domain: name}, "")
+		if p := problem(t, err, wire.CodeTaken); p.Field != "domain" {
+			t.Errorf("%s: field %q", name, p.Field)
+		}
+	}
+	for _, name := range []string{"z.blog.relay.test", "workshop", "shop.shop2.relay.test"} {
+		b.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: name}, "")
+	}
+	// What the operator has listed for a client is the operator's word.
+	c := connect(t, r.scoped(t, "c", store.Scope{Domains: []string{"*.shop.relay.test"}}), "i3")
+	c.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "login.shop.relay.test"}, "")
+	a.mustClaim("shop", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "") // its own, and stays so
+}
+
 func TestChangedScopeTakesTunnelsAway(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", store.Scope{}), "i1")

@@ -67,7 +67,6 @@ type tunnel struct {
 	face     edge.Face
 	backend  *edge.Backend
 	endpoint *edge.Endpoint
-	name     string
 	url      string
 
 	ephemeral bool

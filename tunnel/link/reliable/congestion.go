@@ -20,7 +20,6 @@ type feedback struct {
 	lostSent time.Duration // when the newest of the lost was sent
 	rtt      time.Duration // newest sample; zero if none
 	srtt     time.Duration
-	minRTT   time.Duration
 	inflight int // after this feedback
 	prior    int // before it
 

@@ -332,7 +332,7 @@ func (s *Session) declareLost(p *sentPacket) {
 }
 
 func (s *Session) tellController(f *feedback) {
-	f.srtt, f.minRTT, f.inflight = s.rtt.smoothed, s.rtt.min, s.inFlight
+	f.srtt, f.inflight = s.rtt.smoothed, s.inFlight
 	s.control.onFeedback(f)
 }
 

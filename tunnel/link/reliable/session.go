@@ -369,17 +369,14 @@ func (s *Session) wait(ctx context.Context, c *sync.Cond, ready func() bool) err
 
 // Stats is a snapshot of a session.
 type Stats struct {
-	RTT                                       time.Duration
-	MinRTT                                    time.Duration
-	LastReceived                              time.Time
-	KeepAlive                                 time.Duration
-	BytesSent, BytesReceived                  uint64
-	PacketsSent, PacketsReceived, PacketsLost uint64
-	Streams                                   int
-	// Datagram is the UDP payload of full packets; Window the congestion window.
-	Datagram, Window, InFlight int
-	// Rate is how many bytes leave in a second at most; zero if unpaced.
-	Rate float64
+	RTT                      time.Duration
+	LastReceived             time.Time
+	KeepAlive                time.Duration
+	BytesSent, BytesReceived uint64
+	PacketsSent, PacketsLost uint64
+	Streams                  int
+	// Datagram is the UDP payload of full packets.
+	Datagram, InFlight int
 }
 
 // Stats returns the session's figures.
@@ -387,20 +384,16 @@ func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stats{
-		RTT:             s.rtt.smoothed,
-		MinRTT:          s.rtt.min,
-		LastReceived:    s.start.Add(s.lastReceived),
-		KeepAlive:       s.silence() + s.cfg.Timeout,
-		BytesSent:       s.bytesSent,
-		BytesReceived:   s.bytesReceived,
-		PacketsSent:     s.packetsSent,
-		PacketsReceived: s.packetsRecv,
-		PacketsLost:     s.packetsLost,
-		Streams:         len(s.streams),
-		Datagram:        s.mtu.size,
-		Window:          s.control.window(),
-		InFlight:        s.inFlight,
-		Rate:            s.control.rate(),
+		RTT:           s.rtt.smoothed,
+		LastReceived:  s.start.Add(s.lastReceived),
+		KeepAlive:     s.silence() + s.cfg.Timeout,
+		BytesSent:     s.bytesSent,
+		BytesReceived: s.bytesReceived,
+		PacketsSent:   s.packetsSent,
+		PacketsLost:   s.packetsLost,
+		Streams:       len(s.streams),
+		Datagram:      s.mtu.size,
+		InFlight:      s.inFlight,
 	}
 }
 

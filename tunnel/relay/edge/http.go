@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -77,6 +79,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "":
 		if r.Method == http.MethodConnect {
 			e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+			return
+		}
+		// A method is a token (RFC 9110, section 9.1). By HTTP/2 net/http lets any
+		// text pass, and a space in it would begin another request line.
+		if !httpguts.ValidHeaderFieldName(r.Method) {
+			e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request's method is none"})
 			return
 		}
 		if !fits {

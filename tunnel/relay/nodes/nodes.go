@@ -93,7 +93,7 @@ type Far interface {
 
 // Config is what a Mesh works with; all but Log is required.
 type Config struct {
-	ID, Boot    string // of this node; Boot is random, once per start
+	ID          string // of this node
 	Fingerprint [32]byte
 	Certificate func() (*tls.Certificate, error) // of link.Authority.IssueNode
 	Listener    net.Listener
@@ -103,7 +103,7 @@ type Config struct {
 }
 
 // Node says where another node is.
-type Node struct{ ID, Boot, Address string }
+type Node struct{ ID, Address string }
 
 // Mesh is this node's end of the sessions with all others.
 type Mesh struct {
@@ -216,11 +216,9 @@ func (m *Mesh) forget(p *peer) bool {
 
 // PeerState is a snapshot of the session with another node.
 type PeerState struct {
-	ID        string
 	Connected bool // and it has told all that it has
 	Draining  bool
 	RTT       time.Duration
-	Since     time.Time
 }
 
 // Peers returns the state of all nodes that are known.

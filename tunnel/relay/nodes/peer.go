@@ -40,7 +40,6 @@ type peer struct {
 	link     link.Session // nil without one
 	whole    bool         // the node has told all
 	draining bool
-	since    time.Time
 }
 
 func newPeer(m *Mesh, n Node) *peer {
@@ -80,7 +79,7 @@ func (p *peer) isWanted() bool {
 func (p *peer) state() PeerState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PeerState{ID: p.id, Connected: p.link != nil && p.whole, Draining: p.draining, Since: p.since}
+	s := PeerState{Connected: p.link != nil && p.whole, Draining: p.draining}
 	if p.link != nil {
 		s.RTT = p.link.Stats().RTT
 	}
@@ -150,7 +149,7 @@ func (p *peer) hold(ctx context.Context) error {
 		p.lost(s)
 	}()
 	p.mu.Lock()
-	p.link, p.whole, p.draining, p.since = s, false, false, time.Now()
+	p.link, p.whole, p.draining = s, false, false
 	p.mu.Unlock()
 	client := &http.Client{Transport: pool}
 	wg.Go(func() { p.receive(ctx, s) })

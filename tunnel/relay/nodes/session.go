@@ -49,7 +49,7 @@ func (s *Session) OpenStream(ctx context.Context) (link.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &farStream{Stream: st, session: s, head: appendSession([]byte{streamVisitor}, s.Agent.Session)}, nil
+	return &farStream{Stream: st, head: appendSession([]byte{streamVisitor}, s.Agent.Session)}, nil
 }
 
 // AcceptStream never returns one: agents open streams to their own node.
@@ -133,10 +133,9 @@ func (s *Session) Mute() bool { return s.mute.Load() }
 // farStream is a visitor's stream to an agent on another node.
 type farStream struct {
 	link.Stream
-	session *Session
-	write   sync.Mutex
-	head    []byte
-	begun   atomic.Bool // the agent has answered
+	write sync.Mutex
+	head  []byte
+	begun atomic.Bool // the agent has answered
 }
 
 // Write sends the stream's head with the first bytes.

@@ -364,6 +364,9 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 		case notTried:
 			release()
 			return Decision{Rule: RuleTries}, func() {}
+		case crowded:
+			release()
+			return Decision{Rule: RuleConnections, Detail: "too many passwords wait to be checked"}, func() {}
 		}
 	}
 	return Decision{Allowed: true}, release

@@ -20,6 +20,9 @@ const (
 	maxArgonTime   = 10
 	maxBcryptCost  = 15
 	maxProved      = 1024
+	// maxTrying is how many passwords of one policy wait for their turn. A visitor
+	// of many addresses has tries without end, and may leave before its turn.
+	maxTrying = 2 * maxUsers
 )
 
 // hashing bounds how many passwords are tried at once: each takes a core for
@@ -91,6 +94,7 @@ const (
 	wrongPassword verdict = iota
 	rightPassword
 	notTried // there was no try left
+	crowded  // too many wait to be tried
 )
 
 func newPasswords(users []User) *passwords {
@@ -113,6 +117,10 @@ func (p *passwords) check(name, password string, try func() (back func(), ok boo
 	known, t := p.proved[id], p.trying[id]
 	var back func()
 	if !known && t == nil {
+		if len(p.trying) >= maxTrying {
+			p.mu.Unlock()
+			return crowded
+		}
 		var ok bool
 		if back, ok = try(); !ok {
 			p.mu.Unlock()

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// together has many visitors of one address send a password each before any of
-// them is tried, and counts what the policy says.
-func together(t *testing.T, password func(i int) string) map[string]int {
+// together has many visitors send a password each before any of them is tried,
+// and counts what the policy says.
+func together(t *testing.T, visitors int, from, password func(i int) string) map[string]int {
 	t.Helper()
-	const visitors = 40
 	salt := []byte("saltsalt")
 	sum := argon2.IDKey([]byte("right"), salt, 1, 64, 1, 32)
 	p := New(Document{BasicAuth: []User{{
@@ -25,12 +24,15 @@ func together(t *testing.T, password func(i int) string) map[string]int {
 		hashing <- struct{}{}
 	}
 	var mu sync.Mutex
-	rules := map[string]int{}
+	rules, passwords := map[string]int{}, map[string]bool{}
+	for i := range visitors {
+		passwords[password(i)] = true
+	}
 	var wg sync.WaitGroup
 	now := time.Now()
 	for i := range visitors {
 		wg.Go(func() {
-			d, release := p.Enter(Request{Addr: addr("10.0.0.1"), HTTP: true, User: "ann", Password: password(i), HasUser: true}, now)
+			d, release := p.Enter(Request{Addr: addr(from(i)), HTTP: true, User: "ann", Password: password(i), HasUser: true}, now)
 			release()
 			mu.Lock()
 			defer mu.Unlock()
@@ -47,7 +49,10 @@ func together(t *testing.T, password func(i int) string) map[string]int {
 		p.mu.Lock()
 		waiting := p.all
 		p.mu.Unlock()
-		if decided+waiting == visitors {
+		p.users.mu.Lock()
+		trying := len(p.users.trying)
+		p.users.mu.Unlock()
+		if decided+waiting == visitors && trying == min(waiting, len(passwords)) {
 			break
 		}
 		if time.Now().After(end) {
@@ -61,15 +66,27 @@ func together(t *testing.T, password func(i int) string) map[string]int {
 	return rules
 }
 
+func oneAddress(int) string { return "10.0.0.1" }
+
+func guess(i int) string { return fmt.Sprintf("guess %d", i) }
+
 func TestGuessesAtTheSameTimeCount(t *testing.T) {
-	rules := together(t, func(i int) string { return fmt.Sprintf("guess %d", i) })
+	rules := together(t, 40, oneAddress, guess)
 	if rules[RuleBasicAuth] > triesBurst || rules[RuleTries] == 0 {
 		t.Errorf("got %v, want at most %d guesses tried, and the others refused", rules, triesBurst)
 	}
 }
 
 func TestOnePasswordAtTheSameTimeIsOneTry(t *testing.T) {
-	if rules := together(t, func(int) string { return "right" }); rules[""] != 40 {
+	if rules := together(t, 40, oneAddress, func(int) string { return "right" }); rules[""] != 40 {
 		t.Errorf("got %v, want all 40 let in", rules)
+	}
+}
+
+// One who has many addresses must not keep everybody from being let in for hours.
+func TestGuessesFromManyAddressesDoNotQueueWithoutEnd(t *testing.T) {
+	rules := together(t, maxTrying+50, func(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, i%250) }, guess)
+	if rules[RuleBasicAuth] != maxTrying || rules[RuleConnections] != 50 {
+		t.Errorf("got %v, want %d guesses tried, and 50 turned away", rules, maxTrying)
 	}
 }

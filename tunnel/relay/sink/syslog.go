@@ -30,11 +30,11 @@ const (
 // syslog sends each event as a message of RFC 5424: over UDP a packet each
 // (RFC 5426), over TCP and TLS with their length in front (RFC 6587, 5425).
 type syslog struct {
-	network, address, host string
-	facility               int
-	tls                    *tls.Config // nil: none
-	dialer                 *net.Dialer
-	node                   string
+	network, address string
+	facility         int
+	tls              *tls.Config // nil: none
+	dialer           *net.Dialer
+	node             string
 
 	mu   sync.Mutex
 	conn net.Conn
@@ -46,7 +46,7 @@ func newSyslog(o Options) *syslog {
 		u = &url.URL{} // Parse has ruled that out
 	}
 	s := &syslog{
-		network: "tcp", address: u.Host, host: u.Hostname(), facility: defaultFacility, dialer: dialer(o.Private), node: o.Node,
+		network: "tcp", address: u.Host, facility: defaultFacility, dialer: dialer(o.Private), node: o.Node,
 	}
 	if o.Config.Facility != nil {
 		s.facility = *o.Config.Facility

@@ -152,6 +152,27 @@ func (c *Claims) CountOfClient(id string) int {
 	return len(c.byClient[id])
 }
 
+// Related returns another client's name that name is under, below base, or that
+// is under name. Of a name that the client has already there is none.
+func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.owner[TargetDomain(name)] == clientID {
+		return "", false
+	}
+	for _, above, more := strings.Cut(name, "."); more && above != base; _, above, more = strings.Cut(above, ".") {
+		if owner, taken := c.owner[TargetDomain(above)]; taken && owner != clientID {
+			return above, true
+		}
+	}
+	for target, owner := range c.owner {
+		if owner != clientID && strings.HasSuffix(target, "."+name) {
+			return DomainOf(target), true
+		}
+	}
+	return "", false
+}
+
 // OfTunnel returns the targets that one tunnel of an agent holds.
 func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
 	var list []Claim

@@ -29,7 +29,6 @@ const (
 
 // api sends requests to a host's interface.
 type api struct {
-	provider string
 	endpoint *url.URL
 	client   *http.Client
 	agent    string
@@ -75,7 +74,7 @@ func newAPI(cfg Config) (*api, error) {
 	}
 	secret := cfg.Secret
 	return &api{
-		provider: cfg.Provider, endpoint: u, now: time.Now, pause: pause, turn: make(chan struct{}, 1),
+		endpoint: u, now: time.Now, pause: pause, turn: make(chan struct{}, 1),
 		agent: "adit/" + strings.TrimPrefix(buildinfo.Get().Version, "v"),
 		hide:  func(text string) string { return strings.ReplaceAll(text, secret, "[hidden]") },
 		client: &http.Client{
