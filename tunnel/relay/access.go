@@ -142,8 +142,7 @@ func (a *accessLog) flush() {
 func batchOf(queue []wire.Access) int {
 	size := 0
 	for i := range queue {
-		e := &queue[i]
-		size += 1024 + 6*(len(e.Method)+len(e.Host)+len(e.Path)) // a byte may become six in JSON
+		size += queue[i].MaxJSON()
 		if i == store.MaxBatch || i > 0 && size > maxAccessBatch {
 			return i
 		}

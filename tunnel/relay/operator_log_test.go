@@ -271,6 +271,46 @@ func TestSinksGetEvents(t *testing.T) {
 	}
 }
 
+// TestMendedSinkIsSentWhatWaited: the first URL is wrong, and answers so.
+func TestMendedSinkIsSentWhatWaited(t *testing.T) {
+	asked, got := make(chan struct{}, 100), make(chan string, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/right" {
+			w.WriteHeader(http.StatusNotFound)
+			asked <- struct{}{}
+			return
+		}
+		text, _ := io.ReadAll(r.Body)
+		got <- string(text)
+	}))
+	defer hook.Close()
+	cfg := testConfig(t.TempDir())
+	cfg.Sinks.AllowPrivate = true
+	r := startRelay(t, cfg)
+	set := func(path string) {
+		answer[console.Sink](t, r, "PUT", "/api/v1/sinks/siem", fmt.Sprintf(`{"type":"webhook","url":%q}`, hook.URL+path))
+	}
+	set("/wrong")
+	eventually(t, "the sink runs", func() bool {
+		r.sinks.mu.RLock()
+		defer r.sinks.mu.RUnlock()
+		return len(r.sinks.list) == 1
+	})
+	r.sinks.access(wire.Access{Path: "/waited"})
+	<-asked
+	set("/right")
+	for limit := time.After(patience); ; {
+		select {
+		case text := <-got:
+			if strings.Contains(text, "/waited") {
+				return
+			}
+		case <-limit:
+			t.Fatal("what waited was not sent to the mended URL")
+		}
+	}
+}
+
 func TestSinksAreNotSentToPrivateAddresses(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	header := map[string]string{"Authorization": "Bearer " + r.AdminToken()}

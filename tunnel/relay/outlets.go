@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"time"
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/sink"
@@ -19,9 +20,9 @@ type outlets struct {
 }
 
 type outlet struct {
-	stored store.StoredSink
-	sink   *sink.Sink
-	end    context.CancelFunc
+	changed time.Time // when what is stored of it was
+	sink    *sink.Sink
+	end     context.CancelFunc
 }
 
 // access and audit give an event to the sinks. They never wait.
@@ -59,7 +60,7 @@ func (r *Relay) runSinks(ctx context.Context) {
 	}
 }
 
-// matchSinks begins and ends sinks until they are those that are stored.
+// matchSinks begins, changes and ends sinks until they are those that are stored.
 func (r *Relay) matchSinks(ctx context.Context, running *sync.WaitGroup) {
 	wanted := map[string]store.StoredSink{}
 	for _, s := range r.store.Sinks.List() {
@@ -72,23 +73,33 @@ func (r *Relay) matchSinks(ctx context.Context, running *sync.WaitGroup) {
 		o.byName = make(map[string]*outlet)
 	}
 	for name, have := range o.byName {
-		if s, ok := wanted[name]; !ok || !s.Changed.Equal(have.stored.Changed) {
+		if _, ok := wanted[name]; !ok {
 			have.end()
 			delete(o.byName, name)
 		}
 	}
 	for name, stored := range wanted {
-		if o.byName[name] != nil {
+		have := o.byName[name]
+		if have != nil && stored.Changed.Equal(have.changed) {
 			continue
 		}
 		c, err := sinkConfig(stored)
 		if err != nil {
 			r.log.Error("a stored sink cannot be read", "sink", name, "error", err)
+			if have != nil {
+				have.end()
+				delete(o.byName, name)
+			}
+			continue
+		}
+		if have != nil {
+			have.sink.Set(c)
+			have.changed = stored.Changed
 			continue
 		}
 		s := sink.New(sink.Options{Name: name, Node: r.node, Config: c, Private: r.cfg.Sinks.AllowPrivate, Log: r.log})
 		life, end := context.WithCancel(ctx)
-		o.byName[name] = &outlet{stored, s, end}
+		o.byName[name] = &outlet{stored.Changed, s, end}
 		running.Go(func() { _ = s.Run(life) })
 	}
 	o.list = nil

@@ -209,16 +209,31 @@ type sender interface {
 	close()
 }
 
+// setup is a configuration at work.
+type setup struct {
+	cfg      Config
+	sender   sender
+	replaced chan struct{} // closed when another has taken its place
+}
+
+func (s *setup) isReplaced() bool {
+	select {
+	case <-s.replaced:
+		return true
+	default:
+		return false
+	}
+}
+
 // Sink queues events and sends them. Its Run must be running.
 type Sink struct {
-	name    string
-	cfg     Config
-	log     *slog.Logger
-	sender  sender
+	opts    Options       // but its Config
 	pause   time.Duration // before the second try
-	arrived chan struct{}
+	arrived chan struct{} // there is something to look at; room for one
+	used    *setup        // Run's: the one it took last, whose connections may be open
 
 	mu    sync.Mutex
+	setup *setup
 	queue []Event
 	state State
 }
@@ -237,43 +252,65 @@ func New(o Options) *Sink {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Sink{name: o.Name, cfg: o.Config, log: o.Log, pause: firstPause, arrived: make(chan struct{}, 1)}
+	return &Sink{opts: o, pause: firstPause, arrived: make(chan struct{}, 1), setup: newSetup(o)}
+}
+
+func newSetup(o Options) *setup {
+	now := &setup{cfg: o.Config, replaced: make(chan struct{})}
 	if o.Config.Type == Syslog {
-		s.sender = newSyslog(o)
+		now.sender = newSyslog(o)
 	} else {
-		s.sender = newWebhook(o)
+		now.sender = newWebhook(o)
 	}
-	return s
+	return now
+}
+
+// Set replaces the configuration by another that was checked. What waits is sent
+// as that says, as far as it wants it; while it is not enabled all of it waits.
+func (s *Sink) Set(c Config) {
+	o := s.opts
+	o.Config = c
+	next := newSetup(o)
+	s.mu.Lock()
+	old := s.setup
+	s.setup = next
+	s.state.LastError, s.state.LastErrorAt = "", time.Time{} // it was the old one's
+	s.mu.Unlock()
+	close(old.replaced)
+	s.look()
+}
+
+// look has Run look at the queue.
+func (s *Sink) look() {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // On reports whether the sink is enabled.
 func (c Config) On() bool { return c.Enabled == nil || *c.Enabled }
 
-// Wants reports whether an event goes to the sink.
-func (s *Sink) Wants(e Event) bool {
-	if !s.cfg.On() || !slices.Contains(s.cfg.Events, e.Type) {
-		return false
-	}
-	return e.Access == nil || !s.cfg.RefusedOnly || e.Access.Refused != ""
+// wants reports whether an event goes to the sink, while it is enabled.
+func (c Config) wants(e Event) bool {
+	return slices.Contains(c.Events, e.Type) && (e.Access == nil || !c.RefusedOnly || e.Access.Refused != "")
 }
 
 // Add queues an event, if the sink wants it. It never waits: where the queue is
 // full the oldest is dropped.
 func (s *Sink) Add(e Event) {
-	if !s.Wants(e) {
+	s.mu.Lock()
+	if c := s.setup.cfg; !c.On() || !c.wants(e) {
+		s.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
 	if len(s.queue) >= maxQueue {
 		s.queue = append(s.queue[:0:0], s.queue[maxQueue/10:]...)
 		s.state.Dropped += maxQueue / 10
 	}
 	s.queue = append(s.queue, e)
 	s.mu.Unlock()
-	select {
-	case s.arrived <- struct{}{}:
-	default:
-	}
+	s.look()
 }
 
 // State returns how the sink fares.
@@ -289,15 +326,21 @@ func (s *Sink) State() State {
 func (s *Sink) Test(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	return s.sender.send(ctx, crand.Text(), []Event{e})
+	return s.now().sender.send(ctx, crand.Text(), []Event{e})
 }
 
 // Close gives back what Test used, of a sink that is not run.
-func (s *Sink) Close() { s.sender.close() }
+func (s *Sink) Close() { s.now().sender.close() }
+
+func (s *Sink) now() *setup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.setup
+}
 
 // Run sends what is queued until ctx ends, and then for a moment what is left.
 func (s *Sink) Run(ctx context.Context) error {
-	defer s.sender.close()
+	defer s.Close()
 	for {
 		select {
 		case <-s.arrived:
@@ -311,34 +354,43 @@ func (s *Sink) Run(ctx context.Context) error {
 			full.Stop()
 			return s.finish()
 		}
-		for batch := s.take(); len(batch) > 0; batch = s.take() {
-			if s.deliver(ctx, batch) != nil {
-				s.putBack(batch)
+		for now, batch := s.take(); len(batch) > 0; now, batch = s.take() {
+			s.deliver(ctx, now, batch)
+			if ctx.Err() != nil {
 				return s.finish()
 			}
 		}
 	}
 }
 
-func (s *Sink) take() []Event {
+// take takes a batch off the queue, and the setup to send it with. There is none
+// while the sink is not enabled.
+func (s *Sink) take() (now *setup, batch []Event) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := batchOf(s.queue)
-	batch := s.queue[:n:n]
-	s.queue = s.queue[n:]
-	return batch
+	now = s.setup
+	for now.cfg.On() && len(s.queue) > 0 && len(batch) == 0 {
+		n := batchOf(s.queue)
+		// Another setup may have wanted what this one does not.
+		batch = slices.DeleteFunc(s.queue[:n:n], func(e Event) bool { return !now.cfg.wants(e) })
+		s.queue = s.queue[n:]
+	}
+	s.mu.Unlock()
+	if s.used != nil && s.used != now {
+		s.used.sender.close() // here, for it waits for what is under way
+	}
+	s.used = now
+	return now, batch
 }
 
 // batchOf is how many of the waiting events are sent together.
 func batchOf(queue []Event) int {
 	size := 0
 	for i, e := range queue {
-		size += 1024
 		if e.Access != nil {
-			size += 6 * (len(e.Access.Method) + len(e.Access.Host) + len(e.Access.Path)) // a byte may become six in JSON
+			size += e.Access.MaxJSON()
 		}
 		if e.Audit != nil {
-			size += 6 * (len(e.Audit.Target) + len(e.Audit.Detail))
+			size += 1024 + 6*(len(e.Audit.Target)+len(e.Audit.Detail))
 		}
 		if i == maxBatch || i > 0 && size > maxBytes {
 			return i
@@ -353,51 +405,58 @@ func (s *Sink) putBack(batch []Event) {
 	s.queue = append(slices.Clone(batch), s.queue...)
 }
 
-// deliver tries a batch until it is taken, given up, or ctx ends; only then it
-// returns an error.
-func (s *Sink) deliver(ctx context.Context, batch []Event) error {
+// deliver tries a batch until it is taken or given up. If ctx ends or another
+// setup takes this one's place first, it goes back into the queue.
+func (s *Sink) deliver(ctx context.Context, now *setup, batch []Event) {
 	pause, id := s.pause, crand.Text()
 	for try := 1; ; try++ {
-		err := s.once(ctx, id, batch)
+		err := s.once(ctx, now, id, batch)
 		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+			return
 		}
 		var p permanent
-		if errors.As(err, &p) || try == maxTries {
-			s.mu.Lock()
-			s.state.Dropped += uint64(len(batch))
-			s.mu.Unlock()
-			s.log.Warn("sink did not take events; they are dropped", "sink", s.name, "count", len(batch), "error", err)
-			return nil
+		final := errors.As(err, &p) || try == maxTries
+		if final {
+			pause = 0
 		}
 		wait := time.NewTimer(pause/2 + rand.N(pause/2+1))
 		select {
 		case <-wait.C:
 		case <-ctx.Done():
-			wait.Stop()
-			return ctx.Err()
+		case <-now.replaced:
+		}
+		wait.Stop()
+		switch {
+		case ctx.Err() != nil || now.isReplaced():
+			s.putBack(batch)
+			return
+		case final:
+			s.mu.Lock()
+			s.state.Dropped += uint64(len(batch))
+			s.mu.Unlock()
+			s.opts.Log.Warn("sink did not take events; they are dropped", "sink", s.opts.Name, "count", len(batch), "error", err)
+			return
 		}
 		pause = min(pause*2, lastPause)
 	}
 }
 
-func (s *Sink) once(ctx context.Context, id string, batch []Event) error {
+func (s *Sink) once(ctx context.Context, now *setup, id string, batch []Event) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	err := s.sender.send(ctx, id, batch)
+	err := now.sender.send(ctx, id, batch)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now().UTC()
+	at := time.Now().UTC()
 	if err != nil {
 		s.state.Failed++
-		s.state.LastError, s.state.LastErrorAt = err.Error(), now
+		if now == s.setup {
+			s.state.LastError, s.state.LastErrorAt = err.Error(), at
+		}
 		return err
 	}
 	s.state.Sent += uint64(len(batch))
-	s.state.LastSentAt = now
+	s.state.LastSentAt = at
 	return nil
 }
 
@@ -405,8 +464,8 @@ func (s *Sink) once(ctx context.Context, id string, batch []Event) error {
 func (s *Sink) finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
-	for batch := s.take(); len(batch) > 0; batch = s.take() {
-		if s.once(ctx, crand.Text(), batch) != nil {
+	for now, batch := s.take(); len(batch) > 0; now, batch = s.take() {
+		if s.once(ctx, now, crand.Text(), batch) != nil {
 			s.mu.Lock()
 			s.state.Dropped += uint64(len(batch) + len(s.queue))
 			s.queue = nil

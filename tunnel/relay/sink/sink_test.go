@@ -34,14 +34,16 @@ func access(path string) Event {
 	}}
 }
 
-func start(t *testing.T, o Options) *Sink {
+func start(t *testing.T, o Options) *Sink { return startWith(t, o, time.Millisecond) }
+
+func startWith(t *testing.T, o Options, pause time.Duration) *Sink {
 	t.Helper()
 	o.Private = true
 	if err := o.Config.check(true); err != nil {
 		t.Fatal(err)
 	}
 	s := New(o)
-	s.pause = time.Millisecond
+	s.pause = pause
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -127,9 +129,9 @@ func TestBatchesFitAReceiver(t *testing.T) {
 
 func TestRefusedDeliveryIsNotTriedAgain(t *testing.T) {
 	var tries atomic.Int32
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		tries.Add(1)
-		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		w.WriteHeader(http.StatusUnprocessableEntity)
 	}))
 	defer hook.Close()
 	s := start(t, Options{Config: Config{Type: Webhook, URL: hook.URL}})
@@ -137,6 +139,78 @@ func TestRefusedDeliveryIsNotTriedAgain(t *testing.T) {
 	eventually(t, "it is dropped", func() bool { return s.State().Dropped == 1 })
 	if n := tries.Load(); n != 1 {
 		t.Errorf("%d tries", n)
+	}
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	var tries, led atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led.Add(1) }))
+	defer elsewhere.Close()
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tries.Add(1) == 1 {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}
+	}))
+	defer hook.Close()
+	s := start(t, Options{Config: Config{Type: Webhook, URL: hook.URL}})
+	s.Add(access("/a"))
+	eventually(t, "it is sent", func() bool { return s.State().Sent == 1 })
+	if tries.Load() != 2 || led.Load() != 0 {
+		t.Errorf("%d tries, %d of them elsewhere", tries.Load(), led.Load())
+	}
+}
+
+// TestWhatWaitsIsSentAsTheNewConfigurationSays changes a sink that waits for its
+// next try: it is switched off, and on again elsewhere for fewer events.
+func TestWhatWaitsIsSentAsTheNewConfigurationSays(t *testing.T) {
+	refused := make(chan struct{}, 100)
+	old := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		refused <- struct{}{}
+	}))
+	defer old.Close()
+	taken := make(chan body, 100)
+	mended := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var b body
+		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+			t.Error(err)
+		}
+		taken <- b
+	}))
+	defer mended.Close()
+	both := []string{Access, Audit}
+	s := startWith(t, Options{Config: Config{Type: Webhook, URL: old.URL, Events: both}}, time.Hour)
+	s.Add(Event{Type: Audit, Audit: &audit.Entry{Action: "x"}})
+	s.Add(access("/first"))
+	<-refused
+	off := false
+	s.Set(Config{Type: Webhook, URL: mended.URL, Events: both, Enabled: &off})
+	eventually(t, "both wait", func() bool { return s.State().Queued == 2 })
+	s.Add(access("/unwanted"))
+	s.Set(Config{Type: Webhook, URL: mended.URL, Events: []string{Access}})
+	s.Add(access("/second"))
+	var got string
+	for limit := time.After(patience); got != "/first /second"; {
+		select {
+		case b := <-taken:
+			for _, e := range b.Events {
+				if e.Access == nil {
+					t.Fatalf("%+v was sent to a sink that does not want it", e)
+				}
+				got = strings.TrimSpace(got + " " + e.Access.Path)
+			}
+		case <-limit:
+			t.Fatalf("got %q", got)
+		}
+	}
+	eventually(t, "they count as sent", func() bool { return s.State().Sent == 2 })
+	if st := s.State(); st.Queued != 0 || st.Dropped != 0 || st.LastError != "" {
+		t.Errorf("got %+v", st)
+	}
+	select {
+	case <-refused:
+		t.Error("the old receiver was asked again")
+	default:
 	}
 }
 

@@ -77,8 +77,10 @@ func (h *webhook) send(ctx context.Context, id string, batch []Event) error {
 	switch s := resp.StatusCode; {
 	case s >= 200 && s < 300:
 		return nil
-	case s == http.StatusRequestTimeout, s == http.StatusTooManyRequests, s >= 500:
-		return fmt.Errorf("the webhook answered %s", resp.Status)
+	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge, s == http.StatusUnsupportedMediaType, s == http.StatusUnprocessableEntity:
+		return permanent{fmt.Errorf("the webhook answered %s", resp.Status)}
 	}
-	return permanent{fmt.Errorf("the webhook answered %s", resp.Status)}
+	// Of what the delivery is not to blame for, an operator may mend some
+	// meanwhile: a wrong URL (404, redirects), a wrong secret (401, 403).
+	return fmt.Errorf("the webhook answered %s", resp.Status)
 }
