@@ -57,12 +57,9 @@ func (o operator) shownSink(stored store.StoredSink) console.Sink {
 		st.LastError = err.Error()
 	}
 	v := console.Sink{
-		Tag: sinkTag(stored), Name: stored.Name, Type: c.Type, URL: c.URL, HasSecret: c.Secret != "", Address: c.Address, CA: c.CA, Events: c.Events,
+		Tag: sinkTag(stored), Name: stored.Name, Type: c.Type, URL: c.URL, HasSecret: c.Secret != "", Address: c.Address, CA: c.CA, Facility: c.Facility, Events: c.Events,
 		RefusedOnly: c.RefusedOnly, Enabled: c.On(), ChangedAt: stored.Changed,
 		State: console.SinkState{Node: o.node, Sent: st.Sent, Failed: st.Failed, Dropped: st.Dropped, Queued: st.Queued, LastError: st.LastError},
-	}
-	if c.Facility != nil {
-		v.Facility = *c.Facility
 	}
 	if !st.LastErrorAt.IsZero() {
 		v.State.LastErrorAt = &st.LastErrorAt

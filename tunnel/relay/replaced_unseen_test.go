@@ -76,6 +76,11 @@ func TestSinkIsNotReplacedUnseen(t *testing.T) {
 	ask(200, "PUT", path, mine)
 	removeUnseen(ask, path, mine, old)
 	ask(404, "GET", path, "")
+	// Who sends back what was read changes nothing: 0 is a facility, too.
+	ask(200, "PUT", path, `{"type":"syslog","address":"tls://log.example:6514","facility":0}`)
+	if _, answer := ask(200, "GET", path, ""); !strings.Contains(answer, `"facility":0`) {
+		t.Errorf("the facility is not in %s", answer)
+	}
 }
 
 // TestScopeIsNotReplacedUnseen is the same of what a client may do. A new token

@@ -83,7 +83,7 @@ type Sink struct {
 	HasSecret   bool      `json:"has_secret"`
 	Address     string    `json:"address,omitempty"`
 	CA          string    `json:"ca,omitempty"`
-	Facility    int       `json:"facility,omitempty"`
+	Facility    *int      `json:"facility,omitempty"`
 	Events      []string  `json:"events"`
 	RefusedOnly bool      `json:"refused_only"`
 	Enabled     bool      `json:"enabled"`
