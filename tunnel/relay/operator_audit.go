@@ -57,12 +57,9 @@ func (o operator) shownSink(stored store.StoredSink) console.Sink {
 		st.LastError = err.Error()
 	}
 	v := console.Sink{
-		Name: stored.Name, Type: c.Type, URL: c.URL, HasSecret: c.Secret != "", Address: c.Address, CA: c.CA, Events: c.Events,
+		Tag: sinkTag(stored), Name: stored.Name, Type: c.Type, URL: c.URL, HasSecret: c.Secret != "", Address: c.Address, CA: c.CA, Facility: c.Facility, Events: c.Events,
 		RefusedOnly: c.RefusedOnly, Enabled: c.On(), ChangedAt: stored.Changed,
 		State: console.SinkState{Node: o.node, Sent: st.Sent, Failed: st.Failed, Dropped: st.Dropped, Queued: st.Queued, LastError: st.LastError},
-	}
-	if c.Facility != nil {
-		v.Facility = *c.Facility
 	}
 	if !st.LastErrorAt.IsZero() {
 		v.State.LastErrorAt = &st.LastErrorAt
@@ -83,8 +80,23 @@ func (o operator) SinkList() []console.Sink {
 
 const maxSinks = 20
 
+func (o operator) Sink(name string) (console.Sink, error) {
+	stored, ok := o.store.Sinks.Get(name)
+	if !ok {
+		return console.Sink{}, sinkError(name, store.ErrNotFound)
+	}
+	return o.shownSink(stored), nil
+}
+
+func sinkTag(v store.StoredSink) string { return timeTag(v.Changed) }
+
+// expectSink is what a change that expects a sink has against another one.
+func expectSink(name string, e console.Expected) store.Against[store.StoredSink] {
+	return expecting(e, sinkTag, "the sink %s has changed since it was read, so nothing was changed; read it again", name)
+}
+
 // SetSink stores a sink. A secret that is left out is kept.
-func (o operator) SetSink(ctx context.Context, name string, document []byte) (console.Sink, error) {
+func (o operator) SetSink(ctx context.Context, name string, document []byte, e console.Expected) (console.Sink, error) {
 	if !sink.ValidName(name) {
 		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", "name", "a sink's name has 1 to 32 lower-case letters, digits, hyphens or underscores, and begins and ends with a letter or digit")
 	}
@@ -109,7 +121,7 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte) (co
 	if err != nil {
 		return console.Sink{}, err
 	}
-	if err := o.store.Sinks.Set(ctx, name, text); err != nil {
+	if err := o.store.Sinks.Set(ctx, name, text, expectSink(name, e)); err != nil {
 		return console.Sink{}, err
 	}
 	o.log.Info("sink set", "sink", name)
@@ -121,8 +133,8 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte) (co
 	return v, nil
 }
 
-func (o operator) DeleteSink(ctx context.Context, name string) error {
-	if err := o.store.Sinks.Delete(ctx, name); err != nil {
+func (o operator) DeleteSink(ctx context.Context, name string, e console.Expected) error {
+	if err := o.store.Sinks.Delete(ctx, name, expectSink(name, e)); err != nil {
 		return sinkError(name, err)
 	}
 	o.log.Info("sink deleted", "sink", name)

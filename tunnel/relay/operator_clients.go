@@ -2,6 +2,9 @@ package relay
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -94,6 +97,7 @@ func (o operator) Client(name string) (console.Client, error) {
 	v.Errors = o.errorsOf(c.ID)
 	slices.Reverse(v.Errors)
 	v.Errors = v.Errors[:min(len(v.Errors), store.MaxErrors)]
+	v.Tag = scopeTag(c)
 	return v, nil
 }
 
@@ -123,13 +127,22 @@ func (o operator) CreateClient(ctx context.Context, name string, scope console.S
 	return console.NewToken{Name: c.Name, ClientID: c.ID, AuthToken: token.Reveal()}, nil
 }
 
+// scopeTag tells a client's scope from others: by itself, as a client changes with
+// every new token, too. A name that is used again is another client.
+func scopeTag(c store.Client) string {
+	text, _ := json.Marshal(c.Scope) // cannot go wrong: numbers, texts and a time that was checked
+	sum := sha256.Sum256(append([]byte(c.ID+" "), text...))
+	return hex.EncodeToString(sum[:12])
+}
+
 // SetClient gives a client another scope, which is in force at once.
-func (o operator) SetClient(ctx context.Context, name string, scope console.Scope) (console.Client, error) {
+func (o operator) SetClient(ctx context.Context, name string, scope console.Scope, e console.Expected) (console.Client, error) {
 	if err := scope.Check(); err != nil {
 		return console.Client{}, clientError(name, err)
 	}
 	before, _ := o.store.Clients.Get(name)
-	c, err := o.store.Clients.SetScope(ctx, name, scope)
+	c, err := o.store.Clients.SetScope(ctx, name, scope,
+		expecting(e, scopeTag, "what the client %s may do has changed since it was read, so nothing was changed; read it again", name))
 	if err != nil {
 		return console.Client{}, clientError(name, err)
 	}

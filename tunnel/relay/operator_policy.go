@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,24 +53,11 @@ func (o operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
 
 // tagOf tells a policy from what was there before: by its time, as that is its own,
 // also through a backup, while revisions rise with changes of its claim.
-func tagOf(p store.StoredPolicy) string { return strconv.FormatInt(p.Changed.UnixNano(), 36) }
+func tagOf(p store.StoredPolicy) string { return timeTag(p.Changed) }
 
-// expecting is what a change that expects a policy has against another one.
-func expecting(target string, e console.Expected) store.Against {
-	if e == nil {
-		return nil
-	}
-	return func(p store.StoredPolicy, exists bool) error {
-		tag := ""
-		if exists {
-			tag = tagOf(p)
-		}
-		if e(tag) {
-			return nil
-		}
-		return bad(http.StatusPreconditionFailed, "precondition_failed", "",
-			"the policy of %s has changed since it was read, so nothing was changed; read it again", shown(target))
-	}
+// expectPolicy is what a change that expects a policy has against another one.
+func expectPolicy(target string, e console.Expected) store.Against[store.StoredPolicy] {
+	return expecting(e, tagOf, "the policy of %s has changed since it was read, so nothing was changed; read it again", shown(target))
 }
 
 func (o operator) PolicyList() []console.Policy {
@@ -109,14 +95,14 @@ func (o operator) SetPolicy(ctx context.Context, text string, document []byte, e
 	if err != nil {
 		return console.Policy{}, err
 	}
-	return o.setPolicy(ctx, target, document, "", expecting(target, e))
+	return o.setPolicy(ctx, target, document, "", expectPolicy(target, e))
 }
 
 // setByOperator is who set a policy that no client did.
 const setByOperator = "operator"
 
 // setPolicy stores a policy that by, a client's id or "" for the operator, sets.
-func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against) (console.Policy, error) {
+func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against[store.StoredPolicy]) (console.Policy, error) {
 	var d policy.Document
 	if json.Unmarshal(document, &d) == nil {
 		if kept, ok := o.keepHashes(target, d); ok {
@@ -179,7 +165,7 @@ func (o operator) DeletePolicy(ctx context.Context, text string, e console.Expec
 	if err != nil {
 		return err
 	}
-	if err := o.store.Policies.DeleteUnless(ctx, target, expecting(target, e)); err != nil {
+	if err := o.store.Policies.DeleteUnless(ctx, target, expectPolicy(target, e)); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return noPolicy(target)
 		}

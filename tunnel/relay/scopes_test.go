@@ -33,7 +33,7 @@ func (r *testRelay) scoped(tb testing.TB, name string, scope store.Scope) wire.T
 
 func (r *testRelay) rescope(tb testing.TB, name string, scope store.Scope) {
 	tb.Helper()
-	if _, err := (operator{r.Relay}).SetClient(tb.Context(), name, scope); err != nil {
+	if _, err := (operator{r.Relay}).SetClient(tb.Context(), name, scope, nil); err != nil {
 		tb.Fatal(err)
 	}
 }

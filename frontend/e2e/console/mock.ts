@@ -36,7 +36,21 @@ const list = (items: unknown) => ({ items });
 export const password = 'correct horse battery';
 export const setupCode = 'AAAA-BBBB-CCCC-DDDD';
 
-const tagOf = (p: { changed_at: string; at?: number }) => `"${p.changed_at}-${p.at ?? 0}"`;
+/** Every object has a tag of its own: what is set is another one. */
+const tags = new WeakMap<object, string>();
+let lastTag = 0;
+function tagOf(what: object): string {
+  const tag = tags.get(what) ?? `"${++lastTag}"`;
+  tags.set(what, tag);
+  return tag;
+}
+
+/** Refuses a change that expects something else than what is there. */
+function expect(headers: Record<string, unknown>, found: object | undefined): void {
+  const wanted = headers['if-match'];
+  if ((found ? wanted && wanted !== tagOf(found) : wanted) || (found && headers['if-none-match']))
+    throw new Refusal(412, 'precondition_failed', 'it has changed since it was read');
+}
 
 export class ConsoleMock {
   session: SignedIn = {
@@ -65,7 +79,6 @@ export class ConsoleMock {
 
   #server: Server | undefined;
   #port = 0;
-  #sets = 0;
   #sockets = new Set<Socket>();
   #streams = new Set<ServerResponse>();
 
@@ -114,8 +127,15 @@ export class ConsoleMock {
     ];
     this.policies = this.policies.filter((p) => p.target !== target);
     if (!policy) return undefined;
-    const made = { target, changed_at, policy, at: ++this.#sets };
+    const made = { target, changed_at, policy };
     this.policies = [...this.policies, made];
+    return made;
+  }
+
+  /** Sets a sink, as somebody else may, too. */
+  setSink(name: string, sink: Sink): Sink {
+    const made = { ...sink, name, has_secret: !!sink.secret };
+    this.sinks = [...this.sinks.filter((s) => s.name !== name), made];
     return made;
   }
 
@@ -150,8 +170,8 @@ export class ConsoleMock {
       const body = text ? (JSON.parse(text) as Body) : {};
       const data = this.#answer(asked, body, url.searchParams, req.headers);
       if (data === undefined) return void res.writeHead(204).end();
-      const policy = this.policies.find((p) => p === data);
-      if (policy) res.setHeader('ETag', tagOf(policy));
+      const tagged = this.#tagged(data);
+      if (tagged) res.setHeader('ETag', tagOf(tagged));
       res.writeHead(200, { 'Content-Type': 'application/json' });
       res.end(JSON.stringify({ data }));
     } catch (error) {
@@ -174,6 +194,14 @@ export class ConsoleMock {
         return handler(body, match.map(decodeURIComponent), query, headers);
     }
     throw new Refusal(404, 'not_found', 'there is nothing at this path');
+  }
+
+  /** What an answer has the tag of, if it has one. */
+  #tagged(data: unknown): object | undefined {
+    const client = this.clients.find((c) => c === data);
+    return client
+      ? (client.scope ??= {})
+      : (this.policies.find((p) => p === data) ?? this.sinks.find((s) => s === data));
   }
 
   #client(name: string | undefined) {
@@ -249,7 +277,21 @@ export class ConsoleMock {
         return { name, client_id: 'c_new', auth_token: 'adit_mock0123456789' };
       },
     ],
-    ['PATCH clients/([^/]+)', (b, m) => Object.assign(this.#client(m[1]), { scope: b.scope })],
+    [
+      'PATCH clients/([^/]+)',
+      (b, m, _, headers) => {
+        const client = this.#client(m[1]);
+        expect(headers, (client.scope ??= {}));
+        if ((b.scope as Scope).domains?.includes('x y'))
+          throw new Refusal(
+            400,
+            'invalid_parameter',
+            'scope.domains[0]: "x y" is not a name',
+            'scope.domains[0]',
+          );
+        return Object.assign(client, { scope: b.scope });
+      },
+    ],
     [
       'POST clients/([^/]+)/rotate',
       (_, m) => ({ name: m[1], client_id: 'c_1', auth_token: 'adit_rotated0123456789' }),
@@ -276,11 +318,7 @@ export class ConsoleMock {
       (b, m, _, headers) => {
         const policy = b as PolicyDocument;
         const found = this.policies.find((p) => p.target === m[1]);
-        const wanted = headers['if-match'];
-        if (found ? wanted && wanted !== tagOf(found) : wanted)
-          throw new Refusal(412, 'precondition_failed', 'the policy has changed');
-        if (found && headers['if-none-match'])
-          throw new Refusal(412, 'precondition_failed', 'the policy has changed');
+        expect(headers, found);
         if (policy.deny?.includes('x'))
           throw new Refusal(
             400,
@@ -337,10 +375,21 @@ export class ConsoleMock {
     ['GET audit/verify', () => ({ ok: true, entries: 31, head: have.audit[0]?.hash })],
     ['GET sinks', () => list(this.sinks)],
     [
+      'GET sinks/([^/]+)',
+      (_, m) => {
+        const found = this.sinks.find((s) => s.name === m[1]);
+        if (!found) throw new Refusal(404, 'not_found', `there is no sink named ${m[1]}`);
+        return found;
+      },
+    ],
+    [
       'PUT sinks/([^/]+)',
-      (b, m) => {
-        this.sinks = [...this.sinks.filter((s) => s.name !== m[1]), { ...(b as Sink), name: m[1] }];
-        return this.sinks.at(-1);
+      (b, m, _, headers) => {
+        expect(
+          headers,
+          this.sinks.find((s) => s.name === m[1]),
+        );
+        return this.setSink(m[1] ?? '', b as Sink);
       },
     ],
     ['POST sinks/([^/]+)/test', () => ({ ok: true })],

@@ -36,13 +36,14 @@ export function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
   };
 }
 
-const text = (page: Page, wanted: string | RegExp) => page.getByText(wanted).first();
-const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).first();
-const row = (page: Page, key: string) => page.locator(`[data-row="${key}"]`);
+export const text = (page: Page, wanted: string | RegExp) => page.getByText(wanted).first();
+export const button = (page: Page, name: string | RegExp) =>
+  page.getByRole('button', { name }).first();
+export const row = (page: Page, key: string) => page.locator(`[data-row="${key}"]`);
 const away = (prepare: Partial<ConsoleMock['session']>) => (mock: ConsoleMock) =>
   void (mock.session = { ...mock.session, signed_in: false, ...prepare });
 
-async function menu(page: Page, key: string, item: string): Promise<void> {
+export async function menu(page: Page, key: string, item: string): Promise<void> {
   await row(page, key).getByRole('button', { name: /^More/ }).click();
   await page.getByRole('menuitem', { name: item }).click();
 }
@@ -284,7 +285,7 @@ export const scenarios = {
       await page.getByLabel('Refused addresses').fill('203.0.113.7');
       mock.set(target, { ...policy(), rate: 3, deny: ['192.0.2.9'] }, 'bob');
       await button(page, 'Save policy').click();
-      const note = page.getByRole('alert').filter({ hasText: 'bob changed this policy meanwhile' });
+      const note = page.getByRole('alert').filter({ hasText: 'bob changed this meanwhile' });
       await note.getByText('Refused addresses and Rate').waitFor();
       await textSize(page, 32);
       await page.setViewportSize({ width: 390, height: 844 });
@@ -305,7 +306,7 @@ export const scenarios = {
       await page.getByLabel('Requests a second').fill('4');
       mock.set(target, undefined, 'bob');
       await button(page, 'Save policy').click();
-      await text(page, 'bob deleted this policy meanwhile').waitFor();
+      await text(page, 'bob deleted this meanwhile').waitFor();
       await button(page, 'Keep mine').click();
       await button(page, 'Save policy').click();
       await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
@@ -377,19 +378,20 @@ export const scenarios = {
   'what went wrong in a dialog is told in it': scenario(
     async (page, mock) => {
       await page.goto(`${mock.url}/#/clients`);
-      await menu(page, 'shop', 'Change what it may do');
-      await page.locator('dialog footer').getByRole('button', { name: 'Save' }).click();
+      await menu(page, 'shop', 'Rotate token');
+      await page.locator('dialog footer').getByRole('button', { name: 'Rotate token' }).click();
       const told = page.locator('.toast', { hasText: 'the store does not answer' });
       // Nothing covers it, and it can be dismissed.
       await told.getByRole('button', { name: 'Dismiss' }).click({ timeout: 5000 });
       await told.waitFor({ state: 'detached' });
+      await page.keyboard.press('Escape');
       await page.setViewportSize({ width: 390, height: 844 });
-      mock.away = [];
+      await menu(page, 'shop', 'Change what it may do');
       await page.locator('dialog footer').getByRole('button', { name: 'Save' }).click();
       await page.locator('dialog').waitFor({ state: 'detached' });
       await page.locator('.toast', { hasText: 'Saved' }).waitFor();
     },
-    { prepare: (mock) => void (mock.away = ['PATCH clients/shop']), allow: /status of 503/ },
+    { prepare: (mock) => void (mock.away = ['POST clients/shop/rotate']), allow: /status of 503/ },
   ),
 
   'the label of a chart is clear of what is drawn': scenario(async (page) => {

@@ -124,7 +124,7 @@ func (c *Console) relayRoutes() []route {
 		{"GET /api/v1/policies", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.PolicyList()}) }},
 		{"GET /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
 			p, err := relay.Policy(r.PathValue("target"))
-			return givePolicy(w, p, err)
+			return giveTagged(w, p.Tag, p, err)
 		}},
 		{"PUT /api/v1/policies/{target}", c.setPolicy},
 		{"DELETE /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
@@ -205,15 +205,15 @@ func (c *Console) setPolicy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, err := c.cfg.Relay.SetPolicy(r.Context(), r.PathValue("target"), document, e)
-	return givePolicy(w, p, err)
+	return giveTagged(w, p.Tag, p, err)
 }
 
-// givePolicy is give with the tag that the next change may name.
-func givePolicy(w http.ResponseWriter, p Policy, err error) error {
+// giveTagged is give with the tag that the next change may name.
+func giveTagged(w http.ResponseWriter, tag string, v any, err error) error {
 	if err == nil {
-		w.Header().Set("ETag", `"`+p.Tag+`"`)
+		w.Header().Set("ETag", `"`+tag+`"`)
 	}
-	return give(w, p, err)
+	return give(w, v, err)
 }
 
 func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {

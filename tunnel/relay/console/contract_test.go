@@ -88,6 +88,8 @@ func asks() []ask {
 		{"GET", api + "audit/verify", api + "audit/verify?before=1", "", 400, "invalid_parameter", "before"},
 		{"GET", api + "audit/export", "", "", 200, "", ""},
 		{"GET", api + "sinks", "", "", 200, "", ""},
+		{"GET", api + "sinks/{name}", api + "sinks/siem", "", 200, "", ""},
+		{"GET", api + "sinks/{name}", api + "sinks/nobody", "", 404, "not_found", ""},
 		{"PUT", api + "sinks/{name}", api + "sinks/siem", `{"type":"webhook"}`, 200, "", ""},
 		{"PUT", api + "sinks/{name}", api + "sinks/siem", `{`, 400, "invalid_json", ""},
 		{"DELETE", api + "sinks/{name}", api + "sinks/siem", "", 204, "", ""},

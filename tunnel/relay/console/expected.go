@@ -27,7 +27,7 @@ func expected(r *http.Request) (Expected, error) {
 	var tags []string
 	for text := range strings.SplitSeq(match, ",") {
 		// Weak ones too: a proxy that compresses answers makes them so, and of two
-		// answers of one policy none is newer.
+		// answers about one thing none is newer.
 		tag := strings.TrimPrefix(strings.TrimSpace(text), "W/")
 		if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' {
 			return nil, invalid("If-Match", "If-Match must be the ETag of an answer, with its quotes")

@@ -284,7 +284,7 @@ func (f *fakeRelay) Client(name string) (Client, error) {
 	return c, f.known(name)
 }
 
-func (f *fakeRelay) SetClient(_ context.Context, name string, _ Scope) (Client, error) {
+func (f *fakeRelay) SetClient(_ context.Context, name string, _ Scope, _ Expected) (Client, error) {
 	return f.Clients()[0], f.known(name)
 }
 
@@ -316,11 +316,15 @@ func (f *fakeRelay) AuditExport(_ context.Context, give func(audit.Entry) error)
 func (f *fakeRelay) sink(name string) Sink {
 	return Sink{Name: name, Type: "webhook", URL: "https://siem.example", Events: []string{"access"}, ChangedAt: fakeTime, State: SinkState{Node: "n1"}}
 }
-func (f *fakeRelay) SinkList() []Sink { return []Sink{f.sink("siem")} }
-func (f *fakeRelay) SetSink(_ context.Context, name string, _ []byte) (Sink, error) {
+func (f *fakeRelay) SinkList() []Sink               { return []Sink{f.sink("siem")} }
+func (f *fakeRelay) Sink(name string) (Sink, error) { return f.sink(name), f.known(name) }
+func (f *fakeRelay) SetSink(_ context.Context, name string, _ []byte, _ Expected) (Sink, error) {
 	return f.sink(name), f.known(name)
 }
-func (f *fakeRelay) DeleteSink(_ context.Context, name string) error { return f.known(name) }
+func (f *fakeRelay) DeleteSink(_ context.Context, name string, _ Expected) error {
+	return f.known(name)
+}
+
 func (f *fakeRelay) TestSink(_ context.Context, name string) (SinkTest, error) {
 	return SinkTest{OK: false, Error: "refused"}, f.known(name)
 }

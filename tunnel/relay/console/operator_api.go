@@ -23,7 +23,7 @@ func (c *Console) operatorRoutes() []route {
 	return []route{
 		{"GET /api/v1/clients/{name}", func(w http.ResponseWriter, r *http.Request) error {
 			v, err := relay.Client(r.PathValue("name"))
-			return give(w, v, err)
+			return giveTagged(w, v.Tag, v, err)
 		}},
 		{"PATCH /api/v1/clients/{name}", c.setClient},
 		{"GET /api/v1/access", c.searchAccess},
@@ -35,16 +35,28 @@ func (c *Console) operatorRoutes() []route {
 		{"GET /api/v1/sinks", func(w http.ResponseWriter, _ *http.Request) error {
 			return write(w, http.StatusOK, items{relay.SinkList()})
 		}},
+		{"GET /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
+			v, err := relay.Sink(r.PathValue("name"))
+			return giveTagged(w, v.Tag, v, err)
+		}},
 		{"PUT /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
 			var document json.RawMessage
 			if err := read(r, &document); err != nil {
 				return err
 			}
-			v, err := relay.SetSink(r.Context(), r.PathValue("name"), document)
-			return give(w, v, err)
+			e, err := expected(r)
+			if err != nil {
+				return err
+			}
+			v, err := relay.SetSink(r.Context(), r.PathValue("name"), document, e)
+			return giveTagged(w, v.Tag, v, err)
 		}},
 		{"DELETE /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
-			if err := relay.DeleteSink(r.Context(), r.PathValue("name")); err != nil {
+			e, err := expected(r)
+			if err != nil {
+				return err
+			}
+			if err := relay.DeleteSink(r.Context(), r.PathValue("name"), e); err != nil {
 				return err
 			}
 			w.WriteHeader(http.StatusNoContent)
@@ -85,8 +97,12 @@ func (c *Console) setClient(w http.ResponseWriter, r *http.Request) error {
 	if q.Scope == nil {
 		return &Error{http.StatusBadRequest, "invalid_parameter", "scope is missing", "scope"}
 	}
-	v, err := c.cfg.Relay.SetClient(r.Context(), r.PathValue("name"), *q.Scope)
-	return give(w, v, err)
+	e, err := expected(r)
+	if err != nil {
+		return err
+	}
+	v, err := c.cfg.Relay.SetClient(r.Context(), r.PathValue("name"), *q.Scope, e)
+	return giveTagged(w, v.Tag, v, err)
 }
 
 // searchAudit answers a page of the audit log.

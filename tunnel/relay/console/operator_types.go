@@ -13,7 +13,7 @@ import (
 // sinks and settings.
 type Operator interface {
 	Client(name string) (Client, error)
-	SetClient(ctx context.Context, name string, scope Scope) (Client, error)
+	SetClient(ctx context.Context, name string, scope Scope, e Expected) (Client, error)
 	Access(ctx context.Context, q Access) (AccessPage, error)
 	ExportAccess(ctx context.Context, q Access, give func(*wire.Access) error) error
 	FollowAccess(ctx context.Context, q Access, give func(list []wire.Access, missed int) error) error
@@ -26,8 +26,9 @@ type Operator interface {
 	AuditVerify(ctx context.Context, wanted string) (audit.Result, error)
 	AuditExport(ctx context.Context, give func(audit.Entry) error) error
 	SinkList() []Sink
-	SetSink(ctx context.Context, name string, document []byte) (Sink, error)
-	DeleteSink(ctx context.Context, name string) error
+	Sink(name string) (Sink, error)
+	SetSink(ctx context.Context, name string, document []byte, e Expected) (Sink, error)
+	DeleteSink(ctx context.Context, name string, e Expected) error
 	TestSink(ctx context.Context, name string) (SinkTest, error)
 	DomainList(ctx context.Context) []Domain
 	// ErrorList is what agents reported, those that left too, newest first.
@@ -75,13 +76,14 @@ type AuditPage struct {
 
 // Sink is where events are sent on.
 type Sink struct {
+	Tag         string    `json:"-"` // the ETag: another one with every change
 	Name        string    `json:"name"`
 	Type        string    `json:"type"`
 	URL         string    `json:"url,omitempty"`
 	HasSecret   bool      `json:"has_secret"`
 	Address     string    `json:"address,omitempty"`
 	CA          string    `json:"ca,omitempty"`
-	Facility    int       `json:"facility,omitempty"`
+	Facility    *int      `json:"facility,omitempty"`
 	Events      []string  `json:"events"`
 	RefusedOnly bool      `json:"refused_only"`
 	Enabled     bool      `json:"enabled"`

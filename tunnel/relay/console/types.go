@@ -29,6 +29,7 @@ type Status struct {
 
 // Client is a client as the operator sees it.
 type Client struct {
+	Tag       string              `json:"-"` // the ETag of its scope, of one client
 	Name      string              `json:"name"`
 	ClientID  string              `json:"client_id"`
 	State     string              `json:"state"` // active, expired, revoked

@@ -87,7 +87,7 @@ func TestAuditLogSurvivesBackupAndRestart(t *testing.T) {
 	if err := s.Proofs.Set(ctx, Proof{Domain: "a.example", ClientID: "c1"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Sinks.Set(ctx, "siem", []byte(`{}`)); err != nil {
+	if err := s.Sinks.Set(ctx, "siem", []byte(`{}`), nil); err != nil {
 		t.Fatal(err)
 	}
 	noted, err := s.Audit.Verify(ctx, "")

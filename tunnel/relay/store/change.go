@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 )
 
 // change replaces the value of a key by what f makes of it, also where several
@@ -33,6 +34,41 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 		}
 	}
 	return none, ErrConflict
+}
+
+// Against says what a change has against what it would replace; it may be asked
+// more than once. Nil has nothing.
+type Against[T any] func(v T, exists bool) error
+
+// unless makes a change, and once more if it has something against what is there:
+// the memory may be behind with what was read at another node.
+func (t *table[T]) unless(ctx context.Context, key string, against Against[T], change func(Against[T]) error) error {
+	if against == nil {
+		return change(func(T, bool) error { return nil })
+	}
+	var refused bool
+	err := change(func(v T, exists bool) error {
+		err := against(v, exists)
+		refused = err != nil
+		return err
+	})
+	if !refused {
+		return err
+	}
+	if _, err := t.refresh(ctx, key); err != nil {
+		return err
+	}
+	return change(against)
+}
+
+// nextTime is when a value changes that changed before: clocks have steps, and the
+// time tells one from the next.
+func nextTime(before time.Time) time.Time {
+	now := time.Now().UTC()
+	if now.Equal(before) {
+		now = now.Add(1)
+	}
+	return now
 }
 
 // refresh takes what the bucket's leader has under a key that the memory was found

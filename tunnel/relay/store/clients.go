@@ -178,15 +178,23 @@ func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 	})
 }
 
-// SetScope gives a client another scope.
-func (c *Clients) SetScope(ctx context.Context, name string, scope Scope) (Client, error) {
-	return c.change(ctx, name, func(v *Client) error {
-		if !v.Active() {
-			return ErrRevoked
-		}
-		v.Scope = scope
-		return nil
+// SetScope gives a client another scope, unless it has something against the client
+// as it is; then it returns that.
+func (c *Clients) SetScope(ctx context.Context, name string, scope Scope, against Against[Client]) (client Client, err error) {
+	err = c.table.unless(ctx, strings.ToLower(name), against, func(against Against[Client]) (err error) {
+		client, err = c.change(ctx, name, func(v *Client) error {
+			if !v.Active() {
+				return ErrRevoked
+			}
+			if err := against(*v, true); err != nil {
+				return err
+			}
+			v.Scope = scope
+			return nil
+		})
+		return err
 	})
+	return client, err
 }
 
 // Rotate adds a secret to a client; its others expire after overlap.

@@ -217,7 +217,7 @@ func TestClientIsChangedThoughTheWatchLags(t *testing.T) {
 	table.mu.RLock()
 	before := table.entries["shop"]
 	table.mu.RUnlock()
-	if _, err := s.Clients.SetScope(t.Context(), "shop", Scope{Tunnels: 3}); err != nil {
+	if _, err := s.Clients.SetScope(t.Context(), "shop", Scope{Tunnels: 3}, nil); err != nil {
 		t.Fatal(err)
 	}
 	_, rev, _ := table.get("shop")

@@ -41,10 +41,6 @@ func (p *Policies) List() []StoredPolicy {
 	return list
 }
 
-// Against says what a change has against what it would replace; it may be asked
-// more than once. Nil has nothing.
-type Against func(v StoredPolicy, exists bool) error
-
 // Set stores the policy of a target in place of any other.
 func (p *Policies) Set(ctx context.Context, target string, document []byte) error {
 	return p.SetBy(ctx, target, document, "", nil)
@@ -52,42 +48,17 @@ func (p *Policies) Set(ctx context.Context, target string, document []byte) erro
 
 // SetBy is Set in the name of a client, or "" for the operator, unless it has
 // something against what is there; then it returns that.
-func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against Against) error {
+func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against Against[StoredPolicy]) error {
 	claim, _ := p.claims.Get(target)
-	return p.unless(ctx, target, against, func(against Against) error {
+	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error {
 		_, err := p.table.change(ctx, target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
 			if err := against(v, exists); err != nil {
 				return v, err
 			}
-			now := time.Now().UTC()
-			if now.Equal(v.Changed) { // clocks have steps, and the time tells one policy from the next
-				now = now.Add(1)
-			}
-			return StoredPolicy{Target: target, Document: document, Changed: now, ClientID: claim.ClientID, By: by}, nil
+			return StoredPolicy{Target: target, Document: document, Changed: nextTime(v.Changed), ClientID: claim.ClientID, By: by}, nil
 		})
 		return err
 	})
-}
-
-// unless makes a change, and once more if it has something against what is there:
-// the memory may be behind with what was read at another node.
-func (p *Policies) unless(ctx context.Context, target string, against Against, change func(Against) error) error {
-	if against == nil {
-		return change(func(StoredPolicy, bool) error { return nil })
-	}
-	var refused bool
-	err := change(func(v StoredPolicy, exists bool) error {
-		err := against(v, exists)
-		refused = err != nil
-		return err
-	})
-	if !refused {
-		return err
-	}
-	if _, err := p.table.refresh(ctx, target); err != nil {
-		return err
-	}
-	return change(against)
 }
 
 // Claimed sees to it that a policy is not another client's than the one that
@@ -127,8 +98,8 @@ func (p *Policies) Delete(ctx context.Context, target string) error { return p.t
 
 // DeleteUnless is Delete, unless it has something against what is there; then it
 // returns that.
-func (p *Policies) DeleteUnless(ctx context.Context, target string, against Against) error {
-	return p.unless(ctx, target, against, func(against Against) error { return p.table.dropUnless(ctx, target, against) })
+func (p *Policies) DeleteUnless(ctx context.Context, target string, against Against[StoredPolicy]) error {
+	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error { return p.table.dropUnless(ctx, target, against) })
 }
 
 // OnChange calls f after every change of a policy, of this node or another. f

@@ -94,13 +94,25 @@ func (s *Sinks) List() []StoredSink {
 	return list
 }
 
-// Set keeps a sink in place of any other of its name.
-func (s *Sinks) Set(ctx context.Context, name string, document []byte) error {
-	return s.table.put(ctx, name, s.close(StoredSink{Name: name, Document: document, Changed: time.Now().UTC()}))
+// Set keeps a sink in place of any other of its name, unless it has something
+// against what is there; then it returns that.
+func (s *Sinks) Set(ctx context.Context, name string, document []byte, against Against[StoredSink]) error {
+	return s.table.unless(ctx, name, against, func(against Against[StoredSink]) error {
+		_, err := s.table.change(ctx, name, func(v StoredSink, exists bool) (StoredSink, error) {
+			if err := against(v, exists); err != nil {
+				return v, err
+			}
+			return s.close(StoredSink{Name: name, Document: document, Changed: nextTime(v.Changed)}), nil
+		})
+		return err
+	})
 }
 
-// Delete removes a sink, or returns ErrNotFound.
-func (s *Sinks) Delete(ctx context.Context, name string) error { return s.table.drop(ctx, name) }
+// Delete removes a sink, or returns ErrNotFound, unless it has something against
+// what is there; then it returns that.
+func (s *Sinks) Delete(ctx context.Context, name string, against Against[StoredSink]) error {
+	return s.table.unless(ctx, name, against, func(against Against[StoredSink]) error { return s.table.dropUnless(ctx, name, against) })
+}
 
 // OnChange calls f after every change of a sink, of this node or another. f must
 // not wait.

@@ -15,7 +15,7 @@ func TestSinksAreSealed(t *testing.T) {
 	urls := []string{natstest.Start(t).URL()}
 	const document = `{"type":"webhook","url":"https://siem.example/x","secret":"hush-hush"}`
 	plain := openAt(t, Config{URLs: urls})
-	if err := plain.Sinks.Set(t.Context(), "old", []byte(document)); err != nil {
+	if err := plain.Sinks.Set(t.Context(), "old", []byte(document), nil); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := plain.Sinks.Get("old")
@@ -25,7 +25,7 @@ func TestSinksAreSealed(t *testing.T) {
 		}
 	}
 	sealing := openAt(t, Config{URLs: urls, Secret: []byte("s3cret")})
-	if err := sealing.Sinks.Set(t.Context(), "new", []byte(document)); err != nil {
+	if err := sealing.Sinks.Set(t.Context(), "new", []byte(document), nil); err != nil {
 		t.Fatal(err)
 	}
 	other := openAt(t, Config{URLs: urls, Secret: []byte("s3cret")})

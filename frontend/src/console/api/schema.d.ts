@@ -511,7 +511,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** One sink. */
+        get: operations["getSink"];
         /** Set a sink. */
         put: operations["setSink"];
         post?: never;
@@ -1457,7 +1458,7 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description The policy has changed since it was read, and nothing was done. */
+        /** @description What it would replace has changed since it was read, and nothing was done. */
         PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
@@ -1506,7 +1507,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description Another one with every change of the policy. */
+        /** @description Another one when what a change replaces has changed. */
         ETag: string;
     };
     pathItems: never;
@@ -1869,6 +1870,7 @@ export interface operations {
             /** @description Done. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1908,7 +1910,10 @@ export interface operations {
     changeClient: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the client whose scope this replaces; another one stays. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -1923,6 +1928,7 @@ export interface operations {
             /** @description Done. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1933,6 +1939,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMedia"];
         };
@@ -2480,10 +2487,42 @@ export interface operations {
             403: components["responses"]["Forbidden"];
         };
     };
-    setSink: {
+    getSink: {
         parameters: {
             query?: never;
             header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SinkAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+        };
+    };
+    setSink: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the sink that this replaces; another one stays. */
+                "If-Match"?: string;
+                /** @description *: only if there is no sink of the name. */
+                "If-None-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -2498,6 +2537,7 @@ export interface operations {
             /** @description Done. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2507,6 +2547,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMedia"];
         };
@@ -2514,7 +2555,10 @@ export interface operations {
     deleteSink: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the sink that this removes; another one stays. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -2533,6 +2577,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
         };
     };
     testSink: {

@@ -18,6 +18,17 @@ export interface ScopeForm {
   unproved: boolean;
 }
 
+/** The fields of a scope that the form has a place beside for what is wrong with them. */
+export const scopeFields = [
+  'domains',
+  'ports',
+  'tunnels',
+  'expires_at',
+  'bandwidth',
+  'monthly_bytes',
+  'throttle_bandwidth',
+].map((field) => `scope.${field}`);
+
 export function scopeForm(s: Scope = {}): ScopeForm {
   return {
     types: s.types ?? [],

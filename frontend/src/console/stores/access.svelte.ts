@@ -98,6 +98,7 @@ export class AccessLog {
 
   /** Shows events as they come; returns the end of it. */
   follow(filter: Filter): () => void {
+    if (session.ended) return () => undefined;
     const end = new AbortController();
     void this.#stream(filter, end.signal);
     return () => end.abort();

@@ -35,6 +35,8 @@ export class Resource<T> {
 
   /** Loads now and every so often, while the page can be seen; returns the end of it. */
   follow(everyMs = 5000): () => void {
+    // Nobody is asked who would not answer; an effect comes here again after signing in.
+    if (session.ended) return () => undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let on = true;
     const turn = async () => {

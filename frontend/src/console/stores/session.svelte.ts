@@ -16,6 +16,14 @@ const optional: Partial<Record<Page, string>> = {
 /** Who is signed in, and whether the relay answers. */
 class Session {
   current = $state.raw<SignedIn>();
+  /**
+   * It ended without anybody signing out, as after its time: what is on the page, and
+   * typed there, waits for whoever it was.
+   */
+  ended = $state(false);
+  /** Who is signed in, or was until it ended. */
+  last = $state.raw<SignedIn>();
+  readonly who = $derived(this.last && `${this.last.kind ?? ''} ${this.last.account ?? ''}`);
   /** The relay did not answer the last question. */
   away = $state(false);
   refusal = $state('');
@@ -49,6 +57,8 @@ class Session {
 
   async signOut(): Promise<void> {
     await call('DELETE', 'session');
+    this.last = undefined;
+    if (this.current) this.current = { ...this.current, signed_in: false };
     await this.load();
   }
 
@@ -64,6 +74,10 @@ class Session {
   async #set(next: SignedIn): Promise<void> {
     const came = next.signed_in && !this.current?.signed_in;
     if (came) await this.#probe();
+    if (next.signed_in) this.last = next;
+    // Where nobody has an account any more, there is nobody to wait for.
+    else if (next.setup_needed) this.last = undefined;
+    this.ended = !next.signed_in && !!this.last;
     this.current = next;
   }
 
