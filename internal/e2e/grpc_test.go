@@ -108,7 +108,7 @@ func TestGRPCInterop(t *testing.T) {
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))
 	for scheme, creds := range map[string]credentials.TransportCredentials{
-		"http": insecure.NewCredentials(), "h2c": insecure.NewCredentials(), "https": credentials.NewTLS(selfSigned(t)),
+		"http": insecure.NewCredentials(), "h2c": insecure.NewCredentials(), "https": credentials.NewTLS(selfSigned(t, "origin.test")),
 	} {
 		t.Run(scheme, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -147,13 +147,13 @@ func TestGRPCInterop(t *testing.T) {
 }
 
 // selfSigned is a server's configuration with a certificate that nobody vouches for.
-func selfSigned(t *testing.T) *tls.Config {
+func selfSigned(t *testing.T, name string) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"origin.test"}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 
+	"adit/internal/socketerr"
 	"adit/tunnel/link"
 )
 
@@ -97,7 +98,10 @@ func listenBoth(key, addr string) (net.Listener, net.PacketConn, error) {
 		}
 		tcp.Close()
 		if port != "0" || try == 20 {
-			return nil, nil, fmt.Errorf("%s, for HTTP/3: %w; http3 = false leaves it out", key, err)
+			if errors.Is(err, socketerr.InUse) {
+				return nil, nil, &sentence{fmt.Sprintf("%s: another program has UDP %s; end it, set another %s, or leave HTTP/3 out with http3 = false", key, addr, key), err}
+			}
+			return nil, nil, listenError(key, addr, err)
 		}
 	}
 }

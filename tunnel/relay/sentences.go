@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -64,7 +65,12 @@ func listenError(key, addr string, err error) error {
 	var text string
 	switch {
 	case errors.Is(err, socketerr.InUse):
-		text = fmt.Sprintf("%s: another program has %s; end it, or set another %s", key, addr, key)
+		over := "TCP"
+		var op *net.OpError
+		if errors.As(err, &op) && strings.HasPrefix(op.Net, "udp") {
+			over = "UDP"
+		}
+		text = fmt.Sprintf("%s: another program has %s %s; end it, or set another %s", key, over, addr, key)
 	case errors.Is(err, socketerr.NotAllowed):
 		text = fmt.Sprintf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE, or set another %s", key, addr, key)
 	case errors.Is(err, socketerr.NoAddress):

@@ -111,10 +111,7 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 			return
 		}
 	}
-	var next net.Conn = v
-	if !f.secure {
-		next = &halfOpen{visitor: v, staying: e.limits.HalfOpen}
-	}
+	next := e.forHTTP(v, f.secure)
 	select {
 	case f.conns <- next:
 	case <-f.closed:

@@ -114,6 +114,7 @@ type Edge struct {
 	feeds   []*feed
 	quic    *quicServer // nil without HTTP/3
 	altSvc  []string    // nil without HTTP/3
+	tls     *tls.Config // of HTTPS
 	tally   tally
 	custom  customPages
 	served  servedNames
@@ -150,6 +151,7 @@ func New(cfg Config) *Edge {
 		e.feeds = append(e.feeds, newFeed(ln, secure))
 		e.servers = append(e.servers, e.newServer(secure))
 	}
+	e.tls = e.servers[1].TLSConfig.Clone() // http.Server changes its own as it begins to serve
 	if cfg.QUIC != nil {
 		e.quic = e.newQUICServer(e.servers[1].Handler)
 		e.altSvc = []string{fmt.Sprintf(`h3=":%d"; ma=86400`, cfg.HTTPSPort)}
@@ -192,9 +194,6 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 	for i, s := range e.servers {
 		feed := e.feeds[i]
 		group.Go(func() error {
-			if feed.secure {
-				return ignoreClosed(s.ServeTLS(feed, "", ""))
-			}
 			return ignoreClosed(s.Serve(feed))
 		})
 		group.Go(func() error { return e.accept(ctx, feed) })

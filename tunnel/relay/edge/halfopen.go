@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -10,16 +11,17 @@ import (
 	"time"
 )
 
-// halfOpen is a visitor's connection for HTTP without TLS, in which the visitor
-// may end its own side after a request and wait for the answer, as `nc -N` and
-// simple monitors do. TCP does not tell that from one who has gone until
-// something is sent, and http.Server, which reads while it serves a request,
-// takes both for gone. Here the end of the visitor's side is told to it only
-// when nothing was sent for a while: who has gone makes the next writes fail.
+// halfOpen is a visitor's connection for HTTP/1, in which the visitor may end its
+// own side after a request and wait for the answer, as `nc -N` and simple
+// monitors do. TCP does not tell that from one who has gone until something is
+// sent, and http.Server, which reads while it serves a request, takes both for
+// gone. Here the end of the visitor's side is told to it only when nothing was
+// sent for a while: who has gone makes the next writes fail. The while is
+// short, since most have gone and the origin works for them for nothing.
 type halfOpen struct {
-	*visitor
-	staying time.Duration // how long who sends no more counts as there while nothing is sent to it
-	writes  atomic.Int64  // begun and ended: odd while there is one
+	net.Conn               // a visitor, or TLS with one
+	staying  time.Duration // how long who sends no more counts as there while nothing is sent to it
+	writes   atomic.Int64  // begun and ended: odd while there is one
 
 	mu     sync.Mutex
 	until  time.Time     // the deadline of reads
@@ -28,10 +30,14 @@ type halfOpen struct {
 }
 
 func (c *halfOpen) Read(b []byte) (int, error) {
-	n, err := c.visitor.Read(b)
-	// http.Server reads a single byte while it serves a request, and only then.
-	if len(b) == 1 && errors.Is(err, io.EOF) {
-		err = c.stay()
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.EOF) {
+		switch {
+		case n > 0:
+			return n, nil // TLS has the end with the last bytes, and has it again
+		case len(b) == 1: // http.Server reads a single byte while it serves a request, and only then
+			err = c.stay()
+		}
 	}
 	return n, err
 }
@@ -80,20 +86,50 @@ func (c *halfOpen) change(f func()) {
 func (c *halfOpen) Write(b []byte) (int, error) {
 	c.writes.Add(1)
 	defer c.writes.Add(1)
-	return c.visitor.Write(b)
+	return c.Conn.Write(b)
 }
 
 func (c *halfOpen) SetReadDeadline(t time.Time) error {
 	c.change(func() { c.until = t })
-	return c.visitor.SetReadDeadline(t)
+	return c.Conn.SetReadDeadline(t)
 }
 
 func (c *halfOpen) SetDeadline(t time.Time) error {
 	c.change(func() { c.until = t })
-	return c.visitor.SetDeadline(t)
+	return c.Conn.SetDeadline(t)
 }
 
 func (c *halfOpen) Close() error {
 	c.change(func() { c.closed = true })
-	return c.visitor.Close()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends the direction towards the visitor.
+func (c *halfOpen) CloseWrite() error { return closeWrite(c.Conn) }
+
+// secureHalfOpen is one with TLS, of which http.Server tells requests.
+type secureHalfOpen struct{ *halfOpen }
+
+// ConnectionState returns what was agreed on by the handshake.
+func (c secureHalfOpen) ConnectionState() tls.ConnectionState {
+	return c.Conn.(*tls.Conn).ConnectionState()
+}
+
+// forHTTP returns a visitor's connection as http.Server is to have it. Of a
+// visitor whose handshake fails it is the one that says so there, too.
+func (e *Edge) forHTTP(v *visitor, secure bool) net.Conn {
+	if !secure {
+		return &halfOpen{Conn: v, staying: e.limits.HalfOpen}
+	}
+	conn := tls.Server(v, e.tls)
+	_ = conn.SetDeadline(time.Now().Add(e.limits.HeaderTime))
+	if conn.Handshake() != nil {
+		return conn
+	}
+	_ = conn.SetDeadline(time.Time{})
+	switch conn.ConnectionState().NegotiatedProtocol {
+	case "", "http/1.1":
+		return secureHalfOpen{&halfOpen{Conn: conn, staying: e.limits.HalfOpen}}
+	}
+	return conn
 }

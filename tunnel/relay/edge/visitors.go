@@ -128,13 +128,16 @@ func withVisitor(ctx context.Context, conn net.Conn) context.Context {
 // visitorOf is the visitor underneath a connection of an http.Server.
 func visitorOf(conn net.Conn) *visitor {
 	switch c := conn.(type) {
-	case *halfOpen:
-		return c.visitor
+	case *visitor:
+		return c
 	case *tls.Conn:
-		conn = c.NetConn()
+		return visitorOf(c.NetConn())
+	case *halfOpen:
+		return visitorOf(c.Conn)
+	case secureHalfOpen:
+		return visitorOf(c.Conn)
 	}
-	v, _ := conn.(*visitor)
-	return v
+	return nil
 }
 
 // follow is the http.Server's word on a connection. From the first byte of a
