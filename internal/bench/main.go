@@ -27,8 +27,11 @@ type figure struct {
 	Name   string   `json:"name"`
 	Unit   string   `json:"unit"`
 	Direct *float64 `json:"direct,omitempty"` // nil: not measured
-	DTLS   *float64 `json:"dtls,omitempty"`
-	TLS    *float64 `json:"tls,omitempty"`
+	// The floor, with a link over UDP, as DTLS has it, and over TCP.
+	BareUDP *float64 `json:"bare_udp,omitempty"`
+	BareTCP *float64 `json:"bare_tcp,omitempty"`
+	DTLS    *float64 `json:"dtls,omitempty"`
+	TLS     *float64 `json:"tls,omitempty"`
 }
 
 type report struct {
@@ -45,6 +48,7 @@ type report struct {
 func main() {
 	netlab.Main()
 	idleHere()
+	bareHere()
 	o := options{plan: loopbackPlan}
 	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flag.DurationVar(&o.each, "each", 3*time.Second, "how long each figure is measured")
@@ -156,6 +160,8 @@ func measureLoopback(ctx context.Context, dir string, o options) ([]figure, erro
 			continue
 		case transport == "direct":
 			err = measure(ctx, table, transport, origin.direct(), nil, o)
+		case bareColumns[transport] != "":
+			err = measureBare(ctx, table, transport, origin, o)
 		case o.against != "":
 			err = measureAgainst(ctx, table, transport, filepath.Join(dir, transport), origin, o)
 		default:

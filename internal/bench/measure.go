@@ -55,7 +55,7 @@ func measureBulk(ctx context.Context, t *table, column string, f face, lab *lab,
 		up   bool
 		n    int
 	}{{"tcp down x1", false, 1}, {"tcp down x8", false, 8}, {"tcp up x1", true, 1}, {"tcp up x8", true, 8}} {
-		if !o.wants(kind.name) {
+		if f.noBulk || !o.wants(kind.name) {
 			continue
 		}
 		o.plan.settle(lab)
