@@ -71,6 +71,7 @@ func startBare(ctx context.Context, network string, o *origin) (l *lab, f face, 
 	defer func() {
 		if err != nil {
 			l.close()
+			l = nil
 		}
 	}()
 	var at bare.Addrs
@@ -121,4 +122,20 @@ func measureBare(ctx context.Context, t *table, column string, o *origin, opts o
 	}
 	defer lab.close()
 	return measure(ctx, t, column, f, lab, opts)
+}
+
+// bareAndLab starts the floor and the second of the two.
+func bareAndLab(ctx context.Context, dir string, o *origin, setups [2]setup) (labs [2]*lab, faces [2]face, end func(), err error) {
+	end = func() { closeAll(labs) }
+	network := map[string]string{"dtls": "udp", "tls": "tcp"}[setups[1].transport]
+	setups[1].dir = dir
+	if labs[0], faces[0], err = startBare(ctx, network, o); err == nil {
+		if labs[1], err = startLab(ctx, setups[1]); err == nil {
+			faces[1], err = labs[1].publish(o)
+		}
+	}
+	if err != nil {
+		end()
+	}
+	return labs, faces, end, err
 }

@@ -1,24 +1,24 @@
 // Package bare is the floor of the benchmark: the way from visitors over a
 // relay and an agent to an origin, with nothing on it but that way. Relay and
 // agent copy bytes and datagrams over one link, a TCP connection or a UDP
-// socket; there is no encryption, no authentication, no limit, no log, and no
+// socket. There is no encryption, no authentication, no limit, no log, and no
 // flow control but that of the sockets, so that a visitor who does not read
-// stops all others. Over UDP nothing is sent twice: small requests and
-// datagrams come through as long as the sockets have room for them, bulk does
-// not. An agent hears of a visitor with the first bytes, so that no origin can
-// speak first.
+// stops all others. Over UDP nothing is sent twice: what the sockets have room
+// for comes through, bulk does not. The agent hears of a visitor with the first
+// bytes, so that no origin can speak first.
 package bare
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	"adit/internal/sockio"
 	"adit/internal/udpbatch"
 )
 
-// Addrs are where something listens: TCP and UDP of visitors or of an origin,
-// and Agent for the link, at a relay.
+// Addrs are where something listens: for the TCP and UDP of visitors, as relay
+// and origin do, and for the agent.
 type Addrs struct {
 	TCP   string `json:"tcp"`
 	UDP   string `json:"udp"`
@@ -27,66 +27,45 @@ type Addrs struct {
 
 // Relay is what visitors and the agent come to.
 type Relay struct {
-	visitors  *net.TCPListener
-	datagrams *net.UDPConn
-	tcp       *net.TCPListener // of the agent; nil if the link is UDP
-	udp       *net.UDPConn
+	visitors  net.Listener
+	datagrams net.PacketConn
+	// The agent's; one of them is nil.
+	tcp net.Listener
+	udp net.PacketConn
 }
 
 // Listen returns a relay that listens on loopback. The link's network is tcp or
 // udp.
 func Listen(ctx context.Context, network string) (*Relay, error) {
+	const loopback = "127.0.0.1:0"
+	config := net.ListenConfig{KeepAlive: -1} // they are four system calls a connection
 	r := new(Relay)
-	var err error
-	if r.visitors, err = listenTCP(ctx); err != nil {
-		return nil, err
+	var errs [3]error
+	r.visitors, errs[0] = config.Listen(ctx, "tcp4", loopback)
+	r.datagrams, errs[1] = config.ListenPacket(ctx, "udp4", loopback)
+	if network == "tcp" {
+		r.tcp, errs[2] = config.Listen(ctx, "tcp4", loopback)
+	} else {
+		r.udp, errs[2] = config.ListenPacket(ctx, "udp4", loopback)
 	}
-	if r.datagrams, err = listenUDP(ctx); err == nil {
-		if network == "tcp" {
-			r.tcp, err = listenTCP(ctx)
-		} else {
-			r.udp, err = listenUDP(ctx)
-		}
-	}
-	if err != nil {
-		r.close()
+	if err := errors.Join(errs[:]...); err != nil {
+		r.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
-const loopback = "127.0.0.1:0"
-
-// listenTCP listens without keep-alives, which are four system calls a
-// connection.
-func listenTCP(ctx context.Context) (*net.TCPListener, error) {
-	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp4", loopback)
-	if err != nil {
-		return nil, err
+// Close ends it.
+func (r *Relay) Close() {
+	for _, l := range []net.Listener{r.visitors, r.tcp} {
+		if l != nil {
+			l.Close()
+		}
 	}
-	return l.(*net.TCPListener), nil
-}
-
-func listenUDP(ctx context.Context) (*net.UDPConn, error) {
-	l, err := new(net.ListenConfig).ListenPacket(ctx, "udp4", loopback)
-	if err != nil {
-		return nil, err
-	}
-	return l.(*net.UDPConn), nil
-}
-
-func (r *Relay) close() {
-	if r.visitors != nil {
-		r.visitors.Close()
-	}
-	if r.datagrams != nil {
-		r.datagrams.Close()
-	}
-	if r.tcp != nil {
-		r.tcp.Close()
-	}
-	if r.udp != nil {
-		r.udp.Close()
+	for _, c := range []net.PacketConn{r.datagrams, r.udp} {
+		if c != nil {
+			c.Close()
+		}
 	}
 }
 
@@ -103,35 +82,38 @@ func (r *Relay) Addrs() Addrs {
 
 // Serve waits for one agent and serves visitors until it leaves or ctx ends.
 func (r *Relay) Serve(ctx context.Context) error {
-	defer r.close()
-	defer context.AfterFunc(ctx, r.close)()
+	defer r.Close()
+	defer context.AfterFunc(ctx, r.Close)()
 	e, err := r.meet()
 	if err != nil {
 		return ended(ctx, err)
 	}
 	e.running.Go(func() { e.acceptVisitors(r.visitors) })
-	e.running.Go(func() { e.readVisitors(udpbatch.New(r.datagrams, udpbatch.Options{NoGRO: true})) })
+	e.running.Go(func() {
+		e.readVisitors(udpbatch.New(r.datagrams, udpbatch.Options{NoGRO: true}))
+	})
 	defer e.running.Wait()
-	defer r.close()
+	defer r.Close()
 	return e.run(ctx)
 }
 
 // meet waits for the agent.
 func (r *Relay) meet() (*end, error) {
 	if r.tcp != nil {
-		conn, err := r.tcp.AcceptTCP()
+		conn, err := r.tcp.Accept()
 		if err != nil {
 			return nil, err
 		}
-		return newEnd(sockio.New(conn), mostTCP), nil
+		return newEnd(conn), nil
 	}
-	_, agent, err := r.udp.ReadFromUDPAddrPort(make([]byte, 1))
+	_, agent, err := r.udp.ReadFrom(make([]byte, 1))
 	if err != nil {
 		return nil, err
 	}
+	// A socket for this link alone: no send has to look for the way.
 	here := r.udp.LocalAddr().(*net.UDPAddr)
 	r.udp.Close()
-	conn, err := net.DialUDP("udp4", here, net.UDPAddrFromAddrPort(agent)) // so that no send looks for the way
+	conn, err := net.DialUDP("udp4", here, agent.(*net.UDPAddr))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +121,7 @@ func (r *Relay) meet() (*end, error) {
 		conn.Close()
 		return nil, err
 	}
-	return newEnd(packets(conn), mostUDP), nil
+	return newEnd(conn), nil
 }
 
 // Agent takes visitors to an origin.
@@ -157,22 +139,18 @@ func (a Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return ended(ctx, err)
 	}
-	var e *end
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		e = newEnd(sockio.New(tcp), mostTCP)
-	} else {
+	if a.Network != "tcp" {
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		// The relay answers when it, too, has a socket for this link alone.
 		if _, err = conn.Write([]byte{0}); err == nil {
-			_, err = conn.Read(make([]byte, 1))
+			_, err = conn.Read(make([]byte, 1)) // from the relay's socket for this link
 		}
 		stop()
 		if err != nil {
 			conn.Close()
 			return ended(ctx, err)
 		}
-		e = newEnd(packets(conn.(*net.UDPConn)), mostUDP)
 	}
+	e := newEnd(conn)
 	e.origin = &a.Origin
 	if a.Ready != nil {
 		a.Ready()
@@ -187,4 +165,14 @@ func ended(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+func newEnd(conn net.Conn) *end {
+	e := &end{link: sockio.Wrap(conn), most: 256 << 10, streams: map[uint32]*stream{}, flows: map[uint32]flow{}}
+	if udp, ok := conn.(*net.UDPConn); ok {
+		e.link = &packetLink{conn: udpbatch.New(udp, udpbatch.Options{NoOffload: true})}
+		e.most = 56 << 10 // one datagram, which loopback takes whole
+	}
+	e.room.L = &e.mu
+	return e
 }

@@ -25,7 +25,9 @@ func (e *end) readVisitors(conn *udpbatch.Conn) {
 		if !ok {
 			id = uint32(len(numbers))
 			numbers[from.AddrPort] = id
-			e.flows.add(id, flow{conn, from})
+			e.tables.Lock()
+			e.flows[id] = flow{conn, from}
+			e.tables.Unlock()
 		}
 		return id
 	})
@@ -73,10 +75,12 @@ func (e *end) sendTogether() {
 	if len(e.together) == 0 {
 		return
 	}
-	f, ok := e.flows.get(e.goTo)
-	if !ok && e.origin != nil {
+	e.tables.Lock()
+	f, ok := e.flows[e.goTo]
+	if !ok && e.origin != nil && !e.ended {
 		f, ok = e.dialFlow(e.goTo)
 	}
+	e.tables.Unlock()
 	if ok {
 		_ = f.conn.WriteBatch(e.together, f.to) // may be lost
 	}
@@ -84,16 +88,14 @@ func (e *end) sendTogether() {
 	e.together = e.together[:0]
 }
 
+// dialFlow makes a flow's socket. The caller holds tables.
 func (e *end) dialFlow(id uint32) (f flow, ok bool) {
 	conn, err := net.Dial("udp4", e.origin.UDP)
 	if err != nil {
 		return f, false
 	}
 	f.conn = udpbatch.New(conn.(*net.UDPConn), udpbatch.Options{NoGRO: true})
-	if !e.flows.add(id, f) {
-		conn.Close()
-		return f, false
-	}
+	e.flows[id] = f
 	e.running.Go(func() { e.readDatagrams(f.conn, func(udpbatch.Addr) uint32 { return id }) })
 	return f, true
 }

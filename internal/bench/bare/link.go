@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"net"
+	"maps"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -29,19 +29,13 @@ func putHeader(b []byte, id uint32, kind byte, size int) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(kind)|uint32(size)<<8)
 }
 
-// What is written at most at once. As much is read of a stream, header and all.
-const (
-	mostTCP = 256 << 10
-	mostUDP = 56 << 10 // one datagram, which loopback takes whole
-)
-
 // end is one of the link's two ends. What comes over the link is read by one
 // goroutine, which writes it to where it goes by itself; what goes is written by
 // whoever has it.
 type end struct {
 	link   io.ReadWriteCloser // Write takes whole frames
-	most   int
-	origin *Addrs // nil at the relay
+	most   int                // bytes, in one write and in one frame
+	origin *Addrs             // nil at the relay
 
 	mu      sync.Mutex // guards what is to be sent
 	room    sync.Cond
@@ -50,20 +44,17 @@ type end struct {
 	spare   []byte // the other of two
 	err     error
 
+	tables  sync.Mutex // guards what the numbers of frames mean
+	streams map[uint32]*stream
+	flows   map[uint32]flow
+	ended   bool // no more of either
+
 	open    atomic.Int32 // streams
-	streams table[*stream]
-	flows   table[flow]
 	running sync.WaitGroup
 
 	// The reader's: datagrams that came together, and their flow.
 	together [][]byte
 	goTo     uint32
-}
-
-func newEnd(link io.ReadWriteCloser, most int) *end {
-	e := &end{link: link, most: most}
-	e.room.L = &e.mu
-	return e
 }
 
 // send writes frames, behind what others wrote before. Where there are many
@@ -123,7 +114,7 @@ func (e *end) run(ctx context.Context) error {
 // receive reads frames until the link ends, and hands each on. Of a stream also
 // what is there of a frame that has not all come.
 func (e *end) receive() error {
-	buf := make([]byte, mostTCP)
+	buf := make([]byte, e.most)
 	have := 0
 	var id uint32
 	left := 0 // of a frame of stream id
@@ -165,13 +156,17 @@ func (e *end) receive() error {
 // close ends the link and all that goes over it.
 func (e *end) close() {
 	e.link.Close()
-	for _, s := range e.streams.end() {
+	e.tables.Lock()
+	e.ended = true
+	streams := maps.Clone(e.streams)
+	for _, f := range e.flows {
+		f.conn.Close()
+	}
+	e.tables.Unlock()
+	for _, s := range streams {
 		s.mu.Lock()
 		e.finish(s)
 		s.mu.Unlock()
-	}
-	for _, f := range e.flows.end() {
-		f.conn.Close()
 	}
 }
 
@@ -180,10 +175,6 @@ type packetLink struct {
 	conn *udpbatch.Conn
 	in   [1]udpbatch.Buffer
 	out  [1][]byte
-}
-
-func packets(conn *net.UDPConn) *packetLink {
-	return &packetLink{conn: udpbatch.New(conn, udpbatch.Options{NoOffload: true})}
 }
 
 func (l *packetLink) Read(b []byte) (int, error) {
@@ -198,45 +189,3 @@ func (l *packetLink) Write(b []byte) (int, error) {
 }
 
 func (l *packetLink) Close() error { return l.conn.Close() }
-
-// table has what the numbers of frames mean.
-type table[T any] struct {
-	mu    sync.RWMutex
-	m     map[uint32]T
-	ended bool
-}
-
-func (t *table[T]) get(id uint32) (T, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	v, ok := t.m[id]
-	return v, ok
-}
-
-// add reports false once the table has ended.
-func (t *table[T]) add(id uint32, v T) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.m == nil {
-		t.m = map[uint32]T{}
-	}
-	if !t.ended {
-		t.m[id] = v
-	}
-	return !t.ended
-}
-
-func (t *table[T]) remove(id uint32) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.m, id)
-}
-
-// end returns what is there and takes no more.
-func (t *table[T]) end() map[uint32]T {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	m := t.m
-	t.m, t.ended = nil, true
-	return m
-}

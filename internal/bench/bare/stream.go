@@ -23,20 +23,31 @@ type stream struct {
 }
 
 // acceptVisitors serves connections until the listener is closed.
-func (e *end) acceptVisitors(l *net.TCPListener) {
+func (e *end) acceptVisitors(l net.Listener) {
 	for id := uint32(0); ; id++ {
-		conn, err := l.AcceptTCP()
+		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
-		s := &stream{id: id, conn: sockio.New(conn)}
-		if !e.streams.add(id, s) {
+		s := &stream{id: id, conn: sockio.New(conn.(*net.TCPConn))}
+		if !e.begin(s, func() { e.copy(s, kindOpen) }) {
 			conn.Close()
 			return
 		}
-		e.open.Add(1)
-		e.running.Go(func() { e.copy(s, kindOpen) })
 	}
+}
+
+// begin has run carry a new stream, unless all has ended.
+func (e *end) begin(s *stream, run func()) bool {
+	e.tables.Lock()
+	defer e.tables.Unlock()
+	if e.ended {
+		return false
+	}
+	e.streams[s.id] = s
+	e.open.Add(1)
+	e.running.Go(run)
+	return true
 }
 
 // dial connects a stream to the origin, and copies from there.
@@ -104,14 +115,13 @@ func (e *end) copy(s *stream, kind byte) {
 func (e *end) stream(kind byte, id uint32, b []byte) {
 	if kind == kindOpen {
 		s := &stream{id: id, early: append([]byte(nil), b...)}
-		if e.streams.add(id, s) {
-			e.open.Add(1)
-			e.running.Go(func() { e.dial(s) })
-		}
+		e.begin(s, func() { e.dial(s) })
 		return
 	}
-	s, ok := e.streams.get(id)
-	if !ok {
+	e.tables.Lock()
+	s := e.streams[id]
+	e.tables.Unlock()
+	if s == nil {
 		return // it was reset here
 	}
 	s.mu.Lock()
@@ -141,7 +151,9 @@ func (e *end) finish(s *stream) bool {
 		return false
 	}
 	s.gone = true
-	e.streams.remove(s.id)
+	e.tables.Lock()
+	delete(e.streams, s.id)
+	e.tables.Unlock()
 	e.open.Add(-1)
 	if s.conn != nil {
 		s.conn.Close()
