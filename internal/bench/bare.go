@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -52,6 +53,9 @@ func bareRun(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &task); err != nil {
 		return err
 	}
+	// A fourth of the machine is this process's. Go wakes a thread to look for
+	// more work on each further processor, and for that there is nothing to win.
+	runtime.GOMAXPROCS(max(1, runtime.NumCPU()/4))
 	out := json.NewEncoder(os.Stdout)
 	if task.Agent != nil {
 		task.Agent.Ready = func() { out.Encode(bare.Addrs{}) }

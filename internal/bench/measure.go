@@ -192,7 +192,10 @@ func datagrams(ctx context.Context, addr string, rate int, each time.Duration) (
 			sent++
 		}
 	}
-	conn.SetReadDeadline(time.Now().Add(time.Second))
+	for end := time.Now().Add(time.Second); int(received.Load()) < sent && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // some are under way, or lost
+	}
+	conn.SetReadDeadline(time.Now())
 	<-done
 	return sent, int(received.Load()), times, nil
 }
