@@ -1,5 +1,5 @@
 # One line each; .ci/run has the same steps for all of it.
-.PHONY: dev build test race lint format fuzz bench bench-e2e frontend packages ci
+.PHONY: dev build test race lint format fuzz bench bench-e2e bench-floor frontend packages ci
 
 dev: ; go run . dev
 build: ; CGO_ENABLED=0 go build -trimpath -o adit .
@@ -11,5 +11,7 @@ fuzz: ; .ci/run fuzz
 bench: ; .ci/run bench
 frontend: ; .ci/run frontend
 bench-e2e: ; go run ./internal/bench -path loopback -path usual
+bench-floor: ; go run ./internal/bench -transports direct,bare-udp,bare-tcp,dtls,tls \
+	-only '^((tcp|http) (requests x(1|64)|new connections)|tcp (down|up) x1|udp)$$'
 packages: ; .ci/run packages
 ci: ; .ci/run

@@ -80,13 +80,7 @@ func ratioOf(all [2][]turn, figure func(turn) float64) float64 {
 
 // twoLabs starts two that differ in how they are set up, with the same tunnels.
 func twoLabs(ctx context.Context, dir string, o *origin, setups [2]setup) (labs [2]*lab, faces [2]face, end func(), err error) {
-	end = func() {
-		for _, l := range labs {
-			if l != nil {
-				l.close()
-			}
-		}
-	}
+	end = func() { closeAll(labs) }
 	for i := range labs {
 		setups[i].dir, setups[i].firstPort = filepath.Join(dir, fmt.Sprint(i)), 20100+100*i
 		if labs[i], err = startLab(ctx, setups[i]); err != nil {
@@ -100,6 +94,14 @@ func twoLabs(ctx context.Context, dir string, o *origin, setups [2]setup) (labs 
 		end()
 	}
 	return labs, faces, end, err
+}
+
+func closeAll(labs [2]*lab) {
+	for _, l := range labs {
+		if l != nil {
+			l.close()
+		}
+	}
 }
 
 // kind is a load that differs from others by what a request or a byte costs.
@@ -165,7 +167,7 @@ func (p *pairOf) requests(ctx context.Context, t *table) error {
 // bulk measures bytes without end.
 func (p *pairOf) bulk(ctx context.Context, t *table) error {
 	for _, kind := range bulks {
-		if !p.opts.wants(p.title + ", " + kind.name) {
+		if p.faces[0].noBulk || !p.opts.wants(p.title+", "+kind.name) {
 			continue
 		}
 		err := p.compare(t, kind.name, "MB/s", 1e6, "ns/B", 1, func(i int, begin func()) (float64, error) {
@@ -224,17 +226,24 @@ func measureAccess(ctx context.Context, t *table, column, dir string, o *origin,
 	return p.requests(ctx, t)
 }
 
-// measureAgainst compares another build with this one.
+// againstBare is the other build that is none: the floor.
+const againstBare = "bare"
+
+// measureAgainst compares another build with this one, or the floor.
 func measureAgainst(ctx context.Context, t *table, column, dir string, o *origin, opts options) error {
 	now := setup{program: opts.program, transport: column}
 	before := now
 	before.program = opts.against
-	labs, faces, end, err := twoLabs(ctx, filepath.Join(dir, "against"), o, [2]setup{before, now})
+	names, start := [2]string{"before", "now"}, twoLabs
+	if opts.against == againstBare {
+		names[0], start = "bare", bareAndLab
+	}
+	labs, faces, end, err := start(ctx, filepath.Join(dir, "against"), o, [2]setup{before, now})
 	if err != nil {
 		return err
 	}
 	defer end()
-	p := &pairOf{"against", column, [2]string{"before", "now"}, labs, faces, opts}
+	p := &pairOf{"against", column, names, labs, faces, opts}
 	if err := p.requests(ctx, t); err != nil {
 		return err
 	}

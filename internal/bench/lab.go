@@ -22,6 +22,7 @@ type face struct {
 	tcp, http, udp string
 	host           string // the Host of http
 	origin         *origin
+	noBulk         bool // nothing that is lost is sent again
 }
 
 // direct is the way to the origin without a tunnel.
@@ -341,5 +342,7 @@ func (l *lab) close() {
 	if l.relay != nil && l.relay.cmd.Process != nil {
 		l.relay.end()
 	}
-	l.agents.CloseIdleConnections()
+	if l.agents != nil {
+		l.agents.CloseIdleConnections()
+	}
 }

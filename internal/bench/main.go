@@ -27,8 +27,11 @@ type figure struct {
 	Name   string   `json:"name"`
 	Unit   string   `json:"unit"`
 	Direct *float64 `json:"direct,omitempty"` // nil: not measured
-	DTLS   *float64 `json:"dtls,omitempty"`
-	TLS    *float64 `json:"tls,omitempty"`
+	// The floor, with a link over UDP, as DTLS has it, and over TCP.
+	BareUDP *float64 `json:"bare_udp,omitempty"`
+	BareTCP *float64 `json:"bare_tcp,omitempty"`
+	DTLS    *float64 `json:"dtls,omitempty"`
+	TLS     *float64 `json:"tls,omitempty"`
 }
 
 type report struct {
@@ -45,15 +48,16 @@ type report struct {
 func main() {
 	netlab.Main()
 	idleHere()
+	bareHere()
 	o := options{plan: loopbackPlan}
 	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flag.DurationVar(&o.each, "each", 3*time.Second, "how long each figure is measured")
 	flag.StringVar(&o.program, "program", "", "an adit to measure instead of one built from this tree")
-	flag.StringVar(&o.against, "against", "", "another adit: small requests through both, in turns")
+	flag.StringVar(&o.against, "against", "", "another adit, or bare for the floor: the same through both, in turns")
 	flag.Var(&o.paths, "path", "a path such as rtt=50ms,loss=1%,rate=100Mbit between relay and agent, or loopback, or usual for four\nof them; may be given again (default loopback)")
 	flag.BoolVar(&o.urgent, "urgent", false, "over a path, have relay, agent, visitors and origin go before the machine's other work")
 	flag.BoolVar(&o.awake, "awake", false, "keep the processors from halting meanwhile, by loops that run where nothing else would")
-	transports := flag.String("transports", "direct,dtls,tls", "columns to measure")
+	transports := flag.String("transports", "direct,dtls,tls", "columns to measure: direct, bare-udp, bare-tcp, dtls, tls")
 	only := flag.String("only", "", "a regular expression: the figures to measure")
 	flag.Parse()
 	o.transports = strings.Split(*transports, ",")
@@ -94,7 +98,20 @@ type options struct {
 // wants reports whether a figure, or a group that it belongs to, is to be measured.
 func (o options) wants(names ...string) bool { return slices.ContainsFunc(names, o.only.MatchString) }
 
+// check refuses what does not go together.
+func (o options) check() error {
+	for _, column := range o.transports {
+		if _, ok := bareColumns[column]; ok && (o.against != "" || len(o.paths.bad) > 0) {
+			return fmt.Errorf("%s is for loopback, and not for -against: say -against %s", column, againstBare)
+		}
+	}
+	return nil
+}
+
 func run(ctx context.Context, o options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "adit-bench")
 	if err != nil {
 		return err
@@ -156,6 +173,8 @@ func measureLoopback(ctx context.Context, dir string, o options) ([]figure, erro
 			continue
 		case transport == "direct":
 			err = measure(ctx, table, transport, origin.direct(), nil, o)
+		case bareColumns[transport] != "":
+			err = measureBare(ctx, table, transport, origin, o)
 		case o.against != "":
 			err = measureAgainst(ctx, table, transport, filepath.Join(dir, transport), origin, o)
 		default:

@@ -55,7 +55,7 @@ func measureBulk(ctx context.Context, t *table, column string, f face, lab *lab,
 		up   bool
 		n    int
 	}{{"tcp down x1", false, 1}, {"tcp down x8", false, 8}, {"tcp up x1", true, 1}, {"tcp up x8", true, 8}} {
-		if !o.wants(kind.name) {
+		if f.noBulk || !o.wants(kind.name) {
 			continue
 		}
 		o.plan.settle(lab)
@@ -192,7 +192,10 @@ func datagrams(ctx context.Context, addr string, rate int, each time.Duration) (
 			sent++
 		}
 	}
-	conn.SetReadDeadline(time.Now().Add(time.Second))
+	for end := time.Now().Add(time.Second); int(received.Load()) < sent && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // some are under way, or lost
+	}
+	conn.SetReadDeadline(time.Now())
 	<-done
 	return sent, int(received.Load()), times, nil
 }

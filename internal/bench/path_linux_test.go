@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	netlab.Main()
+	bareHere()
 	os.Exit(m.Run())
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -26,6 +27,10 @@ func (t *table) add(name, unit, column string, value float64) {
 	switch column {
 	case "direct":
 		f.Direct = &value
+	case "bare-udp":
+		f.BareUDP = &value
+	case "bare-tcp":
+		f.BareTCP = &value
 	case "dtls":
 		f.DTLS = &value
 	case "tls":
@@ -49,12 +54,36 @@ func (r report) print(w io.Writer) {
 	}
 }
 
+// columns are the table's. Those of the floor are left out where nothing was
+// measured of it.
+var columns = []struct {
+	name string
+	of   func(figure) *float64
+	bare bool
+}{
+	{"direct", func(f figure) *float64 { return f.Direct }, false},
+	{"bare UDP", func(f figure) *float64 { return f.BareUDP }, true},
+	{"bare TCP", func(f figure) *float64 { return f.BareTCP }, true},
+	{"DTLS", func(f figure) *float64 { return f.DTLS }, false},
+	{"TLS", func(f figure) *float64 { return f.TLS }, false},
+}
+
 func printFigures(w io.Writer, figures []figure) {
-	fmt.Fprintln(w, "\n| figure | unit | direct | DTLS | TLS |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
-	for _, f := range figures {
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", f.Name, f.Unit, number(f.Direct), number(f.DTLS), number(f.TLS))
+	head, line := "| figure | unit |", "|---|---|"
+	rows := make([]string, len(figures))
+	for i, f := range figures {
+		rows[i] = fmt.Sprintf("| %s | %s |", f.Name, f.Unit)
 	}
+	for _, c := range columns {
+		if c.bare && !slices.ContainsFunc(figures, func(f figure) bool { return c.of(f) != nil }) {
+			continue
+		}
+		head, line = head+" "+c.name+" |", line+"---|"
+		for i, f := range figures {
+			rows[i] += " " + number(c.of(f)) + " |"
+		}
+	}
+	fmt.Fprintf(w, "\n%s\n%s\n%s\n", head, line, strings.Join(rows, "\n"))
 }
 
 func number(v *float64) string {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheFloorIsMeasured(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	origin, err := startOrigin("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer origin.close()
+	table := newTable()
+	o := options{
+		plan: loopbackPlan, each: 100 * time.Millisecond,
+		only: regexp.MustCompile("^(tcp (down|up) x1|tcp requests x(1|64)|http requests x1|tcp new connections|udp)$"),
+	}
+	for column := range bareColumns {
+		if err := measureBare(ctx, table, column, origin, o); err != nil {
+			t.Fatalf("%s: %v", column, err)
+		}
+	}
+	figures := map[string]figure{}
+	for _, f := range table.figures {
+		figures[f.Name] = f
+		for column, value := range map[string]*float64{"bare-udp": f.BareUDP, "bare-tcp": f.BareTCP} {
+			bulk := strings.HasPrefix(f.Name, "tcp down") || strings.HasPrefix(f.Name, "tcp up")
+			switch {
+			case value == nil && !(bulk && column == "bare-udp"):
+				t.Errorf("%s, %s: not measured", f.Name, column)
+			case value != nil && bulk && column == "bare-udp":
+				t.Errorf("%s, %s: measured, and nothing that is lost is sent again", f.Name, column)
+			case value != nil && *value <= 0 && strings.HasPrefix(f.Unit, "req"): // at least one was answered
+				t.Errorf("%s, %s: got %v", f.Name, column, *value)
+			}
+		}
+	}
+	for _, name := range []string{"tcp down x1", "tcp up x1", "tcp requests x64, CPU of relay and agent", "tcp new connections", "udp at most, echoed"} {
+		if _, ok := figures[name]; !ok {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	var out bytes.Buffer
+	printFigures(&out, table.figures)
+	if !strings.Contains(out.String(), "| direct | bare UDP | bare TCP | DTLS | TLS |") {
+		t.Errorf("got a table without the floor:\n%s", &out)
+	}
+	out.Reset()
+	printFigures(&out, []figure{{Name: "x", Unit: "y", Direct: new(float64)}})
+	if want := "\n| figure | unit | direct | DTLS | TLS |\n|---|---|---|---|---|\n| x | y | 0.00 | – | – |\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestTheFloorIsOfLoopback(t *testing.T) {
+	far := options{transports: []string{"direct", "bare-tcp"}}
+	if err := far.check(); err != nil {
+		t.Errorf("over loopback: %v", err)
+	}
+	if err := far.paths.Set("rtt=1ms"); err != nil {
+		t.Fatal(err)
+	}
+	if err := far.check(); err == nil {
+		t.Error("over a path: the floor was taken")
+	}
+	if err := (options{transports: []string{"bare-udp"}, against: "./adit-before"}).check(); err == nil {
+		t.Error("against another build: the floor was taken for a column")
+	}
+}
