@@ -297,10 +297,14 @@ func (st *Stream) onAcked(lo, hi uint64) {
 	st.madeRoom()
 }
 
-// room is how many bytes may be written now. Those that have arrived behind a
-// loss do not count, or a loss that repeats itself would stop the writer, but
-// for a bound on what is held for a peer that never fills the gap.
-func (st *Stream) room() int {
+// room is how many bytes may be written now.
+func (st *Stream) room() int { return min(st.roomInFlight(), st.roomAtPeer()) }
+
+// roomInFlight is what the stream may hold besides what waits for the peer.
+// Bytes that have arrived behind a loss do not count, or a loss that repeats
+// itself would stop the writer, but for a bound on what is held for a peer that
+// never fills the gap.
+func (st *Stream) roomInFlight() int {
 	limit, held := st.s.sendLimit(), int(st.end-st.base)
 	if st.s.buffered > int64(st.s.cfg.SendBuffer) {
 		return limit - held
@@ -308,9 +312,14 @@ func (st *Stream) room() int {
 	return min(limit-held+int(st.ahead), 2*maxSendLimit-held)
 }
 
-// madeRoom wakes the writer once a good part of what it may write is free.
+// roomAtPeer is what the peer takes now, and a little: a reader who stands still
+// must not have held what others could send with.
+func (st *Stream) roomAtPeer() int { return int(st.allowed) + beyondAllowed - int(st.end) }
+
+// madeRoom wakes the writer once a good part of what it may hold is free. What
+// the peer takes grows by good parts anyway.
 func (st *Stream) madeRoom() {
-	if st.room() >= st.s.sendLimit()/4 {
+	if st.roomInFlight() >= st.s.sendLimit()/4 && st.roomAtPeer() > 0 {
 		st.writable.Signal()
 	}
 }
@@ -362,6 +371,10 @@ func (s *Session) onFrameLost(f *sentFrame) {
 
 // maxSendLimit bounds what may wait for the peer in one stream, whatever the path.
 const maxSendLimit = 8 << 20
+
+// beyondAllowed is how much of that the peer need not have allowed yet: enough
+// to begin with when it allows more.
+const beyondAllowed = 64 << 10
 
 // sendLimit is how much of a stream may wait for the peer: twice what the path
 // takes, and little once all streams together hold much.

@@ -154,6 +154,7 @@ func (s *Session) onFrame(now time.Duration, f *frame) error {
 		st, err := s.known(f.Stream)
 		if st != nil && f.Value > st.allowed {
 			st.allowed = f.Value
+			st.madeRoom()
 			s.activate(st)
 			s.wake()
 		}
