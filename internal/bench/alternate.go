@@ -24,9 +24,13 @@ func (t turn) cost() float64       { return (t.relay + t.agent) / t.amount }
 func (t turn) agentCost() float64  { return t.agent / t.amount }
 func (t turn) switchCost() float64 { return t.switches / t.amount }
 
+// turnFunc is one turn of the first or the second. It counts from when begin is
+// called, for as long as took says; if zero, until it returns.
+type turnFunc func(i int, begin func()) (amount float64, took time.Duration, err error)
+
 // alternate runs two things in turns. Who is first changes, and the first turns
-// are to warm up. A turn counts from when it calls begin.
-func alternate(labs [2]*lab, run func(i int, begin func()) (float64, error)) (all [2][]turn, err error) {
+// are to warm up.
+func alternate(labs [2]*lab, run turnFunc) (all [2][]turn, err error) {
 	for n := range turns + 1 {
 		for k := range 2 {
 			i := (k + n) % 2
@@ -38,10 +42,14 @@ func alternate(labs [2]*lab, run func(i int, begin func()) (float64, error)) (al
 				t.relay, t.agent, t.switches = -float64(l.relay.cpu()), -float64(l.agent.cpu()), -float64(l.relay.switches()+l.agent.switches())
 				began = time.Now()
 			}
-			if t.amount, err = run(i, begin); err != nil {
+			var took time.Duration
+			if t.amount, took, err = run(i, begin); err != nil {
 				return all, err
 			}
-			t.seconds = time.Since(began).Seconds()
+			if took == 0 {
+				took = time.Since(began)
+			}
+			t.seconds = took.Seconds()
 			time.Sleep(20 * time.Millisecond) // what is done later is of this turn
 			t.relay += float64(l.relay.cpu())
 			t.agent += float64(l.agent.cpu())
@@ -146,7 +154,7 @@ func (p *pairOf) requests(ctx context.Context, t *table) error {
 		if !p.opts.wants(p.title + ", " + kind.name) {
 			continue
 		}
-		err := p.compare(t, kind.name, "1/s", 1, "µs each", 1e3, func(i int, begin func()) (float64, error) {
+		err := p.compare(t, kind.name, "1/s", 1, "µs each", 1e3, func(i int, begin func()) (float64, time.Duration, error) {
 			l := load{
 				addr: p.faces[i].http, host: p.faces[i].host, path: "/small", n: kind.n, fresh: kind.fresh,
 				each: p.turn(), begin: begin,
@@ -154,8 +162,8 @@ func (p *pairOf) requests(ctx context.Context, t *table) error {
 			if kind.tcp {
 				l.addr, l.host = p.faces[i].tcp, ""
 			}
-			times, _, err := requests(ctx, l)
-			return float64(len(times)), err
+			times, took, err := requests(ctx, l)
+			return float64(len(times)), took, err
 		})
 		if err != nil {
 			return err
@@ -170,10 +178,10 @@ func (p *pairOf) bulk(ctx context.Context, t *table) error {
 		if p.faces[0].noBulk || !p.opts.wants(p.title+", "+kind.name) {
 			continue
 		}
-		err := p.compare(t, kind.name, "MB/s", 1e6, "ns/B", 1, func(i int, begin func()) (float64, error) {
+		err := p.compare(t, kind.name, "MB/s", 1e6, "ns/B", 1, func(i int, begin func()) (float64, time.Duration, error) {
 			begin()
-			bytes, _, err := bulk(ctx, bulkLoad{face: p.faces[i], up: kind.name == "tcp up x1", n: kind.n, each: p.turn()})
-			return float64(bytes), err
+			bytes, took, err := bulk(ctx, bulkLoad{face: p.faces[i], up: kind.name == "tcp up x1", n: kind.n, each: p.turn()})
+			return float64(bytes), took, err
 		})
 		if err != nil {
 			return err
@@ -187,16 +195,16 @@ func (p *pairOf) datagrams(ctx context.Context, t *table) error {
 	if !p.opts.wants(p.title + ", udp at most") {
 		return nil
 	}
-	return p.compare(t, "udp at most", "1/s", 1, "µs each", 1e3, func(i int, begin func()) (float64, error) {
+	return p.compare(t, "udp at most", "1/s", 1, "µs each", 1e3, func(i int, begin func()) (float64, time.Duration, error) {
 		begin()
 		_, came, _, err := datagrams(ctx, p.faces[i].udp, 0, p.turn())
-		return float64(came), err
+		return float64(came), p.turn(), err // and not until those came that are lost
 	})
 }
 
 // compare has both do a thing in turns. Amounts are divided by many in what is
 // called a rate, and nanoseconds by span in what is called a cost.
-func (p *pairOf) compare(t *table, name, rate string, many float64, cost string, span float64, run func(i int, begin func()) (float64, error)) error {
+func (p *pairOf) compare(t *table, name, rate string, many float64, cost string, span float64, run turnFunc) error {
 	all, err := alternate(p.labs, run)
 	name = p.title + ", " + name
 	if err != nil {

@@ -41,7 +41,10 @@ func measureInspector(ctx context.Context, t *table, column string, l *lab, o *o
 		}},
 	}
 	for _, kind := range kinds {
-		all, err := alternate([2]*lab{l, l}, func(i int, begin func()) (float64, error) { return kind.run(hosts[i], begin) })
+		all, err := alternate([2]*lab{l, l}, func(i int, begin func()) (float64, time.Duration, error) {
+			amount, err := kind.run(hosts[i], begin)
+			return amount, 0, err
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.name, err)
 		}
