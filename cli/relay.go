@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -87,7 +88,7 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 	f.StringSliceVar(&flags.TrustedProxies, "trusted_proxies", nil, "CIDRs of load balancers in front")
 	f.StringSliceVar(&flags.NATS.URLs, "nats_urls", nil, "an external NATS cluster (default embedded)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadRelayConfig(file)
+		cfg, from, err := loadRelayConfig(file)
 		if err != nil {
 			return err
 		}
@@ -113,24 +114,38 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		if f.Changed("nats_urls") {
 			cfg.NATS.URLs = flags.NATS.URLs
 		}
+		if err := cfg.Validate(); err != nil {
+			var fault *relay.KeyError
+			if !errors.As(err, &fault) || from == "" {
+				return err
+			}
+			if key, _, _ := strings.Cut(fault.Key, "["); f.Changed(strings.ReplaceAll(key, ".", "_")) {
+				return err
+			}
+			return fmt.Errorf("%s: %w", from, err)
+		}
 		return runRelay(cmd, env, cfg)
 	}
 	return cmd
 }
 
 // loadRelayConfig reads the named file, or the one in the configuration folder
-// if there is one.
-func loadRelayConfig(file string) (relay.Config, error) {
+// if there is one, and says which that was.
+func loadRelayConfig(file string) (_ relay.Config, from string, err error) {
 	if file != "" {
-		return withDataDir(relay.Load(file))
+		cfg, err := withDataDir(relay.Load(file))
+		return cfg, file, err
 	}
 	for _, dir := range relayConfigDirs() {
-		cfg, err := relay.Load(filepath.Join(dir, "relay.toml"))
+		file := filepath.Join(dir, "relay.toml")
+		cfg, err := relay.Load(file)
 		if !errors.Is(err, fs.ErrNotExist) {
-			return withDataDir(cfg, err)
+			cfg, err = withDataDir(cfg, err)
+			return cfg, file, err
 		}
 	}
-	return withDataDir(relay.Defaults(), nil)
+	cfg, err := withDataDir(relay.Defaults(), nil)
+	return cfg, "", err
 }
 
 func relayConfigDirs() []string {

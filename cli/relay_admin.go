@@ -59,7 +59,7 @@ func (a *relayAdmin) find() (base, token string, err error) {
 	dirs := relayDataDirs()
 	if a.dataDir != "" {
 		dirs = []string{a.dataDir}
-	} else if cfg, err := loadRelayConfig(""); err == nil && cfg.DataDir != "" {
+	} else if cfg, _, err := loadRelayConfig(""); err == nil && cfg.DataDir != "" {
 		dirs = append([]string{cfg.DataDir}, dirs...)
 	}
 	dirs = unique(dirs)

@@ -49,7 +49,7 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 		Example: "  adit relay restore relay.backup --data_dir /var/lib/adit-relay",
 		Args:    args(1, 1, "the backup's file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := loadRelayConfig(file)
+			cfg, _, err := loadRelayConfig(file)
 			if err != nil {
 				return err
 			}

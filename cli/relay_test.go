@@ -105,6 +105,36 @@ func TestRelayCommands(t *testing.T) {
 	}
 }
 
+// TestRelayConfigurationThatIsAtFaultIsNamed holds that an operator reads where
+// the value is that cannot be used: in a file, which may be the one that was found
+// without asking, or in a flag above it.
+func TestRelayConfigurationThatIsAtFaultIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ADIT_STATE_DIR", t.TempDir())
+	t.Setenv("ADIT_CONFIG_DIR", dir)
+	file := filepath.Join(dir, "relay.toml")
+	for _, c := range []struct {
+		text string
+		args []string
+		want string
+	}{
+		{`domain = "https://a.test"`, nil, "adit: " + file + ": domain: "},
+		{`domain = "a.test"`, []string{"--domain", "a b"}, "adit: domain: "},
+		{"domain = \"a.test\"\ntrusted_proxies = [\"nginx\"]", nil, "adit: " + file + ": trusted_proxies[0]: "},
+		{`domain = "a.test"`, []string{"--trusted_proxies", "nginx"}, "adit: trusted_proxies[0]: "},
+		{"domain = \"a.test\"\n[limits]\nidle_time = \"60\"", []string{"--config", file}, "adit: " + file + ": limits.idle_time: "},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		env := &Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }}
+		if code := Run(t.Context(), env, append([]string{"relay", "start"}, c.args...)); code != 1 || !strings.HasPrefix(errs.String(), c.want) {
+			t.Errorf("%q %v: exit code %d, %q, want %q", c.text, c.args, code, errs.String(), c.want)
+		}
+	}
+}
+
 // TestRelayFolderIsNamedOnce has the usual folder be the configured one too.
 func TestRelayFolderIsNamedOnce(t *testing.T) {
 	state := t.TempDir()

@@ -192,7 +192,7 @@ func listenError(ctx context.Context, addr string, err error) error {
 		return fmt.Errorf("listen on %s: the port is in use %s, or listen elsewhere, as with --http_listen 127.0.0.1:8181", addr, occupant(ctx, addr))
 	}
 	if errors.Is(err, socketerr.NotAllowed) {
-		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with --http_listen 127.0.0.1:8181: %w", addr, err)
+		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with --http_listen 127.0.0.1:8181", addr)
 	}
 	if errors.Is(err, socketerr.NoAddress) {
 		return fmt.Errorf("listen on %s: this machine has no such address; listen on one that it has, as with --http_listen 127.0.0.1:8181", addr)

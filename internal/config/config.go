@@ -4,7 +4,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +12,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"adit/internal/tomltext"
 )
 
 // Name is the file's name in the configuration folder.
@@ -159,13 +161,12 @@ func unreadable(err error) error {
 
 // Parse reads text as the file at path.
 func Parse(path string, text []byte) (*File, error) {
-	// What editors of Windows begin a file with.
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
-		return nil, &Error{Path: path, Message: "it is in UTF-16: save it as UTF-8"}
+	plain, err := tomltext.Of(text)
+	if err != nil {
+		return nil, &Error{Path: path, Message: err.Error()}
 	}
-	file := &File{path: path, text: text}
-	dec := toml.NewDecoder(bytes.NewReader(text))
+	file := &File{path: path, text: []byte(plain)}
+	dec := toml.NewDecoder(strings.NewReader(plain))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(file); err != nil {
 		return nil, file.decodeError(err)
@@ -185,10 +186,15 @@ func (f *File) decodeError(err error) error {
 	case errors.As(err, &unknown) && len(unknown.Errors) > 0:
 		first := unknown.Errors[0]
 		line, _ := first.Position()
-		return &Error{Path: f.path, Line: line, Key: strings.Join(first.Key(), "."), Message: "there is no such key"}
+		key, message := strings.Join(first.Key(), "."), "there is no such key"
+		if like := tomltext.Meant(key, tomltext.Keys(reflect.TypeFor[File]())); like != "" {
+			message += fmt.Sprintf("; did you mean %q?", like)
+		}
+		return &Error{Path: f.path, Line: line, Key: key, Message: message}
 	case errors.As(err, &wrong):
 		line, _ := wrong.Position()
-		return &Error{Path: f.path, Line: line, Key: strings.Join(wrong.Key(), "."), Message: mismatch(strings.TrimPrefix(wrong.Error(), "toml: "))}
+		message := tomltext.Slip(string(f.text), line, strings.TrimPrefix(wrong.Error(), "toml: "))
+		return &Error{Path: f.path, Line: line, Key: strings.Join(wrong.Key(), "."), Message: mismatch(message)}
 	}
 	return &Error{Path: f.path, Message: err.Error()}
 }

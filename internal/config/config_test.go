@@ -96,6 +96,21 @@ func TestBearerTokenThatEverybodyMayReadIsTold(t *testing.T) {
 	}
 }
 
+func TestKeysThatAreNearlyRightAreTold(t *testing.T) {
+	for text, want := range map[string]string{
+		"http-listen = \"127.0.0.1:1\"":           `adit.toml:1: http-listen: there is no such key; did you mean "http_listen"?`,
+		"[[tunnels]]\nname = \"a\"":               `adit.toml:1: tunnels: there is no such key; did you mean "tunnel"?`,
+		"[[tunnel]]\nname = \"a\"\nlocalport = 1": `adit.toml:3: tunnel.localport: there is no such key; did you mean "tunnel.local_port"?`,
+		"level = \"debug\"":                       `adit.toml:1: level: there is no such key; did you mean "log.level"?`,
+		"frobnicate = 1":                          `adit.toml:1: frobnicate: there is no such key`,
+		"http_listen = “127.0.0.1:1”":             `adit.toml:1: it has typographic quotes; write straight ones: "`,
+	} {
+		if _, err := Parse("adit.toml", []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
 const full = `
 http_listen = "127.0.0.1:8181"
 

@@ -100,7 +100,7 @@ func New(cfg Config) (*Agent, error) {
 	}
 	lock, err := lockfile.Take(filepath.Join(cfg.StateDir, lockName))
 	if errors.Is(err, lockfile.ErrHeld) {
-		return nil, fmt.Errorf("another adit uses the state folder %s; stop it first, or set another folder: %w", cfg.StateDir, err)
+		return nil, fmt.Errorf("the state folder %s: %w; stop that adit first, or name another folder with ADIT_STATE_DIR", cfg.StateDir, lockfile.ErrHeld)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the state folder: %w", err)

@@ -58,11 +58,11 @@ type NATS struct {
 
 // Nodes is how this node works with others, which share its NATS.
 type Nodes struct {
-	Name         string `toml:"name"`          // of this one, for people; empty: the host's
-	Listen       string `toml:"listen"`        // for other nodes, TCP
-	Address      string `toml:"address"`       // where other nodes find this one; empty: guessed
-	AgentAddress string `toml:"agent_address"` // where agents find this node and no other; empty: public_host
-	Leave        string `toml:"leave"`         // duration; how long a node that ends still takes visitors, so that a load balancer sees it go
+	Name         string `toml:"name"`                // of this one, for people; empty: the host's
+	Listen       string `toml:"listen"`              // for other nodes, TCP
+	Address      string `toml:"address"`             // where other nodes find this one; empty: guessed
+	AgentAddress string `toml:"agent_address"`       // where agents find this node and no other; empty: public_host
+	Leave        string `toml:"leave" is:"duration"` // duration; how long a node that ends still takes visitors, so that a load balancer sees it go
 }
 
 // Domains is how names outside of the relay's domain are proved.
@@ -88,22 +88,22 @@ type Console struct {
 
 // Limits bound what clients and visitors may take. Zero means the default.
 type Limits struct {
-	Sessions              int    `toml:"sessions"`                // agents connected at once
-	SessionsPerClient     int    `toml:"sessions_per_client"`     // of one client
-	UnnamedPerAddress     int    `toml:"unnamed_per_address"`     // sessions of strangers that have not named themselves
-	TunnelsPerSession     int    `toml:"tunnels_per_session"`     // of one agent
-	ClaimsPerClient       int    `toml:"claims_per_client"`       // names and ports kept for one client
-	ConnectionsPerAddress int    `toml:"connections_per_address"` // of visitors
-	HeaderBytes           int    `toml:"header_bytes"`            // of a visitor's request
-	HeaderTime            string `toml:"header_time"`             // duration
-	IdleTime              string `toml:"idle_time"`               // duration; between requests
-	StreamIdle            string `toml:"stream_idle"`             // duration; of a connection, or of a request under way
-	OriginTime            string `toml:"origin_time"`             // duration; for a response's header
-	UDPFlows              int    `toml:"udp_flows"`               // of one endpoint
-	UDPIdle               string `toml:"udp_idle"`                // duration
-	UDPAmplification      int    `toml:"udp_amplification"`       // bytes back for each byte of an unproved visitor
-	AccessDays            int    `toml:"access_days"`             // access events are kept
-	AccessBytes           int64  `toml:"access_bytes"`            // of access events are kept
+	Sessions              int    `toml:"sessions"`                  // agents connected at once
+	SessionsPerClient     int    `toml:"sessions_per_client"`       // of one client
+	UnnamedPerAddress     int    `toml:"unnamed_per_address"`       // sessions of strangers that have not named themselves
+	TunnelsPerSession     int    `toml:"tunnels_per_session"`       // of one agent
+	ClaimsPerClient       int    `toml:"claims_per_client"`         // names and ports kept for one client
+	ConnectionsPerAddress int    `toml:"connections_per_address"`   // of visitors
+	HeaderBytes           int    `toml:"header_bytes"`              // of a visitor's request
+	HeaderTime            string `toml:"header_time" is:"duration"` // duration
+	IdleTime              string `toml:"idle_time" is:"duration"`   // duration; between requests
+	StreamIdle            string `toml:"stream_idle" is:"duration"` // duration; of a connection, or of a request under way
+	OriginTime            string `toml:"origin_time" is:"duration"` // duration; for a response's header
+	UDPFlows              int    `toml:"udp_flows"`                 // of one endpoint
+	UDPIdle               string `toml:"udp_idle" is:"duration"`    // duration
+	UDPAmplification      int    `toml:"udp_amplification"`         // bytes back for each byte of an unproved visitor
+	AccessDays            int    `toml:"access_days"`               // access events are kept
+	AccessBytes           int64  `toml:"access_bytes"`              // of access events are kept
 }
 
 // Defaults are the values of what a configuration leaves out.

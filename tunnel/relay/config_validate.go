@@ -16,12 +16,17 @@ var proxyHeaders = map[string]edge.ProxyHeader{
 	"": edge.ProxyAccepted, "accept": edge.ProxyAccepted, "require": edge.ProxyRequired, "off": edge.ProxyOff,
 }
 
+// KeyError is a configuration's first fault.
+type KeyError struct{ Key, Message string }
+
+func (e *KeyError) Error() string { return e.Key + ": " + e.Message }
+
 // atKey is an error about the value of a key.
 func atKey(name, format string, args ...any) error {
-	return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
+	return &KeyError{name, fmt.Sprintf(format, args...)}
 }
 
-// Validate reports the first key whose value cannot be used. It writes names as
+// Validate reports the first key whose value cannot be used, as a KeyError. It writes names as
 // they are compared: in lower case, without a dot at the end.
 func (c *Config) Validate() error {
 	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, "."))
@@ -46,13 +51,13 @@ func (c *Config) validateNames() error {
 	case c.Domain == "":
 		return atKey("domain", "is required: the name under which tunnels get theirs; set it in relay.toml, or as --domain tunnel.example.com")
 	case !validName(c.Domain):
-		return atKey("domain", "%q is not a domain name", c.Domain)
+		return atKey("domain", "%q is not a domain name; write the name alone, as tunnel.example.com", c.Domain)
 	case c.DataDir == "":
 		return atKey("data_dir", "is required: the folder that the relay keeps its data in")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return atKey("tls_key", "tls_cert and tls_key go together")
+		return atKey("tls_key", "tls_cert and tls_key go together: set both, or neither")
 	case c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !validName(c.PublicHost):
-		return atKey("public_host", "%q is not a host name or address", c.PublicHost)
+		return atKey("public_host", "%q is not a host name or address; write it alone, as tunnel.example.com: the port is that of tunnel_listen", c.PublicHost)
 	}
 	if c.PagesDir != "" {
 		if info, err := os.Stat(c.PagesDir); err != nil || !info.IsDir() {
@@ -70,7 +75,7 @@ func (c *Config) validateListeners() error {
 		{"console_listen", c.ConsoleListen},
 	} {
 		if _, port, err := net.SplitHostPort(l.addr); err != nil {
-			return atKey(l.name, "%q is not host:port", l.addr)
+			return atKey(l.name, "%q is not host:port, as 127.0.0.1:8080, nor a port alone, as :8080", l.addr)
 		} else if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 			return atKey(l.name, "the port must be 0 to 65535")
 		}
@@ -100,7 +105,7 @@ func (c *Config) validateProxies() error {
 	}
 	for i, p := range c.TrustedProxies {
 		if _, err := parsePrefix(p); err != nil {
-			return atKey(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR", p)
+			return atKey(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR, as 192.0.2.1 or 10.0.0.0/8", p)
 		}
 	}
 	return nil
@@ -109,7 +114,7 @@ func (c *Config) validateProxies() error {
 func (c *Config) validateResolvers() error {
 	for i, server := range c.Domains.Resolvers {
 		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
-			return atKey(fmt.Sprintf("domains.resolvers[%d]", i), "%q is not host:port", server)
+			return atKey(fmt.Sprintf("domains.resolvers[%d]", i), "%q is not host:port, as 192.0.2.53:53", server)
 		}
 	}
 	return nil

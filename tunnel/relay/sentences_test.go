@@ -29,6 +29,10 @@ func TestAConfigurationThatCannotBeReadSaysWhatToDo(t *testing.T) {
 		"trusted_proxies = \"10.0.0.1\"":    `, line 1: trusted_proxies must be a list of texts, as ["a", "b"]`,
 		"acme = 1":                          `, line 1: acme must be a table, as [acme]`,
 		"domain = a.test":                   `, line 1, column 10: this is not TOML: `,
+		"domain = “a.test”":                 `, line 1, column 10: this is not TOML: it has typographic quotes; write straight ones: "`,
+		"domain: a.test":                    `, line 1, column 7: this is not TOML: a key and its value have = between them, not a colon`,
+		"public-host = \"a\"":               `, line 1: there is no key "public-host"; did you mean "public_host"?`,
+		"[limits]\nidle_time = 60":          `, line 2: limits.idle_time must be a duration in quotes, as "30s"`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -36,6 +40,29 @@ func TestAConfigurationThatCannotBeReadSaysWhatToDo(t *testing.T) {
 		_, err := Load(path)
 		if err == nil || err.Error() != path+want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(err.Error(), path+want)) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestValuesThatFirstTimersWriteAreAnswered holds that who wrote too much of a
+// name, or too little of an address, reads how it is written.
+func TestValuesThatFirstTimersWriteAreAnswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"scheme":      {func(c *Config) { c.Domain = "https://a.test" }, `domain: "https://a.test" is not a domain name; write the name alone, as tunnel.example.com`},
+		"wildcard":    {func(c *Config) { c.Domain = "*.a.test" }, `domain: "*.a.test" is not a domain name; write the name alone, as tunnel.example.com`},
+		"host's port": {func(c *Config) { c.PublicHost = "a.test:4433" }, `public_host: "a.test:4433" is not a host name or address; write it alone, as tunnel.example.com: the port is that of tunnel_listen`},
+		"no key":      {func(c *Config) { c.TLSCert = "c.pem" }, "tls_key: tls_cert and tls_key go together: set both, or neither"},
+		"port alone":  {func(c *Config) { c.EdgeHTTPListen = "80" }, `edge_http_listen: "80" is not host:port, as 127.0.0.1:8080, nor a port alone, as :8080`},
+		"no unit":     {func(c *Config) { c.Limits.IdleTime = "60" }, `limits.idle_time: "60" is not a duration, as 30s`},
+		"a name":      {func(c *Config) { c.TrustedProxies = []string{"nginx"} }, `trusted_proxies[0]: "nginx" is not an address or CIDR, as 192.0.2.1 or 10.0.0.0/8`},
+	} {
+		cfg := testConfig(t.TempDir())
+		c.change(&cfg)
+		if err := cfg.Validate(); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v\nwant %s", name, err, c.want)
 		}
 	}
 }

@@ -104,6 +104,22 @@ func (f *FileCertificate) Covers(name string) *x509.Certificate {
 	return leaf
 }
 
+// Fault says why visitors of names below domain are warned of the certificate at
+// a time; empty: they are not. others is whether names that it does not cover have
+// certificates that browsers trust.
+func (f *FileCertificate) Fault(domain string, others bool, at time.Time) string {
+	leaf := f.cert.Load().Leaf
+	switch {
+	case at.After(leaf.NotAfter):
+		return "it has expired: renew it"
+	case at.Before(leaf.NotBefore):
+		return "it is not valid yet: is this machine's clock right?"
+	case !others && f.Covers("any."+domain) == nil:
+		return "it is not for the names of tunnels: use one for the wildcard *." + domain + ", or add [acme]"
+	}
+	return ""
+}
+
 // Get returns the certificate for a handshake.
 func (f *FileCertificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert := f.cert.Load()

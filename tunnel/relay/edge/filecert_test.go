@@ -132,6 +132,32 @@ func TestACertificateInFilesIsReadAgain(t *testing.T) {
 	}
 }
 
+func TestACertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		of, domain string
+		others     bool
+		at         time.Duration // from now
+		want       string
+	}{
+		"for the wildcard":         {"*.site.test", "site.test", false, 0, ""},
+		"for the domain alone":     {"site.test", "site.test", false, 0, "use one for the wildcard"},
+		"for the domain, and ACME": {"site.test", "site.test", true, 0, ""},
+		"for another domain":       {"*.other.test", "site.test", false, 0, "use one for the wildcard"},
+		"expired":                  {"*.site.test", "site.test", true, 50 * 365 * 24 * time.Hour, "renew it"},
+		"of the future":            {"*.site.test", "site.test", true, -50 * 365 * 24 * time.Hour, "this machine's clock"},
+	} {
+		dir := t.TempDir()
+		writeCertificate(t, dir, c.of)
+		f, err := NewFileCertificate(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Fault(c.domain, c.others, time.Now().Add(c.at)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func marshalKey(c *tls.Certificate) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err

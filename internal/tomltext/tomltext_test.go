@@ -1,0 +1,51 @@
+package tomltext
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+func TestSlipsAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"a = 1\ndomain = “a.test”":         "typographic quotes",
+		"domain = ‘a.test’":                "typographic quotes",
+		"domain: a.test":                   "not a colon",
+		"domain: \"x=y\"":                  "not a colon",
+		"domain = a.test":                  "",
+		"a = 1\na = 2":                     "",
+		"{\"domain\": \"a.test\"}":         "",
+		"domain = \"a.test\" # not “this”": "",
+	} {
+		var into map[string]any
+		err := toml.Unmarshal([]byte(text), &into)
+		var fault *toml.DecodeError
+		if !errors.As(err, &fault) {
+			if want != "" || err != nil {
+				t.Errorf("%q: got %v", text, err)
+			}
+			continue
+		}
+		row, _ := fault.Position()
+		parser := strings.TrimPrefix(fault.Error(), "toml: ")
+		if got := Slip(text, row, parser); want == "" && got != parser || !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q, as the parser says %q", text, got, want, parser)
+		}
+	}
+	if got := Slip("a", 7, "said"); got != "said" {
+		t.Errorf("a line that is not there: got %q", got)
+	}
+}
+
+func TestFilesOfOtherEditors(t *testing.T) {
+	if text, err := Of([]byte("\ufeffa = 1\r\n")); err != nil || text != "a = 1\r\n" {
+		t.Errorf("with a byte order mark: got %q, %v", text, err)
+	}
+	for _, data := range []string{"\xff\xfea\x00", "\xfe\xff\x00a"} {
+		if _, err := Of([]byte(data)); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("in UTF-16: got %v", err)
+		}
+	}
+}
