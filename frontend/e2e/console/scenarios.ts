@@ -425,6 +425,32 @@ export const scenarios = {
     await page.locator('dialog').waitFor({ state: 'detached' });
   }),
 
+  'long names and errors leave everything in reach': scenario(
+    async (page, mock) => {
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 844 });
+        await page.goto(`${mock.url}/#/clients`);
+        await row(page, 'c'.repeat(63)).waitFor();
+        assert.deepEqual(await cutOff(page), [], `the clients at ${width}`);
+        await page.goto(`${mock.url}/#/settings`);
+        await text(page, 'connection refused').waitFor();
+        assert.deepEqual(await cutOff(page), [], `the sinks at ${width}`);
+        const left = await text(page, 'connection refused').evaluate(
+          (e) => e.getBoundingClientRect().left,
+        );
+        assert.ok(left >= 0, `the error begins at ${left}`);
+      }
+    },
+    {
+      prepare: (mock) => {
+        Object.assign(mock.clients[0] ?? {}, { name: 'c'.repeat(63) });
+        const last_error =
+          'dial tcp 203.0.113.80:443: connect: connection refused, and so was each try before it';
+        Object.assign(mock.sinks[0]?.state ?? {}, { last_error });
+      },
+    },
+  ),
+
   'a thousand clients': scenario(
     async (page, mock) => {
       await page.goto(`${mock.url}/#/clients`);
