@@ -321,6 +321,7 @@ func (f *fakeRelay) Sink(name string) (Sink, error) { return f.sink(name), f.kno
 func (f *fakeRelay) SetSink(_ context.Context, name string, _ []byte, _ Expected) (Sink, error) {
 	return f.sink(name), f.known(name)
 }
+
 func (f *fakeRelay) DeleteSink(_ context.Context, name string, _ Expected) error {
 	return f.known(name)
 }
