@@ -67,10 +67,16 @@ export async function textSize(page: Page, pixels: number): Promise<void> {
 
 /** Returns what reaches beyond the right edge of the window, where nobody can see it. */
 export function cutOff(page: Page): Promise<string[]> {
+  // What says with an ellipsis that there is more is meant so, and code scrolls.
   return page.evaluate(() =>
     [...document.querySelectorAll('#app *')]
-      .filter((e) => e.checkVisibility() && !e.closest('.sr-only, thead'))
+      .filter((e) => e.checkVisibility() && !e.closest('.sr-only, thead, pre'))
       .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+      .filter((e) => {
+        for (let up: Element | null = e; up; up = up.parentElement)
+          if (getComputedStyle(up).textOverflow === 'ellipsis') return false;
+        return true;
+      })
       .map((e) => `${e.tagName} ${e.className} ${(e.textContent ?? '').trim().slice(0, 40)}`),
   );
 }

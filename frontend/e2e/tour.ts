@@ -7,7 +7,7 @@ import { Mock, unconfigured } from './mock';
 const sizes = { wide: [1280, 800], tablet: [768, 1024], phone: [390, 844] } as const;
 
 /** What each stop shows when it is ready. */
-const stops: readonly [name: string, hash: string, ready: string][] = [
+export const stops: readonly [name: string, hash: string, ready: string][] = [
   ['first', '', 'textarea'],
   ['overview', '#/overview', 'text=shop.relay.example'],
   ['tunnels', '#/tunnels', '[data-tunnel=t_0001]'],

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
 import { cutOff, open, textSize } from '../browser';
 import { ConsoleMock, password, setupCode } from './mock';
+import { stops } from './tour';
 
 type Scenario = (page: Page, mock: ConsoleMock) => Promise<void>;
 interface Setting {
@@ -232,20 +233,19 @@ export const scenarios = {
 
   'text twice as large': scenario(async (page, mock) => {
     await textSize(page, 32);
-    await page.setViewportSize({ width: 390, height: 844 });
-    for (const [one, ready] of [
-      ['overview', '[data-row=s_0]'],
-      ['clients', '[data-row=shop]'],
-      ['policies', '[data-row="tcp.20001"]'],
-      ['policies/shop.relay.example', '.days button'],
-      ['access', '[data-row^=a_]'],
-      ['audit', '[data-row="31"]'],
-      ['settings', '[data-row=siem]'],
-    ] as const) {
-      await page.goto(`${mock.url}/#/${one}`);
-      await page.locator(ready).first().waitFor();
-      assert.deepEqual(await cutOff(page), [], `${one} is cut off`);
+    // 320 is as narrow as the guidelines go: a window of 1280 at 400 %.
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 844 });
+      for (const [name, hash, ready] of stops) {
+        if (!hash) continue;
+        await page.goto(`${mock.url}/${hash}`);
+        await page.locator(ready).first().waitFor();
+        assert.deepEqual(await cutOff(page), [], `${name} is cut off at ${width}`);
+        const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wider <= 0, `${name} is ${wider} pixels wider than ${width}`);
+      }
     }
+    await page.keyboard.press('Escape');
     await button(page, 'Main navigation').click();
     await button(page, 'Sign out').scrollIntoViewIfNeeded();
     assert.deepEqual(await cutOff(page), [], 'the navigation is cut off');
@@ -424,6 +424,32 @@ export const scenarios = {
     await page.mouse.click(4, 4);
     await page.locator('dialog').waitFor({ state: 'detached' });
   }),
+
+  'long names and errors leave everything in reach': scenario(
+    async (page, mock) => {
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 844 });
+        await page.goto(`${mock.url}/#/clients`);
+        await row(page, 'c'.repeat(63)).waitFor();
+        assert.deepEqual(await cutOff(page), [], `the clients at ${width}`);
+        await page.goto(`${mock.url}/#/settings`);
+        await text(page, 'connection refused').waitFor();
+        assert.deepEqual(await cutOff(page), [], `the sinks at ${width}`);
+        const left = await text(page, 'connection refused').evaluate(
+          (e) => e.getBoundingClientRect().left,
+        );
+        assert.ok(left >= 0, `the error begins at ${left}`);
+      }
+    },
+    {
+      prepare: (mock) => {
+        Object.assign(mock.clients[0] ?? {}, { name: 'c'.repeat(63) });
+        const last_error =
+          'dial tcp 203.0.113.80:443: connect: connection refused, and so was each try before it';
+        Object.assign(mock.sinks[0]?.state ?? {}, { last_error });
+      },
+    },
+  ),
 
   'a thousand clients': scenario(
     async (page, mock) => {

@@ -7,7 +7,7 @@ import { ConsoleMock } from './mock';
 const sizes = { wide: [1360, 900], tablet: [1024, 768], phone: [390, 844] } as const;
 
 /** What each stop shows when it is ready. */
-const stops: readonly [name: string, hash: string, ready: string][] = [
+export const stops: readonly [name: string, hash: string, ready: string][] = [
   ['setup', '', '#code'],
   ['signin', '', '#password'],
   ['overview', '#/overview', '[data-row=s_0]'],

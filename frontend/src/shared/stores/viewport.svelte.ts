@@ -1,6 +1,8 @@
 /** How much room there is, and how large text is; rows of a virtual list have to know. */
 class Viewport {
   narrow = $state(false);
+  /** There is hardly any: a phone with large text. */
+  tiny = $state(false);
   /** There is room for a list and a detail beside each other. */
   wide = $state(true);
   /** How much larger than usual the reader wants text. */
@@ -8,13 +10,14 @@ class Viewport {
 
   start(): void {
     const narrow = matchMedia('(max-width: 60em)');
+    const tiny = matchMedia('(max-width: 20em)');
     const wide = matchMedia('(min-width: 72em)');
     const look = () => {
       this.narrow = narrow.matches;
+      this.tiny = tiny.matches;
       this.wide = wide.matches;
     };
-    narrow.addEventListener('change', look);
-    wide.addEventListener('change', look);
+    for (const query of [narrow, tiny, wide]) query.addEventListener('change', look);
     look();
     const measure = () => {
       const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
