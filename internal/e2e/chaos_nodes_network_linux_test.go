@@ -27,7 +27,7 @@ func TestChaosOfNodesAndNetwork(t *testing.T) {
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", s.dir).CombinedOutput(); err != nil {
+		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+natsDisk, "tmpfs", s.dir).CombinedOutput(); err != nil {
 			require.Missing(t, "a disk for a NATS server: %v %s", err, out)
 		}
 		t.Cleanup(func() { exec.Command("umount", "-l", s.dir).Run() }) // before the folder is removed
@@ -36,6 +36,10 @@ func TestChaosOfNodesAndNetwork(t *testing.T) {
 	c := newNodesChaos(t, nats)
 	c.run(length, seed, spare(append(w.faults(c, seed), c.faults(seed)...)))
 }
+
+// natsDisk is the disk of a NATS server. An hour of access events takes 40 MB of
+// it, and the logs of what the servers agree on some more.
+const natsDisk = "192m"
 
 // firstGroup is the group of the first NATS server; the others and the nodes have
 // the following. Filters tell the processes by it, since all are on loopback.
