@@ -14,7 +14,7 @@ import (
 const (
 	Small = 4 << 10
 	Large = 64 << 10
-	Huge  = 256 << 10
+	Huge  = 4 * (64<<10 - 12) // what fills TLS records, with the headers of package mux
 )
 
 // How many of the larger ones buffers have at a time, at most, in the whole

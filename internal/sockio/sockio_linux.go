@@ -17,6 +17,7 @@ type half struct {
 	raw  syscall.RawConn // nil: every call is announced
 	call func(fd uintptr) bool
 	try  func(fd uintptr) bool // the same, but it does not wait
+	none bool                  // try found nothing
 
 	lent   func(fd uintptr) bool // call, into what lender lends
 	lender *lend.Buffer
@@ -37,6 +38,7 @@ func (c *Conn) setUp() {
 	c.in.raw, c.out.raw = raw, raw
 	c.in.call, c.out.call = c.in.read, c.out.write
 	c.in.lent = c.in.readLent
+	c.in.try = func(fd uintptr) bool { c.in.none = !c.in.once(syscall.SYS_READ, fd); return true }
 	c.out.try = func(fd uintptr) bool { c.out.once(syscall.SYS_WRITE, fd); return true }
 }
 
@@ -177,6 +179,23 @@ func (c *Conn) TryWrite(b []byte) int {
 	_ = h.raw.Write(h.try) // as above
 	h.b = nil
 	return h.n
+}
+
+// TryRead reads what there is without waiting: neither bytes nor an error mean
+// nothing.
+func (c *Conn) TryRead(b []byte) (int, error) {
+	h := &c.in
+	if len(b) == 0 || h.raw == nil || !h.mu.TryLock() {
+		return 0, nil
+	}
+	defer h.mu.Unlock()
+	h.b, h.n, h.errno = b[:min(len(b), most)], 0, 0
+	err := h.raw.Read(h.try)
+	h.b = nil
+	if err == nil && h.errno == 0 && h.n == 0 && !h.none {
+		return 0, io.EOF
+	}
+	return h.n, failure(c, "read", err, h.errno)
 }
 
 // failure is an error as the net package has it, or nil.

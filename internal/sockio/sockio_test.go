@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -155,4 +156,45 @@ func TestTryWriteDoesNotWait(t *testing.T) {
 	if err != nil || got != int64(sent) {
 		t.Errorf("got %d bytes, %v; want %d", got, err, sent)
 	}
+}
+
+func TestTryReadDoesNotWait(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("everywhere else it finds nothing")
+	}
+	a, b := pair(t)
+	buf := make([]byte, 10)
+	if n, err := b.TryRead(buf); n != 0 || err != nil {
+		t.Errorf("before anything came: %d bytes, %v", n, err)
+	}
+	until := func(done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("it never came")
+			}
+		}
+	}
+	a.Write([]byte("abc"))
+	until(func() bool {
+		n, err := b.TryRead(buf)
+		if err != nil || n > 0 && string(buf[:n]) != "abc" {
+			t.Fatalf("got %q, %v", buf[:n], err)
+		}
+		return n > 0
+	})
+	a.CloseWrite()
+	until(func() bool {
+		n, err := b.TryRead(buf)
+		if n > 0 || err != nil && err != io.EOF {
+			t.Fatalf("at the end: %d bytes, %v", n, err)
+		}
+		return err == io.EOF
+	})
+	b.SetLinger(0)
+	b.Close()
+	until(func() bool {
+		_, err := a.TryRead(buf)
+		return err != nil && err != io.EOF
+	})
 }

@@ -2,6 +2,7 @@ package link
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 
@@ -19,8 +20,8 @@ type batchConn struct {
 
 // newBatchConn makes the tls.Conn over conn by secure.
 func newBatchConn(conn net.Conn, secure func(net.Conn) *tls.Conn) *batchConn {
-	below := &joiningConn{Conn: sockio.Wrap(conn)}
-	below.eager, _ = below.Conn.(interface{ TryWrite(b []byte) int })
+	below := &joiningConn{Conn: sockio.Wrap(conn), patient: true}
+	below.eager, _ = below.Conn.(tryConn)
 	limitUnsent(conn, mux.MaxUnsent)
 	return &batchConn{secure(below), below, conn}
 }
@@ -46,6 +47,36 @@ func (c *batchConn) WriteNow(b []byte) (left bool, err error) {
 	return c.below.tryFlush(), err
 }
 
+// ReadNow reads what has come, a record at most: neither bytes nor an error mean
+// that none is whole yet. It is of the goroutine that reads.
+func (c *batchConn) ReadNow(b []byte) (int, error) {
+	if c.below.eager == nil {
+		return 0, nil
+	}
+	c.below.patient = false
+	n, err := c.Conn.Read(b)
+	c.below.patient = true
+	if errors.Is(err, errNothingYet) {
+		err = nil
+	}
+	return n, err
+}
+
+// errNothingYet is a timeout: after one tls.Conn goes on where it was.
+var errNothingYet error = nothingYet{}
+
+type nothingYet struct{}
+
+func (nothingYet) Error() string   { return "nothing has come yet" }
+func (nothingYet) Timeout() bool   { return true }
+func (nothingYet) Temporary() bool { return true }
+
+// tryConn is a connection that can be used without waiting.
+type tryConn interface {
+	TryRead(b []byte) (int, error) // neither bytes nor an error: nothing is there
+	TryWrite(b []byte) int
+}
+
 // Flush writes what WriteNow left.
 func (c *batchConn) Flush() error { return c.below.flush() }
 
@@ -55,10 +86,22 @@ var joinPool = sync.Pool{New: func() any { b := make([]byte, 0, 192<<10); return
 // joiningConn keeps what is written between join and flush, for one write.
 type joiningConn struct {
 	net.Conn
-	eager interface{ TryWrite(b []byte) int } // Conn, or nil
+	eager   tryConn // Conn, or nil
+	patient bool    // reads wait; of the goroutine that reads
 
 	mu  sync.Mutex // tls.Conn may answer a key update while it is written to
 	buf *[]byte    // nil: nothing is being joined
+}
+
+func (c *joiningConn) Read(b []byte) (int, error) {
+	if c.patient {
+		return c.Conn.Read(b)
+	}
+	n, err := c.eager.TryRead(b)
+	if n == 0 && err == nil {
+		err = errNothingYet
+	}
+	return n, err
 }
 
 func (c *joiningConn) join() {

@@ -157,7 +157,7 @@ func (s *Session) datagram(b []byte) {
 // handDatagrams gives what was gathered to who serves messages, before the reader
 // may have to wait for more than it has read. It is the reader's.
 func (s *Session) handDatagrams(wanted int) {
-	if len(s.come) == 0 || s.br.Buffered() >= wanted {
+	if len(s.come) == 0 || s.in.Buffered() >= wanted {
 		return
 	}
 	s.serving.Lock()
@@ -243,7 +243,7 @@ func (s *Session) controlFrame(h header) error {
 		n := min(left, want-len(c.message))
 		start := len(c.message)
 		c.message = append(c.message, make([]byte, n)...)
-		m, err := s.br.Read(c.message[start:])
+		m, err := s.in.Read(c.message[start:])
 		c.message = c.message[:start+m]
 		left -= m
 		if err != nil {

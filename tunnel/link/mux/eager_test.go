@@ -18,6 +18,7 @@ type eagerPipe struct {
 	t     *testing.T
 	ready atomic.Int64 // calls of WriteNow
 	full  atomic.Int64 // those that left something
+	whole bool         // it has room for all
 
 	mu   sync.Mutex
 	rest []byte
@@ -31,7 +32,7 @@ func (p *eagerPipe) WriteNow(b []byte) (bool, error) {
 		p.t.Error("a write came before what was left is flushed")
 	}
 	n := len(b)
-	if rand.IntN(3) == 0 {
+	if !p.whole && rand.IntN(3) == 0 {
 		n = rand.IntN(n)
 		p.full.Add(1)
 	}
@@ -131,6 +132,34 @@ func TestSmallRequestsAreWrittenByTheirWriter(t *testing.T) {
 	})
 }
 
+// TestBulkIsWrittenByItsWriter: what is a batch by itself wakes nobody.
+func TestBulkIsWrittenByItsWriter(t *testing.T) {
+	a, b := net.Pipe()
+	pipe := &eagerPipe{Conn: a, t: t, whole: true}
+	s := New(pipe, config(true))
+	defer s.Close("test over")
+	go io.Copy(io.Discard, b)
+	st, err := s.OpenStream(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.Write([]byte("this opens the stream"))
+	const size = initialWindow / 2 // no window is granted
+	was := pipe.ready.Load()
+	// The opening may be on its way yet: then the writer goes on with what follows.
+	for ; pipe.ready.Load() == was; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		st.sendWindow = initialWindow
+		s.mu.Unlock()
+		if n, err := st.Write(make([]byte, size)); n != size || err != nil {
+			t.Fatalf("wrote %d bytes, %v", n, err)
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("the writer wrote all of it")
+		}
+	}
+}
+
 func TestManyWritersKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := echoes(t)
@@ -160,13 +189,15 @@ type stuck struct{ *eagerPipe }
 
 func (stuck) WriteNow([]byte) (bool, error) { return true, nil }
 
+func stuckSession(t *testing.T) *Session {
+	a, b := net.Pipe() // nobody reads b
+	t.Cleanup(func() { b.Close() })
+	return New(stuck{&eagerPipe{Conn: a, t: t}}, config(false))
+}
+
 func TestWriteDoesNotWaitForAFullConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := net.Pipe() // nobody reads b
-		defer b.Close()
-		s := New(stuck{&eagerPipe{Conn: a, t: t}}, Config{
-			Timeout: errSilent, Reset: errReset, TooLarge: errReset, PeerClosed: func(string) error { return errReset },
-		})
+		s := stuckSession(t)
 		st, err := s.OpenStream(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -180,6 +211,34 @@ func TestWriteDoesNotWaitForAFullConnection(t *testing.T) {
 		}
 		if took := time.Since(begun); took > 20*time.Millisecond {
 			t.Errorf("ten small writes took %v", took)
+		}
+		s.end(errSilent)
+		<-s.finished
+	})
+}
+
+// TestWhatWaitsToBeWrittenIsBounded: a connection that takes nothing holds up
+// small writes, too, before they fill the memory.
+func TestWhatWaitsToBeWrittenIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stuckSession(t)
+		wrote := 0
+		for range 20 {
+			st, err := s.OpenStream(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			st.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+			for range 400 {
+				n, err := st.Write(make([]byte, 500))
+				wrote += n
+				if err != nil {
+					break
+				}
+			}
+		}
+		if most := 4 * newBatch; wrote > most {
+			t.Errorf("%d bytes wait, want %d at most", wrote, most)
 		}
 		s.end(errSilent)
 		<-s.finished

@@ -64,6 +64,60 @@ func (c *farConn) Close() error {
 	return c.Conn.Close()
 }
 
+// eagerFar is a farConn over a system's buffer, which takes what LimitUnsent allows
+// before it is sent.
+type eagerFar struct {
+	*farConn
+	mu   sync.Mutex
+	sent time.Time // when all that the buffer has will be
+	rest []byte
+}
+
+// room is how many bytes the buffer takes now. It is called with mu held.
+func (c *eagerFar) room() int {
+	if now := time.Now(); c.sent.Before(now) {
+		c.sent = now
+	}
+	return int(c.unsent.Load()) - int(time.Until(c.sent).Seconds()*c.rate)
+}
+
+// take moves into the buffer what it has room for of b, and returns the rest. It
+// is called with mu held.
+func (c *eagerFar) take(b []byte) []byte {
+	n := min(len(b), max(0, c.room()))
+	c.sent = c.sent.Add(time.Duration(float64(n) / c.rate * float64(time.Second)))
+	if n > 0 {
+		c.way <- parcel{append([]byte(nil), b[:n]...), c.sent.Add(c.delay)}
+	}
+	return b[n:]
+}
+
+func (c *eagerFar) WriteNow(b []byte) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rest = append(c.rest, c.take(b)...)
+	return len(c.rest) > 0, nil
+}
+
+func (c *eagerFar) Flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.rest) > 0 {
+		if c.rest = c.take(c.rest); len(c.rest) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+func (c *eagerFar) Write(b []byte) (int, error) {
+	_, err := c.WriteNow(b)
+	if err == nil {
+		err = c.Flush()
+	}
+	return len(b), err
+}
+
 // TestOneStreamFillsAFarPath: a window is what a stream moves in a round trip,
 // so that on a long path it must grow.
 func TestOneStreamFillsAFarPath(t *testing.T) {
@@ -114,73 +168,92 @@ func (c *farConn) LimitUnsent(bytes int) { c.unsent.Store(int64(bytes)) }
 // TestSmallRequestsPassBulkOnASlowPath: what is handed to the connection at
 // once is what a small answer waits behind.
 func TestSmallRequestsPassBulkOnASlowPath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const rate, rtt = 500e3, 20 * time.Millisecond
-		a, b := far(rate, rtt)
-		client, server := New(a, config(true)), New(b, config(false))
-		over := make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() { // the server: the first stream gets bulk, the second what it asks
-			bulk, err := server.AcceptStream(t.Context())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			wg.Go(func() {
-				for {
-					if _, err := bulk.Write(make([]byte, 64<<10)); err != nil {
-						return
-					}
-				}
-			})
-			echo, err := server.AcceptStream(t.Context())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			io.Copy(echo, echo)
+	const rate, rtt = 500e3, 20 * time.Millisecond
+	t.Run("written by the writer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := far(rate, rtt)
+			smallBesideBulk(t, a, b, rate, rtt, 30*time.Millisecond)
 		})
-		bulk, err := client.OpenStream(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		bulk.Write([]byte("begin"))
-		wg.Go(func() {
-			n, _ := io.Copy(io.Discard, bulk)
-			<-over
-			if n < 4*rate {
-				t.Errorf("%d bytes of bulk in five seconds, want nearly all of what the path carries", n)
-			}
-		})
-		time.Sleep(2 * time.Second)
-		echo, err := client.OpenStream(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var longest time.Duration
-		for range 30 {
-			start := time.Now()
-			if _, err := echo.Write([]byte("small")); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(echo, make([]byte, 5)); err != nil {
-				t.Fatal(err)
-			}
-			longest = max(longest, time.Since(start))
-			time.Sleep(70 * time.Millisecond)
-		}
-		if longest > rtt+30*time.Millisecond {
-			t.Errorf("the slowest of 30 small requests took %v beside bulk, of which the path takes %v", longest, rtt)
-		}
-		if got := b.(*farConn).unsent.Load(); got != minBatch {
-			t.Errorf("%d bytes may wait in the system, want %d", got, minBatch)
-		}
-		close(over)
-		client.Close("over")
-		server.Close("")
-		wg.Wait()
-		time.Sleep(rtt)
 	})
+	t.Run("written at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := far(rate, rtt)
+			smallBesideBulk(t, &eagerFar{farConn: a.(*farConn)}, &eagerFar{farConn: b.(*farConn)}, rate, rtt, 40*time.Millisecond) // a batch more waits in the buffer
+		})
+	})
+}
+
+func smallBesideBulk(t *testing.T, a, b net.Conn, rate float64, rtt, more time.Duration) {
+	client, server := New(a, config(true)), New(b, config(false))
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { // the server: the first stream gets bulk, the second what it asks
+		bulk, err := server.AcceptStream(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		wg.Go(func() {
+			for {
+				if _, err := bulk.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		})
+		echo, err := server.AcceptStream(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.Copy(echo, echo)
+	})
+	bulk, err := client.OpenStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bulk.Write([]byte("begin"))
+	wg.Go(func() {
+		n, _ := io.Copy(io.Discard, bulk)
+		<-over
+		if float64(n) < 4*rate {
+			t.Errorf("%d bytes of bulk in five seconds, want nearly all of what the path carries", n)
+		}
+	})
+	time.Sleep(2 * time.Second)
+	echo, err := client.OpenStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var longest time.Duration
+	for range 30 {
+		start := time.Now()
+		if _, err := echo.Write([]byte("small")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(echo, make([]byte, 5)); err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, time.Since(start))
+		time.Sleep(70 * time.Millisecond)
+	}
+	if longest > rtt+more {
+		t.Errorf("the slowest of 30 small requests took %v beside bulk, of which the path takes %v", longest, rtt)
+	}
+	if got := unsentOf(b); got != minBatch {
+		t.Errorf("%d bytes may wait in the system, want %d", got, minBatch)
+	}
+	close(over)
+	client.Close("over")
+	server.Close("")
+	wg.Wait()
+	time.Sleep(rtt)
+}
+
+func unsentOf(c net.Conn) int64 {
+	if eager, ok := c.(*eagerFar); ok {
+		return eager.unsent.Load()
+	}
+	return c.(*farConn).unsent.Load()
 }
 
 // TestFastPathsGetLargeBatches: a machine that stood still once, and visitors

@@ -42,18 +42,58 @@ func parseHeader(b []byte) header {
 	}
 }
 
-// chunkSize is a TLS record's plaintext, which is what a read of the connection gives.
-const chunkSize = 16 << 10
-
-// chunkPool has buffers of what streams received; batchPool those of what is
-// about to be written; datagramPool those of datagrams. An idle session holds none.
-var (
-	chunkPool = sync.Pool{New: func() any { return new([chunkSize]byte) }}
-	batchPool = sync.Pool{New: func() any { b := make([]byte, 0, maxBatch+maxFrame); return &b }}
+// What comes is held in memory of two sizes. A TLS record has chunkSize bytes at
+// most, and the largest frame is four of them with its header.
+const (
+	chunkSize = 16 << 10
+	bulkSize  = 64 << 10
 )
 
-func getChunk() []byte  { return chunkPool.Get().(*[chunkSize]byte)[:0] }
-func putChunk(b []byte) { chunkPool.Put((*[chunkSize]byte)(b[:chunkSize])) }
+// chunkPool and bulkPool have the memory of what streams received; batchPool that
+// of what is about to be written; datagramPool that of datagrams. An idle session
+// holds none.
+var (
+	chunkPool = sync.Pool{New: func() any { return new([chunkSize]byte) }}
+	bulkPool  = sync.Pool{New: func() any { return new([bulkSize]byte) }}
+	batchPool = sync.Pool{New: func() any { b := make([]byte, 0, maxBatch+bulkSize); return &b }}
+)
+
+// takeMemory takes chunkSize or bulkSize bytes, until giveMemory.
+func takeMemory(size int) []byte {
+	if size == bulkSize {
+		return bulkPool.Get().(*[bulkSize]byte)[:]
+	}
+	return chunkPool.Get().(*[chunkSize]byte)[:]
+}
+
+func giveMemory(mem []byte) {
+	if len(mem) == bulkSize {
+		bulkPool.Put((*[bulkSize]byte)(mem))
+		return
+	}
+	chunkPool.Put((*[chunkSize]byte)(mem))
+}
+
+// chunk is a part of what a stream has received, mem[from:to], in memory of its own.
+type chunk struct {
+	mem      []byte
+	from, to int
+}
+
+// read moves bytes into b, and returns how many.
+func (c *chunk) read(b []byte) int {
+	n := copy(b, c.mem[c.from:c.to])
+	c.from += n
+	return n
+}
+
+// append moves bytes of b behind those that it has, and returns how many it had
+// room for.
+func (c *chunk) append(b []byte) int {
+	n := copy(c.mem[c.to:], b)
+	c.to += n
+	return n
+}
 
 func getBatch() []byte { return (*batchPool.Get().(*[]byte))[:0] }
 func putBatch(b []byte) {

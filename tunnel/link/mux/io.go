@@ -23,7 +23,7 @@ func (s *Session) writeLoop() {
 			if s.err == nil {
 				s.fill()
 			}
-			ended, batch, left := s.err != nil, s.out, s.left
+			ended, batch, left, leftBulk := s.err != nil, s.out, s.left, s.left && s.leftBulk
 			s.out, s.left = nil, false
 			flush := !ended || s.flushing
 			s.writing = len(batch) > 0 || left || ended
@@ -41,7 +41,9 @@ func (s *Session) writeLoop() {
 				}
 				return
 			}
-			s.wrote(len(batch), time.Since(began))
+			s.mu.Lock()
+			s.wrote(len(batch), began, leftBulk || len(batch) >= minBatch)
+			s.mu.Unlock()
 		}
 	}
 }
@@ -64,14 +66,12 @@ func (s *Session) write(batch []byte, left bool) (err error) {
 	return err
 }
 
-// wrote notes that the writer is done with a batch.
-func (s *Session) wrote(size int, took time.Duration) {
-	s.mu.Lock()
+// wrote notes that a batch of that size is written, or what was left of one is.
+// The path is told by it if it was bulk. It is called with mu held.
+func (s *Session) wrote(size int, began time.Time, bulk bool) {
 	s.writing, s.wroteAt = false, time.Now()
-	changed, unsent := s.pace.wrote(size, took), s.pace.unsent()
-	s.mu.Unlock()
-	if changed && s.waits != nil {
-		s.waits.LimitUnsent(unsent)
+	if bulk && s.pace.wrote(size, s.wroteAt.Sub(began)) && s.waits != nil {
+		s.waits.LimitUnsent(s.pace.unsent())
 	}
 }
 
@@ -83,34 +83,40 @@ type eagerConn interface {
 }
 
 const (
-	// eagerMost is the largest write that is made without waking the writer.
+	// eagerMost is the largest small write that is made without waking the writer.
 	eagerMost = 8 << 10
-	// eagerPause is how long nothing must have been written before: in a busy
+	// eagerPause is how long nothing must have been written before that: in a busy
 	// session the writer gathers more for each of its writes.
 	eagerPause = 40 * time.Microsecond
+	// bulkLeast is how much is worth a write of its own, and not a waking, at any time.
+	bulkLeast = maxBatch / 2
 )
 
-// idle reports whether a small write should not go over the writer's goroutine:
-// for a request that is alone, waking that is dearer than the write. It is
-// called with mu held.
-func (s *Session) idle(size int) bool {
-	return s.eager != nil && size <= eagerMost && !s.writing && !s.left && len(s.out) == 0 &&
-		len(s.ring) == 0 && len(s.outgoing) == 0 && time.Since(s.wroteAt) >= eagerPause
+// writesNow reports whether a write of that size should not go over the writer's
+// goroutine: for a request that is alone, and for bulk that is, waking that is
+// dearer. It is called with mu held.
+func (s *Session) writesNow(size int) bool {
+	if s.eager == nil || s.writing || s.left || len(s.out) > 0 || len(s.ring) > 0 || len(s.outgoing) > 0 {
+		return false
+	}
+	return size >= bulkLeast || size <= eagerMost && time.Since(s.wroteAt) >= eagerPause
 }
 
 // writeNow writes what is in out. It is called with mu held, which is given up
 // meanwhile, and does not wait for the connection.
-func (s *Session) writeNow() {
+func (s *Session) writeNow(bulk bool) {
 	batch := s.out
 	s.out, s.writing = nil, true
 	s.mu.Unlock()
+	size, began := len(batch), time.Now()
 	left, err := s.eager.WriteNow(batch)
 	putBatch(batch)
 	if err != nil {
 		s.end(lost(err))
 	}
 	s.mu.Lock()
-	s.writing, s.left, s.wroteAt = false, left, time.Now()
+	s.left, s.leftBulk = left, bulk
+	s.wrote(size, began, bulk)
 	if left || len(s.out) > 0 || len(s.ring) > 0 || len(s.outgoing) > 0 || s.err != nil {
 		s.wakeWriter()
 	}
@@ -133,7 +139,7 @@ func (s *Session) fill() {
 		if st.writeErr != nil {
 			continue
 		}
-		s.fillFrom(st, maxFrame)
+		s.fillFrame(st)
 		if len(st.pending) == 0 {
 			notify(st.writable)
 			continue
@@ -145,26 +151,35 @@ func (s *Session) fill() {
 	}
 }
 
-// fillFrom moves up to limit pending bytes of a stream into frames, as far as
-// its window and the batch allow. It is called with mu held.
-func (s *Session) fillFrom(st *Stream, limit int) {
-	for limit > 0 && len(st.pending) > 0 && st.sendWindow > 0 && len(s.out) < s.pace.batch {
-		if s.out == nil {
-			s.out = getBatch()
-		}
-		n := min(limit, len(st.pending), int(st.sendWindow), s.pace.batch)
-		s.out = appendHeader(s.out, typeData, st.openFlag(), st.id, uint32(n))
-		s.out = append(s.out, st.pending[:n]...)
-		st.pending = st.pending[n:]
-		st.sendWindow -= uint32(n)
-		limit -= n
-		s.traffic()
-		s.bytesSent.Add(uint64(n))
+// fillFrom moves pending bytes of a stream into frames, as far as its window and
+// the batch allow. It is called with mu held.
+func (s *Session) fillFrom(st *Stream) {
+	for s.fillFrame(st) {
 	}
+}
+
+// fillFrame moves one frame of a stream, and reports whether there was one. It is
+// called with mu held.
+func (s *Session) fillFrame(st *Stream) bool {
+	if len(st.pending) == 0 || st.sendWindow == 0 || len(s.out) >= s.pace.batch {
+		return false
+	}
+	if s.out == nil {
+		s.out = getBatch()
+	}
+	n := min(len(st.pending), int(st.sendWindow), min(bulkSize, s.pace.batch)-headerSize)
+	s.out = appendHeader(s.out, typeData, st.openFlag(), st.id, uint32(n))
+	s.out = append(s.out, st.pending[:n]...)
+	st.pending = st.pending[n:]
+	st.sendWindow -= uint32(n)
+	s.traffic()
+	s.bytesSent.Add(uint64(n))
+	return true
 }
 
 // readLoop takes frames from the connection until it ends.
 func (s *Session) readLoop() {
+	defer s.in.Close()
 	err := s.readFrames()
 	defer func() {
 		s.mu.Lock()
@@ -183,7 +198,7 @@ func (s *Session) readLoop() {
 	flushing := s.flushing
 	s.mu.Unlock()
 	if flushing {
-		_, _ = io.Copy(io.Discard, s.br)
+		_, _ = io.Copy(io.Discard, &s.in)
 	}
 }
 
@@ -191,7 +206,7 @@ func (s *Session) readFrames() error {
 	var raw [headerSize]byte
 	for {
 		s.handDatagrams(headerSize)
-		if _, err := io.ReadFull(s.br, raw[:]); err != nil {
+		if _, err := io.ReadFull(&s.in, raw[:]); err != nil {
 			return err
 		}
 		h := parseHeader(raw[:])
@@ -335,8 +350,7 @@ func (s *Session) lookup(h header) (*Stream, error) {
 // with one that is no longer read, it is dropped.
 func (s *Session) receive(st *Stream, length uint32) error {
 	if st == nil {
-		_, err := s.br.Discard(int(length))
-		return err
+		return s.in.Discard(int(length))
 	}
 	st.rmu.Lock()
 	closed, within := st.readErr != nil, length <= st.credit && !st.finReceived
@@ -352,50 +366,48 @@ func (s *Session) receive(st *Stream, length uint32) error {
 		s.mu.Lock()
 		s.giveUp(st)
 		s.mu.Unlock()
-		_, err := s.br.Discard(int(length))
-		return err
+		return s.in.Discard(int(length))
 	}
 	s.hold(int64(length))
 	for left := int(length); left > 0; {
-		chunk := getChunk()
-		n, err := s.br.Read(chunk[:min(left, chunkSize)])
-		if n > 0 {
-			s.bytesReceived.Add(uint64(n)) // before a reader can have them
-			st.put(chunk[:n])
-			left -= n
-		} else {
-			putChunk(chunk)
-		}
+		b, err := s.in.Next(left)
 		if err != nil {
 			return err
 		}
+		left -= len(b)
+		s.bytesReceived.Add(uint64(len(b))) // before a reader can have them
+		s.deliver(st, b)
 	}
 	return nil
 }
 
-// put appends a chunk, which the stream owns from now on.
-func (st *Stream) put(chunk []byte) {
-	if n := st.offer(chunk); n == len(chunk) {
-		putChunk(chunk)
+// deliver gives what came to a reader that takes it directly, and leaves the rest
+// with the stream.
+func (s *Session) deliver(st *Stream, b []byte) {
+	b = b[st.offer(b):]
+	if len(b) == 0 {
 		return
-	} else if n > 0 {
-		chunk = chunk[:copy(chunk, chunk[n:])]
 	}
 	st.rmu.Lock()
 	defer notify(st.readable)
 	defer st.rmu.Unlock()
-	st.arriving -= uint32(len(chunk))
+	st.arriving -= uint32(len(b))
 	if st.readErr != nil {
-		putChunk(chunk)
 		return
 	}
-	st.length += len(chunk)
-	st.session.buffered.Add(int64(len(chunk)))
-	// Small pieces share a buffer, so that memory stays near what the window allows.
-	if last := len(st.chunks) - 1; last >= 0 && len(st.chunks[last])+len(chunk) <= chunkSize {
-		st.chunks[last] = append(st.chunks[last], chunk...)
-		putChunk(chunk)
+	st.length += len(b)
+	s.buffered.Add(int64(len(b)))
+	if kept, ok := s.in.Keep(b); ok {
+		st.chunks = append(st.chunks, kept)
 		return
 	}
-	st.chunks = append(st.chunks, chunk)
+	// Small pieces share a chunk, so that memory stays near what the window allows.
+	for len(b) > 0 {
+		if last := len(st.chunks) - 1; last >= 0 {
+			b = b[st.chunks[last].append(b):]
+		}
+		if len(b) > 0 {
+			st.chunks = append(st.chunks, chunk{mem: takeMemory(chunkSize)})
+		}
+	}
 }

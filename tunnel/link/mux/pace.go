@@ -32,12 +32,10 @@ type pace struct {
 	full  int // of bytes, those of full batches
 }
 
-// wrote notes a write, and reports whether batch has changed. Small writes say
-// nothing of the path, and only full ones that it carries more.
+// wrote notes a write, and reports whether batch has changed. It is not told of
+// small ones, which say nothing of the path; only full ones say that it carries
+// more, and none of what was left of one but how long that took.
 func (p *pace) wrote(n int, took time.Duration) bool {
-	if n < minBatch {
-		return false
-	}
 	p.bytes += n
 	p.took += took
 	if n >= p.batch {

@@ -7,7 +7,6 @@
 package mux
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -32,7 +31,6 @@ const (
 	MaxReason = 512
 
 	freeBuffered = 4 << 20   // bytes held without the budget
-	maxFrame     = 32 << 10  // bytes a stream sends before the next one's turn
 	maxControl   = 256 << 10 // bytes of control frames that may wait beyond a batch
 	flushTimeout = time.Second
 )
@@ -72,7 +70,7 @@ type Session struct {
 	conn  net.Conn
 	eager eagerConn  // conn, if it can be written to without waiting; else nil
 	waits unsentConn // conn, if it can be told how much may wait in it; else nil
-	br    *bufio.Reader
+	in    inbound    // the reader's
 	cfg   Config
 
 	accept    chan *Stream
@@ -107,6 +105,7 @@ type Session struct {
 	out       []byte        // frames to be written next
 	writing   bool          // somebody writes to conn
 	left      bool          // eager has something to flush
+	leftBulk  bool          // of bulk
 	wroteAt   time.Time     // when the last write was over
 	pace      pace
 	ring      []*Stream // streams with bytes to send and window to send them in
@@ -135,7 +134,7 @@ func New(conn net.Conn, cfg Config) *Session {
 	}
 	s := &Session{
 		conn:      conn,
-		br:        bufio.NewReaderSize(conn, 4<<10),
+		in:        newInbound(conn),
 		cfg:       cfg,
 		accept:    make(chan *Stream, Backlog),
 		datagrams: make(chan []byte, 256),

@@ -17,10 +17,6 @@ const (
 	maxWindow     = 16 << 20
 )
 
-// directMost is how much that came at once a reader takes directly; of more it
-// is woken.
-const directMost = 8 << 10
-
 // Stream is one reliable byte stream of a session.
 type Stream struct {
 	session *Session
@@ -46,8 +42,7 @@ type Stream struct {
 	writeDeadline time.Time
 
 	rmu          sync.Mutex // taken after session.mu, if both are
-	chunks       [][]byte   // received and not yet read, each from chunkPool
-	offset       int        // of chunks[0], what was read of it
+	chunks       []chunk    // received and not yet read, each from chunkPool
 	length       int
 	finReceived  bool
 	readErr      error
@@ -110,10 +105,10 @@ func (st *Stream) setTaker(take func([]byte) int) {
 
 // offer gives what came to a reader that takes it directly, and returns how
 // much that took.
-func (st *Stream) offer(chunk []byte) int {
+func (st *Stream) offer(b []byte) int {
 	st.direct.Lock()
 	defer st.direct.Unlock()
-	if st.taker == nil || len(chunk) > directMost {
+	if st.taker == nil {
 		return 0
 	}
 	st.rmu.Lock()
@@ -122,7 +117,7 @@ func (st *Stream) offer(chunk []byte) int {
 	if !next {
 		return 0
 	}
-	n := st.taker(chunk)
+	n := st.taker(b)
 	st.rmu.Lock()
 	st.arriving -= uint32(n)
 	grant := st.grant()
@@ -167,13 +162,12 @@ func (st *Stream) take(b []byte, l *lend.Buffer) (int, time.Time, error) {
 	}
 	n := 0
 	for n < len(b) && len(st.chunks) > 0 {
-		m := copy(b[n:], st.chunks[0][st.offset:])
-		n += m
-		if st.offset += m; st.offset == len(st.chunks[0]) {
-			putChunk(st.chunks[0])
-			st.chunks[0] = nil
+		first := &st.chunks[0]
+		n += first.read(b[n:])
+		if first.from == first.to {
+			giveMemory(first.mem)
+			first.mem = nil
 			st.chunks = st.chunks[1:]
-			st.offset = 0
 		}
 	}
 	if len(st.chunks) == 0 {
@@ -240,17 +234,7 @@ func (st *Stream) Write(b []byte) (int, error) {
 	s := st.session
 	s.mu.Lock()
 	st.pending = b
-	if st.writeErr == nil && s.err == nil && len(s.ring) == 0 && st.live() {
-		now := st.opened && s.idle(len(b)) // what opens a stream has more behind it
-		s.fillFrom(st, len(b))             // nobody waits: no need to wake anybody for room that there is
-		switch {
-		case len(s.out) == 0: // no window
-		case now:
-			s.writeNow()
-		default:
-			s.wakeWriter()
-		}
-	}
+	st.begin()
 	for {
 		n := len(b) - len(st.pending)
 		if n == len(b) {
@@ -283,6 +267,26 @@ func (st *Stream) Write(b []byte) (int, error) {
 			s.mu.Unlock()
 			return n, err
 		}
+	}
+}
+
+// begin moves as much of a Write into frames as goes, if nobody is before it, so
+// that nobody need be woken for room that there is. It is called with session.mu
+// held, which is given up where it writes.
+func (st *Stream) begin() {
+	s := st.session
+	for len(st.pending) > 0 && st.writeErr == nil && s.err == nil && len(s.ring) == 0 && !s.left && st.live() {
+		size := len(st.pending)
+		now := st.opened && s.writesNow(size) // what opens a stream has more behind it
+		s.fillFrom(st)
+		if len(s.out) == 0 {
+			return // no window
+		}
+		if !now {
+			s.wakeWriter()
+			return
+		}
+		s.writeNow(size >= bulkLeast)
 	}
 }
 
@@ -375,11 +379,11 @@ func (st *Stream) discard(err error) {
 	if st.readErr == nil {
 		st.readErr = err
 	}
-	for _, chunk := range st.chunks {
-		putChunk(chunk)
+	for _, c := range st.chunks {
+		giveMemory(c.mem)
 	}
 	st.session.buffered.Add(-int64(st.length))
-	st.chunks, st.offset, st.length = nil, 0, 0
+	st.chunks, st.length = nil, 0
 	st.rmu.Unlock()
 	notify(st.readable)
 }
