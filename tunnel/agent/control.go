@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -60,31 +61,37 @@ func (e *refused) Unwrap() error { return e.problem }
 
 // call makes one request. in and out may be nil.
 func (c *control) call(ctx context.Context, method, path string, in, out any) error {
-	res, err := c.do(ctx, method, path, in)
+	_, err := c.callWith(ctx, nil, method, path, in, out)
+	return err
+}
+
+// callWith is call with headers of the request and of the answer.
+func (c *control) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
+	res, err := c.do(ctx, header, method, path, in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
-		return fmt.Errorf("read the relay's answer to %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("read the relay's answer to %s %s: %w", method, path, err)
 	}
 	if len(body) > maxAnswer {
-		return fmt.Errorf("the relay's answer to %s %s is larger than %d bytes", method, path, maxAnswer)
+		return nil, fmt.Errorf("the relay's answer to %s %s is larger than %d bytes", method, path, maxAnswer)
 	}
 	if res.StatusCode/100 != 2 {
-		return problem(res.StatusCode, body)
+		return nil, problem(res.StatusCode, body)
 	}
 	if out == nil {
-		return nil
+		return res.Header, nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("the relay's answer to %s %s does not parse: %w", method, path, err)
+		return nil, fmt.Errorf("the relay's answer to %s %s does not parse: %w", method, path, err)
 	}
-	return nil
+	return res.Header, nil
 }
 
-func (c *control) do(ctx context.Context, method, path string, in any) (*http.Response, error) {
+func (c *control) do(ctx context.Context, header http.Header, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -97,6 +104,7 @@ func (c *control) do(ctx context.Context, method, path string, in any) (*http.Re
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(req.Header, header)
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -180,7 +188,7 @@ var accessLine = []byte(`{"type":"` + wire.EventAccess + `"`)
 // events calls handle with each event until the stream ends, but for those of
 // visitors' requests.
 func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
-	res, err := c.do(ctx, http.MethodGet, wire.PathEvents+"?"+wire.ParamAccess+"="+wire.AccessNone, nil)
+	res, err := c.do(ctx, nil, http.MethodGet, wire.PathEvents+"?"+wire.ParamAccess+"="+wire.AccessNone, nil)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ func relayError(err error, addr string) *Error {
 		if p.Code == wire.CodeUnavailable {
 			return &Error{Code: CodeRelayUnreachable, Message: "the relay cannot do it now: " + p.Message}
 		}
+		if p.Code == wire.CodeChanged {
+			return &Error{Code: CodeChanged, Message: p.Message}
+		}
 		return &Error{Code: CodeRelayRejected, Message: "the relay refused: " + p.Message, Field: p.Field}
 	}
 	if errors.Is(err, link.ErrUntrusted) {

@@ -19,24 +19,27 @@ type TunnelPolicy struct {
 	Editable  bool       `json:"editable"`
 	SetBy     string     `json:"set_by"` // "operator", or this client's name; empty: there is none
 	ChangedAt *time.Time `json:"changed_at"`
+	// Tag is its ETag: another one with every change. Empty: the relay tells none.
+	Tag string `json:"-"`
 }
 
 // Policy asks the relay who is let in to a tunnel.
 func (a *Agent) Policy(ctx context.Context, id string) (TunnelPolicy, error) {
-	return a.askPolicy(ctx, http.MethodGet, id, nil)
+	return a.askPolicy(ctx, http.MethodGet, id, nil, nil)
 }
 
 // SetPolicy sets who is let in to a tunnel, where the relay's operator lets this
-// client do so.
-func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessage) (TunnelPolicy, error) {
+// client do so. What it may replace is in If-Match and If-None-Match of expected
+// (RFC 9110, section 13.1); without them it replaces whatever is there.
+func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessage, expected http.Header) (TunnelPolicy, error) {
 	if !a.control.TryLock() {
 		return TunnelPolicy{}, busy()
 	}
 	defer a.control.Unlock()
-	return a.askPolicy(ctx, http.MethodPut, id, document)
+	return a.askPolicy(ctx, http.MethodPut, id, document, expected)
 }
 
-func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.RawMessage) (TunnelPolicy, error) {
+func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.RawMessage, expected http.Header) (TunnelPolicy, error) {
 	a.mu.Lock()
 	t, cur, configured := a.tunnels[id], a.cur, a.stateLocked() != StateUnconfigured
 	a.mu.Unlock()
@@ -55,7 +58,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 		in = document
 	}
 	var p wire.Policy
-	err := cur.ctl.call(ctx, method, wire.PathPolicy+url.PathEscape(id), in, &p)
+	header, err := cur.ctl.callWith(ctx, expected, method, wire.PathPolicy+url.PathEscape(id), in, &p)
 	var no *refused
 	if errors.As(err, &no) && no.status == http.StatusNotFound {
 		return TunnelPolicy{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to tell its policies"}
@@ -63,7 +66,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 	if err != nil {
 		return TunnelPolicy{}, relayError(err, "")
 	}
-	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy}
+	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Tag: header.Get("ETag")}
 	if !p.Changed.IsZero() {
 		changed := p.Changed.UTC()
 		v.ChangedAt = &changed

@@ -45,6 +45,7 @@ type fakeRelay struct {
 	held      int           // how many claims have come to wait for it
 	unable    int           // how many releases it cannot do
 	reports   []wire.AgentError
+	onPolicy  http.HandlerFunc // of all claims; nil: the relay knows no policies
 	addresses []string
 	node      string      // its id; empty: a relay that knows no nodes
 	nodes     []wire.Node // as it tells
@@ -257,6 +258,15 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 				http.NewResponseController(w).Flush()
 			}
 		}
+	})
+	mux.HandleFunc(wire.PathPolicy+"{key}", func(w http.ResponseWriter, q *http.Request) {
+		r.mu.Lock()
+		on := r.onPolicy
+		r.mu.Unlock()
+		if on == nil {
+			on = http.NotFound
+		}
+		on(w, q)
 	})
 	mux.HandleFunc("POST "+wire.PathErrors, func(w http.ResponseWriter, q *http.Request) {
 		var list []wire.AgentError

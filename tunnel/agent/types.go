@@ -229,6 +229,7 @@ const (
 	CodeNotFound         = "not_found"
 	CodeControlBusy      = "control_busy"
 	CodeRelayUnreachable = "relay_unreachable"
+	CodeChanged          = "precondition_failed" // what was to be replaced is another now
 )
 
 // Error is what an operation refuses with; any other error is the agent's own fault.

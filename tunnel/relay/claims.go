@@ -198,11 +198,15 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 			}
 		}
 	}
-	size := ports.last - ports.first + 1
+	first := ports.first + ports.kept
+	size := ports.last - first + 1
+	if size <= 0 {
+		return nil, ports.allKept(c.Type)
+	}
 	start := randomBelow(size)
 	opened := 0
 	for i := range size {
-		port := ports.first + (start+i)%size
+		port := first + (start+i)%size
 		face.Port, face.Target = port, store.TargetPort(c.Type, port)
 		if _, taken := s.relay.store.Claims.Get(face.Target); taken || !p.scope.AllowsPort(port) {
 			continue
@@ -258,8 +262,7 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 		if errors.Is(err, edge.ErrEnding) {
 			return nil, shuttingDown()
 		}
-		r.log.Warn("open a public port", "target", face.Target, "error", err)
-		return nil, &wire.Problem{Code: wire.CodeTaken, Field: fieldOf(face), Message: faceName(face) + " is in use on the relay's machine"}
+		return nil, r.portRefused(face, err)
 	}
 	if r.acme != nil && c.Type == wire.TypeHTTPS {
 		r.acme.Want(face.Domain)

@@ -2,10 +2,8 @@ package relay
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -171,25 +169,4 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(text)
 	return p.Masked(), err
-}
-
-// portRange is the ports that tunnels of a type may have; none if last is 0.
-type portRange struct{ first, last int }
-
-func (r portRange) has(port int) bool { return r.last != 0 && port >= r.first && port <= r.last }
-
-func parsePorts(text string) (portRange, error) {
-	if text == "none" || text == "" {
-		return portRange{}, nil
-	}
-	from, to, ok := strings.Cut(text, "-")
-	if !ok {
-		to = from
-	}
-	first, err1 := strconv.Atoi(strings.TrimSpace(from))
-	last, err2 := strconv.Atoi(strings.TrimSpace(to))
-	if err1 != nil || err2 != nil || first < 1 || last > 65535 || first > last {
-		return portRange{}, fmt.Errorf("%q is not a range of ports, as 20000-20999, or none", text)
-	}
-	return portRange{first, last}, nil
 }

@@ -57,6 +57,7 @@ var problemStatus = map[string]int{
 	wire.CodeForbidden:    http.StatusForbidden,
 	wire.CodeLimit:        http.StatusTooManyRequests,
 	wire.CodeUnavailable:  http.StatusServiceUnavailable,
+	wire.CodeChanged:      http.StatusPreconditionFailed,
 	wire.CodeHere:         http.StatusConflict,
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
@@ -31,19 +32,47 @@ func (s *session) mayEdit(target string) bool {
 	return s.scope().OwnPolicies && (!ok || p.By == s.client.ID)
 }
 
-func (s *session) policy(target string) (wire.Policy, error) {
+// noPolicyTag is the tag of a target without a policy; tagOf has the others'.
+const noPolicyTag = "none"
+
+// policy returns the policy of a target, and its tag.
+func (s *session) policy(target string) (wire.Policy, string, error) {
 	p := wire.Policy{Document: json.RawMessage("{}"), Editable: s.mayEdit(target)}
 	stored, ok := s.relay.store.Policies.Get(target)
 	if !ok {
-		return p, nil
+		return p, noPolicyTag, nil
 	}
 	shown, err := operator{s.relay}.shownPolicy(stored)
 	if err != nil {
-		return p, err
+		return p, "", err
 	}
 	p.Document, err = json.Marshal(shown.Policy)
 	p.SetBy, p.Changed = shown.SetBy, shown.ChangedAt
-	return p, err
+	return p, shown.Tag, err
+}
+
+// writePolicy answers with the policy of a target.
+func (s *session) writePolicy(w http.ResponseWriter, target string) error {
+	p, tag, err := s.policy(target)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", strconv.Quote(tag))
+	return writeJSON(w, p)
+}
+
+// expectedBy is what a request expects to replace. To an agent, no policy is one
+// that lets everybody in.
+func expectedBy(r *http.Request) (console.Expected, error) {
+	e, err := console.ExpectedBy(r)
+	var refusal *console.Error
+	if errors.As(err, &refusal) {
+		return nil, invalid(refusal.Field, "%s", refusal.Message)
+	}
+	if e == nil || err != nil {
+		return nil, err
+	}
+	return func(tag string) bool { return e(tag) || tag == "" && e(noPolicyTag) }, nil
 }
 
 func (s *session) servePolicy(w http.ResponseWriter, r *http.Request) error {
@@ -51,11 +80,7 @@ func (s *session) servePolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.policy(target)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, p)
+	return s.writePolicy(w, target)
 }
 
 // serveSetPolicy sets the policy of an own tunnel. One that the operator has set
@@ -63,6 +88,10 @@ func (s *session) servePolicy(w http.ResponseWriter, r *http.Request) error {
 func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 	var document json.RawMessage
 	if err := readJSON(r, &document); err != nil {
+		return err
+	}
+	e, err := expectedBy(r)
+	if err != nil {
 		return err
 	}
 	s.claiming.Lock()
@@ -81,30 +110,30 @@ func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 		return forbidden("", "the relay's operator has set this policy, and it is the operator's to change")
 	}
 	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
-	if err := s.setPolicy(ctx, target, document); err != nil {
+	if err := s.setPolicy(ctx, target, document, e); err != nil {
 		return err
 	}
-	p, err := s.policy(target)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, p)
+	return s.writePolicy(w, target)
 }
 
-func (s *session) setPolicy(ctx context.Context, target string, document json.RawMessage) error {
+func (s *session) setPolicy(ctx context.Context, target string, document json.RawMessage, e console.Expected) error {
 	o := operator{s.relay}
 	var fields map[string]json.RawMessage
 	var err error
 	if json.Unmarshal(document, &fields) == nil && fields != nil && len(fields) == 0 {
-		if _, ok := s.relay.store.Policies.Get(target); ok {
-			err = o.DeletePolicy(ctx, shown(target), nil)
-		}
+		err = o.DeletePolicy(ctx, shown(target), e)
 	} else {
-		_, err = o.setPolicy(ctx, target, document, s.client.ID, nil)
+		_, err = o.setPolicy(ctx, target, document, s.client.ID, expectPolicy(target, e))
 	}
 	var refusal *console.Error
-	if errors.As(err, &refusal) {
+	switch {
+	case !errors.As(err, &refusal):
+		return err
+	case refusal.Status == http.StatusNotFound: // and so there is none now
+		return nil
+	case refusal.Status == http.StatusPreconditionFailed:
+		return &wire.Problem{Code: wire.CodeChanged, Message: refusal.Message}
+	default:
 		return &wire.Problem{Code: wire.CodeInvalid, Field: refusal.Field, Message: refusal.Message}
 	}
-	return err
 }

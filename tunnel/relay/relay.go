@@ -130,8 +130,6 @@ func New(opts Options) (*Relay, error) {
 	r.cfg.Limits = r.cfg.Limits.filled()
 	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers
 	r.strangers.crowd.Grace = cmp.Or(r.opts.strangerGrace, strangerGrace)
-	r.tcp, _ = parsePorts(r.cfg.TCPPorts)
-	r.udp, _ = parsePorts(r.cfg.UDPPorts)
 	if r.node = r.cfg.Nodes.Name; r.node == "" {
 		r.node, _ = os.Hostname()
 	}
@@ -174,6 +172,7 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.listener = public.agents
+	r.readPorts()
 	certificates, err := r.openCertificates(ctx, public.plain.Addr(), public.secure.Addr())
 	if err != nil {
 		public.close()

@@ -22,7 +22,7 @@ const (
 	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back, with ?keep=1 only the endpoint ends and the name stays the client's
 	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends; without EventAccess if ParamAccess is AccessNone
 	PathErrors = "/v1/errors"  // POST []AgentError
-	PathPolicy = "/v1/policy/" // GET answers the Policy of a claim at /v1/policy/{key}; PUT a Policy's Document, where the operator lets the client
+	PathPolicy = "/v1/policy/" // GET answers the Policy of a claim at /v1/policy/{key}; PUT a Policy's Document, where the operator lets the client. Answers have an ETag, which a PUT may name in If-Match
 )
 
 // ParamAccess is a parameter of PathEvents. A busy tunnel has many access events,
@@ -197,5 +197,6 @@ const (
 	CodeForbidden    = "forbidden"    // the client may not have it
 	CodeLimit        = "limit"        // too many
 	CodeUnavailable  = "unavailable"  // the relay cannot now; try again
+	CodeChanged      = "changed"      // it is not what the request expects to replace
 	CodeHere         = "here"         // the agent's other session is with this node (Hello.Beside): try another
 )

@@ -128,7 +128,7 @@ func (c *Console) relayRoutes() []route {
 		}},
 		{"PUT /api/v1/policies/{target}", c.setPolicy},
 		{"DELETE /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
-			e, err := expected(r)
+			e, err := ExpectedBy(r)
 			if err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ func (c *Console) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &document); err != nil {
 		return err
 	}
-	e, err := expected(r)
+	e, err := ExpectedBy(r)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 // there. If nil, it replaces whatever is there.
 type Expected func(tag string) bool
 
-// expected reads what a request expects to replace (RFC 9110, section 13.1): the
+// ExpectedBy reads what a request expects to replace (RFC 9110, section 13.1): the
 // tags of If-Match, or, with If-None-Match: *, nothing.
-func expected(r *http.Request) (Expected, error) {
+func ExpectedBy(r *http.Request) (Expected, error) {
 	none, match := r.Header.Values("If-None-Match"), strings.Join(r.Header.Values("If-Match"), ",")
 	switch {
 	case len(none) > 0 && (len(none) > 1 || strings.TrimSpace(none[0]) != "*" || match != ""):

@@ -44,7 +44,7 @@ func (c *Console) operatorRoutes() []route {
 			if err := read(r, &document); err != nil {
 				return err
 			}
-			e, err := expected(r)
+			e, err := ExpectedBy(r)
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ func (c *Console) operatorRoutes() []route {
 			return giveTagged(w, v.Tag, v, err)
 		}},
 		{"DELETE /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
-			e, err := expected(r)
+			e, err := ExpectedBy(r)
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func (c *Console) setClient(w http.ResponseWriter, r *http.Request) error {
 	if q.Scope == nil {
 		return &Error{http.StatusBadRequest, "invalid_parameter", "scope is missing", "scope"}
 	}
-	e, err := expected(r)
+	e, err := ExpectedBy(r)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,112 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sort"
+	"strconv"
+	"strings"
+
+	"adit/internal/socketerr"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/wire"
+)
+
+// keptPorts is where the ports end that Unix keeps for programs with a right to
+// them.
+const keptPorts = 1024
+
+// portRange is the ports that tunnels of a type may have; none if last is 0.
+type portRange struct {
+	first, last int
+	// kept is how many of them, from the first, the system keeps from the relay.
+	kept int
+}
+
+func (r portRange) has(port int) bool { return r.last != 0 && port >= r.first && port <= r.last }
+
+func parsePorts(text string) (portRange, error) {
+	if text == "none" || text == "" {
+		return portRange{}, nil
+	}
+	from, to, ok := strings.Cut(text, "-")
+	if !ok {
+		to = from
+	}
+	first, err1 := strconv.Atoi(strings.TrimSpace(from))
+	last, err2 := strconv.Atoi(strings.TrimSpace(to))
+	if err1 != nil || err2 != nil || first < 1 || last > 65535 || first > last {
+		return portRange{}, fmt.Errorf("%q is not a range of ports, as 20000-20999, or none", text)
+	}
+	return portRange{first: first, last: last}, nil
+}
+
+// readPorts notes the public ports, and warns of those that the relay may not open.
+func (r *Relay) readPorts() {
+	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
+	read := func(network, text string) portRange {
+		ports, _ := parsePorts(text) // validated
+		if ports.last == 0 || ports.first >= keptPorts {
+			return ports
+		}
+		ports.kept = sort.Search(min(ports.last+1, keptPorts)-ports.first, func(i int) bool {
+			return tryPort(network, host, ports.first+i) == nil
+		})
+		if ports.kept > 0 {
+			r.log.Warn("the system keeps public ports from the relay", "key", portsKey(network),
+				"ports", fmt.Sprintf("%d-%d", ports.first, ports.first+ports.kept-1), "error", tryPort(network, host, ports.first))
+		}
+		return ports
+	}
+	r.tcp, r.udp = read(wire.TypeTCP, r.cfg.TCPPorts), read(wire.TypeUDP, r.cfg.UDPPorts)
+}
+
+// portsKey is the key of the configuration that has the ports of a network.
+func portsKey(network string) string { return network + "_ports" }
+
+// tryPort opens a port and closes it. It returns no error but that the relay may not.
+func tryPort(network, host string, port int) error {
+	addr := net.JoinHostPort(host, strconv.Itoa(port))
+	var err error
+	if network == wire.TypeUDP {
+		var conn net.PacketConn
+		if conn, err = net.ListenPacket(network, addr); err == nil {
+			conn.Close()
+		}
+	} else {
+		var ln net.Listener
+		if ln, err = net.Listen(network, addr); err == nil {
+			ln.Close()
+		}
+	}
+	if !errors.Is(err, socketerr.NotAllowed) {
+		return nil
+	}
+	return listenError(portsKey(network), addr, err)
+}
+
+// portRefused says to an agent why its port did not open, and to the operator
+// what to do about it.
+func (r *Relay) portRefused(face edge.Face, err error) *wire.Problem {
+	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
+	addr := net.JoinHostPort(host, strconv.Itoa(face.Port))
+	r.log.Warn("open a public port", "target", face.Target, "error", listenError(portsKey(face.Type), addr, err))
+	p := &wire.Problem{Field: fieldOf(face)}
+	switch {
+	case errors.Is(err, socketerr.InUse):
+		p.Code, p.Message = wire.CodeTaken, faceName(face)+" is in use on the relay's machine"
+	case errors.Is(err, socketerr.NotAllowed):
+		p.Code, p.Message = wire.CodeForbidden, "the relay may not open "+faceName(face)+": its system keeps that port; ask its operator, or choose another"
+	default: // it has too many files open, perhaps
+		p.Code, p.Message = wire.CodeUnavailable, "the relay cannot open "+faceName(face)+" now"
+	}
+	return p
+}
+
+// allKept refuses a tunnel that asks for no port in particular, where the relay
+// may open none.
+func (r portRange) allKept(network string) error {
+	return &wire.Problem{Code: wire.CodeForbidden, Field: "type", Message: fmt.Sprintf(
+		"the relay may not open any of its %s ports, %d to %d: its system keeps them; ask its operator", network, r.first, r.last)}
+}
