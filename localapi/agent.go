@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/inspect"
@@ -71,7 +72,7 @@ type TunnelHolder interface {
 // PolicyKeeper tells and sets who is let in to a tunnel.
 type PolicyKeeper interface {
 	Policy(ctx context.Context, id string) (agent.TunnelPolicy, error)
-	SetPolicy(ctx context.Context, id string, document json.RawMessage) (agent.TunnelPolicy, error)
+	SetPolicy(ctx context.Context, id string, document json.RawMessage, expected http.Header) (agent.TunnelPolicy, error)
 }
 
 // Inspector shows and repeats what passed.

@@ -227,7 +227,7 @@ func TestAllowedConsolePassesThePreflight(t *testing.T) {
 		"Access-Control-Allow-Origin":          "https://console.example",
 		"Access-Control-Allow-Private-Network": "true",
 		"Access-Control-Allow-Methods":         "GET, HEAD, POST, PUT, PATCH, DELETE",
-		"Access-Control-Allow-Headers":         "Authorization, Content-Type, Last-Event-ID",
+		"Access-Control-Allow-Headers":         "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID",
 	} {
 		if got := resp.Header.Get(name); got != want {
 			t.Errorf("got %s %q, want %q", name, got, want)

@@ -124,6 +124,10 @@ func failures() []ask {
 		{method: "GET", path: one + "/hold", target: tunnels + "/t_1/hold", status: 405, code: "method_not_allowed"},
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `[]`, status: 400, code: "invalid_json"},
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
+		{
+			method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, header: http.Header{"If-Match": {`"0"`}},
+			refuse: refusal("precondition_failed"), status: 412, code: "precondition_failed",
+		},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?limit=0", status: 400, code: "invalid_parameter", field: "limit"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?status=9xx", status: 400, code: "invalid_parameter", field: "status"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?kind=x", status: 400, code: "invalid_parameter", field: "kind"},

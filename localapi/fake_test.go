@@ -26,6 +26,7 @@ type fakeAgent struct {
 	requests []inspect.Detail
 	edits    []inspect.Edit
 	patches  []agent.TunnelPatch
+	expected http.Header // of the last policy
 	specs    []agent.TunnelSpec
 	filters  []inspect.Filter
 	paused   bool
@@ -173,13 +174,16 @@ func (f *fakeAgent) Change(_ context.Context, id string, p agent.TunnelPatch) (a
 
 func (f *fakeAgent) Policy(_ context.Context, id string) (agent.TunnelPolicy, error) {
 	_, err := f.one(id)
-	return agent.TunnelPolicy{Policy: json.RawMessage("{}"), Editable: true}, err
+	return agent.TunnelPolicy{Policy: json.RawMessage("{}"), Editable: true, Tag: `"none"`}, err
 }
 
-func (f *fakeAgent) SetPolicy(_ context.Context, id string, document json.RawMessage) (agent.TunnelPolicy, error) {
+func (f *fakeAgent) SetPolicy(_ context.Context, id string, document json.RawMessage, expected http.Header) (agent.TunnelPolicy, error) {
+	f.mu.Lock()
+	f.expected = expected
+	f.mu.Unlock()
 	_, err := f.one(id)
 	changed := fakeTime
-	return agent.TunnelPolicy{Policy: document, Editable: true, SetBy: "shop", ChangedAt: &changed}, err
+	return agent.TunnelPolicy{Policy: document, Editable: true, SetBy: "shop", ChangedAt: &changed, Tag: `"1"`}, err
 }
 
 func (f *fakeAgent) StartTunnel(_ context.Context, id string) (agent.Tunnel, error) { return f.one(id) }

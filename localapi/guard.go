@@ -119,7 +119,7 @@ func (g *guard) allow(h http.Header, r *http.Request) {
 	h.Add("Vary", "Origin")
 	if g.trusted(r) {
 		h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
-		h.Set("Access-Control-Expose-Headers", "Location, Retry-After, WWW-Authenticate, Allow")
+		h.Set("Access-Control-Expose-Headers", "Location, ETag, Retry-After, WWW-Authenticate, Allow")
 	}
 }
 
@@ -135,7 +135,7 @@ func (g *guard) answerPreflight(w http.ResponseWriter, r *http.Request) {
 	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers, Access-Control-Request-Private-Network")
 	if g.trusted(r) {
 		h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID")
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID")
 		h.Set("Access-Control-Max-Age", "600")
 		if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
 			h.Set("Access-Control-Allow-Private-Network", "true")

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+
+	"adit/tunnel/agent"
 )
 
 func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request) error {
@@ -14,11 +16,18 @@ func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return writePolicy(w, p)
+}
+
+func writePolicy(w http.ResponseWriter, p agent.TunnelPolicy) error {
+	if p.Tag != "" {
+		w.Header().Set("ETag", p.Tag)
+	}
 	return writeData(w, http.StatusOK, p)
 }
 
-// setPolicy hands the document on: its fields are the relay's to judge, which
-// may know more of them.
+// setPolicy hands the document on, and what it may replace: both are the relay's
+// to judge, which may know more of a document's fields.
 func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(r)
 	if err != nil {
@@ -33,9 +42,15 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), controlTimeout)
 	defer cancel()
-	p, err := s.cfg.Agent.SetPolicy(ctx, pathID(r), document)
+	expected := make(http.Header)
+	for _, name := range []string{"If-Match", "If-None-Match"} {
+		if values := r.Header.Values(name); values != nil {
+			expected[name] = values
+		}
+	}
+	p, err := s.cfg.Agent.SetPolicy(ctx, pathID(r), document, expected)
 	if err != nil {
 		return err
 	}
-	return writeData(w, http.StatusOK, p)
+	return writePolicy(w, p)
 }

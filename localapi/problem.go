@@ -57,6 +57,7 @@ var statusOf = map[string]int{
 	agent.CodeNotConfigured:    http.StatusBadRequest,
 	agent.CodeNotFound:         http.StatusNotFound,
 	agent.CodeControlBusy:      http.StatusConflict,
+	agent.CodeChanged:          http.StatusPreconditionFailed,
 	agent.CodeRelayUnreachable: http.StatusServiceUnavailable,
 }
 

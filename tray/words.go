@@ -50,10 +50,10 @@ var chinese = words{
 	noHost:     "adit 正在运行，但没有地方显示图标",
 	noHostBody: "此桌面没有系统托盘。在 GNOME 上请启用 AppIndicator 扩展。网页界面不受影响。",
 	states: map[string]string{
-		"connected": "已连接", "connecting": "正在连接", "reconnecting": "正在重新连接", "paused": "已暂停",
+		"connected": "已连接", "connecting": "连接中", "reconnecting": "重新连接中", "paused": "已暂停",
 		"rejected": "中继拒绝了认证令牌", "unconfigured": "尚未填写认证令牌",
 	},
-	endpointStates: map[string]string{"starting": "启动中", "waiting": "等待中", "stopped": "已停止", "failed": "失败"},
+	endpointStates: map[string]string{"starting": "启动中", "waiting": "等待连接", "stopped": "已停止", "failed": "出错"},
 }
 
 // wordsFor returns the texts for the first of a person's languages that there

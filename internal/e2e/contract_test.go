@@ -156,6 +156,7 @@ func (c *contractClient) lifeOfATunnel(relay *relay, port int) {
 	c.ask("400 relay_rejected", "PUT", policy, `{"rate":50}`, id) // the operator has not let the client
 	must(c.t, nil, "relay", "client", "set", "laptop", "--own_policies", "--data_dir", relay.dir)
 	c.ask("200", "PUT", policy, `{"rate":50}`, id)
+	c.ask("412 precondition_failed", "PUT", policy, `{}`, id, `If-Match: "another"`)
 	c.ask("400", "PUT", policy, `{"deny":["x"]}`, id)
 
 	requests := "/api/v1/requests"

@@ -32,6 +32,7 @@ const (
 	ErrorCodeInternal             ErrorCode = "internal"
 	ErrorCodeRelayUnreachable     ErrorCode = "relay_unreachable"
 	ErrorCodeTooManyStreams       ErrorCode = "too_many_streams"
+	ErrorCodePreconditionFailed   ErrorCode = "precondition_failed"
 )
 
 // AuthConfigure: The token to use from now on.
