@@ -32,5 +32,6 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: ['src/**/*.test.ts'],
     environment: 'node',
+    css: true,
   },
 }));

@@ -5,6 +5,8 @@
 import { mkdirSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 import { launch } from './browser';
+import { scenarios as keyboard } from './keyboard';
+import { scenarios as leaving } from './leaving';
 import { scenarios as reading } from './reading';
 import { scenarios } from './scenarios';
 import { tour } from './tour';
@@ -37,6 +39,10 @@ async function work(queue: ReturnType<typeof chosen>): Promise<void> {
 // The scenarios share the browser's one clipboard, so they go one by one; the
 // tour beside them is cut in two.
 const stops = chosen(tour(shots));
-await Promise.all([work(chosen({ ...scenarios, ...reading })), work(stops), work(stops)]);
+await Promise.all([
+  work(chosen({ ...scenarios, ...reading, ...keyboard, ...leaving })),
+  work(stops),
+  work(stops),
+]);
 await browser.close();
 if (failed > 0) process.exit(1);

@@ -3,6 +3,8 @@ import { mkdirSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 import { launch } from '../browser';
 import { scenarios as editing } from './editing';
+import { scenarios as keyboard } from './keyboard';
+import { scenarios as reading } from './reading';
 import { scenarios } from './scenarios';
 import { tour } from './tour';
 
@@ -32,6 +34,9 @@ async function work(queue: ReturnType<typeof chosen>): Promise<void> {
 }
 
 // The scenarios share the browser's one clipboard, so they go one by one.
-await Promise.all([work(chosen({ ...scenarios, ...editing })), work(chosen(tour(shots)))]);
+await Promise.all([
+  work(chosen({ ...scenarios, ...editing, ...keyboard, ...reading })),
+  work(chosen(tour(shots))),
+]);
 await browser.close();
 if (failed > 0) process.exit(1);

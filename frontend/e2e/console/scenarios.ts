@@ -10,16 +10,20 @@ interface Setting {
   prepare?: (mock: ConsoleMock) => void;
   /** What the browser may complain of: it calls every refused request an error. */
   allow?: RegExp;
+  /** The reader's time zone, if it matters. */
+  zone?: string;
+  lang?: string;
 }
 
-export function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
+export function scenario(run: Scenario, { prepare, allow, zone, lang = 'en' }: Setting = {}) {
   return async (browser: Browser): Promise<void> => {
     const mock = new ConsoleMock();
     prepare?.(mock);
     await mock.start();
     const { page, problems } = await open(browser, {
       viewport: { width: 1280, height: 800 },
-      locale: 'en',
+      locale: lang,
+      timezoneId: zone,
     });
     try {
       await page.goto(mock.url);

@@ -13,7 +13,12 @@ let turn: Promise<unknown> = Promise.resolve();
  * meets somebody else's is tried again for a few seconds.
  */
 export function control<T>(method: string, path: string, o: Options = {}): Promise<T> {
-  const mine = turn.then(() => retryBusy(() => call<T>(method, path, o)));
+  return inTurn(() => call<T>(method, path, o));
+}
+
+/** Is control for a request of another kind. */
+export function inTurn<T>(attempt: () => Promise<T>): Promise<T> {
+  const mine = turn.then(() => retryBusy(attempt));
   turn = mine.catch(() => undefined);
   return mine;
 }

@@ -340,7 +340,8 @@ export interface paths {
         /**
          * Set who is let in to a tunnel, where the relay's operator lets this client do so.
          * @description The document takes the place of the one before; `{}` lets everybody in. Its fields are the relay's, and
-         *     described with it. A user of `basic_auth` without a password keeps the one that it had.
+         *     described with it. A user of `basic_auth` without a password keeps the one that it had. Without `If-Match`
+         *     and `If-None-Match` it takes the place of whatever is there.
          */
         put: operations["setTunnelPolicy"];
         post?: never;
@@ -559,7 +560,7 @@ export interface components {
          * @description What went wrong, for programs. New codes may come.
          * @enum {string}
          */
-        ErrorCode: "invalid_json" | "invalid_parameter" | "invalid_token" | "relay_rejected" | "not_configured" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "control_busy" | "payload_too_large" | "unsupported_media_type" | "internal" | "relay_unreachable" | "too_many_streams";
+        ErrorCode: "invalid_json" | "invalid_parameter" | "invalid_token" | "relay_rejected" | "not_configured" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "control_busy" | "payload_too_large" | "unsupported_media_type" | "internal" | "relay_unreachable" | "too_many_streams" | "precondition_failed";
         /** @description Why a request was refused. */
         Error: {
             code: components["schemas"]["ErrorCode"];
@@ -1081,7 +1082,7 @@ export interface components {
          *       "data": {
          *         "items": [
          *           {
-         *             "id": "r_91",
+         *             "id": "req_91",
          *             "kind": "http",
          *             "tunnel_id": "t_01hq3",
          *             "tunnel_name": "shop",
@@ -1339,6 +1340,7 @@ export interface components {
         /** @description The policy. */
         TunnelPolicy: {
             headers: {
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content: {
@@ -1436,6 +1438,23 @@ export interface components {
                  *       "error": {
                  *         "code": "control_busy",
                  *         "message": "another change is being made; try again in a moment"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorAnswer"];
+            };
+        };
+        /** @description What it would replace has changed since it was read, and nothing was done. */
+        PreconditionFailed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "precondition_failed",
+                 *         "message": "the policy of shop.example.com has changed since it was read, so nothing was changed; read it again"
                  *       }
                  *     }
                  */
@@ -1558,6 +1577,8 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /** @description Another one when the policy has changed. Missing where the relay tells none. */
+        ETag: string;
         /** @description Answers of the API are never cached. */
         NoStore: "no-store";
         /** @description Seconds to wait before trying again. */
@@ -2082,7 +2103,12 @@ export interface operations {
     setTunnelPolicy: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the policy that this replaces; another one stays. */
+                "If-Match"?: string;
+                /** @description `*`: a policy that is there stays. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The tunnel's `id`. */
                 id: components["parameters"]["TunnelID"];
@@ -2109,6 +2135,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Busy"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["MediaType"];
             503: components["responses"]["RelayUnreachable"];

@@ -132,7 +132,7 @@ test.each([
   ],
   [
     'nothing answers for the relay at [2001:db8::1]:4433; it may be down, or the port is another',
-    '位于 [2001:db8::1]:4433 的中继没有应答，它可能已停止，或端口不对',
+    '位于 [2001:db8::1]:4433 的中继没有响应，它可能已停止，或端口不对',
   ],
   [
     'the local service at nas.local:80 cannot be reached: no such host',

@@ -1,3 +1,4 @@
+import { originSentences } from '../../shared/i18n/origin';
 import { relaySentences } from '../../shared/i18n/relay';
 import { interpreter, type Sentence } from '../../shared/i18n/sentences';
 import { prefs } from '../../shared/stores/prefs.svelte';
@@ -57,7 +58,7 @@ const chinese: readonly Sentence[] = [
   ],
   ['the session with the relay', '与中继的会话'],
   ['connected over {0}, round trip {1} ms', '已通过 {0} 连接，往返 {1} 毫秒'],
-  ['Run `adit resume`.', '请运行 `adit resume`，或在托盘菜单中选择继续。'],
+  ['Run `adit resume`.', '请运行 `adit resume`，或在托盘菜单中选择“恢复”。'],
   [
     "Ask the relay's operator for a new token and run `adit login TOKEN`.",
     '向中继的运营者索取新令牌，然后运行 `adit login TOKEN`。',
@@ -78,12 +79,12 @@ const chinese: readonly Sentence[] = [
   ['it answers', '有响应'],
   ['it answers at {0}', '在 {0} 有响应'],
   ['{0}, the local service of the tunnel {1}', '{0}，隧道 {1} 的本地服务'],
-  ['the tunnel failed: {0}', '隧道失败：{0}'],
+  ['the tunnel failed: {0}', '隧道出错：{0}'],
   ['Change the tunnel as the reason says, or delete it.', '请按原因修改隧道，或将其删除。'],
   ['a UDP service does not say whether it is there', 'UDP 服务不会表明自己是否存在'],
   [
     "Start the service on {0}, or change the tunnel's local address; visitors are turned away until then.",
-    '请启动 {0} 上的服务，或修改隧道的本地地址；在此之前访问者无法得到服务。',
+    '请启动 {0} 上的服务，或修改隧道的本地地址；在此之前访客无法得到服务。',
   ],
   ['it accepts connections', '接受连接'],
   [
@@ -105,7 +106,7 @@ const chinese: readonly Sentence[] = [
   ],
   [
     "Ask the relay's operator for a new token, and do not use this network for secrets until you know who answered.",
-    '请向中继的运营者索取新的令牌；在弄清应答者之前，不要在此网络上传输机密。',
+    '请向中继的运营者索取新的令牌；在弄清是谁在响应之前，不要在此网络上传输机密。',
   ],
   [
     "The network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks.",
@@ -115,16 +116,12 @@ const chinese: readonly Sentence[] = [
     'TLS does not reach the relay either: see whether it runs, and whether this machine has a network.',
     'TLS 也无法到达中继：请确认它正在运行，以及本机是否联网。',
   ],
-  ['ask the relay for an answer', '请求中继应答'],
-  ['answered in {0}', '用时 {0} 应答'],
+  ['ask the relay for an answer', '请求中继响应'],
+  ['answered in {0}', '用时 {0} 响应'],
   [
     'Run `adit reconnect`, and see whether the relay runs if that does not help.',
     '请运行 `adit reconnect`；若无效，请确认中继正在运行。',
   ],
-  ['no answer within {0}', '{0} 内没有响应'],
-  ['connection refused', '连接被拒绝'],
-  ['no such host', '没有这个主机名'],
-  ['network is unreachable', '网络不可达'],
   // Why there is no session, why a tunnel failed, and what was refused. After
   // a * what varies may be a sentence of these, too.
   ['there is no tunnel with this id', '没有这个隧道'],
@@ -169,7 +166,7 @@ const chinese: readonly Sentence[] = [
   ['{0*} has gone silent; trying again', '{0*}没有响应，正在重试'],
   [
     'nothing answers for {0*}; it may be down, or the port is another',
-    '{0*}没有应答，它可能已停止，或端口不对',
+    '{0*}没有响应，它可能已停止，或端口不对',
   ],
   ['there is no way to {0*}; check the network', '无法到达{0*}，请检查网络'],
   [
@@ -179,25 +176,18 @@ const chinese: readonly Sentence[] = [
   ['no session with {0*}: {1*}', '与{0*}没有会话：{1*}'],
   ['the relay at {0}', '位于 {0} 的中继'],
   ['the relay', '中继'],
-  ['nothing listens at the local address {0}', '本地地址 {0} 上没有服务在监听'],
-  ['the local service at {0} does not accept connections', '{0} 的本地服务不接受连接'],
-  ['the local service at {0} cannot be reached: {1*}', '无法连接 {0} 的本地服务：{1*}'],
-  [
-    'the local service at {0} does not answer with TLS that can be trusted: {1}',
-    '{0} 的本地服务没有以可信的 TLS 应答：{1}',
-  ],
   ['this tunnel is not running', '此隧道未在运行'],
   ['the relay refused the token; configure another', '中继拒绝了令牌，请配置其他令牌'],
   ['the relay does not answer; try again in a moment', '中继没有响应，请稍后再试'],
   ['the relay did not answer in time', '中继未及时响应'],
-  ['the relay answered with status {0}', '中继以状态 {0} 应答'],
+  ['the relay answered with status {0}', '中继返回了状态码 {0}'],
   [
     'there is no session with the relay now; try again when it is connected',
     '目前与中继没有会话，请在连接后重试',
   ],
   ['the relay is too old to tell its policies', '中继版本过旧，无法告知访问策略'],
   ['the token is of the client {0}, not of {1}', '令牌属于客户端 {0}，而不是 {1}'],
-  ['the same node answers at the address of another', '另一节点的地址上应答的是同一节点'],
+  ['the same node answers at the address of another', '另一节点的地址上响应的是同一节点'],
   [
     'local_ip: {0} is an address at which clouds give out credentials; adit does not publish it',
     '{0} 是云平台发放凭据的地址，adit 不会发布它',
@@ -259,9 +249,9 @@ const chinese: readonly Sentence[] = [
   ['name: must have at most {0} characters', '名称最多 {0} 个字符'],
   ['name: must not begin or end with white space', '名称的首尾不能是空白'],
   ['name: must have printable characters only', '名称只能包含可见字符'],
-  ['client_id: must have at most {0} bytes', '客户端标识最多 {0} 字节'],
-  ['client_id: must have printable ASCII characters only', '客户端标识只能包含可见的 ASCII 字符'],
-  ['client_id must have at most 128 characters', '客户端标识最多 128 个字符'],
+  ['client_id: must have at most {0} bytes', '客户端 ID最多 {0} 字节'],
+  ['client_id: must have printable ASCII characters only', '客户端 ID只能包含可见的 ASCII 字符'],
+  ['client_id must have at most 128 characters', '客户端 ID最多 128 个字符'],
   ['auth_token is required', '请填写认证令牌'],
   ['the tunnel that this request came through is not there any more', '此请求经过的隧道已不存在'],
   ['the tunnel carries no HTTP any more', '此隧道不再承载 HTTP'],
@@ -311,12 +301,12 @@ const chinese: readonly Sentence[] = [
   ['the daemon could not do it; its log says why', '守护进程未能完成，原因见其日志'],
   [
     'the daemon could not save it: {0}; mend that at its state folder and try again',
-    '守护进程未能保存：{0}；请在其状态文件夹处排除后重试',
+    '守护进程未能保存：{0}；请在其状态目录处排除后重试',
   ],
 ];
 
 /** Returns what the daemon said in a language; what is not known stays as it is. */
-export const translated = interpreter([...chinese, ...relaySentences]);
+export const translated = interpreter([...chinese, ...originSentences, ...relaySentences]);
 
 /** Returns what the daemon said in the reader's language. */
 export const said = (text: string): string => translated(text, prefs.lang);

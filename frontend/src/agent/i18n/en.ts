@@ -146,6 +146,9 @@ export const en = {
   'policy.of': 'Who is let in to {name}',
   'policy.operator': 'The relay’s operator decides who is let in here; ask them for a change.',
   'policy.again': 'Try again',
+  'policy.reread': 'Read it again',
+  'error.policy_changed':
+    'It was changed elsewhere meanwhile, so nothing was saved. Read it again to see what holds now; what you have typed here is lost then.',
   'tunnel.create': 'Create',
   'tunnel.created': 'Published at {url}',
   'tunnel.saved': 'Saved.',
@@ -314,7 +317,7 @@ export const en = {
   'settings.key': 'Key',
   'settings.value': 'Value',
   'settings.source': 'Comes from',
-  'settings.secret': 'hidden',
+  'settings.secret': 'set, and hidden',
   'source.default': 'default',
   'source.file': 'file',
   'source.environment': 'environment',

@@ -18,6 +18,7 @@ const known: Partial<Record<Problem['code'], MessageKey>> = {
  */
 export function explain(error: unknown): string {
   if (error instanceof Problem) {
+    if (error.code === 'precondition_failed') return t('error.policy_changed');
     const key = known[error.code];
     // Our sentence has said who refused.
     const why = said(key ? error.message.replace(/^the relay refused: /, '') : error.message);

@@ -54,6 +54,21 @@ describe('TunnelStore', () => {
     expect([...store.endpoints.keys()]).toEqual([a.id]);
   });
 
+  it('replaces no policy but the one that was read', async () => {
+    const sent: (string | undefined)[] = [];
+    vi.stubGlobal('fetch', (_: string, init: RequestInit) => {
+      sent.push((init.headers as Record<string, string>)['If-Match']);
+      const tag = `"${sent.length}"`;
+      return Promise.resolve(Response.json({ data: { policy: {} } }, { headers: { ETag: tag } }));
+    });
+    const store = new TunnelStore();
+    const { tag } = await store.policy(a.id);
+    const next = await store.setPolicy(a.id, {}, tag);
+    await store.setPolicy(a.id, {}, next.tag);
+    await store.setPolicy(a.id, {}, null);
+    expect(sent).toEqual([undefined, '"1"', '"2"', undefined]);
+  });
+
   it('follows events', async () => {
     const store = await loaded();
     const c = tunnel(3, { name: 'c' });

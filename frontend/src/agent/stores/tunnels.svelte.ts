@@ -1,4 +1,4 @@
-import { call, control } from '../api/client';
+import { call, control, inTurn, send, type Options } from '../api/client';
 import type {
   Endpoint,
   EndpointEvent,
@@ -11,10 +11,22 @@ import type {
 } from '../api/types';
 import type { PolicyDocument } from '../../shared/policy/policyform';
 
+/** A policy, and what tells it from the ones before and after it. */
+export interface TaggedPolicy {
+  policy: TunnelPolicy;
+  tag: string | null;
+}
+
 /** How long a deletion waits for a change of mind. */
 export const undoFor = 6000;
 
 const path = (id: string, action = '') => `tunnels/${encodeURIComponent(id)}${action}`;
+
+async function askPolicy(method: string, id: string, o: Options = {}): Promise<TaggedPolicy> {
+  const answer = await send(method, path(id, '/policy'), o);
+  const { data } = (await answer.json()) as { data: TunnelPolicy };
+  return { policy: data, tag: answer.headers.get('ETag') };
+}
 
 /** The tunnels and, while they run, their endpoints. */
 export class TunnelStore {
@@ -88,12 +100,14 @@ export class TunnelStore {
   }
 
   /** Who is let in, as the relay holds it. It is asked for when shown, and not kept. */
-  policy(id: string): Promise<TunnelPolicy> {
-    return call<TunnelPolicy>('GET', path(id, '/policy'));
+  policy(id: string): Promise<TaggedPolicy> {
+    return askPolicy('GET', id);
   }
 
-  setPolicy(id: string, document: PolicyDocument): Promise<TunnelPolicy> {
-    return control<TunnelPolicy>('PUT', path(id, '/policy'), { body: document });
+  /** Sets the policy, if it is still the one with the tag. */
+  setPolicy(id: string, document: PolicyDocument, tag: string | null): Promise<TaggedPolicy> {
+    const headers: Record<string, string> = tag ? { 'If-Match': tag } : {};
+    return inTurn(() => askPolicy('PUT', id, { body: document, headers }));
   }
 
   /**

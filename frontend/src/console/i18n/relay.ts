@@ -1,3 +1,4 @@
+import { originSentences } from '../../shared/i18n/origin';
 import { relaySentences } from '../../shared/i18n/relay';
 import { interpreter, type Sentence } from '../../shared/i18n/sentences';
 import { prefs } from '../../shared/stores/prefs.svelte';
@@ -16,22 +17,22 @@ const chinese: readonly Sentence[] = [
   ['If-None-Match must be *, without If-Match', 'If-None-Match 须为 *，且不带 If-Match'],
   [
     'If-Match must be the ETag of an answer, with its quotes',
-    'If-Match 须为某次应答的 ETag，并带引号',
+    'If-Match 须为某次响应的 ETag，并带引号',
   ],
-  ['the store did not answer in time; try again in a moment', '存储未及时应答，请稍后重试'],
+  ['the store did not answer in time; try again in a moment', '存储未及时响应，请稍后重试'],
   [
     'the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure',
-    '存储未及时应答，不知道是否已完成，也可能稍后才完成；请再做一次以确保',
+    '存储未及时响应，不知道是否已完成，也可能稍后才完成；请再做一次以确保',
   ],
   [
     'the audit log is away, and too many changes wait for it, so nothing was changed; try again in a moment',
     '审计日志不可用，等待写入的更改过多，因此未作任何更改；请稍后重试',
   ],
-  ['the name or the password is wrong', '名称或密码有误'],
-  ['the code is wrong or was used already', '验证码有误或已用过'],
+  ['the name or the password is wrong', '用户名或密码错误'],
+  ['the code is wrong or was used already', '验证码错误，或已被使用过'],
   [
     'this account also asks for a code from its authenticator app',
-    '此账户还需要验证器应用中的验证码',
+    '此账户还需要身份验证器中的验证码',
   ],
   [
     'a name has 1 to 64 small letters, digits, - and _, and begins and ends with a letter or digit',
@@ -41,13 +42,13 @@ const chinese: readonly Sentence[] = [
   ['there are {0} accounts already', '已有 {0} 个账户'],
   ['there is an account named {0} already', '已有名为 {0} 的账户'],
   ['{0} is the last administrator; make another one first', '{0} 是最后一位管理员，请先设置另一位'],
-  ['a second factor is set up already; remove it first', '已设置第二因素，请先移除'],
+  ['a second factor is set up already; remove it first', '已开启两步验证，请先关闭'],
   ['there is no such login', '没有这个登录'],
   [
     'a second factor is set up by its owner; totp can be false only',
-    '第二因素由本人设置，totp 只能为 false',
+    '两步验证由本人开启，totp 只能为 false',
   ],
-  ['the password is wrong', '密码有误'],
+  ['the password is wrong', '密码错误'],
   ['the code does not fit; is the clock of the phone right?', '验证码不符，手机的时钟准确吗？'],
   ['this path takes {0}', '此路径接受 {0}'],
   ['there is nothing at this path', '此路径下没有内容'],
@@ -92,22 +93,22 @@ const chinese: readonly Sentence[] = [
   ['an administrator was set up already; sign in', '已设置管理员，请登录'],
   [
     'the set-up code is wrong; the relay printed it when it started, and keeps it in the file setup_code of its data folder',
-    '设置码有误；中继启动时打印过它，也保存在数据文件夹的 setup_code 文件中',
+    '设置码有误；中继启动时打印过它，也保存在数据目录的 setup_code 文件中',
   ],
-  ['send a name and password, or the admin token', '请发送名称和密码，或管理令牌'],
+  ['send a name and password, or the admin token', '请发送用户名和密码，或管理令牌'],
   ['there is no such API token', '没有这个 API 令牌'],
   ['name must have 1 to 64 bytes', '名称须为 1 到 64 字节'],
   ['scope must be read or write', 'scope 须为 read 或 write'],
   ['expires_at must be in the next {0} years', 'expires_at 须在今后 {0} 年之内'],
   ['there are {0} API tokens already', '已有 {0} 个 API 令牌'],
   ['there is an API token named {0} already', '已有名为 {0} 的 API 令牌'],
-  ['the cursor is not one that an answer gave', '游标并非来自之前的应答'],
+  ['the cursor is not one that an answer gave', '游标并非来自之前的响应'],
   [
     "a sink's name has 1 to 32 lower-case letters, digits, hyphens or underscores, and begins and ends with a letter or digit",
-    '接收端名称须为 1 到 32 个小写字母、数字、连字符或下划线，并以字母或数字开头和结尾',
+    '转发的名称须为 1 到 32 个小写字母、数字、连字符或下划线，并以字母或数字开头和结尾',
   ],
-  ['there are {0} sinks already, the most there may be', '已有 {0} 个接收端，已达上限'],
-  ['there is no sink named {0}', '没有名为 {0} 的接收端'],
+  ['there are {0} sinks already, the most there may be', '已有 {0} 个转发，已达上限'],
+  ['there is no sink named {0}', '没有名为 {0} 的转发'],
   [
     'there is a client named {0} already; rotate its token, or revoke it first',
     '已有名为 {0} 的客户端；请轮换其令牌，或先将其吊销',
@@ -169,7 +170,7 @@ const chinese: readonly Sentence[] = [
   ['the password is checked', '检查密码'],
   ['{0} is not among the {1} listed', '{0} 不在所列的 {1} 条之中'],
   ['{0} is in {1}', '{0} 在 {1} 之中'],
-  ['the relay has no geo database', '中继没有地理数据库'],
+  ['the relay has no geo database', '中继没有 GeoIP 数据库'],
   ['the database does not know {0}', '数据库中没有 {0}'],
   [
     'the client {0} has moved {1} of {2} bytes in {3}',
@@ -184,7 +185,12 @@ const general: readonly Sentence[] = [
 ];
 
 /** Returns what the relay said in a language; what is not known stays as it is. */
-export const translated = interpreter([...chinese, ...relaySentences, ...general]);
+export const translated = interpreter([
+  ...chinese,
+  ...originSentences,
+  ...relaySentences,
+  ...general,
+]);
 
 /** Returns what the relay said in the reader's language. */
 export const said = (text: string): string => translated(text, prefs.lang);

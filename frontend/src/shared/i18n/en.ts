@@ -17,6 +17,9 @@ export const en = {
   'qr.title': 'QR code',
   'qr.label': 'QR code of {url}',
   'qr.hint': 'Scan it with a phone to open the address there.',
+  leave: 'Leave',
+  'leave.title': 'Leave without saving?',
+  'leave.text': 'What you changed in the policy of {target} is not saved; leaving loses it.',
 
   'form.number': 'This is not a number.',
   'form.like': 'for instance {value}',

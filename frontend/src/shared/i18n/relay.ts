@@ -50,7 +50,7 @@ export const relaySentences: readonly Sentence[] = [
   ['events are not read', '事件未被读取'],
   [
     'replaced by a newer session of the same agent',
-    '已被同一代理的较新会话取代；若复制过状态文件夹，请为另一台机器单独配置',
+    '已被同一代理的较新会话取代；若复制过状态目录，请为另一台机器单独配置',
   ],
   ['the session has ended', '会话已结束'],
   ['the first request of a session is its hello', '会话的第一个请求须为问候消息'],

@@ -19,6 +19,9 @@ export const zh: Record<keyof typeof en, string> = {
   'qr.title': '二维码',
   'qr.label': '{url} 的二维码',
   'qr.hint': '用手机扫描即可打开此地址。',
+  leave: '离开',
+  'leave.title': '不保存就离开？',
+  'leave.text': '您对 {target} 的策略所作的更改尚未保存，离开后将丢失。',
 
   'form.number': '这不是一个数字。',
   'form.like': '例如 {value}',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, clock, count, dateTime, millis, rate, span } from './format';
+import { bytes, clock, count, dateTime, list, millis, moment, rate, span, zone } from './format';
 
 describe('bytes', () => {
   it.each([
@@ -44,6 +44,20 @@ describe('span', () => {
     [3_600_000, '1h'],
     [273_600_000, '3d 4h'],
   ])('%d is %s', (n, want) => expect(span(n)).toBe(want));
+
+  it.each([
+    [0, '0 秒'],
+    [60_000, '1 分钟'],
+    [725_000, '12 分钟 5 秒'],
+    [273_600_000, '3 天 4 小时'],
+  ])('%d is %s in Chinese', (n, want) => expect(span(n, 'zh-CN')).toBe(want));
+});
+
+describe('list', () => {
+  it('has the comma of the language', () => {
+    expect(list(['a', 'b', 'c'], 'en')).toBe('a, b, c');
+    expect(list(['甲', '乙'], 'zh-CN')).toBe('甲、乙');
+  });
 });
 
 describe('times', () => {
@@ -55,6 +69,24 @@ describe('times', () => {
   it('shows midnight as 00', () => {
     const at = new Date(2026, 1, 1, 0, 5, 9).toISOString();
     expect(clock(at, 'en')).toBe('00:05:09');
+  });
+  it('says how far from UTC a moment is, in summer and in winter', () => {
+    for (const [month, hours] of [
+      [0, new Date(2026, 0, 1).getTimezoneOffset() / -60],
+      [6, new Date(2026, 6, 1).getTimezoneOffset() / -60],
+    ] as const) {
+      const sign =
+        hours === 0 ? 'UTC' : `UTC${hours < 0 ? '-' : '+'}${Math.floor(Math.abs(hours))}`;
+      expect(moment(new Date(2026, month, 1, 12).toISOString(), 'en')).toContain(
+        `12:00:00 ${sign}`,
+      );
+    }
+    expect(moment('soon', 'en')).toBe('–');
+  });
+  it('names the zone of the reader', () => {
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+    expect(zone()).toContain(timeZone);
+    expect(zone()).toContain('UTC');
   });
   it('groups digits', () => expect(count(12345, 'en')).toBe('12,345'));
 });

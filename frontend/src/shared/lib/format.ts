@@ -33,7 +33,7 @@ export function millis(ms: number): string {
   return `${trimZeros((ms / 60_000).toFixed(1))} min`;
 }
 
-const spanUnits = { en: ['d', 'h', 'm', 's'], zh: ['天', '小时', '分', '秒'] };
+const spanUnits = { en: ['d', 'h', 'm', 's'], zh: [' 天', ' 小时', ' 分钟', ' 秒'] };
 
 /** Returns a span in its two largest units: "3d 4h", "12m 5s". */
 export function span(ms: number, lang = 'en'): string {
@@ -87,6 +87,30 @@ export function dateTime(time: string, lang: string): string {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return '–';
   return formatter(lang, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(at);
+}
+
+/** Returns how far a moment's zone is from UTC: "UTC+8". */
+function offset(at: Date): string {
+  const parts = formatter('en', { timeZoneName: 'shortOffset' }).formatToParts(at);
+  return (parts.find((p) => p.type === 'timeZoneName')?.value ?? '').replace('GMT', 'UTC');
+}
+
+/** Returns date and time with their distance from UTC, where the zone is not said beside them. */
+export function moment(time: string, lang: string): string {
+  const at = new Date(time);
+  return Number.isNaN(at.getTime()) ? '–' : `${dateTime(time, lang)} ${offset(at)}`;
+}
+
+/** Returns the zone that times are shown in: "Asia/Shanghai (UTC+8)". */
+export function zone(now = new Date()): string {
+  const { timeZone } = formatter('en', {}).resolvedOptions();
+  const from = offset(now);
+  return timeZone === from ? from : `${timeZone} (${from})`;
+}
+
+/** Returns words one after the other, as the language parts them: "A, B" or "A、B". */
+export function list(words: readonly string[], lang: string): string {
+  return words.join(lang.startsWith('zh') ? '、' : ', ');
 }
 
 /** Returns a whole number with the language's grouping. */

@@ -1,0 +1,41 @@
+/** How the console is read. */
+import assert from 'node:assert/strict';
+import { asksBeforeReload } from '../leaving';
+import { button, menu, row, scenario, text } from './scenarios';
+
+export const scenarios = {
+  'times say their zone': scenario(
+    async (page, mock) => {
+      for (const one of ['access', 'errors', 'domains', 'audit']) {
+        await page.goto(`${mock.url}/#/${one}`);
+        await text(page, 'Times are those of Australia/Darwin (UTC+9:30).').waitFor();
+      }
+      await page.goto(`${mock.url}/#/policies`);
+      const title = await row(page, 'tcp.20001').locator('time').getAttribute('title');
+      assert.match(title ?? '', / UTC\+9:30$/);
+      await page.goto(`${mock.url}/#/clients`);
+      await menu(page, 'shop', 'Change what it may do');
+      await page.locator('#s-expires-hint', { hasText: 'Australia/Darwin' }).waitFor();
+    },
+    { zone: 'Australia/Darwin' },
+  ),
+
+  'a secret that is shown once is not lost by a reload': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/clients`);
+    await menu(page, 'shop', 'Rotate token');
+    await page.locator('dialog [type=submit]').click();
+    await text(page, 'It is shown this once').waitFor();
+    await asksBeforeReload(page);
+    await button(page, 'Done').click();
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    await page.reload();
+  }),
+
+  'what agents report is in the reader’s language': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/errors`);
+      await text(page, '本地地址 127.0.0.1:3000 上没有服务在监听').waitFor();
+    },
+    { lang: 'zh-CN' },
+  ),
+};

@@ -1,0 +1,19 @@
+import type { Sentence } from './sentences';
+
+/**
+ * What is wrong with a local service, as the daemon says it in its Web UI and reports
+ * it to the relay. A test holds it against the daemon's code.
+ */
+export const originSentences: readonly Sentence[] = [
+  ['nothing listens at the local address {0}', '本地地址 {0} 上没有服务在监听'],
+  ['the local service at {0} does not accept connections', '{0} 的本地服务不接受连接'],
+  ['the local service at {0} cannot be reached: {1*}', '无法连接 {0} 的本地服务：{1*}'],
+  [
+    'the local service at {0} does not answer with TLS that can be trusted: {1}',
+    '{0} 的本地服务没有以可信的 TLS 响应：{1}',
+  ],
+  ['no answer within {0}', '{0} 内没有响应'],
+  ['connection refused', '连接被拒绝'],
+  ['no such host', '没有这个主机名'],
+  ['network is unreachable', '网络不可达'],
+];
