@@ -60,10 +60,17 @@ func (p *packer) linuxPackages(ctx context.Context) error {
 func (p *packer) writeNFPM(file, arch, kind string, contents []content) error {
 	const summary = "publish services of this machine at public URLs"
 	description := "adit keeps one encrypted session with a relay, which gives the services of\nthis machine public addresses: HTTP, HTTPS, TLS, TCP and UDP. It runs as a\nservice, has a web page, and shows its state in the tray."
-	if kind != "rpm" { // where the summary has a place of its own
+	switch kind {
+	case "deb": // the summary is its first line
 		description = summary + "\n" + description
+	case "apk", "archlinux": // which have one line
+		description = summary
 	}
-	script := func(name string) string { return filepath.Join(p.root, "build/linux", name) }
+	dir, err := p.scripts()
+	if err != nil {
+		return err
+	}
+	script := func(name string) string { return filepath.Join(dir, name) }
 	config := map[string]any{
 		"name":           "adit",
 		"arch":           arch,
@@ -98,6 +105,29 @@ func (p *packer) writeNFPM(file, arch, kind string, contents []content) error {
 		return err
 	}
 	return os.WriteFile(file, data, 0o644)
+}
+
+// scripts lays the packages' scripts out with the release's time: in an apk they
+// have that of their files, which is that of the checkout.
+func (p *packer) scripts() (dir string, err error) {
+	dir = filepath.Join(p.work, "scripts")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"preinstall.sh", "postinstall.sh", "preremove.sh", "postremove.sh"} {
+		text, err := os.ReadFile(filepath.Join(p.root, "build/linux", name))
+		if err != nil {
+			return "", err
+		}
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, text, 0o755); err != nil {
+			return "", err
+		}
+		if err := os.Chtimes(file, p.release.Time, p.release.Time); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
 }
 
 // linuxContents lays out what a Linux package has beside the program.

@@ -61,7 +61,7 @@ func results(t *testing.T, version string) string {
 	if version == firstVersion {
 		return pack(t, version, "-only", kinds, pace)
 	}
-	return pack(t, version, "-only", "deb,rpm,nsis,msi", "-arch", "amd64", pace)
+	return pack(t, version, "-only", "deb,rpm,apk,archlinux,nsis,msi", "-arch", "amd64", pace)
 }
 
 var packed sync.Map // of func() error, by the arguments

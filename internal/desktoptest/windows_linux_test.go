@@ -347,7 +347,7 @@ func (w *windows) startRelay() nativeRelay {
 	}
 	start("origin", []string{envOrigin + "=1"}, self)
 	const any = "127.0.0.1:0"
-	start("dev", nil, exe, "dev", "--json", "--http_listen", any, "--tunnel_listen", any, "--edge_http_listen", any, "--edge_https_listen", any, "--console_listen", any)
+	start("dev", []string{"TMPDIR=" + dir}, exe, "dev", "--json", "--http_listen", any, "--tunnel_listen", any, "--edge_http_listen", any, "--edge_https_listen", any, "--console_listen", any)
 	var report struct {
 		Console    string `json:"console"`
 		AdminToken string `json:"admin_token"`
