@@ -76,8 +76,8 @@ func requestShowCommand(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show REQUEST",
 		Short: "Show one request and its answer",
-		Example: `  adit requests show r_91
-  adit requests show r_91 --curl`,
+		Example: `  adit requests show req_91
+  adit requests show req_91 --curl`,
 		Args: args(1, 1, "REQUEST (its id)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.client(cmd.Context())
@@ -105,8 +105,8 @@ func requestReplayCommand(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay REQUEST",
 		Short: "Send a request to the local service again",
-		Example: `  adit requests replay r_91
-  adit requests replay r_91 --path '/orders?dry=1'`,
+		Example: `  adit requests replay req_91
+  adit requests replay req_91 --path '/orders?dry=1'`,
 		Args: args(1, 1, "REQUEST (its id)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var edit client.Replay
