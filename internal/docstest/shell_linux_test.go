@@ -26,6 +26,7 @@ type shell struct {
 	t     *testing.T
 	in    io.WriteCloser
 	out   *output
+	begun string // the file of what the commands that go on print
 	token string // the last one that a relay gave a client
 }
 
@@ -83,7 +84,7 @@ func newShell(t *testing.T, copied string) *shell {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &shell{t: t, out: &output{}}
+	s := &shell{t: t, out: &output{}, begun: filepath.Join(dir, "begun")}
 	// The process namespace takes everything with it when the shell ends.
 	cmd := exec.Command(unshare, "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "bash", "--norc", "--noprofile")
 	cmd.Dir = copied
@@ -103,7 +104,8 @@ func newShell(t *testing.T, copied string) *shell {
 		cmd.Process.Kill()
 		cmd.Wait()
 		if t.Failed() {
-			t.Logf("the shell printed:\n%s", s.out.from(0))
+			begun, err := os.ReadFile(s.begun)
+			t.Logf("the shell printed:\n%s\nand what was begun in it (%v):\n%s", s.out.from(0), err, begun)
 		}
 	})
 	s.must("set -m; ulimit -c 0; ip link set lo up; mount --bind " + dir + "/hosts /etc/hosts")
@@ -177,10 +179,11 @@ func (s *shell) await(text string) string {
 }
 
 // begin starts a command that does not end by itself, as one does who opens a
-// second terminal for the rest.
+// second terminal for the rest: what it prints, whenever it does, is not what
+// another command printed.
 func (s *shell) begin(text, ready string) {
 	s.t.Helper()
-	s.must(strings.TrimSuffix(strings.TrimSpace(text), "&") + " &")
+	s.must(strings.TrimSuffix(strings.TrimSpace(text), "&") + " >>" + s.begun + " 2>&1 &")
 	s.await(ready)
 }
 
