@@ -139,7 +139,7 @@ func withFile(name string, f func(io.Reader) error) error {
 
 // stream reads a long answer that is no JSON document.
 func (a *relayAdmin) stream(ctx context.Context, path string, f func(io.Reader) error) error {
-	resp, err := a.open(ctx, http.MethodGet, path, nil)
+	resp, err := a.open(ctx, "", http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}

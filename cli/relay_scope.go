@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -112,6 +113,26 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time as 2027-01-31T00:00:00Z, a date as 2027-01-31, or a duration as 720h", text)
 }
 
+// changeTries is how often a client is read and changed again, if somebody else
+// changes it in between.
+const changeTries = 5
+
+// change writes what was said on the command line over what a client may have, and
+// leaves the rest of it as it is, also where somebody else has just set it.
+func (s *scopeFlags) change(cmd *cobra.Command, a *relayAdmin, name string) (console.Client, error) {
+	var c console.Client
+	etag, err := a.replace(cmd.Context(), "", http.MethodGet, clientPath(name), nil, &c)
+	if err != nil {
+		return c, err
+	}
+	if err := s.over(cmd, &c.Scope); err != nil {
+		return c, err
+	}
+	in := map[string]console.Scope{"scope": c.Scope}
+	_, err = a.replace(cmd.Context(), etag, http.MethodPatch, clientPath(name), in, &c)
+	return c, err
+}
+
 func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 	var flags scopeFlags
 	cmd := &cobra.Command{
@@ -120,15 +141,12 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 		Example: "  adit relay client set shop --types http,https --domains 'shop-*' --monthly_bytes 500GB --over_quota throttle",
 		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var c console.Client
-			if err := a.call(cmd.Context(), http.MethodGet, clientPath(args[0]), nil, &c); err != nil {
-				return err
+			c, err := flags.change(cmd, a, args[0])
+			var changed *changedError
+			for try := 1; try < changeTries && errors.As(err, &changed); try++ {
+				c, err = flags.change(cmd, a, args[0])
 			}
-			if err := flags.over(cmd, &c.Scope); err != nil {
-				return err
-			}
-			in := map[string]console.Scope{"scope": c.Scope}
-			if err := a.call(cmd.Context(), http.MethodPatch, clientPath(args[0]), in, &c); err != nil {
+			if err != nil {
 				return err
 			}
 			return env.printPage(c, func(w io.Writer) { clientPage(w, c) })
