@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"adit/tunnel/relay/console"
 )
@@ -34,6 +35,12 @@ func (s *scopeFlags) add(cmd *cobra.Command) {
 	f.StringVar(&s.throttle, "throttle_bandwidth", "", "bytes a second when throttled (default 131072)")
 	f.BoolVar(&s.scope.OwnPolicies, "own_policies", false, "its agents may set the policies of their tunnels")
 	f.BoolVar(&s.scope.UnprovedDomains, "unproved_domains", false, "it may have names of its own without a DNS record that proves them")
+}
+
+// given reports whether anything was said.
+func (s *scopeFlags) given(cmd *cobra.Command) (any bool) {
+	cmd.Flags().Visit(func(f *pflag.Flag) { any = any || cmd.LocalNonPersistentFlags().Lookup(f.Name) != nil })
+	return any
 }
 
 // over writes what was said on the command line over a scope.
@@ -141,6 +148,9 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 		Example: "  adit relay client set shop --types http,https --domains 'shop-*' --monthly_bytes 500GB --over_quota throttle",
 		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !flags.given(cmd) {
+				return usagef("say what to change, as in `adit relay client set %s --tunnels 5`", args[0])
+			}
 			c, err := flags.change(cmd, a, args[0])
 			var changed *changedError
 			for try := 1; try < changeTries && errors.As(err, &changed); try++ {

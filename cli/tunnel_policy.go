@@ -18,7 +18,7 @@ this machine. Setting it needs the leave of the relay's operator.
 `+policyFields,
 		&cobra.Command{
 			Use: "show TUNNEL", Short: "Show who is let in to a tunnel", Example: "  adit tunnel policy show shop\n  adit tunnel policy show shop --json > policy.json",
-			Args: args(1, 1, "TUNNEL (its id or name)"),
+			Args: args(1, 1, "TUNNEL (its id, name or domain)"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return env.onPolicy(cmd.Context(), args[0], (*client.Client).TunnelPolicy)
 			},
@@ -34,7 +34,7 @@ func tunnelPolicySetCommand(env *Env) *cobra.Command {
 		Long: "Set who is let in, from a JSON file or standard input; {} lets everybody in.\n\n" + policyUnseen + "\n\n" + policyFields,
 		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit tunnel policy set shop
   adit tunnel policy set shop policy.json`,
-		Args: args(1, 2, "TUNNEL (its id or name) and a file"),
+		Args: args(1, 2, "TUNNEL (its id, name or domain) and a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(env, args[1:]); err != nil {
 				return err
