@@ -60,7 +60,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 		return
 	}
 	r := t.route.Load()
-	origin, err := l.agent.dialOrigin(ctx, r, preface.Kind)
+	origin, err := l.agent.dialOrigin(ctx, r, preface.Kind, proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
 	if err != nil {
 		l.agent.complain(r, err.Error())
 		l.agent.notTaken(r, preface, stream, err)
@@ -70,12 +70,6 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 	defer origin.Close()
 	if err := l.answer(stream, nil); err != nil {
 		return
-	}
-	if header := proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge); header != nil {
-		if _, err := origin.Write(header); err != nil {
-			stream.Reset()
-			return
-		}
 	}
 	l.agent.pipe(&pipe{tunnel: t, route: r, stream: stream, origin: origin}, era, preface)
 }
@@ -95,9 +89,10 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// dialOrigin connects to a tunnel's local service for a stream of that kind. Its
+// dialOrigin connects to a tunnel's local service for a stream of that kind, and
+// sends header, if there is one, before all else: it is read before TLS begins. Its
 // errors are for people to read.
-func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) (halfCloser, error) {
+func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (halfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
 	addrs, err := a.resolveOrigin(ctx, r.spec.LocalIP, r.spec.LocalPort)
@@ -126,6 +121,12 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) 
 	}
 	if err != nil {
 		return nil, describeOrigin(err, r.local)
+	}
+	if len(header) > 0 {
+		if _, err := conn.Write(header); err != nil {
+			_ = conn.Close()
+			return nil, describeOrigin(err, r.local)
+		}
 	}
 	tcp := sockio.New(conn.(*net.TCPConn))
 	if r.spec.LocalScheme != schemeHTTPS {
