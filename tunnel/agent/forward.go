@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -145,7 +144,7 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind, 
 	secure := tls.Client(tcp, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = tcp.Close()
-		return nil, fmt.Errorf("the local service at %s does not answer with TLS that can be trusted: %w", r.local, err)
+		return nil, describeTLS(err, r.local, a.cfg.OriginTimeout)
 	}
 	return secure, nil
 }
