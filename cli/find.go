@@ -154,6 +154,8 @@ func explain(err error) string {
 			client.ErrorCodeUnauthorized:     "; put the token of [local_api] bearer_token into ADIT_BEARER_TOKEN",
 			client.ErrorCodeRelayUnreachable: "; `adit doctor` finds out why",
 			client.ErrorCodeControlBusy:      "; try again",
+			// The relay's sentence ends with: read it again.
+			client.ErrorCodePreconditionFailed: " with `adit tunnel policy show`",
 		}[refusal.Code]
 		return refusal.Message + next
 	}

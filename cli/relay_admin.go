@@ -107,18 +107,25 @@ func unique(dirs []string) []string {
 
 // call makes a request and reads what is in the answer's envelope into out.
 func (a *relayAdmin) call(ctx context.Context, method, path string, in, out any) error {
+	_, err := a.replace(ctx, "", method, path, in, out)
+	return err
+}
+
+// replace is call for what may be replaced only while it has this ETag; empty is
+// any. It returns the one that it has now.
+func (a *relayAdmin) replace(ctx context.Context, etag, method, path string, in, out any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTime)
 	defer cancel()
-	resp, err := a.open(ctx, method, path, in)
+	resp, err := a.open(ctx, etag, method, path, in)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer resp.Body.Close()
-	return readReply(resp, out)
+	return resp.Header.Get("ETag"), readReply(resp, out)
 }
 
 // open makes a request; the answer's body is the caller's to close.
-func (a *relayAdmin) open(ctx context.Context, method, path string, in any) (*http.Response, error) {
+func (a *relayAdmin) open(ctx context.Context, etag, method, path string, in any) (*http.Response, error) {
 	base, token, err := a.find()
 	if err != nil {
 		return nil, err
@@ -139,6 +146,9 @@ func (a *relayAdmin) open(ctx context.Context, method, path string, in any) (*ht
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if etag != "" {
+		req.Header.Set("If-Match", etag)
+	}
 	// A proxy of the environment has no part in this, and the token goes to nobody else.
 	client := &http.Client{
 		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
@@ -150,6 +160,11 @@ func (a *relayAdmin) open(ctx context.Context, method, path string, in any) (*ht
 	}
 	return resp, nil
 }
+
+// changedError is a refusal to replace what has changed since it was read.
+type changedError struct{ message string }
+
+func (e *changedError) Error() string { return e.message }
 
 // readReply reads what is in an answer's envelope into out.
 func readReply(resp *http.Response, out any) error {
@@ -169,6 +184,8 @@ func readReply(resp *http.Response, out any) error {
 	}
 	if e := envelope.Error; e != nil && e.Code == "unauthorized" {
 		return fmt.Errorf("%s; put the relay's admin token, or an API token of its console, into %s", e.Message, envAdminToken)
+	} else if e != nil && e.Code == "precondition_failed" {
+		return &changedError{e.Message}
 	} else if e != nil {
 		return errors.New(e.Message)
 	}

@@ -139,7 +139,7 @@ func withFile(name string, f func(io.Reader) error) error {
 
 // stream reads a long answer that is no JSON document.
 func (a *relayAdmin) stream(ctx context.Context, path string, f func(io.Reader) error) error {
-	resp, err := a.open(ctx, http.MethodGet, path, nil)
+	resp, err := a.open(ctx, "", http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
@@ -147,10 +147,18 @@ func (a *relayAdmin) stream(ctx context.Context, path string, f func(io.Reader) 
 	if resp.StatusCode != http.StatusOK {
 		return readReply(resp, nil)
 	}
-	if err := f(resp.Body); err != nil {
-		return fmt.Errorf("read the relay's answer: %w", err)
+	return f(answerReader{resp.Body})
+}
+
+// answerReader says that it is the relay's answer which breaks off.
+type answerReader struct{ io.Reader }
+
+func (a answerReader) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) { // readers compare that
+		err = fmt.Errorf("read the relay's answer: %w", err)
 	}
-	return nil
+	return n, err
 }
 
 // export writes a long answer to a file, or to standard output for "-".

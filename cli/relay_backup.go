@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -19,26 +20,57 @@ func relayBackupCommand(env *Env) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Write all that a running relay must not lose to a file",
 		Long: `Write a running relay's clients, claims, policies, authorities and admin token
-to a file that only its owner may read. A file that is there is replaced. Keep
-it as you keep a private key: who has it can be your relay. Access events are
-not in it.`,
-		Example: "  adit relay backup relay.backup",
+to a file that only its owner may read, or with - to standard output. A file
+that is there is replaced. Keep it as you keep a private key: who has it can be
+your relay. Access events are not in it.`,
+		Example: "  adit relay backup relay.backup\n  adit relay backup - | gpg --encrypt --recipient ops > relay.backup.gpg",
 		Args:    args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var document json.RawMessage
 			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/backup", nil, &document); err != nil {
 				return err
 			}
-			if err := atomicfile.Write(args[0], append(document, '\n'), 0o600); err != nil {
-				return fmt.Errorf("write the backup: %w", err)
+			document = append(document, '\n')
+			if args[0] == "-" {
+				_, err := env.Out.Write(document)
+				return err
+			}
+			file, err := writeBackup(args[0], document)
+			if err != nil || !file {
+				return err
 			}
 			if env.json {
-				return env.print(map[string]any{"file": args[0], "bytes": len(document) + 1}, nil)
+				return env.print(map[string]any{"file": args[0], "bytes": len(document)}, nil)
 			}
 			env.say("The backup is in %s. It holds private keys.", args[0])
 			return nil
 		},
 	})
+}
+
+// writeBackup replaces the file at path, or at the end of a link. What is no file,
+// as a pipe or /dev/stdout, is written to and stays: it reports whether it is one.
+func writeBackup(path string, text []byte) (file bool, err error) {
+	stat, err := os.Stat(path)
+	switch {
+	case err == nil && stat.IsDir():
+		return false, fmt.Errorf("write the backup: %s is a folder; name a file in it", path)
+	case err == nil && !stat.Mode().IsRegular():
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return false, fmt.Errorf("write the backup: %w", err)
+		}
+		_, err = f.Write(text)
+		return false, errors.Join(err, f.Close())
+	case err == nil:
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return false, fmt.Errorf("write the backup: %w", err)
+		}
+	}
+	if err := atomicfile.Write(path, text, 0o600); err != nil {
+		return false, fmt.Errorf("write the backup: %w", err)
+	}
+	return true, nil
 }
 
 func relayRestoreCommand(env *Env) *cobra.Command {

@@ -1,20 +1,17 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"adit/tunnel/relay/console"
 )
-
-const maxPolicyFile = 1 << 20
 
 // policyFields is the help on what a policy may say.
 const policyFields = `A policy is one JSON document. All of its fields are optional:
@@ -35,32 +32,15 @@ func relayPolicyCommand(env *Env) *cobra.Command {
 domain, or tcp.PORT or udp.PORT.
 
 `+policyFields,
-		&cobra.Command{
-			Use:     "set TARGET [FILE]",
-			Short:   "Set a target's policy from a JSON file, or from standard input",
-			Long:    "Set a target's policy from a JSON file, or from standard input.\n\n" + policyFields,
-			Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit relay policy set shop`,
-			Args:    args(1, 2, "the target and a file"),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				document, err := readPolicy(env, args[1:])
-				if err != nil {
-					return err
-				}
-				var p console.Policy
-				if err := a.call(cmd.Context(), http.MethodPut, policyPath(args[0]), document, &p); err != nil {
-					return err
-				}
-				return env.print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
-			},
-		},
+		relayPolicySetCommand(env, a),
 		&cobra.Command{
 			Use:     "show TARGET",
 			Short:   "Show a target's policy",
-			Example: "  adit relay policy show shop > policy.json",
+			Example: "  adit relay policy show shop --json > policy.json",
 			Args:    args(1, 1, "the target"),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				var p console.Policy
-				if err := a.call(cmd.Context(), http.MethodGet, policyPath(args[0]), nil, &p); err != nil {
+				p, err := a.policy(cmd.Context(), "", http.MethodGet, args[0], nil)
+				if err != nil {
 					return err
 				}
 				return env.print(p, func(w io.Writer) {
@@ -84,24 +64,41 @@ domain, or tcp.PORT or udp.PORT.
 	))
 }
 
-func policyPath(target string) string { return "/api/v1/policies/" + url.PathEscape(target) }
-
-func readPolicy(env *Env, file []string) (json.RawMessage, error) {
-	in := env.In
-	if len(file) == 1 && file[0] != "-" {
-		f, err := os.Open(file[0])
-		if err != nil {
-			return nil, fmt.Errorf("read the policy: %w", err)
-		}
-		defer f.Close()
-		in = f
+func relayPolicySetCommand(env *Env, a *relayAdmin) *cobra.Command {
+	var wanted policyInput
+	cmd := &cobra.Command{
+		Use:   "set TARGET [FILE]",
+		Short: "Set a target's policy from a JSON file, or from standard input",
+		Long:  "Set a target's policy from a JSON file, or from standard input.\n\n" + policyUnseen + "\n\n" + policyFields,
+		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit relay policy set shop
+  adit relay policy set shop policy.json`,
+		Args: args(1, 2, "the target and a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wanted.read(env, args[1:]); err != nil {
+				return err
+			}
+			p, err := a.policy(cmd.Context(), wanted.etag, http.MethodPut, args[0], wanted.document)
+			if err != nil {
+				return err
+			}
+			return env.print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
+		},
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxPolicyFile))
-	if err != nil {
-		return nil, fmt.Errorf("read the policy: %w", err)
-	}
-	if !json.Valid(data) {
-		return nil, errors.New("the policy is not one JSON document")
-	}
-	return data, nil
+	wanted.flag(cmd)
+	return cmd
 }
+
+// taggedPolicy is a policy with the ETag that policy set takes.
+type taggedPolicy struct {
+	console.Policy
+	ETag string `json:"etag,omitempty"`
+}
+
+func (a *relayAdmin) policy(ctx context.Context, etag, method, target string, in any) (taggedPolicy, error) {
+	var p taggedPolicy
+	now, err := a.replace(ctx, etag, method, policyPath(target), in, &p.Policy)
+	p.ETag = now
+	return p, err
+}
+
+func policyPath(target string) string { return "/api/v1/policies/" + url.PathEscape(target) }

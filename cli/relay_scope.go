@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"adit/tunnel/relay/console"
 )
@@ -33,6 +35,12 @@ func (s *scopeFlags) add(cmd *cobra.Command) {
 	f.StringVar(&s.throttle, "throttle_bandwidth", "", "bytes a second when throttled (default 131072)")
 	f.BoolVar(&s.scope.OwnPolicies, "own_policies", false, "its agents may set the policies of their tunnels")
 	f.BoolVar(&s.scope.UnprovedDomains, "unproved_domains", false, "it may have names of its own without a DNS record that proves them")
+}
+
+// given reports whether anything was said.
+func (s *scopeFlags) given(cmd *cobra.Command) (any bool) {
+	cmd.Flags().Visit(func(f *pflag.Flag) { any = any || cmd.LocalNonPersistentFlags().Lookup(f.Name) != nil })
+	return any
 }
 
 // over writes what was said on the command line over a scope.
@@ -112,6 +120,26 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time as 2027-01-31T00:00:00Z, a date as 2027-01-31, or a duration as 720h", text)
 }
 
+// changeTries is how often a client is read and changed again, if somebody else
+// changes it in between.
+const changeTries = 5
+
+// change writes what was said on the command line over what a client may have, and
+// leaves the rest of it as it is, also where somebody else has just set it.
+func (s *scopeFlags) change(cmd *cobra.Command, a *relayAdmin, name string) (console.Client, error) {
+	var c console.Client
+	etag, err := a.replace(cmd.Context(), "", http.MethodGet, clientPath(name), nil, &c)
+	if err != nil {
+		return c, err
+	}
+	if err := s.over(cmd, &c.Scope); err != nil {
+		return c, err
+	}
+	in := map[string]console.Scope{"scope": c.Scope}
+	_, err = a.replace(cmd.Context(), etag, http.MethodPatch, clientPath(name), in, &c)
+	return c, err
+}
+
 func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 	var flags scopeFlags
 	cmd := &cobra.Command{
@@ -120,15 +148,15 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 		Example: "  adit relay client set shop --types http,https --domains 'shop-*' --monthly_bytes 500GB --over_quota throttle",
 		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var c console.Client
-			if err := a.call(cmd.Context(), http.MethodGet, clientPath(args[0]), nil, &c); err != nil {
-				return err
+			if !flags.given(cmd) {
+				return usagef("say what to change, as in `adit relay client set %s --tunnels 5`", args[0])
 			}
-			if err := flags.over(cmd, &c.Scope); err != nil {
-				return err
+			c, err := flags.change(cmd, a, args[0])
+			var changed *changedError
+			for try := 1; try < changeTries && errors.As(err, &changed); try++ {
+				c, err = flags.change(cmd, a, args[0])
 			}
-			in := map[string]console.Scope{"scope": c.Scope}
-			if err := a.call(cmd.Context(), http.MethodPatch, clientPath(args[0]), in, &c); err != nil {
+			if err != nil {
 				return err
 			}
 			return env.printPage(c, func(w io.Writer) { clientPage(w, c) })

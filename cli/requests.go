@@ -62,7 +62,7 @@ func requestListCommand(env *Env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&tunnel, "tunnel", "", "only of this tunnel (id or name)")
+	flags.StringVar(&tunnel, "tunnel", "", "only of this tunnel (id, name or domain)")
 	flags.StringVar(&f.Kind, "kind", "", "http for requests only, flow for flows only")
 	flags.StringVar(&f.Method, "method", "", "only with this method")
 	flags.StringVar(&f.Status, "status", "", "only with this status, or of a class such as 4xx")

@@ -21,9 +21,12 @@ const (
 
 // Run runs one command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
+	out := &output{Writer: env.Out}
+	env.Out = out
 	root := newRoot(env)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	err, lost := out.failure(err)
 	if err == nil {
 		return exitDone
 	}
@@ -32,7 +35,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	}
 	message := printable(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
 	var usage *usageError
-	if !env.ran || errors.As(err, &usage) {
+	if !lost && (!env.ran || errors.As(err, &usage)) {
 		after := "; "
 		if strings.HasSuffix(message, "?") {
 			after = " "

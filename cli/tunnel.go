@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -94,6 +96,10 @@ func parseLocal(text string) (ip string, port int, err error) {
 	portText := text
 	if strings.Contains(text, ":") {
 		if ip, portText, err = net.SplitHostPort(text); err != nil {
+			host, last := text[:strings.LastIndex(text, ":")], text[strings.LastIndex(text, ":")+1:]
+			if _, ipErr := netip.ParseAddr(host); ipErr == nil {
+				return "", 0, usagef("%q is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [%s]:%s", text, host, last)
+			}
 			return "", 0, usagef("%q is neither a port nor HOST:PORT", text)
 		}
 	}
@@ -152,7 +158,7 @@ func tunnelUpdateCommand(env *Env) *cobra.Command {
 		Short:   "Change a tunnel",
 		Long:    "Change a tunnel. What no flag names stays as it is.",
 		Example: "  adit tunnel update shop --local_port 3001",
-		Args:    args(1, 1, "TUNNEL (its id or name)"),
+		Args:    args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := f.update(cmd.Flags())
 			if in == (client.TunnelUpdate{}) {
@@ -170,7 +176,7 @@ func tunnelUpdateCommand(env *Env) *cobra.Command {
 func oneTunnelCommand(env *Env, name, short string, do func(*client.Client, context.Context, string) (client.Tunnel, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " TUNNEL", Short: short, Example: "  adit tunnel " + name + " shop",
-		Args: args(1, 1, "TUNNEL (its id or name)"),
+		Args: args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.onTunnel(cmd.Context(), args[0], do)
 		},
@@ -195,20 +201,27 @@ func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client
 }
 
 // findTunnel returns the id of the tunnel with this id, or the only one with
-// this name.
+// this name, or, if none has it, with this domain.
 func findTunnel(ctx context.Context, c *client.Client, named string) (string, error) {
 	all, err := c.Tunnels(ctx)
 	if err != nil {
 		return "", err
 	}
-	var found []string
+	var byName, byDomain []string
 	for _, t := range all {
-		if t.ID == named {
+		switch {
+		case named == "":
+		case t.ID == named:
 			return t.ID, nil
+		case t.Name == named:
+			byName = append(byName, t.ID)
+		case hasDomain(t, named):
+			byDomain = append(byDomain, t.ID)
 		}
-		if t.Name == named {
-			found = append(found, t.ID)
-		}
+	}
+	found := byName
+	if len(found) == 0 {
+		found = byDomain
 	}
 	switch len(found) {
 	case 0:
@@ -216,7 +229,17 @@ func findTunnel(ctx context.Context, c *client.Client, named string) (string, er
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%d tunnels have the name %q; name one by its id: %s", len(found), named, strings.Join(found, ", "))
+	return "", fmt.Errorf("%d tunnels have the name or domain %q; name one by its id: %s", len(found), named, strings.Join(found, ", "))
+}
+
+// hasDomain reports whether a tunnel's domain is this one: as it was asked for, or
+// as visitors see it.
+func hasDomain(t client.Tunnel, name string) bool {
+	if t.Domain == "" {
+		return false // the relay's own name is in the URL
+	}
+	u, err := url.Parse(t.PublicURL)
+	return strings.EqualFold(t.Domain, name) || err == nil && strings.EqualFold(u.Hostname(), name)
 }
 
 func tunnelListCommand(env *Env) *cobra.Command {
@@ -267,7 +290,7 @@ func tunnelDeleteCommand(env *Env) *cobra.Command {
 		Use: "delete TUNNEL", Aliases: []string{"rm"},
 		Short:   "Delete a tunnel; its public address is given back",
 		Example: "  adit tunnel delete shop",
-		Args:    args(1, 1, "TUNNEL (its id or name)"),
+		Args:    args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.client(cmd.Context())
 			if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,52 +12,58 @@ import (
 )
 
 func tunnelPolicyCommand(env *Env) *cobra.Command {
-	run := func(set bool) func(*cobra.Command, []string) error {
-		return func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			c, err := env.client(ctx)
-			if err != nil {
-				return err
-			}
-			id, err := findTunnel(ctx, c, args[0])
-			if err != nil {
-				return err
-			}
-			var p client.TunnelPolicy
-			if set {
-				text, err := readPolicy(env, args[1:])
-				if err != nil {
-					return err
-				}
-				var document map[string]any
-				if err := json.Unmarshal(text, &document); err != nil || document == nil {
-					return fmt.Errorf("the policy is not a JSON object, as {%q: [%q]}", "allow", "203.0.113.0/24")
-				}
-				p, err = patiently(ctx, func() (client.TunnelPolicy, error) { return c.SetTunnelPolicy(ctx, id, document) })
-				if err != nil {
-					return err
-				}
-			} else if p, err = c.TunnelPolicy(ctx, id); err != nil {
-				return err
-			}
-			return env.print(p, func(w io.Writer) { writePolicy(w, p) })
-		}
-	}
 	return group("policy", "Who is let in to a tunnel", `Who is let in to a tunnel. The relay keeps others away, before a byte reaches
 this machine. Setting it needs the leave of the relay's operator.
 
 `+policyFields,
 		&cobra.Command{
-			Use: "show TUNNEL", Short: "Show who is let in to a tunnel", Example: "  adit tunnel policy show shop",
-			Args: args(1, 1, "TUNNEL (its id or name)"), RunE: run(false),
+			Use: "show TUNNEL", Short: "Show who is let in to a tunnel", Example: "  adit tunnel policy show shop\n  adit tunnel policy show shop --json > policy.json",
+			Args: args(1, 1, "TUNNEL (its id, name or domain)"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return env.onPolicy(cmd.Context(), args[0], (*client.Client).TunnelPolicy)
+			},
 		},
-		&cobra.Command{
-			Use: "set TUNNEL [FILE]", Short: "Set who is let in, from a JSON file or standard input; {} lets everybody in",
-			Long:    "Set who is let in, from a JSON file or standard input; {} lets everybody in.\n\n" + policyFields,
-			Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit tunnel policy set shop`,
-			Args:    args(1, 2, "TUNNEL (its id or name) and a file"), RunE: run(true),
-		},
+		tunnelPolicySetCommand(env),
 	)
+}
+
+func tunnelPolicySetCommand(env *Env) *cobra.Command {
+	var wanted policyInput
+	cmd := &cobra.Command{
+		Use: "set TUNNEL [FILE]", Short: "Set who is let in, from a JSON file or standard input; {} lets everybody in",
+		Long: "Set who is let in, from a JSON file or standard input; {} lets everybody in.\n\n" + policyUnseen + "\n\n" + policyFields,
+		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit tunnel policy set shop
+  adit tunnel policy set shop policy.json`,
+		Args: args(1, 2, "TUNNEL (its id, name or domain) and a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wanted.read(env, args[1:]); err != nil {
+				return err
+			}
+			return env.onPolicy(cmd.Context(), args[0], func(c *client.Client, ctx context.Context, id string) (client.TaggedPolicy, error) {
+				return patiently(ctx, func() (client.TaggedPolicy, error) { return c.SetTunnelPolicy(ctx, id, wanted.document, wanted.etag) })
+			})
+		},
+	}
+	wanted.flag(cmd)
+	return cmd
+}
+
+// onPolicy does something with the policy of the tunnel that a person named, and
+// shows it.
+func (e *Env) onPolicy(ctx context.Context, named string, do func(*client.Client, context.Context, string) (client.TaggedPolicy, error)) error {
+	c, err := e.client(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := findTunnel(ctx, c, named)
+	if err != nil {
+		return err
+	}
+	p, err := do(c, ctx, id)
+	if err != nil {
+		return err
+	}
+	return e.print(p, func(w io.Writer) { writePolicy(w, p.TunnelPolicy) })
 }
 
 func writePolicy(w io.Writer, p client.TunnelPolicy) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"adit/tunnel/agent"
 )
@@ -26,6 +27,39 @@ func writePolicy(w http.ResponseWriter, p agent.TunnelPolicy) error {
 	return writeData(w, http.StatusOK, p)
 }
 
+// checkOnce refuses objects of valid JSON that have a field twice, at any depth:
+// of two lists of who is refused, the relay would take one.
+func checkOnce(b []byte) error {
+	var open []map[string]bool // of each object and list around; nil for a list
+	isKey := false
+	for d := json.NewDecoder(bytes.NewReader(b)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil // the end; whether it is JSON was asked before
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, map[string]bool{})
+		case json.Delim('['):
+			open = append(open, nil)
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		default:
+			if isKey {
+				name := token.(string)
+				seen := open[len(open)-1]
+				if seen[name] {
+					name = strings.ToValidUTF8(name[:min(len(name), 64)], "")
+					return invalid(name, name+" is there twice")
+				}
+				seen[name], isKey = true, false
+				continue
+			}
+		}
+		isKey = len(open) > 0 && open[len(open)-1] != nil
+	}
+}
+
 // setPolicy hands the document on, and what it may replace: both are the relay's
 // to judge, which may know more of a document's fields.
 func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
@@ -38,6 +72,9 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
 		return badJSON("the body must be a JSON object; {} lets everybody in")
 	}
 	if err := checkJSON(document); err != nil {
+		return err
+	}
+	if err := checkOnce(document); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), controlTimeout)

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -42,5 +43,25 @@ func TestWhatAPolicyReplacesIsTheRelaysToJudge(t *testing.T) {
 	ask(http.MethodPut, http.Header{})
 	if len(f.expected) != 0 {
 		t.Errorf("who expects nothing has the relay asked for %v", f.expected)
+	}
+}
+
+// TestPolicyWithAFieldTwiceIsRefused holds that no half of what a policy says is
+// dropped unsaid.
+func TestPolicyWithAFieldTwiceIsRefused(t *testing.T) {
+	for document, field := range map[string]string{
+		`{}`: "",
+		`{"deny":["a","a"],"allow":["deny"],"hours":{"zone":"deny"},"basic_auth":[{"name":"a"},{"name":"b"}]}`: "",
+		`{"deny":["a"],"rate":5,"deny":["b"]}`:                        "deny",
+		`{"hours":{"zone":"a","open":[{}],"zone":"b"}}`:               "zone",
+		`{"basic_auth":[{"name":"a","password":"x","password":"y"}]}`: "password",
+		`{"x":{},"rate":[[],{}],"x":1}`:                               "x",
+		`{"deny":["a"],"d\u0065ny":["b"]}`:                            "deny",
+	} {
+		err := checkOnce([]byte(document))
+		var p *problem
+		if errors.As(err, &p) != (field != "") || p != nil && p.field != field {
+			t.Errorf("%s: got %v, want the field %q at fault", document, err, field)
+		}
 	}
 }

@@ -63,10 +63,13 @@ func TestClientSpeaksToTheServer(t *testing.T) {
 			v, err := c.UpdateTunnel(ctx, "t_1", client.TunnelUpdate{LocalPort: &port})
 			return v.ID == "t_1", err
 		},
-		"TunnelPolicy": func() (bool, error) { v, err := c.TunnelPolicy(ctx, "t_1"); return v.Editable, err },
+		"TunnelPolicy": func() (bool, error) {
+			v, err := c.TunnelPolicy(ctx, "t_1")
+			return v.Editable && v.ETag == `"none"`, err
+		},
 		"SetTunnelPolicy": func() (bool, error) {
-			v, err := c.SetTunnelPolicy(ctx, "t_1", map[string]any{"rate": 5})
-			return v.SetBy == "shop" && v.Policy["rate"] == 5.0, err
+			v, err := c.SetTunnelPolicy(ctx, "t_1", map[string]any{"rate": 5}, `"none"`)
+			return v.SetBy == "shop" && v.Policy["rate"] == 5.0 && v.ETag == `"1"` && r.agent.expected.Get("If-Match") == `"none"`, err
 		},
 		"StartTunnel":  func() (bool, error) { v, err := c.StartTunnel(ctx, "t_1"); return v.ID == "t_1", err },
 		"StopTunnel":   func() (bool, error) { v, err := c.StopTunnel(ctx, "t_1"); return v.ID == "t_1", err },

@@ -139,17 +139,6 @@ func (c *Client) UpdateTunnel(ctx context.Context, id string, in TunnelUpdate) (
 	return do[Tunnel](ctx, c, http.MethodPatch, tunnelPath(id), in)
 }
 
-// TunnelPolicy returns who is let in to a tunnel.
-func (c *Client) TunnelPolicy(ctx context.Context, id string) (TunnelPolicy, error) {
-	return get[TunnelPolicy](ctx, c, tunnelPath(id)+"/policy")
-}
-
-// SetTunnelPolicy sets who is let in to a tunnel, where the relay's operator lets
-// this client do so.
-func (c *Client) SetTunnelPolicy(ctx context.Context, id string, in map[string]any) (TunnelPolicy, error) {
-	return do[TunnelPolicy](ctx, c, http.MethodPut, tunnelPath(id)+"/policy", in)
-}
-
 // StartTunnel starts a tunnel; it is no error if it runs.
 func (c *Client) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return do[Tunnel](ctx, c, http.MethodPost, tunnelPath(id)+"/start", nil)

@@ -128,14 +128,20 @@ func (u *unreachable) Is(target error) bool {
 // call makes one request. in, if not nil, is sent as JSON; out, if not nil, gets
 // what is in the answer's envelope.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
-	resp, err := c.send(ctx, method, path, in, nil)
+	_, err := c.callWith(ctx, nil, method, path, in, out)
+	return err
+}
+
+// callWith is call with headers, and returns those of the answer.
+func (c *Client) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
+	resp, err := c.send(ctx, method, path, in, header)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if out == nil {
 		_, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
-		return c.lost(ctx, err)
+		return resp.Header, c.lost(ctx, err)
 	}
 	envelope := struct {
 		Data any `json:"data"`
@@ -144,11 +150,11 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 		var syntax *json.SyntaxError
 		var mismatch *json.UnmarshalTypeError
 		if !errors.As(err, &syntax) && !errors.As(err, &mismatch) { // the answer broke off
-			return c.lost(ctx, err)
+			return nil, c.lost(ctx, err)
 		}
-		return fmt.Errorf("read the daemon's answer to %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("read the daemon's answer to %s %s: %w", method, path, err)
 	}
-	return nil
+	return resp.Header, nil
 }
 
 // send makes one request, and turns every refusal into an *Error.

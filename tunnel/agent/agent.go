@@ -38,7 +38,8 @@ type Agent struct {
 	inspector *inspect.Inspector
 	lock      *lockfile.Lock
 	// lookup is the system's resolver, for the names of local services.
-	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	lookAgain time.Duration // see the constant; tests shorten it
 
 	control sync.Mutex // held by the one control-plane request that runs
 	saving  sync.Mutex // held while a state file is written
@@ -110,6 +111,7 @@ func New(cfg Config) (*Agent, error) {
 		inspector:  inspect.New(cfg.Inspect),
 		lock:       lock,
 		lookup:     net.DefaultResolver.LookupNetIP,
+		lookAgain:  lookAgain,
 		wake:       make(chan struct{}, 1),
 		wakeSecond: make(chan struct{}, 1),
 		activity:   make(chan struct{}, 1),

@@ -68,7 +68,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	if spec.Type != before.Type || spec.RemotePort != before.RemotePort {
 		t.grant.RemotePort = 0
 	}
-	changed := t.claim(false) != old || fault != "" || failure != ""
+	changed := t.claim(false) != old || fault != "" || failure != "" || !servesAlike(before, spec)
 	if changed {
 		t.rev++
 	}

@@ -120,9 +120,9 @@ func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (chang
 		if t.spec.Type != spec.Type || t.spec.Domain != spec.Domain || t.spec.RemotePort != spec.RemotePort {
 			t.grant = grant{}
 		}
-		before := t.claim(false)
+		before, alike := t.claim(false), servesAlike(t.spec, spec)
 		t.setSpec(spec)
-		if t.claim(false) != before || t.failure != "" {
+		if t.claim(false) != before || t.failure != "" || !alike {
 			t.rev++
 			t.failure = ""
 		}

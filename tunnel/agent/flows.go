@@ -40,7 +40,8 @@ type flow struct {
 	ended  atomic.Bool
 	why    atomic.Pointer[string] // why the service does not answer; nil if it does
 
-	origins choice // of what runs the flow
+	origins choice    // of what runs the flow
+	looked  time.Time // when its origin's name was looked up last; of the same
 	out     answers
 
 	mu     sync.Mutex
@@ -236,7 +237,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 	for again := true; again && err == nil; {
 		var o *outlet
 		if o, err = fs.connect(f); err == nil {
-			again = fs.carry(f, o, o)
+			again = fs.carry(ctx, f, o, o)
 			_ = o.Close()
 		}
 	}
@@ -250,8 +251,12 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 // carry takes the origin's packets to the visitor, until the flow has been idle
 // or was ended, or its socket can no more be read. It reports whether the origin
 // is to be tried at another address.
-func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) (again bool) {
-	heard := false
+func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, origin originReader) (again bool) {
+	heard, seen := false, f.used.Load()
+	wait := flowIdle
+	if f.named() {
+		wait = min(wait, fs.live.agent.lookAgain)
+	}
 	var failing streak
 	defer origin.Done()
 	defer func() {
@@ -259,22 +264,30 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) (again 
 			f.tap.Refuse(0, *why)
 		}
 	}()
-	_ = conn.SetReadDeadline(time.Now().Add(flowIdle))
+	_ = conn.SetReadDeadline(time.Now().Add(wait))
 	for {
 		list, err := origin.Read()
 		switch {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
 			return false
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			end := monotime.At(time.Duration(f.used.Load())).Add(flowIdle)
+			used := f.used.Load()
+			end := monotime.At(time.Duration(used)).Add(flowIdle)
 			if !end.After(time.Now()) {
 				fs.close(f)
 				return false
 			}
+			if used != seen && fs.strayed(ctx, f) { // asked, and not answered since
+				return true
+			}
+			seen = used
+			if next := time.Now().Add(wait); next.Before(end) {
+				end = next
+			}
 			_ = conn.SetReadDeadline(end)
 			continue
 		case err != nil: // an ICMP message: the service may come later
-			if f.moves() {
+			if f.moves() || fs.strayed(ctx, f) {
 				return true
 			}
 			f.unheard(fs.live.agent, err)
@@ -284,7 +297,8 @@ func (fs *flows) carry(f *flow, conn readDeadliner, origin originReader) (again 
 			}
 			continue
 		}
-		f.used.Store(int64(monotime.Now()))
+		seen = int64(monotime.Now())
+		f.used.Store(seen)
 		if f.why.Load() != nil {
 			f.why.Store(nil)
 		}

@@ -54,7 +54,7 @@ func TestFlowEndsWhoseSocketFailsAtEveryRead(t *testing.T) {
 		}
 		return nil, errors.New("the network is down")
 	}}
-	fs.carry(f, origin, origin)
+	fs.carry(t.Context(), f, origin, origin)
 	if reads > 10*maxFailures {
 		t.Errorf("the broken socket was read %d times, want at most %d", reads, 10*maxFailures)
 	}
@@ -80,7 +80,7 @@ func TestFlowOutlivesRefusals(t *testing.T) {
 		}
 		return nil, net.ErrClosed
 	}}
-	fs.carry(f, origin, origin)
+	fs.carry(t.Context(), f, origin, origin)
 	d, err := wire.ParseFlow(session.last)
 	if err != nil || d.Kind == wire.FlowClose || string(d.Payload) != "here now" {
 		t.Errorf("the relay was sent %+v, %v; want the answer of the service that came back", d, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -24,12 +23,18 @@ import (
 const (
 	prefaceWait = 10 * time.Second
 	// lingering is how long an origin may be silent after the edge has closed a
-	// stream of HTTP requests: nobody may be reading any more.
+	// stream of HTTP requests: nobody may be reading any more. It is also how long
+	// the edge may take to read what an origin answered that has closed.
 	lingering = 30 * time.Second
 	// requestWait and maxUnserved bound what is read of a request that is not
 	// served, for the inspector.
 	requestWait = 250 * time.Millisecond
 	maxUnserved = 128 << 10
+	// noticeWait is how long an origin that resets its connection has to be found
+	// to take no more of a request, and answerWait how long after that the edge has
+	// to end the stream by itself.
+	noticeWait = 20 * time.Millisecond
+	answerWait = time.Second
 )
 
 // acceptStreams serves the visitors that the relay sends, until the session ends.
@@ -60,7 +65,7 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 		return
 	}
 	r := t.route.Load()
-	origin, err := l.agent.dialOrigin(ctx, r, preface.Kind)
+	origin, err := l.agent.dialOrigin(ctx, r, preface.Kind, proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
 	if err != nil {
 		l.agent.complain(r, err.Error())
 		l.agent.notTaken(r, preface, stream, err)
@@ -70,12 +75,6 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 	defer origin.Close()
 	if err := l.answer(stream, nil); err != nil {
 		return
-	}
-	if header := proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge); header != nil {
-		if _, err := origin.Write(header); err != nil {
-			stream.Reset()
-			return
-		}
 	}
 	l.agent.pipe(&pipe{tunnel: t, route: r, stream: stream, origin: origin}, era, preface)
 }
@@ -95,9 +94,10 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// dialOrigin connects to a tunnel's local service for a stream of that kind. Its
+// dialOrigin connects to a tunnel's local service for a stream of that kind, and
+// sends header, if there is one, before all else: it is read before TLS begins. Its
 // errors are for people to read.
-func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) (halfCloser, error) {
+func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (halfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
 	addrs, err := a.resolveOrigin(ctx, r.spec.LocalIP, r.spec.LocalPort)
@@ -127,6 +127,12 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) 
 	if err != nil {
 		return nil, describeOrigin(err, r.local)
 	}
+	if len(header) > 0 {
+		if _, err := conn.Write(header); err != nil {
+			_ = conn.Close()
+			return nil, describeOrigin(err, r.local)
+		}
+	}
 	tcp := sockio.New(conn.(*net.TCPConn))
 	if r.spec.LocalScheme != schemeHTTPS {
 		return tcp, nil
@@ -138,7 +144,7 @@ func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind) 
 	secure := tls.Client(tcp, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = tcp.Close()
-		return nil, fmt.Errorf("the local service at %s does not answer with TLS that can be trusted: %w", r.local, err)
+		return nil, describeTLS(err, r.local, a.cfg.OriginTimeout)
 	}
 	return secure, nil
 }
@@ -190,7 +196,8 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 
 	tap := a.tap(p.route, preface)
 	defer tap.Close()
-	var closed atomic.Bool // by the edge: nobody reads the origin's answer for long
+	var closed atomic.Bool         // by the edge: nobody reads the origin's answer for long
+	spurned := make(chan struct{}) // closed when the origin takes no more of a request
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		// The inspector must know of a request before the origin can answer it.
@@ -200,6 +207,15 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 			tap.FromVisitor(b)
 		}, nil)
 		tap.VisitorEnded()
+		var unwritten *writeError
+		if preface.Kind == wire.StreamHTTP && errors.As(err, &unwritten) {
+			stream.SetReadDeadline(time.Now().Add(lingering))
+			close(spurned)
+			err = copyHalf(io.Discard, stream, nil, nil)
+			if err == nil {
+				return
+			}
+		}
 		if err != nil || origin.CloseWrite() != nil {
 			p.abort()
 			return
@@ -220,10 +236,27 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 		}
 	})
 	tap.OriginEnded()
+	if err != nil && preface.Kind == wire.StreamHTTP {
+		p.hearOut(spurned, &wg)
+	}
 	if err != nil || stream.CloseWrite() != nil {
 		p.abort()
 	}
 	wg.Wait()
+}
+
+// hearOut lets the edge have the answer of an origin that has reset its connection
+// because it did not want the rest of the request, as a refusal of a large upload:
+// with the stream the answer would be given up, too (RFC 9112, section 9.6).
+func (p *pipe) hearOut(spurned <-chan struct{}, copied *sync.WaitGroup) {
+	notice := time.NewTimer(noticeWait)
+	defer notice.Stop()
+	select {
+	case <-notice.C:
+	case <-spurned:
+		p.stream.SetReadDeadline(time.Now().Add(answerWait))
+		copied.Wait()
+	}
 }
 
 // tap returns what shows the inspector one connection; nil where nothing is to be
@@ -269,6 +302,11 @@ func (a *Agent) notTaken(r *route, preface wire.Preface, stream link.Stream, why
 	tap.Refuse(status, why.Error())
 }
 
+// writeError is an error of copyHalf that came from dst.
+type writeError struct{ error }
+
+func (e *writeError) Unwrap() error { return e.error }
+
 // copyHalf copies src to dst until src ends. Each part is shown to before, if
 // that is set, before it is written, and to after, if that is, once it is. It
 // returns nil if src ended with io.EOF.
@@ -298,8 +336,8 @@ func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 		if len(b) > 0 {
 			show(b)
 			shown -= len(b)
-			if _, writeErr := dst.Write(b); writeErr != nil {
-				return writeErr
+			if _, err := dst.Write(b); err != nil {
+				return &writeError{err}
 			}
 			if after != nil {
 				after(b)

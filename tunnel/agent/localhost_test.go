@@ -38,7 +38,7 @@ func TestLocalhostIsBothLoopbacks(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want 127.0.0.1 and then ::1", name, addrs, err)
 		}
 		r := newTunnel("t", TunnelSpec{Type: wire.TypeTCP, LocalIP: "localhost", LocalPort: port}, a.started).route.Load()
-		c, err := a.dialOrigin(t.Context(), r, wire.StreamRaw)
+		c, err := a.dialOrigin(t.Context(), r, wire.StreamRaw, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -64,7 +64,7 @@ func TestBothLoopbacksOfLocalhostAreGuarded(t *testing.T) {
 		return nil
 	}
 	r := newTunnel("t", TunnelSpec{Type: wire.TypeTCP, LocalIP: "localhost", LocalPort: port}, a.started).route.Load()
-	if _, err := a.dialOrigin(t.Context(), r, wire.StreamRaw); err == nil || !strings.Contains(err.Error(), "adit's own") {
+	if _, err := a.dialOrigin(t.Context(), r, wire.StreamRaw, nil); err == nil || !strings.Contains(err.Error(), "adit's own") {
 		t.Errorf("got %v, want that the second address is guarded, too", err)
 	}
 }

@@ -18,6 +18,9 @@ const (
 	roundPause = time.Second
 	// refusalWait is how long after a packet a refusal of it can be expected.
 	refusalWait = time.Second
+	// lookAgain is how long an origin that is asked and does not answer is taken to
+	// be where its name led, until the name is looked up again.
+	lookAgain = 15 * time.Second
 )
 
 // outlet is a flow's socket to one of its origin's addresses.
@@ -91,8 +94,36 @@ func (fs *flows) resolve(ctx context.Context, f *flow) error {
 	if err != nil {
 		return err
 	}
-	f.origins = newChoice(addrs, f.tunnel.heard.Load())
+	f.origins, f.looked = newChoice(addrs, f.tunnel.heard.Load()), time.Now()
 	return nil
+}
+
+// named reports whether the flow's origin has a name, which may come to mean
+// another address.
+func (f *flow) named() bool {
+	_, err := netip.ParseAddr(f.route.spec.LocalIP)
+	return err != nil
+}
+
+// strayed reports whether the name of the flow's origin leads elsewhere by now, and
+// has the flow go there. A name that does not resolve leads where it did.
+func (fs *flows) strayed(ctx context.Context, f *flow) bool {
+	if !f.named() || time.Since(f.looked) < fs.live.agent.lookAgain {
+		return false
+	}
+	before := f.origins
+	if err := fs.resolve(ctx, f); err != nil {
+		f.looked = time.Now()
+		return false
+	}
+	if slices.Contains(f.origins.addrs, before.addrs[before.at]) {
+		f.origins = before
+		return false
+	}
+	f.mu.Lock()
+	f.outlet = nil // what the visitor sends waits
+	f.mu.Unlock()
+	return true
 }
 
 // connect opens a socket to the address that is to be tried, and sends what has

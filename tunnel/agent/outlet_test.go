@@ -2,12 +2,14 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +143,71 @@ func TestFlowFollowsItsService(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// TestFlowFollowsTheNameOfItsService has a name come to mean another address, as
+// that of a container does which was made anew, while a visitor goes on asking: at
+// the old one nobody listens, or nothing is heard of it any more.
+func TestFlowFollowsTheNameOfItsService(t *testing.T) {
+	for name, refused := range map[string]bool{"refused": true, "silent": false} {
+		t.Run(name, func(t *testing.T) {
+			six, port := echoAtSix(t)
+			r := newFakeRelay(t)
+			a, _ := configured(t, r, Config{})
+			var now atomic.Pointer[netip.Addr]
+			loopback := netip.IPv6Loopback()
+			now.Store(&loopback)
+			a.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{*now.Load()}, nil }
+			a.lookAgain = 10 * time.Millisecond
+			tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: port, LocalIP: "service.test"})
+			udpVisitor(t, r, tun.ID, 1, []byte("first"))
+			six.Close()
+			if !refused {
+				deaf, err := net.ListenPacket("udp", six.LocalAddr().String())
+				if err != nil {
+					t.Skip("another program took the port")
+				}
+				defer deaf.Close()
+			}
+			if echoAt(t, fmt.Sprintf("127.0.0.1:%d", port)) == nil {
+				t.Skip("another program took the port")
+			}
+			four := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+			now.Store(&four)
+			r.mu.Lock()
+			number := r.numbers[tun.ID]
+			r.mu.Unlock()
+			answers := make(chan []byte, 1)
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			wg.Go(func() {
+				buf := make([]byte, 64<<10)
+				if n, err := r.session().ReceiveDatagram(ctx, buf); err == nil {
+					answers <- buf[:n]
+				}
+			})
+			packet := uint16(100)
+			eventually(t, "it answers where the name leads now", func() bool {
+				packet++
+				d := wire.Flow{Endpoint: number, Number: 1, Packet: packet, Payload: []byte("again")}
+				if _, err := wire.SplitFlow(nil, d, r.session().MaxDatagram(), r.session().SendDatagram); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case got := <-answers:
+					d, err := wire.ParseFlow(got)
+					return err == nil && d.Number == 1 && string(d.Payload) == "re:again"
+				default:
+					return false
+				}
+			})
+			if open := a.Endpoints()[0].Connections; open.Total != 1 {
+				t.Errorf("got %+v, want the one flow to have moved", open)
+			}
+		})
+	}
 }
 
 func TestChoiceGoesThroughAllAddressesOnceARound(t *testing.T) {

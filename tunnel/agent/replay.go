@@ -82,7 +82,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	if !web(r.spec.Type) {
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
 	}
-	origin, err := a.dialOrigin(ctx, r, wire.StreamHTTP)
+	origin, err := a.dialOrigin(ctx, r, wire.StreamHTTP, proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}))
 	if err != nil {
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
 	}
@@ -92,11 +92,6 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 
 	tap := a.inspector.HTTP(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id})
 	defer tap.Close()
-	if header := proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}); header != nil {
-		if _, err := origin.Write(header); err != nil {
-			return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: describeOrigin(err, r.local).Error()}
-		}
-	}
 	tap.FromVisitor(again.Bytes)
 	// Large bodies and early answers pass each other.
 	var wg sync.WaitGroup

@@ -147,6 +147,14 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 	return c
 }
 
+// servesAlike reports whether a stream of requests that was begun under one spec
+// may be used on under the other. The relay keeps streams for the requests to come,
+// and lets go of those at a new claim: else the inspector would go on seeing a
+// tunnel that is not to be inspected any more.
+func servesAlike(one, other TunnelSpec) bool {
+	return *one.Inspect == *other.Inspect && one.LocalScheme == other.LocalScheme && one.ProxyProtocol == other.ProxyProtocol
+}
+
 // remembers reports whether claim asks for what the relay gave before, and not
 // only for what the person asked for.
 func (t *tunnel) remembers() bool {

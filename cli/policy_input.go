@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const maxPolicyFile = 1 << 20
+
+// policyUnseen is the help on a policy that two people change at once.
+const policyUnseen = `What "show --json" prints can be changed and set again: if somebody else has
+changed the policy meanwhile, theirs stays, and the exit code is 1. --if_match
+does the same for a bare policy. Without either, what is there is replaced.`
+
+// policyInput is a policy that a person sets.
+type policyInput struct {
+	ifMatch  string // --if_match
+	document json.RawMessage
+	etag     string // of the policy that it may replace; empty for any
+}
+
+func (p *policyInput) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.ifMatch, "if_match", "", `replace only the policy that has this etag, as "show --json" prints it`)
+}
+
+// read reads a bare policy, or one as "show --json" prints it, from a file or from
+// standard input.
+func (p *policyInput) read(env *Env, file []string) error {
+	in := env.In
+	if len(file) == 1 && file[0] != "-" {
+		f, err := os.Open(file[0])
+		if err != nil {
+			return fmt.Errorf("read the policy: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxPolicyFile+1))
+	if err != nil {
+		return fmt.Errorf("read the policy: %w", err)
+	}
+	if len(data) > maxPolicyFile {
+		return errors.New("the policy is over 1 MiB")
+	}
+	if err := checkPolicy(data); err != nil {
+		return err
+	}
+	var shown struct {
+		Policy *json.RawMessage `json:"policy"`
+		ETag   string           `json:"etag"`
+	}
+	p.document = data
+	if json.Unmarshal(data, &shown) == nil && shown.Policy != nil {
+		p.document, p.etag = *shown.Policy, shown.ETag
+		if err := checkPolicy(p.document); err != nil {
+			return err
+		}
+	}
+	if p.ifMatch != "" {
+		p.etag = p.ifMatch
+	}
+	if p.etag != "" && p.etag != "*" && !strings.HasSuffix(p.etag, `"`) {
+		p.etag = `"` + p.etag + `"` // as a shell leaves it
+	}
+	return nil
+}
+
+// checkPolicy says where what is no policy at all goes wrong.
+func checkPolicy(text []byte) error {
+	var object map[string]json.RawMessage
+	err := json.Unmarshal(text, &object)
+	var syntax *json.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return errors.New("the policy is empty; {} lets everybody in")
+	case errors.As(err, &syntax):
+		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
+		return fmt.Errorf("the policy is not one JSON document: %w, in line %d", err, line)
+	case err != nil || object == nil:
+		return fmt.Errorf("the policy is not a JSON object, as {%q: [%q]}", "allow", "203.0.113.0/24")
+	}
+	return nil
+}

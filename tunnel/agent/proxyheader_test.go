@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/wire"
+)
+
+// TestProxyHeaderComesBeforeTLS has a local service that speaks TLS read the header
+// in front of it, as nginx and haproxy do, from a visitor and from a replay.
+func TestProxyHeaderComesBeforeTLS(t *testing.T) {
+	plain := httptest.NewUnstartedServer(nil)
+	plain.StartTLS() // for its certificate
+	defer plain.Close()
+	headers := make(chan string, 2)
+	port := origin(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		header, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		headers <- header
+		secure := tls.Server(buffered{c, in}, &tls.Config{Certificates: plain.TLS.Certificates})
+		req, err := http.ReadRequest(bufio.NewReader(secure))
+		if err != nil {
+			t.Errorf("no request came: %v", err)
+			return
+		}
+		fmt.Fprintf(secure, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n%s", req.URL.Path)
+		secure.Close()
+	})
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{Type: "https", LocalPort: port, LocalScheme: "https", ProxyProtocol: "v1"})
+	s := r.mustVisit(tun.ID, wire.StreamHTTP)
+	if _, body := edge(t, s, "GET", "/hey", ""); body != "/hey" {
+		t.Errorf("got %q, want /hey", body)
+	}
+	if got, want := <-headers, "PROXY TCP4 192.0.2.7 192.0.2.1 4711 443\r\n"; got != want {
+		t.Errorf("got the header %q, want %q", got, want)
+	}
+	var id string
+	eventually(t, "the request is listed", func() bool {
+		list := a.Requests(inspect.Filter{})
+		if len(list) == 1 && list[0].State == "done" {
+			id = list[0].ID
+		}
+		return id != ""
+	})
+	if d, err := a.Replay(t.Context(), id, inspect.Edit{}); err != nil || d.Status != 200 {
+		t.Errorf("replay: got status %d, %v", d.Status, err)
+	}
+}
+
+// buffered is a connection of which a reader has taken some.
+type buffered struct {
+	net.Conn
+	in io.Reader
+}
+
+func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
+
+// TestChangeOfHowStreamsAreServedIsClaimedAnew: the relay keeps streams for the
+// requests to come, and lets go of them at a new claim. One that was begun under
+// the old way would show the inspector what it is not to see any more, for as long
+// as requests come.
+func TestChangeOfHowStreamsAreServedIsClaimedAnew(t *testing.T) {
+	r := newFakeRelay(t)
+	var claims atomic.Int64
+	r.set(func() {
+		r.onClaim = func(string, wire.Claim) *wire.Problem { claims.Add(1); return nil }
+	})
+	a, _ := configured(t, r, Config{})
+	no, proxy, scheme := false, "v2", "https"
+	declared := TunnelSpec{Name: "declared", Type: "https", LocalPort: 81, Domain: "d"}
+	if err := a.Declare(t.Context(), []TunnelSpec{declared}); err != nil {
+		t.Fatal(err)
+	}
+	tun := mustCreate(t, a, TunnelSpec{Type: "https", LocalPort: 80, Domain: "shop"})
+	eventually(t, "both are claimed", func() bool { return claims.Load() == 2 })
+	for what, patch := range map[string]TunnelPatch{
+		"not inspected any more": {Inspect: &no},
+		"PROXY protocol":         {ProxyProtocol: &proxy},
+		"TLS":                    {LocalScheme: &scheme},
+	} {
+		before := claims.Load()
+		for _, again := range []string{"", ", once more"} {
+			if _, err := a.Change(t.Context(), tun.ID, patch); err != nil {
+				t.Fatal(err)
+			}
+			if got := claims.Load() - before; got != 1 {
+				t.Errorf("%s%s: claimed %d times, want 1", what, again, got)
+			}
+		}
+	}
+	before := claims.Load()
+	declared.Inspect = &no
+	if err := a.Declare(t.Context(), []TunnelSpec{declared}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the declared one is claimed anew", func() bool { return claims.Load() == before+1 })
+}
