@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,8 +55,9 @@ func newDesktop(t *testing.T) *desktop {
 	d.write("home/.config/xfce4/xfconf/xfce-perchannel-xml/xfce4-panel.xml", string(panel), 0o600)
 	d.opened = filepath.Join(d.dir, "opened")
 	d.write("bin/xdg-open", "#!/bin/sh\necho \"$1\" >>"+d.opened+"\n", 0o755)
-	d.exe = d.build()
-
+	if d.exe, err = standin(); err != nil {
+		t.Fatal(err)
+	}
 	d.display = d.startX()
 	d.env = []string{
 		"PATH=" + filepath.Join(d.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(d.dir, "home"),
@@ -76,16 +78,18 @@ func (d *desktop) write(name, text string, mode os.FileMode) {
 	}
 }
 
-func (d *desktop) build() string {
-	d.t.Helper()
+// standin builds the program with the stand-in daemon, once.
+var standin = sync.OnceValues(func() (string, error) {
 	dir, err := shared()
 	if err != nil {
-		d.t.Fatal(err)
+		return "", err
 	}
 	exe := filepath.Join(dir, "standin")
-	must(d.t, 5*time.Minute, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe, "./standin")
-	return exe
-}
+	if said, err := output(5*time.Minute, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe, "./standin"); err != nil {
+		return "", fmt.Errorf("build the stand-in: %w: %s", err, said)
+	}
+	return exe, nil
+})
 
 // startX starts a screen for the time of a test.
 func (d *desktop) startX() string {

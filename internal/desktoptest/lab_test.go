@@ -69,6 +69,12 @@ var packed sync.Map // of func() error, by the arguments
 // pack makes what args ask for, once, and returns the folder it is in.
 func pack(t *testing.T, version string, args ...string) string {
 	t.Helper()
+	return packIn(t, nil, version, args...)
+}
+
+// packIn is pack with more of an environment.
+func packIn(t *testing.T, env []string, version string, args ...string) string {
+	t.Helper()
 	dir, err := shared()
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +87,7 @@ func pack(t *testing.T, version string, args ...string) string {
 	once, _ := packed.LoadOrStore(key, sync.OnceValue(func() error {
 		cmd := exec.Command("go", append([]string{"run", "./build/pack", "-version", version, "-out", out, "-program", program}, args...)...)
 		cmd.Dir = filepath.Join("..", "..")
+		cmd.Env = append(os.Environ(), env...)
 		said, err := cmd.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("pack %s: %w\n%s", key, err, said)

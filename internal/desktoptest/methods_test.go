@@ -21,6 +21,7 @@ var (
 // TestProgramsHaveOnlyWhatTheyUse reads the programs that are installed. On
 // Linux the tray's library keeps all methods: docs/decisions/0012 tells why.
 func TestProgramsHaveOnlyWhatTheyUse(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	require.Tool(t, "bsdtar")
 	dir := results(t, firstVersion)

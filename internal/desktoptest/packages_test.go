@@ -28,6 +28,7 @@ var pace = func() string {
 }()
 
 func TestLinuxPackagesAreWellFormed(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"dpkg-deb", "desktop-file-validate", "appstreamcli", "lintian", "rpm", "tar"} {
 		require.Tool(t, tool)
@@ -88,6 +89,7 @@ func TestLinuxPackagesAreWellFormed(t *testing.T) {
 }
 
 func TestPackTwiceGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"msiinfo"} {
 		require.Tool(t, tool)
@@ -115,6 +117,7 @@ func TestPackTwiceGivesTheSameBytes(t *testing.T) {
 }
 
 func TestMacPackageIsWellFormed(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"7z", "bsdtar"} {
 		require.Tool(t, tool)

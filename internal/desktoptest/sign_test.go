@@ -12,6 +12,7 @@ import (
 
 // TestSignaturesVerify signs with keys made for the test, which nobody trusts.
 func TestSignaturesVerify(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"openssl", "osslsigncode", "makensis", "wixl", "msiextract", "gpg", "gpgconf"} {
 		require.Tool(t, tool)
@@ -26,13 +27,13 @@ func TestSignaturesVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(ring) })
-	t.Setenv("GNUPGHOME", ring)
-	t.Cleanup(func() { command(t, time.Minute, []string{"GNUPGHOME=" + ring}, "gpgconf", "--kill", "all") })
+	env := []string{"GNUPGHOME=" + ring}
+	t.Cleanup(func() { command(t, time.Minute, env, "gpgconf", "--kill", "all") })
 	const who = "release@adit.test"
-	must(t, time.Minute, nil, "gpg", "--batch", "--passphrase", "", "--quick-generate-key", who, "ed25519", "sign", "2d")
+	must(t, time.Minute, env, "gpg", "--batch", "--passphrase", "", "--quick-generate-key", who, "ed25519", "sign", "2d")
 
-	out := pack(t, firstVersion, "-only", "nsis,msi", "-arch", "amd64", "-quick", "-sign-cert", cert, "-sign-key", key, "-gpg-key", who)
-	must(t, time.Minute, nil, "gpg", "--batch", "--verify", filepath.Join(out, "SHA256SUMS.asc"), filepath.Join(out, "SHA256SUMS"))
+	out := packIn(t, env, firstVersion, "-only", "nsis,msi", "-arch", "amd64", "-quick", "-sign-cert", cert, "-sign-key", key, "-gpg-key", who)
+	must(t, time.Minute, env, "gpg", "--batch", "--verify", filepath.Join(out, "SHA256SUMS.asc"), filepath.Join(out, "SHA256SUMS"))
 	installer := one(t, out, "*.msi")
 	must(t, time.Minute, nil, "msiextract", "-C", dir, installer)
 	files := []string{installer, one(t, out, "*-setup.exe")}

@@ -174,6 +174,7 @@ var (
 )
 
 func TestTrayInAPanel(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	panel := d.start("xfce4-panel", "--disable-wm-check")
 	until(t, time.Minute, "the panel has no tray", func() bool { return d.owned("org.kde.StatusNotifierWatcher") })
@@ -288,6 +289,7 @@ func (d *desktop) listenNotifications() <-chan string {
 }
 
 func TestTrayWithoutAPanelSaysSo(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	told := d.listenNotifications()
 	tr := d.startTray()
@@ -328,6 +330,7 @@ func TestTrayWithoutAPanelSaysSo(t *testing.T) {
 }
 
 func TestTrayEndsWithTheSession(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	tr := d.startTray()
 	until(t, time.Minute, "the tray is not on the bus", func() bool { return d.owned(tr.name()) })
@@ -343,6 +346,7 @@ func TestTrayEndsWithTheSession(t *testing.T) {
 }
 
 func TestTrayWithoutABusSaysSo(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	env := slices.DeleteFunc(slices.Clone(d.env), func(s string) bool {
 		return strings.HasPrefix(s, "DBUS_SESSION_BUS_ADDRESS=") || strings.HasPrefix(s, "XDG_RUNTIME_DIR=")
@@ -356,6 +360,7 @@ func TestTrayWithoutABusSaysSo(t *testing.T) {
 }
 
 func TestLauncherOpensTheWebUI(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	cmd := exec.Command(d.exe, "tray", "--open")
 	cmd.Env = slices.DeleteFunc(slices.Clone(d.env), func(s string) bool {

@@ -70,6 +70,7 @@ func read(t *testing.T, file string) []byte {
 // TestUpdateAsACommand is about a program that no service runs; the one that a
 // service does is in the test under systemd.
 func TestUpdateAsACommand(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	old, next := read(t, released(t, firstVersion)), read(t, released(t, secondVersion))
 	dir, exe := t.TempDir(), filepath.Join(t.TempDir(), "adit")

@@ -20,7 +20,8 @@ import (
 const patience = 4 * time.Minute
 
 // windows is a Windows of its own, in a network of its own, so that the daemon's
-// fixed address meets no other. All tests share it, one after the other.
+// fixed address meets no other. All tests share it, one after the other: each
+// has it from newWindows to its end.
 type windows struct {
 	t      *testing.T
 	dir    string // holds all of it
@@ -35,6 +36,7 @@ const wine64 = "/usr/lib/wine/wine64"
 // theWindows is made when it is first needed and ended by TestMain.
 var theWindows struct {
 	once sync.Once
+	busy sync.Mutex // of the test that has it
 	made *windows
 	err  error
 	end  []func()
@@ -64,9 +66,13 @@ func newWindows(t *testing.T) *windows {
 	if theWindows.err != nil {
 		t.Fatal(theWindows.err)
 	}
+	theWindows.busy.Lock()
 	w := *theWindows.made
 	w.t = t
-	t.Cleanup(func() { w.remove() })
+	t.Cleanup(func() {
+		defer theWindows.busy.Unlock()
+		w.remove()
+	})
 	return &w
 }
 
