@@ -246,14 +246,14 @@ func (d *desktop) shot(name string) {
 		dir = d.dir
 	}
 	file := filepath.Join(dir, name+".png")
-	must(d.t, 20*time.Second, d.env, "import", "-window", "root", file)
+	must(d.t, patience, d.env, "import", "-window", "root", file)
 }
 
 // colours counts the colours in the panel's corner where the icon is.
 func (d *desktop) colours() int {
 	d.t.Helper()
 	file := filepath.Join(d.dir, "panel.png")
-	must(d.t, 20*time.Second, d.env, "import", "-window", "root", "-crop", "60x32+0+0", file)
+	must(d.t, patience, d.env, "import", "-window", "root", "-crop", "60x32+0+0", file)
 	f, err := os.Open(file)
 	if err != nil {
 		d.t.Fatal(err)
@@ -276,6 +276,6 @@ func (d *desktop) colours() int {
 // drawn reports whether something is on a part of the screen that is else black.
 func (d *desktop) drawn(part string) bool {
 	d.t.Helper()
-	out := must(d.t, 20*time.Second, d.env, "import", "-window", "root", "-crop", part, "-format", "%[fx:mean]", "info:")
+	out := must(d.t, patience, d.env, "import", "-window", "root", "-crop", part, "-format", "%[fx:mean]", "info:")
 	return !strings.HasPrefix(out, "0") || strings.Trim(out, "0.") != ""
 }

@@ -36,7 +36,7 @@ func TestServiceUnderInitScripts(t *testing.T) {
 			t.Parallel()
 			root := filepath.Join(t.TempDir(), "root")
 			rootFS(t, root, archive)
-			must(t, time.Minute, nil, "install", "-m", "755", exe, filepath.Join(root, "usr/local/bin/adit"))
+			must(t, patience, nil, "install", "-m", "755", exe, filepath.Join(root, "usr/local/bin/adit"))
 			for name, text := range map[string]string{"lab.sh": string(script), "etc/inittab": tt.inittab} {
 				if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 					t.Fatal(err)

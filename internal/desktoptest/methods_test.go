@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"adit/internal/require"
 )
@@ -45,7 +44,7 @@ func TestProgramsHaveOnlyWhatTheyUse(t *testing.T) {
 func programIn(t *testing.T, archive string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, time.Minute, nil, "bsdtar", "-C", dir, "--strip-components", "1", "-xf", archive)
+	must(t, patience, nil, "bsdtar", "-C", dir, "--strip-components", "1", "-xf", archive)
 	for _, name := range []string{"adit.exe", "adit"} {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
 			return data

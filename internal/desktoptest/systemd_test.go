@@ -23,7 +23,7 @@ func debian(t *testing.T, packages ...string) (archive string) {
 		begin := time.Now()
 		part := fmt.Sprintf("%s.%d.part", archive, os.Getpid())
 		defer os.Remove(part) // gone already, if all went well
-		must(t, 5*time.Minute, nil, "mmdebstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "--format=tar", "bookworm", part)
+		must(t, 10*time.Minute, nil, "mmdebstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "--format=tar", "bookworm", part)
 		if err := os.Rename(part, archive); err != nil {
 			t.Fatal(err)
 		}

@@ -232,7 +232,7 @@ func TestTrayInAPanel(t *testing.T) {
 	tr.await("Connected")
 	until(t, time.Minute, "the menu does not open by a click", func() bool {
 		// The panel may be laying out anew what has just changed, and miss it.
-		must(t, 20*time.Second, d.env, "xdotool", "key", "Escape", "mousemove", "16", "16", "click", "3")
+		must(t, patience, d.env, "xdotool", "key", "Escape", "mousemove", "16", "16", "click", "3")
 		for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
 			if d.drawn("200x100+0+40") {
 				return true
@@ -241,9 +241,9 @@ func TestTrayInAPanel(t *testing.T) {
 		return false
 	})
 	d.shot("tray-menu")
-	must(t, 20*time.Second, d.env, "xdotool", "key", "Escape")
+	must(t, patience, d.env, "xdotool", "key", "Escape")
 
-	second, err := command(t, 20*time.Second, d.env, d.exe, "tray")
+	second, err := command(t, patience, d.env, d.exe, "tray")
 	if err != nil || !strings.Contains(second, "running already") {
 		t.Errorf("a second tray: got %q, error %v", second, err)
 	}
@@ -262,7 +262,7 @@ func TestTrayInAPanel(t *testing.T) {
 		if tr.err != nil {
 			t.Errorf("quit: %v\n%s", tr.err, tr.said)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("the tray did not quit")
 	}
 }
@@ -298,7 +298,7 @@ func TestTrayWithoutAPanelSaysSo(t *testing.T) {
 		if !strings.Contains(got, "AppIndicator") {
 			t.Errorf("got notification %q, want what is missing", got)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing was told")
 	}
 	d.set(up, shop)
@@ -312,7 +312,7 @@ func TestTrayWithoutAPanelSaysSo(t *testing.T) {
 		select {
 		case n := <-told:
 			got = append(got, n)
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("got notifications %q, want two", got)
 		}
 	}
@@ -340,7 +340,7 @@ func TestTrayEndsWithTheSession(t *testing.T) {
 		if tr.err != nil || strings.Contains(tr.said.String(), "panic") {
 			t.Errorf("got error %v\n%s", tr.err, tr.said)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("the tray outlives its session bus")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"adit/internal/require"
 	"adit/internal/update"
@@ -81,7 +80,7 @@ func TestUpdateAsACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(verb, manifest, key string) (string, error) {
-		return command(t, time.Minute, nil, exe, "update", verb, "--manifest", server.URL+"/"+manifest+".json", "--key", key)
+		return command(t, patience, nil, exe, "update", verb, "--manifest", server.URL+"/"+manifest+".json", "--key", key)
 	}
 	for _, tt := range []struct{ manifest, key, want string }{
 		{"forged", key, "not signed"},

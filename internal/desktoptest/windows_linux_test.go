@@ -100,7 +100,7 @@ func trayMenu(w *windows, part float64) {
 	var menu string
 	var height int
 	until(w.t, patience, "the tray has no menu", func() bool {
-		must(w.t, time.Minute, w.env, "xdotool", "mousemove", "--window", icon, "10", "10", "click", "3")
+		must(w.t, patience, w.env, "xdotool", "mousemove", "--window", icon, "10", "10", "click", "3")
 		for range 20 {
 			out, _ := output(time.Minute, w.env, "xdotool", "search", "--onlyvisible", "--class", "adit-tray.exe")
 			for id := range strings.FieldsSeq(out) {

@@ -15,10 +15,6 @@ import (
 	"adit/internal/require"
 )
 
-// patience is how long something under Wine may take; on a machine that does
-// nothing else it is done in one to five seconds.
-const patience = 4 * time.Minute
-
 // windows is a Windows of its own, in a network of its own, so that the daemon's
 // fixed address meets no other. All tests share it, one after the other: each
 // has it from newWindows to its end.
@@ -329,14 +325,14 @@ func (w *windows) window(name string) (id string, width, height int) {
 // pointer moves the pointer to a place in a window and clicks.
 func (w *windows) pointer(id string, x, y, button int) {
 	w.t.Helper()
-	must(w.t, time.Minute, w.env, "xdotool", "mousemove", "--window", id, strconv.Itoa(x), strconv.Itoa(y), "click", strconv.Itoa(button))
+	must(w.t, patience, w.env, "xdotool", "mousemove", "--window", id, strconv.Itoa(x), strconv.Itoa(y), "click", strconv.Itoa(button))
 }
 
 // shot saves what is on the screen where a person can look at it.
 func (w *windows) shot(name string) {
 	w.t.Helper()
 	if dir := os.Getenv("ADIT_SCREENSHOTS"); dir != "" {
-		must(w.t, time.Minute, w.env, "import", "-window", "root", filepath.Join(dir, name+".png"))
+		must(w.t, patience, w.env, "import", "-window", "root", filepath.Join(dir, name+".png"))
 	}
 }
 
