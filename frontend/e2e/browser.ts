@@ -1,7 +1,13 @@
 /** Debian's Chromium, told to leave the network alone. */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import {
+  chromium,
+  type Browser,
+  type BrowserContextOptions,
+  type Locator,
+  type Page,
+} from 'playwright-core';
 
 const quiet = [
   '--no-sandbox',
@@ -55,6 +61,23 @@ export async function open(browser: Browser, options: BrowserContextOptions): Pr
       problems.push(`asked for ${request.url()}`);
   });
   return { page, problems };
+}
+
+/** Waits for what the page, or a mock, comes to by itself. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const end = Date.now() + 40_000;
+  for (; !(await holds()); await new Promise((go) => setTimeout(go, 25)))
+    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
+}
+
+/** Waits until a field has a text. */
+export function has(field: Locator, text: string): Promise<void> {
+  return until(`${field} with ${text}`, async () => (await field.inputValue()) === text);
+}
+
+/** Waits until there are so many of something. */
+export function counts(list: Locator, many: number): Promise<void> {
+  return until(`${many} times ${list}`, async () => (await list.count()) === many);
 }
 
 /** The browser's own setting for the size of text, as a person makes it. */

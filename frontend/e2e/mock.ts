@@ -3,10 +3,11 @@
  * event stream, and does what a script tells it. Node alone, no packages.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { ErrorCode, Events, RequestSummary, Status, Tunnel } from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
 import { checks, config, detail, endpoint, someLogs, someTunnels, summary } from './fixtures';
+import { listen } from './listen';
 import { serveFile } from './static';
 
 interface Sent {
@@ -74,12 +75,8 @@ export class Mock {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
     });
-    await new Promise<void>((done, fail) => {
-      server.once('error', fail);
-      server.listen(port, '127.0.0.1', done);
-    });
+    this.#port = await listen(server, port);
     this.#server = server;
-    this.#port = (server.address() as AddressInfo).port;
   }
 
   /** Dies as a killed daemon does: every connection breaks at once. */

@@ -1,7 +1,7 @@
 /** What a person does with the page, one thing at a time. */
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
-import { open } from './browser';
+import { counts, has, open, until } from './browser';
 import { summary, tunnel } from './fixtures';
 import { goodToken, Mock, refusedToken, unconfigured, unreachableToken } from './mock';
 
@@ -41,11 +41,6 @@ export function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
 const text = (page: Page, wanted: string | RegExp) => page.getByText(wanted).first();
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).first();
 const row = (page: Page, id: string) => page.locator(`[data-tunnel="${id}"]`);
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 40_000; !holds(); await new Promise((go) => setTimeout(go, 25)))
-    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
-}
 
 /** Waits until the page has all lists and an event from the stream. */
 async function followed(page: Page, mock: Mock): Promise<void> {
@@ -102,8 +97,8 @@ export const scenarios = {
       await page.evaluate(() => navigator.clipboard.writeText('http://192.168.1.9:8080/x'));
       await port.press('ControlOrMeta+a');
       await port.press('ControlOrMeta+v');
-      assert.equal(await port.inputValue(), '8080');
-      assert.equal(await page.getByLabel('Local address').inputValue(), '192.168.1.9');
+      await has(port, '8080');
+      await has(page.getByLabel('Local address'), '192.168.1.9');
       await page.getByLabel('Domain').fill('taken');
       await button(page, 'Create').click();
       // The relay's refusal stands at the field that it is about.
@@ -113,7 +108,7 @@ export const scenarios = {
       await page.getByLabel('Domain').press('Enter');
       await text(page, 'Published at https://lamp.relay.example').waitFor();
       await page.getByRole('link', { name: 'https://lamp.relay.example' }).waitFor();
-      assert.equal(await page.locator('dialog').count(), 0);
+      await page.locator('dialog').waitFor({ state: 'detached' });
     },
     { allow: /status of (400|409)/ },
   ),
@@ -358,7 +353,7 @@ export const scenarios = {
     await page.getByLabel('Level').selectOption({ label: 'Errors only' });
     await page.getByText('session is up').first().waitFor({ state: 'detached' });
     await page.getByLabel('Search the log').fill('answer=42');
-    assert.equal(await page.locator('[role=log] .line').count(), 1);
+    await counts(page.locator('[role=log] .line'), 1);
   }),
 
   'pause, resume, sign out': scenario(async (page) => {
@@ -434,7 +429,7 @@ export const scenarios = {
     await text(page, 'Your tunnels are reachable').waitFor();
     await page.keyboard.press('Tab');
     await page.getByRole('link', { name: 'Skip to content' }).press('Enter');
-    assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
+    await page.locator('#main:focus').waitFor();
     await page.getByRole('link', { name: 'Tunnels' }).press('Enter');
     await page.getByRole('heading', { name: 'Tunnels' }).waitFor();
     await button(page, 'New tunnel').press('Enter');

@@ -71,6 +71,7 @@ func apkSegments(t *testing.T, file string) []apkSegment {
 // TestAlpinePackage holds the form of the apk, and runs its scripts in the order
 // and with the arguments that apk-tools give them. They are not here themselves.
 func TestAlpinePackage(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	segments := apkSegments(t, one(t, results(t, firstVersion), "*-amd64.apk"))
 	if len(segments) != 2 {

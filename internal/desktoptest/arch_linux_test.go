@@ -11,6 +11,7 @@ import (
 
 // TestArchPackageIsInstalledUpgradedAndRemoved has Arch's own package manager do it.
 func TestArchPackageIsInstalledUpgradedAndRemoved(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	require.Tool(t, "pacman")
 	first, second := one(t, results(t, firstVersion), "*-amd64.pkg.tar.zst"), one(t, results(t, secondVersion), "*-amd64.pkg.tar.zst")

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,8 +55,9 @@ func newDesktop(t *testing.T) *desktop {
 	d.write("home/.config/xfce4/xfconf/xfce-perchannel-xml/xfce4-panel.xml", string(panel), 0o600)
 	d.opened = filepath.Join(d.dir, "opened")
 	d.write("bin/xdg-open", "#!/bin/sh\necho \"$1\" >>"+d.opened+"\n", 0o755)
-	d.exe = d.build()
-
+	if d.exe, err = standin(); err != nil {
+		t.Fatal(err)
+	}
 	d.display = d.startX()
 	d.env = []string{
 		"PATH=" + filepath.Join(d.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(d.dir, "home"),
@@ -76,16 +78,18 @@ func (d *desktop) write(name, text string, mode os.FileMode) {
 	}
 }
 
-func (d *desktop) build() string {
-	d.t.Helper()
+// standin builds the program with the stand-in daemon, once.
+var standin = sync.OnceValues(func() (string, error) {
 	dir, err := shared()
 	if err != nil {
-		d.t.Fatal(err)
+		return "", err
 	}
 	exe := filepath.Join(dir, "standin")
-	must(d.t, 5*time.Minute, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe, "./standin")
-	return exe
-}
+	if said, err := output(5*time.Minute, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe, "./standin"); err != nil {
+		return "", fmt.Errorf("build the stand-in: %w: %s", err, said)
+	}
+	return exe, nil
+})
 
 // startX starts a screen for the time of a test.
 func (d *desktop) startX() string {
@@ -242,14 +246,14 @@ func (d *desktop) shot(name string) {
 		dir = d.dir
 	}
 	file := filepath.Join(dir, name+".png")
-	must(d.t, 20*time.Second, d.env, "import", "-window", "root", file)
+	must(d.t, patience, d.env, "import", "-window", "root", file)
 }
 
 // colours counts the colours in the panel's corner where the icon is.
 func (d *desktop) colours() int {
 	d.t.Helper()
 	file := filepath.Join(d.dir, "panel.png")
-	must(d.t, 20*time.Second, d.env, "import", "-window", "root", "-crop", "60x32+0+0", file)
+	must(d.t, patience, d.env, "import", "-window", "root", "-crop", "60x32+0+0", file)
 	f, err := os.Open(file)
 	if err != nil {
 		d.t.Fatal(err)
@@ -272,6 +276,6 @@ func (d *desktop) colours() int {
 // drawn reports whether something is on a part of the screen that is else black.
 func (d *desktop) drawn(part string) bool {
 	d.t.Helper()
-	out := must(d.t, 20*time.Second, d.env, "import", "-window", "root", "-crop", part, "-format", "%[fx:mean]", "info:")
+	out := must(d.t, patience, d.env, "import", "-window", "root", "-crop", part, "-format", "%[fx:mean]", "info:")
 	return !strings.HasPrefix(out, "0") || strings.Trim(out, "0.") != ""
 }

@@ -15,9 +15,11 @@ import (
 // init. Neither needs to have booted the machine: their programs run in a Debian
 // of its own root, network and processes.
 func TestServiceUnderInitScripts(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	require.Root(t)
 	unshare := require.Tool(t, "unshare")
+	archive := debian(t, "openrc", "sysvinit-core", "orphan-sysvinit-scripts", "initscripts", "procps", "curl")
 	exe := released(t, firstVersion)
 	script, err := os.ReadFile("testdata/initscript.sh")
 	if err != nil {
@@ -31,9 +33,10 @@ func TestServiceUnderInitScripts(t *testing.T) {
 		{"sysv", "id:2:initdefault:\n"},
 	} {
 		t.Run(tt.manager, func(t *testing.T) {
+			t.Parallel()
 			root := filepath.Join(t.TempDir(), "root")
-			rootFS(t, root, "openrc", "sysvinit-core", "orphan-sysvinit-scripts", "initscripts", "procps", "curl")
-			must(t, time.Minute, nil, "install", "-m", "755", exe, filepath.Join(root, "usr/local/bin/adit"))
+			rootFS(t, root, archive)
+			must(t, patience, nil, "install", "-m", "755", exe, filepath.Join(root, "usr/local/bin/adit"))
 			for name, text := range map[string]string{"lab.sh": string(script), "etc/inittab": tt.inittab} {
 				if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 					t.Fatal(err)

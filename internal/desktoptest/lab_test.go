@@ -51,6 +51,10 @@ const (
 	secondVersion = "0.2.0"
 )
 
+// patience is how long one program may take beside all the others; on a machine
+// that does nothing else most are done in seconds.
+const patience = 4 * time.Minute
+
 // results makes a version's packages and returns their folder. All tests take
 // them from there, because they take long to make.
 func results(t *testing.T, version string) string {
@@ -69,6 +73,12 @@ var packed sync.Map // of func() error, by the arguments
 // pack makes what args ask for, once, and returns the folder it is in.
 func pack(t *testing.T, version string, args ...string) string {
 	t.Helper()
+	return packIn(t, nil, version, args...)
+}
+
+// packIn is pack with more of an environment.
+func packIn(t *testing.T, env []string, version string, args ...string) string {
+	t.Helper()
 	dir, err := shared()
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +91,7 @@ func pack(t *testing.T, version string, args ...string) string {
 	once, _ := packed.LoadOrStore(key, sync.OnceValue(func() error {
 		cmd := exec.Command("go", append([]string{"run", "./build/pack", "-version", version, "-out", out, "-program", program}, args...)...)
 		cmd.Dir = filepath.Join("..", "..")
+		cmd.Env = append(os.Environ(), env...)
 		said, err := cmd.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("pack %s: %w\n%s", key, err, said)
@@ -164,7 +175,7 @@ func released(t *testing.T, version string) string {
 	t.Helper()
 	require.Tool(t, "dpkg-deb")
 	root := t.TempDir()
-	must(t, time.Minute, nil, "dpkg-deb", "-x", deb(t, version), root)
+	must(t, patience, nil, "dpkg-deb", "-x", deb(t, version), root)
 	return filepath.Join(root, "usr/bin/adit")
 }
 

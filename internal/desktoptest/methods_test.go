@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"adit/internal/require"
 )
@@ -21,6 +20,7 @@ var (
 // TestProgramsHaveOnlyWhatTheyUse reads the programs that are installed. On
 // Linux the tray's library keeps all methods: docs/decisions/0012 tells why.
 func TestProgramsHaveOnlyWhatTheyUse(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	require.Tool(t, "bsdtar")
 	dir := results(t, firstVersion)
@@ -44,7 +44,7 @@ func TestProgramsHaveOnlyWhatTheyUse(t *testing.T) {
 func programIn(t *testing.T, archive string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, time.Minute, nil, "bsdtar", "-C", dir, "--strip-components", "1", "-xf", archive)
+	must(t, patience, nil, "bsdtar", "-C", dir, "--strip-components", "1", "-xf", archive)
 	for _, name := range []string{"adit.exe", "adit"} {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
 			return data

@@ -28,6 +28,7 @@ var pace = func() string {
 }()
 
 func TestLinuxPackagesAreWellFormed(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"dpkg-deb", "desktop-file-validate", "appstreamcli", "lintian", "rpm", "tar"} {
 		require.Tool(t, tool)
@@ -35,19 +36,19 @@ func TestLinuxPackagesAreWellFormed(t *testing.T) {
 	dir := results(t, firstVersion)
 	deb := one(t, dir, "*-amd64.deb")
 	root := filepath.Join(t.TempDir(), "root")
-	must(t, time.Minute, nil, "dpkg-deb", "-x", deb, root)
-	must(t, time.Minute, nil, "desktop-file-validate", root+"/usr/share/applications/adit.desktop", root+"/etc/xdg/autostart/adit-tray.desktop")
-	must(t, time.Minute, nil, "appstreamcli", "validate", "--no-net", root+"/usr/share/metainfo/dev.adit.adit.metainfo.xml")
-	out, err := command(t, 2*time.Minute, nil, "lintian", "--allow-root", "--fail-on", "error", deb)
+	must(t, patience, nil, "dpkg-deb", "-x", deb, root)
+	must(t, patience, nil, "desktop-file-validate", root+"/usr/share/applications/adit.desktop", root+"/etc/xdg/autostart/adit-tray.desktop")
+	must(t, patience, nil, "appstreamcli", "validate", "--no-net", root+"/usr/share/metainfo/dev.adit.adit.metainfo.xml")
+	out, err := command(t, 10*time.Minute, nil, "lintian", "--allow-root", "--fail-on", "error", deb)
 	if err != nil {
 		t.Errorf("lintian: %v\n%s", err, out)
 	}
 	t.Logf("lintian: %s", out)
-	if out := must(t, time.Minute, nil, root+"/usr/bin/adit", "version"); !strings.Contains(out, "0.1.0") {
+	if out := must(t, patience, nil, root+"/usr/bin/adit", "version"); !strings.Contains(out, "0.1.0") {
 		t.Errorf("version: %s", out)
 	}
-	listing := must(t, time.Minute, nil, "rpm", "-qlp", "--nosignature", one(t, dir, "*-amd64.rpm"))
-	apk := must(t, time.Minute, nil, "tar", "-tzf", one(t, dir, "*-amd64.apk"))
+	listing := must(t, patience, nil, "rpm", "-qlp", "--nosignature", one(t, dir, "*-amd64.rpm"))
+	apk := must(t, patience, nil, "tar", "-tzf", one(t, dir, "*-amd64.apk"))
 	for _, want := range []string{"/usr/bin/adit", "/usr/lib/systemd/system/adit.service", "/etc/xdg/autostart/adit-tray.desktop", "/usr/share/man/man1/adit.1.gz"} {
 		if !strings.Contains(listing, want) {
 			t.Errorf("the rpm lacks %s", want)
@@ -70,7 +71,7 @@ func TestLinuxPackagesAreWellFormed(t *testing.T) {
 	if err := json.Unmarshal(bill, &materials); err != nil || materials.Format != "CycloneDX" || len(materials.Components) < 3 {
 		t.Errorf("bill of materials: %v, %d components", err, len(materials.Components))
 	}
-	must(t, time.Minute, nil, "sh", "-c", "cd "+dir+" && sha256sum -c --quiet SHA256SUMS")
+	must(t, patience, nil, "sh", "-c", "cd "+dir+" && sha256sum -c --quiet SHA256SUMS")
 	for _, arch := range []string{"amd64", "arm64"} {
 		for _, pattern := range []string{"*-linux-%s.tar.gz", "*-darwin-%s.tar.gz", "*-windows-%s.zip", "*-%s.deb", "*-%s.rpm", "*-%s.apk", "*-%s.pkg.tar.zst"} {
 			one(t, dir, fmt.Sprintf(pattern, arch))
@@ -88,13 +89,14 @@ func TestLinuxPackagesAreWellFormed(t *testing.T) {
 }
 
 func TestPackTwiceGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"msiinfo"} {
 		require.Tool(t, tool)
 	}
 	first := results(t, firstVersion)
 	second := pack(t, firstVersion, "-only", kinds, pace, "-gpg-key", "")
-	summary := must(t, time.Minute, nil, "msiinfo", "suminfo", one(t, second, "*.msi"))
+	summary := must(t, patience, nil, "msiinfo", "suminfo", one(t, second, "*.msi"))
 	if !strings.Contains(summary, "Installer") || strings.Contains(summary, "1601") {
 		t.Errorf("the MSI's summary: %s", summary)
 	}
@@ -115,19 +117,20 @@ func TestPackTwiceGivesTheSameBytes(t *testing.T) {
 }
 
 func TestMacPackageIsWellFormed(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"7z", "bsdtar"} {
 		require.Tool(t, tool)
 	}
 	file := one(t, results(t, firstVersion), "*.pkg")
-	must(t, time.Minute, nil, "7z", "t", file)
+	must(t, patience, nil, "7z", "t", file)
 	root := t.TempDir()
-	must(t, time.Minute, nil, "bsdtar", "-C", root, "-xf", file)
+	must(t, patience, nil, "bsdtar", "-C", root, "-xf", file)
 	payload := filepath.Join(root, "payload")
 	if err := os.Mkdir(payload, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	listing := must(t, time.Minute, nil, "bsdtar", "-tvf", filepath.Join(root, "adit.pkg/Payload"), "--numeric-owner")
+	listing := must(t, patience, nil, "bsdtar", "-tvf", filepath.Join(root, "adit.pkg/Payload"), "--numeric-owner")
 	for line := range strings.Lines(listing) {
 		fields := strings.Fields(line)
 		path := fields[len(fields)-1]
@@ -139,7 +142,7 @@ func TestMacPackageIsWellFormed(t *testing.T) {
 			t.Errorf("%s belongs to %s:%s, want 0:%s", path, fields[2], fields[3], want)
 		}
 	}
-	must(t, time.Minute, nil, "bsdtar", "-C", payload, "--no-same-owner", "-xf", filepath.Join(root, "adit.pkg/Payload"))
+	must(t, patience, nil, "bsdtar", "-C", payload, "--no-same-owner", "-xf", filepath.Join(root, "adit.pkg/Payload"))
 	fat, err := macho.OpenFat(filepath.Join(payload, "Applications/Adit.app/Contents/MacOS/adit"))
 	if err != nil {
 		t.Fatal(err)

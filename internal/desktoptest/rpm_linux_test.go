@@ -8,6 +8,7 @@ import (
 )
 
 func TestRPMIsInstalledUpgradedAndErased(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	require.Tool(t, "rpm")
 	first, second := one(t, results(t, firstVersion), "*-amd64.rpm"), one(t, results(t, secondVersion), "*-amd64.rpm")

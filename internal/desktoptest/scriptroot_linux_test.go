@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"adit/internal/require"
 )
@@ -26,7 +25,7 @@ func newScriptRoot(t *testing.T, shell string) scriptRoot {
 	for from, name := range map[string]string{shell: "sh", "rm": "rm"} {
 		file := require.Tool(t, from)
 		r.copy(file, "/bin/"+name)
-		for field := range strings.FieldsSeq(must(t, time.Minute, nil, "ldd", file)) {
+		for field := range strings.FieldsSeq(must(t, patience, nil, "ldd", file)) {
 			if strings.HasPrefix(field, "/") {
 				r.copy(field, field)
 			}
@@ -80,7 +79,7 @@ func (r scriptRoot) text(name string) string {
 // were asked for.
 func (r scriptRoot) run(name string, args ...string) (said, asked string) {
 	r.t.Helper()
-	said = must(r.t, 2*time.Minute, nil, name, args...)
+	said = must(r.t, patience, nil, name, args...)
 	if r.exists("/asked") {
 		asked = strings.ReplaceAll(strings.TrimSpace(r.text("/asked")), "\n", ", ")
 		r.remove("/asked")

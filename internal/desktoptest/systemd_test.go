@@ -13,22 +13,28 @@ import (
 	"adit/internal/require"
 )
 
-// rootFS lays out a small Debian with these packages in dir. Its archive is
-// kept between runs, because downloading it takes longer than all the rest.
-func rootFS(t *testing.T, dir string, packages ...string) {
+// debian returns the archive of a small Debian with these packages. It is kept
+// between runs, because downloading it takes longer than all the rest.
+func debian(t *testing.T, packages ...string) (archive string) {
 	t.Helper()
 	require.Tool(t, "mmdebstrap")
-	archive := filepath.Join(os.TempDir(), "adit-rootfs-bookworm-"+packages[0]+".tar")
+	archive = filepath.Join(os.TempDir(), "adit-rootfs-bookworm-"+packages[0]+".tar")
 	if _, err := os.Stat(archive); err != nil {
 		begin := time.Now()
 		part := fmt.Sprintf("%s.%d.part", archive, os.Getpid())
 		defer os.Remove(part) // gone already, if all went well
-		must(t, 5*time.Minute, nil, "mmdebstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "--format=tar", "bookworm", part)
+		must(t, 10*time.Minute, nil, "mmdebstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "--format=tar", "bookworm", part)
 		if err := os.Rename(part, archive); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("made a Debian: %.1f s", time.Since(begin).Seconds())
 	}
+	return archive
+}
+
+// rootFS lays a Debian out in dir.
+func rootFS(t *testing.T, dir, archive string) {
+	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +64,16 @@ func verdicts(t *testing.T, log string, least int) {
 }
 
 func TestDebUnderSystemd(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	require.Root(t)
 	nspawn := require.Tool(t, "systemd-nspawn")
+	archive := debian(t, "systemd", "systemd-sysv", "dbus", "curl", "procps")
 	first := deb(t, firstVersion)
 	second := deb(t, secondVersion)
 
 	root := filepath.Join(t.TempDir(), "root")
-	rootFS(t, root, "systemd", "systemd-sysv", "dbus", "curl", "procps")
+	rootFS(t, root, archive)
 	for from, to := range map[string]string{first: "/first.deb", second: "/second.deb"} {
 		data, err := os.ReadFile(from)
 		if err != nil {

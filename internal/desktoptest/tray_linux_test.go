@@ -174,6 +174,7 @@ var (
 )
 
 func TestTrayInAPanel(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	panel := d.start("xfce4-panel", "--disable-wm-check")
 	until(t, time.Minute, "the panel has no tray", func() bool { return d.owned("org.kde.StatusNotifierWatcher") })
@@ -231,7 +232,7 @@ func TestTrayInAPanel(t *testing.T) {
 	tr.await("Connected")
 	until(t, time.Minute, "the menu does not open by a click", func() bool {
 		// The panel may be laying out anew what has just changed, and miss it.
-		must(t, 20*time.Second, d.env, "xdotool", "key", "Escape", "mousemove", "16", "16", "click", "3")
+		must(t, patience, d.env, "xdotool", "key", "Escape", "mousemove", "16", "16", "click", "3")
 		for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
 			if d.drawn("200x100+0+40") {
 				return true
@@ -240,9 +241,9 @@ func TestTrayInAPanel(t *testing.T) {
 		return false
 	})
 	d.shot("tray-menu")
-	must(t, 20*time.Second, d.env, "xdotool", "key", "Escape")
+	must(t, patience, d.env, "xdotool", "key", "Escape")
 
-	second, err := command(t, 20*time.Second, d.env, d.exe, "tray")
+	second, err := command(t, patience, d.env, d.exe, "tray")
 	if err != nil || !strings.Contains(second, "running already") {
 		t.Errorf("a second tray: got %q, error %v", second, err)
 	}
@@ -261,7 +262,7 @@ func TestTrayInAPanel(t *testing.T) {
 		if tr.err != nil {
 			t.Errorf("quit: %v\n%s", tr.err, tr.said)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("the tray did not quit")
 	}
 }
@@ -288,6 +289,7 @@ func (d *desktop) listenNotifications() <-chan string {
 }
 
 func TestTrayWithoutAPanelSaysSo(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	told := d.listenNotifications()
 	tr := d.startTray()
@@ -296,7 +298,7 @@ func TestTrayWithoutAPanelSaysSo(t *testing.T) {
 		if !strings.Contains(got, "AppIndicator") {
 			t.Errorf("got notification %q, want what is missing", got)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing was told")
 	}
 	d.set(up, shop)
@@ -310,7 +312,7 @@ func TestTrayWithoutAPanelSaysSo(t *testing.T) {
 		select {
 		case n := <-told:
 			got = append(got, n)
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("got notifications %q, want two", got)
 		}
 	}
@@ -328,6 +330,7 @@ func TestTrayWithoutAPanelSaysSo(t *testing.T) {
 }
 
 func TestTrayEndsWithTheSession(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	tr := d.startTray()
 	until(t, time.Minute, "the tray is not on the bus", func() bool { return d.owned(tr.name()) })
@@ -337,12 +340,13 @@ func TestTrayEndsWithTheSession(t *testing.T) {
 		if tr.err != nil || strings.Contains(tr.said.String(), "panic") {
 			t.Errorf("got error %v\n%s", tr.err, tr.said)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("the tray outlives its session bus")
 	}
 }
 
 func TestTrayWithoutABusSaysSo(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	env := slices.DeleteFunc(slices.Clone(d.env), func(s string) bool {
 		return strings.HasPrefix(s, "DBUS_SESSION_BUS_ADDRESS=") || strings.HasPrefix(s, "XDG_RUNTIME_DIR=")
@@ -356,6 +360,7 @@ func TestTrayWithoutABusSaysSo(t *testing.T) {
 }
 
 func TestLauncherOpensTheWebUI(t *testing.T) {
+	t.Parallel()
 	d := newDesktop(t)
 	cmd := exec.Command(d.exe, "tray", "--open")
 	cmd.Env = slices.DeleteFunc(slices.Clone(d.env), func(s string) bool {

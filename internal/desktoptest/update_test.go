@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"adit/internal/require"
 	"adit/internal/update"
@@ -70,6 +69,7 @@ func read(t *testing.T, file string) []byte {
 // TestUpdateAsACommand is about a program that no service runs; the one that a
 // service does is in the test under systemd.
 func TestUpdateAsACommand(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	old, next := read(t, released(t, firstVersion)), read(t, released(t, secondVersion))
 	dir, exe := t.TempDir(), filepath.Join(t.TempDir(), "adit")
@@ -80,7 +80,7 @@ func TestUpdateAsACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(verb, manifest, key string) (string, error) {
-		return command(t, time.Minute, nil, exe, "update", verb, "--manifest", server.URL+"/"+manifest+".json", "--key", key)
+		return command(t, patience, nil, exe, "update", verb, "--manifest", server.URL+"/"+manifest+".json", "--key", key)
 	}
 	for _, tt := range []struct{ manifest, key, want string }{
 		{"forged", key, "not signed"},

@@ -13,6 +13,7 @@ import (
 // TestWindowsInstallersLeaveEachOthersWorkAlone installs one over the other: each
 // refuses, and what was there goes on.
 func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
+	t.Parallel()
 	w := newWindows(t)
 	folder := results(t, firstVersion)
 	setup, msi := one(t, folder, "*-setup.exe"), one(t, folder, "*.msi")
@@ -58,6 +59,7 @@ func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
 // TestMSIRefusesAndMendsInItsPlace reads the MSI's tables, without Windows: what
 // is deferred must be within the installation's transaction, or Windows fails it.
 func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
+	t.Parallel()
 	require.Opted(t)
 	for _, tool := range []string{"msiinfo", "wixl", "makensis"} {
 		require.Tool(t, tool)

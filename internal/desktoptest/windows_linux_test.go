@@ -15,6 +15,7 @@ import (
 )
 
 func TestWindowsSetup(t *testing.T) {
+	t.Parallel()
 	w := newWindows(t)
 	first, second := results(t, firstVersion), results(t, secondVersion)
 	for _, step := range []struct {
@@ -99,7 +100,7 @@ func trayMenu(w *windows, part float64) {
 	var menu string
 	var height int
 	until(w.t, patience, "the tray has no menu", func() bool {
-		must(w.t, time.Minute, w.env, "xdotool", "mousemove", "--window", icon, "10", "10", "click", "3")
+		must(w.t, patience, w.env, "xdotool", "mousemove", "--window", icon, "10", "10", "click", "3")
 		for range 20 {
 			out, _ := output(time.Minute, w.env, "xdotool", "search", "--onlyvisible", "--class", "adit-tray.exe")
 			for id := range strings.FieldsSeq(out) {
@@ -207,6 +208,7 @@ func setupUninstalls(w *windows) {
 }
 
 func TestWindowsSetupByClicks(t *testing.T) {
+	t.Parallel()
 	w := newWindows(t)
 	setup := one(t, results(t, firstVersion), "*-setup.exe")
 	next := func(name string) {
@@ -269,6 +271,7 @@ func TestWindowsSetupByClicks(t *testing.T) {
 }
 
 func TestWindowsMSICarriesATunnel(t *testing.T) {
+	t.Parallel()
 	require.Tool(t, "curl")
 	w := newWindows(t)
 	first, second := one(t, results(t, firstVersion), "*.msi"), one(t, results(t, secondVersion), "*.msi")

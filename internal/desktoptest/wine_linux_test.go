@@ -15,12 +15,9 @@ import (
 	"adit/internal/require"
 )
 
-// patience is how long something under Wine may take; on a machine that does
-// nothing else it is done in one to five seconds.
-const patience = 4 * time.Minute
-
 // windows is a Windows of its own, in a network of its own, so that the daemon's
-// fixed address meets no other. All tests share it, one after the other.
+// fixed address meets no other. All tests share it, one after the other: each
+// has it from newWindows to its end.
 type windows struct {
 	t      *testing.T
 	dir    string // holds all of it
@@ -35,6 +32,7 @@ const wine64 = "/usr/lib/wine/wine64"
 // theWindows is made when it is first needed and ended by TestMain.
 var theWindows struct {
 	once sync.Once
+	busy sync.Mutex // of the test that has it
 	made *windows
 	err  error
 	end  []func()
@@ -64,9 +62,13 @@ func newWindows(t *testing.T) *windows {
 	if theWindows.err != nil {
 		t.Fatal(theWindows.err)
 	}
+	theWindows.busy.Lock()
 	w := *theWindows.made
 	w.t = t
-	t.Cleanup(func() { w.remove() })
+	t.Cleanup(func() {
+		defer theWindows.busy.Unlock()
+		w.remove()
+	})
 	return &w
 }
 
@@ -323,14 +325,14 @@ func (w *windows) window(name string) (id string, width, height int) {
 // pointer moves the pointer to a place in a window and clicks.
 func (w *windows) pointer(id string, x, y, button int) {
 	w.t.Helper()
-	must(w.t, time.Minute, w.env, "xdotool", "mousemove", "--window", id, strconv.Itoa(x), strconv.Itoa(y), "click", strconv.Itoa(button))
+	must(w.t, patience, w.env, "xdotool", "mousemove", "--window", id, strconv.Itoa(x), strconv.Itoa(y), "click", strconv.Itoa(button))
 }
 
 // shot saves what is on the screen where a person can look at it.
 func (w *windows) shot(name string) {
 	w.t.Helper()
 	if dir := os.Getenv("ADIT_SCREENSHOTS"); dir != "" {
-		must(w.t, time.Minute, w.env, "import", "-window", "root", filepath.Join(dir, name+".png"))
+		must(w.t, patience, w.env, "import", "-window", "root", filepath.Join(dir, name+".png"))
 	}
 }
 

@@ -116,7 +116,8 @@ func newShell(t *testing.T, copied string) *shell {
 	return s
 }
 
-// goEnvironment is what the go command needs to work without a network.
+// goEnvironment is what the go command needs to work without a network. What it
+// builds is built as build/pack does it, and found compiled.
 func goEnvironment(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOROOT").Output()
@@ -124,7 +125,7 @@ func goEnvironment(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	list := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return []string{"GOCACHE=" + list[0], "GOMODCACHE=" + list[1], "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false"}
+	return []string{"GOCACHE=" + list[0], "GOMODCACHE=" + list[1], "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false -trimpath", "CGO_ENABLED=0"}
 }
 
 var (

@@ -49,7 +49,7 @@ func TestContainerDoesNotReachTheDaemon(t *testing.T) {
 
 	// A container runtime publishes a port of the host's loopback.
 	c.in(host, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/eth0/route_localnet")
-	c.in(host, c.iptables, "-t", "nat", "-A", "PREROUTING", "-i", "eth0", "-p", "tcp", "--dport", "37271", "-j", "DNAT", "--to-destination", "127.0.0.1:37271")
+	c.in(host, c.iptables, "-w", "-t", "nat", "-A", "PREROUTING", "-i", "eth0", "-p", "tcp", "--dport", "37271", "-j", "DNAT", "--to-destination", "127.0.0.1:37271")
 	for _, name := range []string{"127.0.0.1:37271", "localhost:37271", "192.168.7.2:37271"} {
 		for _, path := range everyPath {
 			if status, body := c.ask(box, "-H", "Host: "+name, "http://192.168.7.2:37271"+path); status != "403" {

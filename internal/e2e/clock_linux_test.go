@@ -155,7 +155,7 @@ var movableProgram = sync.OnceValues(func() (string, error) {
 	if before, _, _ := strings.Cut(text, timeRead); !strings.HasSuffix(before, "\nfunc Now() Time {\n") {
 		return "", fmt.Errorf("%q in %s is not the first line of Now any more", timeRead, filepath.Join(folder, "time.go"))
 	}
-	dir := filepath.Join(filepath.Dir(program), "movable")
+	dir := filepath.Join(programs, "movable")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -174,10 +174,8 @@ var movableProgram = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built := filepath.Join(dir, "adit")
-	build := exec.Command("go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-o", built, "adit")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build adit with a clock that can be set: %w\n%s", err, out)
+	if err := buildProgram(built, "adit", "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
+		return "", fmt.Errorf("with a clock that can be set: %w", err)
 	}
 	return built, nil
 })

@@ -34,16 +34,20 @@ type natsProcess struct {
 	says *bufio.Reader // say what it knows
 }
 
+// natsProgram builds the NATS server, once.
+var natsProgram = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(programs, "natsnode")
+	return binary, buildProgram(binary, "adit/tunnel/relay/store/natstest/natsnode")
+})
+
 // prepareNATS is n servers that know each other and are not started yet.
 func prepareNATS(t *testing.T, n int) []*natsProcess {
 	t.Helper()
-	dir := t.TempDir()
-	binary := filepath.Join(dir, "natsnode")
-	build := exec.Command("go", "build", "-o", binary, "adit/tunnel/relay/store/natstest/natsnode")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the NATS server: %v\n%s", err, out)
+	binary, err := natsProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
+	dir := t.TempDir()
 	var routes []string
 	var ports []int
 	for range n {

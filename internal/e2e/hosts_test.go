@@ -55,8 +55,8 @@ func newHosts(t *testing.T) *hosts {
 	tool(t, ip, "-n", spaces["agent"], "link", "set", "eth0", "up")
 	tool(t, ip, "-n", spaces["agent"], "route", "add", "default", "via", "192.168.7.1")
 	h.in("router", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
-	h.in("router", iptables, "-t", "nat", "-A", "POSTROUTING", "-o", "up0", "-j", "MASQUERADE")
-	h.in("router", iptables, "-A", "FORWARD", "-i", "up0", "-m", "conntrack", "!", "--ctstate", "ESTABLISHED,RELATED", "-j", "DROP")
+	h.in("router", iptables, "-w", "-t", "nat", "-A", "POSTROUTING", "-o", "up0", "-j", "MASQUERADE")
+	h.in("router", iptables, "-w", "-A", "FORWARD", "-i", "up0", "-m", "conntrack", "!", "--ctstate", "ESTABLISHED,RELATED", "-j", "DROP")
 	return h
 }
 

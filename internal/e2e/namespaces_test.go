@@ -80,11 +80,11 @@ func TestThreeHosts(t *testing.T) {
 	over("dtls")
 
 	// A network that lets no UDP out: the daemon goes on over TLS.
-	in("router", iptables, "-I", "FORWARD", "-p", "udp", "-j", "DROP")
-	in("router", iptables, "-I", "FORWARD", "-i", "up0", "-p", "udp", "-j", "DROP")
+	in("router", iptables, "-w", "-I", "FORWARD", "-p", "udp", "-j", "DROP")
+	in("router", iptables, "-w", "-I", "FORWARD", "-i", "up0", "-p", "udp", "-j", "DROP")
 	over("tls")
 	// And back, once the network is better.
-	in("router", iptables, "-D", "FORWARD", "-p", "udp", "-j", "DROP")
-	in("router", iptables, "-D", "FORWARD", "-i", "up0", "-p", "udp", "-j", "DROP")
+	in("router", iptables, "-w", "-D", "FORWARD", "-p", "udp", "-j", "DROP")
+	in("router", iptables, "-w", "-D", "FORWARD", "-i", "up0", "-p", "udp", "-j", "DROP")
 	over("dtls")
 }

@@ -19,28 +19,44 @@ import (
 // promises in seconds is measured apart from it.
 const patience = 60 * time.Second
 
-var program string // the built adit
+var (
+	programs string // the folder of what is built here
+	program  string // the built adit
+)
+
+// builtEnv names the built adit to a process of these tests that another began.
+const builtEnv = "ADIT_E2E_BUILT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" { // a peer's program, which needs no adit
 		os.Exit(m.Run())
 	}
 	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "adit-e2e")
-		if err != nil {
+		var err error
+		if programs, err = os.MkdirTemp("", "adit-e2e"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "adit")
-		build := exec.Command("go", "build", "-trimpath", "-o", program, "adit") // as build/pack does, which finds it compiled
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build adit: %v\n%s", err, out)
-			return 1
+		defer os.RemoveAll(programs)
+		if program = os.Getenv(builtEnv); program == "" {
+			program = filepath.Join(programs, "adit")
+			if err := buildProgram(program, "adit"); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
 		}
 		return m.Run()
 	}())
+}
+
+// buildProgram builds a program as build/pack does, which finds it compiled.
+func buildProgram(file, name string, more ...string) error {
+	build := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", file}, more...), name)...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return nil
 }
 
 // output is what a process printed so far.

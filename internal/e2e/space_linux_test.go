@@ -27,7 +27,7 @@ func unshared(t *testing.T, disk string) bool {
 	const script = `mount -t tmpfs -o size="$1" tmpfs "$2" && TMPDIR="$2" exec "$3" -test.run "$4" -test.v -test.timeout 0`
 	cmd := exec.CommandContext(t.Context(), unshare, "--net", "--mount", "--kill-child", "--fork",
 		"sh", "-c", script, "sh", disk, t.TempDir(), os.Args[0], "^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), mark+"="+t.Name())
+	cmd.Env = append(os.Environ(), mark+"="+t.Name(), builtEnv+"="+program)
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	t.Logf("in namespaces of its own:\n%s", out)

@@ -1,6 +1,6 @@
 /** A stand-in for the relay: it serves dist and the API of openapi.yaml, and remembers changes. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type {
   Access,
   ErrorCode,
@@ -9,6 +9,7 @@ import type {
   SignedIn,
   Sink,
 } from '../../src/console/api/types';
+import { listen } from '../listen';
 import { serveFile } from '../static';
 import * as have from './fixtures';
 
@@ -92,12 +93,8 @@ export class ConsoleMock {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
     });
-    await new Promise<void>((done, fail) => {
-      server.once('error', fail);
-      server.listen(port, '127.0.0.1', done);
-    });
+    this.#port = await listen(server, port);
     this.#server = server;
-    this.#port = (server.address() as AddressInfo).port;
   }
 
   async stop(): Promise<void> {

@@ -1,7 +1,7 @@
 /** What an operator does with the console, one thing at a time. */
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
-import { cutOff, open, textSize } from '../browser';
+import { counts, cutOff, has, open, textSize } from '../browser';
 import { ConsoleMock, password, setupCode } from './mock';
 import { stops } from './tour';
 
@@ -230,7 +230,7 @@ export const scenarios = {
   'pages of what the relay has not are hidden': scenario(
     async (page) => {
       await page.getByRole('link', { name: 'Clients', exact: true }).waitFor();
-      assert.equal(await page.getByRole('link', { name: 'Nodes' }).count(), 0);
+      await page.getByRole('link', { name: 'Nodes' }).waitFor({ state: 'detached' });
     },
     { prepare: (mock) => void (mock.missing = ['nodes']), allow: /status of 404/ },
   ),
@@ -300,7 +300,7 @@ export const scenarios = {
         page,
         'Both of you changed these, and yours are shown: Refused addresses',
       ).waitFor();
-      assert.equal(await page.getByLabel('Requests a second').inputValue(), '3');
+      await has(page.getByLabel('Requests a second'), '3');
       assert.equal(await page.getByLabel('Refused addresses').inputValue(), '203.0.113.7');
       await button(page, 'Save policy').click();
       await text(page, 'It is in force').waitFor();
@@ -323,8 +323,8 @@ export const scenarios = {
       await button(page, 'Save policy').click();
       await text(page, 'You, in another window, changed').waitFor();
       await button(page, 'Discard mine').click();
-      assert.equal(await page.getByLabel('Requests a second').inputValue(), '6');
-      assert.equal(await page.getByLabel('Refused addresses').inputValue(), '');
+      await has(page.getByLabel('Requests a second'), '6');
+      await has(page.getByLabel('Refused addresses'), '');
     },
     { allow: /status of 4(12|04)/ },
   ),
@@ -386,7 +386,7 @@ export const scenarios = {
       await page.locator('dialog footer').getByRole('button', { name: 'Rotate token' }).click();
       const told = page.locator('.toast', { hasText: 'the store does not answer' });
       // Nothing covers it, and it can be dismissed.
-      await told.getByRole('button', { name: 'Dismiss' }).click({ timeout: 5000 });
+      await told.getByRole('button', { name: 'Dismiss' }).click({ timeout: 20_000 });
       await told.waitFor({ state: 'detached' });
       await page.keyboard.press('Escape');
       await page.setViewportSize({ width: 390, height: 844 });
@@ -460,14 +460,14 @@ export const scenarios = {
       await page.goto(`${mock.url}/#/clients`);
       const rows = page.locator('[data-row]');
       await row(page, 'client-0').waitFor();
-      assert.equal(await rows.count(), 200);
+      await counts(rows, 200);
       await button(page, 'Show 200 more').click();
       await row(page, 'client-399').waitFor();
-      assert.equal(await rows.count(), 400);
+      await counts(rows, 400);
       await page.getByLabel('Search clients').fill('client-99');
       await row(page, 'client-999').waitFor();
       await row(page, 'client-0').waitFor({ state: 'detached' });
-      assert.equal(await rows.count(), 11);
+      await counts(rows, 11);
     },
     {
       prepare: (mock) => {

@@ -8,7 +8,7 @@ check() { # name, command…
 	shift
 	if out=$("$@" 2>&1); then echo "PASS $name"; else echo "FAIL $name: $(echo "$out" | tail -5 | tr '\n' ' ')"; fi
 }
-healthy() { curl -fs -m 2 $api/healthz >/dev/null; }
+healthy() { curl -fs -m 20 $api/healthz >/dev/null; }
 soon() { local end=$((SECONDS + 60)); while [ $SECONDS -lt $end ]; do "$@" && return; sleep 0.05; done; return 1; }
 never() { ! "$@"; }
 pid() { pgrep -u adit -x adit; }

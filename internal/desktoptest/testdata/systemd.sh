@@ -12,7 +12,7 @@ refuse() { # name, words expected, command…
 	if out=$("$@" 2>&1); then echo "FAIL $name: it was not refused"; return; fi
 	case $out in *"$words"*) echo "PASS $name" ;; *) echo "FAIL $name: $out" ;; esac
 }
-healthy() { curl -fs -m 2 $api/healthz >/dev/null; }
+healthy() { curl -fs -m 20 $api/healthz >/dev/null; }
 soon() { local end=$((SECONDS + 60)); while [ $SECONDS -lt $end ]; do "$@" && return; sleep 0.05; done; return 1; }
 version() { curl -fs $api/healthz | grep -o "\"version\":\"$1\""; }
 pid() { systemctl show -p MainPID --value adit; }
@@ -62,7 +62,7 @@ perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:9
 mine=$!
 new_client() { token=$(/tmp/relay-program relay client add lab --data_dir /tmp/relay --json | grep -o 'adit_[A-Za-z0-9_-]*' | head -1); [ -n "$token" ]; }
 soon new_client 2>/dev/null
-served() { curl -fs -m 2 --resolve lab.localhost:8080:127.0.0.1 http://lab.localhost:8080/ | grep -q "of mine"; }
+served() { curl -fs -m 10 --resolve lab.localhost:8080:127.0.0.1 http://lab.localhost:8080/ | grep -q "of mine"; }
 tunnels() { adit tunnel list | grep -q 'lab'; }
 check "takes the token" adit login "$token"
 check "takes a tunnel" adit tunnel create 9000 --type http --domain lab

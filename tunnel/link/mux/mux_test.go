@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -189,26 +190,30 @@ func TestUnreadBytesAreBounded(t *testing.T) {
 	defer s.Close("over")
 	peer := New(b, config(true))
 	defer peer.Close("over")
-	var streams []*Stream
+	var reset atomic.Int32
+	var reading sync.WaitGroup
 	for range 10 { // each fills its window, and nobody reads
 		st, err := peer.OpenStream(within(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		st.SetDeadline(time.Now().Add(500 * time.Millisecond))
+		st.SetWriteDeadline(time.Now().Add(20 * time.Second))
 		st.Write(make([]byte, initialWindow))
-		streams = append(streams, st)
+		reading.Go(func() {
+			if _, err := st.Read(make([]byte, 1)); errors.Is(err, errReset) {
+				reset.Add(1)
+			}
+		})
 	}
-	reset := 0
-	for _, st := range streams {
-		st.SetDeadline(time.Now().Add(500 * time.Millisecond))
-		if _, err := st.Read(make([]byte, 1)); errors.Is(err, errReset) {
-			reset++
-		}
+	bounded := func() bool { return s.buffered.Load() <= cfg.MaxBuffered && reset.Load() >= 5 }
+	for end := time.Now().Add(20 * time.Second); !bounded() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
 	}
-	if held := s.buffered.Load(); held > cfg.MaxBuffered || reset < 5 {
-		t.Errorf("%d bytes are held and %d of 10 streams were reset; want at most %d bytes", held, reset, cfg.MaxBuffered)
+	if !bounded() {
+		t.Errorf("%d bytes are held and %d of 10 streams were reset; want at most %d bytes", s.buffered.Load(), reset.Load(), cfg.MaxBuffered)
 	}
+	peer.Close("over")
+	reading.Wait()
 }
 
 func TestPeerThatReadsNoAnswersLosesItsSession(t *testing.T) {
