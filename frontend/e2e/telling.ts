@@ -84,9 +84,66 @@ export const scenarios = {
 
   'the overview says that a tunnel has failed': scenario(async (page) => {
     await page.getByText('One tunnel has failed.').waitFor();
+    // What it tells leaves the cards beside each other.
+    const top = async (name: string) =>
+      (await page.getByRole('region', { name }).boundingBox())?.y ?? -1;
+    assert.equal(await top('Throughput'), await top('Connected'));
     await page.getByRole('link', { name: 'Show why' }).click();
     await page.waitForURL(/#\/tunnels\?state=failed$/);
     await page.locator('[data-tunnel]').first().waitFor();
     assert.equal(await page.locator('[data-tunnel]').count(), 1);
+  }),
+
+  'what is newer than the page is said as it is called': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels`);
+    await page.locator('[data-tunnel=t_0001]').waitFor();
+    mock.setTunnel(tunnel(1, { name: 'shop', state: 'draining' as 'running' }));
+    await page.locator('[data-tunnel=t_0001]').getByText('draining').waitFor();
+  }),
+
+  'a page with an error in it leaves the others in reach': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/tunnels`);
+      await page.getByRole('alert').getByText('This page cannot be shown.').waitFor();
+      await page.getByRole('link', { name: 'Logs' }).click();
+      await page.locator('[role=log] .line').first().waitFor();
+      await page.getByRole('link', { name: 'Tunnels' }).click();
+      await page.getByRole('button', { name: 'Reload' }).waitFor();
+    },
+    {
+      prepare: (mock) => {
+        mock.tunnels.set('t_0001', { ...tunnel(1), type: undefined as unknown as 'tcp' });
+      },
+      allow: /TypeError/,
+    },
+  ),
+
+  'what is printed is all of it, on white': scenario(async (page, mock) => {
+    await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
+    await page.goto(`${mock.url}/#/diagnostics`);
+    await page.locator('html[data-theme=dark]').waitFor({ state: 'attached' });
+    const paper = await page.evaluate(() => ({
+      text: getComputedStyle(document.body).color,
+      main: getComputedStyle(document.querySelector('main')!).overflowY,
+      nav: document.querySelector('nav')?.checkVisibility(),
+    }));
+    assert.deepEqual(paper, { text: 'rgb(20, 24, 31)', main: 'visible', nav: false });
+  }),
+
+  'a browser that forbids storage shows the page': scenario(async (page, mock) => {
+    await page.addInitScript(() => {
+      for (const name of ['localStorage', 'sessionStorage'])
+        Object.defineProperty(window, name, {
+          get() {
+            throw new DOMException('denied', 'SecurityError');
+          },
+        });
+    });
+    await page.goto(`${mock.url}/#/settings`);
+    await page.reload();
+    await page.locator('main').getByRole('radio', { name: 'Dark' }).check({ force: true });
+    await page.locator('html[data-theme=dark]').waitFor({ state: 'attached' });
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByText('Your tunnels are reachable').waitFor();
   }),
 };
