@@ -236,5 +236,11 @@ export const config: Config = {
     { key: 'inspector.memory', value: '64MiB', source: 'environment' },
     { key: 'log.level', value: 'info', source: 'flag' },
   ],
-  error: { message: 'must be 1 to 65535', line: 14, key: 'tunnel[2].local_port' },
+};
+
+/** What is wrong with its file, where something is. */
+export const mistake: NonNullable<Config['error']> = {
+  message: 'must be 1 to 65535',
+  line: 14,
+  key: 'tunnel[2].local_port',
 };

@@ -4,7 +4,14 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ErrorCode, Events, RequestSummary, Status, Tunnel } from '../src/agent/api/types';
+import type {
+  Config,
+  ErrorCode,
+  Events,
+  RequestSummary,
+  Status,
+  Tunnel,
+} from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
 import { checks, config, detail, endpoint, someLogs, someTunnels, summary } from './fixtures';
 import { listen } from './listen';
@@ -58,6 +65,7 @@ export class Mock {
   seen: string[] = [];
 
   #server: Server | undefined;
+  config: Config = { ...config };
   #port = 0;
   #sockets = new Set<Socket>();
   #streams = new Set<ServerResponse>();
@@ -129,7 +137,7 @@ export class Mock {
     ['POST', /^auth\/configure$/, (body) => this.#configure(String(body.auth_token))],
     ['DELETE', /^auth$/, () => this.#signOut()],
     ['GET', /^status$/, () => this.status],
-    ['GET', /^config$/, () => config],
+    ['GET', /^config$/, () => this.config],
     ['POST', /^pause$/, () => this.#become({ state: 'paused', connected: false, transport: '' })],
     ['POST', /^resume$/, () => this.#become(connected())],
     ['POST', /^reconnect$/, () => this.#become(connected())],

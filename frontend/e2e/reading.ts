@@ -1,7 +1,7 @@
 /** How the page is read: what is looked for stays, and text may be larger. */
 import assert from 'node:assert/strict';
 import { cutOff, textSize } from './browser';
-import { summary, tunnel } from './fixtures';
+import { mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 import { stops } from './tour';
 
@@ -206,6 +206,11 @@ export const scenarios = {
         }
       }
     },
-    { prepare: (mock) => void mock.requests.push(summary(500, { path: '/x'.repeat(300) })) },
+    {
+      prepare: (mock) => {
+        mock.requests.push(summary(500, { path: '/x'.repeat(300) }));
+        mock.config.error = mistake;
+      },
+    },
   ),
 };

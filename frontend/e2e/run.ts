@@ -9,6 +9,7 @@ import { scenarios as keyboard } from './keyboard';
 import { scenarios as leaving } from './leaving';
 import { scenarios as reading } from './reading';
 import { scenarios } from './scenarios';
+import { scenarios as telling } from './telling';
 import { tour } from './tour';
 
 const shots = new URL('../screenshots/', import.meta.url).pathname;
@@ -40,7 +41,7 @@ async function work(queue: ReturnType<typeof chosen>): Promise<void> {
 // tour beside them is cut in two.
 const stops = chosen(tour(shots));
 await Promise.all([
-  work(chosen({ ...scenarios, ...reading, ...keyboard, ...leaving })),
+  work(chosen({ ...scenarios, ...reading, ...keyboard, ...leaving, ...telling })),
   work(stops),
   work(stops),
 ]);

@@ -10,16 +10,20 @@ interface Setting {
   prepare?: (mock: Mock) => void;
   /** What the browser may complain of: it calls every refused request an error. */
   allow?: RegExp;
+  lang?: string;
+  /** There are fingers. */
+  touch?: boolean;
 }
 
-export function scenario(run: Scenario, { prepare, allow }: Setting = {}) {
+export function scenario(run: Scenario, { prepare, allow, lang = 'en', touch }: Setting = {}) {
   return async (browser: Browser): Promise<void> => {
     const mock = new Mock();
     prepare?.(mock);
     await mock.start();
     const { page, problems } = await open(browser, {
       viewport: { width: 1280, height: 800 },
-      locale: 'en',
+      locale: lang,
+      hasTouch: touch,
       permissions: ['clipboard-read', 'clipboard-write'],
     });
     try {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Browser } from 'playwright-core';
 import { open, violations } from './browser';
+import { mistake } from './fixtures';
 import { Mock, unconfigured } from './mock';
 
 const sizes = { wide: [1280, 800], tablet: [768, 1024], phone: [390, 844] } as const;
@@ -18,6 +19,7 @@ export const stops: readonly [name: string, hash: string, ready: string][] = [
   ['logs', '#/logs', '[role=log] .line'],
   ['diagnostics', '#/diagnostics', '.empty button'],
   ['settings', '#/settings', 'table'],
+  ['mistake', '#/overview', '[role=alert]'],
 ];
 
 export function tour(shots: string): Record<string, (browser: Browser) => Promise<void>> {
@@ -48,6 +50,7 @@ export function tour(shots: string): Record<string, (browser: Browser) => Promis
     const configured = mock.status;
     try {
       for (const [stop, hash, ready] of stops) {
+        mock.config.error = stop === 'settings' || stop === 'mistake' ? mistake : undefined;
         mock.status = stop === 'first' ? { ...configured, ...unconfigured } : configured;
         // The first page is loaded, the others are reached within it.
         if (stop === 'first' || stop === 'overview') await page.goto('about:blank');

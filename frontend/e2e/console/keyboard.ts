@@ -22,7 +22,7 @@ export const scenarios = {
       await page.locator('main:focus').waitFor();
 
       const gone = row(page, 'shop.relay.example');
-      await gone.getByRole('button').press('Enter');
+      await gone.getByRole('button', { name: /^Delete/ }).press('Enter');
       await page.locator('dialog').getByRole('button', { name: 'Delete' }).press('Enter');
       await gone.waitFor({ state: 'detached' });
       await focused(page, '[data-row="tcp.20001"] button');

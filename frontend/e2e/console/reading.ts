@@ -11,7 +11,9 @@ export const scenarios = {
         await text(page, 'Times are those of Australia/Darwin (UTC+9:30).').waitFor();
       }
       await page.goto(`${mock.url}/#/policies`);
-      const title = await row(page, 'tcp.20001').locator('time').getAttribute('title');
+      const title = await row(page, 'tcp.20001')
+        .getByRole('button', { name: 'ago' })
+        .getAttribute('aria-description');
       assert.match(title ?? '', / UTC\+9:30$/);
       await page.goto(`${mock.url}/#/clients`);
       await menu(page, 'shop', 'Change what it may do');

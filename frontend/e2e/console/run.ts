@@ -6,6 +6,7 @@ import { scenarios as editing } from './editing';
 import { scenarios as keyboard } from './keyboard';
 import { scenarios as reading } from './reading';
 import { scenarios } from './scenarios';
+import { scenarios as telling } from './telling';
 import { tour } from './tour';
 
 const shots = new URL('../../screenshots/', import.meta.url).pathname;
@@ -35,7 +36,7 @@ async function work(queue: ReturnType<typeof chosen>): Promise<void> {
 
 // The scenarios share the browser's one clipboard, so they go one by one.
 await Promise.all([
-  work(chosen({ ...scenarios, ...editing, ...keyboard, ...reading })),
+  work(chosen({ ...scenarios, ...editing, ...keyboard, ...reading, ...telling })),
   work(chosen(tour(shots))),
 ]);
 await browser.close();

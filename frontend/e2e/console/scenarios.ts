@@ -13,9 +13,14 @@ interface Setting {
   /** The reader's time zone, if it matters. */
   zone?: string;
   lang?: string;
+  /** There are fingers. */
+  touch?: boolean;
 }
 
-export function scenario(run: Scenario, { prepare, allow, zone, lang = 'en' }: Setting = {}) {
+export function scenario(
+  run: Scenario,
+  { prepare, allow, zone, lang = 'en', touch }: Setting = {},
+) {
   return async (browser: Browser): Promise<void> => {
     const mock = new ConsoleMock();
     prepare?.(mock);
@@ -23,7 +28,8 @@ export function scenario(run: Scenario, { prepare, allow, zone, lang = 'en' }: S
     const { page, problems } = await open(browser, {
       viewport: { width: 1280, height: 800 },
       locale: lang,
-      timezoneId: zone,
+      timezoneId: zone ?? 'UTC',
+      hasTouch: touch,
     });
     try {
       await page.goto(mock.url);

@@ -1,7 +1,9 @@
+import type { Config } from '../api/types';
 import { originSentences } from '../../shared/i18n/origin';
 import { relaySentences } from '../../shared/i18n/relay';
 import { interpreter, type Sentence } from '../../shared/i18n/sentences';
-import { prefs } from '../../shared/stores/prefs.svelte';
+import { prefs, type Lang } from '../../shared/stores/prefs.svelte';
+import { configSentences } from './config';
 
 /**
  * The daemon speaks English. These are its sentences, with what varies in braces,
@@ -310,3 +312,19 @@ export const translated = interpreter([...chinese, ...originSentences, ...relayS
 
 /** Returns what the daemon said in the reader's language. */
 export const said = (text: string): string => translated(text, prefs.lang);
+
+const ofFile = interpreter(configSentences);
+
+/** Returns what is wrong with adit.toml in a language. */
+export function mistakeIn({ message, key }: NonNullable<Config['error']>, lang: Lang): string {
+  const known = ofFile(message, lang);
+  if (known !== message || lang === 'en') return known;
+  // What the agent refuses it says with the field, which the daemon takes for the key.
+  const whole = `${key?.split('.').at(-1) ?? ''}: ${message}`;
+  const got = translated(whole, lang);
+  return got === whole ? translated(message, lang) : got;
+}
+
+/** Returns what is wrong with adit.toml in the reader's language. */
+export const mistake = (error: NonNullable<Config['error']>): string =>
+  mistakeIn(error, prefs.lang);

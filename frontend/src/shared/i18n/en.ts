@@ -17,6 +17,10 @@ export const en = {
   'qr.title': 'QR code',
   'qr.label': 'QR code of {url}',
   'qr.hint': 'Scan it with a phone to open the address there.',
+  broken: 'This page cannot be shown.',
+  'broken.text':
+    'It may be older than what it asks; reload it. If that does not help, report this:',
+  reload: 'Reload',
   leave: 'Leave',
   'leave.title': 'Leave without saving?',
   'leave.text': 'What you changed in the policy of {target} is not saved; leaving loses it.',

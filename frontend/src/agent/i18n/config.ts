@@ -1,0 +1,82 @@
+import type { Sentence } from '../../shared/i18n/sentences';
+
+/**
+ * What is wrong with adit.toml, as the daemon says it beside the line and the key, and
+ * what that is in Chinese. A test holds it against the daemon's code; the parser's
+ * sentences are those of the slips that people make.
+ */
+export const configSentences: readonly Sentence[] = [
+  [
+    'read the configuration: {0}: let the user that runs adit read it and its folder',
+    '无法读取配置：{0}：请允许运行 adit 的用户读取它及其目录',
+  ],
+  ['read the configuration: {0}', '无法读取配置：{0}'],
+  ['it is larger than {0} bytes', '文件超过 {0} 字节'],
+  [
+    'it is not a file: put the configuration in its place, or nothing',
+    '它不是文件：请在此处放置配置文件，或什么都不放',
+  ],
+  [
+    'it is a link to {0}, which is not there: put the file there, or remove the link',
+    '它是指向 {0} 的链接，而目标不存在：请在该处放置文件，或删除链接',
+  ],
+  ['it is in UTF-16: save it as UTF-8', '文件是 UTF-16 编码：请另存为 UTF-8'],
+  ['it has typographic quotes; write straight ones: "', '其中有弯引号；请改用直引号："'],
+  ['a key and its value have = between them, not a colon', '键与值之间须用 =，而不是冒号'],
+  ['there is no such key; did you mean {0}?', '没有这个键；是否想写 {0}？'],
+  ['there is no such key', '没有这个键'],
+  ['must be host:port', '须为 主机:端口'],
+  ['excludes bearer_token', '不能与 bearer_token 同时使用'],
+  [
+    '{0} must be scheme://host or scheme://host:port',
+    '{0} 须为 scheme://host 或 scheme://host:port',
+  ],
+  ['{0} must be a name, or name:port', '{0} 须为名称，或 名称:端口'],
+  ['must be auto, dtls or tls', '须为 auto、dtls 或 tls'],
+  ['must be debug, info, warn or error', '须为 debug、info、warn 或 error'],
+  ['must be 1 to {0}', '须为 1 到 {0}'],
+  ['there must be at most {0}', '最多 {0} 个'],
+  ['is missing: a declared tunnel is known by it', '缺少：在文件中声明的隧道以名称区分'],
+  ['another tunnel is called {0} already', '已有名为 {0} 的隧道'],
+  // A value of the wrong kind.
+  ['must be {0*}, not {1*}', '须为{0*}，而不是{1*}'],
+  ['a string, in quotes', '带引号的字符串'],
+  ['a whole number', '整数'],
+  ['a number with a fraction', '小数'],
+  ['true or false', ' true 或 false'],
+  ['a list, in brackets', '方括号中的列表'],
+  ['a list of strings, in brackets', '方括号中的字符串列表'],
+  ['a list of tables', '表的列表'],
+  ['a table', '表'],
+  ['a date and time', '日期和时间'],
+  ['a date', '日期'],
+  ['a time', '时间'],
+  // What the parser of TOML says.
+  ['expected value, not end of input', '此处缺少值'],
+  ['expected value but got {0}', '此处应为值，却是 {0}'],
+  ['expected newline but got {0}', '值之后应换行，却是 {0}；若值是字符串，请加引号'],
+  ["expected '=' after key", '键之后应为 ='],
+  ['expected key but reached end of input', '此处缺少键'],
+  ["expected ']' to close table name", '表名之后应为 ]'],
+  ["expected ']]' to close array table name", '表名之后应为 ]]'],
+  ["expected ',' or ']' after array value", '列表的值之后应为逗号或 ]'],
+  ["expected ',' or '}' after inline table key-value", '行内表的值之后应为逗号或 }'],
+  ['expected keyword {0}', '此处应为 {0}'],
+  ['unterminated basic string', '字符串缺少结尾的引号'],
+  ['unterminated literal string', '字符串缺少结尾的引号'],
+  ['multiline {0} string not terminated by {1}', '多行字符串缺少结尾的 {1}'],
+  ['basic strings cannot have control characters', '字符串不能含有控制字符'],
+  ['literal strings cannot have control characters', '字符串不能含有控制字符'],
+  ['invalid escape character {0}', '无效的转义字符 {0}；若要写反斜杠，请使用单引号'],
+  ['invalid character at start of key: {0}', '键不能以 {0} 开头'],
+  ['unexpected character {0} at start of value', '值不能以 {0} 开头；若值是字符串，请加引号'],
+  ['array is incomplete', '列表缺少结尾的 ]'],
+  ['inline table is incomplete', '行内表缺少结尾的 }'],
+  ['integers cannot have leading zeroes', '整数不能以 0 开头'],
+  ['number must have at least one digit between underscores', '数字的下划线之间须有数字'],
+  ['decimal number is too large to fit in a 64-bit signed integer', '数字过大'],
+  ['key {0} is already defined', '键 {0} 重复出现'],
+  ['table {0} already exists as defined by a dotted key', '表 {0} 已由带点的键定义'],
+  ['table {0} already exists', '表 {0} 重复出现'],
+  ['cannot store an array table in a struct', '此表只能出现一次：请用单方括号'],
+];
