@@ -79,6 +79,9 @@ func (s *scopeFlags) over(cmd *cobra.Command, to *console.Scope) error {
 	if err != nil {
 		return fmt.Errorf("--expires: %w", err)
 	}
+	if !at.IsZero() && !at.After(time.Now()) {
+		return fmt.Errorf("--expires: %s has passed; `adit relay client revoke` ends a client now", s.expires)
+	}
 	to.Expires = at
 	return nil
 }

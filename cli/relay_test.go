@@ -58,6 +58,7 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "client", "set", "lab", "--types", "ftp"}, "", elsewhere, 1, "", "ftp"},
 		{[]string{"relay", "client", "set", "lab", "--bandwidth", "fast"}, "", elsewhere, 1, "", "number of bytes"},
 		{[]string{"relay", "client", "set", "lab", "--expires", "soon"}, "", elsewhere, 1, "", "2027-01-31"},
+		{[]string{"relay", "client", "add", "late", "--expires", "2020-01-01"}, "", elsewhere, 1, "", "2020-01-01 has passed"},
 		{[]string{"relay", "audit", "list"}, "", elsewhere, 0, "client.add", ""},
 		{[]string{"relay", "audit", "verify"}, "", elsewhere, 0, "unbroken", ""},
 		{[]string{"relay", "audit", "verify", "--head", "abc"}, "", elsewhere, 1, "", "not in the chain"},

@@ -9,8 +9,12 @@ export const originSentences: readonly Sentence[] = [
   ['the local service at {0} does not accept connections', '{0} 的本地服务不接受连接'],
   ['the local service at {0} cannot be reached: {1*}', '无法连接 {0} 的本地服务：{1*}'],
   [
-    'the local service at {0} does not answer with TLS that can be trusted: {1}',
-    '{0} 的本地服务没有以可信的 TLS 响应：{1}',
+    'the local service at {0} does not answer with TLS that can be trusted: {1*}',
+    '{0} 的本地服务没有以可信的 TLS 响应：{1*}',
+  ],
+  [
+    'it does not speak TLS; set local_scheme to http',
+    '它不使用 TLS；请将服务协议设为 http',
   ],
   ['no answer within {0}', '{0} 内没有响应'],
   ['connection refused', '连接被拒绝'],
