@@ -12,10 +12,7 @@ export const originSentences: readonly Sentence[] = [
     'the local service at {0} does not answer with TLS that can be trusted: {1*}',
     '{0} 的本地服务没有以可信的 TLS 响应：{1*}',
   ],
-  [
-    'it does not speak TLS; set local_scheme to http',
-    '它不使用 TLS；请将服务协议设为 http',
-  ],
+  ['it does not speak TLS; set local_scheme to http', '它不使用 TLS；请将服务协议设为 http'],
   ['no answer within {0}', '{0} 内没有响应'],
   ['connection refused', '连接被拒绝'],
   ['no such host', '没有这个主机名'],
