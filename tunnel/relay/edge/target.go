@@ -16,7 +16,7 @@ func targetOf(r *http.Request) (string, bool) {
 	case raw == "*":
 		return raw, r.Method == http.MethodOptions
 	case r.ProtoMajor == 1 && r.URL.Scheme != "" && r.URL.Opaque == "": // absolute form
-		_, rest, ok := strings.Cut(raw, "://")
+		rest, ok := strings.CutPrefix(raw[len(r.URL.Scheme):], "://")
 		if !ok {
 			return "", false
 		}

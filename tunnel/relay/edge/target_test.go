@@ -11,7 +11,7 @@ import (
 // FuzzTarget holds that an origin gets a target that is one, and that it means
 // what the visitor's did.
 func FuzzTarget(f *testing.F) {
-	for _, target := range []string{"/", "/a%2fb|c", "//x/é#y", "*", "http://h", "http://h?q", "http:.x", "h:80", "/%", "/?#", "http://h/a|%2F?b#c"} {
+	for _, target := range []string{"/", "/a%2fb|c", "//x/é#y", "*", "http://h", "http://h?q", "http:.x", "h:80", "/%", "/?#", "http://h/a|%2F?b#c", "A:/0://"} {
 		f.Add("GET", target)
 	}
 	f.Add("OPTIONS", "*")
