@@ -185,11 +185,7 @@ func oneTunnelCommand(env *Env, name, short string, do func(*client.Client, cont
 
 // onTunnel does something with the tunnel that a person named, and shows it.
 func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client, context.Context, string) (client.Tunnel, error)) error {
-	c, err := e.client(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := findTunnel(ctx, c, named)
+	c, id, err := e.tunnelNamed(ctx, named)
 	if err != nil {
 		return err
 	}
@@ -198,6 +194,17 @@ func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client
 		return err
 	}
 	return e.printPage(t, func(w io.Writer) { writeTunnel(w, t) })
+}
+
+// tunnelNamed returns the daemon's client, and the id of the tunnel that a person
+// named.
+func (e *Env) tunnelNamed(ctx context.Context, named string) (*client.Client, string, error) {
+	c, err := e.client(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := findTunnel(ctx, c, named)
+	return c, id, err
 }
 
 // findTunnel returns the id of the tunnel with this id, or the only one with

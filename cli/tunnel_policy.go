@@ -51,11 +51,7 @@ func tunnelPolicySetCommand(env *Env) *cobra.Command {
 // onPolicy does something with the policy of the tunnel that a person named, and
 // shows it.
 func (e *Env) onPolicy(ctx context.Context, named string, do func(*client.Client, context.Context, string) (client.TaggedPolicy, error)) error {
-	c, err := e.client(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := findTunnel(ctx, c, named)
+	c, id, err := e.tunnelNamed(ctx, named)
 	if err != nil {
 		return err
 	}
