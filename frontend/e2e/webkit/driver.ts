@@ -136,7 +136,7 @@ export class Webkit {
 
   reload = () => this.#send('POST', '/refresh');
 
-  /** Makes the page's part of the window so large; the window's own bar is above it. */
+  /** Makes the page's part of the window so large; the window's own bars, one of downloads too, are around it. */
   async resize(width: number, height: number): Promise<void> {
     await soon(`a page of ${width}x${height}`, async () => {
       const inner = await this.run<[number, number]>('return [innerWidth, innerHeight]');
@@ -144,7 +144,7 @@ export class Webkit {
       const outer = await this.#send<{ height: number }>('GET', '/window/rect');
       const bar = outer.height - inner[1];
       // While the window is on its way to a size, the two do not fit each other.
-      const usual = bar >= 0 && bar < 100 ? bar : 0;
+      const usual = bar >= 0 && bar < 300 ? bar : 0;
       await this.#send('POST', '/window/rect', { width, height: height + usual });
       return false;
     });
