@@ -1,10 +1,17 @@
 package relay
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"net/netip"
+	"os"
 	"regexp"
 	"strings"
+	"time"
+
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
 )
 
 // Config is a relay's configuration: relay.toml, with flags above it.
@@ -169,4 +176,37 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(text)
 	return p.Masked(), err
+}
+
+// store says where a relay's store is.
+func (c Config) store() store.Config {
+	return store.Config{
+		Dir: c.DataDir, URLs: c.NATS.URLs, Credentials: c.NATS.Credentials,
+		CA: c.NATS.CA, Cert: c.NATS.Cert, Key: c.NATS.Key, Replicas: c.NATS.Replicas,
+		Domain:    c.Domain,
+		EventsAge: time.Duration(c.Limits.AccessDays) * 24 * time.Hour, EventsBytes: c.Limits.AccessBytes,
+	}
+}
+
+// edge gives the limits that the edge holds. Durations are validated.
+func (l Limits) edge() edge.Limits {
+	d := func(text string) time.Duration { v, _ := time.ParseDuration(text); return v }
+	return edge.Limits{
+		HeaderBytes: l.HeaderBytes, HeaderTime: d(l.HeaderTime), IdleTime: d(l.IdleTime), StreamIdle: d(l.StreamIdle),
+		OriginTime: d(l.OriginTime), ConnectionsPerAddress: l.ConnectionsPerAddress,
+		UDPFlows: l.UDPFlows, UDPIdle: d(l.UDPIdle), UDPAmplification: l.UDPAmplification,
+	}
+}
+
+// readSecret reads what seals the keys that nodes share.
+func readSecret(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fileError("nats.secret_file", path, err)
+	}
+	secret := bytes.TrimSpace(data)
+	if len(secret) < 16 {
+		return nil, fmt.Errorf("nats.secret_file: %s has fewer than 16 bytes; `openssl rand -hex 32` makes one", path)
+	}
+	return secret, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 
 	"adit/internal/socketerr"
@@ -137,4 +138,25 @@ func (l *agentListener) Accept() (net.Conn, error) {
 func (l *agentListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
+}
+
+func listen(key, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, listenError(key, addr, err)
+	}
+	return ln, nil
+}
+
+func portOf(a net.Addr) int {
+	ap, _ := netip.ParseAddrPort(a.String())
+	return int(ap.Port())
+}
+
+// publicPort is the port at which others find what listens at a.
+func publicPort(set int, a net.Addr) int {
+	if set != 0 {
+		return set
+	}
+	return portOf(a)
 }

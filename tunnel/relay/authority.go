@@ -1,0 +1,95 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+)
+
+func (r *Relay) openAuthority(ctx context.Context) error {
+	text, err := r.store.Settings.Once(ctx, store.SettingAuthority, func() ([]byte, error) {
+		a, err := link.NewAuthority()
+		if err != nil {
+			return nil, err
+		}
+		return a.MarshalPEM()
+	})
+	if err != nil {
+		return err
+	}
+	if r.authority, err = link.ParseAuthority(text); err != nil {
+		return fmt.Errorf("read the relay's authority from the store: %w", err)
+	}
+	_, err = r.linkCertificate()
+	return err
+}
+
+// linkCertificate is what agents are shown; it is issued anew every day.
+func (r *Relay) linkCertificate() (*tls.Certificate, error) {
+	r.certMu.Lock()
+	defer r.certMu.Unlock()
+	if now := time.Now(); now.Sub(r.certAge) > linkCertLife {
+		cert, err := r.authority.Issue(r.publicHost())
+		if err != nil {
+			return nil, err
+		}
+		r.cert, r.certAge = cert, now
+	}
+	cert := r.cert
+	return &cert, nil
+}
+
+func (r *Relay) publicHost() string {
+	if r.cfg.PublicHost != "" {
+		return r.cfg.PublicHost
+	}
+	return r.cfg.Domain
+}
+
+// tunnelAddr is where agents find the relay.
+func (r *Relay) tunnelAddr() string {
+	return net.JoinHostPort(r.publicHost(), strconv.Itoa(publicPort(r.cfg.PublicTunnelPort, r.listener.Addr())))
+}
+
+func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	ca, err := r.store.Settings.Once(ctx, store.SettingVisitorCA, func() ([]byte, error) { return edge.NewVisitorCA(r.cfg.Domain) })
+	if err != nil {
+		return nil, err
+	}
+	if r.local, err = edge.NewLocalCertificates(ca, r.claimed); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {
+		return nil, fmt.Errorf("write the visitors' authority: %w", err)
+	}
+	get := r.local.Get
+	if err := r.openACME(plain, secure); err != nil {
+		return nil, err
+	}
+	if r.acme != nil {
+		get = r.acme.Get
+	}
+	if r.cfg.TLSCert == "" {
+		return get, nil
+	}
+	if r.file, err = edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
+		return nil, r.cfg.certificateError(err)
+	}
+	if fault := r.file.Fault(r.cfg.Domain, r.acme != nil, time.Now()); fault != "" {
+		r.log.Warn("browsers do not take the certificate of tls_cert", "reason", fault, "file", r.cfg.TLSCert)
+	}
+	return r.file.Get, nil
+}
+
+// CAFile is the certificate that visitors must trust where the relay has no
+// public one.
+func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, caFile) }

@@ -1,0 +1,133 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"adit/tunnel/wire"
+)
+
+// Run serves until ctx ends. Then it stops accepting, tells agents to move on,
+// lets streams finish, and closes everything.
+func (r *Relay) Run(ctx context.Context) error {
+	// life outlasts ctx by the time of the drain.
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	// visiting ends when visitors are to be turned away; the other nodes are
+	// there for a little more.
+	visiting, turnAway := context.WithCancel(context.Background())
+	defer turnAway()
+	group, failed := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.acceptSessions(failed, life) })
+	group.Go(func() error {
+		if r.members != nil {
+			r.members.meet(visiting)
+		}
+		err := r.edge.Run(visiting, r.opts.Drain)
+		if r.members != nil { // visitors of other nodes, too
+			idle, cancel := context.WithTimeout(context.Background(), r.opts.Drain)
+			r.members.mesh.Idle(idle)
+			cancel()
+		}
+		end() // visitors have ended: sessions may
+		return err
+	})
+	if r.members != nil {
+		group.Go(func() error { return r.members.run(life) })
+	}
+	group.Go(func() error { return r.serveConsole(failed) })
+	group.Go(func() error { return r.handler.Run(life) })
+	group.Go(func() error { return r.access.run(life) })
+	beside := []func(context.Context){
+		r.sweep, r.watchGeo, r.watchHours, r.watchExpiry, r.runSinks, r.runLedger,
+		func(ctx context.Context) { r.accounts.run(ctx, r) },
+	}
+	if r.file != nil {
+		beside = append(beside, func(ctx context.Context) { r.file.Run(ctx, r.log) })
+	}
+	for _, run := range beside {
+		group.Go(func() error { run(life); return nil })
+	}
+	group.Go(func() error {
+		<-failed.Done()
+		r.drain()
+		if r.members != nil {
+			r.members.moveOff(life)
+		}
+		turnAway()
+		return nil
+	})
+	err := group.Wait()
+	r.endTasks()
+	return errors.Join(err, r.Close())
+}
+
+// acceptSessions takes sessions until life ends; from the end of ctx on it
+// turns new ones away.
+func (r *Relay) acceptSessions(ctx, life context.Context) error {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for {
+		s, err := r.listener.Accept(life)
+		switch {
+		case life.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("accept agents: %w", err)
+		case ctx.Err() != nil:
+			serving.Go(func() { s.Close("the relay is shutting down") })
+		default:
+			serving.Go(func() { r.serve(life, s) })
+		}
+	}
+}
+
+// task runs short work that an event starts, unless the relay has ended.
+func (r *Relay) task(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.tasks.Go(f)
+	}
+}
+
+func (r *Relay) endTasks() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.tasks.Wait()
+}
+
+// drain tells every agent to move on.
+func (r *Relay) drain() {
+	r.mu.Lock()
+	r.draining = true
+	list := make([]*session, 0, len(r.sessions))
+	for _, s := range r.sessions {
+		list = append(list, s)
+	}
+	r.mu.Unlock()
+	for _, s := range list {
+		e := wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"}
+		if r.members != nil {
+			e.Nodes = r.members.forAgent()
+			e.Addresses = addresses(e.Nodes)
+		}
+		s.tell(e)
+	}
+}
+
+func (r *Relay) isDraining() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.draining
+}
+
+// shuttingDown is the answer of a relay that drains to who wants more of it.
+func shuttingDown() *wire.Problem {
+	return &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
+}
