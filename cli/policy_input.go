@@ -66,10 +66,16 @@ func (p *policyInput) read(env *Env, file []string) error {
 	if p.ifMatch != "" {
 		p.etag = p.ifMatch
 	}
-	if p.etag != "" && p.etag != "*" && !strings.HasSuffix(p.etag, `"`) {
-		p.etag = `"` + p.etag + `"` // as a shell leaves it
-	}
+	p.etag = quotedTag(p.etag)
 	return nil
+}
+
+// quotedTag is an ETag with its quotes, which a shell may have taken.
+func quotedTag(etag string) string {
+	if etag == "" || etag == "*" || strings.HasSuffix(etag, `"`) {
+		return etag
+	}
+	return `"` + etag + `"`
 }
 
 // checkPolicy says where what is no policy at all goes wrong.

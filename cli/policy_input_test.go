@@ -178,6 +178,22 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 	}
 	must("", "client", "add", "shop")
 
+	sink := func(args ...string) []string {
+		return append([]string{"sink", "set", "log", "udp://192.0.2.1:514"}, args...)
+	}
+	must("", sink()...)
+	var seen struct{ ETag string }
+	if err := json.Unmarshal([]byte(must("", "sink", "show", "log", "--json")), &seen); err != nil || seen.ETag == "" {
+		t.Fatalf("sink show: %v, no etag", err)
+	}
+	must("", sink("--if_match", seen.ETag, "--refused_only")...)
+	if code, _, errs := operate(console, "", sink("--if_match", seen.ETag)...); code != exitFailed || !strings.Contains(errs, "read it again with `adit relay sink show log`") {
+		t.Errorf("another's change of a sink: got exit code %d and %q", code, errs)
+	}
+	if shown := must("", "sink", "show", "log"); !strings.Contains(shown, "Only refused  yes") {
+		t.Errorf("another's change of a sink is gone: %s", shown)
+	}
+
 	// Between what a command reads and what it writes, the other operator comes.
 	to, err := url.Parse(console)
 	if err != nil {

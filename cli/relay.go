@@ -168,6 +168,7 @@ func withDataDir(cfg relay.Config, err error) (relay.Config, error) {
 
 func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 	log := slog.New(slog.NewTextHandler(env.Err, nil))
+	lean.WithinLimit()
 	r, err := relay.New(relay.Options{Config: cfg, Version: buildinfo.Get().Version, Log: log})
 	if err != nil {
 		return err

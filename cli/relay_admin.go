@@ -158,7 +158,27 @@ func (a *relayAdmin) open(ctx context.Context, etag, method, path string, in any
 	if err != nil {
 		return nil, fmt.Errorf("the relay does not answer at %s; is it running? (%w)", base, err)
 	}
+	if resp.StatusCode >= 400 && isAgent(ctx, client, base) {
+		resp.Body.Close()
+		return nil, fmt.Errorf("%s is the local API of an agent, not a relay's console, which listens at port 37280 unless told otherwise; set %s to that", base, envAdminURL)
+	}
 	return resp, nil
+}
+
+// isAgent reports whether an agent's daemon answers at base. It is shown no token.
+func isAgent(ctx context.Context, client *http.Client, base string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var health struct{ Status, Version, Service string }
+	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<10)).Decode(&health)
+	return err == nil && health.Status == "ok" && health.Version != "" && health.Service == ""
 }
 
 // changedError is a refusal to replace what has changed since it was read.

@@ -14,11 +14,17 @@ import (
 	"adit/tunnel/relay/sink"
 )
 
+// shownSink is a sink with what the next change of it may name.
+type shownSink struct {
+	console.Sink
+	ETag string `json:"etag"`
+}
+
 func relaySinkCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	path := func(name string) string { return "/api/v1/sinks/" + url.PathEscape(name) }
 	var c sink.Config
-	var caFile, secretFile string
+	var caFile, secretFile, ifMatch string
 	var facility int
 	var disabled bool
 	set := &cobra.Command{
@@ -26,7 +32,10 @@ func relaySinkCommand(env *Env) *cobra.Command {
 		Short: "Send access events, or the audit log, on to a webhook or syslog",
 		Long: `Send access events, or the audit log, on. The URL says where to: https://… is a
 webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog
-(RFC 5424).`,
+(RFC 5424).
+
+With --if_match, if somebody else has changed the sink meanwhile, theirs stays,
+and the exit code is 1. Without it, what is there is replaced.`,
 		Example: `  adit relay sink set siem https://siem.example.com/adit --secret_file hook.secret --events access,audit
   adit relay sink set log tls://syslog.example.com:6514 --refused_only`,
 		Args: args(2, 2, "a name and a URL"),
@@ -57,8 +66,14 @@ webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog
 			}
 			on := !disabled
 			c.Enabled = &on
-			var s console.Sink
-			if err := a.call(cmd.Context(), http.MethodPut, path(args[0]), c, &s); err != nil {
+			var s shownSink
+			var err error
+			s.ETag, err = a.replace(cmd.Context(), quotedTag(ifMatch), http.MethodPut, path(args[0]), c, &s.Sink)
+			var changed *changedError
+			if errors.As(err, &changed) {
+				return fmt.Errorf("%w with `adit relay sink show %s`", err, args[0])
+			}
+			if err != nil {
 				return err
 			}
 			return env.print(s, func(w io.Writer) {
@@ -72,8 +87,26 @@ webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog
 	set.Flags().StringVar(&caFile, "ca", "", "PEM file to trust a syslog server by, for tls://")
 	set.Flags().IntVar(&facility, "facility", 16, "syslog facility, 0 to 23")
 	set.Flags().BoolVar(&disabled, "disabled", false, "keep it, and send nothing")
+	set.Flags().StringVar(&ifMatch, "if_match", "", `replace only the sink that has this etag, as "show" prints it`)
+	show := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show a sink, with the etag for set --if_match",
+		Example: "  adit relay sink show siem --json",
+		Args:    args(1, 1, "the sink's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var s shownSink
+			var err error
+			if s.ETag, err = a.replace(cmd.Context(), "", http.MethodGet, path(args[0]), nil, &s.Sink); err != nil {
+				return err
+			}
+			return env.printPage(s, func(w io.Writer) {
+				fmt.Fprintf(w, "Name\t%s\nWhere\t%s\nEvents\t%s\nOnly refused\t%s\nEnabled\t%s\nChanged\t%s\nETag\t%s\n",
+					s.Name, printable(s.URL+s.Address), strings.Join(s.Events, ", "), yesNo(s.RefusedOnly), yesNo(s.Enabled), minute(s.ChangedAt), s.ETag)
+			})
+		},
+	}
 	return a.flag(group("sink", "Where access events and the audit log are sent on", "",
-		set,
+		set, show,
 		listing[console.Sink]{
 			use: "list", short: "List the sinks, and how they fare", example: "  adit relay sink list",
 			path: "/api/v1/sinks", heading: "NAME|WHERE|EVENTS|SENT|WAITING|DROPPED|LAST ERROR",

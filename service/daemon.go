@@ -29,8 +29,9 @@ import (
 
 // Environment variables of the daemon.
 const (
-	envAuthToken = "ADIT_AUTH_TOKEN"
-	envClientID  = "ADIT_CLIENT_ID"
+	envAuthToken     = "ADIT_AUTH_TOKEN"
+	envAuthTokenFile = "ADIT_AUTH_TOKEN_FILE" // the same, in a file
+	envClientID      = "ADIT_CLIENT_ID"
 )
 
 // configEvery is how long adit.toml has to stay the same until a change counts,
@@ -48,7 +49,7 @@ type Daemon struct {
 	// ConfigDir has adit.toml, StateDir is machine-written. StateDir is required.
 	ConfigDir, StateDir string
 	// AuthToken configures an unconfigured agent. If empty, the environment's
-	// ADIT_AUTH_TOKEN.
+	// ADIT_AUTH_TOKEN, or what is in the file that ADIT_AUTH_TOKEN_FILE names.
 	AuthToken string
 	// Log takes the log. If nil, it goes as text to LogTo; if that is nil too, to
 	// standard error.
@@ -64,12 +65,16 @@ type Daemon struct {
 
 // Run runs the daemon until ctx ends.
 func (d Daemon) Run(ctx context.Context) error {
+	lean.WithinLimit()
 	watcher := config.NewWatcher(d.ConfigDir)
 	file, err := config.Load(d.ConfigDir)
 	if err != nil {
 		return err
 	}
 	settings := newSettings(d, file)
+	if settings.authToken, err = d.authToken(); err != nil {
+		return err
+	}
 	ring, log := d.logging(settings)
 	// Before the state is touched: a port that is taken most often means that a
 	// daemon runs already.

@@ -382,6 +382,33 @@ func TestABearerFileThatIsNotThereIsToldWithWhoNamesIt(t *testing.T) {
 	}
 }
 
+func TestAuthTokenIsFromTheFirstThatHasOne(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth_token")
+	if err := os.WriteFile(file, []byte("adit_file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ given, env, file, want string }{
+		"nobody":          {},
+		"file":            {file: file, want: "adit_file"},
+		"before the file": {env: " adit_env\n", file: file + "none", want: "adit_env"},
+		"given":           {given: "adit_given", env: "adit_env", file: file, want: "adit_given"},
+	} {
+		t.Setenv(envAuthToken, test.env)
+		t.Setenv(envAuthTokenFile, test.file)
+		if got, err := (Daemon{AuthToken: test.given}).authToken(); err != nil || got != test.want {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)
+		}
+	}
+	t.Setenv(envAuthToken, "")
+	for _, name := range []string{file + "none", filepath.Dir(file)} {
+		t.Setenv(envAuthTokenFile, name)
+		err := Daemon{HTTPListen: "127.0.0.1:0", StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), envAuthTokenFile) || !strings.Contains(err.Error(), name) {
+			t.Errorf("file %s: got error %v, want one that names it and the variable", name, err)
+		}
+	}
+}
+
 func TestBearerFromTheFileGuardsTheAPI(t *testing.T) {
 	dir := t.TempDir()
 	const secret = "0123456789abcdef-secret"

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -15,7 +17,7 @@ import (
 // tunnels they hold until the daemon starts again.
 type settings struct {
 	file                        *config.File
-	listen, logLevel, authToken string
+	listen, logLevel, authToken string // authToken only where a daemon starts
 	listenFrom                  string
 }
 
@@ -30,11 +32,34 @@ func newSettings(d Daemon, file *config.File) *settings {
 	if file.Log.Level != "" {
 		s.logLevel = file.Log.Level
 	}
-	s.authToken = d.AuthToken
-	if s.authToken == "" {
-		s.authToken = strings.TrimSpace(os.Getenv(envAuthToken))
-	}
 	return s
+}
+
+// maxTokenFile bounds what is read of the file with the auth token.
+const maxTokenFile = 4096
+
+// authToken is the token for an agent that has none; empty if nobody gave one.
+func (d Daemon) authToken() (string, error) {
+	if d.AuthToken != "" {
+		return d.AuthToken, nil
+	}
+	if token := strings.TrimSpace(os.Getenv(envAuthToken)); token != "" {
+		return token, nil
+	}
+	name := os.Getenv(envAuthTokenFile)
+	if name == "" {
+		return "", nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w; name a file that the user of the daemon may read", envAuthTokenFile, err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxTokenFile))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w; name a file that the user of the daemon may read", envAuthTokenFile, err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 func (s *settings) bearer() bool {

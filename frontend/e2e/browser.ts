@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import {
   chromium,
+  firefox,
   type Browser,
   type BrowserContextOptions,
   type Locator,
@@ -23,22 +24,50 @@ const quiet = [
     'CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions',
 ];
 
-/** Starts the browser. Names are resolved only if they are loopback's, or resolve maps them. */
-export async function launch(resolve = '', more: string[] = []): Promise<Browser> {
-  const path = process.env.CHROMIUM ?? '/usr/bin/chromium';
-  if (!existsSync(path)) {
-    console.error(`there is no browser at ${path}: install chromium, or name one in CHROMIUM`);
-    process.exit(process.env.ADIT_REQUIRE === '1' ? 1 : 77);
-  }
+/** Which browser drives the scenarios: Chromium, or with ADIT_BROWSER=firefox Debian's Firefox. */
+export const inFirefox = process.env.ADIT_BROWSER === 'firefox';
+
+/** Returns where a browser is, or ends the program as a missing tool does. */
+function installed(name: string, variable: string): string {
+  const path = process.env[variable] ?? `/usr/bin/${name}`;
+  if (existsSync(path)) return path;
+  console.error(`there is no browser at ${path}: install ${name}, or name one in ${variable}`);
+  process.exit(process.env.ADIT_REQUIRE === '1' ? 1 : 77);
+}
+
+/**
+ * Starts the browser. Names are resolved only if they are loopback's; those of
+ * local are loopback's, too.
+ */
+export async function launch(local: string[] = [], more: string[] = []): Promise<Browser> {
+  if (inFirefox) return launchFirefox(local);
   return chromium.launch({
-    executablePath: path,
+    executablePath: installed('chromium', 'CHROMIUM'),
     args: [
       ...quiet.filter((flag) => flag !== '--disable-quic' || !more.includes('--enable-quic')),
       ...more,
-      `--host-resolver-rules=${resolve}MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost`,
+      `--host-resolver-rules=${local.map((name) => `MAP ${name} 127.0.0.1 , `).join('')}` +
+        'MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost',
     ],
   });
 }
+
+/** As it is installed, by WebDriver BiDi. Playwright's settings keep it from calling home. */
+function launchFirefox(local: string[]): Promise<Browser> {
+  return firefox.launch({
+    channel: 'moz-firefox',
+    executablePath: installed('firefox-esr', 'FIREFOX'),
+    firefoxUserPrefs: {
+      'network.dns.localDomains': local.join(','),
+      // The protocol has no word for this yet.
+      'ui.prefersReducedMotion': 1,
+    },
+  });
+}
+
+// In Firefox Playwright adds the style "body {}" before it takes a picture, and the page's
+// policy forbids that; this is how Firefox calls it.
+const toggled = 'sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT+SmwNZWA=';
 
 /** A page that remembers what went wrong in it. */
 export interface Watched {
@@ -49,11 +78,18 @@ export interface Watched {
 export async function open(browser: Browser, options: BrowserContextOptions): Promise<Watched> {
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
   context.setDefaultTimeout(40_000);
+  // Firefox's protocol has no word for the theme of the system either.
+  if (inFirefox && options.colorScheme)
+    await context.addInitScript(
+      (theme) => location.protocol === 'http:' && localStorage.setItem('adit.theme', theme),
+      options.colorScheme,
+    );
   const page = await context.newPage();
   const problems: string[] = [];
-  page.on('pageerror', (error) => problems.push(`${error.name}: ${error.message}`));
+  const note = (text: string) => void (text.includes(toggled) || problems.push(text));
+  page.on('pageerror', (error) => note(`${error.name}: ${error.message}`));
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text());
+    if (message.type() === 'error' || message.type() === 'warning') note(message.text());
   });
   page.on('request', (request) => {
     const { hostname, protocol } = new URL(request.url());

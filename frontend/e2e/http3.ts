@@ -24,11 +24,14 @@ const deadline = setTimeout(() => {
   console.error('FAIL  the browser did not end in time');
   process.exit(1);
 }, 150_000);
-const browser = await launch(`MAP ${site.hostname} 127.0.0.1 , `, [
-  '--enable-quic',
-  `--origin-to-force-quic-on=${site.host}`,
-  `--ignore-certificate-errors-spki-list=${need('ADIT_SPKI')}`,
-]);
+const browser = await launch(
+  [site.hostname],
+  [
+    '--enable-quic',
+    `--origin-to-force-quic-on=${site.host}`,
+    `--ignore-certificate-errors-spki-list=${need('ADIT_SPKI')}`,
+  ],
+);
 try {
   const page = await browser.newPage();
   page.setDefaultTimeout(60_000);

@@ -86,7 +86,7 @@ async function remove(page: Page): Promise<void> {
   assert.ok(!left.includes('from-the-page'), 'the tunnel is still there');
 }
 
-const browser = await launch('MAP *.localhost 127.0.0.1 , ');
+const browser = await launch(['*.localhost']);
 const context = await browser.newContext({ locale: 'en', ignoreHTTPSErrors: true });
 context.setDefaultTimeout(60_000);
 const page = await context.newPage();

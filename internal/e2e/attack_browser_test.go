@@ -57,6 +57,37 @@ func TestHostilePagesInABrowser(t *testing.T) {
 	}
 }
 
+// TestHostilePagesInOtherBrowsers has the same pages try it in Firefox and WebKit,
+// each of which has rules of its own for what a page may ask of loopback.
+func TestHostilePagesInOtherBrowsers(t *testing.T) {
+	for name, script := range map[string]string{"firefox": "e2e:attack", "webkit": "e2e:webkit:attack"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			browse := otherBrowser(t, name)
+			relay := newRelay(t)
+			console := freeport.Get(t)
+			open := newAgentWith(t, fmt.Sprintf("[local_api]\nallowed_origins = [\"http://127.0.0.1:%d\"]\n", console))
+			open.configure(relay.client("laptop"))
+			open.awaitDTLS() // its status is to be the same afterwards
+			before := open.settled()
+			t.Log(browse(script,
+				"ADIT_WEB_UI=http://"+open.listen,
+				fmt.Sprintf("ADIT_CONSOLE_PORT=%d", console),
+				"ADIT_AUTH_TOKEN="+relay.client("planted"),
+			))
+			await(t, "the daemon is as it was", func() error {
+				if after := open.settled(); after != before {
+					return errorf("it was\n%s\nand is\n%s", before, after)
+				}
+				return nil
+			})
+			if _, figures := send(t, "GET", "http://"+open.listen+"/metrics", "", nil); refused(figures) < 20 {
+				t.Errorf("%d requests were refused, want at least 20", refused(figures))
+			}
+		})
+	}
+}
+
 // settled is what nobody but the owner may change.
 func (a *agent) settled() string {
 	a.t.Helper()

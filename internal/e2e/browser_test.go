@@ -18,8 +18,30 @@ import (
 // brings there is no test.
 func browser(t *testing.T) func(script string, env ...string) string {
 	t.Helper()
-	npm := require.Tool(t, "npm")
 	require.Tool(t, "chromium", "chromium-browser")
+	return frontend(t)
+}
+
+// otherBrowser does the same with Firefox or with WebKit, which needs a screen.
+func otherBrowser(t *testing.T, name string) func(script string, env ...string) string {
+	t.Helper()
+	if name == "firefox" {
+		require.Tool(t, "firefox-esr")
+	} else {
+		require.Tool(t, "WebKitWebDriver")
+		require.Tool(t, "Xvfb")
+	}
+	run := frontend(t)
+	return func(script string, env ...string) string {
+		t.Helper()
+		return run(script, append(env, "ADIT_BROWSER="+name)...)
+	}
+}
+
+// frontend returns what runs a script of the frontend, whatever it starts.
+func frontend(t *testing.T) func(script string, env ...string) string {
+	t.Helper()
+	npm := require.Tool(t, "npm")
 	frontend := filepath.Join("..", "..", "frontend")
 	if _, err := os.Stat(filepath.Join(frontend, "node_modules")); err != nil {
 		require.Missing(t, "run npm ci in frontend first: %v", err)

@@ -1,5 +1,6 @@
 // Package lean gives back the memory that starting a program took and running it
 // does not need: garbage, and pages of the program that only its start touched.
+// And it keeps the program within the memory that its container may have.
 package lean
 
 import (

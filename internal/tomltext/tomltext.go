@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"unicode"
 )
 
 // Of is the text of a file.
@@ -23,12 +24,36 @@ func Slip(text string, line int, parser string) string {
 	if line < 1 || line > len(lines) {
 		return parser
 	}
-	key, _, _ := strings.Cut(lines[line-1], "=")
+	key, value, _ := strings.Cut(lines[line-1], "=")
 	switch at := lines[line-1]; {
 	case strings.HasPrefix(parser, "unexpected character") && strings.ContainsAny(at, "“”„«»‘’"):
 		return `it has typographic quotes; write straight ones: "`
 	case strings.HasPrefix(parser, "expected '='") && strings.Contains(key, ":"):
 		return "a key and its value have = between them, not a colon"
+	case !bare(parser):
+	case strings.HasPrefix(strings.TrimSpace(value), "["):
+		return `put each text in quotes, as ["a", "b"]`
+	case unquoted(value):
+		return `put the value in quotes, as "value"` // not the value itself, which may be a secret
 	}
 	return parser
+}
+
+// bare reports whether the parser says that what stands there is no value, or is
+// more than one.
+func bare(parser string) bool {
+	for _, begin := range []string{"unexpected character", "expected newline but got", "expected keyword", "expected digit", "strings must be quoted"} {
+		if strings.HasPrefix(parser, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// unquoted reports whether a value is a text without quotes: nothing else has a
+// letter, or what names and addresses are joined by.
+func unquoted(value string) bool {
+	value, _, _ = strings.Cut(strings.TrimSpace(value), "#")
+	return value != "" && !strings.ContainsAny(value, "\"'={") &&
+		strings.ContainsFunc(value, func(r rune) bool { return unicode.IsLetter(r) || strings.ContainsRune(".:/*", r) })
 }

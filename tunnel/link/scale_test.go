@@ -2,6 +2,7 @@ package link
 
 import (
 	"io"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -34,15 +35,15 @@ func atRest() int64 {
 	return least
 }
 
-// TestThousandSessions (fewer on a plain run and under the race detector) prints
-// what a session takes: both of its ends, for they are in one process here, each
-// idle after a request and its answer.
+// TestThousandSessions (fewer unless ADIT_CALM says that nothing else runs, and
+// under the race detector) prints what a session takes: both of its ends, for they
+// are in one process here, each idle after a request and its answer.
 func TestThousandSessions(t *testing.T) {
 	count := 60
 	switch {
 	case require.Strict() && slowed:
 		count = 200
-	case require.Strict():
+	case os.Getenv("ADIT_CALM") != "":
 		count = 1000
 	}
 	for _, transport := range []Transport{DTLS, TLS} {

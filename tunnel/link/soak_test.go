@@ -31,7 +31,7 @@ func soakTime(t *testing.T) time.Duration {
 		}
 		return d
 	}
-	if require.Strict() {
+	if require.Strict() && !slowed {
 		return time.Minute
 	}
 	return 20 * time.Second

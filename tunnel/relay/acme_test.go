@@ -49,8 +49,9 @@ var pebbleProgram = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(pebbleDir, "pebble")
-	out, err := exec.Command("go", "build", "-modfile="+filepath.Join("..", "..", "tools.mod"), "-o", path, "github.com/letsencrypt/pebble/v2/cmd/pebble").CombinedOutput()
-	if err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-modfile="+filepath.Join("..", "..", "tools.mod"), "-o", path, "github.com/letsencrypt/pebble/v2/cmd/pebble")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return path, nil

@@ -46,7 +46,8 @@ func TestH2Spec(t *testing.T) {
 	require.Tool(t, "go")
 	dir := t.TempDir()
 	program, report := filepath.Join(dir, "h2spec"), filepath.Join(dir, "report.xml")
-	build := exec.Command("go", "build", "-modfile="+filepath.Join("..", "..", "tools.mod"), "-o", program, "./testdata/h2spec")
+	build := exec.Command("go", "build", "-trimpath", "-modfile="+filepath.Join("..", "..", "tools.mod"), "-o", program, "./testdata/h2spec")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		require.Missing(t, "h2spec cannot be built: %v: %s", err, out)
 	}

@@ -72,7 +72,7 @@ func listenError(key, addr string, err error) error {
 		}
 		text = fmt.Sprintf("%s: another program has %s %s; end it, or set another %s", key, over, addr, key)
 	case errors.Is(err, socketerr.NotAllowed):
-		text = fmt.Sprintf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE (setcap cap_net_bind_service=+ep), or set another %s", key, addr, key)
+		text = fmt.Sprintf("%s: %s needs the right to open ports below 1024: run the relay as its service, as root or with CAP_NET_BIND_SERVICE (setcap cap_net_bind_service=+ep; for a container --sysctl net.ipv4.ip_unprivileged_port_start=0), or set another %s", key, addr, key)
 	case errors.Is(err, socketerr.NoAddress):
 		text = fmt.Sprintf("%s: %s is not an address of this machine; name one, or the port alone", key, addr)
 	default:

@@ -87,16 +87,20 @@ func TestRoaming(t *testing.T) {
 }
 
 func TestSmallDatagramsOnly(t *testing.T) {
+	size := uint64(16 << 20)
+	if slowed {
+		size = 4 << 20
+	}
 	for _, mtu := range []int{1472, 1400, 1252, 1200, 900, 560} {
 		path := near
 		path.MTU = mtu
 		path.Rate = 12_500_000
 		inBubble(t, path, Config{}, func(w *world) {
-			took := transfer(t, w.a, w.b, 16<<20)
-			size := w.a.Stats().Datagram
-			t.Logf("path of %d: datagrams of %d, %v", mtu, size, took)
-			if size > mtu || size < mtu*7/8 && mtu >= 1200 {
-				t.Errorf("path of %d: got datagrams of %d", mtu, size)
+			took := transfer(t, w.a, w.b, size)
+			datagram := w.a.Stats().Datagram
+			t.Logf("path of %d: datagrams of %d, %v", mtu, datagram, took)
+			if datagram > mtu || datagram < mtu*7/8 && mtu >= 1200 {
+				t.Errorf("path of %d: got datagrams of %d", mtu, datagram)
 			}
 			if took > 10*time.Second {
 				t.Errorf("path of %d: took %v", mtu, took)

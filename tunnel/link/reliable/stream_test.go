@@ -166,11 +166,11 @@ func TestSlowReaderStopsNobodyElse(t *testing.T) {
 }
 
 func TestSmallRequestsBesideBulk(t *testing.T) {
-	requests := 300
+	requests, losses := 300, []float64{0, 0.01, 0.03}
 	if slowed {
-		requests = 60
+		requests, losses = 60, []float64{0.01}
 	}
-	for _, loss := range []float64{0, 0.01, 0.03} {
+	for _, loss := range losses {
 		path := broadband()
 		path.Loss = loss
 		inBubble(t, path, Config{}, func(w *world) {

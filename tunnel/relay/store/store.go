@@ -125,7 +125,15 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func (s *Store) open(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return &folderError{cfg.Dir, "cannot be made", "make it, or set another data_dir", err}
+		advice := "make it, or set another data_dir"
+		if errors.Is(err, fs.ErrPermission) {
+			who := "the user that the relay runs as"
+			if id := os.Getuid(); id >= 0 { // no system without numbers
+				who += fmt.Sprintf(" (number %d)", id)
+			}
+			advice = "make it and give it to " + who + ", or set another data_dir"
+		}
+		return &folderError{cfg.Dir, "cannot be made", advice, err}
 	}
 	if s.lock, err = lockfile.Take(filepath.Join(cfg.Dir, lockFile)); err != nil {
 		switch {

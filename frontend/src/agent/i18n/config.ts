@@ -23,6 +23,8 @@ export const configSentences: readonly Sentence[] = [
   ['it is in UTF-16: save it as UTF-8', '文件是 UTF-16 编码：请另存为 UTF-8'],
   ['it has typographic quotes; write straight ones: "', '其中有弯引号；请改用直引号："'],
   ['a key and its value have = between them, not a colon', '键与值之间须用 =，而不是冒号'],
+  ['put the value in quotes, as "value"', '请给值加上引号，如 "value"'],
+  ['put each text in quotes, as ["a", "b"]', '请给每段文字加上引号，如 ["a", "b"]'],
   ['there is no such key; did you mean {0}?', '没有这个键；是否想写 {0}？'],
   ['there is no such key', '没有这个键'],
   ['must be host:port', '须为 主机:端口'],

@@ -25,6 +25,11 @@ const decisions = import.meta.glob<string>('../../../../tunnel/relay/policy/deci
   import: 'default',
   eager: true,
 });
+const files = import.meta.glob<string>('../../../../tunnel/relay/{policies,sentences}.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 
 const of = (
   files: Record<string, string>,
@@ -55,6 +60,22 @@ test('the test finds what the relay says to its operator', () => {
 });
 
 test.each([...new Set(all)])('%s has a translation', (sentence) =>
+  expect(translated(sentence, 'zh-CN')).toMatch(/\p{Script=Han}/u),
+);
+
+// Why a new GeoIP database is not used: of its own, or as of any file under the key.
+const database = [
+  ...of(files, { begins: 'fmt.Errorf(', part: 0 }).filter((s) => s.startsWith('geo.database: ')),
+  ...of(files, { begins: 'fmt.Sprintf(', part: 0 })
+    .filter((s) => /^X: .*(no file|may not read|is a folder|cannot be read)/.test(s))
+    .map((s) => s.replace('X: ', 'geo.database: ')),
+];
+
+test('the test finds what is wrong with a GeoIP database', () => {
+  expect(new Set(database).size).toBe(6);
+});
+
+test.each(database)('%s has a translation', (sentence) =>
   expect(translated(sentence, 'zh-CN')).toMatch(/\p{Script=Han}/u),
 );
 

@@ -177,6 +177,18 @@ const chinese: readonly Sentence[] = [
     '客户端 {0} 在 {3} 已用 {1} 字节，共 {2} 字节',
   ],
 ];
+// What is wrong with the GeoIP database, after the key.
+const geo: readonly Sentence[] = [
+  ['geo.database: there is no file {0}; is the name right?', '文件 {0} 不存在，名称是否正确？'],
+  [
+    'geo.database: the user that the relay runs as may not read {0}; give it the right to',
+    '运行中继的用户无权读取 {0}，请授予权限',
+  ],
+  ['geo.database: {0} is a folder; name the file in it', '{0} 是目录，请指定其中的文件'],
+  ['geo.database: {0} cannot be read: {1}', '无法读取 {0}：{1}'],
+  ['geo.database: {0} is larger than 1 GiB', '{0} 超过 1 GiB'],
+  ['geo.database: {0} is not a database in MMDB format: {1}', '{0} 不是 MMDB 格式的数据库：{1}'],
+];
 // After those of policies, whose fields these would take for their own.
 const general: readonly Sentence[] = [
   ['{0} is not an address or CIDR', '{0} 不是地址或 CIDR'],
@@ -186,6 +198,7 @@ const general: readonly Sentence[] = [
 
 /** Returns what the relay said in a language; what is not known stays as it is. */
 export const translated = interpreter([
+  ...geo,
   ...chinese,
   ...originSentences,
   ...relaySentences,

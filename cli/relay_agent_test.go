@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRelayCommandsTellAnAgentFromARelay point the relay's commands at a daemon.
+func TestRelayCommandsTellAnAgentFromARelay(t *testing.T) {
+	daemon := newFakeDaemon(t)
+	t.Setenv(envAdminURL, daemon.URL)
+	t.Setenv(envAdminToken, "secret")
+	for _, args := range [][]string{{"relay", "status"}, {"relay", "client", "list"}, {"relay", "client", "add", "laptop"}} {
+		code, _, errs := run(t, "", args...)
+		if want := "is the local API of an agent, not a relay's console"; code != exitFailed || !strings.Contains(errs, want) {
+			t.Errorf("%v: got exit code %d, %q, want %d and %q", args, code, errs, exitFailed, want)
+		}
+	}
+}
