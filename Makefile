@@ -11,7 +11,7 @@ fuzz: ; .ci/run fuzz
 bench: ; .ci/run bench
 frontend: ; .ci/run frontend
 bench-e2e: ; go run ./internal/bench -path loopback -path usual
-bench-floor: ; go run ./internal/bench -transports direct,bare-udp,bare-tcp,dtls,tls \
+bench-floor: ; go run ./internal/bench -transports direct,bare-udp,bare-tcp,bare-tls,ssh,dtls,tls \
 	-only '^((tcp|http) (requests x(1|64)|new connections)|tcp (down|up) x1|udp)$$'
 packages: ; .ci/run packages
 ci: ; .ci/run

@@ -15,9 +15,6 @@ import (
 	"adit/internal/bench/bare"
 )
 
-// bareColumns are those of the floor, and the network of its link.
-var bareColumns = map[string]string{"bare-udp": "udp", "bare-tcp": "tcp"}
-
 // bareEnv is set where this program runs once more as relay or agent of the
 // floor; its value says which.
 const bareEnv = "ADIT_BENCH_BARE"
@@ -69,7 +66,8 @@ func bareRun(ctx context.Context, text string) error {
 	return relay.Serve(ctx)
 }
 
-// startBare starts relay and agent of the floor, as a lab and its face.
+// startBare starts relay and agent of the floor, with a link of that network, as
+// a lab and its face.
 func startBare(ctx context.Context, network string, o *origin) (l *lab, f face, err error) {
 	l = new(lab)
 	defer func() {
@@ -118,20 +116,10 @@ func startBareProcess(ctx context.Context, task bareTask) (p *process, at bare.A
 	return p, at, nil
 }
 
-// measureBare fills a column of the floor.
-func measureBare(ctx context.Context, t *table, column string, o *origin, opts options) error {
-	lab, f, err := startBare(ctx, bareColumns[column], o)
-	if err != nil {
-		return err
-	}
-	defer lab.close()
-	return measure(ctx, t, column, f, lab, opts)
-}
-
 // bareAndLab starts the floor and the second of the two.
 func bareAndLab(ctx context.Context, dir string, o *origin, setups [2]setup) (labs [2]*lab, faces [2]face, end func(), err error) {
 	end = func() { closeAll(labs) }
-	network := map[string]string{"dtls": "udp", "tls": "tcp"}[setups[1].transport]
+	network := map[string]string{"dtls": "udp", "tls": "tls"}[setups[1].transport]
 	setups[1].dir = dir
 	if labs[0], faces[0], err = startBare(ctx, network, o); err == nil {
 		if labs[1], err = startLab(ctx, setups[1]); err == nil {

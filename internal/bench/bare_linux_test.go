@@ -22,23 +22,25 @@ func TestTheFloorIsMeasured(t *testing.T) {
 		plan: loopbackPlan, each: 100 * time.Millisecond,
 		only: regexp.MustCompile("^(tcp (down|up) x1|tcp requests x(1|64)|http requests x1|tcp new connections|udp)$"),
 	}
-	for column := range bareColumns {
-		if err := measureBare(ctx, table, column, origin, o); err != nil {
+	bareColumns := []string{"bare-udp", "bare-tcp", "bare-tls"}
+	for _, column := range bareColumns {
+		if err := measureOther(ctx, table, column, "", origin, o); err != nil {
 			t.Fatalf("%s: %v", column, err)
 		}
 	}
 	figures := map[string]figure{}
 	for _, f := range table.figures {
 		figures[f.Name] = f
-		for column, value := range map[string]*float64{"bare-udp": f.BareUDP, "bare-tcp": f.BareTCP} {
-			bulk := strings.HasPrefix(f.Name, "tcp down") || strings.HasPrefix(f.Name, "tcp up")
+		for _, column := range bareColumns {
+			value, measured := f.Values[column]
+			left := column == "bare-udp" && (strings.HasPrefix(f.Name, "tcp down") || strings.HasPrefix(f.Name, "tcp up"))
 			switch {
-			case value == nil && !(bulk && column == "bare-udp"):
+			case !measured && !left:
 				t.Errorf("%s, %s: not measured", f.Name, column)
-			case value != nil && bulk && column == "bare-udp":
+			case measured && left:
 				t.Errorf("%s, %s: measured, and nothing that is lost is sent again", f.Name, column)
-			case value != nil && *value <= 0 && strings.HasPrefix(f.Unit, "req"): // at least one was answered
-				t.Errorf("%s, %s: got %v", f.Name, column, *value)
+			case measured && value <= 0 && strings.HasPrefix(f.Unit, "req"): // at least one was answered
+				t.Errorf("%s, %s: got %v", f.Name, column, value)
 			}
 		}
 	}
@@ -49,11 +51,11 @@ func TestTheFloorIsMeasured(t *testing.T) {
 	}
 	var out bytes.Buffer
 	printFigures(&out, table.figures)
-	if !strings.Contains(out.String(), "| direct | bare UDP | bare TCP | DTLS | TLS |") {
+	if !strings.Contains(out.String(), "| direct | bare UDP | bare TCP | bare TLS | DTLS | TLS |") {
 		t.Errorf("got a table without the floor:\n%s", &out)
 	}
 	out.Reset()
-	printFigures(&out, []figure{{Name: "x", Unit: "y", Direct: new(float64)}})
+	printFigures(&out, []figure{{Name: "x", Unit: "y", Values: map[string]float64{"direct": 0}}})
 	if want := "\n| figure | unit | direct | DTLS | TLS |\n|---|---|---|---|---|\n| x | y | 0.00 | – | – |\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

@@ -18,6 +18,7 @@ import (
 )
 
 // face is where visitors go: the direct path or the tunnels' public addresses.
+// What has no address is not measured.
 type face struct {
 	tcp, http, udp string
 	host           string // the Host of http

@@ -22,16 +22,12 @@ import (
 	"adit/internal/netlab"
 )
 
-// figure is one measured value.
+// figure is one measured value in each column where it was measured, by the
+// column's name.
 type figure struct {
-	Name   string   `json:"name"`
-	Unit   string   `json:"unit"`
-	Direct *float64 `json:"direct,omitempty"` // nil: not measured
-	// The floor, with a link over UDP, as DTLS has it, and over TCP.
-	BareUDP *float64 `json:"bare_udp,omitempty"`
-	BareTCP *float64 `json:"bare_tcp,omitempty"`
-	DTLS    *float64 `json:"dtls,omitempty"`
-	TLS     *float64 `json:"tls,omitempty"`
+	Name   string             `json:"name"`
+	Unit   string             `json:"unit"`
+	Values map[string]float64 `json:"values"`
 }
 
 type report struct {
@@ -57,7 +53,7 @@ func main() {
 	flag.Var(&o.paths, "path", "a path such as rtt=50ms,loss=1%,rate=100Mbit between relay and agent, or loopback, or usual for four\nof them; may be given again (default loopback)")
 	flag.BoolVar(&o.urgent, "urgent", false, "over a path, have relay, agent, visitors and origin go before the machine's other work")
 	flag.BoolVar(&o.awake, "awake", false, "keep the processors from halting meanwhile, by loops that run where nothing else would")
-	transports := flag.String("transports", "direct,dtls,tls", "columns to measure: direct, bare-udp, bare-tcp, dtls, tls")
+	transports := flag.String("transports", "direct,dtls,tls", "columns to measure: direct, bare-udp, bare-tcp, bare-tls, ssh, dtls, tls")
 	only := flag.String("only", "", "a regular expression: the figures to measure")
 	flag.Parse()
 	o.transports = strings.Split(*transports, ",")
@@ -101,8 +97,14 @@ func (o options) wants(names ...string) bool { return slices.ContainsFunc(names,
 // check refuses what does not go together.
 func (o options) check() error {
 	for _, column := range o.transports {
-		if _, ok := bareColumns[column]; ok && (o.against != "" || len(o.paths.bad) > 0) {
-			return fmt.Errorf("%s is for loopback, and not for -against: say -against %s", column, againstBare)
+		if !slices.ContainsFunc(columns, func(c columnOf) bool { return c.name == column }) {
+			return fmt.Errorf("%s is no column", column)
+		}
+		if others[column] == nil {
+			continue
+		}
+		if o.against != "" || len(o.paths.bad) > 0 {
+			return fmt.Errorf("%s is for loopback, and not for -against, which takes %s", column, againstBare)
 		}
 	}
 	return nil
@@ -173,8 +175,8 @@ func measureLoopback(ctx context.Context, dir string, o options) ([]figure, erro
 			continue
 		case transport == "direct":
 			err = measure(ctx, table, transport, origin.direct(), nil, o)
-		case bareColumns[transport] != "":
-			err = measureBare(ctx, table, transport, origin, o)
+		case others[transport] != nil:
+			err = measureOther(ctx, table, transport, filepath.Join(dir, transport), origin, o)
 		case o.against != "":
 			err = measureAgainst(ctx, table, transport, filepath.Join(dir, transport), origin, o)
 		default:

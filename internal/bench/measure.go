@@ -74,6 +74,9 @@ func measureBulk(ctx context.Context, t *table, column string, f face, lab *lab,
 // such who come anew for each request.
 func measureRequests(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
 	for _, through := range []struct{ name, addr, host string }{{"tcp", f.tcp, ""}, {"http", f.http, f.host}} {
+		if through.addr == "" {
+			continue
+		}
 		for _, n := range o.plan.visitors {
 			name := fmt.Sprintf("%s requests x%d", through.name, n)
 			if !o.wants(name, "visitors") {
@@ -112,7 +115,7 @@ func measureRequests(ctx context.Context, t *table, column string, f face, lab *
 }
 
 func measureDatagrams(ctx context.Context, t *table, column string, f face, lab *lab, o options) error {
-	if !o.wants("udp") {
+	if f.udp == "" || !o.wants("udp") {
 		return nil
 	}
 	o.plan.settle(lab)

@@ -67,19 +67,18 @@ func TestAPathIsMeasured(t *testing.T) {
 		"udp 1,000/s, lost":         {0, 100},
 	} {
 		f := figures[name]
-		for column, value := range map[string]*float64{"direct": f.Direct, "dtls": f.DTLS} {
-			if value == nil || *value < limits[0] || *value > limits[1] {
-				t.Errorf("%s, %s: got %s, want from %v to %v", name, column, number(value), limits[0], limits[1])
+		for _, column := range []string{"direct", "dtls"} {
+			if value, ok := f.Values[column]; !ok || value < limits[0] || value > limits[1] {
+				t.Errorf("%s, %s: got %s, want from %v to %v", name, column, f.value(column), limits[0], limits[1])
 			}
 		}
-		if f.TLS != nil {
+		if f.measured("tls") {
 			t.Errorf("%s: TLS was measured, and nobody asked", name)
 		}
 	}
 	// What visitors connect to is near with a tunnel, and far without one.
-	fresh := figures["http new connections, p50"]
-	if fresh.Direct != nil && *fresh.Direct < 80 {
-		t.Errorf("a new connection directly took %.0f ms, want two round trips of 40", *fresh.Direct)
+	if fresh := figures["http new connections, p50"].Values["direct"]; fresh < 80 {
+		t.Errorf("a new connection directly took %.0f ms, want two round trips of 40", fresh)
 	}
 }
 

@@ -21,21 +21,9 @@ func (t *table) add(name, unit, column string, value float64) {
 	if !ok {
 		at = len(t.figures)
 		t.index[name] = at
-		t.figures = append(t.figures, figure{Name: name, Unit: unit})
+		t.figures = append(t.figures, figure{Name: name, Unit: unit, Values: map[string]float64{}})
 	}
-	f := &t.figures[at]
-	switch column {
-	case "direct":
-		f.Direct = &value
-	case "bare-udp":
-		f.BareUDP = &value
-	case "bare-tcp":
-		f.BareTCP = &value
-	case "dtls":
-		f.DTLS = &value
-	case "tls":
-		f.TLS = &value
-	}
+	t.figures[at].Values[column] = value
 }
 
 func (r report) print(w io.Writer) {
@@ -54,18 +42,21 @@ func (r report) print(w io.Writer) {
 	}
 }
 
-// columns are the table's. Those of the floor are left out where nothing was
-// measured of it.
-var columns = []struct {
-	name string
-	of   func(figure) *float64
-	bare bool
-}{
-	{"direct", func(f figure) *float64 { return f.Direct }, false},
-	{"bare UDP", func(f figure) *float64 { return f.BareUDP }, true},
-	{"bare TCP", func(f figure) *float64 { return f.BareTCP }, true},
-	{"DTLS", func(f figure) *float64 { return f.DTLS }, false},
-	{"TLS", func(f figure) *float64 { return f.TLS }, false},
+// columnOf is a column of the table. An optional one is left out where nothing
+// was measured of it.
+type columnOf struct {
+	name, title string
+	optional    bool
+}
+
+var columns = []columnOf{
+	{"direct", "direct", false},
+	{"bare-udp", "bare UDP", true},
+	{"bare-tcp", "bare TCP", true},
+	{"bare-tls", "bare TLS", true},
+	{"ssh", "ssh -R", true},
+	{"dtls", "DTLS", false},
+	{"tls", "TLS", false},
 }
 
 func printFigures(w io.Writer, figures []figure) {
@@ -75,25 +66,31 @@ func printFigures(w io.Writer, figures []figure) {
 		rows[i] = fmt.Sprintf("| %s | %s |", f.Name, f.Unit)
 	}
 	for _, c := range columns {
-		if c.bare && !slices.ContainsFunc(figures, func(f figure) bool { return c.of(f) != nil }) {
+		if c.optional && !slices.ContainsFunc(figures, func(f figure) bool { return f.measured(c.name) }) {
 			continue
 		}
-		head, line = head+" "+c.name+" |", line+"---|"
+		head, line = head+" "+c.title+" |", line+"---|"
 		for i, f := range figures {
-			rows[i] += " " + number(c.of(f)) + " |"
+			rows[i] += " " + f.value(c.name) + " |"
 		}
 	}
 	fmt.Fprintf(w, "\n%s\n%s\n%s\n", head, line, strings.Join(rows, "\n"))
 }
 
-func number(v *float64) string {
-	switch {
-	case v == nil:
+func (f figure) measured(column string) bool {
+	_, ok := f.Values[column]
+	return ok
+}
+
+// value is a figure as a table shows it.
+func (f figure) value(column string) string {
+	switch v, ok := f.Values[column]; {
+	case !ok:
 		return "–"
-	case *v < 100:
-		return fmt.Sprintf("%.2f", *v)
+	case v < 100:
+		return fmt.Sprintf("%.2f", v)
 	default:
-		return fmt.Sprintf("%.0f", *v)
+		return fmt.Sprintf("%.0f", v)
 	}
 }
 

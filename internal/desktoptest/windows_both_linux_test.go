@@ -48,10 +48,8 @@ func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
 		t.Error("the setup program has left its own entry")
 	}
 	w.must("msiexec", "/x", msi, "/qn")
+	w.removed()
 	w.silent()
-	if w.exists(programs+"adit.exe") || w.has(serviceKey) {
-		t.Error("something of the MSI is left")
-	}
 	w.must(setup, "/S") // now it may
 	goesOn("setup program")
 }

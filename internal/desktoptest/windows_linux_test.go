@@ -307,10 +307,8 @@ func TestWindowsMSICarriesATunnel(t *testing.T) {
 	w.answers("0.2.0")
 	visit() // with the token and the tunnel of before
 	w.must("msiexec", "/x", second, "/qn")
+	w.removed()
 	w.silent()
-	if w.exists(programs+"adit.exe") || w.has(serviceKey) || w.has(runKey, "Adit") || len(w.menuEntries()) > 0 {
-		t.Error("something is left")
-	}
 }
 
 // nativeRelay is a relay of Linux in the Windows' network.

@@ -282,6 +282,20 @@ func (w *windows) nothing() {
 	}
 }
 
+// removed waits until nothing of an MSI's installation is left. The service's
+// declaration goes when its process has ended.
+func (w *windows) removed() {
+	w.t.Helper()
+	for what, there := range map[string]func() bool{
+		"the program":                func() bool { return w.exists(programs + "adit.exe") },
+		"the service":                func() bool { return w.has(serviceKey) },
+		"the tray's start at login":  func() bool { return w.has(runKey, "Adit") },
+		"an entry of the Start menu": func() bool { return len(w.menuEntries()) > 0 },
+	} {
+		until(w.t, patience, what+" is left", func() bool { return !there() })
+	}
+}
+
 // menuEntries returns the entries of the Start menu, everybody's and the person's.
 func (w *windows) menuEntries() []string {
 	var links []string

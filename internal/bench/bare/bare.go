@@ -1,8 +1,8 @@
 // Package bare is the floor of the benchmark: the way from visitors over a
 // relay and an agent to an origin, with nothing on it but that way. Relay and
-// agent copy bytes and datagrams over one link, a TCP connection or a UDP
-// socket. There is no encryption, no authentication, no limit, no log, and no
-// flow control but that of the sockets, so that a visitor who does not read
+// agent copy bytes and datagrams over one link: a UDP socket, or a TCP
+// connection, bare or with TLS 1.3 as the standard library has it. There is no
+// other encryption, no authentication, no limit, no log, and no flow control but that of the sockets, so that a visitor who does not read
 // stops all others. Over UDP nothing is sent twice: what the sockets have room
 // for comes through, bulk does not. The agent hears of a visitor with the first
 // bytes, so that no origin can speak first.
@@ -10,8 +10,10 @@ package bare
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 
 	"adit/internal/sockio"
 	"adit/internal/udpbatch"
@@ -32,21 +34,25 @@ type Relay struct {
 	// The agent's; one of them is nil.
 	tcp net.Listener
 	udp net.PacketConn
+	key *tls.Certificate // of a link with TLS; nil without
 }
 
-// Listen returns a relay that listens on loopback. The link's network is tcp or
-// udp.
+// Listen returns a relay that listens on loopback. The link's network is
+// udp, tcp, or tls, which is TLS over TCP.
 func Listen(ctx context.Context, network string) (*Relay, error) {
 	const loopback = "127.0.0.1:0"
 	config := net.ListenConfig{KeepAlive: -1} // they are four system calls a connection
 	r := new(Relay)
-	var errs [3]error
+	var errs [4]error
 	r.visitors, errs[0] = config.Listen(ctx, "tcp4", loopback)
 	r.datagrams, errs[1] = config.ListenPacket(ctx, "udp4", loopback)
-	if network == "tcp" {
-		r.tcp, errs[2] = config.Listen(ctx, "tcp4", loopback)
-	} else {
+	if network == "udp" {
 		r.udp, errs[2] = config.ListenPacket(ctx, "udp4", loopback)
+	} else {
+		r.tcp, errs[2] = config.Listen(ctx, "tcp4", loopback)
+	}
+	if network == "tls" {
+		r.key, errs[3] = newKey()
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		r.Close()
@@ -84,7 +90,7 @@ func (r *Relay) Addrs() Addrs {
 func (r *Relay) Serve(ctx context.Context) error {
 	defer r.Close()
 	defer context.AfterFunc(ctx, r.Close)()
-	e, err := r.meet()
+	e, err := r.meet(ctx)
 	if err != nil {
 		return ended(ctx, err)
 	}
@@ -98,11 +104,16 @@ func (r *Relay) Serve(ctx context.Context) error {
 }
 
 // meet waits for the agent.
-func (r *Relay) meet() (*end, error) {
+func (r *Relay) meet(ctx context.Context) (*end, error) {
 	if r.tcp != nil {
 		conn, err := r.tcp.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if r.key != nil {
+			return sealedEnd(ctx, conn, tls.Server, &tls.Config{
+				Certificates: []tls.Certificate{*r.key}, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
+			})
 		}
 		return newEnd(conn), nil
 	}
@@ -126,7 +137,7 @@ func (r *Relay) meet() (*end, error) {
 
 // Agent takes visitors to an origin.
 type Agent struct {
-	Network string `json:"network"` // of the link: tcp or udp
+	Network string `json:"network"` // of the link: udp, tcp or tls
 	Relay   string `json:"relay"`   // its Addrs.Agent
 	Origin  Addrs  `json:"origin"`
 	// Ready is called when the link is there; may be nil.
@@ -135,11 +146,11 @@ type Agent struct {
 
 // Run serves until the relay leaves or ctx ends.
 func (a Agent) Run(ctx context.Context) error {
-	conn, err := new(net.Dialer).DialContext(ctx, a.Network, a.Relay)
+	conn, err := new(net.Dialer).DialContext(ctx, strings.Replace(a.Network, "tls", "tcp", 1), a.Relay)
 	if err != nil {
 		return ended(ctx, err)
 	}
-	if a.Network != "tcp" {
+	if a.Network == "udp" {
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		if _, err = conn.Write([]byte{0}); err == nil {
 			_, err = conn.Read(make([]byte, 1)) // from the relay's socket for this link
@@ -151,6 +162,13 @@ func (a Agent) Run(ctx context.Context) error {
 		}
 	}
 	e := newEnd(conn)
+	if a.Network == "tls" {
+		// There is nobody else on loopback whom it could take for the relay.
+		config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13} //nolint:gosec // see above
+		if e, err = sealedEnd(ctx, conn, tls.Client, config); err != nil {
+			return ended(ctx, err)
+		}
+	}
 	e.origin = &a.Origin
 	if a.Ready != nil {
 		a.Ready()

@@ -19,7 +19,7 @@ import (
 
 const patience = 30 * time.Second
 
-var networks = []string{"tcp", "udp"}
+var networks = []string{"tcp", "tls", "udp"}
 
 // start has a relay, an agent and an origin until the test ends, and returns
 // where visitors go.
