@@ -58,7 +58,7 @@ func (d *density) linger(try func(fd uintptr) bool, fd uintptr, now func() time.
 		return false
 	}
 	for {
-		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		if try(fd) {
 			return true
 		}
