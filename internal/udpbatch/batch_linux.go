@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"adit/internal/monotime"
 )
 
 const (
@@ -88,7 +90,7 @@ func newFastIO(raw syscall.RawConn, udp *net.UDPConn, opt Options) *fastIO {
 
 func newReader() *reader {
 	in := new(reader)
-	in.call = func(fd uintptr) bool {
+	try := func(fd uintptr) bool {
 		n, errno := uintptr(0), syscall.EINTR
 		for errno == unix.EINTR {
 			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0])),
@@ -97,6 +99,7 @@ func newReader() *reader {
 		in.errno, in.got = errno, int(n)
 		return errno != unix.EAGAIN
 	}
+	in.call = func(fd uintptr) bool { return try(fd) || process.linger(try, fd, monotime.Now) }
 	return in
 }
 

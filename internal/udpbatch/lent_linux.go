@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adit/internal/lend"
+	"adit/internal/monotime"
 )
 
 // lentBatch is how many datagrams a LentReader reads at most at once.
@@ -17,8 +18,8 @@ const lentBatch = 16
 // LentReader reads a connected socket. While it waits it holds no memory: of many
 // sockets most are silent most of the time. It has one user at a time.
 type LentReader struct {
-	raw syscall.RawConn
-	try func(fd uintptr) bool // made once
+	raw  syscall.RawConn
+	call func(fd uintptr) bool // made once
 
 	want  int    // datagrams: more of a socket that had as many
 	lent  *batch // nil, or what was read
@@ -43,7 +44,7 @@ func NewLentReader(conn *net.UDPConn) (*LentReader, error) {
 		return nil, err
 	}
 	r := &LentReader{raw: raw, want: 1}
-	r.try = func(fd uintptr) bool {
+	try := func(fd uintptr) bool {
 		r.take()
 		n, errno := uintptr(0), syscall.EINTR
 		for errno == unix.EINTR {
@@ -57,6 +58,7 @@ func NewLentReader(conn *net.UDPConn) (*LentReader, error) {
 		r.got = int(n)
 		return true
 	}
+	r.call = func(fd uintptr) bool { return try(fd) || process.linger(try, fd, monotime.Now) }
 	return r, nil
 }
 
@@ -76,7 +78,7 @@ func (r *LentReader) take() {
 // Read waits for datagrams. They are the caller's until Done, which must follow
 // unless there was an error.
 func (r *LentReader) Read() ([][]byte, error) {
-	if err := r.raw.Read(r.try); err != nil {
+	if err := r.raw.Read(r.call); err != nil {
 		return nil, err
 	}
 	if r.errno != 0 {

@@ -147,6 +147,7 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 		}
 	}
 	f.used.Store(int64(monotime.Now()))
+	udpbatch.Passed(len(payloads))
 	// Counted and heard before the origin can answer: nobody sees an answer
 	// without its question.
 	for _, payload := range payloads {
@@ -323,6 +324,7 @@ type answers struct {
 // answer sends what has come of a flow's origin, together.
 func (fs *flows) answer(f *flow, list [][]byte) (err error) {
 	a, session, out := fs.live.agent, fs.live.session, &f.out
+	udpbatch.Passed(len(list))
 	if len(list) > 1 {
 		link.GatherDatagrams(session)
 		defer link.SendGathered(session)

@@ -89,6 +89,7 @@ func (p *udpPort) serve() {
 			p.receive(packets[i].Addr, packets[i].B[:packets[i].N], n > 1)
 		}
 		p.gather(nil)
+		udpbatch.Passed(n)
 		// A busy port gets more buffers, and gives them back after a while.
 		switch {
 		case n == len(packets) && n < cap(packets):
@@ -213,6 +214,7 @@ func (f *flow) answer(payloads [][]byte) {
 			let = append(let, payload)
 		}
 	}
+	udpbatch.Passed(len(let))
 	if len(let) > 0 {
 		_ = f.port.conn.WriteBatch(let, f.at) // a lost packet is UDP's own
 	}
