@@ -9,14 +9,21 @@ import (
 	"time"
 )
 
-func TestTheFloorIsMeasured(t *testing.T) {
+// withOrigin returns an origin on loopback and how long a test may use it.
+func withOrigin(t *testing.T) (context.Context, *origin) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	origin, err := startOrigin("127.0.0.1")
+	t.Cleanup(cancel)
+	o, err := startOrigin("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer origin.close()
+	t.Cleanup(o.close)
+	return ctx, o
+}
+
+func TestTheFloorIsMeasured(t *testing.T) {
+	ctx, origin := withOrigin(t)
 	table := newTable()
 	o := options{
 		plan: loopbackPlan, each: 100 * time.Millisecond,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,13 +15,7 @@ func TestSSHIsMeasured(t *testing.T) {
 	for _, name := range []string{"/usr/sbin/sshd", "ssh", "ssh-keygen"} {
 		require.Tool(t, name)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	origin, err := startOrigin("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer origin.close()
+	ctx, origin := withOrigin(t)
 	table := newTable()
 	o := options{plan: loopbackPlan, each: 100 * time.Millisecond, only: regexp.MustCompile("^(tcp (down|up) x1|(tcp|http) requests x1|udp)$")}
 	if err := measureOther(ctx, table, "ssh", filepath.Join(t.TempDir(), "ssh"), origin, o); err != nil {
