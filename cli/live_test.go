@@ -104,7 +104,7 @@ func TestShortFormLogsAndRemovesItsTunnel(t *testing.T) {
 		t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
 	}
 	golden(t, "live", clocks.ReplaceAllString(out.String(), "hh:mm:ss"))
-	asked := d.requests()
+	asked := d.changes()
 	if want := `POST /api/v1/tunnels {"type":"http","local_port":3000,"domain":"shop","ephemeral":true,"held":true}`; asked[0] != want {
 		t.Errorf("got %s, want %s", asked[0], want)
 	}

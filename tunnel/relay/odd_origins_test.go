@@ -34,7 +34,7 @@ func TestInterimAnswersFitTheVisitor(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, answering(t,
 		"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Hop\r\nX-Hop: secret\r\nKeep-Alive: timeout=5\r\n\r\n"+
-			"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+			"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"))
 	for _, c := range []struct{ name, request, want string }{
 		{"HTTP/1.1", "GET / HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n"},
 		{"HTTP/1.0", "GET / HTTP/1.0\r\nHost: shop.relay.test\r\n\r\n", "HTTP/1.0 200 OK\r\n"},
