@@ -36,7 +36,7 @@ func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
 	w.must(`C:\Program Files\Adit\uninstall.exe`, "/S", "/PURGE")
 	w.nothing()
 
-	w.must("msiexec", "/i", msi, "/qn")
+	w.msi("/i", msi)
 	w.answers("0.1.0")
 	out, err := w.run(patience, setup, "/S")
 	var exit *exec.ExitError
@@ -47,9 +47,7 @@ func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
 	if w.exists(programs+"uninstall.exe") || w.has(uninstallKey) {
 		t.Error("the setup program has left its own entry")
 	}
-	w.must("msiexec", "/x", msi, "/qn")
-	w.removed()
-	w.silent()
+	w.unmsi(msi)
 	w.must(setup, "/S") // now it may
 	goesOn("setup program")
 }

@@ -275,7 +275,7 @@ func TestWindowsMSICarriesATunnel(t *testing.T) {
 	require.Tool(t, "curl")
 	w := newWindows(t)
 	first, second := one(t, results(t, firstVersion), "*.msi"), one(t, results(t, secondVersion), "*.msi")
-	w.must("msiexec", "/i", first, "/qn")
+	w.msi("/i", first)
 	w.answers("0.1.0")
 	w.must(adit, "service", "mend") // which this Wine's installer does not call
 	if declared := w.must("reg", "query", serviceKey); !strings.Contains(declared, `"C:\Program Files\Adit\adit.exe" start`) || !strings.Contains(declared, "LocalService") {
@@ -303,12 +303,10 @@ func TestWindowsMSICarriesATunnel(t *testing.T) {
 	if out, err := w.get("/api/v1/status"); err != nil || !strings.Contains(out, `"transport":"tls"`) {
 		t.Errorf("status: %s, error %v", out, err)
 	}
-	w.must("msiexec", "/i", second, "/qn")
+	w.msi("/i", second)
 	w.answers("0.2.0")
 	visit() // with the token and the tunnel of before
-	w.must("msiexec", "/x", second, "/qn")
-	w.removed()
-	w.silent()
+	w.unmsi(second)
 }
 
 // nativeRelay is a relay of Linux in the Windows' network.

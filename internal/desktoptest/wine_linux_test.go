@@ -169,6 +169,34 @@ func (w *windows) must(args ...string) string {
 	return out
 }
 
+// unmsi removes a package and waits until nothing of it is left. This Wine's
+// installer does not wait for a service that it stops, as Windows' does, and
+// leaves a program that runs.
+func (w *windows) unmsi(file string) {
+	w.t.Helper()
+	w.must(adit, "service", "stop")
+	w.msi("/x", file)
+	w.removed()
+	w.silent()
+}
+
+// msi installs or removes a package; if that fails, the test ends with what the
+// installer says of it.
+func (w *windows) msi(how, file string) {
+	w.t.Helper()
+	os.Remove(w.file("msi.log"))
+	begin := time.Now()
+	if out, err := w.run(patience, "msiexec", how, file, "/qn", "/l*v", `C:\msi.log`); err != nil {
+		w.t.Fatalf("msiexec %s %s: %v\n%s%s", how, filepath.Base(file), err, out, w.msiLog())
+	}
+	w.t.Logf("%.1f s: msiexec %s %s", time.Since(begin).Seconds(), how, filepath.Base(file))
+}
+
+func (w *windows) msiLog() string {
+	text, _ := os.ReadFile(w.file("msi.log"))
+	return string(text)
+}
+
 // begin starts a program of Windows, which is to end by itself or by end.
 func (w *windows) begin(args ...string) (ended <-chan error, end func()) {
 	w.t.Helper()
@@ -263,6 +291,11 @@ func (w *windows) remove() {
 		os.RemoveAll(folder)
 	}
 	os.Remove(w.opened)
+	// A service goes when its process has ended, and until then no other of its
+	// name can be made.
+	for _, key := range []string{serviceKey, uninstallKey} {
+		until(w.t, patience, key+" is left for the next test", func() bool { return !w.has(key) })
+	}
 }
 
 // nothing reports what an installation has left.
@@ -292,7 +325,11 @@ func (w *windows) removed() {
 		"the tray's start at login":  func() bool { return w.has(runKey, "Adit") },
 		"an entry of the Start menu": func() bool { return len(w.menuEntries()) > 0 },
 	} {
-		until(w.t, patience, what+" is left", func() bool { return !there() })
+		for deadline := time.Now().Add(patience); there(); time.Sleep(time.Second) {
+			if time.Now().After(deadline) {
+				w.t.Fatalf("%s is left\n%s", what, w.msiLog())
+			}
+		}
 	}
 }
 
