@@ -224,10 +224,51 @@ func (scm) stop(ctx context.Context) error {
 	}
 	defer m.Disconnect()
 	defer service.Close()
+	ended := process(service)
+	defer ended.close()
 	if _, err := service.Control(svc.Stop); err != nil && !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) && !errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) {
 		return err
 	}
-	return await(ctx, service, svc.Stopped)
+	if err := await(ctx, service, svc.Stopped); err != nil {
+		return err
+	}
+	return ended.wait(ctx)
+}
+
+// program is the process of a service; zero where there is none, or the person
+// may not wait for it.
+type program windows.Handle
+
+func process(service *mgr.Service) program {
+	status, err := service.Query()
+	if err != nil || status.ProcessId == 0 {
+		return 0
+	}
+	handle, err := windows.OpenProcess(windows.SYNCHRONIZE, false, status.ProcessId)
+	if err != nil {
+		return 0
+	}
+	return program(handle)
+}
+
+// wait returns when the process has ended, which it does a moment after it says
+// that it stops: until then its file cannot be replaced.
+func (p program) wait(ctx context.Context) error {
+	for p != 0 {
+		if event, err := windows.WaitForSingleObject(windows.Handle(p), 0); err != nil || event == windows.WAIT_OBJECT_0 {
+			return nil
+		}
+		if err := pause(ctx); err != nil {
+			return errors.New("the service has stopped, but its program has not ended in time")
+		}
+	}
+	return nil
+}
+
+func (p program) close() {
+	if p != 0 {
+		windows.CloseHandle(windows.Handle(p))
+	}
 }
 
 func (scm) state(context.Context) (string, error) {
