@@ -19,12 +19,17 @@ const (
 	densePackets = 40
 	denseSpan    = time.Millisecond
 	denseFor     = 2 * time.Millisecond
+	// Who gives way to another program loses the processor for milliseconds:
+	// then nobody lingers for a while.
+	crowdedAfter = 10 * lingerFor
+	crowdedFor   = 100 * time.Millisecond
 )
 
 // density is how dense packets are. Who counts beside others may lose a few.
 type density struct {
 	began, passed atomic.Int64 // of the span that is under way
 	until         atomic.Int64 // that they are dense; 0 if they never were
+	crowded       atomic.Int64 // until when lingering is too dear
 }
 
 // process is the density in this process: what passes one socket wakes the
@@ -40,7 +45,7 @@ func (d *density) add(n int, now time.Duration) {
 		d.began.Store(int64(now))
 		d.passed.Store(0)
 	}
-	if d.passed.Add(int64(n)) >= densePackets {
+	if d.passed.Add(int64(n)) >= densePackets && int64(now) >= d.crowded.Load() {
 		d.until.Store(int64(now + denseFor))
 	}
 }
@@ -59,11 +64,13 @@ func (d *density) linger(try func(fd uintptr) bool, fd uintptr, now func() time.
 	}
 	for {
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		if try(fd) {
-			return true
+		read, at := try(fd), now()
+		if at-begun >= crowdedAfter {
+			d.until.Store(0)
+			d.crowded.Store(int64(at + crowdedFor))
 		}
-		if now()-begun >= lingerFor {
-			return false
+		if read || at-begun >= lingerFor {
+			return read
 		}
 	}
 }

@@ -46,3 +46,35 @@ func TestReadersLingerWherePacketsAreDense(t *testing.T) {
 		})
 	}
 }
+
+// TestNobodyLingersWhereAnotherProgramTakesTheProcessor has a look take as long as
+// another program's turn.
+func TestNobodyLingersWhereAnotherProgramTakesTheProcessor(t *testing.T) {
+	const begin = 5 * time.Millisecond
+	var d density
+	d.add(densePackets, begin)
+	looks, now := 0, begin
+	look := func(took time.Duration) {
+		d.linger(func(uintptr) bool {
+			looks++
+			now += took
+			return true
+		}, 7, func() time.Duration { return now })
+	}
+	look(crowdedAfter - 1)
+	if look(crowdedAfter); looks != 2 {
+		t.Fatalf("looked %d times, want 2: a shorter look is not another program's turn", looks)
+	}
+	for _, after := range []time.Duration{0, crowdedFor / 2} {
+		now += after
+		d.add(densePackets, now)
+		if look(0); looks != 2 {
+			t.Errorf("a reader lingers %v after another program had the processor", after)
+		}
+	}
+	now += crowdedFor
+	d.add(densePackets, now)
+	if look(0); looks != 3 {
+		t.Errorf("no reader lingers %v after another program had the processor", crowdedFor)
+	}
+}
