@@ -1,6 +1,6 @@
 /** How the page is read: what is looked for stays, and text may be larger. */
 import assert from 'node:assert/strict';
-import { cutOff, textSize } from './browser';
+import { cutOff, textSize, until } from './browser';
 import { mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 import { stops } from './tour';
@@ -127,6 +127,29 @@ export const scenarios = {
     await page.keyboard.press('Escape');
     await code.waitFor({ state: 'detached' });
     await page.waitForURL(/#\/tunnels$/);
+  }),
+
+  'no line of a hex dump wraps': scenario(async (page, mock) => {
+    for (const [width, perLine] of [
+      [1280, 16],
+      [390, 8],
+      [320, 4],
+    ] as const) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.goto(`${mock.url}/#/inspector/r_38`);
+      const dump = page.locator('.detail .dump');
+      const lines = Math.ceil(300 / perLine); // the body has 300 bytes
+      await until(`${perLine} bytes a line at ${width}`, () =>
+        dump.evaluate(
+          (e, lines) =>
+            e.lastChild?.textContent?.split('\n').length === lines &&
+            Math.round(e.clientHeight / Number.parseFloat(getComputedStyle(e).lineHeight)) ===
+              lines &&
+            e.scrollWidth <= e.clientWidth,
+          lines,
+        ),
+      );
+    }
   }),
 
   'a request that is no more leaves a way to the list': scenario(

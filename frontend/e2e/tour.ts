@@ -1,14 +1,12 @@
-/** Every page in both languages, both themes and two widths. */
-import assert from 'node:assert/strict';
-import type { Browser } from 'playwright-core';
-import { inFirefox, open, violations } from './browser';
+/** Every page of the Web UI. */
+import type { Page } from 'playwright-core';
 import { mistake } from './fixtures';
+import { tours, type Stop } from './looks';
 import { Mock, unconfigured } from './mock';
-
-const sizes = { wide: [1280, 800], tablet: [768, 1024], phone: [390, 844] } as const;
+import type { Runs } from './runner';
 
 /** What each stop shows when it is ready. */
-export const stops: readonly [name: string, hash: string, ready: string][] = [
+export const stops: readonly Stop[] = [
   ['first', '', 'textarea'],
   ['overview', '#/overview', 'text=shop.relay.example'],
   ['tunnels', '#/tunnels', '[data-tunnel=t_0001]'],
@@ -22,61 +20,34 @@ export const stops: readonly [name: string, hash: string, ready: string][] = [
   ['mistake', '#/overview', '[role=alert]'],
 ];
 
-export function tour(shots: string): Record<string, (browser: Browser) => Promise<void>> {
-  const runs: Record<string, (browser: Browser) => Promise<void>> = {};
-  for (const [size, [width, height]] of Object.entries(sizes))
-    for (const theme of ['light', 'dark'] as const)
-      for (const lang of ['en', 'zh-CN'] as const) {
-        const name = `${size}-${theme}-${lang}`;
-        // A tablet's layout is one of the other two; one look at it has to be enough.
-        if (size === 'tablet' && (theme === 'dark') === (lang === 'en')) continue;
-        runs[`pages ${name}`] = (browser) => visit(browser, name, { width, height, theme, lang });
-      }
-  return runs;
+export const tour = (shots?: string): Runs =>
+  tours(
+    {
+      name: 'pages',
+      prefix: '',
+      sizes: { wide: [1280, 800], tablet: [768, 1024], phone: [390, 844] },
+      stops,
+      loaded: ['first', 'overview'],
+      begin,
+    },
+    shots,
+  );
 
-  async function visit(
-    browser: Browser,
-    name: string,
-    o: { width: number; height: number; theme: 'light' | 'dark'; lang: string },
-  ): Promise<void> {
-    const mock = new Mock();
-    await mock.start();
-    const { page, problems } = await open(browser, {
-      viewport: { width: o.width, height: o.height },
-      colorScheme: o.theme,
-      locale: o.lang,
-      hasTouch: o.width < 500,
-    });
-    const configured = mock.status;
-    try {
-      for (const [stop, hash, ready] of stops) {
-        mock.config.error = stop === 'settings' || stop === 'mistake' ? mistake : undefined;
-        mock.status = stop === 'first' ? { ...configured, ...unconfigured } : configured;
-        // The first page is loaded, the others are reached within it.
-        if (stop === 'first' || stop === 'overview') await page.goto('about:blank');
-        await page.goto(`${mock.url}/${hash}`);
-        await page.locator(ready).first().waitFor();
-        if (stop === 'diagnostics') {
-          await page.locator(ready).click();
-          await page.locator('li .advice').first().waitFor();
-        }
-        assert.equal(await page.locator('html').getAttribute('lang'), o.lang);
-        assert.equal(await page.locator('html').getAttribute('data-theme'), o.theme);
-        // Colours follow the theme and names the language: half of the pairs see both, in one browser.
-        if (
-          !inFirefox &&
-          o.width !== 768 &&
-          o.width > 500 === ((o.theme === 'light') === (o.lang === 'en'))
-        )
-          assert.deepEqual(await violations(page), [], `axe on ${stop}`);
-        const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(wider <= 0, `${stop} is ${wider} pixels wider than the window`);
-        await page.screenshot({ path: `${shots}${name}-${stop}.png` });
-      }
-      assert.deepEqual(problems, []);
-    } finally {
-      await page.context().close();
-      await mock.stop();
-    }
-  }
+async function begin() {
+  const mock = new Mock();
+  await mock.start();
+  const configured = mock.status;
+  return {
+    url: mock.url,
+    prepare: (stop: string) => {
+      mock.config.error = stop === 'settings' || stop === 'mistake' ? mistake : undefined;
+      mock.status = stop === 'first' ? { ...configured, ...unconfigured } : configured;
+    },
+    arrived: async (page: Page, stop: string, ready: string) => {
+      if (stop !== 'diagnostics') return;
+      await page.locator(ready).click();
+      await page.locator('li .advice').first().waitFor();
+    },
+    end: () => mock.stop(),
+  };
 }

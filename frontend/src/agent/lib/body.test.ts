@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fromBase64, hexDump, jsonTokens, prettyJson } from './body';
+import { dumpLineLength, fromBase64, hexDump, jsonTokens, prettyJson } from './body';
 import { headersText, parseHeaders } from './headers';
 
 describe('prettyJson', () => {
@@ -26,12 +26,29 @@ describe('jsonTokens', () => {
 });
 
 describe('hexDump', () => {
-  it('shows bytes and letters', () =>
-    expect(hexDump(new TextEncoder().encode('adit\n'))).toBe(
-      `00000000  61 64 69 74 0a${' '.repeat(9)}  ${' '.repeat(23)}  adit.`,
-    ));
+  const letters = new TextEncoder().encode('adit digs on\n');
+  it.each([
+    [16, ['0000  61 64 69 74 20 64 69 67  73 20 6f 6e 0a           adit digs on.']],
+    [8, ['0000  61 64 69 74 20 64 69 67  adit dig', '0008  73 20 6f 6e 0a           s on.']],
+  ])('shows bytes and letters, %i a line', (perLine, lines) =>
+    expect(hexDump(letters, perLine).split('\n')).toEqual(lines),
+  );
   it('stops at its limit', () =>
-    expect(hexDump(new Uint8Array(100), 32).split('\n')).toHaveLength(2));
+    expect(hexDump(new Uint8Array(100), 16, 32).split('\n')).toHaveLength(2));
+  it.each([
+    [200, 16],
+    [72, 16],
+    [71, 8],
+    [39, 8],
+    [38, 4],
+    [0, 4],
+  ])('in %i characters it has %i bytes a line', (characters, bytes) => {
+    expect(dumpLineLength(characters)).toBe(bytes);
+    if (characters > 0)
+      expect(hexDump(new Uint8Array(16), bytes).split('\n')[0]?.length).toBeLessThanOrEqual(
+        characters,
+      );
+  });
   it('takes no bytes from what is not base64', () => expect(fromBase64('###')).toHaveLength(0));
 });
 

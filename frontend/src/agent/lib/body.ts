@@ -39,16 +39,28 @@ export function fromBase64(text: string): Uint8Array {
   }
 }
 
-/** Returns a hex dump, 16 bytes a line, of at most limit bytes. */
-export function hexDump(data: Uint8Array, limit = 4096): string {
+/** How many bytes the lines of a hex dump may have. */
+const lineLengths = [16, 8, 4] as const;
+
+/** Returns the width of a hex dump's lines in characters: address, bytes in groups of eight, text. */
+const dumpWidth = (bytes: number) => 4 + Math.ceil(bytes / 8) + 3 * bytes + 2 + bytes;
+
+/** Returns how many bytes a line of a hex dump has where so many characters fit beside each other. */
+export function dumpLineLength(characters: number): number {
+  return lineLengths.find((bytes) => dumpWidth(bytes) <= characters) ?? 4;
+}
+
+/** Returns a hex dump of at most limit bytes, with so many bytes a line. */
+export function hexDump(data: Uint8Array, perLine = 16, limit = 4096): string {
   const lines: string[] = [];
-  for (let at = 0; at < Math.min(data.length, limit); at += 16) {
-    const row = [...data.subarray(at, Math.min(at + 16, limit))];
-    const hex = row.map((b) => b.toString(16).padStart(2, '0'));
+  for (let at = 0; at < Math.min(data.length, limit); at += perLine) {
+    const row = [...data.subarray(at, Math.min(at + perLine, limit))];
+    const cells = Array.from({ length: perLine }, (_, i) => {
+      const cell = row[i]?.toString(16).padStart(2, '0') ?? '  ';
+      return i % 8 === 0 ? `  ${cell}` : ` ${cell}`;
+    });
     const text = row.map((b) => (b >= 0x20 && b < 0x7f ? String.fromCharCode(b) : '.'));
-    const left = hex.slice(0, 8).join(' ').padEnd(23);
-    const right = hex.slice(8).join(' ').padEnd(23);
-    lines.push(`${at.toString(16).padStart(8, '0')}  ${left}  ${right}  ${text.join('')}`);
+    lines.push(`${at.toString(16).padStart(4, '0')}${cells.join('')}  ${text.join('')}`);
   }
   return lines.join('\n');
 }
