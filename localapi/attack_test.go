@@ -388,6 +388,7 @@ func TestNewNamesTheSettingAtFault(t *testing.T) {
 		{Config{AllowedHosts: []string{"*.example"}}, "local_api.allowed_hosts[0]"},
 		{Config{AllowedHosts: []string{"a.example", "http://b.example"}}, "local_api.allowed_hosts[1]"},
 		{Config{BearerTokenFile: "/nonexistent/token"}, "local_api.bearer_token_file"},
+		{Config{BearerTokenFile: "/nonexistent/token"}, "name a file that adit can read"},
 	} {
 		c.cfg.Agent, c.cfg.Events = newFakeAgent(), newFakeFeed().begin
 		if _, err := New(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
