@@ -112,6 +112,7 @@ func TestOnlyOwnNamesInTheHostHeader(t *testing.T) {
 	for name, text := range map[string]string{
 		"no Host":                 "GET /api/v1/status HTTP/1.0\r\n\r\n",
 		"two Hosts":               "GET /api/v1/status HTTP/1.1\r\nHost: " + r.addr + "\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+		"the whole server":        "OPTIONS * HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
 		"foreign absolute target": "GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: " + r.addr + "\r\nConnection: close\r\n\r\n",
 	} {
 		if got, body := raw(t, r.addr, text); got != 403 && got != 400 {
