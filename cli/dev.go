@@ -85,13 +85,22 @@ on Ctrl-C.`,
 }
 
 // favour returns addr as it is, or, if empty, the favoured address or a free one.
-func favour(addr, favoured string) (string, error) {
+// That of port, which is to be published, is left to its service: what is not
+// there yet may be started later.
+func favour(addr, favoured string, port int) (string, error) {
+	published := "127.0.0.1:" + strconv.Itoa(port)
 	if addr != "" {
 		host, _, err := net.SplitHostPort(addr)
 		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
 			return "", usagef("adit dev stays on loopback: %q must be 127.0.0.1:PORT or [::1]:PORT", addr)
 		}
+		if addr == published && port != 0 {
+			return "", usagef("%s is what adit dev is to publish, and it cannot listen there too", addr)
+		}
 		return addr, nil
+	}
+	if favoured == published {
+		return "127.0.0.1:0", nil
 	}
 	if l, err := net.Listen("tcp", favoured); err == nil {
 		defer l.Close()
@@ -114,7 +123,7 @@ func (e *Env) dev(ctx context.Context, opts devOptions) error {
 		{&opts.edgeHTTPSListen, "127.0.0.1:8443"},
 		{&opts.console, "127.0.0.1:37280"},
 	} {
-		addr, err := favour(*a.addr, a.favoured)
+		addr, err := favour(*a.addr, a.favoured, opts.port)
 		if err != nil {
 			return err
 		}

@@ -204,6 +204,8 @@ func readReply(resp *http.Response, out any) error {
 	}
 	if e := envelope.Error; e != nil && e.Code == "unauthorized" {
 		return fmt.Errorf("%s; put the relay's admin token, or an API token of its console, into %s", e.Message, envAdminToken)
+	} else if e != nil && e.Code == "not_found" {
+		return errors.New(e.Message + whatThereIs(resp.Request.URL.Path))
 	} else if e != nil && e.Code == "precondition_failed" {
 		return &changedError{e.Message}
 	} else if e != nil {
@@ -213,4 +215,13 @@ func readReply(resp *http.Response, out any) error {
 		return nil
 	}
 	return json.Unmarshal(envelope.Data, out)
+}
+
+// whatThereIs names the command that lists what the relay did not find at path.
+func whatThereIs(path string) string {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/"), "/")
+	if of := map[string]string{"clients": "client", "sinks": "sink", "policies": "policy"}[kind]; of != "" {
+		return "; `adit relay " + of + " list` shows them"
+	}
+	return ""
 }

@@ -112,6 +112,7 @@ func TestOnlyOwnNamesInTheHostHeader(t *testing.T) {
 	for name, text := range map[string]string{
 		"no Host":                 "GET /api/v1/status HTTP/1.0\r\n\r\n",
 		"two Hosts":               "GET /api/v1/status HTTP/1.1\r\nHost: " + r.addr + "\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+		"the whole server":        "OPTIONS * HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
 		"foreign absolute target": "GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: " + r.addr + "\r\nConnection: close\r\n\r\n",
 	} {
 		if got, body := raw(t, r.addr, text); got != 403 && got != 400 {
@@ -388,6 +389,7 @@ func TestNewNamesTheSettingAtFault(t *testing.T) {
 		{Config{AllowedHosts: []string{"*.example"}}, "local_api.allowed_hosts[0]"},
 		{Config{AllowedHosts: []string{"a.example", "http://b.example"}}, "local_api.allowed_hosts[1]"},
 		{Config{BearerTokenFile: "/nonexistent/token"}, "local_api.bearer_token_file"},
+		{Config{BearerTokenFile: "/nonexistent/token"}, "name a file that adit can read"},
 	} {
 		c.cfg.Agent, c.cfg.Events = newFakeAgent(), newFakeFeed().begin
 		if _, err := New(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {

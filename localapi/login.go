@@ -60,7 +60,7 @@ func newLogins(token string) *logins {
 func readBearerFile(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("local_api.bearer_token_file: %w", err)
+		return "", fmt.Errorf("local_api.bearer_token_file: %w; name a file that adit can read, with the token in it", err)
 	}
 	token := string(bytes.TrimSpace(b))
 	if token == "" || len(token) > 4096 || strings.ContainsAny(token, " \t\r\n") {

@@ -206,6 +206,10 @@ func listenError(ctx context.Context, addr string, err error) error {
 	if errors.As(err, &malformed) {
 		return fmt.Errorf("http_listen: %q must be an address and a port, as 127.0.0.1:37271", addr)
 	}
+	var unknown *net.DNSError
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("listen on %s: the name %s does not resolve; listen on an address of this machine, as with --http_listen 127.0.0.1:8181", addr, unknown.Name)
+	}
 	return fmt.Errorf("listen on %s: %w", addr, err)
 }
 

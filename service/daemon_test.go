@@ -195,6 +195,25 @@ func TestAddressOfNoMachineIsOneClearSentence(t *testing.T) {
 	}
 }
 
+func TestNameThatDoesNotResolveIsOneClearSentence(t *testing.T) {
+	lookup := &net.OpError{Op: "listen", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nas.invalid", Server: "192.0.2.53:53"}}
+	err := listenError(t.Context(), "nas.invalid:80", lookup)
+	if want := "the name nas.invalid does not resolve; listen on an address"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}
+
+func TestStateFolderThatCannotBeMadeIsOneClearSentence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Daemon{HTTPListen: "127.0.0.1:0", StateDir: file, ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "ADIT_STATE_DIR") {
+		t.Errorf("got %v, want the folder and how to name another", err)
+	}
+}
+
 func TestOwnListenerIsNotPublished(t *testing.T) {
 	url, _ := startDaemon(t, Daemon{})
 	_, text, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")

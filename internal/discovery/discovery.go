@@ -43,20 +43,16 @@ func New(addr net.Addr, started time.Time) Info {
 	}
 }
 
-// ConnectAddr returns addr with an unspecified host replaced by loopback.
+// ConnectAddr returns addr with an unspecified host replaced by loopback: that of
+// IPv4, also for [::]. Such a listener takes both, is what package net makes of
+// 0.0.0.0 too, and is there where IPv6 is switched off and ::1 is not.
 func ConnectAddr(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return addr
 	}
-	ip := net.ParseIP(host)
-	switch {
-	case host == "":
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
-	case ip != nil && ip.IsUnspecified() && ip.To4() != nil:
-		host = "127.0.0.1"
-	case ip != nil && ip.IsUnspecified():
-		host = "::1"
 	}
 	return net.JoinHostPort(host, port)
 }

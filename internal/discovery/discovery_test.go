@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -14,7 +15,7 @@ func TestConnectAddrTurnsWildcardsToLoopback(t *testing.T) {
 	for addr, want := range map[string]string{
 		"127.0.0.1:37271": "127.0.0.1:37271",
 		"0.0.0.0:80":      "127.0.0.1:80",
-		"[::]:80":         "[::1]:80",
+		"[::]:80":         "127.0.0.1:80",
 		":80":             "127.0.0.1:80",
 		"192.0.2.1:80":    "192.0.2.1:80",
 		"[2001:db8::1]:9": "[2001:db8::1]:9",
@@ -22,6 +23,27 @@ func TestConnectAddrTurnsWildcardsToLoopback(t *testing.T) {
 		if got := ConnectAddr(addr); got != want {
 			t.Errorf("%s: got %s, want %s", addr, got, want)
 		}
+	}
+}
+
+// Go calls a listener on all addresses [::], also one asked for as 0.0.0.0, and
+// where IPv6 is switched off there is no ::1 to reach it at.
+func TestConnectAddrOfAListenerOnAllAddressesIsIPv4(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		got, want := ConnectAddr(ln.Addr().String()), fmt.Sprintf("127.0.0.1:%d", ln.Addr().(*net.TCPAddr).Port)
+		if got != want {
+			t.Errorf("listening on %s, which is %s: got %s, want %s", addr, ln.Addr(), got, want)
+		}
+		c, err := net.Dial("tcp", got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -96,8 +97,10 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.OriginTimeout == 0 {
 		cfg.OriginTimeout = 5 * time.Second
 	}
-	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state folder: %w", err)
+	if err := os.MkdirAll(cfg.StateDir, 0o700); errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("make the state folder: %w", err) // whose it is to be, the daemon says
+	} else if err != nil {
+		return nil, fmt.Errorf("make the state folder: %w; name another folder with ADIT_STATE_DIR", err)
 	}
 	lock, err := lockfile.Take(filepath.Join(cfg.StateDir, lockName))
 	if errors.Is(err, lockfile.ErrHeld) {

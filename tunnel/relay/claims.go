@@ -220,7 +220,7 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 			return nil, err
 		}
 	}
-	return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: "no port is free"}
+	return nil, &wire.Problem{Code: wire.CodeLimit, Message: "no port is free"}
 }
 
 // open takes the face's target and serves it. If it cannot be served, a target

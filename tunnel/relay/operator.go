@@ -106,6 +106,7 @@ func (r *Relay) serveConsole(ctx context.Context) error {
 	server := &http.Server{
 		Handler: r.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		DisableGeneralOptionsHandler: true, // OPTIONS * passes the guards, too
 	}
 	done := make(chan error, 1)
 	r.tasks.Go(func() { done <- server.Serve(r.page) })

@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -34,6 +36,21 @@ func (r *testRelay) ask(tb testing.TB, method, path, body string, header map[str
 	defer resp.Body.Close()
 	data, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(data), resp.Header
+}
+
+// net/http answers it by itself, before any guard, unless it is told not to.
+func TestConsoleGuardsOptionsOfTheWholeServer(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	conn, err := net.Dial("tcp", r.Addrs().Console)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "OPTIONS * HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+	answer, _ := io.ReadAll(conn)
+	if !strings.Contains(string(answer), "forbidden_host") {
+		t.Errorf("got %q, want forbidden_host", answer)
+	}
 }
 
 func TestAdminAPI(t *testing.T) {

@@ -119,6 +119,17 @@ func TestTwoAgentsClaimOneName(t *testing.T) {
 	}
 }
 
+// All being taken is an answer, and one that trying again does not change.
+func TestNoFreePortIsARefusal(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	ports, _ := parsePorts(cfg.TCPPorts)
+	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.first, ports.first)
+	a := connect(t, startRelay(t, cfg).client(t, "shop"), "i1")
+	a.mustClaim("k1", wire.Claim{Type: wire.TypeTCP}, "127.0.0.1:1")
+	_, err := a.claim("k2", wire.Claim{Type: wire.TypeTCP}, "")
+	problem(t, err, wire.CodeLimit)
+}
+
 func TestClaimsThatAreRefused(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.UDPPorts = "none"
