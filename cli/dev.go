@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -176,7 +177,13 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 		group.Go(func() error { return sample.serve(ctx) })
 	}
 	state := filepath.Join(dir, "agent")
-	daemon := service.Daemon{HTTPListen: opts.httpListen, ConfigDir: state, StateDir: state, AuthToken: token.Reveal(), Log: log.With("part", "daemon")}
+	daemon := service.Daemon{
+		HTTPListen: opts.httpListen, ConfigDir: state, StateDir: state, AuthToken: token.Reveal(), Log: log.With("part", "daemon"),
+	}
+	at := server.Addrs()
+	for _, addr := range []string{at.Tunnel, at.HTTP, at.HTTPS, at.Console} {
+		daemon.Relay = append(daemon.Relay, netip.MustParseAddrPort(addr))
+	}
 	group.Go(func() error { return daemon.Run(ctx) })
 
 	ready, cancel := context.WithTimeout(ctx, devPatience)

@@ -44,11 +44,11 @@ func judge(file *config.File) error {
 		if addr.IP == nil {
 			addr.IP = net.IPv6unspecified
 		}
-		own := ownAddress(addr)
-		if err := localapi.CheckListen(netip.AddrPortFrom(own.ip, uint16(own.port)), settings.bearer()); err != nil {
+		api := addrPort(addr)
+		if err := localapi.CheckListen(api, settings.bearer()); err != nil {
 			return err
 		}
-		refuse = own.refuse
+		refuse = own{api: api}.refuse
 	}
 	guards := localapi.Config{AllowedOrigins: file.LocalAPI.AllowedOrigins, AllowedHosts: file.LocalAPI.AllowedHosts}
 	// Another is looked for where the service runs, and systemd hands over its

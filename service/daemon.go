@@ -55,6 +55,8 @@ type Daemon struct {
 	// standard error.
 	Log   *slog.Logger
 	LogTo io.Writer
+	// Relay is where a relay in the same process listens. No tunnel leads there.
+	Relay []netip.AddrPort
 	// Ready, if set, is called once the local API listens, with its address.
 	Ready func(addr net.Addr)
 	// ConfigEvery is how long adit.toml has to stay the same until a change
@@ -87,7 +89,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	a, err := agent.New(agent.Config{
 		StateDir: d.StateDir, Logger: log, Version: buildinfo.Get().Version,
 		AuthToken: settings.authToken, ClientID: os.Getenv(envClientID),
-		Transport: settings.transport(), Refuse: ownAddress(ln.Addr()).refuse, NetworkChanged: network,
+		Transport: settings.transport(), Refuse: own{addrPort(ln.Addr()), d.Relay}.refuse, NetworkChanged: network,
 		Inspect: settings.inspect(),
 	})
 	if errors.Is(err, fs.ErrPermission) {
@@ -146,8 +148,7 @@ func listen(ctx context.Context, s *settings) (net.Listener, error) {
 	if err != nil {
 		return nil, listenError(ctx, s.listen, err)
 	}
-	own := ownAddress(ln.Addr())
-	if err := localapi.CheckListen(netip.AddrPortFrom(own.ip, uint16(own.port)), s.bearer()); err != nil {
+	if err := localapi.CheckListen(addrPort(ln.Addr()), s.bearer()); err != nil {
 		ln.Close()
 		return nil, err
 	}
@@ -211,41 +212,4 @@ func listenError(ctx context.Context, addr string, err error) error {
 		return fmt.Errorf("listen on %s: the name %s does not resolve; listen on an address of this machine, as with --http_listen 127.0.0.1:8181", addr, unknown.Name)
 	}
 	return fmt.Errorf("listen on %s: %w", addr, err)
-}
-
-// own is the daemon's own listener.
-type own struct {
-	ip   netip.Addr
-	port int
-}
-
-func ownAddress(addr net.Addr) own {
-	ap := addr.(*net.TCPAddr).AddrPort()
-	return own{ip: ap.Addr().Unmap(), port: int(ap.Port())}
-}
-
-// refuse keeps tunnels from publishing the local API.
-func (o own) refuse(ip netip.Addr, port int) error {
-	if port != o.port {
-		return nil
-	}
-	if ip != o.ip && !ip.IsLoopback() && !(o.ip.IsUnspecified() && onThisMachine(ip)) {
-		return nil
-	}
-	return errors.New("adit's own page and API listen there; publishing them would hand this machine's tunnels to strangers")
-}
-
-func onThisMachine(ip netip.Addr) bool {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return true // better refused than published
-	}
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok {
-			if have, ok := netip.AddrFromSlice(n.IP); ok && have.Unmap() == ip {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -68,6 +69,18 @@ func TestDevIsTheWholeOnLoopback(t *testing.T) {
 		for _, url := range []string{line.WebUI, line.WebUI + "/healthz", line.Console + "/healthz"} {
 			if err := getOK(url); err != nil {
 				t.Error(err)
+			}
+		}
+		for _, own := range []string{line.WebUI, line.Console, line.Public.HTTP, line.Public.HTTPS, "http://" + line.Relay} {
+			_, listener, _ := strings.Cut(own, "://")
+			_, listener, _ = net.SplitHostPort(listener)
+			resp, err := http.Post(line.WebUI+"/api/v1/tunnels", "application/json", strings.NewReader(`{"local_port":`+listener+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("a tunnel to adit's own listener at port %s: %s", listener, resp.Status)
 			}
 		}
 		if code := dev.stop(); code != 0 {
