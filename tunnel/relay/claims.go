@@ -112,19 +112,24 @@ func checkClaim(c *wire.Claim) error {
 		return invalid("name", "the name has at most 128 bytes")
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
-	if c.HostHeader != "" {
-		host := c.HostHeader
-		if h, port, err := net.SplitHostPort(host); err == nil {
-			if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-				return invalid("host_header", "%q is not a host", c.HostHeader)
-			}
-			host = h
-		}
-		if net.ParseIP(strings.Trim(host, "[]")) == nil && !validName(strings.ToLower(host)) {
-			return invalid("host_header", "%q is not a host", c.HostHeader)
-		}
+	if c.HostHeader != "" && !validHost(c.HostHeader) {
+		return invalid("host_header", "%q is not a host", clip(c.HostHeader, 128))
 	}
 	return nil
+}
+
+// validHost reports whether text is a name or an address, with a port if need be.
+func validHost(text string) bool {
+	host := text
+	if inner, port, err := net.SplitHostPort(text); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+		host = inner
+	} else if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	return net.ParseIP(host) != nil || validName(strings.ToLower(host))
 }
 
 // placing is a tunnel that is to get a public face.

@@ -144,6 +144,9 @@ func TestClaimsThatAreRefused(t *testing.T) {
 		"no udp":           {wire.Claim{Type: "udp"}, wire.CodeForbidden, "type"},
 		"port in use":      {wire.Claim{Type: "tcp", RemotePort: ports.first}, wire.CodeTaken, "remote_port"},
 		"host header":      {wire.Claim{Type: "http", HostHeader: "a b"}, wire.CodeInvalid, "host_header"},
+		"open bracket":     {wire.Claim{Type: "http", HostHeader: "[::1"}, wire.CodeInvalid, "host_header"},
+		// A line between nodes would have no room for it.
+		"many brackets": {wire.Claim{Type: "http", HostHeader: strings.Repeat("[", 60_000) + "::1"}, wire.CodeInvalid, "host_header"},
 	} {
 		_, err := a.claim("k", c.claim, "")
 		if p := problem(t, err, c.code); p.Field != c.field {
