@@ -45,7 +45,7 @@ type session struct {
 	access     chan wire.Event // may be dropped
 	unobserved atomic.Bool     // the agent wants no access events
 	streams    atomic.Int32
-	asked      atomic.Int64 // when the agent was asked to move to another node, in Unix nanoseconds; 0: never
+	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
 	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
 	named      func()       // gives up its place among strangers; may be called more than once
 
