@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -101,6 +102,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	server := &http.Server{
 		Handler: s.routes(), ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}
 	var group sync.WaitGroup
 	group.Go(func() { _ = server.Serve(&streamListener{ctx: ctx, session: s}) })
