@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -232,7 +233,12 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 // that the tunnel did not have before is given back.
 func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
-	_, had := r.store.Claims.Get(face.Target)
+	had := slices.ContainsFunc(p.held, func(c store.Claim) bool { return c.Target == face.Target })
+	giveBack := func() {
+		if !had {
+			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // why it is not served says more
+		}
+	}
 	holder := store.Holder{
 		Slot: face.Slot, Instance: s.hello.Instance, Key: p.key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
 	}
@@ -248,6 +254,7 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 		return nil, err
 	}
 	if err := r.store.Policies.Claimed(ctx, face.Target, s.client.ID); err != nil {
+		giveBack()
 		return nil, err
 	}
 	backend := newBackend(&s.agent, p.key, c)
@@ -261,9 +268,7 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 	}
 	ep, err := r.edge.Attach(face, backend)
 	if err != nil {
-		if !had {
-			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key)
-		}
+		giveBack()
 		if errors.Is(err, edge.ErrEnding) {
 			return nil, shuttingDown()
 		}

@@ -158,6 +158,35 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestSharedPortThatDoesNotOpenIsNotKept has another program take the port that the
+// tunnel of an agent which is away shares.
+func TestSharedPortThatDoesNotOpenIsNotKept(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "shop")
+	away := connect(t, token, "away")
+	shared := wire.Claim{Type: wire.TypeTCP, Mode: wire.ModeBalanced}
+	g := away.mustClaim("k", shared, "")
+	away.session.Close("away")
+	addr := fmt.Sprintf("127.0.0.1:%d", g.RemotePort)
+	eventually(t, "the port is closed", func() bool {
+		busy, err := net.Listen("tcp", addr)
+		if err == nil {
+			t.Cleanup(func() { busy.Close() })
+		}
+		return err == nil
+	})
+	shared.RemotePort = g.RemotePort
+	_, err := connect(t, token, "here").claim("k", shared, "")
+	problem(t, err, wire.CodeTaken)
+	for _, c := range r.store.Claims.List() {
+		for _, h := range c.Holders {
+			if h.Instance != "away" {
+				t.Errorf("%s is kept for the agent that was refused: %+v", c.Target, h)
+			}
+		}
+	}
+}
+
 func TestClaimsLiveThroughRestart(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TunnelListen, cfg.EdgeHTTPListen = freeport.Loopback(t), freeport.Loopback(t)
