@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/localapi/client"
 	"adit/tunnel/relay"
 )
 
@@ -239,4 +240,13 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 		t.Errorf("set once more: got exit code %d and %q", code, errs)
 	}
 	must(`{"rate":2}`, "policy", "set", "shop")
+}
+
+// TestPolicyDoesNotSteerTheScreen has the relay say what a terminal would obey.
+func TestPolicyDoesNotSteerTheScreen(t *testing.T) {
+	var b strings.Builder
+	writePolicy(&b, client.TunnelPolicy{Policy: map[string]any{"allow": "\u009b2J\u202e"}, SetBy: "ops\x1b[2J"})
+	if got := b.String(); strings.ContainsAny(got, "\x1b\u009b\u202e") {
+		t.Errorf("got %q", got)
+	}
 }

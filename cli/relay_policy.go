@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,11 +42,7 @@ domain, or tcp.PORT or udp.PORT.
 				if err != nil {
 					return err
 				}
-				return env.print(p, func(w io.Writer) {
-					enc := json.NewEncoder(w)
-					enc.SetIndent("", "  ")
-					enc.Encode(p.Policy)
-				})
+				return env.print(p, func(w io.Writer) { writeDocument(w, p.Policy) })
 			},
 		},
 		listing[console.Policy]{

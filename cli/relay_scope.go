@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -101,7 +102,7 @@ func parseSize(text string) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	factor, ok := units[unit]
-	if err != nil || !ok || v < 0 || v*factor > 1<<62 {
+	if err != nil || !ok || math.IsNaN(v) || v < 0 || v*factor > 1<<62 {
 		return 0, fmt.Errorf("%q is not a number of bytes, as 1500, 10MB or 4MiB", text)
 	}
 	return int64(v * factor), nil

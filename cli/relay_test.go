@@ -162,7 +162,7 @@ func TestSizesAndTimes(t *testing.T) {
 			t.Errorf("%s: got %d, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "-1", "x", "1XB", "1e30T", "MB"} {
+	for _, text := range []string{"", "-1", "x", "1XB", "1e30T", "MB", "NaN"} {
 		if got, err := parseSize(text); err == nil {
 			t.Errorf("%q: got %d", text, got)
 		}

@@ -62,17 +62,23 @@ func (e *Env) onPolicy(ctx context.Context, named string, do func(*client.Client
 	return e.print(p, func(w io.Writer) { writePolicy(w, p.TunnelPolicy) })
 }
 
-func writePolicy(w io.Writer, p client.TunnelPolicy) {
-	text, err := json.MarshalIndent(p.Policy, "", "  ")
+// writeDocument writes a policy's document for a person. JSON leaves some of what a
+// screen would obey as it is.
+func writeDocument(w io.Writer, policy any) {
+	text, err := json.MarshalIndent(policy, "", "  ")
 	if err != nil {
 		text = []byte("{}")
 	}
-	fmt.Fprintf(w, "%s\n", text)
+	fmt.Fprintln(w, printableText(string(text)))
+}
+
+func writePolicy(w io.Writer, p client.TunnelPolicy) {
+	writeDocument(w, p.Policy)
 	switch {
 	case p.SetBy != "" && p.Editable:
-		fmt.Fprintf(w, "Set by %s; you may change it.\n", p.SetBy)
+		fmt.Fprintf(w, "Set by %s; you may change it.\n", printable(p.SetBy))
 	case p.SetBy != "":
-		fmt.Fprintf(w, "Set by %s.\n", p.SetBy)
+		fmt.Fprintf(w, "Set by %s.\n", printable(p.SetBy))
 	case p.Editable:
 		fmt.Fprintln(w, "Everybody is let in; you may set a policy.")
 	default:

@@ -48,24 +48,30 @@ func (c *declared) apply(ctx context.Context, file *config.File, err error) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.exists = file == nil || file.Exists()
-	c.mistake = nil
-	if err == nil {
-		c.applied = true
+	c.exists, c.mistake = file == nil || file.Exists(), shownMistake(err)
+	before := c.applied
+	c.applied = before || err == nil
+	c.mu.Unlock()
+	switch {
+	case err == nil:
 		c.log.Debug("configuration applied")
-		return
-	}
-	c.mistake = &localapi.ConfigError{Message: err.Error()}
-	var wrong *config.Error
-	if errors.As(err, &wrong) {
-		c.mistake = &localapi.ConfigError{Message: wrong.Message, Line: wrong.Line, Key: wrong.Key}
-	}
-	if c.applied {
+	case before:
 		c.log.Error("configuration not applied; the last good one stays in force", "error", err)
-		return
+	default:
+		c.log.Error("declared tunnels do not run until the configuration is mended", "error", err)
 	}
-	c.log.Error("declared tunnels do not run until the configuration is mended", "error", err)
+}
+
+// shownMistake is err as the local API shows it; nil for none.
+func shownMistake(err error) *localapi.ConfigError {
+	var wrong *config.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return &localapi.ConfigError{Message: wrong.Message, Line: wrong.Line, Key: wrong.Key}
+	}
+	return &localapi.ConfigError{Message: err.Error()}
 }
 
 func (c *declared) declare(ctx context.Context, file *config.File) error {

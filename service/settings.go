@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -92,31 +93,18 @@ func (s *settings) list(a *agent.Agent) []localapi.Setting {
 		}
 		return "default"
 	}
-	or := func(v, other string) string {
-		if v == "" {
-			return other
-		}
-		return v
-	}
 	f, limits := s.file, s.inspect()
 	enabled := limits.Memory >= 0
-	memory, body := f.Inspector.MemoryMiB, f.Inspector.BodyKiB
-	if memory == 0 {
-		memory = 64
-	}
-	if body == 0 {
-		body = 512
-	}
 	out := []localapi.Setting{
 		{Key: "http_listen", Value: s.listen, Source: s.listenFrom},
 		{Key: "local_api.bearer_token", Value: secretHint(f.LocalAPI.BearerToken != ""), Source: from("local_api", "bearer_token"), Secret: true},
 		{Key: "local_api.bearer_token_file", Value: f.LocalAPI.BearerTokenFile, Source: from("local_api", "bearer_token_file")},
 		{Key: "local_api.allowed_origins", Value: orEmpty(f.LocalAPI.AllowedOrigins), Source: from("local_api", "allowed_origins")},
 		{Key: "local_api.allowed_hosts", Value: orEmpty(f.LocalAPI.AllowedHosts), Source: from("local_api", "allowed_hosts")},
-		{Key: "session.transport", Value: or(f.Session.Transport, "auto"), Source: from("session", "transport")},
+		{Key: "session.transport", Value: cmp.Or(f.Session.Transport, "auto"), Source: from("session", "transport")},
 		{Key: "inspector.enabled", Value: enabled, Source: from("inspector", "enabled")},
-		{Key: "inspector.memory_mib", Value: memory, Source: from("inspector", "memory_mib")},
-		{Key: "inspector.body_kib", Value: body, Source: from("inspector", "body_kib")},
+		{Key: "inspector.memory_mib", Value: cmp.Or(f.Inspector.MemoryMiB, 64), Source: from("inspector", "memory_mib")},
+		{Key: "inspector.body_kib", Value: cmp.Or(f.Inspector.BodyKiB, 512), Source: from("inspector", "body_kib")},
 		{Key: "log.level", Value: s.logLevel, Source: from("log", "level")},
 	}
 	auth := a.Auth()

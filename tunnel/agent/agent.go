@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -323,13 +324,7 @@ func (a *Agent) Endpoints() []Endpoint {
 // sortedLocked returns the tunnels, oldest first.
 func (a *Agent) sortedLocked() []*tunnel {
 	return slices.SortedFunc(maps.Values(a.tunnels), func(x, y *tunnel) int {
-		if c := x.created.Compare(y.created); c != 0 {
-			return c
-		}
-		if x.id < y.id {
-			return -1
-		}
-		return 1
+		return cmp.Or(x.created.Compare(y.created), cmp.Compare(x.id, y.id))
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 const (
 	maxAnswer = 1 << 20
 	maxEvent  = 256 << 10
+	maxGrant  = 2048 // the texts of one: the state folder keeps them
 )
 
 // control speaks the control plane on streams of one session.
@@ -49,8 +50,8 @@ func newControl(s link.Session) *control {
 // close gives the streams that wait for another request back.
 func (c *control) close() { c.pool.CloseIdleConnections() }
 
-// refused is an answer of the relay that is not a success. It wraps the
-// *wire.Problem.
+// refused is an answer of the relay that is not a success, or is of no use as one.
+// It wraps the *wire.Problem.
 type refused struct {
 	status  int
 	problem *wire.Problem
@@ -148,6 +149,9 @@ func (c *control) hello(ctx context.Context, h wire.Hello) (wire.Welcome, error)
 func (c *control) claim(ctx context.Context, key string, claim wire.Claim) (wire.Grant, error) {
 	var g wire.Grant
 	err := c.call(ctx, http.MethodPut, wire.PathClaims+url.PathEscape(key), claim, &g)
+	if err == nil && len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant {
+		err = &refused{status: http.StatusOK, problem: &wire.Problem{Code: wire.CodeInvalid, Message: "what it gives the tunnel is longer than an address can be"}}
+	}
 	return g, err
 }
 

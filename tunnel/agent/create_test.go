@@ -187,3 +187,25 @@ func TestATunnelThatWasToldAndNotSavedIsToldToBeGone(t *testing.T) {
 		t.Errorf("the last event of the tunnel: got %q, want deleted", got)
 	}
 }
+
+// TestGrantTooLongToKeepIsRefused has the relay give what would let tunnels.json grow
+// beyond what is read of it.
+func TestGrantTooLongToKeepIsRefused(t *testing.T) {
+	r := newFakeRelay(t)
+	dir := t.TempDir()
+	a, _ := configured(t, r, Config{StateDir: dir})
+	for name, give := range map[string]func(*wire.Grant){
+		"public URL": func(g *wire.Grant) { g.PublicURL += "/" + strings.Repeat("x", 100_000) },
+		"domain":     func(g *wire.Grant) { g.Domain = strings.Repeat("x", 100_000) },
+	} {
+		r.set(func() { r.onGrant = give })
+		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80})
+		var no *Error
+		if !errors.As(err, &no) || no.Code != CodeRelayRejected {
+			t.Errorf("%s: got %.200v, want %s", name, err, CodeRelayRejected)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, tunnelsFile)); err != nil || info.Size() > 10_000 {
+		t.Errorf("%s: %+v, %v", tunnelsFile, info, err)
+	}
+}

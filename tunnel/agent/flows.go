@@ -36,7 +36,7 @@ type flow struct {
 	tunnel *tunnel
 	route  *route
 	tap    *inspect.Tap
-	used   atomic.Int64 // when a packet last passed, in Unix nanoseconds
+	used   atomic.Int64 // when a packet last passed, by monotime.Now
 	ended  atomic.Bool
 	why    atomic.Pointer[string] // why the service does not answer; nil if it does
 

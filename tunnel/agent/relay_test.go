@@ -41,6 +41,7 @@ type fakeRelay struct {
 	next      uint32
 	refuse    *wire.Problem // of Hello
 	onClaim   func(key string, c wire.Claim) *wire.Problem
+	onGrant   func(*wire.Grant)
 	hold      chan struct{} // claims wait for its end, if set
 	held      int           // how many claims have come to wait for it
 	unable    int           // how many releases it cannot do
@@ -222,6 +223,9 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 				g.Domain += ".relay.test"
 			}
 			g.PublicURL = c.Type + "://" + g.Domain
+		}
+		if r.onGrant != nil {
+			r.onGrant(&g)
 		}
 		answer(w, http.StatusOK, g)
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,19 +113,24 @@ func checkClaim(c *wire.Claim) error {
 		return invalid("name", "the name has at most 128 bytes")
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
-	if c.HostHeader != "" {
-		host := c.HostHeader
-		if h, port, err := net.SplitHostPort(host); err == nil {
-			if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-				return invalid("host_header", "%q is not a host", c.HostHeader)
-			}
-			host = h
-		}
-		if net.ParseIP(strings.Trim(host, "[]")) == nil && !validName(strings.ToLower(host)) {
-			return invalid("host_header", "%q is not a host", c.HostHeader)
-		}
+	if c.HostHeader != "" && !validHost(c.HostHeader) {
+		return invalid("host_header", "%q is not a host", clip(c.HostHeader, 128))
 	}
 	return nil
+}
+
+// validHost reports whether text is a name or an address, with a port if need be.
+func validHost(text string) bool {
+	host := text
+	if inner, port, err := net.SplitHostPort(text); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+		host = inner
+	} else if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	return net.ParseIP(host) != nil || validName(strings.ToLower(host))
 }
 
 // placing is a tunnel that is to get a public face.
@@ -223,15 +229,17 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 	return nil, &wire.Problem{Code: wire.CodeLimit, Message: "no port is free"}
 }
 
-// open takes the face's target and serves it. If it cannot be served, a target
-// that the tunnel did not have before is given back.
+// open takes the face's target and serves it. If it cannot be served, the tunnel
+// gives back what it did not have before; a target that its client had stays the
+// client's.
 func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
-	_, had := r.store.Claims.Get(face.Target)
+	_, known := r.store.Claims.Get(face.Target)
+	had := slices.ContainsFunc(p.held, func(c store.Claim) bool { return c.Target == face.Target })
 	holder := store.Holder{
 		Slot: face.Slot, Instance: s.hello.Instance, Key: p.key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
 	}
-	_, err := r.store.Claims.Take(ctx, face.Target, s.client.ID, holder, r.gone)
+	taken, err := r.store.Claims.Take(ctx, face.Target, s.client.ID, holder, r.gone)
 	switch field := fieldOf(face); {
 	case errors.Is(err, store.ErrTaken):
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another client"}
@@ -242,7 +250,13 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 	case err != nil:
 		return nil, err
 	}
+	giveBack := func() {
+		if !had && (!known || len(taken.Holders) > 1) {
+			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // why it is not served says more
+		}
+	}
 	if err := r.store.Policies.Claimed(ctx, face.Target, s.client.ID); err != nil {
+		giveBack()
 		return nil, err
 	}
 	backend := newBackend(&s.agent, p.key, c)
@@ -256,9 +270,7 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 	}
 	ep, err := r.edge.Attach(face, backend)
 	if err != nil {
-		if !had {
-			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key)
-		}
+		giveBack()
 		if errors.Is(err, edge.ErrEnding) {
 			return nil, shuttingDown()
 		}

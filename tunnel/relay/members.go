@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -341,12 +342,7 @@ func (m *members) forAgent() []wire.Node {
 	for _, n := range list {
 		weight[n.ID] = mathrand.ExpFloat64() * float64(n.Sessions+1)
 	}
-	slices.SortFunc(list, func(a, b store.Node) int {
-		if weight[a.ID] < weight[b.ID] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b store.Node) int { return cmp.Compare(weight[a.ID], weight[b.ID]) })
 	out := make([]wire.Node, 0, len(list)+1)
 	for _, n := range list {
 		out = append(out, wire.Node{ID: n.ID, Address: n.AgentAddress})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -106,6 +107,7 @@ func (r *Relay) serveConsole(ctx context.Context) error {
 	server := &http.Server{
 		Handler: r.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog:                     slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 		DisableGeneralOptionsHandler: true, // OPTIONS * passes the guards, too
 	}
 	done := make(chan error, 1)

@@ -58,7 +58,7 @@ func (d Domains) resolver() *net.Resolver {
 	}
 	var turn atomic.Uint32
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		server := d.Resolvers[int(turn.Add(1)-1)%len(d.Resolvers)]
+		server := d.Resolvers[(turn.Add(1)-1)%uint32(len(d.Resolvers))]
 		return new(net.Dialer).DialContext(ctx, network, server)
 	}}
 }

@@ -155,6 +155,9 @@ func TestClaimsThatAreRefused(t *testing.T) {
 		"no udp":           {wire.Claim{Type: "udp"}, wire.CodeForbidden, "type"},
 		"port in use":      {wire.Claim{Type: "tcp", RemotePort: ports.first}, wire.CodeTaken, "remote_port"},
 		"host header":      {wire.Claim{Type: "http", HostHeader: "a b"}, wire.CodeInvalid, "host_header"},
+		"open bracket":     {wire.Claim{Type: "http", HostHeader: "[::1"}, wire.CodeInvalid, "host_header"},
+		// A line between nodes would have no room for it.
+		"many brackets": {wire.Claim{Type: "http", HostHeader: strings.Repeat("[", 60_000) + "::1"}, wire.CodeInvalid, "host_header"},
 	} {
 		_, err := a.claim("k", c.claim, "")
 		if p := problem(t, err, c.code); p.Field != c.field {
@@ -163,6 +166,69 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	}
 	if claims := r.store.Claims.List(); len(claims) != 0 {
 		t.Errorf("refused claims are kept: %+v", claims)
+	}
+}
+
+// busy has another program take a port once the relay has let go of it.
+func busy(t *testing.T, port int) {
+	t.Helper()
+	eventually(t, "the port is closed", func() bool {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return err == nil
+	})
+}
+
+// TestSharedPortThatDoesNotOpenIsNotKept has another program take the port that the
+// tunnel of an agent which is away shares.
+func TestSharedPortThatDoesNotOpenIsNotKept(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "shop")
+	away := connect(t, token, "away")
+	shared := wire.Claim{Type: wire.TypeTCP, Mode: wire.ModeBalanced}
+	g := away.mustClaim("k", shared, "")
+	away.session.Close("away")
+	busy(t, g.RemotePort)
+	shared.RemotePort = g.RemotePort
+	_, err := connect(t, token, "here").claim("k", shared, "")
+	problem(t, err, wire.CodeTaken)
+	for _, c := range r.store.Claims.List() {
+		for _, h := range c.Holders {
+			if h.Instance != "away" {
+				t.Errorf("%s is kept for the agent that was refused: %+v", c.Target, h)
+			}
+		}
+	}
+}
+
+// TestNameOfAnAgentThatIsAwayStaysItsClients has a port refused to the agent that
+// was to follow the one that had it.
+func TestNameOfAnAgentThatIsAwayStaysItsClients(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "shop")
+	away := connect(t, token, "away")
+	claim := wire.Claim{Type: wire.TypeTCP}
+	g := away.mustClaim("k", claim, "")
+	away.session.Close("away")
+	busy(t, g.RemotePort)
+	claim.RemotePort = g.RemotePort
+	long := instanceKey{away.welcome.ClientID, "away"}
+	eventually(t, "the agent is away", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if _, ok := r.away[long]; ok {
+			r.away[long] = time.Now().Add(-2 * awayTime)
+		}
+		return r.byInstance[long] == nil
+	})
+	_, err := connect(t, token, "here").claim("k", claim, "")
+	if p := problem(t, err, wire.CodeTaken); strings.Contains(p.Message, "another tunnel") {
+		t.Fatalf("got %q, want the port's refusal", p.Message)
+	}
+	if len(r.store.Claims.List()) != 1 {
+		t.Errorf("the client has %v, want the port that it had", r.store.Claims.List())
 	}
 }
 

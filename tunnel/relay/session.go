@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -45,7 +46,7 @@ type session struct {
 	access     chan wire.Event // may be dropped
 	unobserved atomic.Bool     // the agent wants no access events
 	streams    atomic.Int32
-	asked      atomic.Int64 // when the agent was asked to move to another node, in Unix nanoseconds; 0: never
+	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
 	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
 	named      func()       // gives up its place among strangers; may be called more than once
 
@@ -101,6 +102,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	server := &http.Server{
 		Handler: s.routes(), ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}
 	var group sync.WaitGroup
 	group.Go(func() { _ = server.Serve(&streamListener{ctx: ctx, session: s}) })

@@ -332,3 +332,28 @@ func TestWebSocketEndsWithItsVisitor(t *testing.T) {
 		}
 	}
 }
+
+// TestWebSocketOfNothingIsRefused asks for one with a target that none but OPTIONS
+// has.
+func TestWebSocketOfNothingIsRefused(t *testing.T) {
+	reached := make(chan string, 1)
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.RequestURI }))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.https, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.URL.Path = "*"
+	resp, err := s.webSocketClients(t)["HTTP/2"].Transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("got status %d, want 400", resp.StatusCode)
+	}
+	select {
+	case target := <-reached:
+		t.Errorf("the origin was asked for %q", target)
+	default:
+	}
+}

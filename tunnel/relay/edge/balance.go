@@ -20,18 +20,18 @@ const (
 // fewest visitors first, in turn among equals, those out of turn after them, and
 // further ways to the same tunnels last.
 func (ep *Endpoint) pick() []*Backend {
-	order := inTurn(ep.Backends(), int(ep.turn.Add(1)))
+	order := inTurn(ep.Backends(), ep.turn.Add(1))
 	if spare := ep.spare.Load(); spare != nil {
 		order = append(slices.Clone(order), *spare...)
 	}
 	return order
 }
 
-func inTurn(list []*Backend, turn int) []*Backend {
+func inTurn(list []*Backend, turn uint32) []*Backend {
 	if len(list) < 2 {
 		return list
 	}
-	start := turn % len(list)
+	start := int(turn % uint32(len(list)))
 	type place struct {
 		backend *Backend
 		out     bool

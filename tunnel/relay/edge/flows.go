@@ -24,11 +24,14 @@ type flowTable struct {
 	flows map[uint32]agentFlow
 }
 
-// add gives f a number, which numbered is told before anybody finds f by it.
+// add gives f a number that no other flow has, which numbered is told before
+// anybody finds f by it.
 func (t *flowTable) add(f agentFlow, numbered *uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next++
+	for taken := true; taken; _, taken = t.flows[t.next] {
+		t.next++
+	}
 	*numbered = t.next
 	if t.flows == nil {
 		t.flows = make(map[uint32]agentFlow)

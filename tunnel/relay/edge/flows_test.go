@@ -200,3 +200,16 @@ func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 		t.Errorf("counted %d bytes, and %d packets that may not go; want 30 and 2", out, dropped)
 	}
 }
+
+// TestFlowNumbersOfOldFlowsAreNotGivenAgain has the numbers begin anew, as they do
+// after 2^32 flows of one session.
+func TestFlowNumbersOfOldFlowsAreNotGivenAgain(t *testing.T) {
+	var table flowTable
+	old, fresh := &Relayed{}, &Relayed{}
+	table.add(old, &old.number)
+	table.next = old.number - 1
+	table.add(fresh, &fresh.number)
+	if table.get(old.number) != agentFlow(old) || table.get(fresh.number) != agentFlow(fresh) {
+		t.Errorf("a new flow got the number %d, old ones have %d", fresh.number, old.number)
+	}
+}

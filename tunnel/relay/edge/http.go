@@ -75,27 +75,24 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unknown(w, r, name, target)
 		return
 	}
-	switch connectProtocol(r) {
-	case "":
-		if r.Method == http.MethodConnect {
-			e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
-			return
-		}
-		// A method is a token (RFC 9110, section 9.1). By HTTP/2 net/http lets any
-		// text pass, and a space in it would begin another request line.
-		if !httpguts.ValidHeaderFieldName(r.Method) {
-			e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request's method is none"})
-			return
-		}
-		if !fits {
-			e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names nothing of this site", text: "Its target is neither a path nor a URL."})
-			return
-		}
-	case webSocket:
-		w, r = upgraded(w, r)
-	default:
+	protocol := connectProtocol(r)
+	switch {
+	case protocol != "" && protocol != webSocket:
 		e.refuse(w, r, page{status: http.StatusNotImplemented, title: "This protocol is not served here"})
 		return
+	case protocol == "" && r.Method == http.MethodConnect:
+		e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+		return
+	// A method is a token (RFC 9110, section 9.1). By HTTP/2 net/http lets any
+	// text pass, and a space in it would begin another request line.
+	case !httpguts.ValidHeaderFieldName(r.Method):
+		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request's method is none"})
+		return
+	case !fits:
+		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names nothing of this site", text: "Its target is neither a path nor a URL."})
+		return
+	case protocol == webSocket:
+		w, r = upgraded(w, r)
 	}
 	defer ep.begin()()
 	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context(), http10: !r.ProtoAtLeast(1, 1)}

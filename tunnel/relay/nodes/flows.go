@@ -29,7 +29,7 @@ type flowKey struct {
 // farFlow is a flow of a visitor on another node.
 type farFlow struct {
 	flow Flow
-	used atomic.Int64 // unix nanoseconds
+	used atomic.Int64 // when a packet last passed, by monotime.Now
 }
 
 // flowSet are the flows that came by one session between nodes.

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"adit/tunnel/link"
@@ -202,15 +201,12 @@ func (p *peer) lost(s link.Session) {
 func (p *peer) follow(ctx context.Context, s link.Session, client *http.Client) error {
 	// The session's end must not wait for a reader that is told of it last.
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var ended atomic.Bool
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() {
 		select {
 		case <-s.Done():
-			ended.Store(true)
 			cancel()
 		case <-ctx.Done():
 		}
