@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -300,7 +301,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 		case state == StatePaused:
 			return nil, nil
 		case state == StateRejected:
-			return nil, &Error{Code: CodeRelayRejected, Message: orElse(last, "the relay refused the token; configure another")}
+			return nil, &Error{Code: CodeRelayRejected, Message: cmp.Or(last, "the relay refused the token; configure another")}
 		case l != nil && l != not && l.alive() && !l.draining():
 			return l, nil
 		}
@@ -308,7 +309,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &Error{Code: CodeRelayUnreachable, Message: orElse(last, "the relay does not answer; try again in a moment")}
+			return nil, &Error{Code: CodeRelayUnreachable, Message: cmp.Or(last, "the relay does not answer; try again in a moment")}
 		case <-changed:
 			timer.Stop()
 		case <-timer.C:

@@ -211,6 +211,7 @@ func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return fmt.Errorf("an event of the relay does not parse: %w", err)
 		}
+		e.Reason = clipMessage(e.Reason)
 		handle(e)
 	}
 	return lines.Err()

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"adit/tunnel/wire"
 )
@@ -31,4 +33,14 @@ func TestDrainWithNowhereToGo(t *testing.T) {
 	mustCreate(t, a, TunnelSpec{LocalPort: 81}) // waits for the next session
 	wantState(t, a, StateConnected)
 	wantTunnel(t, a, tun.ID, TunnelRunning)
+}
+
+func TestReasonsOfARelayAreCutShort(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	r.session().events <- wire.Event{Type: wire.EventRevoked, Reason: strings.Repeat("é", 50_000)}
+	eventually(t, "rejected", func() bool { return a.Status().State == StateRejected })
+	if s := a.Status().LastError; len(s) > 1000 || !strings.Contains(s, "éé") || !utf8.ValidString(s) {
+		t.Errorf("got %d bytes, %.80s", len(s), s)
+	}
 }

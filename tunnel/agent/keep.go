@@ -377,8 +377,9 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	return true
 }
 
-// moved keeps where the relay of l says that it is from now on.
-func (a *Agent) moved(l *live, addrs []string) {
+// moved keeps where the relay of l says that it is from now on, and returns what is
+// new of it: nil if nothing is.
+func (a *Agent) moved(l *live, addrs []string) []string {
 	var good []string
 	for _, addr := range addrs {
 		if len(good) < 8 && validRelay(addr) {
@@ -388,11 +389,12 @@ func (a *Agent) moved(l *live, addrs []string) {
 	a.mu.Lock()
 	if a.cur != l && a.second != l || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
 		a.mu.Unlock()
-		return
+		return nil
 	}
 	a.auth.Addresses, a.auth.AddressesOf = good, fingerprintOf(a.token)
 	a.mu.Unlock()
 	_ = a.saveAuth() // tried again with the next change
+	return good
 }
 
 // sameAddresses reports whether both have the same in any order: nodes are told

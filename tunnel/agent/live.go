@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -349,22 +350,16 @@ func (l *live) handle(e wire.Event) {
 		a.moved(l, addrs)
 		a.told(l, e.Nodes)
 	case wire.EventMoved:
-		a.log.Info("relay moved", "addresses", e.Addresses)
-		a.moved(l, e.Addresses)
+		if kept := a.moved(l, e.Addresses); kept != nil {
+			a.log.Info("relay moved", "addresses", kept)
+		}
 	case wire.EventRevoked:
 		if p := pardonAfter(e.RetryAfter); p.pace > 0 {
-			a.refuse(l, "the relay refuses the token for now: "+orElse(e.Reason, "no reason given")+"; ask its operator", p)
+			a.refuse(l, "the relay refuses the token for now: "+cmp.Or(e.Reason, "no reason given")+"; ask its operator", p)
 			return
 		}
-		a.refuse(l, "the relay revoked the token: "+orElse(e.Reason, "no reason given")+"; ask its operator for a new one", pardon{})
+		a.refuse(l, "the relay revoked the token: "+cmp.Or(e.Reason, "no reason given")+"; ask its operator for a new one", pardon{})
 	case wire.EventClaimLost:
-		a.claimLost(l, e.Key, orElse(e.Reason, "the relay took it away"))
+		a.claimLost(l, e.Key, cmp.Or(e.Reason, "the relay took it away"))
 	}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return clipMessage(s)
 }
