@@ -119,7 +119,7 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	var in, out int64
 	err := errNoAgent
 	order := ep.pick()
-	for i, b := range order {
+	for _, b := range order {
 		used = b
 		var c *originConn
 		c, err = e.openStream(ctx, b, wire.StreamRaw, visit{visitor: v.addr, edge: v.edge, authority: authority})
@@ -133,11 +133,10 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 			if err = taken(c.begin()); err != nil {
 				given()
 				c.Reset()
-				e.takeOut(ep, b)
-				if i < len(order)-1 {
-					continue
+				if ctx.Err() == nil { // else the visit was ended, whatever its origin is like
+					e.takeOut(ep, b)
 				}
-				break
+				continue
 			}
 		} else if _, err = c.Write(nil); err != nil {
 			given()
