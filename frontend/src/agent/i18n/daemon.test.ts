@@ -66,6 +66,7 @@ const sources = import.meta.glob<string>(
   [
     '../../../../tunnel/agent/{errors,validate,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control}.go',
     '../../../../tunnel/wire/token.go',
+    '../../../../service/own.go',
     '../../../../localapi/*.go',
     '!../../../../localapi/*_test.go',
     '!../../../../localapi/diagnose.go',
@@ -85,7 +86,7 @@ const unseen = [
 /** What the code says with X where something varies, for each place that makes a sentence. */
 function refusals(): string[] {
   const makes =
-    /(Message: |message: |message :?= |orElse\(last, |return relay \+ |return "|return fmt\.Sprintf\(|fmt\.Errorf\(|errors\.New\(|tokenError\((?:fmt\.Sprintf\()?|badJSON\(|invalid\("\w*", |notFound\()(?:fmt\.Sprintf\()?(?=[\w.]* ?\+? ?")(.*)/;
+    /(Message: |message: |message :?= |cmp\.Or\(last, |return relay \+ |return "|return fmt\.Sprintf\(|fmt\.Errorf\(|errors\.New\(|tokenError\((?:fmt\.Sprintf\()?|badJSON\(|invalid\("\w*", |notFound\()(?:fmt\.Sprintf\()?(?=[\w.]* ?\+? ?")(.*)/;
   const found = new Set<string>();
   for (const [file, code] of Object.entries(sources))
     for (const line of code.split('\n')) {

@@ -187,6 +187,10 @@ const chinese: readonly Sentence[] = [
     'there is no session with the relay now; try again when it is connected',
     '目前与中继没有会话，请在连接后重试',
   ],
+  [
+    'what it gives the tunnel is longer than an address can be',
+    '它给隧道的内容比地址可能的长度还长',
+  ],
   ['the relay is too old to tell its policies', '中继版本过旧，无法告知访问策略'],
   ['the token is of the client {0}, not of {1}', '令牌属于客户端 {0}，而不是 {1}'],
   ['the same node answers at the address of another', '另一节点的地址上响应的是同一节点'],
@@ -207,6 +211,14 @@ const chinese: readonly Sentence[] = [
     '{0} 是云平台发放凭据的地址，adit 不会发布它',
   ],
   ['{0} is not the address of one service', '{0} 不是单个服务的地址'],
+  [
+    "adit's own page and API listen there; publishing them would hand this machine's tunnels to strangers",
+    'adit 自己的页面和 API 在此监听，发布它们等于把本机的隧道交给陌生人',
+  ],
+  [
+    'the relay of this adit listens there; a tunnel leads to a service of your own',
+    '此 adit 自带的中继在此监听，隧道应指向自己的服务',
+  ],
   ['the name {0} does not resolve: {1*}', '名称 {0} 无法解析：{1*}'],
   ['type: {0} is not known; it must be one of {1}', '未知的类型 {0}，须为以下之一：{1}'],
   ['mode: {0} is not known; it must be one of {1}', '未知的模式 {0}，须为以下之一：{1}'],
