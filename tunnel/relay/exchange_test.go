@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,6 +114,57 @@ func TestStreamsAreUsedAgain(t *testing.T) {
 
 // TestOriginThatEndsConnections answers one request a connection and then ends
 // it without a word: no visitor may see that.
+// The origin answers when all of a crowd's requests are there, so that each
+// needs a connection of its own; the next crowd is to find them all.
+func TestCrowdsUseStreamsAgain(t *testing.T) {
+	const crowd = 600
+	made, asked := atomic.Int64{}, make(chan chan struct{}, crowd)
+	url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		made.Add(1)
+		for {
+			if _, err := http.ReadRequest(r); err != nil {
+				return
+			}
+			answer := make(chan struct{})
+			asked <- answer
+			<-answer
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	for range 3 {
+		var all sync.WaitGroup
+		for range crowd {
+			all.Go(func() {
+				resp, err := visitor.Get(url)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "ok" {
+					t.Errorf("got %q %v, want ok", body, err)
+				}
+			})
+		}
+		var waiting []chan struct{}
+		for len(waiting) < crowd {
+			select {
+			case answer := <-asked:
+				waiting = append(waiting, answer)
+			case <-time.After(patience):
+				t.Fatalf("got %d requests at the origin at once, want %d", len(waiting), crowd)
+			}
+		}
+		for _, answer := range waiting {
+			close(answer)
+		}
+		all.Wait()
+	}
+	if n := made.Load(); n > crowd*5/4 { // an answer may be there before its stream is free again
+		t.Errorf("got %d connections to the origin, want hardly more than %d", n, crowd)
+	}
+}
+
 func TestOriginThatEndsConnections(t *testing.T) {
 	url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
 		if _, err := http.ReadRequest(r); err == nil {

@@ -31,7 +31,9 @@ const (
 	// origins close theirs after 5 s, and a request that meets the closing
 	// cannot always be sent again.
 	originIdle = 4 * time.Second
-	maxIdle    = 256
+	// maxIdle is how many of them a backend keeps. A crowd that is larger has
+	// most of its requests wait for a new one.
+	maxIdle = 1024
 )
 
 // visit is what the agent is told of a visitor with each stream.
