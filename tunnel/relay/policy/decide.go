@@ -46,7 +46,7 @@ type Step struct {
 type Policy struct {
 	doc         Document
 	geo         func() Geo
-	deny, allow []netip.Prefix
+	deny, allow blocks
 	users       *passwords // nil: nobody is asked
 	hours       *plan      // nil: always open
 	*state
@@ -73,7 +73,7 @@ func New(d Document, geo func() Geo) *Policy {
 // Renew makes the policy that takes the place of old, which may be nil: it goes
 // on with what old has counted, and the bandwidth of what is open is d's at once.
 func Renew(old *Policy, d Document, geo func() Geo) *Policy {
-	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan()}
+	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow)}
 	if old != nil {
 		p.state = old.state
 	} else {
@@ -87,16 +87,6 @@ func Renew(old *Policy, d Document, geo func() Geo) *Policy {
 	}
 	p.in.SetRate(rate)
 	p.out.SetRate(rate)
-	for _, text := range d.Deny {
-		if prefix, err := parsePrefix(text); err == nil {
-			p.deny = append(p.deny, prefix)
-		}
-	}
-	for _, text := range d.Allow {
-		if prefix, err := parsePrefix(text); err == nil {
-			p.allow = append(p.allow, prefix)
-		}
-	}
 	if len(d.BasicAuth) > 0 {
 		p.users = newPasswords(d.BasicAuth)
 	}
@@ -196,18 +186,18 @@ func (p *Policy) addressSteps(addr netip.Addr, first bool) []Step {
 		steps = append(steps, Step{rule, refuses, fmt.Sprintf(format, args...)})
 		return refuses && first
 	}
-	if len(p.deny) > 0 {
-		if m, ok := match(p.deny, addr); ok {
+	if listed := len(p.doc.Deny); listed > 0 {
+		if m, ok := p.deny.match(addr); ok {
 			if add(RuleDeny, true, "%s is in %s", addr, m) {
 				return steps
 			}
-		} else if add(RuleDeny, false, "%s is not among the %d listed", addr, len(p.deny)) {
+		} else if add(RuleDeny, false, "%s is not among the %d listed", addr, listed) {
 			return steps
 		}
 	}
-	if len(p.allow) > 0 {
-		if m, ok := match(p.allow, addr); !ok {
-			if add(RuleAllow, true, "%s is not among the %d listed", addr, len(p.allow)) {
+	if listed := len(p.doc.Allow); listed > 0 {
+		if m, ok := p.allow.match(addr); !ok {
+			if add(RuleAllow, true, "%s is not among the %d listed", addr, listed) {
 				return steps
 			}
 		} else if add(RuleAllow, false, "%s is in %s", addr, m) {
@@ -248,15 +238,6 @@ func (p *Policy) addressSteps(addr netip.Addr, first bool) []Step {
 		add(RuleAllowCountry, !ok, "%s is in %s", addr, place)
 	}
 	return steps
-}
-
-func match(list []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
-	for _, p := range list {
-		if p.Contains(a) {
-			return p, true
-		}
-	}
-	return netip.Prefix{}, false
 }
 
 func matchCountry(list []string, country, place string) (string, bool) {
