@@ -73,7 +73,7 @@ func TestAgentThatWantsNoAccessEventsGetsNone(t *testing.T) {
 			t.Error("the agent's wish was not noted")
 		}
 	}
-	one := &session{access: make(chan wire.Event, 2)}
+	one := &session{access: make(chan *wire.Event, 2)}
 	one.visited(wire.Access{Path: "/wanted"})
 	one.unobserved.Store(true)
 	one.visited(wire.Access{Path: "/unwanted"})

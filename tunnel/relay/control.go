@@ -221,7 +221,7 @@ func (s *session) visited(e wire.Access) {
 	}
 	event := e // e itself stays off the heap where nobody wants it
 	select {
-	case s.access <- wire.Event{Type: wire.EventAccess, Key: event.Key, Access: &event}:
+	case s.access <- &wire.Event{Type: wire.EventAccess, Key: event.Key, Access: &event}:
 	default:
 	}
 }
@@ -236,7 +236,7 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	defer ping.Stop()
 	turn := time.NewTimer(accessTurn) // set only after access events: an idle session wakes nobody
 	defer turn.Stop()
-	next := wire.Event{Type: wire.EventPing}
+	next := &wire.Event{Type: wire.EventPing}
 	for {
 		if enc.Encode(next) != nil {
 			return nil
@@ -263,7 +263,7 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 		case next = <-s.control:
 		case next = <-s.access:
 		case <-ping.C:
-			next = wire.Event{Type: wire.EventPing}
+			next = &wire.Event{Type: wire.EventPing}
 		case <-r.Context().Done():
 			return nil
 		}

@@ -37,7 +37,7 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 	token := r.client(t, "laptop")
 	s := &session{
 		relay: r.Relay, link: endedLink{}, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
-		control: make(chan wire.Event, 1), access: make(chan wire.Event, 1), named: func() {},
+		control: make(chan *wire.Event, 1), access: make(chan *wire.Event, 1), named: func() {},
 	}
 	hello, err := json.Marshal(wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "one"})
 	if err != nil {
@@ -83,7 +83,7 @@ func TestRelaysOwnNameIsNobodysHoweverItIsWritten(t *testing.T) {
 // draining is an answer whose writing lets another stream take what waits.
 type draining struct {
 	http.ResponseWriter
-	access  chan wire.Event
+	access  chan *wire.Event
 	written atomic.Int32
 }
 
@@ -99,9 +99,9 @@ func (d *draining) Write(b []byte) (int, error) {
 }
 
 func TestEventsThatAnotherStreamTakesAreNotWaitedFor(t *testing.T) {
-	s := &session{control: make(chan wire.Event, 1), access: make(chan wire.Event, 8), tunnels: make(map[string]*tunnel)}
+	s := &session{control: make(chan *wire.Event, 1), access: make(chan *wire.Event, 8), tunnels: make(map[string]*tunnel)}
 	for range 5 {
-		s.access <- wire.Event{Type: wire.EventAccess}
+		s.access <- &wire.Event{Type: wire.EventAccess}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &draining{ResponseWriter: httptest.NewRecorder(), access: s.access}

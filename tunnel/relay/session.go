@@ -42,8 +42,8 @@ type session struct {
 	agent      edge.Agent
 	id         string
 	since      time.Time
-	control    chan wire.Event // what the agent must know
-	access     chan wire.Event // may be dropped
+	control    chan *wire.Event // what the agent must know
+	access     chan *wire.Event // may be dropped
 	unobserved atomic.Bool     // the agent wants no access events
 	streams    atomic.Int32
 	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
@@ -95,7 +95,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	defer cancel()
 	s := &session{
 		relay: r, link: ls, id: randomID("s"), since: time.Now(), tunnels: make(map[string]*tunnel),
-		control: make(chan wire.Event, eventQueue), access: make(chan wire.Event, accessPerTurn),
+		control: make(chan *wire.Event, eventQueue), access: make(chan *wire.Event, accessPerTurn),
 		named: named,
 	}
 	s.agent.Session = ls
@@ -134,7 +134,7 @@ func (s *session) isKnown() bool {
 // its events is ended.
 func (s *session) tell(e wire.Event) {
 	select {
-	case s.control <- e:
+	case s.control <- &e:
 	default:
 		s.relay.task(func() { s.link.Close("events are not read") })
 	}
