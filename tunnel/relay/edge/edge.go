@@ -138,7 +138,7 @@ func New(cfg Config) *Edge {
 		cfg.Record = func(*Endpoint, *Backend, wire.Access) {}
 	}
 	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log}
-	e.table.endpoints = make(map[string]*Endpoint)
+	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
 	e.custom.dir, e.custom.log = cfg.PagesDir, e.log
 	e.custom.check()
 	e.visits.limit = e.limits.ConnectionsPerAddress

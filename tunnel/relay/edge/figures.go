@@ -15,7 +15,7 @@ type tally struct {
 	unknown    atomic.Uint64
 	// Packets of udp visitors that are dropped.
 	overBandwidth, unproved atomic.Uint64
-	// Of endpoints that are no longer served; table.mu guards the sum with theirs.
+	// Of endpoints that are neither served nor leaving; table.mu guards the sum with theirs.
 	bytesIn, bytesOut int64
 }
 
@@ -50,7 +50,7 @@ func (e *Edge) Figures() Figures {
 	e.table.mu.RLock()
 	defer e.table.mu.RUnlock()
 	f.BytesIn, f.BytesOut = e.tally.bytesIn, e.tally.bytesOut
-	for _, ep := range e.table.endpoints {
+	for _, ep := range e.table.withLeavingLocked() {
 		f.BytesIn += ep.bytesIn.Load()
 		f.BytesOut += ep.bytesOut.Load()
 	}

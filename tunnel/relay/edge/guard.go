@@ -113,7 +113,7 @@ func (e *Edge) guardRaw(ep *Endpoint, client netip.Addr) (refused string, in boo
 // Recheck holds what is open on a target to its policy of now: what it no longer
 // lets in ends, and bandwidths change.
 func (e *Edge) Recheck(target string) {
-	for _, ep := range e.Endpoints() {
+	for _, ep := range e.table.withLeaving() {
 		if ep.Target == target {
 			e.bind(ep)
 		}
@@ -123,7 +123,7 @@ func (e *Edge) Recheck(target string) {
 		return
 	}
 	now := time.Now()
-	for _, ep := range e.Endpoints() {
+	for _, ep := range e.table.withLeaving() {
 		if ep.Target == target {
 			ep.visits.endEach(func(v *presence) bool { return v.guest != nil && !p.Keeps(*v.guest, now).Allowed })
 			if ep.listener != nil && ep.listener.udp != nil {

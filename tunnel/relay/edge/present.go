@@ -18,11 +18,11 @@ type present struct {
 
 // presence is one of them.
 type presence struct {
-	of     *present
+	of     *Endpoint
 	cancel context.CancelFunc
 	w      *countedWriter // of a request; nil for a connection, which looks after itself
 
-	// Guarded by of.mu.
+	// Guarded by of.visits.mu.
 	guest *policy.Guest // nil: it is not let in yet
 	moved int64         // bytes, when it was last looked at; -1: never
 	since time.Duration
@@ -41,32 +41,54 @@ func (p *presence) end() {
 // visitor may no longer be.
 func (ep *Endpoint) enter(ctx context.Context, w *countedWriter) (context.Context, *presence) {
 	ctx, cancel := context.WithCancel(ctx)
-	v := &presence{of: &ep.visits, cancel: cancel, w: w, moved: -1}
-	v.of.mu.Lock()
-	defer v.of.mu.Unlock()
-	if v.of.all == nil {
-		v.of.all = make(map[*presence]struct{})
+	v := &presence{of: ep, cancel: cancel, w: w, moved: -1}
+	ep.visits.add(v)
+	if ep.closed.Load() { // else review finds it when it is closed
+		ep.edge.review(ep)
 	}
-	v.of.all[v] = struct{}{}
 	return ctx, v
 }
 
 // letIn notes who was let in. A policy that was changed before that, and not
 // heeded, is for the caller to ask.
 func (p *presence) letIn(g policy.Guest) {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.of.visits.mu.Lock()
+	defer p.of.visits.mu.Unlock()
 	p.guest = &g
 }
 
 func (p *presence) leave() {
-	p.of.mu.Lock()
-	delete(p.of.all, p)
-	p.of.mu.Unlock()
+	if p.of.visits.remove(p) && p.of.closed.Load() {
+		p.of.edge.review(p.of)
+	}
 	p.cancel()
 	if p.w != nil {
 		p.w.over()
 	}
+}
+
+func (p *present) add(v *presence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = make(map[*presence]struct{})
+	}
+	p.all[v] = struct{}{}
+}
+
+// remove forgets a visitor and reports whether none is left.
+func (p *present) remove(v *presence) (last bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, v)
+	return len(p.all) == 0
+}
+
+// any reports whether there are visitors.
+func (p *present) any() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.all) > 0
 }
 
 // endIdle ends the requests of which no byte has moved for limit.
@@ -110,9 +132,14 @@ func (e *Edge) endIdle(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, ep := range e.Endpoints() {
-			ep.visits.endIdle(monotime.Now(), limit)
-		}
+		e.endStill(monotime.Now(), limit)
+	}
+}
+
+// endStill ends the requests of which no byte has moved for limit.
+func (e *Edge) endStill(now, limit time.Duration) {
+	for _, ep := range e.table.withLeaving() {
+		ep.visits.endIdle(now, limit)
 	}
 }
 

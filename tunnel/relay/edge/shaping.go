@@ -92,7 +92,7 @@ func (e *Edge) bind(ep *Endpoint) {
 
 // Bound takes an account's changed bandwidth to the endpoints of its client.
 func (e *Edge) Bound(a *Account) {
-	for _, ep := range e.Endpoints() {
+	for _, ep := range e.table.withLeaving() {
 		if ep.account.Load() == a {
 			e.bind(ep)
 		}
@@ -105,7 +105,7 @@ func (e *Edge) Stop(a *Account, stop bool) {
 	if a.stopped.Swap(stop) == stop || !stop {
 		return
 	}
-	for _, ep := range e.Endpoints() {
+	for _, ep := range e.table.withLeaving() {
 		if ep.account.Load() != a {
 			continue
 		}

@@ -116,6 +116,7 @@ type Endpoint struct {
 	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
 	listener    *portListener              // tcp, udp
 	visits      present
+	closed      atomic.Bool // it is served no more: table.withdraw has been at it
 	flowing
 }
 
@@ -205,8 +206,9 @@ func (ep *Endpoint) begin() func() {
 // table finds endpoints by what a visitor asks for.
 type table struct {
 	mu        sync.RWMutex
-	endpoints map[string]*Endpoint // by place
-	passing   atomic.Int32         // how many are of type tls
+	endpoints map[string]*Endpoint   // that are served, by place
+	leaving   map[*Endpoint]struct{} // that are closed and have visitors still
+	passing   atomic.Int32           // how many are of type tls
 }
 
 func (t *table) get(place string) *Endpoint {
@@ -219,7 +221,7 @@ func (t *table) domain(name, slot string) *Endpoint {
 	return t.get(Face{Target: store.TargetDomain(name), Slot: slot}.place())
 }
 
-// Endpoints returns all endpoints by target.
+// Endpoints returns all endpoints that are served, by target.
 func (e *Edge) Endpoints() []*Endpoint {
 	e.table.mu.RLock()
 	list := make([]*Endpoint, 0, len(e.table.endpoints))
@@ -293,15 +295,11 @@ func (e *Edge) Detach(f Face, b *Backend) {
 	}
 }
 
-// drop closes an endpoint; e.attach is held.
+// drop closes an endpoint; e.attach is held. Visits that are under way go on, but
+// for flows, whose packets come by its port.
 func (e *Edge) drop(ep *Endpoint) {
-	e.table.mu.Lock()
-	if e.table.endpoints[ep.place()] == ep {
-		delete(e.table.endpoints, ep.place())
-		e.tally.bytesIn += ep.bytesIn.Load()
-		e.tally.bytesOut += ep.bytesOut.Load()
-	}
-	e.table.mu.Unlock()
+	e.table.withdraw(ep)
+	e.review(ep)
 	if ep.Type == wire.TypeTLS {
 		e.table.passing.Add(-1)
 	}

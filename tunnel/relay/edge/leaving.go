@@ -1,0 +1,58 @@
+package edge
+
+// An endpoint is leaving when it is closed and visits of it are under way, as after
+// a hand-over: they go on, and policies, quotas and idle times hold for them as for
+// others. It is forgotten with the last of them.
+
+// withLeaving returns the endpoints that visitors may be on: those that are served
+// and those that are leaving.
+func (t *table) withLeaving() []*Endpoint {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.withLeavingLocked()
+}
+
+func (t *table) withLeavingLocked() []*Endpoint {
+	list := make([]*Endpoint, 0, len(t.endpoints)+len(t.leaving))
+	for _, ep := range t.endpoints {
+		list = append(list, ep)
+	}
+	for ep := range t.leaving {
+		list = append(list, ep)
+	}
+	return list
+}
+
+// withdraw has an endpoint be found no more by what a visitor asks for. It is
+// leaving then, until review finds nobody on it.
+func (t *table) withdraw(ep *Endpoint) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.endpoints[ep.place()] != ep {
+		return
+	}
+	delete(t.endpoints, ep.place())
+	t.leaving[ep] = struct{}{}
+	ep.closed.Store(true)
+}
+
+// review has a closed endpoint be leaving if it has visitors, and not if it has
+// none. It is called when it was closed and then whenever one has come, who had
+// found it before, or the last has gone. Of calls that meet, the last finds the
+// visitors as they are.
+func (e *Edge) review(ep *Endpoint) {
+	t := &e.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, was := t.leaving[ep]
+	switch is := ep.visits.any(); {
+	case is && !was:
+		t.leaving[ep] = struct{}{}
+		e.tally.bytesIn -= ep.bytesIn.Load() // they count with those of its own again
+		e.tally.bytesOut -= ep.bytesOut.Load()
+	case was && !is:
+		delete(t.leaving, ep)
+		e.tally.bytesIn += ep.bytesIn.Load()
+		e.tally.bytesOut += ep.bytesOut.Load()
+	}
+}

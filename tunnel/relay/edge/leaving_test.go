@@ -1,0 +1,206 @@
+package edge
+
+import (
+	"context"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"adit/internal/monotime"
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// leftSite is an edge with one endpoint, whose tunnel can be taken away.
+type leftSite struct {
+	edge    *Edge
+	ep      *Endpoint
+	face    Face
+	backend *Backend
+	policy  atomic.Pointer[policy.Policy]
+}
+
+func newLeftSite(t *testing.T) *leftSite {
+	t.Helper()
+	s := &leftSite{
+		face:    Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
+		backend: &Backend{Agent: &Agent{Account: new(Account)}},
+	}
+	s.edge = New(Config{Policy: func(string) *policy.Policy { return s.policy.Load() }})
+	ep, err := s.edge.Attach(s.face, s.backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ep = ep
+	return s
+}
+
+func (s *leftSite) giveBack() { s.edge.Detach(s.face, s.backend) }
+
+// request is a visitor's, of whom no byte moves.
+func (s *leftSite) request(t *testing.T, from string) (context.Context, *presence) {
+	t.Helper()
+	ctx, v := s.ep.enter(t.Context(), &countedWriter{ResponseWriter: httptest.NewRecorder()})
+	t.Cleanup(v.leave)
+	v.letIn(policy.Guest{Addr: netip.MustParseAddr(from)})
+	return ctx, v
+}
+
+// left is how many endpoints that are served no more the edge still knows.
+func (s *leftSite) left() int { return len(s.edge.table.withLeaving()) - len(s.edge.Endpoints()) }
+
+// TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched gives an endpoint back
+// while visits are under way: they go on, and end for the reasons for which others
+// would.
+func TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*leftSite)
+		other  bool // a visitor from another network stays
+	}{
+		{"the policy changes", func(s *leftSite) {
+			s.policy.Store(policy.New(policy.Document{Deny: []string{"192.0.2.0/24"}}, nil))
+			s.edge.Recheck(s.face.Target)
+		}, true},
+		{"the client's traffic is used up", func(s *leftSite) { s.edge.Stop(s.backend.Agent.Account, true) }, false},
+		{"no byte moves", func(s *leftSite) {
+			s.edge.endStill(monotime.Now(), time.Hour)
+			s.edge.endStill(monotime.Now()+time.Hour, time.Hour)
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newLeftSite(t)
+			ctx, _ := s.request(t, "192.0.2.1")
+			other, _ := s.request(t, "198.51.100.1")
+			s.giveBack()
+			if ctx.Err() != nil || other.Err() != nil {
+				t.Fatal("a visit ended because its endpoint was given back")
+			}
+			c.change(s)
+			if ctx.Err() == nil {
+				t.Error("the visit goes on")
+			}
+			if stays := other.Err() == nil; stays != c.other {
+				t.Errorf("the visit from another network goes on: %v, want %v", stays, c.other)
+			}
+		})
+	}
+}
+
+// TestBandwidthIsHeldOnAnEndpointThatWasGivenBack changes both bandwidths that
+// may bound one.
+func TestBandwidthIsHeldOnAnEndpointThatWasGivenBack(t *testing.T) {
+	s := newLeftSite(t)
+	s.request(t, "192.0.2.1")
+	s.giveBack()
+	s.policy.Store(policy.New(policy.Document{Bandwidth: 1000}, nil))
+	s.edge.Recheck(s.face.Target)
+	if !s.ep.Bounded() {
+		t.Error("the policy's bandwidth does not bound it")
+	}
+	s.policy.Store(nil)
+	s.edge.Recheck(s.face.Target)
+	if s.ep.Bounded() {
+		t.Error("a bandwidth that was taken away still bounds it")
+	}
+	s.backend.Agent.Account.In.SetRate(1000)
+	s.edge.Bound(s.backend.Agent.Account)
+	if !s.ep.Bounded() {
+		t.Error("the client's bandwidth does not bound it")
+	}
+}
+
+func TestEndpointThatWasGivenBackIsForgottenWithItsLastVisit(t *testing.T) {
+	s := newLeftSite(t)
+	_, first := s.request(t, "192.0.2.1")
+	_, last := s.request(t, "192.0.2.2")
+	s.giveBack()
+	if n := len(s.edge.Endpoints()); n != 0 {
+		t.Errorf("%d endpoints are served, want none", n)
+	}
+	first.leave()
+	if s.left() != 1 {
+		t.Fatal("it is forgotten while a visit is under way")
+	}
+	last.leave()
+	if s.left() != 0 {
+		t.Error("it is known after its last visit")
+	}
+	// One that was found before it was given back may be entered after that.
+	ctx, late := s.request(t, "192.0.2.3")
+	s.edge.Stop(s.backend.Agent.Account, true)
+	if ctx.Err() == nil {
+		t.Error("a visit that came late goes on")
+	}
+	late.leave()
+	if s.left() != 0 {
+		t.Error("it is known after a visit that came late")
+	}
+}
+
+func TestEndpointWithoutVisitsIsForgottenAtOnce(t *testing.T) {
+	s := newLeftSite(t)
+	s.giveBack()
+	if s.left() != 0 {
+		t.Error("it is known still")
+	}
+}
+
+// TestBytesOfAnEndpointThatWasGivenBackAreCounted has some pass before it is given
+// back, and some after that.
+func TestBytesOfAnEndpointThatWasGivenBackAreCounted(t *testing.T) {
+	s := newLeftSite(t)
+	counted := func(when string, want int64) {
+		t.Helper()
+		if f := s.edge.Figures(); f.BytesIn != want || f.BytesOut != want {
+			t.Errorf("%s: %d bytes in and %d out, want %d", when, f.BytesIn, f.BytesOut, want)
+		}
+	}
+	pass := func() { s.ep.countIn(100); s.ep.countOut(100) }
+	_, v := s.request(t, "192.0.2.1")
+	pass()
+	counted("served", 100)
+	s.giveBack()
+	counted("given back", 100)
+	pass()
+	counted("given back, with a visit", 200)
+	v.leave()
+	counted("forgotten", 200)
+	_, late := s.request(t, "192.0.2.1")
+	pass()
+	counted("with a late visit", 300)
+	late.leave()
+	counted("forgotten again", 300)
+}
+
+// TestVisitsAreFoundWhileTheirEndpointIsGivenBack has visits come and go meanwhile:
+// each is found by a change of policy, and none leaves the endpoint behind.
+func TestVisitsAreFoundWhileTheirEndpointIsGivenBack(t *testing.T) {
+	for range 200 {
+		s := newLeftSite(t)
+		s.policy.Store(policy.New(policy.Document{Deny: []string{"192.0.2.0/24"}}, nil))
+		var visitors sync.WaitGroup
+		for range 4 {
+			visitors.Go(func() {
+				for range 3 {
+					ctx, v := s.ep.enter(context.Background(), nil)
+					v.letIn(policy.Guest{Addr: netip.MustParseAddr("192.0.2.1")})
+					s.edge.Recheck(s.face.Target)
+					if ctx.Err() == nil {
+						t.Error("a visit was not found")
+					}
+					v.leave()
+				}
+			})
+		}
+		visitors.Go(s.giveBack)
+		visitors.Wait()
+		if s.left() != 0 {
+			t.Fatal("an endpoint without visits is known still")
+		}
+	}
+}
