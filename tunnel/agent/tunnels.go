@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// unmakeWait is how long a request that has failed waits for the relay to take
+// back what it gave.
+const unmakeWait = 2 * time.Second
+
 // Tunnels returns all tunnels, oldest first.
 func (a *Agent) Tunnels() []Tunnel {
 	a.mu.Lock()
@@ -101,32 +105,25 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 }
 
 // unmake forgets a tunnel that did not come to be. With owed, its claim is given
-// back when there is a session.
+// back on every session that has it, or when there is a session.
 func (a *Agent) unmake(t *tunnel, owed bool) {
 	a.mu.Lock()
-	t.deleted = true
-	if t.live != nil {
-		t.live.unregister(t.number, t)
-	}
+	t.deleted, a.making = true, ""
 	if owed {
 		a.releases[t.id] = true
 	} else {
 		delete(a.releases, t.id)
 	}
-	l := a.cur
 	a.mu.Unlock()
-	if owed && l != nil && l.alive() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		if err := l.ctl.release(ctx, t.id, false); err == nil {
-			a.forgetRelease(t.id)
-		} else {
-			l.look() // it tries again
-		}
-	}
 	if err := a.saveTunnels(); err != nil {
 		a.log.Error("tunnels not saved", "error", err)
 	}
+	if !owed {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), unmakeWait)
+	defer cancel()
+	a.withdraw(ctx, t, false)
 }
 
 func (a *Agent) forgetRelease(id string) {
