@@ -31,19 +31,22 @@ func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// begin has t run that is stopped or failed. If the relay refuses it, or if it
-// cannot be saved, it is stopped again if it was.
+// begin has t run that is stopped or failed; control is held. If the relay refuses
+// it, or if it cannot be saved, it is stopped again if it was.
 func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Lock()
-	if t.fault != "" {
-		if _, no := a.normalize(t.spec); no != nil {
-			a.mu.Unlock()
+	spec, faulty := t.spec, t.fault != ""
+	a.mu.Unlock()
+	if faulty {
+		// It asks the machine for its addresses, so not under the mutex: control,
+		// which the caller holds, keeps the spec as it is.
+		if _, no := a.normalize(spec); no != nil {
 			return no
 		}
-		t.fault = "" // what was in its way is gone
 	}
+	a.mu.Lock()
 	wasStopped := t.stopped
-	t.stopped, t.failure = false, ""
+	t.stopped, t.fault, t.failure = false, "", "" // what was in its way is gone
 	connected := a.stateLocked() == StateConnected
 	a.mu.Unlock()
 	a.publish() // starting

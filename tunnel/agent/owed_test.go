@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"adit/tunnel/wire"
 )
@@ -150,6 +151,52 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 		t.Errorf("got %s %q after another token, want it failed for the same reason", got.State, got.Error)
 	}
 	if _, err := b.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(4712)}); err != nil {
+		t.Fatal(err)
+	}
+	wantTunnel(t, b, tun.ID, TunnelRunning)
+}
+
+// TestAgentAnswersWhileItAsksWhetherATunnelMayStart has the machine take its time
+// to say which addresses are its own.
+func TestAgentAnswersWhileItAsksWhetherATunnelMayStart(t *testing.T) {
+	r := newFakeRelay(t)
+	dir := t.TempDir()
+	a, stop := configured(t, r, Config{StateDir: dir})
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: 4711})
+	stop()
+	var starting atomic.Bool
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	b, _ := startAgent(t, Config{StateDir: dir, Refuse: func(netip.Addr, int) error {
+		if !starting.Load() {
+			return errors.New("adit listens there itself")
+		}
+		close(asked)
+		<-goOn
+		return nil
+	}})
+	wantState(t, b, StateConnected)
+	wantTunnel(t, b, tun.ID, TunnelFailed)
+	starting.Store(true)
+	started := make(chan error, 1)
+	go func() {
+		_, err := b.StartTunnel(t.Context(), tun.ID)
+		started <- err
+	}()
+	<-asked
+	answered := make(chan Status, 1)
+	go func() { answered <- b.Status() }()
+	select {
+	case <-answered:
+	case <-time.After(patience / 6):
+		t.Error("the agent answers nothing meanwhile")
+	}
+	if _, err := b.StopTunnel(t.Context(), tun.ID); err == nil {
+		t.Error("another request ran meanwhile")
+	} else {
+		wantCode(t, err, CodeControlBusy, "")
+	}
+	close(goOn)
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	wantTunnel(t, b, tun.ID, TunnelRunning)
