@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"adit/internal/htmlpage"
 )
 
@@ -28,17 +30,27 @@ const (
 type customPages struct {
 	dir string // empty: none
 	log *slog.Logger
+	// read is readPage; tests have it wait.
+	read func(path string) (*htmlpage.Page, error)
+
+	looks singleflight.Group // at files, by name
 
 	mu    sync.Mutex
-	files map[string]*pageFile // by name; the names are ours, so they are few
+	files map[string]pageFile // by name; the names are ours, so they are few
 }
 
+// pageFile is what was found of a file.
 type pageFile struct {
-	checked time.Time
+	checked time.Time // after it was looked at last
 	changed time.Time
 	size    int64
 	page    *htmlpage.Page // nil: there is none that works
 	warned  bool
+}
+
+// newCustomPages returns the pages in a folder; empty: there are none.
+func newCustomPages(dir string, log *slog.Logger) *customPages {
+	return &customPages{dir: dir, log: log, read: readPage, files: make(map[string]pageFile)}
 }
 
 // choose returns the page to show. The file named for the code goes before the
@@ -74,43 +86,61 @@ func (c *customPages) check() {
 	}
 }
 
+// get returns the page of a file, nil if there is none that works. It waits for the
+// disk when the file is to be looked at again, and never for another file's look.
 func (c *customPages) get(name string) *htmlpage.Page {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f, now := c.files[name], time.Now()
-	if f == nil {
-		f = &pageFile{}
-		if c.files == nil {
-			c.files = make(map[string]*pageFile)
-		}
-		c.files[name] = f
-	} else if now.Sub(f.checked) < pageAgain {
+	if f, fresh := c.known(name); fresh {
 		return f.page
 	}
-	f.checked = now
+	page, _, _ := c.looks.Do(name, func() (any, error) { // who asks meanwhile waits for this look
+		f, fresh := c.known(name)
+		if !fresh { // else one that has just ended has seen to it
+			f = c.look(name, f)
+			f.checked = time.Now()
+			c.keep(name, f)
+		}
+		return f.page, nil
+	})
+	return page.(*htmlpage.Page)
+}
+
+// known returns what was found of a file, and whether that is not long ago.
+func (c *customPages) known(name string) (f pageFile, fresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, fresh = c.files[name]
+	return f, fresh && time.Since(f.checked) < pageAgain
+}
+
+func (c *customPages) keep(name string, f pageFile) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files[name] = f
+}
+
+// look returns what is to be known of a file that was found as f before.
+func (c *customPages) look(name string, f pageFile) pageFile {
 	path := filepath.Join(c.dir, name)
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is not a file")
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		*f = pageFile{checked: now}
-		return nil
-	}
-	if err == nil && info.ModTime().Equal(f.changed) && info.Size() == f.size {
-		return f.page
-	}
-	if err == nil {
-		f.changed, f.size, f.warned = info.ModTime(), info.Size(), false
-		f.page, err = readPage(path)
-	} else {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return pageFile{}
+	case err != nil:
 		f.page = nil
+	case info.ModTime().Equal(f.changed) && info.Size() == f.size:
+		return f
+	default:
+		f = pageFile{changed: info.ModTime(), size: info.Size()}
+		f.page, err = c.read(path)
 	}
 	if err != nil && !f.warned {
 		f.warned = true
 		c.log.Warn("a page in pages_dir cannot be used; visitors see the built-in one", "file", name, "error", err)
 	}
-	return f.page
+	return f
 }
 
 func readPage(path string) (*htmlpage.Page, error) {

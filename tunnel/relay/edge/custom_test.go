@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"adit/internal/htmlpage"
 )
@@ -28,7 +29,7 @@ func TestPagesAreLookedAtBeforeAVisitorComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	c := customPages{dir: dir, log: slog.New(slog.NewTextHandler(&log, nil))}
+	c := newCustomPages(dir, slog.New(slog.NewTextHandler(&log, nil)))
 	c.check()
 	for _, want := range []string{
 		"404.html:2: {{if .Text}} is not allowed; allowed are {{.Status}}, {{.Code}}, {{.Title}}, {{.Text}}, {{.Host}}",
@@ -53,7 +54,7 @@ func TestPagesAreLookedAtBeforeAVisitorComes(t *testing.T) {
 
 func TestFolderOfPagesThatIsGoneIsSaid(t *testing.T) {
 	var log bytes.Buffer
-	c := customPages{dir: filepath.Join(t.TempDir(), "none"), log: slog.New(slog.NewTextHandler(&log, nil))}
+	c := newCustomPages(filepath.Join(t.TempDir(), "none"), slog.New(slog.NewTextHandler(&log, nil)))
 	c.check()
 	if !strings.Contains(log.String(), "cannot be listed") {
 		t.Errorf("got %s", log.String())
@@ -70,11 +71,54 @@ func TestOnlySoManyPagesAreLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := customPages{dir: dir, log: slog.New(slog.DiscardHandler)}
+	c := newCustomPages(dir, slog.New(slog.DiscardHandler))
 	c.check()
 	if len(c.files) != maxPageFiles {
 		t.Errorf("looked at %d", len(c.files))
 	}
+}
+
+// TestSlowPageHoldsUpNoOther has the disk take its time for one page, for which
+// several visitors ask.
+func TestSlowPageHoldsUpNoOther(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"404.html", "503.html"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCustomPages(dir, slog.New(slog.DiscardHandler))
+		goOn, reads := make(chan struct{}), make(chan string, 100)
+		c.read = func(path string) (*htmlpage.Page, error) {
+			reads <- filepath.Base(path)
+			if filepath.Base(path) == "404.html" {
+				<-goOn
+			}
+			return readPage(path)
+		}
+		got := make(chan *htmlpage.Page, 4)
+		for range cap(got) {
+			go func() { got <- c.get("404.html") }()
+		}
+		synctest.Wait()
+		if c.get("503.html") == nil {
+			t.Error("the other page is not found")
+		}
+		if len(got) > 0 {
+			t.Error("a visitor did not wait for the page")
+		}
+		close(goOn)
+		first := <-got
+		for range cap(got) - 1 {
+			if next := <-got; next == nil || next != first {
+				t.Error("visitors who asked at once got different pages")
+			}
+		}
+		if one, other := <-reads, <-reads; one != "404.html" || other != "503.html" || len(reads) > 0 {
+			t.Errorf("read %s, %s and %d more, want each once", one, other, len(reads))
+		}
+	})
 }
 
 func TestHostOnAPageIsBoundedAndEscaped(t *testing.T) {

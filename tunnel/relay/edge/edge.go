@@ -116,7 +116,7 @@ type Edge struct {
 	altSvc  []string    // nil without HTTP/3
 	tls     *tls.Config // of HTTPS
 	tally   tally
-	custom  customPages
+	custom  *customPages
 	served  servedNames
 	// life ends when visitors' connections must end.
 	life context.Context
@@ -139,7 +139,7 @@ func New(cfg Config) *Edge {
 	}
 	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log}
 	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
-	e.custom.dir, e.custom.log = cfg.PagesDir, e.log
+	e.custom = newCustomPages(cfg.PagesDir, e.log)
 	e.custom.check()
 	e.visits.limit = e.limits.ConnectionsPerAddress
 	e.life, e.kill = context.WithCancel(context.Background())
