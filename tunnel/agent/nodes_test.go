@@ -92,6 +92,18 @@ func TestTwoNodesHaveSessions(t *testing.T) {
 	}
 }
 
+// TestEachNewTunnelIsClaimedOnTheSecondSession makes many, each when the second
+// session has the one before and nothing else to do: one that comes to look too
+// early must look again.
+func TestEachNewTunnelIsClaimedOnTheSecondSession(t *testing.T) {
+	all := newFakeNodes(t, 2)
+	a, _ := configured(t, all[0], Config{})
+	for i := range 64 {
+		tun := mustCreate(t, a, TunnelSpec{LocalPort: 1024 + i})
+		eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
+	}
+}
+
 // TestSessionThatWasLeftIsGivenNoMoreVisitors has the node in use ask to be
 // relieved while a visitor stays: its session goes on for that one alone.
 func TestSessionThatWasLeftIsGivenNoMoreVisitors(t *testing.T) {

@@ -100,6 +100,10 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	a.log.Info("tunnel created", "tunnel", t.id, "name", spec.Name, "type", spec.Type)
 	a.publish()
 	a.ensureClaimed(t)
+	a.mu.Lock()
+	second := a.second
+	a.mu.Unlock()
+	second.look() // what the claim had it look for was not among the tunnels yet
 	got, _ := a.Tunnel(t.id)
 	return got, nil
 }
