@@ -129,7 +129,7 @@ func (c *customPages) look(name string, f pageFile) pageFile {
 	case errors.Is(err, fs.ErrNotExist):
 		return pageFile{}
 	case err != nil:
-		f.page = nil
+		f = pageFile{warned: f.warned} // to be read when it can be, though it be the same
 	case info.ModTime().Equal(f.changed) && info.Size() == f.size:
 		return f
 	default:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"adit/internal/htmlpage"
 )
@@ -117,6 +118,44 @@ func TestSlowPageHoldsUpNoOther(t *testing.T) {
 		}
 		if one, other := <-reads, <-reads; one != "404.html" || other != "503.html" || len(reads) > 0 {
 			t.Errorf("read %s, %s and %d more, want each once", one, other, len(reads))
+		}
+	})
+}
+
+// TestPageThatWasAwayIsUsedAgain has another thing in its place for a while, and
+// the file come back as it was.
+func TestPageThatWasAwayIsUsedAgain(t *testing.T) {
+	dir := t.TempDir()
+	path, away := filepath.Join(dir, "404.html"), filepath.Join(dir, "away")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.WriteFile(path, []byte("own"), 0o644))
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := newCustomPages(dir, slog.New(slog.NewTextHandler(&log, nil)))
+		if c.get("404.html") == nil {
+			t.Fatal("the page is not found")
+		}
+		must(os.Rename(path, away))
+		must(os.Mkdir(path, 0o755))
+		for range 2 {
+			time.Sleep(pageAgain)
+			if c.get("404.html") != nil {
+				t.Error("a page is found where a folder is")
+			}
+		}
+		must(os.Remove(path))
+		must(os.Rename(away, path))
+		time.Sleep(pageAgain)
+		if c.get("404.html") == nil {
+			t.Error("the page is not found again")
+		}
+		if n := strings.Count(log.String(), "\n"); n != 1 {
+			t.Errorf("%d lines, want 1:\n%s", n, log.String())
 		}
 	})
 }
