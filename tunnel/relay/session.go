@@ -44,7 +44,7 @@ type session struct {
 	since      time.Time
 	control    chan *wire.Event // what the agent must know
 	access     chan *wire.Event // may be dropped
-	unobserved atomic.Bool     // the agent wants no access events
+	unobserved atomic.Bool      // the agent wants no access events
 	streams    atomic.Int32
 	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
 	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
