@@ -9,19 +9,23 @@ import (
 	"time"
 )
 
-// settled is how long after its start a program has its connections.
-const settled = 3 * time.Second
+// settled are the times after a start when a program may have its connections: most
+// have them within the first, and over a slow network within the second.
+var settled = [...]time.Duration{time.Second, 5 * time.Second}
 
-// AfterStart waits until the program has settled, gives back what it no longer
-// needs, once, and returns. It returns at once when ctx ends.
+// AfterStart gives back what a program that has settled no longer needs, at each of
+// these times, and returns. It returns at once when ctx ends.
 func AfterStart(ctx context.Context) {
-	timer := time.NewTimer(settled)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-timer.C:
+	begun := time.Now()
+	for _, after := range settled {
+		timer := time.NewTimer(after - time.Since(begun))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		debug.FreeOSMemory()
+		forgetProgram()
 	}
-	debug.FreeOSMemory()
-	forgetProgram()
 }
