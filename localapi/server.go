@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"time"
 
+	"adit/internal/envelope"
 	"adit/internal/logring"
 	"adit/tunnel/agent"
 )
@@ -182,7 +183,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		},
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ln) }()
+	always := http.Header{}
+	secure(always)
+	go func() { ended <- envelope.Serve(server, ln, always) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve the local API on %s: %w", ln.Addr(), err)
