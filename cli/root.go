@@ -48,6 +48,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 }
 
 func newRoot(env *Env) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "adit",
 		Short: "Publish a service of this machine at a public URL",
@@ -70,15 +71,24 @@ A flag is named as its configuration key; --local-port is --local_port, too.
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       buildinfo.Get().Version,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return noCommand(cmd, args[0])
 			}
+			switch {
+			case version && env.json:
+				return printVersion(env)
+			case version:
+				env.say("adit version %s", buildinfo.Get().Version)
+				return nil
+			case env.json:
+				return usagef("--json needs a command, as adit status --json")
+			}
 			return cmd.Help()
 		},
 	}
+	root.Flags().BoolVarP(&version, "version", "v", false, "show the version alone")
 	root.SetFlagErrorFunc(flagMistake)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
