@@ -151,12 +151,14 @@ func group(use, short, long string, children ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// args checks how many there are, and names those that are missing.
+// args checks how many there are, and names those that are missing. In names,
+// what may be left out stands in square brackets at the end.
 func args(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usagef("%s needs %s", cmd.CommandPath(), names)
+			needed, _, _ := strings.Cut(names, " [")
+			return usagef("%s needs %s", cmd.CommandPath(), needed)
 		case len(args) > most && most == 0:
 			return usagef("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
 		case len(args) > most:
