@@ -20,7 +20,7 @@ type relayFlag[T any] struct {
 var (
 	relayTexts = []relayFlag[string]{
 		{"domain", func(c *relay.Config) *string { return &c.Domain }, "name under which tunnels get theirs"},
-		{"data_dir", func(c *relay.Config) *string { return &c.DataDir }, "folder of all that the relay keeps"},
+		{"data_dir", func(c *relay.Config) *string { return &c.DataDir }, "folder of all that the relay keeps (default relay in adit's state folder)"},
 		{"tunnel_listen", func(c *relay.Config) *string { return &c.TunnelListen }, "where agents connect, UDP and TCP"},
 		{"edge_http_listen", func(c *relay.Config) *string { return &c.EdgeHTTPListen }, "where visitors connect"},
 		{"edge_https_listen", func(c *relay.Config) *string { return &c.EdgeHTTPSListen }, "where visitors connect by TLS"},
