@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// durationText is d as a person says it, in at most two units: 250 ms, 45 s,
+// durationText is d as a person says it, in at most two units: 0.391 ms, 250 ms, 45 s,
 // 90 minutes, 24 hours, 25 hours 30 minutes, 90 days.
 func durationText(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
+	case d < 100*time.Millisecond:
+		return fmt.Sprintf("%.3g ms", float64(d)/float64(time.Millisecond))
 	case d < time.Second-time.Millisecond/2:
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 	case d < time.Minute-50*time.Millisecond:

@@ -9,7 +9,9 @@ import (
 func TestDurationsReadAsAPersonSaysThem(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                                      "0 ms",
-		1400 * time.Microsecond:                "1 ms",
+		391 * time.Microsecond:                 "0.391 ms",
+		1400 * time.Microsecond:                "1.4 ms",
+		23420 * time.Microsecond:               "23.4 ms",
 		250 * time.Millisecond:                 "250 ms",
 		999900 * time.Microsecond:              "1 s",
 		1230 * time.Millisecond:                "1.2 s",
@@ -34,6 +36,14 @@ func TestDurationsReadAsAPersonSaysThem(t *testing.T) {
 		if got := durationText(d); got != want {
 			t.Errorf("%v: got %q, want %q", d, got, want)
 		}
+	}
+}
+
+func TestStatusOfASlowLineReadsWell(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("GET /api/v1/status", `{"data":`+strings.Replace(statusJSON, `"rtt_ms":23.42`, `"rtt_ms":1234.5`, 1)+`}`)
+	if _, out, _ := run(t, "", "status"); !strings.Contains(out, "connected over DTLS, 1.2 s, since") {
+		t.Errorf("got %q, want a round trip of 1.2 s", out)
 	}
 }
 
