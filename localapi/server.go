@@ -212,7 +212,11 @@ func CheckListen(addr netip.AddrPort, bearer bool) error {
 	if addr.Addr().Unmap().IsLoopback() || bearer {
 		return nil
 	}
-	return fmt.Errorf("listening on %s would open the local API to other machines: set [local_api] bearer_token in adit.toml first, or listen on 127.0.0.1", addr)
+	where := addr.String()
+	if addr.Addr().IsUnspecified() { // 0.0.0.0 may have become [::]
+		where = fmt.Sprintf("all addresses, port %d,", addr.Port())
+	}
+	return fmt.Errorf("listening at %s would open the local API to other machines: set [local_api] bearer_token in adit.toml first, or listen on 127.0.0.1", where)
 }
 
 // MayListen returns listen as Serve needs it, or why the server must not listen there.
