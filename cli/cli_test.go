@@ -187,7 +187,14 @@ func TestExitCodesTellUsageFromFailure(t *testing.T) {
 		{"tunnel update shop", 2, "say what to change"},
 		{"http", 2, "needs PORT"},
 		{"http web", 2, "must be 1 to 65535"},
-		{"login", 2, "needs TOKEN"},
+		{"login", 2, "adit login needs TOKEN; "},
+		{"login a b c", 2, "adit login takes TOKEN [CLIENT_ID] and no more"},
+		{"tunnel policy set", 2, "needs TUNNEL (its id, name or domain); "},
+		{"relay policy set", 2, "needs TARGET; "},
+		{"relay policy set a b c", 2, "takes TARGET [FILE] and no more"},
+		{"requests import /no/such/file", 1, "adit: read the archive: open /no/such/file: there is no such file or folder; is the name right?\n"},
+		{"tunnel policy set shop /no/such/file", 1, "open /no/such/file: there is no such file or folder; is the name right?\n"},
+		{"requests show r_0", 1, "; `adit requests list` shows those there are\n"},
 		{"login -", 2, "the token is empty"},
 	} {
 		code, out, errs := run(t, "", strings.Fields(c.args)...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -130,6 +131,7 @@ func howToStart(s service.Status) string {
 // explain turns an error into the sentence that a person reads.
 func explain(err error) string {
 	var refusal *client.Error
+	var file *fs.PathError
 	switch {
 	case errors.Is(err, client.ErrSilent):
 		return err.Error() + "; if it is the adit daemon, end it and start it again (`adit service restart` if it is the service), else start adit elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
@@ -158,6 +160,9 @@ func explain(err error) string {
 			client.ErrorCodePreconditionFailed: " with `adit tunnel policy show`",
 		}[refusal.Code]
 		return refusal.Message + next
+	case errors.As(err, &file) && file.Op == "open" && errors.Is(err, fs.ErrNotExist):
+		said := "open " + file.Path + ": there is no such file or folder; is the name right?"
+		return strings.Replace(err.Error(), file.Error(), said, 1)
 	}
 	return err.Error()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // fitHelp breaks the help's lists of commands and flags where the screen ends.
@@ -24,6 +25,23 @@ func (e *Env) fitHelp(root *cobra.Command) {
 		_, _ = io.WriteString(e.Out, fitted(text.String(), e.screen().columns))
 	})
 }
+
+// staysAsItIs belongs to the help of a command that changes something.
+const staysAsItIs = "What no flag names stays as it is."
+
+// withoutDefaults takes from the flags' help what holds where something is made: a
+// change leaves what no flag names as it is.
+func withoutDefaults(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		f.Usage = ofNew.ReplaceAllString(f.Usage, "")
+		if f.Value.Type() == "bool" {
+			f.DefValue = "false" // of which the help says nothing
+		}
+	})
+}
+
+// ofNew is what a flag's help says of a new one.
+var ofNew = regexp.MustCompile(` \(default [^)]*\)`)
 
 // listed is the beginning of a line that lists a command or a flag, up to what is
 // said of it.

@@ -11,6 +11,37 @@ import (
 // TestHelpFitsTheScreen looks at the help of every command on a screen of 80
 // columns: but for examples, which are to be copied, nothing runs over its edge,
 // and no word is lost.
+// TestHelpOfAGroupAsksForACommand: a group without one is wrong usage, so its help
+// must not say that it takes flags alone.
+func TestHelpOfAGroupAsksForACommand(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"tunnel", "--help"}, {"relay", "client", "--help"}} {
+		_, out, _ := run(t, "", args...)
+		path := strings.Join(append([]string{"adit"}, args[:len(args)-1]...), " ")
+		if !strings.Contains(out, "Usage:\n  "+path+" [command]\n") {
+			t.Errorf("%s: got %q, want no other usage than with a command", path, out)
+		}
+	}
+	if _, out, _ := run(t, "", "status", "--help"); !strings.Contains(out, "Usage:\n  adit status [flags]\n") {
+		t.Errorf("adit status: got %q, want its usage", out)
+	}
+}
+
+// TestHelpOfAChangeHasNoDefaults: what no flag names stays as it is, and is not
+// set to what a new one would have.
+func TestHelpOfAChangeHasNoDefaults(t *testing.T) {
+	for _, args := range []string{"tunnel update", "relay client set"} {
+		_, out, _ := run(t, "", append(strings.Fields(args), "--help")...)
+		if strings.Contains(out, "default") || !strings.Contains(out, "What no flag names stays as it is") {
+			t.Errorf("%s: got %q, want no default, and that what is not named stays", args, out)
+		}
+	}
+	for _, args := range []string{"tunnel create", "relay client add"} {
+		if _, out, _ := run(t, "", append(strings.Fields(args), "--help")...); !strings.Contains(out, "(default ") {
+			t.Errorf("%s: got %q, want defaults", args, out)
+		}
+	}
+}
+
 func TestHelpFitsTheScreen(t *testing.T) {
 	const columns = 80
 	help := func(path []string, screen bool) string {

@@ -48,7 +48,11 @@ func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" adit \"User commands\"\n", roff(strings.ToUpper(dashed)))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(dashed), roff(cmd.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
+	usage := cmd.UseLine()
+	if cmd.HasAvailableSubCommands() {
+		usage = cmd.CommandPath() + " [command]"
+	}
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(usage))
 	long := cmd.Long
 	if long == "" {
 		long = cmd.Short + "."

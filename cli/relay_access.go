@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +62,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 					status = strconv.Itoa(e.Status)
 				}
 				table.row(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
-					byteText(e.BytesIn), byteText(e.BytesOut), e.Duration.Round(time.Millisecond), e.Refused)
+					byteText(e.BytesIn), byteText(e.BytesOut), durationText(e.Duration), e.Refused)
 			}
 			return env.printTable(list, table, "The access log has nothing like it.")
 		},

@@ -156,6 +156,10 @@ func (a *relayAdmin) open(ctx context.Context, etag, method, path string, in any
 	}
 	resp, err := client.Do(req)
 	if err != nil {
+		var asked *url.Error // which says again what was asked
+		if errors.As(err, &asked) {
+			err = asked.Err
+		}
 		return nil, fmt.Errorf("the relay does not answer at %s; is it running? (%w)", base, err)
 	}
 	if resp.StatusCode >= 400 && isAgent(ctx, client, base) {

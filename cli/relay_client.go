@@ -12,6 +12,9 @@ import (
 	"adit/tunnel/relay/console"
 )
 
+// maxOverlap is the longest that a relay lets an old token work on.
+const maxOverlap = 90 * 24 * time.Hour
+
 func relayClientCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	var overlap time.Duration
@@ -43,15 +46,22 @@ func relayClientCommand(env *Env) *cobra.Command {
 		Example: "  adit relay client rotate shop --overlap 1h",
 		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if overlap < 0 || overlap > maxOverlap {
+				return usagef("--overlap must be 0 to 2160h, which is 90 days")
+			}
 			var t console.NewToken
 			in := map[string]int64{"overlap_seconds": int64(overlap.Seconds())}
 			if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/rotate", in, &t); err != nil {
 				return err
 			}
-			return printToken(env, t, fmt.Sprintf("The old token of %s works for %v more.", t.Name, overlap))
+			if overlap < time.Second {
+				return printToken(env, t, fmt.Sprintf("The old token of %s works no more.", t.Name))
+			}
+			return printToken(env, t, fmt.Sprintf("The old token of %s works for %s more.", t.Name, durationText(overlap)))
 		},
 	}
 	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token works")
+	rotate.Flags().Lookup("overlap").DefValue = "24h" // as it is typed
 	return a.flag(group("client", "Clients of a running relay", "",
 		add,
 		relayClientSetCommand(env, a),

@@ -67,7 +67,7 @@ func relayPolicySetCommand(env *Env, a *relayAdmin) *cobra.Command {
 		Long:  "Set a target's policy from a JSON file, or from standard input.\n\n" + policyUnseen + "\n\n" + policyFields,
 		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit relay policy set shop
   adit relay policy set shop policy.json`,
-		Args: args(1, 2, "the target and a file"),
+		Args: args(1, 2, "TARGET [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(env, args[1:]); err != nil {
 				return err

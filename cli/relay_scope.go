@@ -147,8 +147,11 @@ func (s *scopeFlags) change(cmd *cobra.Command, a *relayAdmin, name string) (con
 func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 	var flags scopeFlags
 	cmd := &cobra.Command{
-		Use:     "set NAME",
-		Short:   "Change what a client may have; it holds at once",
+		Use:   "set NAME",
+		Short: "Change what a client may have; it holds at once",
+		Long: "Change what a client may have; it holds at once.\n\n" + staysAsItIs + ` A bound is lifted by an empty list, as
+--types '', by the number 0, and by --expires none. --own_policies=false takes
+that leave back.`,
 		Example: "  adit relay client set shop --types http,https --domains 'shop-*' --monthly_bytes 500GB --over_quota throttle",
 		Args:    args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,6 +170,7 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
+	withoutDefaults(cmd.Flags())
 	return cmd
 }
 

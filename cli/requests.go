@@ -86,7 +86,7 @@ func requestShowCommand(env *Env) *cobra.Command {
 			}
 			d, err := c.Request(cmd.Context(), args[0], reveal)
 			if err != nil {
-				return err
+				return noRequest(err)
 			}
 			if curl && !env.json {
 				env.say("%s", d.Curl)
@@ -121,7 +121,7 @@ func requestReplayCommand(env *Env) *cobra.Command {
 			}
 			d, err := c.Replay(cmd.Context(), args[0], edit)
 			if err != nil {
-				return err
+				return noRequest(err)
 			}
 			return env.print(d, func(w io.Writer) { writeRequest(w, d) })
 		},
@@ -130,6 +130,15 @@ func requestReplayCommand(env *Env) *cobra.Command {
 	cmd.Flags().StringVar(&path, "path", "", "another path, with its query")
 	cmd.Flags().StringVar(&body, "body", "", "another body")
 	return cmd
+}
+
+// noRequest says where to look for the requests that there are, if err is that
+// there is none of an id.
+func noRequest(err error) error {
+	if !client.IsCode(err, client.ErrorCodeNotFound) {
+		return err
+	}
+	return fmt.Errorf("%s; `adit requests list` shows those there are", explain(err))
 }
 
 func requestExportCommand(env *Env) *cobra.Command {

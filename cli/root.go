@@ -48,6 +48,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 }
 
 func newRoot(env *Env) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "adit",
 		Short: "Publish a service of this machine at a public URL",
@@ -70,15 +71,24 @@ A flag is named as its configuration key; --local-port is --local_port, too.
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       buildinfo.Get().Version,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return noCommand(cmd, args[0])
 			}
+			switch {
+			case version && env.json:
+				return printVersion(env)
+			case version:
+				env.say("adit version %s", buildinfo.Get().Version)
+				return nil
+			case env.json:
+				return usagef("--json needs a command, as adit status --json")
+			}
 			return cmd.Help()
 		},
 	}
+	root.Flags().BoolVarP(&version, "version", "v", false, "show the version alone")
 	root.SetFlagErrorFunc(flagMistake)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
@@ -114,6 +124,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	}
 	env.watch(root)
 	env.complete(root)
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
 	env.fitHelp(root)
 	return root
 }
@@ -141,12 +152,14 @@ func group(use, short, long string, children ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// args checks how many there are, and names those that are missing.
+// args checks how many there are, and names those that are missing. In names,
+// what may be left out stands in square brackets at the end.
 func args(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usagef("%s needs %s", cmd.CommandPath(), names)
+			needed, _, _ := strings.Cut(names, " [")
+			return usagef("%s needs %s", cmd.CommandPath(), needed)
 		case len(args) > most && most == 0:
 			return usagef("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
 		case len(args) > most:

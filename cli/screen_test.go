@@ -82,6 +82,27 @@ func TestWhatIsDoneIsOneDocumentToo(t *testing.T) {
 	}
 }
 
+func TestVersionIsOneDocumentHoweverItIsAskedFor(t *testing.T) {
+	_, want, _ := run(t, "", "version", "--json")
+	for _, args := range [][]string{{"--version", "--json"}, {"--json", "--version"}, {"--json", "-v"}} {
+		if code, out, errs := run(t, "", args...); code != exitDone || out != want || errs != "" {
+			t.Errorf("adit %s: got exit code %d, %q and %q, want 0 and %q", strings.Join(args, " "), code, out, errs, want)
+		}
+	}
+}
+
+// TestJSONOfNoCommandIsWrongUsage: a program that asks for a document and forgot
+// of what is not given a page for people.
+func TestJSONOfNoCommandIsWrongUsage(t *testing.T) {
+	code, out, errs := run(t, "", "--json")
+	if want := "adit: --json needs a command, as adit status --json; `adit help` shows how it is used\n"; code != exitUsage || out != "" || errs != want {
+		t.Errorf("got exit code %d, %q and %q, want 2 and %q", code, out, errs, want)
+	}
+	if code, out, _ := run(t, ""); code != exitDone || !strings.Contains(out, "adit dev 8000") {
+		t.Errorf("without it: got exit code %d and %q, want 0 and the help", code, out)
+	}
+}
+
 func TestArchiveThatIsThereOutlivesARefusal(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.set("GET /api/v1/requests.har", `{"error":{"code":"internal","message":"not now"}}`)

@@ -58,7 +58,7 @@ func stateText(st client.Status) string {
 	}
 	text := st.State + " over " + strings.ToUpper(st.Transport)
 	if st.RTTMillis > 0 {
-		text += fmt.Sprintf(", %.3g ms", st.RTTMillis)
+		text += ", " + durationText(time.Duration(st.RTTMillis*float64(time.Millisecond)))
 	}
 	if st.ConnectedSince != nil {
 		text += ", since " + localTime(*st.ConnectedSince)

@@ -41,7 +41,7 @@ type tunnelFlags struct {
 // shared adds the flags that the short forms have too.
 func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "", "standard, or balanced to share the address with other agents")
-	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; without it the relay gives one")
+	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; empty lets the relay give one")
 	flags.StringVar(&f.name, "name", "", "a name for people")
 	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
 	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")
@@ -156,7 +156,7 @@ func tunnelUpdateCommand(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "update TUNNEL",
 		Short:   "Change a tunnel",
-		Long:    "Change a tunnel. What no flag names stays as it is.",
+		Long:    "Change a tunnel. " + staysAsItIs,
 		Example: "  adit tunnel update shop --local_port 3001",
 		Args:    args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -170,6 +170,7 @@ func tunnelUpdateCommand(env *Env) *cobra.Command {
 		},
 	}
 	f.all(cmd.Flags())
+	withoutDefaults(cmd.Flags())
 	return cmd
 }
 

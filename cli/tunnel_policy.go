@@ -34,7 +34,7 @@ func tunnelPolicySetCommand(env *Env) *cobra.Command {
 		Long: "Set who is let in, from a JSON file or standard input; {} lets everybody in.\n\n" + policyUnseen + "\n\n" + policyFields,
 		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit tunnel policy set shop
   adit tunnel policy set shop policy.json`,
-		Args: args(1, 2, "TUNNEL (its id, name or domain) and a file"),
+		Args: args(1, 2, "TUNNEL (its id, name or domain) [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(env, args[1:]); err != nil {
 				return err

@@ -16,18 +16,20 @@ func versionCommand(env *Env) *cobra.Command {
 		Example: `  adit version
   adit version --json | jq -r .version`,
 		Args: args(0, 0, ""),
-		RunE: func(*cobra.Command, []string) error {
-			i := buildinfo.Get()
-			return env.print(i, func(w io.Writer) {
-				commit := i.Commit
-				if commit == "" {
-					commit = "unknown"
-				}
-				if i.Modified {
-					commit += ", with changes"
-				}
-				fmt.Fprintf(w, "adit\t%s\ncommit\t%s\nGo\t%s\nplatform\t%s/%s\n", i.Version, commit, i.Go, i.OS, i.Arch)
-			})
-		},
+		RunE: func(*cobra.Command, []string) error { return printVersion(env) },
 	}
+}
+
+func printVersion(env *Env) error {
+	i := buildinfo.Get()
+	return env.print(i, func(w io.Writer) {
+		commit := i.Commit
+		if commit == "" {
+			commit = "unknown"
+		}
+		if i.Modified {
+			commit += ", with changes"
+		}
+		fmt.Fprintf(w, "adit\t%s\ncommit\t%s\nGo\t%s\nplatform\t%s/%s\n", i.Version, commit, i.Go, i.OS, i.Arch)
+	})
 }

@@ -316,6 +316,20 @@ func TestListeningBeyondLoopbackNeedsBearer(t *testing.T) {
 	}
 }
 
+// TestListeningEverywhereIsSaidInWords: the system calls 0.0.0.0 [::], which is not
+// what was asked for.
+func TestListeningEverywhereIsSaidInWords(t *testing.T) {
+	for addr, want := range map[string]string{
+		"0.0.0.0:37271":   "listening at all addresses, port 37271, would open",
+		"[::]:37271":      "listening at all addresses, port 37271, would open",
+		"192.0.2.1:37271": "listening at 192.0.2.1:37271 would open",
+	} {
+		if err := CheckListen(netip.MustParseAddrPort(addr), false); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", addr, err, want)
+		}
+	}
+}
+
 // TestShortBearerIsNotForOtherMachines: on loopback, where the API is open
 // without one, it is told of.
 func TestShortBearerIsNotForOtherMachines(t *testing.T) {

@@ -218,7 +218,7 @@ func checkSession(st agent.Status) agent.Check {
 	switch st.State {
 	case agent.StateConnected:
 		c.Status = checkOK
-		c.Result = fmt.Sprintf("connected over %s, round trip %.3g ms", strings.ToUpper(st.Transport), st.RTTMillis)
+		c.Result = fmt.Sprintf("connected over %s, round trip %.1f ms", strings.ToUpper(st.Transport), st.RTTMillis)
 	case agent.StateUnconfigured:
 		c.Status = checkSkipped
 	case agent.StatePaused:

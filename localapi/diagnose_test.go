@@ -203,3 +203,10 @@ func TestDiagnoseSaysThatNothingListens(t *testing.T) {
 		}
 	}
 }
+
+func TestSlowRoundTripIsWrittenOut(t *testing.T) {
+	c := checkSession(agent.Status{State: agent.StateConnected, Transport: "dtls", RTTMillis: 1234.5})
+	if want := "connected over DTLS, round trip 1234.5 ms"; c.Result != want {
+		t.Errorf("got %q, want %q", c.Result, want)
+	}
+}

@@ -170,9 +170,21 @@ func TestSlowHeadersEnd(t *testing.T) {
 
 func TestHugeHeadersAreRefused(t *testing.T) {
 	r := serve(t, nil)
-	got, _ := raw(t, r.addr, "GET /api/v1/status HTTP/1.1\r\nHost: "+r.addr+"\r\nX: "+strings.Repeat("a", maxHeader+8<<10)+"\r\nConnection: close\r\n\r\n")
-	if got != 431 {
-		t.Errorf("got status %d, want 431", got)
+	got, body := raw(t, r.addr, "GET /api/v1/status HTTP/1.1\r\nHost: "+r.addr+"\r\nX: "+strings.Repeat("a", maxHeader+8<<10)+"\r\nConnection: close\r\n\r\n")
+	if got != 431 || !strings.Contains(body, `"code":"payload_too_large"`) {
+		t.Errorf("got %d %s, want 431 payload_too_large", got, body)
+	}
+}
+
+func TestARequestThatIsNoneIsRefusedInTheEnvelope(t *testing.T) {
+	r := serve(t, nil)
+	for _, text := range []string{
+		"GET /api/v1/status HTTP/1.1\r\n\r\n",
+		"GET /api/v1/%zz HTTP/1.1\r\nHost: " + r.addr + "\r\n\r\n",
+	} {
+		if got, body := raw(t, r.addr, text); got != 400 || !strings.HasPrefix(body, `{"error":{"code":"invalid_parameter"`) {
+			t.Errorf("%q: got %d %s, want 400 invalid_parameter", text, got, body)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"time"
 
+	"adit/internal/envelope"
 	"adit/internal/logring"
 	"adit/tunnel/agent"
 )
@@ -182,7 +183,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		},
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ln) }()
+	always := http.Header{}
+	secure(always)
+	go func() { ended <- envelope.Serve(server, ln, always) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve the local API on %s: %w", ln.Addr(), err)
@@ -209,7 +212,11 @@ func CheckListen(addr netip.AddrPort, bearer bool) error {
 	if addr.Addr().Unmap().IsLoopback() || bearer {
 		return nil
 	}
-	return fmt.Errorf("listening on %s would open the local API to other machines: set [local_api] bearer_token in adit.toml first, or listen on 127.0.0.1", addr)
+	where := addr.String()
+	if addr.Addr().IsUnspecified() { // 0.0.0.0 may have become [::]
+		where = fmt.Sprintf("all addresses, port %d,", addr.Port())
+	}
+	return fmt.Errorf("listening at %s would open the local API to other machines: set [local_api] bearer_token in adit.toml first, or listen on 127.0.0.1", where)
 }
 
 // MayListen returns listen as Serve needs it, or why the server must not listen there.

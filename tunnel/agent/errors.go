@@ -83,8 +83,6 @@ func describe(err error, addr string) string {
 				return relay + " refuses the token for now: " + p.Message + "; ask its operator"
 			}
 			return relay + " refused the token: " + p.Message + "; ask its operator for a new one"
-		case wire.CodeProtocol:
-			return relay + " speaks another version: " + p.Message + "; update adit or the relay"
 		}
 		return relay + " refused: " + p.Message
 	case errors.Is(err, link.ErrUntrusted):

@@ -43,11 +43,11 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	before, count := s.tunnels[key], len(s.tunnels)
 	s.mu.Unlock()
 	if before == nil && count >= r.cfg.Limits.TunnelsPerSession {
-		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("an agent may have at most %d tunnels here", r.cfg.Limits.TunnelsPerSession)}
+		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("an agent may have at most %d tunnels here; stop one first, or ask the relay's operator for more", r.cfg.Limits.TunnelsPerSession)}
 	}
 	held := r.store.Claims.OfTunnel(s.client.ID, s.hello.Instance, key)
 	if len(held) == 0 && r.store.Claims.CountOfClient(s.client.ID) >= r.cfg.Limits.ClaimsPerClient {
-		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("a client may keep at most %d names and ports here", r.cfg.Limits.ClaimsPerClient)}
+		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("a client may keep at most %d names and ports here; delete a tunnel first, or ask the relay's operator for more", r.cfg.Limits.ClaimsPerClient)}
 	}
 	scope := s.scope()
 	if err := s.within(scope, key, c); err != nil {
@@ -96,7 +96,7 @@ func checkClaim(c *wire.Claim) error {
 	switch c.Type {
 	case wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS:
 		if c.RemotePort != 0 {
-			return invalid("remote_port", "a tunnel of type %s has no port of its own", c.Type)
+			return invalid("remote_port", "a tunnel of type %s has no port of its own; leave remote_port out", c.Type)
 		}
 	case wire.TypeTCP, wire.TypeUDP:
 		if c.RemotePort < 0 || c.RemotePort > 65535 {
@@ -114,7 +114,7 @@ func checkClaim(c *wire.Claim) error {
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
 	if c.HostHeader != "" && !validHost(c.HostHeader) {
-		return invalid("host_header", "%q is not a host", clip(c.HostHeader, 128))
+		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", clip(c.HostHeader, 128))
 	}
 	return nil
 }
@@ -181,13 +181,13 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 		ports = s.relay.udp
 	}
 	if ports.last == 0 {
-		return nil, &wire.Problem{Code: wire.CodeForbidden, Field: "type", Message: "the relay gives no ports to tunnels of type " + c.Type}
+		return nil, &wire.Problem{Code: wire.CodeForbidden, Field: "type", Message: "the relay gives no ports to tunnels of type " + c.Type + "; ask its operator for some"}
 	}
 	if c.RemotePort != 0 {
 		if !ports.has(c.RemotePort) {
 			return nil, &wire.Problem{
 				Code: wire.CodeForbidden, Field: "remote_port",
-				Message: fmt.Sprintf("ports of type %s are %d to %d here", c.Type, ports.first, ports.last),
+				Message: fmt.Sprintf("ports of type %s are %d to %d here; choose one of them, or leave remote_port out", c.Type, ports.first, ports.last),
 			}
 		}
 		if err := mayHavePort(p.scope, c.RemotePort); err != nil {
@@ -226,7 +226,7 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 			return nil, err
 		}
 	}
-	return nil, &wire.Problem{Code: wire.CodeLimit, Message: "no port is free"}
+	return nil, &wire.Problem{Code: wire.CodeLimit, Message: "no port is free; ask the relay's operator for more"}
 }
 
 // open takes the face's target and serves it. If it cannot be served, the tunnel
@@ -242,11 +242,11 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 	taken, err := r.store.Claims.Take(ctx, face.Target, s.client.ID, holder, r.gone)
 	switch field := fieldOf(face); {
 	case errors.Is(err, store.ErrTaken):
-		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another client"}
+		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another client; choose another"}
 	case errors.Is(err, store.ErrTakenByOwn):
-		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another tunnel of this client"}
+		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another tunnel of this client; choose another, or delete that tunnel"}
 	case errors.Is(err, store.ErrMode):
-		return nil, &wire.Problem{Code: wire.CodeTaken, Field: "mode", Message: faceName(face) + " is in use in another mode"}
+		return nil, &wire.Problem{Code: wire.CodeTaken, Field: "mode", Message: faceName(face) + " is in use in another mode; choose that mode, or another name or port"}
 	case err != nil:
 		return nil, err
 	}
@@ -332,7 +332,7 @@ func (r *Relay) fullName(domain string) (string, error) {
 	case !validName(domain):
 		return "", invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
 	case domain == r.cfg.Domain, domain == r.cfg.PublicHost:
-		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name"}
+		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name; choose another"}
 	}
 	return domain, nil
 }

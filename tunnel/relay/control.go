@@ -133,15 +133,18 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *session) authenticate(h wire.Hello) error {
-	if h.Protocol != wire.Protocol {
-		return &wire.Problem{Code: wire.CodeProtocol, Message: "the relay speaks another version of the protocol; update adit"}
+	switch {
+	case h.Protocol < wire.Protocol:
+		return &wire.Problem{Code: wire.CodeProtocol, Message: "the relay speaks a newer version of the protocol; update adit"}
+	case h.Protocol > wire.Protocol:
+		return &wire.Problem{Code: wire.CodeProtocol, Message: "the relay speaks an older version of the protocol; ask its operator to update it"}
 	}
 	for _, f := range []struct {
 		name, value string
 		limit       int
 	}{{"instance", h.Instance, 64}, {"client_id", h.ClientID, 128}, {"version", h.Version, 64}, {"os", h.OS, 32}, {"arch", h.Arch, 32}, {"hostname", h.Hostname, 255}, {"beside", h.Beside, 64}} {
 		if len(f.value) > f.limit || strings.ContainsFunc(f.value, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-			return &wire.Problem{Code: wire.CodeInvalid, Message: f.name + " is too long or has control characters", Field: f.name}
+			return &wire.Problem{Code: wire.CodeInvalid, Message: f.name + " is too long or has control characters; change it", Field: f.name}
 		}
 	}
 	if h.Instance == "" {

@@ -105,9 +105,9 @@ func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case !s.scope().OwnPolicies:
-		return forbidden("", "the relay's operator sets the policies of this client's tunnels")
+		return forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
 	case !s.mayEdit(target):
-		return forbidden("", "the relay's operator has set this policy, and it is the operator's to change")
+		return forbidden("", "the relay's operator has set this policy; ask the operator for the change")
 	}
 	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
 	if err := s.setPolicy(ctx, target, document, e); err != nil {

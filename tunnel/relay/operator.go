@@ -19,6 +19,7 @@ import (
 	"adit/frontend"
 	"adit/internal/atomicfile"
 	"adit/internal/discovery"
+	"adit/internal/envelope"
 	"adit/internal/monotime"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
@@ -110,8 +111,10 @@ func (r *Relay) serveConsole(ctx context.Context) error {
 		ErrorLog:                     slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 		DisableGeneralOptionsHandler: true, // OPTIONS * passes the guards, too
 	}
+	always := http.Header{}
+	console.Secure(always)
 	done := make(chan error, 1)
-	r.tasks.Go(func() { done <- server.Serve(r.page) })
+	r.tasks.Go(func() { done <- envelope.Serve(server, r.page, always) })
 	select {
 	case err := <-done:
 		return fmt.Errorf("serve the console: %w", err)

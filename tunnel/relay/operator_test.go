@@ -53,6 +53,22 @@ func TestConsoleGuardsOptionsOfTheWholeServer(t *testing.T) {
 	}
 }
 
+func TestConsoleRefusesARequestThatIsNoneInTheEnvelope(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	conn, err := net.Dial("tcp", r.Addrs().Console)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /api/v1/status HTTP/1.1\r\n\r\n")
+	answer, _ := io.ReadAll(conn)
+	for _, want := range []string{"HTTP/1.1 400 ", `{"error":{"code":"invalid_parameter"`, "\r\nX-Frame-Options: DENY\r\n"} {
+		if !strings.Contains(string(answer), want) {
+			t.Errorf("got %q, want %q in it", answer, want)
+		}
+	}
+}
+
 func TestAdminAPI(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	admin := "Bearer " + r.AdminToken()

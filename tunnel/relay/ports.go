@@ -95,7 +95,7 @@ func (r *Relay) portRefused(face edge.Face, err error) *wire.Problem {
 	p := &wire.Problem{Field: fieldOf(face)}
 	switch {
 	case errors.Is(err, socketerr.InUse):
-		p.Code, p.Message = wire.CodeTaken, faceName(face)+" is in use on the relay's machine"
+		p.Code, p.Message = wire.CodeTaken, faceName(face)+" is in use on the relay's machine; choose another"
 	case errors.Is(err, socketerr.NotAllowed):
 		p.Code, p.Message = wire.CodeForbidden, "the relay may not open "+faceName(face)+": its system keeps that port; ask its operator, or choose another"
 	default: // it has too many files open, perhaps

@@ -80,7 +80,7 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, na
 	}
 	if scope.UnprovedDomains {
 		if known { // another has proved it
-			return forbidden("domain", "%s is proved to be another client's", name)
+			return forbidden("domain", "%s is proved to be another client's; choose another, or ask the relay's operator", name)
 		}
 		return r.proved(ctx, store.Proof{Domain: name, ClientID: c.ID, Proved: time.Now().UTC(), By: store.ProvedByScope})
 	}
@@ -123,7 +123,9 @@ func (r *Relay) proofChanged(domain string, p store.Proof, exists bool) {
 	}
 	for _, s := range r.sessionList() {
 		if s.client.ID != p.ClientID {
-			r.task(func() { s.lose(domain, "the name "+domain+" was proved to be another client's") })
+			r.task(func() {
+				s.lose(domain, "the name "+domain+" was proved to be another client's; choose another, or ask the relay's operator")
+			})
 		}
 	}
 }

@@ -30,13 +30,13 @@ func (s *session) scope() store.Scope {
 // looked for.
 func (s *session) within(scope store.Scope, key string, c wire.Claim) error {
 	if !scope.AllowsType(c.Type) {
-		return forbidden("type", "this client may have tunnels of the types %s", strings.Join(scope.Types, ", "))
+		return forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
 	}
 	if scope.Tunnels == 0 {
 		return nil
 	}
 	if n := s.relay.tunnelsOf(s.client.ID, s, key); n >= scope.Tunnels {
-		return &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client may have %d tunnels at once, and has %d", max(scope.Tunnels, 0), n)}
+		return &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client may have %d tunnels at once, and has %d; stop one first, or ask the relay's operator for more", max(scope.Tunnels, 0), n)}
 	}
 	return nil
 }
@@ -71,13 +71,13 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) error {
 	r := s.relay
 	if !scope.AllowsDomain(name, r.cfg.Domain) {
-		return forbidden("domain", "this client may have the names %s, not %s", strings.Join(scope.Domains, ", "), name)
+		return forbidden("domain", "this client may have the names %s, not %s; choose one of them, or ask the relay's operator", strings.Join(scope.Domains, ", "), name)
 	}
 	if r.ownName(name) {
 		return r.apart(s.client.ID, scope, name)
 	}
 	if !r.cfg.AnyDomain && len(scope.Domains) == 0 {
-		return forbidden("domain", "%s is not under the relay's domain %s", name, r.cfg.Domain)
+		return forbidden("domain", "%s is not under the relay's domain %s; choose a name that is, or ask the relay's operator", name, r.cfg.Domain)
 	}
 	return r.prove(ctx, s.client, scope, name)
 }
@@ -90,8 +90,11 @@ func (r *Relay) apart(clientID string, scope store.Scope, name string) error {
 	if len(scope.Domains) > 0 {
 		return nil
 	}
-	if other, ok := r.store.Claims.Related(name, r.cfg.Domain, clientID); ok {
-		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client"}
+	switch other, ok := r.store.Claims.Related(name, r.cfg.Domain, clientID); {
+	case ok && other == name:
+		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + name + " is taken by another client; choose another"}
+	case ok:
+		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}
 	}
 	return nil
 }
@@ -102,7 +105,7 @@ func (r *Relay) ownName(name string) bool { return strings.HasSuffix(name, "."+r
 // mayHavePort reports why a client may not have a port.
 func mayHavePort(scope store.Scope, port int) error {
 	if !scope.AllowsPort(port) {
-		return forbidden("remote_port", "this client may have the ports %s, not %d", strings.Join(scope.Ports, ", "), port)
+		return forbidden("remote_port", "this client may have the ports %s, not %d; choose one of them, or ask the relay's operator", strings.Join(scope.Ports, ", "), port)
 	}
 	return nil
 }
@@ -111,13 +114,13 @@ func mayHavePort(scope store.Scope, port int) error {
 func (r *Relay) fits(scope store.Scope, f edge.Face) error {
 	switch {
 	case !scope.AllowsType(f.Type):
-		return forbidden("type", "the relay's operator has taken the type %s from this client", f.Type)
+		return forbidden("type", "the relay's operator has taken the type %s from this client; choose another, or ask the operator", f.Type)
 	case f.Slot == store.SlotPort && !scope.AllowsPort(f.Port):
-		return forbidden("remote_port", "the relay's operator has taken the port %d from this client", f.Port)
+		return forbidden("remote_port", "the relay's operator has taken the port %d from this client; choose another, or ask the operator", f.Port)
 	case f.Slot != store.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
-		return forbidden("domain", "the relay's operator has taken the name %s from this client", f.Domain)
+		return forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	case f.Slot != store.SlotPort && !r.ownName(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
-		return forbidden("domain", "the relay's operator has taken the name %s from this client", f.Domain)
+		return forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	}
 	return nil
 }
@@ -143,7 +146,7 @@ func (s *session) refit(scope store.Scope) {
 	for _, v := range list {
 		err := s.relay.fits(scope, v.t.face)
 		if err == nil && scope.Tunnels > 0 && s.relay.tunnelsOf(s.client.ID, nil, "") > scope.Tunnels {
-			err = forbidden("", "the relay's operator lets this client have %d tunnels at once", scope.Tunnels)
+			err = forbidden("", "the relay's operator lets this client have %d tunnels at once; stop another first, or ask the operator for more", scope.Tunnels)
 		}
 		if err == nil {
 			continue

@@ -159,11 +159,11 @@ func (r *Relay) join(s *session) *wire.Problem {
 	old := r.byInstance[key]
 	if len(r.sessions) >= r.cfg.Limits.Sessions && old == nil {
 		r.mu.Unlock()
-		return &wire.Problem{Code: wire.CodeLimit, Message: "the relay has too many agents connected"}
+		return &wire.Problem{Code: wire.CodeLimit, Message: "the relay has too many agents connected; ask its operator for more room"}
 	}
 	if count >= r.cfg.Limits.SessionsPerClient && old == nil {
 		r.mu.Unlock()
-		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected"}
+		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected; end one, or ask the relay's operator for more"}
 	}
 	// Replaced sessions end by themselves, but an agent that comes again and again
 	// must not have any number of them.

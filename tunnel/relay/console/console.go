@@ -123,10 +123,8 @@ func (c *Console) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeHTTP guards every request in this order: the name it is asked by, the
-// page it comes from, who asks.
-func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
+// Secure sets what every answer at console_listen carries.
+func Secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -135,6 +133,12 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// ServeHTTP guards every request in this order: the name it is asked by, the
+// page it comes from, who asks.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	Secure(w.Header())
 	if !c.hostAllowed(r.Host) {
 		c.refuse(w, r, &Error{http.StatusForbidden, "forbidden_host", "this name is not one that the console answers to; add it to [console] allowed_hosts", ""})
 		return

@@ -128,8 +128,12 @@ test.each([
     '位于 relay.example:4433 的中继拒绝了令牌：认证令牌已被吊销；请向其运营者索取新的令牌',
   ],
   [
-    'the relay refused: shop.relay.example is taken by another client',
-    '中继拒绝了请求：shop.relay.example 已被其他客户端占用',
+    'the relay refused: the name shop.relay.example is taken by another client; choose another',
+    '中继拒绝了请求：名称 shop.relay.example 已被其他客户端占用，请换一个',
+  ],
+  [
+    "the relay refused: the tcp port 20001 is in use on the relay's machine; choose another",
+    '中继拒绝了请求：tcp 端口 20001 在中继所在的机器上已被使用，请换一个',
   ],
   [
     'nothing answers for the relay at [2001:db8::1]:4433; it may be down, or the port is another',

@@ -151,10 +151,6 @@ const chinese: readonly Sentence[] = [
     '{0*} refused the token: {1*}; ask its operator for a new one',
     '{0*}拒绝了令牌：{1*}；请向其运营者索取新的令牌',
   ],
-  [
-    '{0*} speaks another version: {1*}; update adit or the relay',
-    '{0*}使用其他版本：{1*}；请更新 adit 或中继',
-  ],
   ['{0*} refused: {1*}', '{0*}拒绝了请求：{1*}'],
   [
     '{0*} is not the one that the token names; if it was set up anew, ask its operator for a new token',
@@ -191,7 +187,10 @@ const chinese: readonly Sentence[] = [
     'what it gives the tunnel is longer than an address can be',
     '它给隧道的内容比地址可能的长度还长',
   ],
-  ['the relay is too old to tell its policies', '中继版本过旧，无法告知访问策略'],
+  [
+    'the relay is too old to tell its policies; ask its operator to update it',
+    '中继版本过旧，无法告知访问策略，请联系其运营者更新',
+  ],
   ['the token is of the client {0}, not of {1}', '令牌属于客户端 {0}，而不是 {1}'],
   ['the same node answers at the address of another', '另一节点的地址上响应的是同一节点'],
   [

@@ -6,7 +6,7 @@ import { interpreter } from './sentences';
 const translate = interpreter(relaySentences);
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/relay/{claims,clients,control,control_policy,holding,leave,proofs,relay,scopes,session}.go',
+    '../../../../tunnel/relay/{claims,clients,control,control_policy,holding,leave,ports,proofs,relay,run,scopes,session}.go',
     '../../../../tunnel/link/listen.go',
   ],
   { query: '?raw', import: 'default', eager: true },
@@ -19,6 +19,7 @@ const makers = [
   { begins: 'Message: ', part: 0 },
   { begins: 'Reason: ', part: 0 },
   { begins: 'message := ', part: 0 },
+  { begins: 'p.Code, p.Message = ', part: 1 },
   { begins: 'invalid(', part: 1 },
   { begins: 'forbidden(', part: 1 },
   { begins: 'Close(', part: 0 },
@@ -36,7 +37,7 @@ const all = [
 test('the test finds what the relay says to agents', () => {
   expect(all.length).toBeGreaterThan(70);
   expect(all).toContain('the auth token is not known here, or was revoked');
-  expect(all).toContain('X is taken by another client');
+  expect(all).toContain('X is taken by another client; choose another');
   expect(all).toContain('replaced by a newer session of the same agent');
   expect(all).toContain('X: has more than X windows');
 });
@@ -54,6 +55,6 @@ test.each([...new Set(all)])('%s has a translation', (sentence) =>
 );
 
 test('English stays, and what is not known', () => {
-  expect(translate('no port is free', 'en')).toBe('no port is free');
+  expect(translate('the relay is shutting down', 'en')).toBe('the relay is shutting down');
   expect(translate('something new', 'zh-CN')).toBe('something new');
 });

@@ -10,16 +10,18 @@ export const relaySentences: readonly Sentence[] = [
     'this node of the relay is cut off from its store, and cannot tell whether the auth token is good',
     '中继的这个节点与其存储失去了联系，无法判断认证令牌是否有效',
   ],
-  ["the name {0} is another's by now", '名称 {0} 现在已归他人所有'],
-  ["the {0} port {1} is another's by now", '{0} 端口 {1} 现在已归他人所有'],
-  ["{0} is another's by now", '{0} 现在已归他人所有'],
+  ["{0*} is another's by now; choose another", '{0*} 现在已归他人所有，请换一个'],
   ['the auth token is of another client than the client id says', '认证令牌属于另一个客户端'],
   ['the auth token was revoked', '认证令牌已被吊销'],
   ['the client was revoked', '此客户端已被吊销'],
   ["the client's time ended on {0}", '此客户端的使用期已于 {0} 结束'],
   [
-    'the relay speaks another version of the protocol; update adit',
-    '中继使用其他版本的协议，请更新 adit',
+    'the relay speaks a newer version of the protocol; update adit',
+    '中继使用较新版本的协议，请更新 adit',
+  ],
+  [
+    'the relay speaks an older version of the protocol; ask its operator to update it',
+    '中继使用较旧版本的协议，请联系其运营者更新中继',
   ],
   [
     'the relay revoked the token: {0*}; ask its operator for a new one',
@@ -31,10 +33,22 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ['no reason given', '未说明原因'],
   ['the relay took it away', '中继已将其收回'],
+  [
+    'the relay may not open {0*}: its system keeps that port; ask its operator, or choose another',
+    '中继无权打开 {0*}：该端口由其系统保留；请联系其运营者，或换一个',
+  ],
+  [
+    'the relay may not open any of its {0} ports, {1} to {2}: its system keeps them; ask its operator',
+    '中继无权打开其任何 {0} 端口（{1} 到 {2}）：这些端口由其系统保留；请联系其运营者',
+  ],
+  ['the relay cannot open {0*} now', '中继目前无法打开 {0*}'],
   ['the relay is shutting down', '中继正在关闭'],
   ['another node of the relay has less to do', '中继的另一节点较空闲'],
   ['the relay cannot do this now', '中继目前无法完成'],
-  ['the relay has too many agents connected', '中继连接的代理过多'],
+  [
+    'the relay has too many agents connected; ask its operator for more room',
+    '中继连接的代理过多，请联系其运营者扩容',
+  ],
   [
     'too many sessions have not named themselves, and this one did not in time; try again',
     '未表明身份的会话过多，且此会话未及时表明身份，请重试',
@@ -56,10 +70,13 @@ export const relaySentences: readonly Sentence[] = [
   ['the first request of a session is its hello', '会话的第一个请求须为问候消息'],
   ['a session has one hello', '一个会话只有一条问候消息'],
   ['the agent has a session with this node already', '此代理与该节点已有会话'],
-  ['the client has too many agents connected', '此客户端连接的代理过多'],
+  [
+    "the client has too many agents connected; end one, or ask the relay's operator for more",
+    '此客户端连接的代理过多，请结束其中一个，或请中继的运营者放宽限制',
+  ],
   ["the request's body does not parse", '请求体无法解析'],
   ["something follows the request's body", '请求体之后还有内容'],
-  ['{0} is too long or has control characters', '{0} 过长或含有控制字符'],
+  ['{0} is too long or has control characters; change it', '{0} 过长或含有控制字符，请修改'],
   ['instance is missing', '缺少实例标识'],
   [
     "the claim's key has 1 to 64 letters, digits, dots, hyphens or underscores",
@@ -67,52 +84,101 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ['the relay knows the types {0}', '中继支持的类型为 {0}'],
   ['the relay knows the modes {0}', '中继支持的模式为 {0}'],
-  ['a tunnel of type {0} has no port of its own', '{0} 类型的隧道没有自己的端口'],
+  [
+    'a tunnel of type {0} has no port of its own; leave remote_port out',
+    '{0} 类型的隧道没有自己的端口，请不要填写 remote_port',
+  ],
   ['the port must be 1 to 65535', '端口须为 1 到 65535'],
   ['the name has at most 128 bytes', '名称最多 128 字节'],
-  ['{0} is not a host', '{0} 不是主机'],
-  ['no port is free', '没有空闲的端口'],
+  [
+    '{0} is not a host; write a name or an address, as app.local or 192.0.2.1:8080',
+    '{0} 不是主机，请填写名称或地址，例如 app.local 或 192.0.2.1:8080',
+  ],
+  ["no port is free; ask the relay's operator for more", '没有空闲的端口，请联系中继的运营者增加'],
   ['no free name was found', '没有找到空闲的名称'],
-  ['ports of type {0} are {1} to {2} here', '此处 {0} 类型的端口为 {1} 到 {2}'],
-  ['the relay gives no ports to tunnels of type {0}', '中继不为 {0} 类型的隧道提供端口'],
-  ['an agent may have at most {0} tunnels here', '每个代理在此最多有 {0} 个隧道'],
-  ['a client may keep at most {0} names and ports here', '每个客户端在此最多保留 {0} 个名称和端口'],
   [
-    'this client may have {0} tunnels at once, and has {1}',
-    '此客户端最多同时有 {0} 个隧道，现有 {1} 个',
+    'ports of type {0} are {1} to {2} here; choose one of them, or leave remote_port out',
+    '此处 {0} 类型的端口为 {1} 到 {2}，请选择其中之一，或不要填写 remote_port',
   ],
   [
-    "the relay's operator lets this client have {0} tunnels at once",
-    '中继的运营者只允许此客户端同时有 {0} 个隧道',
+    'the relay gives no ports to tunnels of type {0}; ask its operator for some',
+    '中继不为 {0} 类型的隧道提供端口，请联系其运营者开放',
   ],
-  ['this client may have tunnels of the types {0}', '此客户端可用的隧道类型为 {0}'],
-  ['this client may have the names {0}, not {1}', '此客户端可用的名称为 {0}，不包括 {1}'],
-  ['this client may have the ports {0}, not {1}', '此客户端可用的端口为 {0}，不包括 {1}'],
+  [
+    "an agent may have at most {0} tunnels here; stop one first, or ask the relay's operator for more",
+    '每个代理在此最多有 {0} 个隧道，请先停止一个，或请中继的运营者放宽限制',
+  ],
+  [
+    "a client may keep at most {0} names and ports here; delete a tunnel first, or ask the relay's operator for more",
+    '每个客户端在此最多保留 {0} 个名称和端口，请先删除一个隧道，或请中继的运营者放宽限制',
+  ],
+  [
+    "this client may have {0} tunnels at once, and has {1}; stop one first, or ask the relay's operator for more",
+    '此客户端最多同时有 {0} 个隧道，现有 {1} 个，请先停止一个，或请中继的运营者放宽限制',
+  ],
+  [
+    "the relay's operator lets this client have {0} tunnels at once; stop another first, or ask the operator for more",
+    '中继的运营者只允许此客户端同时有 {0} 个隧道，请先停止另一个，或请运营者放宽限制',
+  ],
+  [
+    "this client may have tunnels of the types {0}; choose one of them, or ask the relay's operator",
+    '此客户端可用的隧道类型为 {0}，请选择其中之一，或联系中继的运营者',
+  ],
+  [
+    "this client may have the names {0}, not {1}; choose one of them, or ask the relay's operator",
+    '此客户端可用的名称为 {0}，不包括 {1}，请选择其中之一，或联系中继的运营者',
+  ],
+  [
+    "this client may have the ports {0}, not {1}; choose one of them, or ask the relay's operator",
+    '此客户端可用的端口为 {0}，不包括 {1}，请选择其中之一，或联系中继的运营者',
+  ],
   ['name a domain: this client may have the names {0}', '请指定域名：此客户端可用的名称为 {0}'],
-  ["{0} is not under the relay's domain {1}", '{0} 不在中继的域名 {1} 之下'],
   [
-    "the relay's operator has taken the type {0} from this client",
-    '中继的运营者已不再允许此客户端使用 {0} 类型',
+    "{0} is not under the relay's domain {1}; choose a name that is, or ask the relay's operator",
+    '{0} 不在中继的域名 {1} 之下，请选择其下的名称，或联系中继的运营者',
   ],
   [
-    "the relay's operator has taken the port {0} from this client",
-    '中继的运营者已不再允许此客户端使用端口 {0}',
+    "the relay's operator has taken the type {0} from this client; choose another, or ask the operator",
+    '中继的运营者已不再允许此客户端使用 {0} 类型，请换一个，或联系运营者',
   ],
   [
-    "the relay's operator has taken the name {0} from this client",
-    '中继的运营者已不再允许此客户端使用名称 {0}',
+    "the relay's operator has taken the port {0} from this client; choose another, or ask the operator",
+    '中继的运营者已不再允许此客户端使用端口 {0}，请换一个，或联系运营者',
   ],
-  ['{0} is taken by another client', '{0} 已被其他客户端占用'],
-  ['{0} is taken by another tunnel of this client', '{0} 已被此客户端的另一个隧道占用'],
-  ['{0} is in use in another mode', '{0} 正以另一种模式使用'],
-  ["{0} is in use on the relay's machine", '{0} 在中继所在的机器上已被使用'],
-  ["{0} is the relay's own name", '{0} 是中继自己的名称'],
+  [
+    "the relay's operator has taken the name {0} from this client; choose another, or ask the operator",
+    '中继的运营者已不再允许此客户端使用名称 {0}，请换一个，或联系运营者',
+  ],
+  [
+    '{0*} is taken by another client, and so are those above and under it; choose another',
+    '{0*} 及其上下级名称已被其他客户端占用，请换一个',
+  ],
+  ['{0*} is taken by another client; choose another', '{0*} 已被其他客户端占用，请换一个'],
+  [
+    '{0*} is taken by another tunnel of this client; choose another, or delete that tunnel',
+    '{0*} 已被此客户端的另一个隧道占用，请换一个，或删除那个隧道',
+  ],
+  [
+    '{0*} is in use in another mode; choose that mode, or another name or port',
+    '{0*} 正以另一种模式使用，请选择该模式，或换一个名称或端口',
+  ],
+  [
+    "{0*} is in use on the relay's machine; choose another",
+    '{0*} 在中继所在的机器上已被使用，请换一个',
+  ],
+  ["{0} is the relay's own name; choose another", '{0} 是中继自己的名称，请换一个'],
   [
     '{0} is not a domain name; names of other scripts are written in their xn-- form',
     '{0} 不是域名；其他文字的域名须写成 xn-- 形式',
   ],
-  ["{0} is proved to be another client's", '{0} 已证明属于另一客户端'],
-  ["the name {0} was proved to be another client's", '名称 {0} 已证明属于另一客户端'],
+  [
+    "{0} is proved to be another client's; choose another, or ask the relay's operator",
+    '{0} 已证明属于另一客户端，请换一个，或联系中继的运营者',
+  ],
+  [
+    "the name {0} was proved to be another client's; choose another, or ask the relay's operator",
+    '名称 {0} 已证明属于另一客户端，请换一个，或联系中继的运营者',
+  ],
   [
     'to use {0}, prove that it is yours: add the DNS TXT record {1} with the value {2}, and try again (asking the DNS: {3})',
     '要使用 {0}，请证明它属于您：添加 DNS TXT 记录 {1}，值为 {2}，然后重试（查询 DNS 时：{3}）',
@@ -126,12 +192,12 @@ export const relaySentences: readonly Sentence[] = [
     '此隧道在中继上还没有名称或端口，请先启动它',
   ],
   [
-    "the relay's operator sets the policies of this client's tunnels",
-    '此客户端隧道的访问策略由中继的运营者设置',
+    "the relay's operator sets the policies of this client's tunnels; ask the operator for the change",
+    '此客户端隧道的访问策略由中继的运营者设置，请联系运营者更改',
   ],
   [
-    "the relay's operator has set this policy, and it is the operator's to change",
-    '此策略由中继的运营者设置，只能由运营者更改',
+    "the relay's operator has set this policy; ask the operator for the change",
+    '此策略由中继的运营者设置，请联系运营者更改',
   ],
   // What is wrong with a policy.
   ['{0}: must be a time zone as Europe/Berlin', '{0}：须为时区，例如 Europe/Berlin'],
@@ -166,4 +232,7 @@ export const relaySentences: readonly Sentence[] = [
   ['{0}: has more than 72 bytes', '{0}：超过 72 字节'],
   ['{0}: cannot be hashed', '{0}：无法计算哈希'],
   ["{0}: is neither bcrypt's nor argon2id's", '{0}：既不是 bcrypt 也不是 argon2id 的哈希'],
+  // What a sentence above is about; last, since they fit the beginnings of others.
+  ['the name {0}', '名称 {0}'],
+  ['the {0} port {1}', '{0} 端口 {1}'],
 ];

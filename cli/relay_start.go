@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/buildinfo"
+	"adit/internal/discovery"
+	"adit/internal/lean"
+	"adit/internal/paths"
+	"adit/tunnel/relay"
+)
+
+func relayStartCommand(env *Env) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Run a relay in the foreground",
+		Long: `Run a relay in the foreground, until Ctrl-C or SIGTERM.
+
+Its configuration is relay.toml in adit's configuration folder, or the file that
+--config names; flags override it. Only domain has no default.`,
+		Example: `  adit relay start --domain tunnel.example.com
+  adit relay start --config /etc/adit/relay.toml`,
+		Args: args(0, 0, ""),
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (default relay.toml in the configuration folder, if it is there)")
+	flags := newRelayFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, from, err := loadRelayConfig(file)
+		if err != nil {
+			return err
+		}
+		flags.over(&cfg)
+		if err := cfg.Validate(); err != nil {
+			return flags.located(err, from)
+		}
+		return runRelay(cmd, env, cfg)
+	}
+	return cmd
+}
+
+// loadRelayConfig reads the named file, or the one in the configuration folder
+// if there is one, and says which that was.
+func loadRelayConfig(file string) (_ relay.Config, from string, err error) {
+	if file != "" {
+		cfg, err := withDataDir(relay.Load(file))
+		return cfg, file, err
+	}
+	for _, dir := range relayConfigDirs() {
+		file := filepath.Join(dir, "relay.toml")
+		cfg, err := relay.Load(file)
+		if !errors.Is(err, fs.ErrNotExist) {
+			cfg, err = withDataDir(cfg, err)
+			return cfg, file, err
+		}
+	}
+	cfg, err := withDataDir(relay.Defaults(), nil)
+	return cfg, "", err
+}
+
+func relayConfigDirs() []string {
+	var dirs []string
+	if p, err := paths.Person(); err == nil {
+		dirs = append(dirs, p.Config)
+	}
+	return append(dirs, paths.Service().Config)
+}
+
+// withDataDir puts the relay's data beside adit's state, if nothing else was said.
+func withDataDir(cfg relay.Config, err error) (relay.Config, error) {
+	if err == nil && cfg.DataDir == "" {
+		if p, err := paths.Person(); err == nil {
+			cfg.DataDir = filepath.Join(p.State, "relay")
+		}
+	}
+	return cfg, err
+}
+
+func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
+	log := slog.New(slog.NewTextHandler(env.Err, nil))
+	lean.WithinLimit()
+	r, err := relay.New(relay.Options{Config: cfg, Version: buildinfo.Get().Version, Log: log})
+	if err != nil {
+		return err
+	}
+	a := r.Addrs()
+	started := struct {
+		Tunnel    string `json:"tunnel_listen"`
+		HTTP      string `json:"edge_http_listen"`
+		HTTPS     string `json:"edge_https_listen"`
+		Console   string `json:"console_url"`
+		TokenFile string `json:"admin_token_file"`
+		CAFile    string `json:"ca_file"`
+		DataDir   string `json:"data_dir"`
+	}{
+		a.Tunnel, a.HTTP, a.HTTPS, "http://" + discovery.ConnectAddr(a.Console),
+		filepath.Join(cfg.DataDir, relay.AdminTokenFile), r.CAFile(), cfg.DataDir,
+	}
+	if env.json {
+		if err := env.print(started, nil); err != nil {
+			r.Close()
+			return err
+		}
+	}
+	env.say("The relay of %s runs.", cfg.Domain)
+	env.say("  listens for agents    %s, UDP and TCP", a.Tunnel)
+	env.say("  listens for visitors  %s (http), %s (https)", a.HTTP, a.HTTPS)
+	env.say("  console               %s", started.Console)
+	if code := r.SetupCode(); code != "" {
+		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
+	}
+	env.say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
+	ctx, cancel := context.WithCancel(cmd.Context())
+	var rest sync.WaitGroup
+	rest.Go(func() { lean.AfterStart(ctx) })
+	err = r.Run(ctx)
+	cancel()
+	rest.Wait()
+	return err
+}

@@ -1,0 +1,78 @@
+package relay
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// TestRefusalsSayWhatToDoNext holds the whole sentences: an agent shows them to
+// its owner as they are, who cannot see the relay.
+func TestRefusalsSayWhatToDoNext(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.UDPPorts, cfg.Limits.TunnelsPerSession = "none", 3
+	r := startRelay(t, cfg)
+	first, last := r.tcp.first, r.tcp.last
+	free, other := connect(t, r.client(t, "free"), "i1"), connect(t, r.client(t, "other"), "i2")
+	bound := connect(t, r.scoped(t, "bound", store.Scope{
+		Types: []string{"http", "tcp"}, Domains: []string{"shop", "shop-*"}, Ports: []string{fmt.Sprint(first)}, Tunnels: 1,
+	}), "i3")
+	other.mustClaim("a", wire.Claim{Type: wire.TypeHTTP, Domain: "taken"}, "")
+	free.mustClaim("a", wire.Claim{Type: wire.TypeHTTP, Domain: "mine"}, "")
+	free.mustClaim("b", wire.Claim{Type: wire.TypeHTTP, Domain: "many", Mode: wire.ModeBalanced}, "")
+	for _, c := range []struct {
+		agent *fakeAgent
+		claim wire.Claim
+		want  string
+	}{
+		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "taken"}, "the name taken.relay.test is taken by another client; choose another"},
+		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "api.taken.relay.test"}, "the name taken.relay.test is taken by another client, and so are those above and under it; choose another"},
+		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "mine"}, "the name mine.relay.test is taken by another tunnel of this client; choose another, or delete that tunnel"},
+		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "many"}, "the name many.relay.test is in use in another mode; choose that mode, or another name or port"},
+		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "relay.test"}, "relay.test is the relay's own name; choose another"},
+		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "a.example"}, "a.example is not under the relay's domain relay.test; choose a name that is, or ask the relay's operator"},
+		{free, wire.Claim{Type: wire.TypeHTTP, RemotePort: 80}, "a tunnel of type http has no port of its own; leave remote_port out"},
+		{free, wire.Claim{Type: wire.TypeHTTP, HostHeader: "a b"}, `"a b" is not a host; write a name or an address, as app.local or 192.0.2.1:8080`},
+		{free, wire.Claim{Type: wire.TypeUDP}, "the relay gives no ports to tunnels of type udp; ask its operator for some"},
+		{free, wire.Claim{Type: wire.TypeTCP, RemotePort: last + 1}, fmt.Sprintf("ports of type tcp are %d to %d here; choose one of them, or leave remote_port out", first, last)},
+		{bound, wire.Claim{Type: wire.TypeHTTPS}, "this client may have tunnels of the types http, tcp; choose one of them, or ask the relay's operator"},
+		{bound, wire.Claim{Type: wire.TypeHTTP, Domain: "other"}, "this client may have the names shop, shop-*, not other.relay.test; choose one of them, or ask the relay's operator"},
+		{bound, wire.Claim{Type: wire.TypeTCP, RemotePort: last}, fmt.Sprintf("this client may have the ports %d, not %d; choose one of them, or ask the relay's operator", first, last)},
+	} {
+		if c.claim.Mode == "" {
+			c.claim.Mode = wire.ModeStandard
+		}
+		if _, err := c.agent.claim("k", c.claim, ""); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%+v: got %v, want %q", c.claim, err, c.want)
+		}
+	}
+	bound.mustClaim("a", wire.Claim{Type: wire.TypeHTTP}, "")
+	free.mustClaim("c", wire.Claim{Type: wire.TypeHTTP}, "")
+	for _, c := range []struct {
+		agent *fakeAgent
+		want  string
+	}{
+		{bound, "this client may have 1 tunnels at once, and has 1; stop one first, or ask the relay's operator for more"},
+		{free, "an agent may have at most 3 tunnels here; stop one first, or ask the relay's operator for more"},
+	} {
+		if _, err := c.agent.claim("k", wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard}, ""); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("one too many: got %v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate: the agent's owner can
+// update only the agent.
+func TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate(t *testing.T) {
+	for version, want := range map[int]string{
+		wire.Protocol - 1: "the relay speaks a newer version of the protocol; update adit",
+		wire.Protocol + 1: "the relay speaks an older version of the protocol; ask its operator to update it",
+	} {
+		if p := problem(t, new(session).authenticate(wire.Hello{Protocol: version}), wire.CodeProtocol); p.Message != want {
+			t.Errorf("version %d: got %q, want %q", version, p.Message, want)
+		}
+	}
+}
