@@ -18,12 +18,14 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// relayAuditCommand reads the audit log; verify checks the chain on this side,
-// so that it trusts nobody's word.
 func relayAuditCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
+	return a.flag(group("audit", "Who changed what at a relay", "", auditListCommand(a), auditVerifyCommand(a), auditExportCommand(a)))
+}
+
+func auditListCommand(a *relayAdmin) *cobra.Command {
 	var limit int
-	var action, actor, target, head string
+	var action, actor, target string
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "List who changed what, newest last",
@@ -48,13 +50,19 @@ func relayAuditCommand(env *Env) *cobra.Command {
 				}
 				table.row(e.Seq, localTime(e.Time), who, e.Actor.Address, e.Action, e.Target)
 			}
-			return env.printTable(page, table, "The audit log has nothing like it.")
+			return a.env.printTable(page, table, "The audit log has nothing like it.")
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")
 	list.Flags().StringVar(&action, "action", "", "only whose action begins so, as client.")
 	list.Flags().StringVar(&actor, "actor", "", "only of a name, or a kind as admin_token")
 	list.Flags().StringVar(&target, "target", "", "only about this client, domain or sink")
+	return list
+}
+
+// auditVerifyCommand checks the chain on this side, so that it trusts nobody's word.
+func auditVerifyCommand(a *relayAdmin) *cobra.Command {
+	var head string
 	verify := &cobra.Command{
 		Use:   "verify [FILE]",
 		Short: "Check that no entry of the audit log was altered, left out or put in",
@@ -79,8 +87,8 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 			}
 			r := v.Result()
 			if !r.OK {
-				if env.json {
-					if err := env.print(r, nil); err != nil {
+				if a.env.json {
+					if err := a.env.print(r, nil); err != nil {
 						return err
 					}
 				}
@@ -90,13 +98,17 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 				}
 				return fmt.Errorf("the audit log is broken%s: %s; compare it with a backup", where, r.Reason)
 			}
-			return env.print(r, func(w io.Writer) {
+			return a.env.print(r, func(w io.Writer) {
 				fmt.Fprintf(w, "%d entries, unbroken.\nNote the hash of the last to see later that nothing was cut off:\n%s\n", r.Entries, r.Head)
 			})
 		},
 	}
 	verify.Flags().StringVar(&head, "head", "", "a hash that was noted earlier and must be in the chain")
-	export := &cobra.Command{
+	return verify
+}
+
+func auditExportCommand(a *relayAdmin) *cobra.Command {
+	return &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write the audit log to a file, an entry a line",
 		Example: `  adit relay audit export audit.ndjson
@@ -106,7 +118,6 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 			return a.export(cmd.Context(), "/api/v1/audit/export", args[0])
 		},
 	}
-	return a.flag(group("audit", "Who changed what at a relay", "", list, verify, export))
 }
 
 // checkAudit reads entries, a line each, into a verifier.
