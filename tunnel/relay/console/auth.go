@@ -79,7 +79,7 @@ func (c *Console) identify(r *http.Request) (who, error) {
 		return w, nil
 	}
 	a, _, ok := c.account(l.Account)
-	if !ok || a.Disabled {
+	if !ok || a.Disabled || !l.of(a) {
 		return who{}, errUnauthorized
 	}
 	w.account, w.role = a.Name, a.Role

@@ -97,3 +97,57 @@ func TestLiveEventsEndWithWhoReadsThem(t *testing.T) {
 		})
 	}
 }
+
+// deaf is a Keeper that forgets no login: the store is away for that, or the login
+// was made at another node and is not known here yet.
+type deaf struct{ *memory }
+
+func (d deaf) Remove(ctx context.Context, key string, revision uint64) (bool, error) {
+	if strings.HasPrefix(key, loginPrefix) {
+		return false, context.DeadlineExceeded
+	}
+	return d.memory.Remove(ctx, key, revision)
+}
+
+// TestLoginDoesNotOutliveItsPassword holds that who signed in by a password that is
+// no longer the account's is out, whether or not the login itself was removed.
+func TestLoginDoesNotOutliveItsPassword(t *testing.T) {
+	const another = "another good one"
+	signIn := func(r *running, password string) *browser {
+		b := &browser{r: r}
+		b.want(200, "POST", "/api/v1/session", `{"name":"bob","password":"`+password+`"}`)
+		return b
+	}
+	begin := func(t *testing.T) (*running, *browser) {
+		r := serve(t)
+		owner := r.owner()
+		owner.want(201, "POST", "/api/v1/accounts", `{"name":"bob","role":"viewer","password":"`+testPass+`"}`)
+		r.cfg.Keeper = deaf{r.keep}
+		return r, owner
+	}
+	t.Run("changed by its owner", func(t *testing.T) {
+		r, _ := begin(t)
+		own, thief := signIn(r, testPass), signIn(r, testPass)
+		own.want(204, "POST", "/api/v1/account/password", `{"password":"`+testPass+`","new_password":"`+another+`"}`)
+		thief.want(401, "GET", "/api/v1/clients", "")
+		own.want(200, "GET", "/api/v1/clients", "")
+		if list := own.want(200, "GET", "/api/v1/logins", "")["items"].([]any); len(list) != 1 {
+			t.Errorf("%d logins are listed, want one", len(list))
+		}
+	})
+	t.Run("changed by an administrator", func(t *testing.T) {
+		r, owner := begin(t)
+		thief := signIn(r, testPass)
+		owner.want(200, "PATCH", "/api/v1/accounts/bob", `{"password":"`+another+`"}`)
+		thief.want(401, "GET", "/api/v1/clients", "")
+		owner.want(200, "PATCH", "/api/v1/accounts/ann", `{"password":"`+another+`"}`)
+		owner.want(200, "GET", "/api/v1/clients", "")
+	})
+	t.Run("of an account that was made anew", func(t *testing.T) {
+		r, owner := begin(t)
+		thief := signIn(r, testPass)
+		owner.want(204, "DELETE", "/api/v1/accounts/bob", "")
+		owner.want(201, "POST", "/api/v1/accounts", `{"name":"bob","role":"administrator","password":"`+testPass+`"}`)
+		thief.want(401, "GET", "/api/v1/clients", "")
+	})
+}
