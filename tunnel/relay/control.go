@@ -16,6 +16,7 @@ const (
 	pingTime      = 15 * time.Second
 	maxErrorsKept = 100
 	accessTurn    = 50 * time.Millisecond
+	maxAhead      = time.Hour // by which the clock of an agent may be before ours
 )
 
 var claimKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -286,12 +287,23 @@ func (s *session) encodeWaiting(enc *json.Encoder) error {
 	return nil
 }
 
+// reportedAt is when an agent says that something went wrong, or now where its clock
+// cannot be right: what is of the future would stay the newest for good, and JSON
+// has no time after the year 9999.
+func reportedAt(at, now time.Time) time.Time {
+	if at.Before(time.Unix(0, 0)) || at.After(now.Add(maxAhead)) {
+		at = now
+	}
+	return at.UTC()
+}
+
 func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 	var list []wire.AgentError
 	if err := readJSON(r, &list); err != nil {
 		return err
 	}
 	for i := range list {
+		list[i].Time = reportedAt(list[i].Time, time.Now())
 		list[i].Message = strings.ToValidUTF8(list[i].Message[:min(len(list[i].Message), 1024)], "?")
 		list[i].Key = list[i].Key[:min(len(list[i].Key), 64)]
 	}
