@@ -165,7 +165,12 @@ func (o operator) DeletePolicy(ctx context.Context, text string, e console.Expec
 	if err != nil {
 		return err
 	}
-	if err := o.store.Policies.DeleteUnless(ctx, target, expectPolicy(target, e)); err != nil {
+	return o.deletePolicy(ctx, target, expectPolicy(target, e))
+}
+
+// deletePolicy deletes a policy, unless something is against it.
+func (o operator) deletePolicy(ctx context.Context, target string, against store.Against[store.StoredPolicy]) error {
+	if err := o.store.Policies.DeleteUnless(ctx, target, against); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return noPolicy(target)
 		}
