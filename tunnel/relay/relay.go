@@ -138,14 +138,11 @@ func New(opts Options) (*Relay, error) {
 }
 
 func (r *Relay) open(ctx context.Context) error {
-	var err error
-	conf := r.cfg.store()
-	conf.Log = r.log
-	if r.cfg.NATS.SecretFile != "" {
-		if conf.Secret, err = readSecret(r.cfg.NATS.SecretFile); err != nil {
-			return err
-		}
+	conf, err := r.cfg.store()
+	if err != nil {
+		return err
 	}
+	conf.Log = r.log
 	if r.store, err = store.Open(ctx, conf); err != nil {
 		return err
 	}
