@@ -178,6 +178,16 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
+// trusted are the proxies in front, which are validated.
+func (c Config) trusted() []netip.Prefix {
+	var list []netip.Prefix
+	for _, text := range c.TrustedProxies {
+		p, _ := parsePrefix(text)
+		list = append(list, p)
+	}
+	return list
+}
+
 // store says where a relay's store is.
 func (c Config) store() (store.Config, error) {
 	conf := store.Config{
