@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -166,7 +167,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	if h.Beside != "" && h.Beside == s.relay.id {
 		return &wire.Problem{Code: wire.CodeHere, Message: "the agent has a session with this node already"}
 	}
-	h.Secret = nil
+	s.secret, h.Secret = sha256.Sum256(h.Secret), nil
 	s.mu.Lock()
 	s.hello, s.client = h, client
 	s.mu.Unlock()
@@ -179,7 +180,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Unlock()
 	s.named()
 	// A revocation that came in between did not find the session.
-	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Active() {
+	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Takes(s.secret, time.Now()) {
 		s.relay.task(func() { s.link.Close("the client was revoked") })
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token was revoked"}
 	}
