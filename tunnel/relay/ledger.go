@@ -32,7 +32,8 @@ const (
 	auditWait  = 5 * time.Second
 	auditRetry = 5 * time.Second
 	// actionUnfinished is of a change that began and whose end nobody has seen: the
-	// relay ended meanwhile. Whether it was made is to be looked up.
+	// relay ended meanwhile, or the store gave no answer. Whether it was made is to be
+	// looked up.
 	actionUnfinished = "change.unfinished"
 )
 
@@ -97,6 +98,12 @@ func (l *ledger) add(v store.Late) error {
 	if err != nil {
 		return err
 	}
+	l.wait(name)
+	return nil
+}
+
+// wait lets a line that is on the disk wait for the audit log.
+func (l *ledger) wait(name string) {
 	l.mu.Lock()
 	l.late = append(l.late, name)
 	l.mu.Unlock()
@@ -104,7 +111,6 @@ func (l *ledger) add(v store.Late) error {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 func (l *ledger) remove(name string) {
@@ -121,9 +127,10 @@ func (r *Relay) auditTime() time.Duration { return cmp.Or(r.opts.auditWait, audi
 
 // BeginChange is called before ctx's actor changes something, what being how it
 // was asked for. The change is refused if too many lines wait already. end is
-// called when all that the change must Record is recorded; if the relay dies
-// before, the audit log will say that the change was begun.
-func (r *Relay) BeginChange(ctx context.Context, what string) (end func(), err error) {
+// called when all that the change must Record is recorded, with how it went; if the
+// relay dies before, or it is not known whether the change was made, the audit log
+// will say that it was begun.
+func (r *Relay) BeginChange(ctx context.Context, what string) (end func(error), err error) {
 	if n := r.ledger.waiting(); n >= maxLate/2 {
 		r.log.Warn("a change was refused, as too many wait for the audit log", "change", what, "waiting", n)
 		return nil, bad(http.StatusServiceUnavailable, "unavailable", "",
@@ -134,9 +141,15 @@ func (r *Relay) BeginChange(ctx context.Context, what string) (end func(), err e
 	})
 	if err != nil { // a full disk must not keep an operator from revoking a client
 		r.log.Warn("a change is not noted before it is made", "error", err)
-		return func() {}, nil
+		return func(error) {}, nil
 	}
-	return func() { r.ledger.remove(name) }, nil
+	return func(err error) {
+		if store.IsAway(err) || errors.Is(err, context.Canceled) {
+			r.ledger.wait(name)
+		} else {
+			r.ledger.remove(name)
+		}
+	}, nil
 }
 
 // Record writes a change that was made into the audit log, in the name of ctx's

@@ -120,7 +120,7 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
 }
 
 // setup makes the first account, for who has the code that the relay printed.
-func (c *Console) setup(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) setup(w http.ResponseWriter, r *http.Request) (err error) {
 	var q struct {
 		Code     string `json:"code"`
 		Name     string `json:"name"`
@@ -147,7 +147,7 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer func() { end(err) }()
 	a, err := c.newAccount(r.Context(), q.Name, RoleAdministrator, q.Password)
 	if err != nil {
 		return err
