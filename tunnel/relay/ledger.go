@@ -75,18 +75,31 @@ func (l *ledger) waiting() int {
 
 // keep writes a line to the disk.
 func (l *ledger) keep(v store.Late) (name string, err error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return "", err
-	}
 	l.mu.Lock()
 	l.next++
 	name = fmt.Sprintf("%s-%08d-%s.json", time.Now().UTC().Format("20060102T150405.000000000"), l.next, rand.Text()[:8])
 	l.mu.Unlock()
-	return name, atomicfile.Write(filepath.Join(l.dir, name), text, 0o600)
+	return name, l.write(name, v)
+}
+
+func (l *ledger) write(name string, v store.Late) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(l.dir, name), text, 0o600)
+}
+
+// read reads a line from the disk.
+func (l *ledger) read(name string) (v store.Late, err error) {
+	text, err := os.ReadFile(filepath.Join(l.dir, name))
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	return v, err
 }
 
 // add lets a line that was kept wait for the audit log, unless too many do.
@@ -208,11 +221,7 @@ func (r *Relay) writeLate(ctx context.Context) bool {
 	list := slices.Clone(l.late)
 	l.mu.Unlock()
 	for _, name := range list {
-		text, err := os.ReadFile(filepath.Join(l.dir, name))
-		var v store.Late
-		if err == nil {
-			err = json.Unmarshal(text, &v)
-		}
+		v, err := l.read(name)
 		if err != nil { // nobody but a person can say what it was
 			r.log.Error("a line that waits for the audit log cannot be read; it stays in its file", "file", name, "error", err)
 			l.mu.Lock()
@@ -227,6 +236,12 @@ func (r *Relay) writeLate(ctx context.Context) bool {
 		cancel()
 		if err != nil {
 			r.log.Debug("the audit log is away yet", "error", err)
+			if e.Seq > 0 && (v.Tried == nil || v.Tried.Hash != e.Hash) { // the log may have it: the next try asks
+				v.Tried = &e
+				if err := l.write(name, v); err != nil {
+					r.log.Warn("a line that waits for the audit log may be there twice", "file", name, "error", err)
+				}
+			}
 			return false
 		}
 		l.remove(name)
