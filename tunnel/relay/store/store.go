@@ -352,9 +352,9 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 
 // loadStreams opens what is too long to be kept in memory.
 func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Config) error {
-	late := func(open func(context.Context, jetstream.JetStream, Config) (jetstream.Stream, error)) *lateStream {
+	late := func(name string, open func(context.Context, jetstream.JetStream, Config) (jetstream.Stream, error)) *lateStream {
 		return &lateStream{open: func(ctx context.Context) (jetstream.Stream, error) {
-			copies, err := s.replicas(ctx, js, eventsStream, cfg.Replicas)
+			copies, err := s.replicas(ctx, js, name, cfg.Replicas)
 			if err != nil {
 				return nil, err
 			}
@@ -363,11 +363,11 @@ func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Con
 			return open(ctx, js, cfg)
 		}}
 	}
-	s.Events = &Events{js: js, conn: s.conn, stream: late(openEvents), took: &s.meter}
+	s.Events = &Events{js: js, conn: s.conn, stream: late(eventsStream, openEvents), took: &s.meter}
 	if err := s.openSoon(ctx, "access events", s.Events.stream); err != nil {
 		return err
 	}
-	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, stream: late(openAudit), took: &s.meter, head: audit.Root}
+	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, stream: late(auditStream, openAudit), took: &s.meter, head: audit.Root}
 	return s.openSoon(ctx, "audit log", s.Audit.stream)
 }
 
