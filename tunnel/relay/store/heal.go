@@ -54,7 +54,7 @@ func (h *healer) run(life context.Context, s *Store, dir string) {
 		}
 		s.log.Error("the store's files take no more data; what is written is refused until they do", "data_dir", dir)
 		pause := time.NewTicker(every)
-		for err := error(nil); ; {
+		for {
 			select {
 			case <-pause.C:
 			case <-life.Done():
@@ -68,7 +68,8 @@ func (h *healer) run(life context.Context, s *Store, dir string) {
 			case <-h.broken: // by another write to what is read anew now
 			default:
 			}
-			if err = s.reopen(); err == nil {
+			err := s.reopen()
+			if err == nil {
 				break
 			}
 			s.log.Warn("the store's files cannot be opened again yet", "error", err)
