@@ -104,16 +104,24 @@ func (a *accessLog) run(ctx context.Context) error {
 	}
 }
 
-// flush stores what was added before it was called. The store may be away: then
-// a batch is lost, and the rest waits.
+// flush stores what was added before it was called, and nothing that comes
+// meanwhile: on a busy relay there is always more, and it would be stored in small
+// batches, one after the other. The store may be away: then a batch is lost, and
+// the rest waits.
 func (a *accessLog) flush() {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
-	for {
+	defer func() {
+		if a.waiting() > 0 {
+			poke(a.begun) // or they would wait for a batch to be full
+		}
+	}()
+	for left := a.waiting(); ; {
 		a.mu.Lock()
-		n := batchOf(a.queue)
+		n := batchOf(a.queue[:left])
 		batch := a.queue[:n:n]
 		a.queue = a.queue[n:]
+		left -= n
 		dropped := a.dropped
 		a.dropped = 0
 		a.mu.Unlock()
@@ -130,9 +138,6 @@ func (a *accessLog) flush() {
 		if err != nil {
 			a.lost.Add(uint64(n))
 			a.log.Warn("access events were not stored", "count", n, "error", err)
-			if a.waiting() > 0 {
-				poke(a.begun) // or they would wait for a batch to be full
-			}
 			return
 		}
 	}

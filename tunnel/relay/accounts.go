@@ -80,6 +80,9 @@ func (a *accounts) run(ctx context.Context, r *Relay) {
 	}
 }
 
+// settle holds clients to their quotas, and then stores what they moved. A write
+// waits long for a store that is away, and one after the other would keep those
+// that come later from being held: the rest is left for the next time.
 func (a *accounts) settle(ctx context.Context, r *Relay) {
 	a.mu.Lock()
 	ids := make([]string, 0, len(a.byClient))
@@ -88,30 +91,37 @@ func (a *accounts) settle(ctx context.Context, r *Relay) {
 	}
 	a.mu.Unlock()
 	for _, id := range ids {
-		a.count(ctx, r, id)
 		a.apply(r, id)
+	}
+	for _, id := range ids {
+		if err := a.count(ctx, r, id); err != nil {
+			r.log.Warn("count a client's traffic", "client_id", id, "error", err)
+			if store.IsAway(err) {
+				return
+			}
+		}
 	}
 }
 
 // count stores what an account has moved since the last time.
-func (a *accounts) count(ctx context.Context, r *Relay, id string) {
+func (a *accounts) count(ctx context.Context, r *Relay, id string) error {
 	a.mu.Lock()
 	v := a.byClient[id]
 	a.mu.Unlock()
 	if v == nil {
-		return
+		return nil
 	}
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	in, out := v.Bytes()
 	if in == v.in && out == v.out {
-		return
+		return nil
 	}
 	if _, err := r.store.Usages.Add(ctx, id, store.MonthOf(time.Now()), in-v.in, out-v.out); err != nil {
-		r.log.Warn("count a client's traffic", "client_id", id, "error", err)
-		return
+		return err
 	}
 	v.in, v.out = in, out
+	return nil
 }
 
 // usage is what a client moved in a month, with what is not yet stored of it.

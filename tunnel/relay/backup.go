@@ -71,7 +71,11 @@ func Restore(ctx context.Context, cfg Config, data []byte) (Restored, error) {
 }
 
 func restore(ctx context.Context, cfg Config, b store.Backup) (err error) {
-	s, err := store.Open(ctx, cfg.store())
+	conf, err := cfg.store()
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, conf)
 	if err != nil {
 		return err
 	}

@@ -71,12 +71,25 @@ func (r *Relay) clientChanged(c store.Client) {
 			}
 		case !c.Active():
 			r.dismiss(s, "the client was revoked", 0)
-		case c.Expired(time.Now()):
-			r.dismiss(s, expiredReason(c), expiredRetry)
-		default:
+		case !r.lapsed(s, c, time.Now()):
 			r.task(func() { s.refit(c.Scope) })
 		}
 	}
+}
+
+// lapsed ends a session whose client's time is over, or that of the token that it
+// began with, and reports whether it does. A token that was replaced may be in other
+// hands.
+func (r *Relay) lapsed(s *session, c store.Client, now time.Time) bool {
+	switch {
+	case c.Expired(now):
+		r.dismiss(s, expiredReason(c), expiredRetry)
+	case !c.Takes(s.secret, now):
+		r.dismiss(s, "the auth token was replaced by a newer one, and works no longer", 0)
+	default:
+		return false
+	}
+	return true
 }
 
 // expiredRetry is when agents of an expired client ask again, in seconds: its
@@ -105,7 +118,7 @@ func (r *Relay) dismiss(s *session, reason string, retryAfter int) {
 	})
 }
 
-// watchExpiry ends the sessions of clients whose time is over.
+// watchExpiry ends the sessions of clients and tokens whose time is over.
 func (r *Relay) watchExpiry(ctx context.Context) {
 	tick := time.NewTicker(expiryCheck)
 	defer tick.Stop()
@@ -115,8 +128,8 @@ func (r *Relay) watchExpiry(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			for _, s := range r.sessionList() {
-				if c, ok := r.store.Clients.Get(s.client.Name); ok && c.ID == s.client.ID && c.Expired(now) {
-					r.dismiss(s, expiredReason(c), expiredRetry)
+				if c, ok := r.store.Clients.Get(s.client.Name); ok && c.ID == s.client.ID && c.Active() {
+					r.lapsed(s, c, now)
 				}
 			}
 		}

@@ -178,14 +178,29 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
+// trusted are the proxies in front, which are validated.
+func (c Config) trusted() []netip.Prefix {
+	var list []netip.Prefix
+	for _, text := range c.TrustedProxies {
+		p, _ := parsePrefix(text)
+		list = append(list, p)
+	}
+	return list
+}
+
 // store says where a relay's store is.
-func (c Config) store() store.Config {
-	return store.Config{
+func (c Config) store() (store.Config, error) {
+	conf := store.Config{
 		Dir: c.DataDir, URLs: c.NATS.URLs, Credentials: c.NATS.Credentials,
 		CA: c.NATS.CA, Cert: c.NATS.Cert, Key: c.NATS.Key, Replicas: c.NATS.Replicas,
 		Domain:    c.Domain,
 		EventsAge: time.Duration(c.Limits.AccessDays) * 24 * time.Hour, EventsBytes: c.Limits.AccessBytes,
 	}
+	var err error
+	if c.NATS.SecretFile != "" {
+		conf.Secret, err = readSecret(c.NATS.SecretFile)
+	}
+	return conf, err
 }
 
 // edge gives the limits that the edge holds. Durations are validated.

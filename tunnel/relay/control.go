@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,6 +17,7 @@ const (
 	pingTime      = 15 * time.Second
 	maxErrorsKept = 100
 	accessTurn    = 50 * time.Millisecond
+	maxAhead      = time.Hour // by which the clock of an agent may be before ours
 )
 
 var claimKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -168,7 +170,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	if h.Beside != "" && h.Beside == s.relay.id {
 		return &wire.Problem{Code: wire.CodeHere, Message: "the agent has a session with this node already"}
 	}
-	h.Secret = nil
+	s.secret, h.Secret = sha256.Sum256(h.Secret), nil
 	s.mu.Lock()
 	s.hello, s.client = h, client
 	s.mu.Unlock()
@@ -181,7 +183,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Unlock()
 	s.named()
 	// A revocation that came in between did not find the session.
-	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Active() {
+	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Takes(s.secret, time.Now()) {
 		s.relay.task(func() { s.link.Close("the client was revoked") })
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token was revoked"}
 	}
@@ -289,12 +291,23 @@ func (s *session) encodeWaiting(enc *json.Encoder) error {
 	return nil
 }
 
+// reportedAt is when an agent says that something went wrong, or now where its clock
+// cannot be right: what is of the future would stay the newest for good, and JSON
+// has no time after the year 9999.
+func reportedAt(at, now time.Time) time.Time {
+	if at.Before(time.Unix(0, 0)) || at.After(now.Add(maxAhead)) {
+		at = now
+	}
+	return at.UTC()
+}
+
 func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 	var list []wire.AgentError
 	if err := readJSON(r, &list); err != nil {
 		return err
 	}
 	for i := range list {
+		list[i].Time = reportedAt(list[i].Time, time.Now())
 		list[i].Message = strings.ToValidUTF8(list[i].Message[:min(len(list[i].Message), 1024)], "?")
 		list[i].Key = list[i].Key[:min(len(list[i].Key), 64)]
 	}

@@ -9,6 +9,7 @@ import (
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -107,7 +108,7 @@ func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 	case !s.scope().OwnPolicies:
 		return forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
 	case !s.mayEdit(target):
-		return forbidden("", "the relay's operator has set this policy; ask the operator for the change")
+		return errOperators
 	}
 	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
 	if err := s.setPolicy(ctx, target, document, e); err != nil {
@@ -116,14 +117,30 @@ func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 	return s.writePolicy(w, target)
 }
 
+// own is what the client has against another's policy than its own, beside what
+// else there is against it: the operator may have set one since mayEdit was asked.
+func (s *session) own(against store.Against[store.StoredPolicy]) store.Against[store.StoredPolicy] {
+	return func(v store.StoredPolicy, exists bool) error {
+		if exists && v.By != s.client.ID {
+			return errOperators
+		}
+		if against == nil {
+			return nil
+		}
+		return against(v, exists)
+	}
+}
+
+var errOperators = forbidden("", "the relay's operator has set this policy; ask the operator for the change")
+
 func (s *session) setPolicy(ctx context.Context, target string, document json.RawMessage, e console.Expected) error {
 	o := operator{s.relay}
 	var fields map[string]json.RawMessage
 	var err error
 	if json.Unmarshal(document, &fields) == nil && fields != nil && len(fields) == 0 {
-		err = o.DeletePolicy(ctx, shown(target), e)
+		err = o.deletePolicy(ctx, target, s.own(expectPolicy(target, e)))
 	} else {
-		_, err = o.setPolicy(ctx, target, document, s.client.ID, expectPolicy(target, e))
+		_, err = o.setPolicy(ctx, target, document, s.client.ID, s.own(expectPolicy(target, e)))
 	}
 	var refusal *console.Error
 	switch {

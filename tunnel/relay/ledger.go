@@ -32,7 +32,8 @@ const (
 	auditWait  = 5 * time.Second
 	auditRetry = 5 * time.Second
 	// actionUnfinished is of a change that began and whose end nobody has seen: the
-	// relay ended meanwhile. Whether it was made is to be looked up.
+	// relay ended meanwhile, or the store gave no answer. Whether it was made is to be
+	// looked up.
 	actionUnfinished = "change.unfinished"
 )
 
@@ -74,18 +75,31 @@ func (l *ledger) waiting() int {
 
 // keep writes a line to the disk.
 func (l *ledger) keep(v store.Late) (name string, err error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return "", err
-	}
 	l.mu.Lock()
 	l.next++
 	name = fmt.Sprintf("%s-%08d-%s.json", time.Now().UTC().Format("20060102T150405.000000000"), l.next, rand.Text()[:8])
 	l.mu.Unlock()
-	return name, atomicfile.Write(filepath.Join(l.dir, name), text, 0o600)
+	return name, l.write(name, v)
+}
+
+func (l *ledger) write(name string, v store.Late) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(l.dir, name), text, 0o600)
+}
+
+// read reads a line from the disk.
+func (l *ledger) read(name string) (v store.Late, err error) {
+	text, err := os.ReadFile(filepath.Join(l.dir, name))
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	return v, err
 }
 
 // add lets a line that was kept wait for the audit log, unless too many do.
@@ -97,6 +111,12 @@ func (l *ledger) add(v store.Late) error {
 	if err != nil {
 		return err
 	}
+	l.wait(name)
+	return nil
+}
+
+// wait lets a line that is on the disk wait for the audit log.
+func (l *ledger) wait(name string) {
 	l.mu.Lock()
 	l.late = append(l.late, name)
 	l.mu.Unlock()
@@ -104,7 +124,6 @@ func (l *ledger) add(v store.Late) error {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 func (l *ledger) remove(name string) {
@@ -121,9 +140,10 @@ func (r *Relay) auditTime() time.Duration { return cmp.Or(r.opts.auditWait, audi
 
 // BeginChange is called before ctx's actor changes something, what being how it
 // was asked for. The change is refused if too many lines wait already. end is
-// called when all that the change must Record is recorded; if the relay dies
-// before, the audit log will say that the change was begun.
-func (r *Relay) BeginChange(ctx context.Context, what string) (end func(), err error) {
+// called when all that the change must Record is recorded, with how it went; if the
+// relay dies before, or it is not known whether the change was made, the audit log
+// will say that it was begun.
+func (r *Relay) BeginChange(ctx context.Context, what string) (end func(error), err error) {
 	if n := r.ledger.waiting(); n >= maxLate/2 {
 		r.log.Warn("a change was refused, as too many wait for the audit log", "change", what, "waiting", n)
 		return nil, bad(http.StatusServiceUnavailable, "unavailable", "",
@@ -134,9 +154,15 @@ func (r *Relay) BeginChange(ctx context.Context, what string) (end func(), err e
 	})
 	if err != nil { // a full disk must not keep an operator from revoking a client
 		r.log.Warn("a change is not noted before it is made", "error", err)
-		return func() {}, nil
+		return func(error) {}, nil
 	}
-	return func() { r.ledger.remove(name) }, nil
+	return func(err error) {
+		if store.IsAway(err) || errors.Is(err, context.Canceled) {
+			r.ledger.wait(name)
+		} else {
+			r.ledger.remove(name)
+		}
+	}, nil
 }
 
 // Record writes a change that was made into the audit log, in the name of ctx's
@@ -195,11 +221,7 @@ func (r *Relay) writeLate(ctx context.Context) bool {
 	list := slices.Clone(l.late)
 	l.mu.Unlock()
 	for _, name := range list {
-		text, err := os.ReadFile(filepath.Join(l.dir, name))
-		var v store.Late
-		if err == nil {
-			err = json.Unmarshal(text, &v)
-		}
+		v, err := l.read(name)
 		if err != nil { // nobody but a person can say what it was
 			r.log.Error("a line that waits for the audit log cannot be read; it stays in its file", "file", name, "error", err)
 			l.mu.Lock()
@@ -214,6 +236,12 @@ func (r *Relay) writeLate(ctx context.Context) bool {
 		cancel()
 		if err != nil {
 			r.log.Debug("the audit log is away yet", "error", err)
+			if e.Seq > 0 && (v.Tried == nil || v.Tried.Hash != e.Hash) { // the log may have it: the next try asks
+				v.Tried = &e
+				if err := l.write(name, v); err != nil {
+					r.log.Warn("a line that waits for the audit log may be there twice", "file", name, "error", err)
+				}
+			}
 			return false
 		}
 		l.remove(name)

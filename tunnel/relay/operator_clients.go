@@ -163,11 +163,13 @@ func (o operator) NewClientToken(ctx context.Context, name string, overlap time.
 
 func (o operator) DropClient(ctx context.Context, name string) error {
 	c, err := o.RevokeClient(ctx, name)
+	if c.ID != "" { // it is revoked, also if its names are not all given back yet
+		o.log.Info("client revoked", "client", c.Name)
+		o.Record(ctx, "client.revoke", c.Name, map[string]any{"client_id": c.ID})
+	}
 	if err != nil {
 		return clientError(name, err)
 	}
-	o.log.Info("client revoked", "client", c.Name)
-	o.Record(ctx, "client.revoke", c.Name, map[string]any{"client_id": c.ID})
 	return nil
 }
 

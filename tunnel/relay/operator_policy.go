@@ -104,13 +104,16 @@ const setByOperator = "operator"
 // setPolicy stores a policy that by, a client's id or "" for the operator, sets.
 func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against[store.StoredPolicy]) (console.Policy, error) {
 	var d policy.Document
-	if json.Unmarshal(document, &d) == nil {
-		if kept, ok := o.keepHashes(target, d); ok {
+	var silent []string // users who keep the passwords that they have
+	if old := o.policies.get(target); old != nil && json.Unmarshal(document, &d) == nil {
+		kept, names := keepHashes(d, old.Document(), func(u policy.User) bool { return u.Password == "" && u.Hash == "" })
+		if len(names) > 0 {
 			// Unknown fields are found before they would be lost here.
 			if _, err := policy.Parse(document); isPasswordMissing(err) {
 				if document, err = json.Marshal(kept); err != nil {
 					return console.Policy{}, err
 				}
+				silent = names
 			}
 		}
 	}
@@ -122,11 +125,15 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 	if err != nil {
 		return console.Policy{}, err
 	}
-	data, err := json.Marshal(d)
+	err = o.store.Policies.Change(ctx, target, by, func(old store.StoredPolicy, _ bool) ([]byte, error) {
+		next := d
+		var before policy.Document
+		if len(silent) > 0 && json.Unmarshal(old.Document, &before) == nil { // somebody may have set one meanwhile
+			next, _ = keepHashes(d, before, func(u policy.User) bool { return slices.Contains(silent, u.Name) })
+		}
+		return json.Marshal(next)
+	}, against)
 	if err != nil {
-		return console.Policy{}, err
-	}
-	if err := o.store.Policies.SetBy(ctx, target, data, by, against); err != nil {
 		return console.Policy{}, err
 	}
 	o.log.Info("policy set", "target", shown(target))
@@ -139,25 +146,23 @@ func isPasswordMissing(err error) bool {
 	return errors.As(err, &field) && strings.HasSuffix(field.Field, ".password")
 }
 
-func (o operator) keepHashes(target string, d policy.Document) (policy.Document, bool) {
-	p := o.policies.get(target)
-	if p == nil {
-		return d, false
-	}
+// keepHashes gives some users of a document the hashes that they have in the one
+// before, and returns the names of those.
+func keepHashes(d, before policy.Document, of func(policy.User) bool) (policy.Document, []string) {
 	d.BasicAuth = slices.Clone(d.BasicAuth)
-	kept := false
+	var names []string
 	for i := range d.BasicAuth {
 		u := &d.BasicAuth[i]
-		if u.Password != "" || u.Hash != "" {
+		if !of(*u) {
 			continue
 		}
-		for _, old := range p.Document().BasicAuth {
+		for _, old := range before.BasicAuth {
 			if old.Name == u.Name {
-				u.Hash, kept = old.Hash, true
+				u.Hash, names = old.Hash, append(names, u.Name)
 			}
 		}
 	}
-	return d, kept
+	return d, names
 }
 
 func (o operator) DeletePolicy(ctx context.Context, text string, e console.Expected) error {
@@ -165,7 +170,12 @@ func (o operator) DeletePolicy(ctx context.Context, text string, e console.Expec
 	if err != nil {
 		return err
 	}
-	if err := o.store.Policies.DeleteUnless(ctx, target, expectPolicy(target, e)); err != nil {
+	return o.deletePolicy(ctx, target, expectPolicy(target, e))
+}
+
+// deletePolicy deletes a policy, unless something is against it.
+func (o operator) deletePolicy(ctx context.Context, target string, against store.Against[store.StoredPolicy]) error {
+	if err := o.store.Policies.DeleteUnless(ctx, target, against); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return noPolicy(target)
 		}

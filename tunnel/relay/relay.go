@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -138,14 +137,11 @@ func New(opts Options) (*Relay, error) {
 }
 
 func (r *Relay) open(ctx context.Context) error {
-	var err error
-	conf := r.cfg.store()
-	conf.Log = r.log
-	if r.cfg.NATS.SecretFile != "" {
-		if conf.Secret, err = readSecret(r.cfg.NATS.SecretFile); err != nil {
-			return err
-		}
+	conf, err := r.cfg.store()
+	if err != nil {
+		return err
 	}
+	conf.Log = r.log
 	if r.store, err = store.Open(ctx, conf); err != nil {
 		return err
 	}
@@ -174,18 +170,13 @@ func (r *Relay) open(ctx context.Context) error {
 	if r.acme != nil {
 		challenge = r.acme.HandleHTTP
 	}
-	var trusted []netip.Prefix
-	for _, text := range r.cfg.TrustedProxies {
-		p, _ := parsePrefix(text)
-		trusted = append(trusted, p)
-	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.edge()
 	limits.HalfOpen = r.opts.halfOpen
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: trusted, Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
+		Trusted: r.cfg.trusted(), Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err

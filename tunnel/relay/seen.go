@@ -64,15 +64,21 @@ func (v *seen) errorsOf(clientID string) []store.ClientError {
 }
 
 // flush stores what was gathered. What cannot be stored now is kept for the next
-// time. One flush runs at a time.
+// time; once the store is found to be away, so is the rest. One flush runs at a time.
 func (v *seen) flush(ctx context.Context, r *Relay) {
 	v.mu.Lock()
 	v.storing, v.fresh = v.fresh, nil
 	v.mu.Unlock()
+	away := false
 	for id, f := range v.storing { // which only flush replaces
+		if away {
+			v.stored(id, false)
+			continue
+		}
 		err := r.store.Activities.Note(ctx, id, f.seen, f.errors)
 		if err != nil {
 			r.log.Warn("note where a client was seen", "client_id", id, "error", err)
+			away = store.IsAway(err)
 		}
 		v.stored(id, err == nil)
 	}

@@ -48,6 +48,7 @@ type session struct {
 	streams    atomic.Int32
 	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
 	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
+	secret     [32]byte     // SHA-256 of that of the auth token that it began with
 	named      func()       // gives up its place among strangers; may be called more than once
 
 	claiming sync.Mutex     // one claim at a time

@@ -55,6 +55,12 @@ func (c *Console) setAccount(w http.ResponseWriter, r *http.Request) error {
 	case q.TOTP != nil && *q.TOTP:
 		return invalid("totp", "a second factor is set up by its owner; totp can be false only")
 	}
+	_, current, _ := c.loginOf(r)
+	if hash != "" && current != "" {
+		if err := c.goOn(r.Context(), current, name, hash); err != nil {
+			return err
+		}
+	}
 	var a record
 	apply := func(a *record) error {
 		if q.Role != nil {
@@ -84,7 +90,6 @@ func (c *Console) setAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_, current, _ := c.loginOf(r)
 	if hash != "" || a.Disabled || q.TOTP != nil {
 		c.endLogins(r.Context(), name, current)
 	}
@@ -142,6 +147,9 @@ func (c *Console) setPassword(w http.ResponseWriter, r *http.Request, who who) e
 	}
 	hash, err := c.hashes.hash(r.Context(), q.NewPassword)
 	if err != nil {
+		return err
+	}
+	if err := c.goOn(r.Context(), who.login, who.account, hash); err != nil {
 		return err
 	}
 	if _, err := c.change(r.Context(), who.account, func(a *record) error { a.Hash = hash; return nil }); err != nil {

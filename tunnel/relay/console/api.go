@@ -63,7 +63,7 @@ func (c *Console) api() {
 // changing serves a request, and has it announced before if it changes something:
 // what changes is in the audit log, or is not done. asks says that it does not,
 // whatever its method.
-func (c *Console) changing(r *http.Request, asks bool, serve func() error) error {
+func (c *Console) changing(r *http.Request, asks bool, serve func() error) (err error) {
 	if asks || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return serve()
 	}
@@ -71,7 +71,7 @@ func (c *Console) changing(r *http.Request, asks bool, serve func() error) error
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer func() { end(err) }()
 	return serve()
 }
 

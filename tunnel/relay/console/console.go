@@ -58,11 +58,13 @@ type Config struct {
 	Keeper       Keeper
 	Page         fs.FS // the console's page; may be nil
 	AdminToken   string
-	SetupCode    string       // makes the first account; "" if there is one
-	SetupDone    func()       // is called when there is one; may be nil
-	AllowedHosts []string     // beside loopback names and addresses
-	OpenMetrics  bool         // /metrics asks for no token
-	Log          *slog.Logger // may be nil
+	SetupCode    string   // makes the first account; "" if there is one
+	SetupDone    func()   // is called when there is one; may be nil
+	AllowedHosts []string // beside loopback names and addresses
+	OpenMetrics  bool     // /metrics asks for no token
+	// Trusted are proxies in front, whose X-Forwarded-For says who asks.
+	Trusted []netip.Prefix
+	Log     *slog.Logger // may be nil
 
 	hashMemory uint32 // KiB; tests hurry
 }
@@ -147,6 +149,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, r, &Error{http.StatusForbidden, "forbidden_origin", "a page of another origin may not use the console", ""})
 		return
 	}
+	r.RemoteAddr = c.visitorOf(r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	c.mux.ServeHTTP(w, r)
 }

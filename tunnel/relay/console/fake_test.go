@@ -160,8 +160,8 @@ func (f *fakeRelay) Backup(context.Context) (any, error) {
 }
 func (f *fakeRelay) Ready() string { return "" }
 
-func (f *fakeRelay) BeginChange(context.Context, string) (func(), error) {
-	return func() {}, f.away
+func (f *fakeRelay) BeginChange(context.Context, string) (func(error), error) {
+	return func(error) {}, f.away
 }
 
 func (f *fakeRelay) Record(ctx context.Context, action, target string, _ any) {

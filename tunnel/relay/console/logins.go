@@ -30,6 +30,7 @@ const (
 // that who reads the store cannot sign in.
 type login struct {
 	Account string    `json:"account,omitempty"` // none: by the admin token
+	Marks   []string  `json:"marks,omitempty"`   // of the account's passwords that it lasts with
 	Address string    `json:"address"`
 	Agent   string    `json:"agent,omitempty"` // what the browser calls itself
 	Created time.Time `json:"created"`
@@ -79,13 +80,51 @@ func (l login) over(now time.Time) bool {
 	return !now.Before(l.Expires) || l.Created.After(now.Add(clockSet))
 }
 
-// logIn signs the browser in and gives it its cookie.
-func (c *Console) logIn(w http.ResponseWriter, r *http.Request, account string) (login, error) {
+// ended reports whether the login has ended: by the clock, or with the password
+// that it was made by. To remove it is not enough: this node may not know of it
+// yet, or the store be away.
+func (c *Console) ended(l login, now time.Time) bool {
+	if l.Account == "" || l.over(now) {
+		return l.over(now)
+	}
+	a, _, ok := c.account(l.Account)
+	return !ok || !l.of(a)
+}
+
+// of reports whether a login was made by the account's password, or goes on with it.
+func (l login) of(a record) bool { return slices.Contains(l.Marks, markOf(a.Hash)) }
+
+// markOf tells one password of an account from the next, and an account from
+// another of the same name: no two hashes have the same salt.
+func markOf(hash string) string { return sumOf(hash)[:16] }
+
+// goOn lets a login last with another password of its account, once that has it.
+func (c *Console) goOn(ctx context.Context, id, account, hash string) error {
+	for range 5 {
+		value, rev, ok := c.cfg.Keeper.Get(loginPrefix + id)
+		var l login
+		if !ok || json.Unmarshal(value, &l) != nil || l.Account != account {
+			return nil
+		}
+		l.Marks = append(l.Marks, markOf(hash))
+		if saved, err := c.put(ctx, loginPrefix+id, l, rev); saved || err != nil {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// logIn signs the browser in, by an account or, without a name, by the admin token,
+// and gives it its cookie.
+func (c *Console) logIn(w http.ResponseWriter, r *http.Request, a record) (login, error) {
 	c.forgetLogins(r.Context())
 	secret, now := rand.Text(), time.Now().UTC()
 	agent := r.UserAgent()
-	l := login{Account: account, Address: addressOf(r), Agent: agent[:min(len(agent), 200)], Created: now, Expires: now.Add(loginLife)}
+	l := login{Account: a.Name, Address: addressOf(r), Agent: agent[:min(len(agent), 200)], Created: now, Expires: now.Add(loginLife)}
 	l.Agent = strings.ToValidUTF8(l.Agent, "")
+	if a.Name != "" {
+		l.Marks = []string{markOf(a.Hash)}
+	}
 	if _, err := c.put(r.Context(), loginPrefix+sumOf(secret), l, 0); err != nil {
 		return l, err
 	}
@@ -167,7 +206,7 @@ func (c *Console) forgetLogins(ctx context.Context) {
 	}
 	slices.SortFunc(ids, func(a, b string) int { return all[a].Created.Compare(all[b].Created) })
 	for i, id := range ids {
-		if !all[id].over(now) && len(ids)-i < maxLogins {
+		if !c.ended(all[id], now) && len(ids)-i < maxLogins {
 			continue
 		}
 		if err := c.endLogin(ctx, id); err != nil {
@@ -180,7 +219,7 @@ func (c *Console) forgetLogins(ctx context.Context) {
 func (c *Console) loginList(account, current string, all bool) []Login {
 	list := []Login{}
 	for id, l := range c.logins() {
-		if (all || l.Account == account) && !l.over(time.Now()) {
+		if (all || l.Account == account) && !c.ended(l, time.Now()) {
 			list = append(list, Login{
 				ID: id[:16], Account: l.Account, Address: l.Address, Browser: l.Agent,
 				CreatedAt: l.Created, ExpiresAt: l.Expires, Current: id == current,

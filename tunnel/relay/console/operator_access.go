@@ -2,8 +2,10 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -137,7 +139,7 @@ func harmless(f string) string {
 	return f
 }
 
-// liveAccess writes events as they come.
+// liveAccess writes events as they come, for as long as who asked may read them.
 func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
 	q, err := accessOf(r, 0, 0)
 	if err != nil {
@@ -148,11 +150,17 @@ func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
 		return &Error{http.StatusTooManyRequests, "too_many_readers", "too many read the events live; close one", ""}
 	}
 	defer c.live.Add(-1)
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
 	out := startStream(w, "text/event-stream", "")
 	var mu sync.Mutex // comments come from beside
 	send := func(text string) error {
 		mu.Lock()
 		defer mu.Unlock()
+		// Somebody else's wrong tries from the same address say nothing of this one.
+		if _, err := c.identify(r); err != nil && !errors.Is(err, errTries) {
+			return err
+		}
 		if err := out.write([]byte(text)); err != nil {
 			return err
 		}
@@ -168,6 +176,7 @@ func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
 			select {
 			case <-tick.C:
 				if send(": still here\n\n") != nil {
+					end()
 					return
 				}
 			case <-done:
@@ -175,7 +184,7 @@ func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	})
-	err = c.cfg.Relay.FollowAccess(r.Context(), q, func(list []wire.Access, missed int) error {
+	err = c.cfg.Relay.FollowAccess(ctx, q, func(list []wire.Access, missed int) error {
 		var b strings.Builder
 		if len(list) == 0 && missed == 0 {
 			b.WriteString(": begun\n\n")

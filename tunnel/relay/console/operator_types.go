@@ -18,8 +18,9 @@ type Operator interface {
 	ExportAccess(ctx context.Context, q Access, give func(*wire.Access) error) error
 	FollowAccess(ctx context.Context, q Access, give func(list []wire.Access, missed int) error) error
 	// BeginChange is called before ctx's actor changes something, and refuses that
-	// while too many lines wait for the audit log. end follows the last Record of it.
-	BeginChange(ctx context.Context, what string) (end func(), err error)
+	// while too many lines wait for the audit log. end follows the last Record of it,
+	// and is told how it went.
+	BeginChange(ctx context.Context, what string) (end func(error), err error)
 	// Record writes a change into the audit log, in the name of ctx's actor.
 	Record(ctx context.Context, action, target string, detail any)
 	AuditList(ctx context.Context, q AuditQuestion) (AuditPage, error)

@@ -56,10 +56,10 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	key := addressKey(r)
-	if !c.limits.take(key) {
+	if !c.limits.take(key) && !c.sureOf(q.Token) {
 		return errTries
 	}
-	var account string
+	var a record // none: by the admin token
 	var err error
 	switch {
 	case q.Token != "":
@@ -69,9 +69,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	case q.Name == "":
 		err = invalid("name", "send a name and password, or the admin token")
 	default:
-		var a record
 		a, err = c.prove(r.Context(), q.Name, q.Password, q.Code)
-		account = a.Name
 	}
 	if err == nil || errors.Is(err, errCodeNeeded) {
 		c.limits.right(key)
@@ -81,37 +79,35 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 		actor.Kind = KindUser
 	}
 	if err == nil {
-		actor.Name = account
+		actor.Name = a.Name
 	}
 	r = r.WithContext(audit.WithActor(r.Context(), actor))
 	if err != nil {
 		if isLoginRefusal(err) || errors.Is(err, errToken) {
 			c.log.Warn("console: a login was refused", "address", addressOf(r))
-			c.note(r, "login.refused", account, nil)
+			c.note(r, "login.refused", a.Name, nil)
 		}
 		return err
 	}
-	return c.signedIn(w, r, account, cmp.Or(account, "admin token"))
+	return c.signedIn(w, r, a)
 }
 
-// signedIn gives the browser its cookie and says who it is now.
-func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, account, name string) error {
+// signedIn gives the browser its cookie and says who it is now: an account, or
+// without a name who has the admin token.
+func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, a record) error {
 	// A browser that signs in anew has one login, not two.
 	if _, id, ok := c.loginOf(r); ok {
 		if err := c.endLogin(r.Context(), id); err != nil {
 			return err
 		}
 	}
-	l, err := c.logIn(w, r, account)
+	l, err := c.logIn(w, r, a)
 	if err != nil {
 		return err
 	}
-	c.log.Info("console: signed in", "account", name, "address", addressOf(r))
-	c.note(r, "login", account, nil)
-	who := who{actor: audit.ActorOf(r.Context()), role: RoleAdministrator, account: account, expires: l.Expires}
-	if a, _, ok := c.account(account); ok {
-		who.role = a.Role
-	}
+	c.log.Info("console: signed in", "account", cmp.Or(a.Name, "admin token"), "address", addressOf(r))
+	c.note(r, "login", a.Name, nil)
+	who := who{actor: audit.ActorOf(r.Context()), role: cmp.Or(a.Role, RoleAdministrator), account: a.Name, expires: l.Expires}
 	return write(w, http.StatusOK, c.sessionOf(who))
 }
 
@@ -124,7 +120,7 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
 }
 
 // setup makes the first account, for who has the code that the relay printed.
-func (c *Console) setup(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) setup(w http.ResponseWriter, r *http.Request) (err error) {
 	var q struct {
 		Code     string `json:"code"`
 		Name     string `json:"name"`
@@ -151,7 +147,7 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer func() { end(err) }()
 	a, err := c.newAccount(r.Context(), q.Name, RoleAdministrator, q.Password)
 	if err != nil {
 		return err
@@ -159,5 +155,5 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) error {
 	r = r.WithContext(audit.WithActor(r.Context(), Actor{Kind: KindUser, Name: a.Name, Address: addressOf(r)}))
 	c.log.Info("console: the first administrator was set up", "account", a.Name)
 	c.note(r, "user.add", a.Name, map[string]any{"role": a.Role, "setup": true})
-	return c.signedIn(w, r, a.Name, a.Name)
+	return c.signedIn(w, r, a)
 }

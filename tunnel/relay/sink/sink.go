@@ -345,27 +345,30 @@ func (s *Sink) Run(ctx context.Context) error {
 		select {
 		case <-s.arrived:
 		case <-ctx.Done():
-			return s.finish()
+			return s.finish(s.take())
 		}
 		full := time.NewTimer(gather)
 		select {
 		case <-full.C:
 		case <-ctx.Done():
 			full.Stop()
-			return s.finish()
+			return s.finish(s.take())
 		}
-		for now, batch := s.take(); len(batch) > 0; now, batch = s.take() {
-			s.deliver(ctx, now, batch)
-			if ctx.Err() != nil {
-				return s.finish()
+		for now, id, batch := s.take(); len(batch) > 0; now, id, batch = s.take() {
+			left := s.deliver(ctx, now, id, batch)
+			switch {
+			case left:
+				return s.finish(now, id, batch)
+			case ctx.Err() != nil:
+				return s.finish(s.take())
 			}
 		}
 	}
 }
 
-// take takes a batch off the queue, and the setup to send it with. There is none
-// while the sink is not enabled.
-func (s *Sink) take() (now *setup, batch []Event) {
+// take takes a batch off the queue, with an id of its own, and the setup to send it
+// with. There is none while the sink is not enabled.
+func (s *Sink) take() (now *setup, id string, batch []Event) {
 	s.mu.Lock()
 	now = s.setup
 	for now.cfg.On() && len(s.queue) > 0 && len(batch) == 0 {
@@ -379,7 +382,7 @@ func (s *Sink) take() (now *setup, batch []Event) {
 		s.used.sender.close() // here, for it waits for what is under way
 	}
 	s.used = now
-	return now, batch
+	return now, crand.Text(), batch
 }
 
 // batchOf is how many of the waiting events are sent together.
@@ -405,14 +408,15 @@ func (s *Sink) putBack(batch []Event) {
 	s.queue = append(slices.Clone(batch), s.queue...)
 }
 
-// deliver tries a batch until it is taken or given up. If ctx ends or another
-// setup takes this one's place first, it goes back into the queue.
-func (s *Sink) deliver(ctx context.Context, now *setup, batch []Event) {
-	pause, id := s.pause, crand.Text()
+// deliver tries a batch until it is taken or given up. If another setup takes this
+// one's place first, it goes back into the queue. left reports that ctx has ended
+// before: the receiver may have it and not have answered yet.
+func (s *Sink) deliver(ctx context.Context, now *setup, id string, batch []Event) (left bool) {
+	pause := s.pause
 	for try := 1; ; try++ {
 		err := s.once(ctx, now, id, batch)
 		if err == nil {
-			return
+			return false
 		}
 		var p permanent
 		final := errors.As(err, &p) || try == maxTries
@@ -427,15 +431,17 @@ func (s *Sink) deliver(ctx context.Context, now *setup, batch []Event) {
 		}
 		wait.Stop()
 		switch {
-		case ctx.Err() != nil || now.isReplaced():
+		case now.isReplaced():
 			s.putBack(batch)
-			return
+			return false
+		case ctx.Err() != nil:
+			return true
 		case final:
 			s.mu.Lock()
 			s.state.Dropped += uint64(len(batch))
 			s.mu.Unlock()
 			s.opts.Log.Warn("sink did not take events; they are dropped", "sink", s.opts.Name, "count", len(batch), "error", err)
-			return
+			return false
 		}
 		pause = min(pause*2, lastPause)
 	}
@@ -460,12 +466,12 @@ func (s *Sink) once(ctx context.Context, now *setup, id string, batch []Event) e
 	return nil
 }
 
-// finish tries what is left once.
-func (s *Sink) finish() error {
+// finish tries once what is left: a batch, and what waits behind it.
+func (s *Sink) finish(now *setup, id string, batch []Event) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
-	for now, batch := s.take(); len(batch) > 0; now, batch = s.take() {
-		if s.once(ctx, now, crand.Text(), batch) != nil {
+	for ; len(batch) > 0; now, id, batch = s.take() {
+		if s.once(ctx, now, id, batch) != nil {
 			s.mu.Lock()
 			s.state.Dropped += uint64(len(batch) + len(s.queue))
 			s.queue = nil

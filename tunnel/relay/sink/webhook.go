@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -70,6 +72,11 @@ func (h *webhook) send(ctx context.Context, id string, batch []Event) error {
 	}
 	resp, err := h.client.Do(req)
 	if err != nil {
+		// Without the URL, which may hold a key that is the receiver's to know.
+		var of *url.Error
+		if errors.As(err, &of) {
+			err = of.Err
+		}
 		return fmt.Errorf("post to the webhook: %w", err)
 	}
 	defer resp.Body.Close()

@@ -172,16 +172,31 @@ func (a *Audit) refresh(ctx context.Context) error {
 func (a *Audit) get(ctx context.Context, seq uint64) (audit.Entry, error) {
 	msg, err := a.stream.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return audit.Entry{}, fmt.Errorf("audit entry %d: %w", seq, ErrNotFound)
+		return audit.Entry{}, &damage{seq, ErrNotFound}
 	}
 	if err != nil {
 		return audit.Entry{}, fmt.Errorf("read audit entry %d: %w", seq, err)
 	}
 	e, err := audit.ParseEntry(msg.Data)
 	if err != nil {
-		return e, fmt.Errorf("audit entry %d: %w", seq, err)
+		return e, &damage{seq, err}
 	}
 	return e, nil
+}
+
+// damage is of an entry that the log answered for: it is not there, or is none.
+// Other errors of get say nothing of the entry.
+type damage struct {
+	seq uint64
+	err error
+}
+
+func (d *damage) Error() string { return fmt.Sprintf("audit entry %d: %v", d.seq, d.err) }
+func (d *damage) Unwrap() error { return d.err }
+
+func isDamage(err error) bool {
+	var d *damage
+	return errors.As(err, &d)
 }
 
 // Last is the number of the newest entry; 0: there is none.
@@ -194,7 +209,7 @@ func (a *Audit) Last(ctx context.Context) (uint64, error) {
 }
 
 // Newest calls f with the entries before a number (0: all), newest first, until
-// it returns false. Entries that cannot be read are left out.
+// it returns false. Damaged entries are left out.
 func (a *Audit) Newest(ctx context.Context, before uint64, f func(audit.Entry) bool) error {
 	last, err := a.Last(ctx)
 	if err != nil {
@@ -208,15 +223,18 @@ func (a *Audit) Newest(ctx context.Context, before uint64, f func(audit.Entry) b
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil && !f(e) {
+		switch {
+		case err == nil && !f(e):
 			return nil
+		case err != nil && !isDamage(err):
+			return err
 		}
 	}
 	return nil
 }
 
-// Each calls f with every entry, oldest first; one that cannot be read comes as
-// an error. It ends at f's first error.
+// Each calls f with every entry, oldest first; a damaged one comes as an error. It
+// ends at f's first error, or where the log does not answer.
 func (a *Audit) Each(ctx context.Context, f func(seq uint64, e audit.Entry, fault error) error) error {
 	last, err := a.Last(ctx)
 	if err != nil {
@@ -226,6 +244,9 @@ func (a *Audit) Each(ctx context.Context, f func(seq uint64, e audit.Entry, faul
 		e, fault := a.get(ctx, seq)
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if fault != nil && !isDamage(fault) {
+			return fault
 		}
 		if err := f(seq, e, fault); err != nil {
 			return err

@@ -132,7 +132,7 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.Operators)) {
-		if err := s.Operators.table.create(ctx, key, b.Operators[key]); err != nil {
+		if err := s.Operators.table.create(ctx, key, s.Operators.close(key, b.Operators[key])); err != nil {
 			return err
 		}
 	}

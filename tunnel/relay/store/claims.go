@@ -64,6 +64,11 @@ func PortOf(target string) (network string, port int, ok bool) {
 	return network, port, err == nil
 }
 
+// maxAbsent is how many balanced tunnels a claim keeps that are away: those that
+// came last. Agents without a state folder that lasts are new ones at each start,
+// and a claim of all that ever were would be larger than the store takes.
+const maxAbsent = 64
+
 // Errors of Take that callers branch on.
 var (
 	ErrTaken      = errors.New("another client has it")
@@ -229,6 +234,7 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 		v.ClientID, v.Created, holders = clientID, time.Now().UTC(), nil
 	}
 	kept := holders[:0]
+	var absent []Holder
 	for _, other := range holders {
 		switch {
 		case other.Instance == h.Instance && other.Key == h.Key:
@@ -238,6 +244,7 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 			if other.Mode != "balanced" || h.Mode != "balanced" {
 				continue
 			}
+			absent = append(absent, other)
 		case other.Mode == "balanced" && h.Mode == "balanced" && other.Type == h.Type:
 		case other.Mode == "balanced" || h.Mode == "balanced":
 			return v, ErrMode
@@ -245,6 +252,9 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 			return v, ErrTakenByOwn
 		}
 		kept = append(kept, other)
+	}
+	if extra := len(absent) - maxAbsent; extra > 0 {
+		kept = slices.DeleteFunc(kept, func(h Holder) bool { return slices.Contains(absent[:extra], h) })
 	}
 	v.Holders = append(kept, h)
 	return v, nil

@@ -108,15 +108,18 @@ func (c *Clients) Authenticate(secret []byte, now time.Time) (Client, bool) {
 		return Client{}, false
 	}
 	client, _, ok := c.table.get(name)
-	if !ok || !client.Active() {
+	if !ok || !client.Takes(hash, now) {
 		return Client{}, false
 	}
-	for _, s := range client.Secrets {
-		if subtle.ConstantTimeCompare(s.Hash, hash[:]) == 1 && (s.Expires.IsZero() || now.Before(s.Expires)) {
-			return client, true
-		}
-	}
-	return Client{}, false
+	return client, true
+}
+
+// Takes reports whether a secret, by its SHA-256, is one of the client's that works
+// at a time.
+func (c Client) Takes(hash [sha256.Size]byte, now time.Time) bool {
+	return c.Active() && slices.ContainsFunc(c.Secrets, func(s Secret) bool {
+		return subtle.ConstantTimeCompare(s.Hash, hash[:]) == 1 && (s.Expires.IsZero() || now.Before(s.Expires))
+	})
 }
 
 // Get returns the client of a name.

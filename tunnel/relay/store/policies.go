@@ -49,10 +49,20 @@ func (p *Policies) Set(ctx context.Context, target string, document []byte) erro
 // SetBy is Set in the name of a client, or "" for the operator, unless it has
 // something against what is there; then it returns that.
 func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against Against[StoredPolicy]) error {
+	return p.Change(ctx, target, by, func(StoredPolicy, bool) ([]byte, error) { return document, nil }, against)
+}
+
+// Change is SetBy of what f makes of the policy that it replaces; it may be asked
+// more than once.
+func (p *Policies) Change(ctx context.Context, target, by string, f func(v StoredPolicy, exists bool) ([]byte, error), against Against[StoredPolicy]) error {
 	claim, _ := p.claims.Get(target)
 	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error {
 		_, err := p.table.change(ctx, target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
 			if err := against(v, exists); err != nil {
+				return v, err
+			}
+			document, err := f(v, exists)
+			if err != nil {
 				return v, err
 			}
 			return StoredPolicy{Target: target, Document: document, Changed: nextTime(v.Changed), ClientID: claim.ClientID, By: by}, nil

@@ -97,9 +97,19 @@ func (s *Sinks) List() []StoredSink {
 // Set keeps a sink in place of any other of its name, unless it has something
 // against what is there; then it returns that.
 func (s *Sinks) Set(ctx context.Context, name string, document []byte, against Against[StoredSink]) error {
+	return s.Change(ctx, name, func(StoredSink, bool) ([]byte, error) { return document, nil }, against)
+}
+
+// Change is Set of what f makes of the sink that it replaces; it may be asked more
+// than once.
+func (s *Sinks) Change(ctx context.Context, name string, f func(v StoredSink, exists bool) ([]byte, error), against Against[StoredSink]) error {
 	return s.table.unless(ctx, name, against, func(against Against[StoredSink]) error {
 		_, err := s.table.change(ctx, name, func(v StoredSink, exists bool) (StoredSink, error) {
 			if err := against(v, exists); err != nil {
+				return v, err
+			}
+			document, err := f(s.open(v), exists)
+			if err != nil {
 				return v, err
 			}
 			return s.close(StoredSink{Name: name, Document: document, Changed: nextTime(v.Changed)}), nil

@@ -97,6 +97,8 @@ type Store struct {
 	log    *slog.Logger
 	lock   *lockfile.Lock
 	server *server.Server // nil with an external cluster
+	files  server.JetStreamConfig
+	healer *healer // of server
 	conn   *nats.Conn
 	stop   context.CancelFunc
 	tables []follower
@@ -160,7 +162,7 @@ func (s *Store) open(ctx context.Context, cfg Config) (err error) {
 }
 
 func (s *Store) embed(cfg Config) error {
-	ns, err := server.NewServer(&server.Options{
+	opts := &server.Options{
 		ServerName: "adit-relay",
 		JetStream:  true,
 		StoreDir:   filepath.Join(cfg.Dir, "nats"),
@@ -172,11 +174,13 @@ func (s *Store) embed(cfg Config) error {
 
 		JetStreamMaxMemory: 16 << 20,
 		JetStreamMaxStore:  maxStoreSize,
-	})
+	}
+	ns, err := server.NewServer(opts)
 	if err != nil {
 		return fmt.Errorf("set up the store's server: %w", err)
 	}
-	ns.SetLoggerV2(&serverLog{s.log}, false, false, false)
+	s.files, s.healer = filesOf(opts), newHealer()
+	ns.SetLoggerV2(&serverLog{s.log, s.healer.heard}, false, false, false)
 	ns.Start()
 	s.server = ns
 	if !ns.ReadyForConnections(startWait) {
@@ -268,6 +272,10 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err := s.loadTables(ctx, life, bucket); err != nil {
 		return err
 	}
+	if s.server != nil {
+		s.tables = append(s.tables, s.healer)
+		go s.healer.run(life, s, cfg.Dir) // ended by life, waited for by Close
+	}
 	if s.server == nil {
 		if s.Nodes, err = openNodes(ctx, life, s, js, bucket); err != nil {
 			return err
@@ -344,9 +352,9 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 
 // loadStreams opens what is too long to be kept in memory.
 func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Config) error {
-	late := func(open func(context.Context, jetstream.JetStream, Config) (jetstream.Stream, error)) *lateStream {
+	late := func(name string, open func(context.Context, jetstream.JetStream, Config) (jetstream.Stream, error)) *lateStream {
 		return &lateStream{open: func(ctx context.Context) (jetstream.Stream, error) {
-			copies, err := s.replicas(ctx, js, eventsStream, cfg.Replicas)
+			copies, err := s.replicas(ctx, js, name, cfg.Replicas)
 			if err != nil {
 				return nil, err
 			}
@@ -355,11 +363,11 @@ func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Con
 			return open(ctx, js, cfg)
 		}}
 	}
-	s.Events = &Events{js: js, conn: s.conn, stream: late(openEvents), took: &s.meter}
+	s.Events = &Events{js: js, conn: s.conn, stream: late(eventsStream, openEvents), took: &s.meter}
 	if err := s.openSoon(ctx, "access events", s.Events.stream); err != nil {
 		return err
 	}
-	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, stream: late(openAudit), took: &s.meter, head: audit.Root}
+	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, stream: late(auditStream, openAudit), took: &s.meter, head: audit.Root}
 	return s.openSoon(ctx, "audit log", s.Audit.stream)
 }
 
@@ -430,7 +438,10 @@ func (s *Store) Close() error {
 }
 
 // serverLog lets the embedded server's warnings and errors through.
-type serverLog struct{ log *slog.Logger }
+type serverLog struct {
+	log   *slog.Logger
+	heard func(text string) // is told of errors
+}
 
 func (l *serverLog) Noticef(string, ...any) {}
 func (l *serverLog) Debugf(string, ...any)  {}
@@ -440,7 +451,9 @@ func (l *serverLog) Warnf(format string, v ...any) {
 }
 
 func (l *serverLog) Errorf(format string, v ...any) {
-	l.log.Error("store", "detail", fmt.Sprintf(format, v...))
+	text := fmt.Sprintf(format, v...)
+	l.log.Error("store", "detail", text)
+	l.heard(text)
 }
 
 func (l *serverLog) Fatalf(format string, v ...any) {
