@@ -14,6 +14,10 @@ export const relaySentences: readonly Sentence[] = [
   ['the auth token is of another client than the client id says', '认证令牌属于另一个客户端'],
   ['the auth token was revoked', '认证令牌已被吊销'],
   ['the client was revoked', '此客户端已被吊销'],
+  [
+    'the auth token was replaced by a newer one, and works no longer',
+    '认证令牌已被新令牌取代，不再有效',
+  ],
   ["the client's time ended on {0}", '此客户端的使用期已于 {0} 结束'],
   [
     'the relay speaks a newer version of the protocol; update adit',
