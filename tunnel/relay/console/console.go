@@ -73,18 +73,19 @@ const maxBody = 1 << 20
 
 // Console is the handler of console_listen.
 type Console struct {
-	cfg     Config
-	log     *slog.Logger
-	token   [sha256.Size]byte
-	mux     *http.ServeMux
-	page    *webfiles.Files
-	cross   *http.CrossOriginProtection
-	limits  limiter
-	hashes  hashes
-	history history
-	setupMu sync.Mutex
-	leaving sync.Mutex   // see oneLess
-	live    atomic.Int32 // readers of live events
+	cfg      Config
+	log      *slog.Logger
+	token    [sha256.Size]byte
+	mux      *http.ServeMux
+	page     *webfiles.Files
+	cross    *http.CrossOriginProtection
+	limits   limiter
+	refusals *refusals
+	hashes   hashes
+	history  history
+	setupMu  sync.Mutex
+	leaving  sync.Mutex   // see oneLess
+	live     atomic.Int32 // readers of live events
 
 	mu   sync.Mutex
 	used map[string]time.Time // hash of an API token: when it was used last
@@ -97,7 +98,7 @@ func New(cfg Config) (*Console, error) {
 	}
 	c := &Console{
 		cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.AdminToken)), mux: http.NewServeMux(),
-		cross: http.NewCrossOriginProtection(), limits: limiter{tries: make(map[string]*try)},
+		cross: http.NewCrossOriginProtection(), limits: limiter{tries: make(map[string]*try)}, refusals: newRefusals(),
 		hashes: hashes{make(chan struct{}, hashesAtOnce), cmp.Or(cfg.hashMemory, argonMemory)}, used: make(map[string]time.Time),
 	}
 	var err error

@@ -84,8 +84,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	r = r.WithContext(audit.WithActor(r.Context(), actor))
 	if err != nil {
 		if isLoginRefusal(err) || errors.Is(err, errToken) {
-			c.log.Warn("console: a login was refused", "address", addressOf(r))
-			c.note(r, "login.refused", a.Name, nil)
+			c.refused(r, a.Name)
 		}
 		return err
 	}
