@@ -222,6 +222,10 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 	if !token(h.Request.Method) {
 		return nil, errors.New("its method is not one")
 	}
+	start := h.StartedDateTime.UTC()
+	if year := start.Year(); year < 0 || year > 9999 { // JSON has no such time: nothing could be listed any more
+		return nil, errors.New("its time is out of range")
+	}
 	reqBody, err := h.Request.PostData.bytes()
 	if err != nil {
 		return nil, err
@@ -236,7 +240,7 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 	e.imported = true
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.start = h.StartedDateTime.UTC()
+	e.start = start
 	e.end = e.start.Add(time.Duration(h.Time * float64(time.Millisecond)))
 	e.state, e.method, e.status, e.url = stateDone, h.Request.Method, h.Response.Status, h.Request.URL
 	e.keepHead(&e.req, harHead(h.Request.Method+" "+u.RequestURI()+" HTTP/1.1", h.Request.Headers, u.Host))

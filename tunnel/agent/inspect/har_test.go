@@ -107,3 +107,16 @@ func TestCurlDoesNotSteerATerminal(t *testing.T) {
 		t.Errorf("got\n%q\nwant\n%q", d.Curl, want)
 	}
 }
+
+func TestImportedTimesCanBeTold(t *testing.T) {
+	for _, start := range []string{"9999-12-31T23:59:59-23:00", "0000-01-01T00:00:00+23:00"} {
+		ins := New(Limits{})
+		text := `{"log":{"version":"1.2","entries":[{"startedDateTime":"` + start + `","request":{"method":"GET","url":"http://a/"}}]}}`
+		if _, err := ins.ReadHAR(strings.NewReader(text)); !errors.Is(err, ErrHAR) {
+			t.Errorf("%s: got %v, want ErrHAR", start, err)
+		}
+		if _, err := json.Marshal(ins.List(Filter{})); err != nil {
+			t.Errorf("%s: what was taken in cannot be listed: %v", start, err)
+		}
+	}
+}
