@@ -242,7 +242,10 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 	defer e.mu.Unlock()
 	e.start = start
 	e.end = e.start.Add(time.Duration(h.Time * float64(time.Millisecond)))
-	e.state, e.method, e.status, e.url = stateDone, h.Request.Method, h.Response.Status, h.Request.URL
+	e.state, e.method, e.status = stateDone, h.Request.Method, h.Response.Status
+	if e.hold(len(h.Request.URL)) {
+		e.url = h.Request.URL
+	}
 	e.keepHead(&e.req, harHead(h.Request.Method+" "+u.RequestURI()+" HTTP/1.1", h.Request.Headers, u.Host))
 	e.keepBody(&e.req, reqBody)
 	if h.Response.Status > 0 {
