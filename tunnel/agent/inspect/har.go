@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,10 +96,31 @@ func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal boo
 	}
 	picked := ins.pick(f)
 	doc := har{Log: harLog{Version: "1.2", Creator: harName{Name: "adit", Version: version}, Entries: []harEntry{}}}
-	for i := len(picked) - 1; i >= 0; i-- {
-		doc.Log.Entries = append(doc.Log.Entries, picked[i].har(reveal))
+	frame, err := json.Marshal(doc)
+	if err != nil {
+		return err
 	}
-	return json.NewEncoder(w).Encode(doc)
+	const end = "]}}" // of the list, the log and all
+	if _, err := w.Write(frame[:len(frame)-len(end)]); err != nil {
+		return err
+	}
+	// One by one: what a few bytes of each can be made to say is not held together.
+	separator := "\n"
+	for _, e := range slices.Backward(picked) {
+		text, err := json.Marshal(e.har(reveal))
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, separator); err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		separator = ",\n"
+	}
+	_, err = io.WriteString(w, end+"\n")
+	return err
 }
 
 func (e *entry) har(reveal bool) harEntry {

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,5 +120,31 @@ func TestImportedTimesCanBeTold(t *testing.T) {
 		if _, err := json.Marshal(ins.List(Filter{})); err != nil {
 			t.Errorf("%s: what was taken in cannot be listed: %v", start, err)
 		}
+	}
+}
+
+// largest remembers the largest write.
+type largest int
+
+func (l *largest) Write(b []byte) (int, error) {
+	*l = max(*l, largest(len(b)))
+	return len(b), nil
+}
+
+// A body of a few kilobytes can say megabytes, in each of thousands of entries.
+func TestArchiveIsWrittenEntryByEntry(t *testing.T) {
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	z.Write(bytes.Repeat([]byte{'a'}, maxDecoded))
+	z.Close()
+	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", small.Len(), small.Bytes())
+	const entries = 5
+	ins, _ := hear(t, Limits{}, 1<<20, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", entries), strings.Repeat(answer, entries))
+	var out largest
+	if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+		t.Fatal(err)
+	}
+	if out < maxDecoded || out > 2*maxDecoded {
+		t.Errorf("the largest write has %d bytes, want one entry's", out)
 	}
 }
