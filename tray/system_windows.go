@@ -22,7 +22,7 @@ var (
 	closeClipboard   = user32.NewProc("CloseClipboard")
 	emptyClipboard   = user32.NewProc("EmptyClipboard")
 	setClipboardData = user32.NewProc("SetClipboardData")
-	findWindow       = user32.NewProc("FindWindowW")
+	findWindow       = user32.NewProc("FindWindowExW")
 	windowProcess    = user32.NewProc("GetWindowThreadProcessId")
 	globalAlloc      = kernel32.NewProc("GlobalAlloc")
 	globalFree       = kernel32.NewProc("GlobalFree")
@@ -71,12 +71,8 @@ func (explorer) notify(n Notice) error {
 	if err != nil {
 		return err
 	}
-	window, _, _ := findWindow.Call(uintptr(unsafe.Pointer(class)), 0)
-	var process uint32
-	if window != 0 {
-		windowProcess.Call(window, uintptr(unsafe.Pointer(&process)))
-	}
-	if window == 0 || process != windows.GetCurrentProcessId() {
+	window := ownWindow(class)
+	if window == 0 {
 		return errors.New("show a notification: the icon is not there")
 	}
 	data := notifyIconData{window: window, id: libraryIconID, flags: nifInfo, infoFlags: niifUser}
@@ -90,6 +86,22 @@ func (explorer) notify(n Notice) error {
 		return fmt.Errorf("show a notification: %w", err)
 	}
 	return nil
+}
+
+// ownWindow returns this process's window of a class, or zero. Other programs
+// with the same library have one of it too.
+func ownWindow(class *uint16) uintptr {
+	for window := uintptr(0); ; {
+		window, _, _ = findWindow.Call(0, window, uintptr(unsafe.Pointer(class)), 0)
+		if window == 0 {
+			return 0
+		}
+		var process uint32
+		windowProcess.Call(window, uintptr(unsafe.Pointer(&process)))
+		if process == windows.GetCurrentProcessId() {
+			return window
+		}
+	}
 }
 
 // put writes as much of s as fits, ended by a zero.
