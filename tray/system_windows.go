@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -140,6 +141,9 @@ func (explorer) copyText(text string) error {
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
 	}
+	// The clipboard is open to the thread that has opened it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if ok, _, err := openClipboard.Call(0); ok == 0 {
 		return fmt.Errorf("copy: another program holds the clipboard: %w", err)
 	}
