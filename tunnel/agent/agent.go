@@ -135,6 +135,7 @@ func New(cfg Config) (*Agent, error) {
 
 // restore takes the state files in.
 func (a *Agent) restore() error {
+	a.store.sweep()
 	var kept *aside
 	auth, err := a.store.loadAuth()
 	if errors.As(err, &kept) {
