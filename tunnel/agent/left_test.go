@@ -35,3 +35,33 @@ func TestSessionThatWasLeftTakesNoTunnelBack(t *testing.T) {
 	<-left.session.Done()
 	wantTunnel(t, a, tun.ID, TunnelRunning)
 }
+
+// Whoever shows people public_url must not show them one that is to be another's.
+func TestMovedTunnelHasNoPublicURLUntilItIsClaimed(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	port := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: 22, RemotePort: 20001})
+	if _, err := a.StopTunnel(t.Context(), port.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.Change(t.Context(), port.ID, TunnelPatch{RemotePort: new(20002)}); err != nil || got.PublicURL != "" {
+		t.Errorf("stopped: got %q, %v, want no public URL", got.PublicURL, err)
+	}
+	if _, err := a.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.Change(t.Context(), web.ID, TunnelPatch{HostHeader: new("a.test")}); err != nil || got.PublicURL != web.PublicURL {
+		t.Errorf("not moved: got %q, %v, want %q", got.PublicURL, err, web.PublicURL)
+	}
+	if got, err := a.Change(t.Context(), web.ID, TunnelPatch{Domain: new("store")}); err != nil || got.PublicURL != "" {
+		t.Errorf("paused: got %q, %v, want no public URL", got.PublicURL, err)
+	}
+	if _, err := a.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "tunnel at its new address", func() bool {
+		got, _ := a.Tunnel(web.ID)
+		return got.PublicURL == "https://store.relay.test"
+	})
+}
