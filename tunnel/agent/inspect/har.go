@@ -170,7 +170,7 @@ func (e *entry) har(reveal bool) harEntry {
 		if r.Body.Encoding != "" {
 			h.Response.Content.Size = int64(len(r.Body.Text))
 			if r.Body.Base64 != "" {
-				h.Response.Content.Size = int64(base64.StdEncoding.DecodedLen(len(r.Body.Base64)))
+				h.Response.Content.Size = int64(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(r.Body.Base64, "="))))
 			}
 			h.Response.Content.Compression = h.Response.Content.Size - r.Body.Size
 		}

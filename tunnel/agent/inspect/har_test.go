@@ -148,3 +148,25 @@ func TestArchiveIsWrittenEntryByEntry(t *testing.T) {
 		t.Errorf("the largest write has %d bytes, want one entry's", out)
 	}
 }
+
+func TestArchiveTellsTheSizeOfWhatWasDecompressed(t *testing.T) {
+	for _, plain := range []string{"\x00", "\x00\x01", "\x00\x01\x02", "\x00\x01\x02\x03", "text"} {
+		var small bytes.Buffer
+		z := gzip.NewWriter(&small)
+		z.Write([]byte(plain))
+		z.Close()
+		answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", small.Len(), small.Bytes())
+		ins, _ := hear(t, Limits{}, 1<<20, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", answer)
+		var out bytes.Buffer
+		var doc har
+		if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if got := doc.Log.Entries[0].Response.Content; got.Size != int64(len(plain)) || got.Compression != got.Size-int64(small.Len()) {
+			t.Errorf("%q: got a size of %d, compressed by %d", plain, got.Size, got.Compression)
+		}
+	}
+}
