@@ -35,6 +35,9 @@ func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {
 // ReadHAR takes the entries of a HAR file in, to look at and to replay.
 func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	n, err := a.inspector.ReadHAR(r)
+	if errors.Is(err, inspect.ErrOff) {
+		return n, &Error{Code: CodeInvalidParameter, Message: err.Error() + "; [inspector] enabled in adit.toml turns it on"}
+	}
 	if errors.Is(err, inspect.ErrHAR) {
 		return n, &Error{Code: CodeInvalidParameter, Message: err.Error()}
 	}

@@ -199,13 +199,18 @@ const (
 	maxHAREntries = 10_000
 )
 
-// ErrHAR is matched by ReadHAR's error if the file is not one.
-var ErrHAR = errors.New("not a HAR file")
+// Errors of ReadHAR that callers branch on.
+var (
+	// ErrHAR is matched if the file is not one.
+	ErrHAR = errors.New("not a HAR file")
+	// ErrOff is returned if nothing is kept.
+	ErrOff = errors.New("the inspector is off")
+)
 
 // ReadHAR takes the entries of a HAR file in, and returns how many there were.
 func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	if ins == nil || ins.limits.Memory < 0 {
-		return 0, errors.New("the inspector is off")
+		return 0, ErrOff
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxHAR+1))
 	if err != nil {
