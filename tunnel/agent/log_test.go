@@ -3,12 +3,9 @@ package agent
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"adit/tunnel/agent/inspect"
 )
 
 // stuck is a log that stands still at a message, as a terminal does that is told to.
@@ -59,14 +56,4 @@ func TestAgentAnswersWhileItsLogStandsStill(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
-	a, err := New(Config{StateDir: t.TempDir(), Inspect: inspect.Limits{Memory: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	_, err = a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[]}}`))
-	wantCode(t, err, CodeInvalidParameter, "")
 }

@@ -100,7 +100,11 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(again.Bytes)) }) // an origin may answer without reading all
-	err = copyHalf(io.Discard, origin, tap.FromOrigin, nil)
+	err = copyHalf(io.Discard, origin, func(b []byte) {
+		if tap.FromOrigin(b); tap.Answered() {
+			origin.Close() // not every service does when it is asked to
+		}
+	}, nil)
 	if err == nil {
 		tap.OriginEnded()
 	}
