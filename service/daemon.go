@@ -100,7 +100,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	}
 	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
 	ring.Follow(func(l logring.Line) { a.Publish(agent.EventLog, l) })
-	declared := &declared{daemon: d, agent: a, settings: settings, log: log}
+	declared := &declared{daemon: d, agent: a, settings: settings, log: log, clash: make(chan struct{}, 1)}
 	server, err := newServer(a, ring, declared, file, log)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file.Path(), err)

@@ -20,6 +20,11 @@ type declared struct {
 	settings *settings
 	log      *slog.Logger
 
+	clash    chan struct{} // tells retry that taken is set; room for one
+	applying sync.Mutex    // guards file and taken, and is held while they are applied
+	file     *config.File  // the last that had no mistake of its own
+	taken    string        // the name in it that is another tunnel's; empty for none
+
 	mu      sync.Mutex
 	exists  bool
 	applied bool // a file without a mistake has been, since the daemon started
@@ -29,6 +34,9 @@ type declared struct {
 // run applies file, and then the file that there is whenever it changes. With a
 // mistake in it the tunnels stay as they are.
 func (c *declared) run(ctx context.Context, file *config.File, watcher *config.Watcher) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { c.retry(ctx) })
 	c.apply(ctx, file, nil)
 	every := c.daemon.ConfigEvery
 	if every == 0 {
@@ -40,7 +48,47 @@ func (c *declared) run(ctx context.Context, file *config.File, watcher *config.W
 	})
 }
 
+// retry applies the file anew once the name that was another tunnel's is free,
+// until ctx ends. It sleeps while there is none such.
+func (c *declared) retry(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clash:
+		}
+		for feed := c.agent.Subscribe(nil); !c.resolved(ctx); {
+			if _, err := feed.Next(ctx); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// resolved reports whether no name of the file is another tunnel's any more, after
+// applying the file if one has become free.
+func (c *declared) resolved(ctx context.Context) bool {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	for _, t := range c.agent.Tunnels() {
+		if t.Name == c.taken && !t.Declared {
+			return false
+		}
+	}
+	if c.taken != "" {
+		c.applyLocked(ctx, c.file, nil)
+	}
+	return c.taken == ""
+}
+
 func (c *declared) apply(ctx context.Context, file *config.File, err error) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	c.applyLocked(ctx, file, err)
+}
+
+func (c *declared) applyLocked(ctx context.Context, file *config.File, err error) {
+	c.taken = ""
 	if err == nil {
 		err = c.declare(ctx, file)
 	}
@@ -75,7 +123,17 @@ func shownMistake(err error) *localapi.ConfigError {
 }
 
 func (c *declared) declare(ctx context.Context, file *config.File) error {
-	return declareMistake(file, c.agent.Declare(ctx, declaredSpecs(file)))
+	specs := declaredSpecs(file)
+	err := c.agent.Declare(ctx, specs)
+	var wrong *agent.DeclareError
+	if errors.As(err, &wrong) && wrong.Taken {
+		c.file, c.taken = file, specs[wrong.Index].Name
+		select {
+		case c.clash <- struct{}{}:
+		default:
+		}
+	}
+	return declareMistake(file, err)
 }
 
 // declaredSpecs are the tunnels that file declares.

@@ -35,7 +35,7 @@ func logged(d Daemon) func(ctx context.Context) error {
 	}
 	return func(ctx context.Context) error {
 		boundErr := logfile.Bound(filepath.Join(filepath.Dir(path), errorsName), errorsSize)
-		// What a crash says goes there too. The old file is closed only after.
+		// What a crash says goes there too.
 		file, err := logfile.Open(path, logSize, logKeep, func(f *os.File) { _ = debug.SetCrashOutput(f, debug.CrashOptions{}) })
 		if err != nil {
 			slog.Warn("the log goes to standard error", "error", err)

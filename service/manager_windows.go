@@ -226,13 +226,37 @@ func (scm) stop(ctx context.Context) error {
 	defer service.Close()
 	ended := process(service)
 	defer ended.close()
-	if _, err := service.Control(svc.Stop); err != nil && !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) && !errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) {
+	if err := tellToStop(ctx, service); err != nil {
 		return err
 	}
 	if err := await(ctx, service, svc.Stopped); err != nil {
 		return err
 	}
 	return ended.wait(ctx)
+}
+
+// tellToStop tells a service to stop, as soon as it can be told: one that is
+// starting takes no orders, and remembers none.
+func tellToStop(ctx context.Context, service *mgr.Service) error {
+	for {
+		_, err := service.Control(svc.Stop)
+		if err == nil || errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
+			return nil
+		}
+		if !errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) {
+			return err
+		}
+		status, err := service.Query()
+		if err != nil {
+			return err
+		}
+		if status.State == svc.Stopped || status.State == svc.StopPending {
+			return nil
+		}
+		if pause(ctx) != nil {
+			return errors.New("the service is still starting, and takes no orders until it has started")
+		}
+	}
 }
 
 // program is the process of a service; zero where there is none, or the person

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -82,7 +83,8 @@ func (s *settings) inspect() inspect.Limits {
 	if in.Enabled != nil && !*in.Enabled {
 		return inspect.Limits{Memory: -1}
 	}
-	return inspect.Limits{Memory: in.MemoryMiB << 20, Body: in.BodyKiB << 10}
+	memory := min(int64(in.MemoryMiB)<<20, math.MaxInt) // of 32 bits on some machines
+	return inspect.Limits{Memory: int(memory), Body: in.BodyKiB << 10}
 }
 
 // list shows the settings; of secrets only that there is one.

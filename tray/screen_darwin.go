@@ -5,6 +5,7 @@ package tray
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/ebitengine/purego"
@@ -23,13 +24,18 @@ type statusBar struct {
 
 	mu      sync.Mutex
 	next    picture  // guarded
-	actions []Action // by the tag of their menu item; guarded
+	actions []Action // by the tag of their menu item, less first; guarded
+	first   int      // guarded
 
 	target objc.ID
 	item   objc.ID
 	ready  func()
 	images map[Icon]objc.ID
 }
+
+// mostActions is how many of the newest actions can be clicked. A menu that is open
+// stays as it was while others take its place, and its tags must not become theirs.
+const mostActions = 1024
 
 // theBar is the bar that AppKit's calls go to: a class has no closures.
 var theBar *statusBar
@@ -105,7 +111,10 @@ func (b *statusBar) show(p picture) {
 func (b *statusBar) draw() {
 	b.mu.Lock()
 	p := b.next
-	b.actions = b.actions[:0]
+	if old := len(b.actions) - mostActions; old > 0 {
+		b.actions = slices.Delete(b.actions, 0, old)
+		b.first += old
+	}
 	b.mu.Unlock()
 	button := b.item.Send(sel("button"))
 	button.Send(sel("setImage:"), b.image(p.icon))
@@ -144,7 +153,7 @@ func (b *statusBar) menu(items []Item) objc.ID {
 			item.Send(sel("setState:"), 1)
 		}
 		b.mu.Lock()
-		item.Send(sel("setTag:"), len(b.actions))
+		item.Send(sel("setTag:"), b.first+len(b.actions))
 		b.actions = append(b.actions, it.Action)
 		b.mu.Unlock()
 		if len(it.Items) > 0 {
@@ -160,8 +169,8 @@ func (b *statusBar) clicked(sender objc.ID) {
 	tag := objc.Send[int](sender, sel("tag"))
 	b.mu.Lock()
 	var action Action
-	if tag >= 0 && tag < len(b.actions) {
-		action = b.actions[tag]
+	if i := tag - b.first; i >= 0 && i < len(b.actions) {
+		action = b.actions[i]
 	}
 	b.mu.Unlock()
 	if action.Kind == None {

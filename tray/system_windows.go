@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -22,7 +23,7 @@ var (
 	closeClipboard   = user32.NewProc("CloseClipboard")
 	emptyClipboard   = user32.NewProc("EmptyClipboard")
 	setClipboardData = user32.NewProc("SetClipboardData")
-	findWindow       = user32.NewProc("FindWindowW")
+	findWindow       = user32.NewProc("FindWindowExW")
 	windowProcess    = user32.NewProc("GetWindowThreadProcessId")
 	globalAlloc      = kernel32.NewProc("GlobalAlloc")
 	globalFree       = kernel32.NewProc("GlobalFree")
@@ -71,12 +72,8 @@ func (explorer) notify(n Notice) error {
 	if err != nil {
 		return err
 	}
-	window, _, _ := findWindow.Call(uintptr(unsafe.Pointer(class)), 0)
-	var process uint32
-	if window != 0 {
-		windowProcess.Call(window, uintptr(unsafe.Pointer(&process)))
-	}
-	if window == 0 || process != windows.GetCurrentProcessId() {
+	window := ownWindow(class)
+	if window == 0 {
 		return errors.New("show a notification: the icon is not there")
 	}
 	data := notifyIconData{window: window, id: libraryIconID, flags: nifInfo, infoFlags: niifUser}
@@ -90,6 +87,22 @@ func (explorer) notify(n Notice) error {
 		return fmt.Errorf("show a notification: %w", err)
 	}
 	return nil
+}
+
+// ownWindow returns this process's window of a class, or zero. Other programs
+// with the same library have one of it too.
+func ownWindow(class *uint16) uintptr {
+	for window := uintptr(0); ; {
+		window, _, _ = findWindow.Call(0, window, uintptr(unsafe.Pointer(class)), 0)
+		if window == 0 {
+			return 0
+		}
+		var process uint32
+		windowProcess.Call(window, uintptr(unsafe.Pointer(&process)))
+		if process == windows.GetCurrentProcessId() {
+			return window
+		}
+	}
 }
 
 // put writes as much of s as fits, ended by a zero.
@@ -128,6 +141,9 @@ func (explorer) copyText(text string) error {
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
 	}
+	// The clipboard is open to the thread that has opened it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if ok, _, err := openClipboard.Call(0); ok == 0 {
 		return fmt.Errorf("copy: another program holds the clipboard: %w", err)
 	}

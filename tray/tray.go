@@ -112,8 +112,11 @@ type companion struct {
 	clicks chan Action
 	words  words
 
-	view  View // touched by keep alone
-	shown picture
+	// Touched by keep alone.
+	view    View
+	shown   picture
+	atLogin bool
+	loginAt time.Time // when atLogin was asked for
 }
 
 func (c *companion) run(ctx context.Context) error {
@@ -207,7 +210,10 @@ func (c *companion) watch(ctx context.Context, changed func()) {
 // anything: what is there at the start is no news.
 func (c *companion) look(ctx context.Context, first bool) {
 	before := c.view
-	c.view = View{CanStart: c.config.StartDaemon != nil, AtLogin: c.desk.startsAtLogin(), Version: c.config.Version, Note: before.Note}
+	if time.Since(c.loginAt) >= idleLook { // not for each event: some desktops run a program for it
+		c.atLogin, c.loginAt = c.desk.startsAtLogin(), time.Now()
+	}
+	c.view = View{CanStart: c.config.StartDaemon != nil, AtLogin: c.atLogin, Version: c.config.Version, Note: before.Note}
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	status, endpoints, err := c.config.Daemon.Look(asking)
@@ -266,6 +272,7 @@ func (c *companion) act(ctx context.Context, action Action) {
 		}
 	case AtLogin:
 		err = c.desk.setStartAtLogin(c.config.Command, !c.view.AtLogin)
+		c.loginAt = time.Time{}
 	}
 	if err != nil {
 		c.config.Log.Warn("a click had no effect", "action", string(action.Kind), "err", err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // fakeDaemon is a local API whose answers the test decides.
@@ -63,6 +64,7 @@ type fakeScreen struct {
 	did     []string  // guarded
 	openErr error
 	login   bool // guarded
+	asked   int  // how often it was asked about login; guarded
 }
 
 func (s *fakeScreen) loop(ctx context.Context, ready func()) error {
@@ -87,7 +89,13 @@ func (s *fakeScreen) notify(n Notice) error      { s.do("notify " + n.Title); re
 func (s *fakeScreen) open(url string) error      { s.do("open " + url); return s.openErr }
 func (s *fakeScreen) copyText(text string) error { s.do("copy " + text); return nil }
 func (s *fakeScreen) panelLook() Look            { return LookDark }
-func (s *fakeScreen) startsAtLogin() bool        { s.mu.Lock(); defer s.mu.Unlock(); return s.login }
+
+func (s *fakeScreen) startsAtLogin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	return s.login
+}
 
 func (s *fakeScreen) setStartAtLogin(_ []string, on bool) error {
 	s.mu.Lock()
@@ -154,6 +162,35 @@ func TestTrayFollowsEvents(t *testing.T) {
 		synctest.Wait()
 		if len(s.shows) != n {
 			t.Error("an event without a change has the menu drawn again")
+		}
+	})
+}
+
+// Traffic makes events every second, and the answer costs a program to run on macOS.
+func TestEventsDoNotAskTheDesktopAnew(t *testing.T) {
+	d, s := &fakeDaemon{status: connected().Status}, &fakeScreen{}
+	checked := func() bool {
+		items := s.last().items
+		return items[slices.IndexFunc(items, func(i Item) bool { return i.Action.Kind == AtLogin })].Checked
+	}
+	try(t, d, s, Config{}, func(clicks chan<- Action) {
+		for range 20 {
+			d.events <- d.set(connected().Status, web)
+			synctest.Wait()
+		}
+		if s.asked != 1 {
+			t.Errorf("the desktop was asked %d times about what starts at login, want once", s.asked)
+		}
+		clicks <- Action{Kind: AtLogin}
+		synctest.Wait()
+		if !checked() {
+			t.Error("a click on it does not show")
+		}
+		s.setStartAtLogin(nil, false) // by somebody else
+		time.Sleep(idleLook)
+		synctest.Wait()
+		if checked() {
+			t.Error("what somebody else has changed does not show")
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // FS has the steps of a replacement. Tests put a file system that stops at any
@@ -41,7 +42,7 @@ func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
 	if dir == "" {
 		dir = "."
 	}
-	f, err := fsys.CreateTemp(dir, "."+base+".*.tmp")
+	f, err := fsys.CreateTemp(dir, "."+base+".*"+suffix)
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
@@ -73,6 +74,27 @@ func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
 	_ = fsys.SyncDir(dir)
 	return nil
 }
+
+// Sweep removes what writes of path have left that were cut, as when the power
+// went: it may be a secret. Nobody may be writing path meanwhile.
+func Sweep(path string) {
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // only litter
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+base+".") && strings.HasSuffix(e.Name(), suffix) {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // as above
+		}
+	}
+}
+
+// suffix ends the name of a file that is being written.
+const suffix = ".tmp"
 
 // Rename renames a file, in the place of another if there is one. It waits a
 // moment for a virus scanner that has it open, as Write does.

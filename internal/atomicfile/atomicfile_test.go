@@ -157,3 +157,28 @@ func TestFailedWriteLeavesNoLitter(t *testing.T) {
 		t.Errorf("got %d entries left, want the folder alone", len(entries))
 	}
 }
+
+func TestSweepRemovesWhatCutWritesHaveLeft(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a[1].json")
+	if err := Write(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTo(&cut{steps: 3}, path, []byte("a secret"), 0o600); err == nil { // created, changed, half written
+		t.Fatal("the write was not cut")
+	}
+	others := []string{".a[1].json", ".a[1].json.tmp.bak", "b.json", ".b.json.1.tmp"}
+	for _, name := range others {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Sweep(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1+len(others) {
+		t.Errorf("got %v, want the file and what is not of it", entries)
+	}
+}

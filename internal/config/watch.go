@@ -67,9 +67,9 @@ func (w *Watcher) run(ctx context.Context, every time.Duration, told <-chan stru
 }
 
 type fileStamp struct {
-	exists bool
-	size   int64
-	time   time.Time
+	exists      bool
+	size        int64
+	time, ctime time.Time
 }
 
 func stamp(path string) fileStamp {
@@ -77,5 +77,5 @@ func stamp(path string) fileStamp {
 	if err != nil {
 		return fileStamp{}
 	}
-	return fileStamp{exists: true, size: info.Size(), time: info.ModTime()}
+	return fileStamp{exists: true, size: info.Size(), time: info.ModTime(), ctime: ctime(info)}
 }

@@ -27,7 +27,9 @@ type File struct {
 
 // Open opens the log at path and makes its folder. Each file has at most size
 // bytes, but for a single line that is longer, and keep older ones are kept.
-// Opened, if not nil, is called with each file that the log goes to from then on.
+// Opened, if not nil, is called with each file that the log goes to from then on,
+// and with nil before such a file is renamed: whoever holds it too must let go,
+// because Windows renames no file that is open.
 func Open(path string, size int64, keep int, opened func(*os.File)) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the log's folder: %w", err)
@@ -79,6 +81,9 @@ func (f *File) Write(p []byte) (int, error) {
 // program holds it open on Windows, it is emptied instead: a log that is full
 // must not fill the disk.
 func (f *File) turn() error {
+	if f.opened != nil {
+		f.opened(nil)
+	}
 	if f.file != nil {
 		f.file.Close()
 		f.file = nil

@@ -21,7 +21,11 @@ func read(t *testing.T, file string) string {
 func TestLogTurnsAndKeepsTheNewest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log", "adit.log")
 	opened := 0
-	f, err := Open(path, 20, 2, func(*os.File) { opened++ })
+	f, err := Open(path, 20, 2, func(file *os.File) {
+		if file != nil {
+			opened++
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +49,34 @@ func TestLogTurnsAndKeepsTheNewest(t *testing.T) {
 	}
 	if opened != 5 {
 		t.Errorf("told of %d files, want 5", opened)
+	}
+}
+
+// Windows renames no file that anybody has open.
+func TestWhoHoldsTheLogTooLetsGoBeforeItTurns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "adit.log")
+	var held *os.File
+	letGo := 0
+	f, err := Open(path, 20, 1, func(file *os.File) {
+		if file == nil {
+			letGo++
+			if _, err := os.Stat(path + ".1"); err == nil {
+				t.Error("the log was renamed while it was held")
+			}
+		}
+		held = file
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Fprint(f, "line one\nline two\n")
+	if letGo != 0 || held == nil {
+		t.Fatalf("let go %d times before there was a reason", letGo)
+	}
+	fmt.Fprint(f, "line three\n")
+	if letGo != 1 || held == nil || read(t, path+".1") != "line one\nline two\n" {
+		t.Errorf("let go %d times, want once before the turn", letGo)
 	}
 }
 

@@ -10,6 +10,11 @@ import (
 // tuneSocket changes nothing here: net sets the buffers.
 func tuneSocket(syscall.RawConn, int, bool) {}
 
+// hearRefusals has reads of a connected socket return that the peer's machine says
+// nobody listens, as the ICMP message about an earlier datagram.
+// It is so here without asking.
+func hearRefusals(syscall.RawConn) {}
+
 func isTooLarge(err error) bool { return errors.Is(err, syscall.EMSGSIZE) }
 
 // isTransient reports errors that tell of this moment or of an earlier

@@ -3,6 +3,7 @@ package udpbatch
 import (
 	"errors"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
@@ -19,6 +20,16 @@ func tuneSocket(raw syscall.RawConn, _ int, whole bool) {
 	_ = raw.Control(func(fd uintptr) {
 		_ = windows.SetsockoptInt(windows.Handle(fd), windows.IPPROTO_IP, ipDontFragment, 1)
 		_ = windows.SetsockoptInt(windows.Handle(fd), windows.IPPROTO_IPV6, ipDontFragment, 1)
+	})
+}
+
+// hearRefusals has reads of a connected socket return that the peer's machine says
+// nobody listens, as the ICMP message about an earlier datagram.
+// Windows does so by itself, but package net turns it off for all UDP sockets.
+func hearRefusals(raw syscall.RawConn) {
+	_ = raw.Control(func(fd uintptr) {
+		yes, returned := uint32(1), uint32(0)
+		_ = windows.WSAIoctl(windows.Handle(fd), windows.SIO_UDP_CONNRESET, (*byte)(unsafe.Pointer(&yes)), uint32(unsafe.Sizeof(yes)), nil, 0, &returned, nil, 0)
 	})
 }
 

@@ -103,6 +103,9 @@ func New(pc net.PacketConn, opt Options) *Conn {
 	_ = udp.SetWriteBuffer(opt.SocketBuffer)
 	if raw, err := udp.SyscallConn(); err == nil {
 		tuneSocket(raw, opt.SocketBuffer, !opt.Fragment)
+		if udp.RemoteAddr() != nil {
+			hearRefusals(raw)
+		}
 		c.fast = newFastIO(raw, udp, opt)
 	}
 	return c

@@ -124,7 +124,7 @@ func New(cfg Config) (*Agent, error) {
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
 	}
-	a.feed.begin(a.started)
+	a.feed.begin(newBase())
 	a.inspector.Follow(func(e inspect.Told) { a.feed.publish(EventRequest, e) })
 	if err := a.restore(); err != nil {
 		_ = lock.Release()
@@ -135,6 +135,7 @@ func New(cfg Config) (*Agent, error) {
 
 // restore takes the state files in.
 func (a *Agent) restore() error {
+	a.store.sweep()
 	var kept *aside
 	auth, err := a.store.loadAuth()
 	if errors.As(err, &kept) {

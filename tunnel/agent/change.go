@@ -68,6 +68,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	if spec.Type != before.Type || spec.RemotePort != before.RemotePort {
 		t.grant.RemotePort = 0
 	}
+	moved := spec.Type != before.Type || spec.Domain != before.Domain || spec.RemotePort != before.RemotePort
 	changed := t.claim(false) != old || fault != "" || failure != "" || !servesAlike(before, spec)
 	if changed {
 		t.rev++
@@ -98,6 +99,9 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	} else if changed {
 		a.mu.Lock()
 		t.failure = ""
+		if moved && (t.live == nil || t.claimed != t.rev) { // where to, the relay says when there is a session
+			t.grant.PublicURL = ""
+		}
 		a.mu.Unlock()
 	}
 	if err := a.saveTunnels(); err != nil {

@@ -19,6 +19,10 @@ const claimers = 16
 // for another try.
 const claimPause = 500 * time.Millisecond
 
+// errLeft is the end of a claim on a session that another has taken over from:
+// it would take the tunnel back, and to its end.
+var errLeft = errors.New("another session has taken over")
+
 // claim asks the relay for t's endpoint on l, unless l has it already. A refusal
 // is noted in t if note is set; it is returned in any case. A relay that does
 // not answer is waited for no longer than relayWait: a stop waits for the claim.
@@ -29,6 +33,10 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
 	a.mu.Lock()
+	if a.cur != l && a.second != l {
+		a.mu.Unlock()
+		return errLeft
+	}
 	if !l.wantsLocked(t) {
 		a.mu.Unlock()
 		return nil

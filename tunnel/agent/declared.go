@@ -13,6 +13,9 @@ import (
 type DeclareError struct {
 	Index int
 	Err   *Error
+	// Taken is set if nothing is wrong but that a tunnel which is not declared has
+	// the name.
+	Taken bool
 }
 
 func (e *DeclareError) Error() string { return fmt.Sprintf("tunnel %d: %v", e.Index, e.Err) }
@@ -77,15 +80,16 @@ func (a *Agent) checkDeclared(specs []TunnelSpec) (order []string, wanted map[st
 		if no == nil && spec.Name == "" {
 			no = invalid("name", "is missing")
 		}
-		if no == nil {
-			no = a.declarable(spec)
+		taken := no == nil && a.taken(spec.Name)
+		if taken {
+			no = invalid("name", "a tunnel that is not declared is called %q already", spec.Name)
 		}
 		id := declaredID(spec.Name)
 		if _, twice := wanted[id]; twice && no == nil {
 			no = invalid("name", "another tunnel is called %q already", spec.Name)
 		}
 		if no != nil {
-			return nil, nil, &DeclareError{Index: i, Err: no}
+			return nil, nil, &DeclareError{Index: i, Err: no, Taken: taken}
 		}
 		wanted[id] = spec
 		order = append(order, id)
@@ -130,15 +134,16 @@ func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (chang
 	return changed, cut
 }
 
-func (a *Agent) declarable(spec TunnelSpec) *Error {
+// taken reports whether a tunnel that is not declared has the name.
+func (a *Agent) taken(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, t := range a.tunnels {
-		if !t.declared && t.spec.Name == spec.Name {
-			return invalid("name", "a tunnel that is not declared is called %q already", spec.Name)
+		if !t.declared && t.spec.Name == name {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // undeclared returns the declared tunnels that are not wanted any more.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -20,13 +21,12 @@ type feed struct {
 	changed chan struct{} // closed by the next event; nil while nobody waits
 }
 
-// begin makes the ids follow those of an earlier run. Ids begin at the time of
-// the start in milliseconds, and no run has more than one event a millisecond for
-// long, so a later run's ids are above an earlier one's.
-func (f *feed) begin(at time.Time) {
-	f.base = uint64(at.UnixMilli())
-	f.last = f.base
-}
+// begin has the ids come after base.
+func (f *feed) begin(base uint64) { f.base, f.last = base, base }
+
+// newBase is where the ids of a run begin: by chance, so that those of another run
+// are none of its own, whatever the clocks of both say. JavaScript can count them.
+func newBase() uint64 { return 1<<50 + rand.Uint64N(1<<50) }
 
 func (f *feed) publish(kind string, data any) {
 	f.mu.Lock()

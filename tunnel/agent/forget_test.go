@@ -1,6 +1,12 @@
 package agent
 
-import "testing"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 // deletedLoggedOut is an agent that has logged out of a relay with two tunnels,
 // and had one of them deleted since.
@@ -72,5 +78,23 @@ func TestAnotherRelayIsAskedForNothingThatTheFirstGave(t *testing.T) {
 				t.Errorf("the second relay is still owed %v", a.releases)
 			}
 		})
+	}
+}
+
+// A power cut amid a write leaves a file with the token, which nobody would look
+// for after a logout.
+func TestWhatCutWritesHaveLeftIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, ".auth.json.4711.tmp")
+	if err := os.WriteFile(left, []byte(`{"auth_token":"adit_secret`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Config{StateDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got error %v, want the file gone", err)
 	}
 }

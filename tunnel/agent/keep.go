@@ -263,34 +263,44 @@ func (k *keeper) ended(r outcome) {
 		}
 		return
 	}
+	if tell := k.failed(r); tell != nil {
+		tell()
+	}
+}
+
+// failed notes that an attempt has failed. What it returns tells the log, which may
+// stand still: so not under the mutex. It is nil if there is nothing to tell.
+func (k *keeper) failed(r outcome) (tell func()) {
+	a := k.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if r.epoch != a.epoch || errors.Is(r.err, context.Canceled) {
-		return
+		return nil
 	}
 	a.attempts++
 	if r.upgrade {
 		k.upgrading = min(2*k.upgrading, maxUpgrade)
 		k.upgrade = time.Now().Add(k.upgrading)
-		a.log.Debug("no way for dtls yet", "relay", r.addr, "error", r.err)
-		return
+		return func() { a.log.Debug("no way for dtls yet", "relay", r.addr, "error", r.err) }
 	}
 	wait := k.back.next()
 	k.retry = time.Now().Add(wait)
 	if a.rejected && a.pardon.pace > 0 && !final(r.err) {
 		a.pardon = a.pardon.again() // why it was refused is still the last that is known
-		a.log.Debug("a refused token could not be tried again", "relay", r.addr, "error", r.err)
-		return
+		return func() {
+			a.log.Debug("a refused token could not be tried again", "relay", r.addr, "error", r.err)
+		}
 	}
 	a.lastError = describe(r.err, r.addr)
 	if final(r.err) {
 		var p *wire.Problem
 		errors.As(r.err, &p)
 		a.rejected, a.pardon = true, pardonAfter(p.RetryAfter)
-		a.log.Error("relay refuses the token", "relay", r.addr, "error", r.err)
-		return
+		return func() { a.log.Error("relay refuses the token", "relay", r.addr, "error", r.err) }
 	}
-	a.log.Warn("no session with the relay", "relay", r.addr, "error", r.err, "next_in", wait.Round(time.Millisecond))
+	return func() {
+		a.log.Warn("no session with the relay", "relay", r.addr, "error", r.err, "next_in", wait.Round(time.Millisecond))
+	}
 }
 
 // lost notes the end of the session in use.
@@ -309,13 +319,16 @@ func (k *keeper) lost() {
 		return
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.cur != l {
-		return
+	mine := a.cur == l
+	if mine {
+		a.cur = nil
+		if !a.rejected {
+			a.lastError = describe(l.session.Err(), l.addr)
+		}
 	}
-	a.cur = nil
-	if !a.rejected {
-		a.lastError = describe(l.session.Err(), l.addr)
+	a.mu.Unlock()
+	if !mine {
+		return
 	}
 	a.log.Warn("session lost", "relay", l.addr, "error", l.session.Err())
 }

@@ -35,6 +35,9 @@ func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {
 // ReadHAR takes the entries of a HAR file in, to look at and to replay.
 func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	n, err := a.inspector.ReadHAR(r)
+	if errors.Is(err, inspect.ErrOff) {
+		return n, &Error{Code: CodeInvalidParameter, Message: err.Error() + "; [inspector] enabled in adit.toml turns it on"}
+	}
 	if errors.Is(err, inspect.ErrHAR) {
 		return n, &Error{Code: CodeInvalidParameter, Message: err.Error()}
 	}
@@ -97,7 +100,11 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(again.Bytes)) }) // an origin may answer without reading all
-	err = copyHalf(io.Discard, origin, tap.FromOrigin, nil)
+	err = copyHalf(io.Discard, origin, func(b []byte) {
+		if tap.FromOrigin(b); tap.Answered() {
+			origin.Close() // not every service does when it is asked to
+		}
+	}, nil)
 	if err == nil {
 		tap.OriginEnded()
 	}

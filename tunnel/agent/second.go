@@ -222,9 +222,13 @@ func (a *Agent) takeOver() bool {
 // dropSecond forgets a second session that has ended.
 func (a *Agent) dropSecond() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if l := a.second; l != nil && !l.alive() {
+	l := a.second
+	ended := l != nil && !l.alive()
+	if ended {
 		a.second = nil
+	}
+	a.mu.Unlock()
+	if ended {
 		a.log.Warn("second session lost", "relay", l.addr, "error", l.session.Err())
 	}
 }

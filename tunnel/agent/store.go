@@ -101,6 +101,13 @@ type store struct {
 
 func newStore(dir string) store { return store{dir: dir, write: atomicfile.Write} }
 
+// sweep removes what writes that were cut have left.
+func (s store) sweep() {
+	for _, name := range []string{authFile, tunnelsFile} {
+		atomicfile.Sweep(filepath.Join(s.dir, name))
+	}
+}
+
 // aside is the error about a file that could not be read and was put aside.
 type aside struct {
 	path, kept string

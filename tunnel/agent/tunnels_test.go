@@ -312,7 +312,7 @@ func TestFeedTellsEveryChangeInOrder(t *testing.T) {
 func TestFeedSaysWhatWasMissed(t *testing.T) {
 	var a Agent
 	const base = 1 << 40
-	a.feed.begin(time.UnixMilli(base))
+	a.feed.begin(base)
 	for range feedSize + 10 {
 		a.feed.publish(EventLog, nil)
 	}
@@ -345,6 +345,27 @@ func TestFeedSaysWhatWasMissed(t *testing.T) {
 	defer cancel()
 	if e, err := sub.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %+v, %v, want nothing more", e, err)
+	}
+}
+
+// A machine without a clock of its own may start at the same time again and again.
+func TestIdsOfAnotherRunAreKnownWhateverTheClockSays(t *testing.T) {
+	begin := func() *Agent {
+		a, err := New(Config{StateDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { a.Close() })
+		return a
+	}
+	before, now := begin(), begin()
+	for range 1000 {
+		before.Publish(EventLog, nil)
+		now.Publish(EventLog, nil)
+	}
+	last := before.Subscribe(nil).Last() - 500
+	if e, err := now.Subscribe(&last).Next(t.Context()); err != nil || e.Type != EventMissed || !e.Data.(Missed).Restarted {
+		t.Errorf("got %+v, %v, want to be told of the restart", e, err)
 	}
 }
 

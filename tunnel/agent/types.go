@@ -206,7 +206,7 @@ type EndpointEvent struct {
 // that of the last event lost, so the next one follows on.
 type Missed struct {
 	Missed uint64 `json:"missed"`
-	// Restarted is set if the id to resume from is of an earlier daemon; Missed
+	// Restarted is set if the id to resume from is of another daemon; Missed
 	// then counts what is lost of this one's alone.
 	Restarted bool `json:"restarted,omitempty"`
 }

@@ -124,6 +124,9 @@ func SplitFlow(buf []byte, f Flow, limit int, send func([]byte) error) ([]byte, 
 const (
 	maxPartialPackets = 64
 	maxPartialBytes   = 1 << 20
+	// maxPartialAge is how many datagrams may come until a packet is whole: far
+	// fewer than bring its number round again.
+	maxPartialAge = 1 << 14
 )
 
 // Reassembly puts fragments together again. It keeps at most 64 packets and
@@ -134,6 +137,7 @@ type Reassembly struct {
 	parts map[partialKey]*partial
 	order []partialKey // begun first to last
 	bytes int
+	added uint64 // datagrams so far
 }
 
 type partialKey struct {
@@ -145,12 +149,14 @@ type partial struct {
 	pieces [][]byte
 	have   int
 	size   int
+	begun  uint64 // Reassembly.added, then
 }
 
 // Add takes a datagram and returns a complete payload, or nil if there is none
 // yet. The payload of a whole datagram is handed on as it is; that of fragments
 // is the caller's own.
 func (r *Reassembly) Add(f Flow) []byte {
+	r.added++
 	if f.Kind == FlowWhole {
 		return f.Payload
 	}
@@ -159,7 +165,7 @@ func (r *Reassembly) Add(f Flow) []byte {
 	}
 	key := partialKey{f.Endpoint, f.Number, f.Packet}
 	p := r.parts[key]
-	if p != nil && len(p.pieces) != int(f.Count) { // the number came round again
+	if p != nil && (len(p.pieces) != int(f.Count) || r.added-p.begun > maxPartialAge) { // the number came round again
 		r.drop(key)
 		p = nil
 	}
@@ -167,7 +173,7 @@ func (r *Reassembly) Add(f Flow) []byte {
 		if r.parts == nil {
 			r.parts = make(map[partialKey]*partial)
 		}
-		p = &partial{pieces: make([][]byte, f.Count)}
+		p = &partial{pieces: make([][]byte, f.Count), begun: r.added}
 		r.parts[key] = p
 		r.order = append(r.order, key)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -116,4 +117,42 @@ func FuzzFlow(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A packet of which a part was lost is never whole, and a later one has its number
+// once the numbers have come round.
+func TestPartsOfPacketsOfOneNumberAreNotMixed(t *testing.T) {
+	for _, lost := range []int{0, 1} {
+		var r Reassembly
+		split := func(number uint16, text byte, skip int) (whole []byte) {
+			payload := bytes.Repeat([]byte{text}, 20)
+			i := 0
+			_, err := SplitFlow(nil, Flow{Endpoint: 1, Number: 2, Packet: number, Payload: payload}, FragmentHeader+10, func(b []byte) error {
+				f, err := ParseFlow(b)
+				if err != nil {
+					return err
+				}
+				if i != skip {
+					if got := r.Add(f); got != nil {
+						whole = got
+					}
+				}
+				i++
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return whole
+		}
+		split(7, 'a', lost)
+		for n := range 1<<16 - 1 {
+			if got := split(uint16(8+n), 'b', -1); len(got) != 20 {
+				t.Fatalf("packet %d: got %d bytes", n, len(got))
+			}
+		}
+		if got := split(7, 'c', -1); string(got) != strings.Repeat("c", 20) {
+			t.Errorf("part %d lost: got %q, want the later packet's bytes alone", lost, got)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,10 +96,31 @@ func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal boo
 	}
 	picked := ins.pick(f)
 	doc := har{Log: harLog{Version: "1.2", Creator: harName{Name: "adit", Version: version}, Entries: []harEntry{}}}
-	for i := len(picked) - 1; i >= 0; i-- {
-		doc.Log.Entries = append(doc.Log.Entries, picked[i].har(reveal))
+	frame, err := json.Marshal(doc)
+	if err != nil {
+		return err
 	}
-	return json.NewEncoder(w).Encode(doc)
+	const end = "]}}" // of the list, the log and all
+	if _, err := w.Write(frame[:len(frame)-len(end)]); err != nil {
+		return err
+	}
+	// One by one: what a few bytes of each can be made to say is not held together.
+	separator := "\n"
+	for _, e := range slices.Backward(picked) {
+		text, err := json.Marshal(e.har(reveal))
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, separator); err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		separator = ",\n"
+	}
+	_, err = io.WriteString(w, end+"\n")
+	return err
 }
 
 func (e *entry) har(reveal bool) harEntry {
@@ -148,7 +170,7 @@ func (e *entry) har(reveal bool) harEntry {
 		if r.Body.Encoding != "" {
 			h.Response.Content.Size = int64(len(r.Body.Text))
 			if r.Body.Base64 != "" {
-				h.Response.Content.Size = int64(base64.StdEncoding.DecodedLen(len(r.Body.Base64)))
+				h.Response.Content.Size = int64(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(r.Body.Base64, "="))))
 			}
 			h.Response.Content.Compression = h.Response.Content.Size - r.Body.Size
 		}
@@ -177,13 +199,18 @@ const (
 	maxHAREntries = 10_000
 )
 
-// ErrHAR is matched by ReadHAR's error if the file is not one.
-var ErrHAR = errors.New("not a HAR file")
+// Errors of ReadHAR that callers branch on.
+var (
+	// ErrHAR is matched if the file is not one.
+	ErrHAR = errors.New("not a HAR file")
+	// ErrOff is returned if nothing is kept.
+	ErrOff = errors.New("the inspector is off")
+)
 
 // ReadHAR takes the entries of a HAR file in, and returns how many there were.
 func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	if ins == nil || ins.limits.Memory < 0 {
-		return 0, errors.New("the inspector is off")
+		return 0, ErrOff
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxHAR+1))
 	if err != nil {
@@ -222,6 +249,10 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 	if !token(h.Request.Method) {
 		return nil, errors.New("its method is not one")
 	}
+	start := h.StartedDateTime.UTC()
+	if year := start.Year(); year < 0 || year > 9999 { // JSON has no such time: nothing could be listed any more
+		return nil, errors.New("its time is out of range")
+	}
 	reqBody, err := h.Request.PostData.bytes()
 	if err != nil {
 		return nil, err
@@ -236,9 +267,12 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 	e.imported = true
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.start = h.StartedDateTime.UTC()
+	e.start = start
 	e.end = e.start.Add(time.Duration(h.Time * float64(time.Millisecond)))
-	e.state, e.method, e.status, e.url = stateDone, h.Request.Method, h.Response.Status, h.Request.URL
+	e.state, e.method, e.status = stateDone, h.Request.Method, h.Response.Status
+	if e.hold(len(h.Request.URL)) {
+		e.url = h.Request.URL
+	}
 	e.keepHead(&e.req, harHead(h.Request.Method+" "+u.RequestURI()+" HTTP/1.1", h.Request.Headers, u.Host))
 	e.keepBody(&e.req, reqBody)
 	if h.Response.Status > 0 {

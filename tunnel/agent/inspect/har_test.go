@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -105,5 +107,66 @@ func TestCurlDoesNotSteerATerminal(t *testing.T) {
 	want := "curl --request 'POST' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
 	if d.Curl != want {
 		t.Errorf("got\n%q\nwant\n%q", d.Curl, want)
+	}
+}
+
+func TestImportedTimesCanBeTold(t *testing.T) {
+	for _, start := range []string{"9999-12-31T23:59:59-23:00", "0000-01-01T00:00:00+23:00"} {
+		ins := New(Limits{})
+		text := `{"log":{"version":"1.2","entries":[{"startedDateTime":"` + start + `","request":{"method":"GET","url":"http://a/"}}]}}`
+		if _, err := ins.ReadHAR(strings.NewReader(text)); !errors.Is(err, ErrHAR) {
+			t.Errorf("%s: got %v, want ErrHAR", start, err)
+		}
+		if _, err := json.Marshal(ins.List(Filter{})); err != nil {
+			t.Errorf("%s: what was taken in cannot be listed: %v", start, err)
+		}
+	}
+}
+
+// largest remembers the largest write.
+type largest int
+
+func (l *largest) Write(b []byte) (int, error) {
+	*l = max(*l, largest(len(b)))
+	return len(b), nil
+}
+
+// A body of a few kilobytes can say megabytes, in each of thousands of entries.
+func TestArchiveIsWrittenEntryByEntry(t *testing.T) {
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	z.Write(bytes.Repeat([]byte{'a'}, maxDecoded))
+	z.Close()
+	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", small.Len(), small.Bytes())
+	const entries = 5
+	ins, _ := hear(t, Limits{}, 1<<20, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", entries), strings.Repeat(answer, entries))
+	var out largest
+	if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+		t.Fatal(err)
+	}
+	if out < maxDecoded || out > 2*maxDecoded {
+		t.Errorf("the largest write has %d bytes, want one entry's", out)
+	}
+}
+
+func TestArchiveTellsTheSizeOfWhatWasDecompressed(t *testing.T) {
+	for _, plain := range []string{"\x00", "\x00\x01", "\x00\x01\x02", "\x00\x01\x02\x03", "text"} {
+		var small bytes.Buffer
+		z := gzip.NewWriter(&small)
+		z.Write([]byte(plain))
+		z.Close()
+		answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", small.Len(), small.Bytes())
+		ins, _ := hear(t, Limits{}, 1<<20, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", answer)
+		var out bytes.Buffer
+		var doc har
+		if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if got := doc.Log.Entries[0].Response.Content; got.Size != int64(len(plain)) || got.Compression != got.Size-int64(small.Len()) {
+			t.Errorf("%q: got a size of %d, compressed by %d", plain, got.Size, got.Compression)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -415,4 +416,38 @@ func BenchmarkTapResponse(b *testing.B) {
 			tap.FromOrigin(body)
 		}
 	}
+}
+
+// What is told of entries is held by the feed of events long after they have made
+// room for others.
+func TestEntriesThatMadeRoomHoldLittle(t *testing.T) {
+	const memory, requests = 1 << 20, 150
+	ins := New(Limits{Memory: memory})
+	var told []Told
+	ins.Follow(func(e Told) { told = append(told, e) })
+	before := heap()
+	for range requests {
+		tap := ins.HTTP(Meta{TunnelID: "tun_1"})
+		tap.FromVisitor([]byte("GET /" + strings.Repeat("a", 60<<10) + " HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"))
+		tap.Close()
+		ins.listAll()
+		ins.List(Filter{})
+	}
+	if held := heap() - before; held > 4*memory {
+		t.Errorf("%d requests hold %d bytes, want no more than about %d", requests, held, memory)
+	}
+	for i, e := range told {
+		if s := e.Data().(Summary); !strings.HasPrefix(s.Path, "/aaaa") || s.Host != "shop.example.com" {
+			t.Fatalf("event %d is of %.20q at %q", i, s.Path, s.Host)
+		}
+	}
+	runtime.KeepAlive(ins)
+}
+
+// heap is how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }

@@ -322,7 +322,7 @@ type entry struct {
 	upgrade   bool
 	status    int
 	req, res  capture
-	known     *parsed // of req.head; nil until asked for
+	known     *parsed // of req.head; nil until asked for, or if it is long
 	url       string  // of an imported entry
 }
 
@@ -370,7 +370,7 @@ func (e *entry) drop() {
 		return
 	}
 	if e.kind == KindHTTP && e.seq+remembered > e.ins.seq.Load() {
-		e.parsedLocked()
+		e.known = e.parsedLocked().short()
 	} else {
 		e.known = &parsed{answered: true}
 	}
@@ -379,7 +379,7 @@ func (e *entry) drop() {
 	e.held = 0
 	e.req.body.free()
 	e.res.body.free()
-	e.req, e.res = capture{}, capture{}
+	e.req, e.res, e.url = capture{}, capture{}, ""
 	e.reqFull.Store(true)
 	e.resFull.Store(true)
 }

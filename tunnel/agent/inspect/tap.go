@@ -113,6 +113,18 @@ func (t *Tap) Asked() (begun, whole bool) {
 	return true, e.req.ended
 }
 
+// Answered reports whether the newest request has its whole answer. It belongs to
+// the origin's direction, once the request was heard.
+func (t *Tap) Answered() bool {
+	if t == nil || t.flow != nil || t.ear.cur == nil {
+		return false
+	}
+	e := t.ear.cur
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.res.ended
+}
+
 // Refuse ends a connection that the origin did not take, and says why. status is
 // what the visitor is answered for it, as far as that is known; else zero. It is
 // called instead of what shows the origin's bytes. A visitor who was not heard to

@@ -15,7 +15,32 @@ type parsed struct {
 	answered                   bool // the response's head is in it
 }
 
-// parsedLocked returns what the heads say, and keeps it. e.mu is held.
+// mostKnown is how many bytes of it an entry keeps beside its heads; longer than
+// that are only those of visitors who mean harm.
+const mostKnown = 2 << 10
+
+// size is how many bytes it has.
+func (p *parsed) size() int {
+	return len(p.host) + len(p.path) + len(p.visitor) + len(p.proto) + len(p.contentType)
+}
+
+// short is p within mostKnown, and final.
+func (p *parsed) short() *parsed {
+	if p.size() > mostKnown {
+		const each = mostKnown / 5
+		cut := func(s string) string {
+			if len(s) <= each {
+				return s
+			}
+			return strings.ToValidUTF8(strings.Clone(s[:each-len("…")]), "") + "…"
+		}
+		p = &parsed{host: cut(p.host), path: cut(p.path), visitor: cut(p.visitor), proto: cut(p.proto), contentType: cut(p.contentType)}
+	}
+	p.answered = true
+	return p
+}
+
+// parsedLocked returns what the heads say, and keeps it if it is short. e.mu is held.
 func (e *entry) parsedLocked() *parsed {
 	if e.known != nil && (e.known.answered || e.res.head == nil) {
 		return e.known
@@ -33,7 +58,9 @@ func (e *entry) parsedLocked() *parsed {
 	p.visitor = strings.TrimSpace(visitor)
 	_, rest, _ = bytes.Cut(e.res.head, []byte("\n"))
 	p.contentType = field(rest, "Content-Type")
-	e.known = p
+	if p.size() <= mostKnown {
+		e.known = p
+	}
 	return p
 }
 

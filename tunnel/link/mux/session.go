@@ -30,6 +30,12 @@ const (
 	// MaxReason is what is kept of a reason for closing, in bytes.
 	MaxReason = 512
 
+	// lastID is the first number that no stream is opened with any more: no two
+	// streams of a session have one, and they go up by two.
+	lastID = 1<<32 - 2
+	// usedUp is why a session ends that has come there. Whoever keeps it makes another.
+	usedUp = "its numbers of streams are used up"
+
 	freeBuffered = 4 << 20   // bytes held without the budget
 	maxControl   = 256 << 10 // bytes of control frames that may wait beyond a batch
 	flushTimeout = time.Second
@@ -180,7 +186,12 @@ func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
 			defer s.mu.Unlock()
 			return nil, s.err
 		}
-		if s.local < s.cfg.MaxStreams && s.unacked < Backlog && s.nextID < 1<<32-2 {
+		if s.nextID >= lastID {
+			s.mu.Unlock()
+			s.closeWith(usedUp, &endError{text: "session closed: " + usedUp})
+			return nil, s.Err()
+		}
+		if s.local < s.cfg.MaxStreams && s.unacked < Backlog {
 			st := newStream(s, s.nextID, true)
 			s.nextID += 2
 			s.local++

@@ -1,6 +1,9 @@
 package reliable
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// turn is how many bytes of a stream leave before it is another's turn. A
@@ -62,6 +65,16 @@ func (st *Stream) pending() bool {
 	}
 	return len(st.again) > 0 || st.sentTo < min(st.end, st.allowed) ||
 		st.finWanted && !st.finSent && st.sentTo == st.end
+}
+
+// starve notes a stream for which the session's window has no room. Streams may
+// come and go under a peer that grants none: those that are over go now and then.
+func (s *Session) starve(st *Stream) {
+	if len(s.starved) > 64+2*len(s.streams) {
+		s.starved = slices.DeleteFunc(s.starved, func(st *Stream) bool { return s.streams[st.id] != st })
+	}
+	st.starvedIn = true
+	s.starved = append(s.starved, st)
 }
 
 // feedStarved gives streams another chance once the session's window has grown.
@@ -212,8 +225,7 @@ func (st *Stream) append(b []byte, p *sentPacket) []byte {
 		lo, hi = st.again[0].lo, st.again[0].hi
 	} else if left := s.peerData - s.sentData; hi > lo && hi-lo > left {
 		if hi = lo + left; left == 0 && !st.starvedIn {
-			st.starvedIn = true
-			s.starved = append(s.starved, st)
+			s.starve(st)
 		}
 	}
 	room := cap(b) - len(b)

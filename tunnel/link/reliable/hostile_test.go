@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
+	"adit/internal/simnet"
 	"adit/tunnel/link/budget"
 )
 
@@ -34,6 +36,7 @@ func TestHostilePeers(t *testing.T) {
 		"sends frames that do not exist":     {[][]byte{{0x3e}}, codeFrame},
 		"allows more streams than there are": {[][]byte{appendNumbers(nil, frameMaxStreams, 1<<61)}, codeFrame},
 		"leaves a stream in pieces":          {pieces(), codeProtocol},
+		"leaves many streams in pieces":      {manyPieces(), codeProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, near, Config{}, func(w *world) {
@@ -67,6 +70,51 @@ func pieces() (frames [][]byte) {
 		frames = append(frames, append(appendStreamHeader(nil, 0, 2*i, 1, false), 0))
 	}
 	return frames
+}
+
+// manyPieces are of several streams, each of which has fewer than it may.
+func manyPieces() (packets [][]byte) {
+	const each = maxGaps - 1
+	for stream := range uint64(maxPieces/each + 2) {
+		var packet []byte
+		for i := range uint64(each) {
+			if packet = append(appendStreamHeader(packet, stream<<2, 2*i, 1, false), 0); len(packet) > 1000 {
+				packets, packet = append(packets, packet), nil
+			}
+		}
+		packets = append(packets, packet)
+	}
+	return packets
+}
+
+// TestPiecesAreCountedOnce: streams that come in pieces and are read, ended or given
+// up leave nothing behind that would count against the next ones.
+func TestPiecesAreCountedOnce(t *testing.T) {
+	inBubble(t, simnet.Path{Delay: 5 * time.Millisecond, Loss: 0.05}, Config{}, func(w *world) {
+		for i := range 30 {
+			st, in := pair(t, w.a, w.b)
+			go func() {
+				st.Write(make([]byte, 300_000))
+				st.CloseWrite()
+			}()
+			if i%3 == 0 {
+				io.ReadFull(in, make([]byte, 1000))
+				in.Reset()
+			} else if n, err := io.Copy(io.Discard, in); err != nil || n < 300_000 {
+				t.Errorf("got %d bytes, %v", n, err)
+			}
+			in.Close()
+			st.Close()
+		}
+		time.Sleep(10 * time.Second)
+		for _, s := range []*Session{w.a, w.b} {
+			s.mu.Lock()
+			if len(s.streams) != 0 || s.pieces != 0 {
+				t.Errorf("%d streams are left, and %d pieces count", len(s.streams), s.pieces)
+			}
+			s.mu.Unlock()
+		}
+	})
 }
 
 func TestUnreadStreamsCostBoundedMemory(t *testing.T) {

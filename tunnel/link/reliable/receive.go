@@ -243,8 +243,10 @@ func (s *Session) onStreamData(f *frame) error {
 	}
 	if len(data) > 0 {
 		st.in.write(st.read, off, data)
+		had := len(st.have)
 		s.bytesReceived += st.have.add(off, off+uint64(len(data)))
-		if len(st.have) > maxGaps {
+		s.pieces += len(st.have) - had
+		if len(st.have) > maxGaps || s.pieces > maxPieces {
 			return s.violation(codeProtocol, "a stream in too many pieces")
 		}
 	}
@@ -261,8 +263,13 @@ func (s *Session) onStreamData(f *frame) error {
 	return nil
 }
 
-// maxGaps bounds the pieces in which a stream may wait for what is missing.
-const maxGaps = 8192
+// maxGaps bounds the pieces in which a stream may wait for what is missing, and
+// maxPieces those of all streams together: remembering a byte on its own takes
+// more than the byte. One that has no gap is a piece, too.
+const (
+	maxGaps   = 8192
+	maxPieces = 1 << 16
+)
 
 // extend checks that a stream may reach end, and keeps the accounts.
 func (s *Session) extend(st *Stream, end uint64, fin bool) error {
@@ -317,6 +324,7 @@ func (st *Stream) discard() {
 	st.finished = true
 	st.s.consume(st.highest - st.read)
 	st.read = st.highest
+	st.s.pieces -= len(st.have)
 	st.have = nil
 	if !st.copyingIn {
 		st.in.reset()
@@ -344,6 +352,7 @@ func (st *Stream) settle() {
 		return
 	}
 	delete(s.streams, st.id)
+	s.pieces -= len(st.have)
 	if st.id&1 != s.side() {
 		s.remoteClosed++
 		if limit := s.remoteClosed + uint64(s.cfg.MaxStreams); limit-s.ourStreams > uint64(s.cfg.MaxStreams)/8 {

@@ -136,6 +136,7 @@ type Session struct {
 	sentData, peerData    uint64 // new stream bytes sent, and allowed
 	recvData, recvAllowed uint64 // highest offsets received, and allowed
 	consumed              uint64 // of recvData, what nobody holds any more
+	pieces                int    // of what has come of streams, by the gaps between
 	share                 budget.Share
 	buffered              int64 // unacknowledged bytes of all streams
 	tellData, tellStreams bool  // limits to be told

@@ -1,0 +1,58 @@
+package service
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A name that is another tunnel's is free once that tunnel is gone: nobody need
+// touch the file for it.
+func TestDeclaredTunnelTakesItsNameOnceItIsFree(t *testing.T) {
+	conf, state := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		filepath.Join(conf, "adit.toml"):     "[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n",
+		filepath.Join(state, "tunnels.json"): `{"version":1,"tunnels":[{"id":"tun_1","created_at":"2026-01-01T00:00:00Z","spec":{"name":"shop","local_port":80}}]}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url, _ := startDaemon(t, Daemon{ConfigDir: conf, StateDir: state})
+	var config struct {
+		Data struct{ Error *struct{ Key string } }
+	}
+	var list struct {
+		Data struct {
+			Items []struct {
+				Name     string
+				Declared bool
+			}
+		}
+	}
+	eventually := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("never: %s; got mistake %+v, tunnels %+v", what, config.Data.Error, list.Data.Items)
+			}
+		}
+	}
+	mistaken := func() bool {
+		config.Data.Error = nil
+		ask(t, "GET", url+"/api/v1/config", nil, &config)
+		return config.Data.Error != nil
+	}
+	eventually("the name is told to be another's", mistaken)
+	eventually("the tunnel of that name is gone", func() bool {
+		return ask(t, "DELETE", url+"/api/v1/tunnels/tun_1", nil, nil) == http.StatusNoContent
+	})
+	eventually("the declared tunnel is there", func() bool {
+		list.Data.Items = nil
+		ask(t, "GET", url+"/api/v1/tunnels", nil, &list)
+		return len(list.Data.Items) == 1 && list.Data.Items[0].Declared
+	})
+	eventually("the mistake is gone", func() bool { return !mistaken() })
+}

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"adit/tunnel/agent/inspect"
+)
+
+func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
+	a, err := New(Config{StateDir: t.TempDir(), Inspect: inspect.Limits{Memory: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	_, err = a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[]}}`))
+	wantCode(t, err, CodeInvalidParameter, "")
+}
+
+// Not every service ends its connection when it is asked to.
+func TestReplayEndsWithItsAnswer(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	mustCreate(t, a, TunnelSpec{LocalPort: origin(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+		io.Copy(io.Discard, c)
+	})})
+	_, err := a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[{"request":{"method":"GET","url":"http://a/"}}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), replayTime/2)
+	defer cancel()
+	d, err := a.Replay(ctx, a.Requests(inspect.Filter{})[0].ID, inspect.Edit{})
+	if err != nil || d.State != "done" || d.Status != http.StatusOK || d.Response.Body.Text != "ok" || ctx.Err() != nil {
+		t.Errorf("got %+v, %v, %v", d, err, ctx.Err())
+	}
+}
