@@ -124,7 +124,7 @@ func New(cfg Config) (*Agent, error) {
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
 	}
-	a.feed.begin(newBase())
+	a.feed.begin(newBase(a.started))
 	a.inspector.Follow(func(e inspect.Told) { a.feed.publish(EventRequest, e) })
 	if err := a.restore(); err != nil {
 		_ = lock.Release()

@@ -24,9 +24,11 @@ type feed struct {
 // begin has the ids come after base.
 func (f *feed) begin(base uint64) { f.base, f.last = base, base }
 
-// newBase is where the ids of a run begin: by chance, so that those of another run
-// are none of its own, whatever the clocks of both say. JavaScript can count them.
-func newBase() uint64 { return 1<<50 + rand.Uint64N(1<<50) }
+// newBase is where the ids of a run begin that starts at a time: above those of
+// earlier runs, as long as the clock goes on, and else, as on a machine without a
+// clock of its own, by chance among 2^21, so that another run's are none of its
+// own. JavaScript can count them: they are below 2^53 until the year 2106.
+func newBase(at time.Time) uint64 { return uint64(at.Unix())<<21 | rand.Uint64N(1<<21) }
 
 func (f *feed) publish(kind string, data any) {
 	f.mu.Lock()
