@@ -11,6 +11,7 @@ import { configSentences } from './config';
  */
 const chinese: readonly Sentence[] = [
   ['the auth token', '认证令牌'],
+  ['another session has taken over', '另一个会话已经接管'],
   ['none is configured', '尚未配置'],
   ['{0}, for the relay {1}', '{0}，中继为 {1}'],
   [
