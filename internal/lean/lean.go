@@ -11,7 +11,7 @@ import (
 
 // settled are the times after a start when a program may have its connections: most
 // have them within the first, and over a slow network within the second.
-var settled = [...]time.Duration{time.Second, 5 * time.Second}
+var settled = [...]time.Duration{time.Second, 3 * time.Second}
 
 // AfterStart gives back what a program that has settled no longer needs, at each of
 // these times, and returns. It returns at once when ctx ends.
