@@ -26,6 +26,25 @@ func (e *Env) fitHelp(root *cobra.Command) {
 	})
 }
 
+// usageOfGroups leaves out of the usage of each group that it could run without a
+// command. A template of our own could say so, and would have the linker keep
+// every method of the program: docs/decisions/0012-pages-without-templates.md.
+func usageOfGroups(root *cobra.Command) {
+	plain := root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		if !cmd.HasAvailableSubCommands() {
+			return plain(cmd)
+		}
+		out := cmd.OutOrStderr()
+		var text bytes.Buffer
+		cmd.SetOut(&text)
+		err := plain(cmd)
+		cmd.SetOut(out)
+		_, _ = io.WriteString(out, strings.Replace(text.String(), "\n  "+cmd.UseLine()+"\n", "\n", 1))
+		return err
+	})
+}
+
 // staysAsItIs belongs to the help of a command that changes something.
 const staysAsItIs = "What no flag names stays as it is."
 

@@ -8,9 +8,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestHelpFitsTheScreen looks at the help of every command on a screen of 80
-// columns: but for examples, which are to be copied, nothing runs over its edge,
-// and no word is lost.
 // TestHelpOfAGroupAsksForACommand: a group without one is wrong usage, so its help
 // must not say that it takes flags alone.
 func TestHelpOfAGroupAsksForACommand(t *testing.T) {
@@ -42,6 +39,9 @@ func TestHelpOfAChangeHasNoDefaults(t *testing.T) {
 	}
 }
 
+// TestHelpFitsTheScreen looks at the help of every command on a screen of 80
+// columns: but for examples, which are to be copied, nothing runs over its edge,
+// and no word is lost.
 func TestHelpFitsTheScreen(t *testing.T) {
 	const columns = 80
 	help := func(path []string, screen bool) string {

@@ -124,7 +124,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	}
 	env.watch(root)
 	env.complete(root)
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	usageOfGroups(root)
 	env.fitHelp(root)
 	return root
 }
