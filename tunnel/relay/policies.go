@@ -69,10 +69,7 @@ func (r *Relay) openPolicies() error {
 		r.policies.geo.Store(db)
 	}
 	r.policies.byTarget = make(map[string]*policy.Policy)
-	r.store.Policies.OnChange(r.policyChanged)
-	for _, p := range r.store.Policies.List() {
-		r.policyChanged(p.Target, p, true)
-	}
+	r.store.Policies.OnValues(r.policyChanged)
 	return nil
 }
 

@@ -152,7 +152,7 @@ func TestRereadForgetsWhatIsGone(t *testing.T) {
 		}
 	}
 	told := make(chan string, 10)
-	s.Policies.OnChange(func(target string, _ StoredPolicy, exists bool) {
+	s.Policies.OnValues(func(target string, _ StoredPolicy, exists bool) {
 		if !exists {
 			told <- target
 		}

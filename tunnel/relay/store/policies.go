@@ -112,6 +112,8 @@ func (p *Policies) DeleteUnless(ctx context.Context, target string, against Agai
 	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error { return p.table.dropUnless(ctx, target, against) })
 }
 
-// OnChange calls f after every change of a policy, of this node or another. f
-// must not wait.
-func (p *Policies) OnChange(f func(target string, v StoredPolicy, exists bool)) { p.table.onChange(f) }
+// OnValues calls f with every policy, and then after every change of one, of this
+// node or another. It returns between the two. f must not wait.
+func (p *Policies) OnValues(f func(target string, v StoredPolicy, exists bool)) {
+	p.table.onValues(f)
+}

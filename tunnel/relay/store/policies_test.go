@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -61,6 +62,33 @@ func TestPolicyIsSetOnTopOfWhatIsThere(t *testing.T) {
 	}
 	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only("")); !errors.Is(err, ErrNotFound) {
 		t.Errorf("delete nothing: got %v", err)
+	}
+}
+
+// TestPolicyChangedWhileTheyAreRead has another node change a policy while those
+// that are there are being read: what is heard of it last is the change.
+func TestPolicyChangedWhileTheyAreRead(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	_, rev, _ := s.Policies.table.get("domain.a")
+	written := make(chan struct{})
+	var heard []string
+	s.Policies.OnValues(func(_ string, v StoredPolicy, _ bool) {
+		if heard = append(heard, string(v.Document)); len(heard) > 1 {
+			close(written)
+			return
+		}
+		go s.Policies.table.set("domain.a", StoredPolicy{Document: []byte(`{"b":1}`)}, rev+1)
+	})
+	select {
+	case <-written:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the change was not heard of")
+	}
+	if want := []string{`{"a":1}`, `{"b":1}`}; !slices.Equal(heard, want) {
+		t.Errorf("heard of %v, want %v", heard, want)
 	}
 }
 

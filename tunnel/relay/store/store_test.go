@@ -188,7 +188,7 @@ func TestPoliciesAndSettings(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	s := open(t, dir)
 	var told []string
-	s.Policies.OnChange(func(target string, _ StoredPolicy, exists bool) { told = append(told, fmt.Sprint(target, exists)) })
+	s.Policies.OnValues(func(target string, _ StoredPolicy, exists bool) { told = append(told, fmt.Sprint(target, exists)) })
 	if err := s.Policies.Set(ctx, "domain.a", []byte(`{"x":1}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestWriteReturnsWhenAllHaveHeard(t *testing.T) {
 	s := open(t, t.TempDir())
 	var mu sync.Mutex
 	heard := ""
-	s.Policies.OnChange(func(_ string, v StoredPolicy, exists bool) {
+	s.Policies.OnValues(func(_ string, v StoredPolicy, exists bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		heard = string(v.Document)

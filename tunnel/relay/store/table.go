@@ -84,6 +84,22 @@ func (t *table[T]) onChange(f func(key string, value T, exists bool)) {
 	t.changed = append(t.changed[:len(t.changed):len(t.changed)], f)
 }
 
+// onValues calls f with every value that is there, and then as onChange does. No
+// change falls between the two.
+func (t *table[T]) onValues(f func(key string, value T, exists bool)) {
+	t.order.Lock()
+	defer t.order.Unlock()
+	now := make(map[string]T)
+	t.each(func(key string, v T) bool {
+		now[key] = v
+		return true
+	})
+	for key, v := range now {
+		f(key, v, true)
+	}
+	t.onChange(f)
+}
+
 func (t *table[T]) get(key string) (T, uint64, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -18,7 +18,7 @@ func TestWhatIsToldIsTakenByItsRevision(t *testing.T) {
 	}
 	_, rev, _ := s.Policies.table.get("domain.a")
 	heard := 0
-	s.Policies.OnChange(func(string, StoredPolicy, bool) { heard++ })
+	s.Policies.OnValues(func(string, StoredPolicy, bool) { heard++ })
 	document := func() string {
 		p, ok := s.Policies.Get("domain.a")
 		if !ok {
