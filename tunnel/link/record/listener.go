@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pion/dtls/v3"
@@ -23,6 +25,9 @@ const repeatFor = time.Minute
 
 // acceptBacklog bounds the sessions that wait for Accept.
 const acceptBacklog = 256
+
+// readPause is how long a listener leaves its socket alone whose reads fail.
+const readPause = 100 * time.Millisecond
 
 // Listener accepts sessions on one socket. Serve must run for anything to happen.
 type Listener struct {
@@ -75,11 +80,34 @@ func (l *Listener) Serve(ctx context.Context) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { l.shut() })
 	err := l.sock.read(func(in *inbound) { l.sort(ctx, in) })
+	for warned := (time.Time{}); err != nil && l.rideOut(err); {
+		if time.Since(warned) > time.Minute {
+			warned = time.Now()
+			l.cfg.Logger.Warn("the socket of the sessions over DTLS could not be read for a moment", "address", l.Addr(), "error", err)
+		}
+		err = l.sock.read(func(in *inbound) { l.sort(ctx, in) })
+	}
 	cancel()
 	stop()
 	l.shut()
 	l.workers.Wait()
 	return err
+}
+
+// rideOut waits a moment after a read that failed, and reports whether another
+// may succeed: the system's errors pass, as when it has no memory.
+func (l *Listener) rideOut(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	pause := time.NewTimer(readPause)
+	defer pause.Stop()
+	select {
+	case <-l.done:
+	case <-pause.C:
+	}
+	return true // once it is closed, a read says so
 }
 
 // Accept waits for the next session whose handshake is done.
