@@ -182,6 +182,27 @@ func TestHTTP3Limits(t *testing.T) {
 			t.Errorf("a slow header: got %v, want a reset", err)
 		}
 	})
+	t.Run("body or none", func(t *testing.T) {
+		visitor := s.visitor3(t)
+		defer visitor.CloseIdleConnections()
+		never, end := io.Pipe()
+		defer end.Close()
+		for want, fields := range map[int]http.Header{
+			http.StatusRequestTimeout: {},
+			http.StatusOK:             {"Expect": {"100-continue"}}, // it waits to be asked for
+		} {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.https, never)
+			req.Header = fields
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("with %v: status %d, want %d", fields, resp.StatusCode, want)
+			}
+		}
+	})
 	t.Run("connections of an address", func(t *testing.T) {
 		var held []*quic.Conn
 		defer func() {
