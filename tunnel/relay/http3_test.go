@@ -369,3 +369,32 @@ func TestOriginsByHTTP2(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTP2OriginsAreAskedByWhoOffersToChangeToIt asks as a visitor who would
+// change to HTTP/2 without TLS, which is not passed on: the origin, which knows
+// HTTP/2 alone, is spoken to as ever.
+func TestHTTP2OriginsAreAskedByWhoOffersToChangeToIt(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	g := s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTP, Domain: "h2c", HTTP2: true}, startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s%s%s%s", r.Proto, r.Header["Upgrade"], r.Header["Connection"], r.Header["Http2-Settings"])
+	})))
+	for name, fields := range map[string]http.Header{
+		"h2c":                   {"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {"h2c"}, "Http2-Settings": {"AAMAAABkAAQAoAAAAAIAAAAA"}},
+		"a field that is loose": {"Upgrade": {"websocket"}},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.PublicURL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = fields
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || string(body) != "HTTP/2.0[][][]" {
+			t.Errorf("%s: status %d, %s", name, resp.StatusCode, body)
+		}
+	}
+}
