@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -104,6 +105,34 @@ func TestTunnelTakesItsTurnAgainAfterABetterWay(t *testing.T) {
 		time.Sleep(time.Minute)
 		if s.down.out.Load() {
 			t.Error("the tunnel is out of turn, though its origin has been up for a minute")
+		}
+	})
+}
+
+// TestConnectionIsCountedWhereItIs has a tcp visitor be turned from an agent whose
+// origin is down to another.
+func TestConnectionIsCountedWhereItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBalancedSite(t)
+		s.ep.turn.Store(0) // the first is asked first
+		near, far := net.Pipe()
+		visitor := &visitor{Conn: far, addr: netip.MustParseAddrPort("192.0.2.1:1"), edge: netip.MustParseAddrPort("192.0.2.2:443"), cut: func() {}, leave: func() {}}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.edge.serveRaw(visitor, s.ep, "shop.test")
+		}()
+		synctest.Wait()
+		if !s.down.out.Load() {
+			t.Error("the agent without an origin was not asked first")
+		}
+		if down, other := s.down.busy.Load(), s.other.busy.Load(); down != 0 || other != 1 {
+			t.Errorf("counted %d where the origin is down, and %d where the visitor is; want 0 and 1", down, other)
+		}
+		near.Close()
+		<-ended
+		if n := s.other.busy.Load(); n != 0 {
+			t.Errorf("counted %d after the visit", n)
 		}
 	})
 }
