@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -259,8 +260,15 @@ func TestACMEWildcardByDNS(t *testing.T) {
 func hurried(cfg Config, log *lockedBuffer) Options {
 	return Options{
 		Config: cfg, Log: slog.New(slog.NewTextHandler(log, nil)),
-		certs: func(c *certs.Config) { c.Retry, c.Check, c.RenewAt = time.Second, 200*time.Millisecond, 0.999 },
+		certs: func(c *certs.Config) {
+			c.Retry, c.Check, c.RenewAt, c.Lookup = time.Second, 200*time.Millisecond, 0.999, loopback
+		},
 	}
+}
+
+// loopback is where every name leads.
+func loopback(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 }
 
 func TestACMERenewsAndServesTheOldOneWhileTheDirectoryIsDown(t *testing.T) {
@@ -285,7 +293,7 @@ func TestACMEDirectoryDownAtFirst(t *testing.T) {
 	l := newACMELab(t, "http-01")
 	var log lockedBuffer
 	opts := hurried(l.cfg, &log)
-	opts.certs = func(c *certs.Config) { c.Retry = 3 * time.Second }
+	opts.certs = func(c *certs.Config) { c.Retry, c.Lookup = 3*time.Second, loopback }
 	r := startRelayWith(t, opts) // and no authority
 	first := time.Now()          // the certificate is asked for from the claim on
 	r.serveHTTPS(t, "shop")

@@ -23,6 +23,7 @@ type far struct {
 	sessions map[*nodes.Session]*farAgent
 	byTarget map[string][]*farTunnel
 	byAgent  map[instanceKey][]*farAgent
+	refused  map[*farTunnel]struct{} // whose port could not be opened here
 }
 
 // farAgent is an agent's session on another node.
@@ -135,6 +136,7 @@ func (f *far) drop(t *farTunnel) {
 }
 
 func (f *far) detach(t *farTunnel) {
+	delete(f.refused, t)
 	if t.backend != nil {
 		f.members.relay.edge.Detach(t.face, t.backend)
 		t.backend = nil
@@ -166,10 +168,26 @@ func (f *far) settle(t *farTunnel) {
 	backend := newBackend(&t.of.agent, t.tunnel.Key, c)
 	backend.Number = t.tunnel.Number
 	if _, err := r.edge.Attach(t.face, backend); err != nil {
-		r.log.Warn("a tunnel on another node is not served here", "node", t.of.session.Node, "target", t.face.Target, "error", err)
+		if _, told := f.refused[t]; !told {
+			r.log.Warn("a tunnel on another node is not served here", "node", t.of.session.Node, "target", t.face.Target, "error", err)
+			if f.refused == nil {
+				f.refused = make(map[*farTunnel]struct{})
+			}
+			f.refused[t] = struct{}{}
+		}
 		return
 	}
+	delete(f.refused, t)
 	t.backend = backend
+}
+
+// retry looks whether the ports that could not be opened are free now.
+func (f *far) retry() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for t := range f.refused {
+		f.settle(t)
+	}
 }
 
 func (f *far) holds(t *farTunnel) bool {

@@ -182,6 +182,27 @@ func TestHTTP3Limits(t *testing.T) {
 			t.Errorf("a slow header: got %v, want a reset", err)
 		}
 	})
+	t.Run("body or none", func(t *testing.T) {
+		visitor := s.visitor3(t)
+		defer visitor.CloseIdleConnections()
+		never, end := io.Pipe()
+		defer end.Close()
+		for want, fields := range map[int]http.Header{
+			http.StatusRequestTimeout: {},
+			http.StatusOK:             {"Expect": {"100-continue"}}, // it waits to be asked for
+		} {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.https, never)
+			req.Header = fields
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("with %v: status %d, want %d", fields, resp.StatusCode, want)
+			}
+		}
+	})
 	t.Run("connections of an address", func(t *testing.T) {
 		var held []*quic.Conn
 		defer func() {
@@ -345,6 +366,35 @@ func TestOriginsByHTTP2(t *testing.T) {
 	for name, visitor := range map[string]*http.Client{"HTTP/2": s.visitor, "HTTP/3": s.visitor3(t)} {
 		if status, body := get(t, visitor, g.PublicURL); status != 200 || strings.TrimSpace(body) != `["HTTP/2.0","inner.example","https"]` {
 			t.Errorf("%s: status %d, %s", name, status, body)
+		}
+	}
+}
+
+// TestHTTP2OriginsAreAskedByWhoOffersToChangeToIt asks as a visitor who would
+// change to HTTP/2 without TLS, which is not passed on: the origin, which knows
+// HTTP/2 alone, is spoken to as ever.
+func TestHTTP2OriginsAreAskedByWhoOffersToChangeToIt(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	g := s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTP, Domain: "h2c", HTTP2: true}, startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s%s%s%s", r.Proto, r.Header["Upgrade"], r.Header["Connection"], r.Header["Http2-Settings"])
+	})))
+	for name, fields := range map[string]http.Header{
+		"h2c":                   {"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {"h2c"}, "Http2-Settings": {"AAMAAABkAAQAoAAAAAIAAAAA"}},
+		"a field that is loose": {"Upgrade": {"websocket"}},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.PublicURL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = fields
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || string(body) != "HTTP/2.0[][][]" {
+			t.Errorf("%s: status %d, %s", name, resp.StatusCode, body)
 		}
 	}
 }

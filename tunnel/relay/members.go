@@ -197,13 +197,14 @@ func (m *members) meet(ctx context.Context) {
 	}
 }
 
-// renew keeps the lease. A lease that is lost does no harm by itself: nodes that
+// renew keeps the lease, and looks for ports that have become free. A lease that is lost does no harm by itself: nodes that
 // have sessions with each other keep them.
 func (m *members) renew(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
 		m.renewNow(ctx)
+		m.far.retry()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -337,3 +337,37 @@ func startTCPEcho(tb testing.TB) string {
 	})
 	return ln.Addr().String()
 }
+
+// TestNodeServesAPortOnceItIsFree has the port of a tunnel on another node be in
+// use at first.
+func TestNodeServesAPortOnceItIsFree(t *testing.T) {
+	c := startNodes(t, 2)
+	token := c.all[0].client(t, "shop")
+	a := connect(t, c.all[0].at(token), "i1")
+	ports := c.all[0].tcp
+	var blocker net.Listener
+	var port int
+	for port = ports.first + ports.kept; blocker == nil && port <= ports.last; port++ {
+		blocker, _ = net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", port))
+	}
+	if port--; blocker == nil {
+		t.Fatal("no port is free")
+	}
+	defer blocker.Close()
+	a.mustClaim("k", wire.Claim{Type: wire.TypeTCP, RemotePort: port}, startTCPEcho(t))
+	f, target := &c.all[1].members.far, store.TargetPort("tcp", port)
+	eventually(t, "the other node would serve the port", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.byTarget[target]) == 1 && f.holds(f.byTarget[target][0])
+	})
+	f.review(target)
+	blocker.Close()
+	eventually(t, "the other node serves the port", func() bool {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.2:%d", port))
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+}

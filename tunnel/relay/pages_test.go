@@ -77,6 +77,7 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 	away.close()
 	eventually(t, "the agent leaves", func() bool { return len(s.sessionList()) == 1 })
 	port := portOf(s.edge.HTTPAddr())
+	s.agent.mustClaim("through", wire.Claim{Type: wire.TypeTLS, Domain: "through"}, "")
 	for _, c := range []struct {
 		name, url string
 		status    int
@@ -86,6 +87,8 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 		{"an address", fmt.Sprintf("http://127.0.0.1:%d/", port), 404, "serves this name"},
 		{"offline", offline, 503, "offline"},
 		{"origin down", down.PublicURL, 502, "does not answer"},
+		{"http alone", fmt.Sprintf("https://down.relay.test:%d/", portOf(s.edge.HTTPSAddr())), 404, "type http"},
+		{"tls alone", fmt.Sprintf("http://through.relay.test:%d/", port), 404, "type tls"},
 	} {
 		for _, accept := range []string{"text/html", "application/json"} {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(strings.Repeat("x", 128<<10)))

@@ -49,6 +49,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	if r.file != nil {
 		beside = append(beside, func(ctx context.Context) { r.file.Run(ctx, r.log) })
 	}
+	if r.acme != nil {
+		beside = append(beside, r.acme.Run)
+	}
 	for _, run := range beside {
 		group.Go(func() error { run(life); return nil })
 	}

@@ -65,6 +65,8 @@ type Config struct {
 	Log  *slog.Logger // may be nil
 	// Retry is the pause after a first failed try. If zero, a minute.
 	Retry time.Duration
+	// Lookup finds the addresses of a name. If nil, the system's resolver is asked.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	// Check is how often to look for what must be renewed. If zero, 10 minutes.
 	Check time.Duration
 	// RenewAt is the share of its life left at which a certificate is renewed. If
@@ -84,10 +86,11 @@ type ACME struct {
 	cfg    Config
 	log    *slog.Logger
 	cache  *certmagic.Cache
-	names  *certmagic.Config     // for single names; nil if DNS is for all
-	http   *certmagic.ACMEIssuer // answers HTTP-01; nil without
-	dns    *certmagic.Config     // nil without DNS-01
-	slots  chan struct{}         // of names at once
+	names  *certmagic.Config          // for single names; nil if DNS is for all
+	http   *certmagic.ACMEIssuer      // answers HTTP-01; nil without
+	dns    *certmagic.Config          // nil without DNS-01
+	get    func(subject string) error // obtain; tests have it fail
+	slots  chan struct{}              // of names at once
 	life   context.Context
 	end    context.CancelFunc
 	trying sync.WaitGroup
@@ -109,6 +112,8 @@ type failure struct {
 	err   error
 	pause time.Duration
 	until time.Time
+	from  *place    // where the name led; nil: not known
+	look  time.Time // when it may be looked whether it leads elsewhere
 }
 
 // New returns certificates of an ACME authority. It asks it for nothing yet.
@@ -129,6 +134,10 @@ func New(cfg Config) *ACME {
 		cfg: cfg, log: cfg.Log, slots: make(chan struct{}, obtainAtMax),
 		tries: make(map[string]*try), failures: make(map[string]*failure), said: make(map[string]time.Time),
 	}
+	if a.cfg.Lookup == nil {
+		a.cfg.Lookup = net.DefaultResolver.LookupNetIP
+	}
+	a.get = a.obtain
 	a.life, a.end = context.WithCancel(context.Background())
 	logger := zap.New(&zapCore{log: cfg.Log})
 	a.cache = certmagic.NewCache(certmagic.CacheOptions{
@@ -310,7 +319,9 @@ func (a *ACME) try(subject string) *try {
 		return t
 	}
 	t := &try{done: make(chan struct{})}
-	if f := a.failures[subject]; a.closed || f != nil && time.Now().Before(f.until) {
+	f, now := a.failures[subject], time.Now()
+	early := f != nil && now.Before(f.until)
+	if a.closed || early && (f.from == nil || now.Before(f.look)) {
 		t.err = errClosed
 		if !a.closed {
 			t.err = f.err
@@ -318,22 +329,42 @@ func (a *ACME) try(subject string) *try {
 		close(t.done)
 		return t
 	}
+	if early {
+		f.look = now.Add(a.cfg.Retry)
+	}
 	a.tries[subject] = t
 	a.trying.Go(func() {
-		t.err = a.obtain(subject)
-		a.finish(subject, t.err)
+		if early && !a.place(subject).elsewhere(f.from) {
+			t.err = f.err
+			a.forget(subject)
+			close(t.done)
+			return
+		}
+		t.err = a.get(subject)
+		failed := a.finish(subject, t.err)
 		close(t.done)
+		if failed != nil {
+			a.settle(subject, failed) // nobody need wait for that
+		}
 	})
 	return t
 }
 
-func (a *ACME) finish(subject string, err error) {
+// forget ends a try that was none.
+func (a *ACME) forget(subject string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.tries, subject)
+}
+
+// finish ends a try and returns what is remembered if it failed.
+func (a *ACME) finish(subject string, err error) *failure {
 	a.mu.Lock()
 	delete(a.tries, subject)
 	if err == nil || a.life.Err() != nil {
 		delete(a.failures, subject)
 		a.mu.Unlock()
-		return
+		return nil
 	}
 	pause := a.cfg.Retry
 	if f := a.failures[subject]; f != nil {
@@ -342,9 +373,12 @@ func (a *ACME) finish(subject string, err error) {
 	if len(a.failures) >= maxFailures {
 		clear(a.failures)
 	}
-	a.failures[subject] = &failure{err: err, pause: pause, until: time.Now().Add(pause)}
+	now := time.Now()
+	f := &failure{err: err, pause: pause, until: now.Add(pause), look: now.Add(max(a.cfg.Retry, pause/lookPart))}
+	a.failures[subject] = f
 	a.mu.Unlock()
 	a.log.Warn("no certificate, visitors of the name are turned away", "name", subject, "error", err, "not_before", pause.String())
+	return f
 }
 
 // obtain puts the certificate of a subject into the cache: from the store, or

@@ -87,6 +87,7 @@ func (e *Edge) probe(ep *Endpoint, b *Backend) {
 			return
 		}
 		if !slices.Contains(ep.Backends(), b) {
+			b.out.Store(false) // it may come back as the best way to its tunnel, and is probed no more
 			return
 		}
 		if e.reaches(b) {

@@ -44,10 +44,7 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 	if len(order) == 0 {
 		return errNoAgent
 	}
-	x := &exchange{edge: e, w: w, r: r, ctx: ctx, to: to}
-	if (r.ProtoMajor == 1 && r.ProtoMinor > 0 || to.stream) && has(r.Header["Connection"], "upgrade") {
-		x.upgrade = wanted(r.Header["Upgrade"])
-	}
+	x := &exchange{edge: e, w: w, r: r, ctx: ctx, to: to, upgrade: to.upgrade(r)}
 	for i, b := range order {
 		to.take(b)
 		x.backend = b

@@ -217,6 +217,14 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 		return
 	}
 	e.tally.unknown.Add(1)
+	switch { // its agent is connected
+	case h.secure && e.table.domain(name, store.SlotPlain) != nil:
+		e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "The name is served by a tunnel of type http: its address begins with http://."})
+		return
+	case ep != nil && ep.Type == wire.TypeTLS:
+		e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "The name is served by a tunnel of type tls, which visitors must reach by TLS."})
+		return
+	}
 	if e.cfg.Claimed(name) {
 		w.Header().Set("Retry-After", "5")
 		e.refuse(w, r, page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."})

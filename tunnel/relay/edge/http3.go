@@ -1,10 +1,12 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -162,12 +164,47 @@ func closeQUIC(conn *quic.Conn) {
 
 // ServeHTTP serves a request whose header is whole.
 func (q *quicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r, err := bodyOrNone(r)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if c, ok := r.Context().Value(quicConnKey{}).(*quicConn); ok {
 		c.begin()
 		defer c.end()
 	}
+	if err != nil {
+		q.edge.refuse(w, r, page{status: http.StatusRequestTimeout, title: "The request did not come whole"})
+		return
+	}
 	q.handler.ServeHTTP(w, r)
+}
+
+// bodyOrNone finds out whether a request that says no length has a body. Only the
+// end of its stream tells, which comes behind the header and may come later. It is
+// waited for where a body is seldom: an origin does not expect one in chunks
+// there, not even an empty one. With another method a visitor may wait for the
+// answer before it sends anything.
+func bodyOrNone(r *http.Request) (*http.Request, error) {
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodConnect:
+		return r, nil
+	}
+	if r.ContentLength >= 0 || r.Header["Expect"] != nil { // it is said, or the body waits to be asked for
+		return r, nil
+	}
+	var first [1]byte
+	_, err := io.ReadFull(r.Body, first[:])
+	if err != nil && !errors.Is(err, io.EOF) {
+		return r, fmt.Errorf("read the request's body: %w", err)
+	}
+	out := r.WithContext(r.Context()) // the server's own must stay as it is
+	if err != nil {
+		out.Body, out.ContentLength = http.NoBody, 0
+		return out, nil
+	}
+	out.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:]), r.Body), r.Body}
+	return out, nil
 }
 
 // quicConn tells the edge when a connection asks for nothing.

@@ -268,7 +268,7 @@ type route struct {
 func (to *route) choose(r *http.Request) {
 	list := to.endpoint.pick()
 	to.only = len(list) < 2
-	upgrade := r.Header.Get("Upgrade") != ""
+	upgrade := to.upgrade(r) != ""
 	for i, b := range list {
 		if to.grpc || b.HTTP2 && !upgrade {
 			to.h2first = to.h2first || i == 0

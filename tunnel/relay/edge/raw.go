@@ -127,11 +127,13 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 			continue
 		}
 		b.busy.Add(1)
-		defer b.busy.Add(-1)
+		leave := sync.OnceFunc(func() { b.busy.Add(-1) })
+		defer leave()
 		given := context.AfterFunc(ctx, func() { c.Reset() })
 		if len(order) > 1 { // there is another to turn to: wait for the answer first
 			if err = taken(c.begin()); err != nil {
 				given()
+				leave()
 				c.Reset()
 				if ctx.Err() == nil { // else the visit was ended, whatever its origin is like
 					e.takeOut(ep, b)

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"adit/tunnel/relay/shape"
@@ -27,6 +28,7 @@ type flowing struct {
 	bytesIn, bytesOut atomic.Int64
 	account           atomic.Pointer[Account]
 	bounds            atomic.Pointer[bounds] // nil: nothing bounds
+	binding           sync.Mutex             // held by bind: of two at once the later must not go by what was before
 }
 
 // in is what bytes of visitors wait for.
@@ -72,6 +74,8 @@ func (f *flowing) stopped() bool {
 // bind sets what bounds an endpoint: its policy and its client's account. It is
 // done when a tunnel is attached and when either changes.
 func (e *Edge) bind(ep *Endpoint) {
+	ep.binding.Lock()
+	defer ep.binding.Unlock()
 	if list := ep.Backends(); len(list) > 0 {
 		ep.account.Store(list[0].Agent.Account)
 	}

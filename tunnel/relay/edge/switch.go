@@ -35,6 +35,14 @@ func wanted(upgrade []string) string {
 	return strings.Join(list, ", ")
 }
 
+// upgrade is what the origin is asked to change to; empty: nothing.
+func (to *route) upgrade(r *http.Request) string {
+	if (r.ProtoMajor == 1 && r.ProtoMinor > 0 || to.stream) && has(r.Header["Connection"], "upgrade") {
+		return wanted(r.Header["Upgrade"])
+	}
+	return ""
+}
+
 // names reports whether protocol is one of list.
 func names(list, protocol string) bool {
 	for name := range strings.SplitSeq(list, ", ") {

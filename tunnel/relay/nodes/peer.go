@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -90,13 +91,18 @@ func (p *peer) state() PeerState {
 func (p *peer) run(ctx context.Context) {
 	m := p.mesh
 	pause := firstPause
+	level := slog.LevelInfo // it is news once, and not again while the node stays out of reach
 	for ctx.Err() == nil {
 		begin := time.Now()
-		err := p.hold(ctx)
+		held, err := p.hold(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		m.log.Info("no session with a node", "node", p.id, "error", err)
+		if held {
+			level = slog.LevelInfo
+		}
+		m.log.Log(ctx, level, "no session with a node", "node", p.id, "error", err)
+		level = slog.LevelDebug
 		if m.forget(p) {
 			m.cfg.Far.NodeChanged(p.id)
 			return
@@ -117,15 +123,16 @@ func (p *peer) run(ctx context.Context) {
 	}
 }
 
-// hold makes a session and follows the node's table until it ends.
-func (p *peer) hold(ctx context.Context) error {
+// hold makes a session and follows the node's table until it ends. held is
+// whether there was one.
+func (p *peer) hold(ctx context.Context) (held bool, err error) {
 	m := p.mesh
 	p.mu.Lock()
 	addr := p.node.Address
 	p.mu.Unlock()
 	cert, err := m.cfg.Certificate()
 	if err != nil {
-		return err
+		return false, err
 	}
 	dial, cancel := context.WithTimeout(ctx, dialTime)
 	s, err := link.Dial(dial, link.DialConfig{
@@ -135,7 +142,7 @@ func (p *peer) hold(ctx context.Context) error {
 	})
 	cancel()
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel = context.WithCancel(ctx)
 	pool := controlPool(s)
@@ -157,7 +164,7 @@ func (p *peer) hold(ctx context.Context) error {
 	if ended := s.Err(); ended != nil {
 		err = ended
 	}
-	return err
+	return true, err
 }
 
 // controlPool opens control streams.

@@ -1,0 +1,122 @@
+package certs
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+)
+
+const (
+	cleanFirst = 10 * time.Minute // after the start
+	cleanEvery = 24 * time.Hour
+	// keepExpired is how long a certificate is kept that has run out and whose name
+	// is nobody's.
+	keepExpired = 30 * 24 * time.Hour
+)
+
+// Run removes, once a day until ctx ends, what the store has of names that are
+// nobody's any more.
+func (a *ACME) Run(ctx context.Context) {
+	for wait := cleanFirst; ; wait = cleanEvery {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		removed, err := a.clean(ctx)
+		if removed > 0 {
+			a.log.Info("old certificates removed, their names are nobody's", "count", removed)
+		}
+		if err != nil && ctx.Err() == nil {
+			a.log.Warn("old certificates are not removed yet", "error", err)
+		}
+	}
+}
+
+// clean removes the certificates and keys of names that are nobody's, if they ran
+// out long ago, and returns how many. A name that was given back and is taken
+// again finds what it had.
+func (a *ACME) clean(ctx context.Context) (removed int, err error) {
+	issuers, err := a.below(ctx, path.Dir(certmagic.StorageKeys.CertsPrefix("any")))
+	if err != nil {
+		return 0, err
+	}
+	for _, issuer := range issuers {
+		sites, err := a.below(ctx, issuer)
+		if err != nil {
+			return removed, err
+		}
+		for _, site := range sites {
+			subject := strings.Replace(path.Base(site), "wildcard_", "*", 1) // as certmagic writes it
+			if a.wanted(subject) {
+				continue
+			}
+			gone, err := a.remove(ctx, site, subject)
+			if err != nil {
+				return removed, fmt.Errorf("remove the certificate of %s: %w", subject, err)
+			}
+			if gone {
+				removed++
+			}
+		}
+	}
+	return removed, nil
+}
+
+func (a *ACME) below(ctx context.Context, key string) ([]string, error) {
+	list, err := a.cfg.Storage.List(ctx, key, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// wanted reports whether a subject may have a certificate.
+func (a *ACME) wanted(subject string) bool {
+	return a.cfg.Wildcard && subject == "*."+a.cfg.Domain || a.cfg.Allowed(subject)
+}
+
+// remove removes what there is of a subject, unless its certificate may be of use.
+func (a *ACME) remove(ctx context.Context, site, subject string) (gone bool, err error) {
+	if old, err := a.expired(ctx, site); !old || err != nil {
+		return false, err
+	}
+	lock := "issue_cert_" + subject // certmagic's own, in which a new one is stored
+	if err := a.cfg.Storage.Lock(ctx, lock); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, a.cfg.Storage.Unlock(context.WithoutCancel(ctx), lock)) }()
+	if old, err := a.expired(ctx, site); !old || err != nil || a.wanted(subject) { // meanwhile, perhaps
+		return false, err
+	}
+	a.cache.RemoveManaged([]certmagic.SubjectIssuer{{Subject: subject}})
+	return true, a.cfg.Storage.Delete(ctx, site)
+}
+
+// expired reports whether a site's certificate ran out long ago, or is not there,
+// as where its removal was cut short.
+func (a *ACME) expired(ctx context.Context, site string) (bool, error) {
+	data, err := a.cfg.Storage.Load(ctx, path.Join(site, path.Base(site)+".crt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return true, nil // nobody can use it
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	return err != nil || time.Since(leaf.NotAfter) > keepExpired, nil
+}

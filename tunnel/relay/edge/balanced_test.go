@@ -1,0 +1,138 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// origins is an agent's session whose streams reach an origin, or are told that it
+// is down.
+type origins struct {
+	link.Session
+	down atomic.Bool
+}
+
+func (s *origins) Done() <-chan struct{} { return nil }
+func (s *origins) Err() error            { return nil }
+
+func (s *origins) OpenStream(context.Context) (link.Stream, error) {
+	near, far := net.Pipe()
+	var reason error
+	if s.down.Load() {
+		reason = errors.New("connection refused")
+	}
+	go func() {
+		defer far.Close()
+		b := make([]byte, 1024)
+		if _, err := far.Read(b); err != nil { // the preface
+			return
+		}
+		if _, err := far.Write(wire.AppendAnswer(nil, reason)); err != nil || reason != nil {
+			return
+		}
+		for {
+			if _, err := far.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	return pipeStream{near}, nil
+}
+
+type pipeStream struct{ net.Conn }
+
+func (s pipeStream) CloseWrite() error { return s.Close() }
+func (s pipeStream) Reset()            { s.Close() }
+func (s pipeStream) Quiet() bool       { return true }
+
+// balancedSite is an edge with two agents behind one name, of which the first
+// has no origin at first.
+type balancedSite struct {
+	edge        *Edge
+	face        Face
+	ep          *Endpoint
+	first       *origins
+	down, other *Backend
+}
+
+func newBalancedSite(t *testing.T) *balancedSite {
+	t.Helper()
+	s := &balancedSite{
+		edge:  New(Config{}),
+		face:  Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
+		first: new(origins),
+	}
+	s.first.down.Store(true)
+	s.down = &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "first", Node: "n2", Session: s.first}}
+	s.other = &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "other", Session: new(origins)}}
+	for _, b := range []*Backend{s.down, s.other} {
+		ep, err := s.edge.Attach(s.face, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ep = ep
+	}
+	t.Cleanup(func() { // its probes end with the bubble
+		s.edge.kill()
+		s.edge.ports.Wait()
+	})
+	return s
+}
+
+// TestTunnelTakesItsTurnAgainAfterABetterWay has a tunnel's origin be down, and
+// then a better way to the same tunnel come and go.
+func TestTunnelTakesItsTurnAgainAfterABetterWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBalancedSite(t)
+		s.edge.takeOut(s.ep, s.down)
+		near := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "first", Session: new(origins)}}
+		if _, err := s.edge.Attach(s.face, near); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		s.edge.Detach(s.face, near)
+		s.first.down.Store(false)
+		time.Sleep(time.Minute)
+		if s.down.out.Load() {
+			t.Error("the tunnel is out of turn, though its origin has been up for a minute")
+		}
+	})
+}
+
+// TestConnectionIsCountedWhereItIs has a tcp visitor be turned from an agent whose
+// origin is down to another.
+func TestConnectionIsCountedWhereItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBalancedSite(t)
+		s.ep.turn.Store(0) // the first is asked first
+		near, far := net.Pipe()
+		visitor := &visitor{Conn: far, addr: netip.MustParseAddrPort("192.0.2.1:1"), edge: netip.MustParseAddrPort("192.0.2.2:443"), cut: func() {}, leave: func() {}}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.edge.serveRaw(visitor, s.ep, "shop.test")
+		}()
+		synctest.Wait()
+		if !s.down.out.Load() {
+			t.Error("the agent without an origin was not asked first")
+		}
+		if down, other := s.down.busy.Load(), s.other.busy.Load(); down != 0 || other != 1 {
+			t.Errorf("counted %d where the origin is down, and %d where the visitor is; want 0 and 1", down, other)
+		}
+		near.Close()
+		<-ended
+		if n := s.other.busy.Load(); n != 0 {
+			t.Errorf("counted %d after the visit", n)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package edge
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// TestBandwidthIsOfTheLastPolicy has a policy change while the edge, told of the
+// change before it, has read the old one and not yet heeded it.
+func TestBandwidthIsOfTheLastPolicy(t *testing.T) {
+	slow := policy.New(policy.Document{Bandwidth: 1 << 20}, nil)
+	var mu sync.Mutex
+	var now *policy.Policy
+	var ask func() // once, with the answer in hand
+	face := Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"}
+	e := New(Config{Policy: func(string) *policy.Policy {
+		mu.Lock()
+		p, wait := now, ask
+		ask = nil
+		mu.Unlock()
+		if wait != nil {
+			wait()
+		}
+		return p
+	}})
+	ep, err := e.Attach(face, &Backend{Agent: &Agent{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, heeded := make(chan struct{}), make(chan struct{})
+	ask = func() {
+		close(read)
+		select {
+		case <-heeded: // the later change, before the one before it
+		case <-time.After(200 * time.Millisecond): // or that one waits
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() { e.Recheck(face.Target) })
+	<-read
+	mu.Lock()
+	now = slow
+	mu.Unlock()
+	both.Go(func() {
+		e.Recheck(face.Target)
+		close(heeded)
+	})
+	both.Wait()
+	if !ep.Bounded() {
+		t.Error("the bandwidth of the new policy does not hold")
+	}
+}
