@@ -177,6 +177,16 @@ describe('RequestStore', () => {
     expect([store.items.length, store.waiting]).toEqual([2, 0]);
   });
 
+  it('keeps its bound while paused, too', () => {
+    const store = new RequestStore();
+    store.setPaused(true);
+    for (let n = 0; n < most + 50; n += 50)
+      store.apply(Array.from({ length: 50 }, (_, i) => summary(n + i + 1)));
+    expect(store.waiting).toBe(most);
+    store.setPaused(false);
+    expect(store.items[0]?.id).toBe('r_51');
+  });
+
   it.each<[Partial<typeof noFilter>, boolean]>([
     [{}, true],
     [{ text: 'ORDERS' }, true],
