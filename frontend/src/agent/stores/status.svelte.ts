@@ -55,13 +55,13 @@ export class StatusStore {
     this.samples = [...this.samples, ...since].slice(-keep);
   }
 
-  async load(): Promise<void> {
-    this.apply(await call<Status>('GET', 'status'));
+  async load(signal?: AbortSignal): Promise<void> {
+    this.apply(await call<Status>('GET', 'status', { signal }));
   }
 
-  async loadAuth(): Promise<void> {
+  async loadAuth(signal?: AbortSignal): Promise<void> {
     try {
-      this.auth = await call<AuthStatus>('GET', 'auth/status');
+      this.auth = await call<AuthStatus>('GET', 'auth/status', { signal });
     } catch {
       // The link's own state already says what is wrong.
     }
