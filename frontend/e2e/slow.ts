@@ -1,0 +1,88 @@
+/** What comes late, or cannot come: nobody is taken away by it, or told what is not so. */
+import assert from 'node:assert/strict';
+import type { Page } from 'playwright-core';
+import { has } from './browser';
+import { scenario } from './scenarios';
+
+const button = (page: Page, name: string) =>
+  page.getByRole('button', { name, exact: true }).first();
+
+/** Holds the answer to a request back; returns how it is let go, with the answer's end. */
+export async function late(page: Page, method: string, path: RegExp): Promise<() => Promise<void>> {
+  let go = () => undefined as void;
+  const gone = new Promise<void>((done) => (go = done));
+  let end = () => undefined as void;
+  const ended = new Promise<void>((done) => (end = done));
+  await page.route(path, async (route) => {
+    if (route.request().method() !== method) return route.fallback();
+    const answer = await route.fetch();
+    await gone;
+    await route.fulfill({ response: answer });
+    end();
+  });
+  return async () => {
+    go();
+    await ended;
+  };
+}
+
+export const scenarios = {
+  'a replay that is slow takes nobody back': scenario(async (page, mock) => {
+    mock.addRequest({ path: '/again' });
+    await page.goto(`${mock.url}/#/inspector`);
+    await page.getByRole('option', { name: '/again' }).click();
+    const go = await late(page, 'POST', /\/replay$/);
+    await button(page, 'Replay').click();
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await go();
+    await page.getByText('Sent again.').waitFor();
+    await has(page.getByLabel('Local port'), '4321');
+    assert.equal(new URL(page.url()).hash, '#/tunnels/new');
+  }),
+
+  'an edited replay that is slow takes nobody back': scenario(async (page, mock) => {
+    mock.addRequest({ path: '/again' });
+    await page.goto(`${mock.url}/#/inspector`);
+    await page.getByRole('option', { name: '/again' }).click();
+    const go = await late(page, 'POST', /\/replay$/);
+    await button(page, 'Edit and replay').click();
+    await button(page, 'Send').click();
+    await page.keyboard.press('Escape');
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await go();
+    await page.getByText('Sent again.').waitFor();
+    await has(page.getByLabel('Local port'), '4321');
+  }),
+
+  'a tunnel that is slow to be made closes nothing else': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await page.getByLabel('Domain').fill('lamp');
+    const go = await late(page, 'POST', /\/tunnels$/);
+    await button(page, 'Create').click();
+    await page.keyboard.press('Escape');
+    await page.locator('[data-tunnel=t_0001]').getByRole('button', { name: /^More/ }).click();
+    await page.getByRole('menuitem', { name: 'Edit tunnel' }).click();
+    await page.getByLabel('Local port').fill('4999');
+    await go();
+    await page.getByText('Published at https://lamp.relay.example').waitFor();
+    await has(page.getByLabel('Local port'), '4999');
+  }),
+
+  'who is let in, slowly saved, closes nothing else': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels/policy:t_0001`);
+    await page.getByLabel('Refused addresses').fill('192.0.2.1');
+    const go = await late(page, 'PUT', /\/policy$/);
+    await button(page, 'Save policy').click();
+    await page.keyboard.press('Escape');
+    await button(page, 'Leave').click();
+    await page.getByRole('button', { name: 'More for shop' }).click();
+    await page.getByRole('menuitem', { name: 'Edit tunnel' }).click();
+    await page.getByLabel('Local port').fill('4999');
+    await go();
+    await page.getByText('Saved. It is in force.').waitFor();
+    await has(page.getByLabel('Local port'), '4999');
+  }),
+};
