@@ -85,4 +85,19 @@ export const scenarios = {
     await page.getByText('Saved. It is in force.').waitFor();
     await has(page.getByLabel('Local port'), '4999');
   }),
+
+  'a tunnel without an address yet is not said to be published': scenario(async (page, mock) => {
+    await page.route(/\/tunnels$/, async (route) => {
+      if (route.request().method() !== 'POST') return route.fallback();
+      const answer = await route.fetch();
+      const { data } = (await answer.json()) as { data: object };
+      const json = { data: { ...data, state: 'waiting', public_url: '' } };
+      await route.fulfill({ response: answer, json });
+    });
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await button(page, 'Create').click();
+    await page.getByText('Created. Its address is given once the relay is connected.').waitFor();
+    assert.equal(await page.getByText('Published at').count(), 0);
+  }),
 };
