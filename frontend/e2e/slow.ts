@@ -100,4 +100,31 @@ export const scenarios = {
     await page.getByText('Created. Its address is given once the relay is connected.').waitFor();
     assert.equal(await page.getByText('Published at').count(), 0);
   }),
+
+  'a refusal of the page is told in Chinese, too': scenario(
+    async (page, mock) => {
+      const message =
+        'this listener does not answer to the name adit.lan; [local_api] allowed_hosts adds names';
+      await page.route(/\/api\/v1\/status$/, (route) =>
+        route.fulfill({ status: 403, json: { error: { code: 'forbidden_host', message } } }),
+      );
+      await page.goto(`${mock.url}/?again`);
+      await page.getByText('此监听不响应名称 adit.lan').waitFor();
+    },
+    { lang: 'zh-CN', allow: /status of 403/ },
+  ),
+
+  'a daemon that has no stream to give says so': scenario(
+    async (page, mock) => {
+      await page.getByRole('link', { name: 'Tunnels' }).first().waitFor();
+      const message = '32 event streams are open; close one first';
+      await page.route(/\/events$/, (route) =>
+        route.fulfill({ status: 503, json: { error: { code: 'too_many_streams', message } } }),
+      );
+      await page.goto(`${mock.url}/?again`);
+      await page.getByText(message).waitFor();
+      assert.equal(await page.getByText('does not answer').count(), 0);
+    },
+    { allow: /status of 503/ },
+  ),
 };
