@@ -127,4 +127,19 @@ export const scenarios = {
     },
     { allow: /status of 503/ },
   ),
+
+  'a Bearer token is wrong when the daemon has said so': scenario(
+    async (page) => {
+      await page.route(/\/api\/v1\/status$/, async (route) => {
+        await new Promise((done) => setTimeout(done, 1500));
+        await route.fallback();
+      });
+      await page.getByLabel('Bearer token').fill('sesame');
+      await button(page, 'Unlock').click();
+      await page.waitForTimeout(900);
+      assert.equal(await page.getByText('This is not the Bearer token in force.').count(), 0);
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    },
+    { prepare: (mock) => (mock.bearer = 'sesame'), allow: /status of 401/ },
+  ),
 };

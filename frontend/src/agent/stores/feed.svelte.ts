@@ -24,6 +24,8 @@ const batchFor = 80;
 class Feed {
   link = $state<Link>('starting');
   reason = $state('');
+  /** How often the daemon has asked for the Bearer token. */
+  asked = $state(0);
   #lastId = '';
   #daemon = '';
   /** A list could not be loaded: events alone do not make up for it. */
@@ -59,8 +61,10 @@ class Feed {
 
   #lose(error: unknown): void {
     this.reason = error instanceof Problem ? error.message : '';
-    if (error instanceof Problem && error.status === 401) this.link = 'locked';
-    else if (error instanceof Problem && error.status === 403) this.link = 'refused';
+    if (error instanceof Problem && error.status === 401) {
+      this.link = 'locked';
+      this.asked++;
+    } else if (error instanceof Problem && error.status === 403) this.link = 'refused';
     else if (error instanceof Unreachable && error.denied) this.link = 'denied';
     else this.link = 'lost';
   }
