@@ -142,4 +142,22 @@ export const scenarios = {
     },
     { prepare: (mock) => (mock.bearer = 'sesame'), allow: /status of 401/ },
   ),
+
+  'the row that is read stays where it is while others come': scenario(async (page, mock) => {
+    for (let i = 0; i < 60; i++) mock.addRequest({ path: `/before/${i}` });
+    await page.goto(`${mock.url}/#/inspector`);
+    const list = page.getByRole('listbox');
+    const read = page.getByRole('option', { name: '/before/30' });
+    await list.evaluate((e) => (e.scrollTop = 800));
+    await read.waitFor();
+    const before = await read.boundingBox();
+    for (let i = 0; i < 7; i++) mock.addRequest({ path: `/later/${i}` });
+    await page.getByRole('heading', { name: '107' }).waitFor();
+    assert.deepEqual(await read.boundingBox(), before);
+    // At the top, what is new is what one wants to see.
+    await list.evaluate((e) => (e.scrollTop = 0));
+    await page.getByRole('option', { name: '/later/6' }).waitFor();
+    mock.addRequest({ path: '/newest' });
+    await page.getByRole('option', { name: '/newest' }).waitFor();
+  }),
 };
