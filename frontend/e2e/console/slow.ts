@@ -1,0 +1,60 @@
+/** What comes late, out of order or not at all. */
+import assert from 'node:assert/strict';
+import { button, row, scenario, text } from './scenarios';
+
+const entry = (seq: number, action: string, target: string) => ({
+  seq,
+  time: '2026-03-01T12:00:00Z',
+  actor: { kind: 'user', name: 'ann' },
+  action,
+  target,
+});
+
+export const scenarios = {
+  'a slow answer of the audit log does not replace what is looked for': scenario(
+    async (page, mock) => {
+      let go = () => undefined as void;
+      const gone = new Promise<void>((done) => (go = done));
+      let end = () => undefined as void;
+      const ended = new Promise<void>((done) => (end = done));
+      await page.route(/\/audit\?/, async (route) => {
+        const wanted = new URL(route.request().url()).searchParams.get('action') ?? '';
+        if (wanted === 'client.') await gone;
+        const items = wanted ? [entry(wanted === 'client.' ? 1 : 2, `${wanted}set`, 'shop')] : [];
+        await route.fulfill({ json: { data: { items } } });
+        if (wanted === 'client.') end();
+      });
+      await page.goto(`${mock.url}/#/audit`);
+      const kind = page.getByLabel('Action');
+      await kind.selectOption('Clients');
+      await page.waitForTimeout(400);
+      await kind.selectOption('Policies');
+      await row(page, '2').waitFor();
+      go();
+      await ended;
+      await page.waitForTimeout(100);
+      assert.equal(await row(page, '1').count(), 0);
+      assert.equal(await row(page, '2').count(), 1);
+    },
+  ),
+
+  'more of the audit log that cannot be had is told': scenario(
+    async (page, mock) => {
+      await page.route(/\/audit\?/, async (route) => {
+        const query = new URL(route.request().url()).searchParams;
+        if (query.get('before'))
+          return route.fulfill({
+            status: 503,
+            json: { error: { code: 'unavailable', message: 'the store does not answer' } },
+          });
+        const items = [entry(9, 'client.set', 'shop')];
+        await route.fulfill({ json: { data: { items, next: 9 } } });
+      });
+      await page.goto(`${mock.url}/#/audit`);
+      await button(page, 'Show more').click();
+      await text(page, 'the store does not answer').waitFor();
+      await row(page, '9').waitFor();
+    },
+    { allow: /status of 503/ },
+  ),
+};
