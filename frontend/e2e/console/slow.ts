@@ -57,4 +57,16 @@ export const scenarios = {
     },
     { allow: /status of 503/ },
   ),
+
+  'a relay that comes back is noticed on a page that asks nothing by itself': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/access`);
+      await page.getByRole('heading', { name: 'Access' }).waitFor();
+      await mock.stop();
+      await text(page, 'The relay does not answer').waitFor();
+      await mock.start();
+      await text(page, 'The relay does not answer').waitFor({ state: 'detached' });
+    },
+    { allow: /ERR_/ },
+  ),
 };
