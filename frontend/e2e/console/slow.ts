@@ -69,4 +69,16 @@ export const scenarios = {
     },
     { allow: /ERR_/ },
   ),
+
+  'yesterday has its date once it is past midnight': scenario(async (page, mock) => {
+    await page.clock.install({ time: new Date('2026-03-01T23:59:50Z') });
+    mock.events = [];
+    mock.visit({ time: '2026-03-01T23:59:40Z', path: '/late' });
+    await page.goto(`${mock.url}/?again#/access`);
+    const visit = page.getByRole('row', { name: '/late' });
+    await visit.waitFor();
+    assert.equal(await visit.getByText('Mar 1, 2026').count(), 0);
+    await page.clock.fastForward(20_000);
+    await visit.getByText('Mar 1, 2026').waitFor();
+  }),
 };
