@@ -1,5 +1,6 @@
 /** How the page is read: what is looked for stays, and text may be larger. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { cutOff, textSize, until } from './browser';
 import { mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
@@ -236,4 +237,20 @@ export const scenarios = {
       },
     },
   ),
+
+  'an archive of what failed has that alone': scenario(async (page, mock) => {
+    mock.addRequest({ path: '/refused', state: 'failed', status: 0 });
+    await page.goto(`${mock.url}/#/inspector?status=error`);
+    await page.getByRole('option', { name: '/refused' }).waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export as HAR' }).click();
+    const saved = JSON.parse(await readFile(await (await download).path(), 'utf8')) as {
+      log: { entries: { request: { url: string } }[] };
+    };
+    assert.ok(saved.log.entries.length > 0);
+    assert.equal(
+      saved.log.entries.length,
+      mock.requests.filter((r) => r.kind === 'http' && r.state === 'failed').length,
+    );
+  }),
 };

@@ -34,8 +34,8 @@ export function matches(r: RequestSummary, f: RequestFilter): boolean {
   if (f.status === 'error') {
     if (r.state !== 'failed') return false;
   } else if (f.status && Math.floor((r.status ?? 0) / 100) !== Number(f.status[0])) return false;
-  if (!f.text) return true;
-  const text = f.text.toLowerCase();
+  const text = f.text.trim().toLowerCase();
+  if (!text) return true;
   return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${r.visitor} ${r.tunnel_name}`
     .toLowerCase()
     .includes(text);

@@ -190,6 +190,7 @@ describe('RequestStore', () => {
   it.each<[Partial<typeof noFilter>, boolean]>([
     [{}, true],
     [{ text: 'ORDERS' }, true],
+    [{ text: ' orders ' }, true],
     [{ text: '203.0.113' }, true],
     [{ text: 'nothing' }, false],
     [{ status: '4xx' }, true],
