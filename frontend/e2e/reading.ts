@@ -1,6 +1,7 @@
 /** How the page is read: what is looked for stays, and text may be larger. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import type { RequestDetail } from '../src/agent/api/types';
 import { cutOff, textSize, until } from './browser';
 import { mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
@@ -252,5 +253,24 @@ export const scenarios = {
       saved.log.entries.length,
       mock.requests.filter((r) => r.kind === 'http' && r.state === 'failed').length,
     );
+  }),
+
+  'an edited body keeps its line ends': scenario(async (page, mock) => {
+    const parts = '--x\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\n--x--\r\n';
+    await page.route(/\/requests\/[^/]+$/, async (route) => {
+      const answer = await route.fetch();
+      const { data } = (await answer.json()) as { data: RequestDetail };
+      if (data.request) data.request.body = { ...data.request.body, text: parts, base64: '' };
+      await route.fulfill({ response: answer, json: { data } });
+    });
+    const r = mock.addRequest({ method: 'POST', path: '/form' });
+    await page.goto(`${mock.url}/#/inspector/${r.id}`);
+    await page.getByRole('button', { name: 'Edit and replay' }).click();
+    const body = page.getByLabel('Body', { exact: true });
+    const typed = await body.inputValue();
+    await body.fill(typed.replace('one', 'two'));
+    const sent = page.waitForRequest(/\/replay$/);
+    await page.getByRole('button', { name: 'Send' }).click();
+    assert.deepEqual((await sent).postDataJSON(), { body: parts.replace('one', 'two') });
   }),
 };
