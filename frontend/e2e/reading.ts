@@ -273,4 +273,15 @@ export const scenarios = {
     await page.getByRole('button', { name: 'Send' }).click();
     assert.deepEqual((await sent).postDataJSON(), { body: parts.replace('one', 'two') });
   }),
+
+  'a long name leaves a dialog on a phone whole': scenario(
+    async (page, mock) => {
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.goto(`${mock.url}/#/tunnels/policy:t_0001`);
+      await page.getByLabel('Refused addresses').waitFor();
+      assert.deepEqual(await cutOff(page), []);
+      assert.equal(await page.locator('dialog').evaluate((e) => e.scrollLeft), 0);
+    },
+    { prepare: (mock) => void mock.tunnels.set('t_0001', tunnel(1, { name: 'x'.repeat(128) })) },
+  ),
 };
