@@ -1,11 +1,17 @@
 /** How the page is read: what is looked for stays, and text may be larger. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import type { RequestDetail } from '../src/agent/api/types';
+import type { LogEntry, RequestDetail } from '../src/agent/api/types';
 import { cutOff, textSize, until } from './browser';
 import { mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 import { stops } from './tour';
+
+const logLine = (n: number): LogEntry => ({
+  time: new Date(1_772_000_000_000 + n * 1000).toISOString(),
+  level: 'info',
+  message: `line ${n}`,
+});
 
 const states = {
   connecting: 'Connecting',
@@ -283,5 +289,22 @@ export const scenarios = {
       assert.equal(await page.locator('dialog').evaluate((e) => e.scrollLeft), 0);
     },
     { prepare: (mock) => void mock.tunnels.set('t_0001', tunnel(1, { name: 'x'.repeat(128) })) },
+  ),
+
+  'a line of the log that is read stays while others come': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/logs`);
+      const line = page.getByText('line 350', { exact: true });
+      await page.getByText('line 400', { exact: true }).waitFor();
+      await line.scrollIntoViewIfNeeded();
+      await page.getByRole('button', { name: 'Newest' }).waitFor();
+      const before = await line.boundingBox();
+      for (let i = 0; i < 320; i++) mock.emit('log', logLine(1000 + i));
+      await page.getByRole('heading', { name: '720' }).waitFor();
+      assert.deepEqual(await line.boundingBox(), before);
+      await page.getByRole('button', { name: 'Newest' }).click();
+      await page.getByText('line 1319', { exact: true }).waitFor();
+    },
+    { prepare: (mock) => (mock.logs = Array.from({ length: 400 }, (_, i) => logLine(i + 1))) },
   ),
 };
