@@ -160,4 +160,20 @@ export const scenarios = {
     mock.addRequest({ path: '/newest' });
     await page.getByRole('option', { name: '/newest' }).waitFor();
   }),
+
+  'a request that could not be had is there once the daemon is back': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/inspector`);
+      const option = page.getByRole('option', { name: '/late' });
+      mock.addRequest({ path: '/late' });
+      await option.waitFor();
+      await mock.stop();
+      await page.getByText('The adit daemon does not answer.').waitFor();
+      await option.click();
+      await page.getByText('Nothing was changed').waitFor();
+      await mock.start();
+      await page.getByRole('heading', { name: '/late' }).waitFor();
+    },
+    { allow: /ERR_/ },
+  ),
 };
