@@ -81,4 +81,16 @@ export const scenarios = {
     await page.clock.fastForward(20_000);
     await visit.getByText('Mar 1, 2026').waitFor();
   }),
+
+  'what came while the access log was not live is there when it is again': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/access`);
+      await page.getByRole('row', { name: 'shop.relay.example' }).first().waitFor();
+      await button(page, 'Live').click();
+      await page.locator('.head [aria-pressed=false]').waitFor();
+      mock.visit({ path: '/meanwhile' });
+      await page.locator('.head [aria-pressed=false]').click();
+      await page.getByRole('row', { name: '/meanwhile' }).waitFor();
+    },
+  ),
 };
