@@ -1,5 +1,6 @@
 /** What comes late, out of order or not at all. */
 import assert from 'node:assert/strict';
+import { late } from '../slow';
 import { button, row, scenario, text } from './scenarios';
 
 const entry = (seq: number, action: string, target: string) => ({
@@ -93,4 +94,19 @@ export const scenarios = {
       await page.getByRole('row', { name: '/meanwhile' }).waitFor();
     },
   ),
+
+  'an account that is slow to be made closes nothing else': scenario(async (page, mock) => {
+    const go = await late(page, 'POST', /\/accounts$/);
+    await page.goto(`${mock.url}/#/settings`);
+    await button(page, 'Add account').click();
+    await page.getByLabel('Name').fill('berta');
+    await page.getByLabel('Password').fill('a long password');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    await button(page, 'Add account').click();
+    await page.getByLabel('Name').fill('carl');
+    await go();
+    await text(page, 'Saved').waitFor();
+    assert.equal(await page.getByLabel('Name').inputValue(), 'carl');
+  }),
 };
