@@ -67,4 +67,19 @@ export const scenarios = {
     await page.locator('dialog').waitFor({ state: 'detached' });
     await page.reload();
   }),
+
+  'what is typed stays when others delete the tunnel': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/tunnels/t_0001`);
+      await page.getByLabel('Local port').fill('5000');
+      await fetch(`${mock.url}/api/v1/tunnels/t_0001`, { method: 'DELETE' });
+      await page.locator('[data-tunnel=t_0001]').waitFor({ state: 'detached' });
+      assert.equal(await page.getByLabel('Local port').inputValue(), '5000');
+      await button(page, 'Save').click();
+      await page.getByText('there is no tunnel t_0001').waitFor();
+      await button(page, 'Cancel').click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+    },
+    { allow: /status of 404/ },
+  ),
 };

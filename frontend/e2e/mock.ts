@@ -152,7 +152,7 @@ export class Mock {
     ['PUT', /^tunnels\/([^/]+)\/policy$/, (body, [id]) => this.#setPolicy(id, body)],
     ['GET', /^requests$/, (_b, _m, query) => this.#list(query)],
     ['DELETE', /^requests$/, () => void (this.requests = [])],
-    ['GET', /^requests\.har$/, () => ({ log: { version: '1.2', creator: {}, entries: [] } })],
+    ['GET', /^requests\.har$/, (_b, _m, query) => this.#archive(query)],
     ['POST', /^requests\.har$/, () => this.#import()],
     ['GET', /^requests\/([^/]+)$/, (_b, [id], query) => this.#detail(id, query)],
     ['POST', /^requests\/([^/]+)\/replay$/, (body, [id]) => this.#replay(id, body)],
@@ -335,6 +335,26 @@ export class Mock {
       }),
       false,
     );
+  }
+
+  /** The archive of all; as the daemon does, it knows no other status than these. */
+  #archive(query: URLSearchParams) {
+    const status = query.get('status') ?? '';
+    if (status && !/^[1-5](xx|\d\d)$/.test(status))
+      throw new Refusal(
+        400,
+        'invalid_parameter',
+        'status must be an HTTP status such as 404, or a class such as 4xx',
+        'status',
+      );
+    const entries = this.requests
+      .filter((r) => r.kind === 'http' && query.get('kind') !== 'flow')
+      .map((r) => ({
+        request: { method: r.method, url: `https://${r.host}${r.path}` },
+        response: { status: r.status ?? 0 },
+        ...(r.state === 'failed' && { comment: 'connection refused' }),
+      }));
+    return { log: { version: '1.2', creator: {}, entries } };
   }
 
   #import() {

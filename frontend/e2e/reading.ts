@@ -1,9 +1,17 @@
 /** How the page is read: what is looked for stays, and text may be larger. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import type { LogEntry, RequestDetail } from '../src/agent/api/types';
 import { cutOff, textSize, until } from './browser';
 import { mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 import { stops } from './tour';
+
+const logLine = (n: number): LogEntry => ({
+  time: new Date(1_772_000_000_000 + n * 1000).toISOString(),
+  level: 'info',
+  message: `line ${n}`,
+});
 
 const states = {
   connecting: 'Connecting',
@@ -235,5 +243,68 @@ export const scenarios = {
         mock.config.error = mistake;
       },
     },
+  ),
+
+  'an archive of what failed has that alone': scenario(async (page, mock) => {
+    mock.addRequest({ path: '/refused', state: 'failed', status: 0 });
+    await page.goto(`${mock.url}/#/inspector?status=error`);
+    await page.getByRole('option', { name: '/refused' }).waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export as HAR' }).click();
+    const saved = JSON.parse(await readFile(await (await download).path(), 'utf8')) as {
+      log: { entries: { request: { url: string } }[] };
+    };
+    assert.ok(saved.log.entries.length > 0);
+    assert.equal(
+      saved.log.entries.length,
+      mock.requests.filter((r) => r.kind === 'http' && r.state === 'failed').length,
+    );
+  }),
+
+  'an edited body keeps its line ends': scenario(async (page, mock) => {
+    const parts = '--x\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\n--x--\r\n';
+    await page.route(/\/requests\/[^/]+$/, async (route) => {
+      const answer = await route.fetch();
+      const { data } = (await answer.json()) as { data: RequestDetail };
+      if (data.request) data.request.body = { ...data.request.body, text: parts, base64: '' };
+      await route.fulfill({ response: answer, json: { data } });
+    });
+    const r = mock.addRequest({ method: 'POST', path: '/form' });
+    await page.goto(`${mock.url}/#/inspector/${r.id}`);
+    await page.getByRole('button', { name: 'Edit and replay' }).click();
+    const body = page.getByLabel('Body', { exact: true });
+    const typed = await body.inputValue();
+    await body.fill(typed.replace('one', 'two'));
+    const sent = page.waitForRequest(/\/replay$/);
+    await page.getByRole('button', { name: 'Send' }).click();
+    assert.deepEqual((await sent).postDataJSON(), { body: parts.replace('one', 'two') });
+  }),
+
+  'a long name leaves a dialog on a phone whole': scenario(
+    async (page, mock) => {
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.goto(`${mock.url}/#/tunnels/policy:t_0001`);
+      await page.getByLabel('Refused addresses').waitFor();
+      assert.deepEqual(await cutOff(page), []);
+      assert.equal(await page.locator('dialog').evaluate((e) => e.scrollLeft), 0);
+    },
+    { prepare: (mock) => void mock.tunnels.set('t_0001', tunnel(1, { name: 'x'.repeat(128) })) },
+  ),
+
+  'a line of the log that is read stays while others come': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/logs`);
+      const line = page.getByText('line 350', { exact: true });
+      await page.getByText('line 400', { exact: true }).waitFor();
+      await line.scrollIntoViewIfNeeded();
+      await page.getByRole('button', { name: 'Newest' }).waitFor();
+      const before = await line.boundingBox();
+      for (let i = 0; i < 320; i++) mock.emit('log', logLine(1000 + i));
+      await page.getByRole('heading', { name: '720' }).waitFor();
+      assert.deepEqual(await line.boundingBox(), before);
+      await page.getByRole('button', { name: 'Newest' }).click();
+      await page.getByText('line 1319', { exact: true }).waitFor();
+    },
+    { prepare: (mock) => (mock.logs = Array.from({ length: 400 }, (_, i) => logLine(i + 1))) },
   ),
 };

@@ -40,4 +40,19 @@ export const scenarios = {
     },
     { lang: 'zh-CN' },
   ),
+
+  'a date that is half typed is not taken for none': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/settings`);
+    await button(page, 'Add API token').click();
+    await page.getByLabel('Name').fill('ci');
+    await page.getByLabel('Expires').focus();
+    await page.keyboard.type('0102');
+    await page.locator('dialog').getByRole('button', { name: 'Add API token' }).click();
+    await page.locator('#t-expires:focus').waitFor();
+    assert.ok(!mock.seen.includes('POST tokens'));
+    await page.getByLabel('Expires').fill('2031-02-03T04:05');
+    await page.locator('dialog').getByRole('button', { name: 'Add API token' }).click();
+    await button(page, 'Done').waitFor();
+    assert.ok(mock.seen.includes('POST tokens'));
+  }),
 };

@@ -153,6 +153,7 @@ export const en = {
     'It was changed elsewhere meanwhile, so nothing was saved. Read it again to see what holds now; what you have typed here is lost then.',
   'tunnel.create': 'Create',
   'tunnel.created': 'Published at {url}',
+  'tunnel.kept': 'Created. Its address is given once the relay is connected.',
   'tunnel.saved': 'Saved.',
   'tunnel.deleted': 'Deleted {name}.',
   'mode.standard': 'Standard',

@@ -141,6 +141,7 @@ export const zh: Messages = {
     '在此期间它已在别处被修改，因此没有保存。重新读取可查看现在的内容；在此输入的内容会随之丢失。',
   'tunnel.create': '创建',
   'tunnel.created': '已发布：{url}',
+  'tunnel.kept': '已创建。连接到中继后即会分配地址。',
   'tunnel.saved': '已保存。',
   'tunnel.deleted': '已删除 {name}。',
   'mode.standard': '独占',

@@ -7,6 +7,16 @@ describe('prettyJson', () => {
   it.each(['', 'hello', '12', '{"a":', '<html>'])('leaves %s alone', (text) =>
     expect(prettyJson(text)).toBeUndefined(),
   );
+  it.each([
+    ['{"id":12345678901234567890,"n":1.0}', '{\n  "id": 12345678901234567890,\n  "n": 1.0\n}'],
+    ['{"b":1,"10":2,"9":3,"b":4}', '{\n  "b": 1,\n  "10": 2,\n  "9": 3,\n  "b": 4\n}'],
+    ['["\\u0041\\"","a:[ ,]"]', '[\n  "\\u0041\\"",\n  "a:[ ,]"\n]'],
+    ['{"a":{},"b":[ ]}', '{\n  "a": {},\n  "b": []\n}'],
+  ])('shows %s as it was sent', (text, want) => expect(prettyJson(text)).toBe(want));
+  it('does not answer a few bytes with megabytes of indents', () => {
+    const deep = '['.repeat(4000) + ']'.repeat(4000);
+    expect(prettyJson(deep)?.length ?? 0).toBeLessThan(1e6);
+  });
 });
 
 describe('jsonTokens', () => {

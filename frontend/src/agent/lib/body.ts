@@ -1,14 +1,35 @@
 /** Ways to show a body that was recorded. */
 
-/** Returns JSON with indents, or undefined if the text is not JSON. */
+/** What is nested deeper gains nothing by indents, and would be mostly indents. */
+const deepest = 100;
+
+/**
+ * Returns JSON with indents, or undefined if the text is not JSON. Nothing else is
+ * changed: neither the digits of a number nor the order and number of the keys.
+ */
 export function prettyJson(text: string): string | undefined {
   const start = text.trimStart()[0];
   if (start !== '{' && start !== '[') return undefined;
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    JSON.parse(text);
   } catch {
     return undefined;
   }
+  const out: string[] = [];
+  let depth = 0;
+  let before = '';
+  const line = () => out.push(`\n${'  '.repeat(depth)}`);
+  const opens = (part: string) => part === '{' || part === '[';
+  for (const [part] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s"[\]{},:]+/g)) {
+    if (part === '}' || part === ']') {
+      depth--;
+      if (!opens(before)) line();
+    } else if (opens(before) || before === ',') line();
+    out.push(part === ':' ? ': ' : part);
+    if (opens(part) && ++depth > deepest) return undefined;
+    before = part;
+  }
+  return out.join('');
 }
 
 export type TokenKind = 'key' | 'string' | 'number' | 'word' | 'plain';

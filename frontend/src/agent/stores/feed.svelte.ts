@@ -24,8 +24,12 @@ const batchFor = 80;
 class Feed {
   link = $state<Link>('starting');
   reason = $state('');
+  /** How often the daemon has asked for the Bearer token. */
+  asked = $state(0);
   #lastId = '';
   #daemon = '';
+  /** A list could not be loaded: events alone do not make up for it. */
+  #lacking = false;
   #batch: ServerEvent[] = [];
   // eslint-disable-next-line no-unused-private-class-members -- read by ??=
   #flushing: ReturnType<typeof setTimeout> | undefined;
@@ -57,8 +61,10 @@ class Feed {
 
   #lose(error: unknown): void {
     this.reason = error instanceof Problem ? error.message : '';
-    if (error instanceof Problem && error.status === 401) this.link = 'locked';
-    else if (error instanceof Problem && error.status === 403) this.link = 'refused';
+    if (error instanceof Problem && error.status === 401) {
+      this.link = 'locked';
+      this.asked++;
+    } else if (error instanceof Problem && error.status === 403) this.link = 'refused';
     else if (error instanceof Unreachable && error.denied) this.link = 'denied';
     else this.link = 'lost';
   }
@@ -80,14 +86,15 @@ class Feed {
     signal.addEventListener('abort', stop, { once: true });
     let watchdog = setTimeout(stop, silence);
     try {
-      const resumed = await this.#knownDaemon();
+      const resumed = await this.#knownDaemon(mine.signal);
       const headers: Record<string, string> = { Accept: 'text/event-stream' };
       if (resumed) headers['Last-Event-ID'] = this.#lastId;
       const answer = await send('GET', 'events', { headers, signal: mine.signal });
       const reader = answer.body?.getReader();
       if (!reader) throw new Unreachable(false);
       // The stream is open, so nothing is lost between the lists and the events.
-      if (!resumed) await this.#load();
+      if (!resumed) await this.#load(mine.signal);
+      mine.signal.throwIfAborted();
       this.link = 'live';
       this.reason = '';
       alive();
@@ -107,21 +114,23 @@ class Feed {
     }
   }
 
-  /** Reports whether this is the daemon whose events were followed before. */
-  async #knownDaemon(): Promise<boolean> {
-    await status.load();
+  /** Reports whether this is the daemon whose lists are here, and whose events were followed. */
+  async #knownDaemon(signal: AbortSignal): Promise<boolean> {
+    await status.load(signal);
     const daemon = `${status.current?.pid} ${status.current?.started_at}`;
-    const known = daemon === this.#daemon && this.#lastId !== '';
+    const known = daemon === this.#daemon && this.#lastId !== '' && !this.#lacking;
     this.#daemon = daemon;
     if (!known) this.#lastId = '';
     return known;
   }
 
-  async #load(): Promise<void> {
+  async #load(signal?: AbortSignal): Promise<void> {
+    this.#lacking = false;
+    const lack = () => (this.#lacking = true);
     // These may be long, and the page is of use without them.
-    requests.load().catch(() => undefined);
-    logs.load().catch(() => undefined);
-    await Promise.all([tunnels.load(), status.loadAuth()]);
+    requests.load().catch(lack);
+    logs.load().catch(lack);
+    await Promise.all([tunnels.load(signal), status.loadAuth(signal)]);
   }
 
   #take(events: ServerEvent[]): void {
@@ -160,7 +169,7 @@ class Feed {
           logEvents.push(data as LogEntry);
           break;
         case 'missed':
-          void this.#load().catch(() => undefined);
+          this.#load().catch(() => (this.#lacking = true));
       }
     }
     tunnels.apply(tunnelEvents, endpointEvents);

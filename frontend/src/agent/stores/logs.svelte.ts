@@ -23,11 +23,12 @@ export class LogStore {
   async load(): Promise<void> {
     const live: LogEntry[] = [];
     this.#live = live;
-    const { items } = await call<List<LogEntry>>('GET', 'logs?level=debug&limit=1000');
+    const { items } = await call<List<LogEntry>>('GET', 'logs?level=debug&limit=1000').finally(
+      () => (this.#live = undefined),
+    );
     // A line may be in the answer and in the stream.
     const have = new Set(items.slice(-200).map(plain));
     this.items = this.#number([...items, ...live.filter((line) => !have.has(plain(line)))]);
-    this.#live = undefined;
     this.#have = have;
     this.loaded = true;
   }

@@ -34,11 +34,16 @@ export function matches(r: RequestSummary, f: RequestFilter): boolean {
   if (f.status === 'error') {
     if (r.state !== 'failed') return false;
   } else if (f.status && Math.floor((r.status ?? 0) / 100) !== Number(f.status[0])) return false;
-  if (!f.text) return true;
-  const text = f.text.toLowerCase();
+  const text = f.text.trim().toLowerCase();
+  if (!text) return true;
   return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${r.visitor} ${r.tunnel_name}`
     .toLowerCase()
     .includes(text);
+}
+
+/** Returns those that are too many, the oldest first. */
+function oldest(all: ReadonlyMap<string, RequestSummary>): string[] {
+  return all.size > most ? [...all.keys()].slice(0, all.size - most) : [];
 }
 
 const path = (id: string, rest = '') => `requests/${encodeURIComponent(id)}${rest}`;
@@ -93,6 +98,8 @@ export class RequestStore {
     if (batch.length === 0) return;
     if (this.paused) {
       for (const r of batch) this.#held.set(r.id, r);
+      // The list would not take more of them.
+      for (const id of oldest(this.#held)) this.#held.delete(id);
       this.waiting = this.#held.size;
       return;
     }
@@ -104,9 +111,7 @@ export class RequestStore {
   }
 
   #publish(): void {
-    let extra = this.#byId.size - most;
-    for (const id of this.#byId.keys()) {
-      if (extra-- <= 0) break;
+    for (const id of oldest(this.#byId)) {
       this.#byId.delete(id);
       this.#arrived.delete(id);
     }

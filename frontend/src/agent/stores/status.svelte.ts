@@ -30,7 +30,10 @@ export class StatusStore {
       void this.loadAuth();
   }
 
-  /** Takes a sample; called once a second, also while nothing changes. */
+  /**
+   * Takes a sample; called once a second, also while nothing changes. Browsers call
+   * less often what is not looked at: then there is a sample for each second since.
+   */
   sample(now = Date.now()): void {
     const status = this.current;
     if (!status) return;
@@ -41,20 +44,24 @@ export class StatusStore {
     if (!last || last.daemon !== status.started_at || now <= last.at) return;
     const seconds = (now - last.at) / 1000;
     const next = {
-      at: now,
       in: Math.max(0, inward - last.in) / seconds,
       out: Math.max(0, out - last.out) / seconds,
     };
-    this.samples = [...this.samples.slice(-(keep - 1)), next];
+    const length = Math.min(keep, Math.max(1, Math.round(seconds)));
+    const since = Array.from({ length }, (_, i) => ({
+      at: now - (length - 1 - i) * 1000,
+      ...next,
+    }));
+    this.samples = [...this.samples, ...since].slice(-keep);
   }
 
-  async load(): Promise<void> {
-    this.apply(await call<Status>('GET', 'status'));
+  async load(signal?: AbortSignal): Promise<void> {
+    this.apply(await call<Status>('GET', 'status', { signal }));
   }
 
-  async loadAuth(): Promise<void> {
+  async loadAuth(signal?: AbortSignal): Promise<void> {
     try {
-      this.auth = await call<AuthStatus>('GET', 'auth/status');
+      this.auth = await call<AuthStatus>('GET', 'auth/status', { signal });
     } catch {
       // The link's own state already says what is wrong.
     }

@@ -177,9 +177,20 @@ describe('RequestStore', () => {
     expect([store.items.length, store.waiting]).toEqual([2, 0]);
   });
 
+  it('keeps its bound while paused, too', () => {
+    const store = new RequestStore();
+    store.setPaused(true);
+    for (let n = 0; n < most + 50; n += 50)
+      store.apply(Array.from({ length: 50 }, (_, i) => summary(n + i + 1)));
+    expect(store.waiting).toBe(most);
+    store.setPaused(false);
+    expect(store.items[0]?.id).toBe('r_51');
+  });
+
   it.each<[Partial<typeof noFilter>, boolean]>([
     [{}, true],
     [{ text: 'ORDERS' }, true],
+    [{ text: ' orders ' }, true],
     [{ text: '203.0.113' }, true],
     [{ text: 'nothing' }, false],
     [{ status: '4xx' }, true],
@@ -203,7 +214,10 @@ describe('StatusStore', () => {
     store.sample(1000);
     store.current = at(500, 4000);
     store.sample(3000);
-    expect(store.samples).toEqual([{ at: 3000, in: 250, out: 2000 }]);
+    expect(store.samples).toEqual([
+      { at: 2000, in: 250, out: 2000 },
+      { at: 3000, in: 250, out: 2000 },
+    ]);
   });
 
   it('does not take a restart for traffic', () => {
@@ -215,6 +229,19 @@ describe('StatusStore', () => {
     expect(store.samples).toEqual([]);
     store.sample(3000);
     expect(store.samples).toEqual([{ at: 3000, in: 0, out: 0 }]);
+  });
+
+  it('has one sample for each second, also where the browser let the page sleep', () => {
+    const store = new StatusStore();
+    store.current = at(0, 0);
+    store.sample(1000);
+    store.current = at(6000, 0);
+    store.sample(61_000);
+    expect(store.samples).toHaveLength(60);
+    expect(store.samples.at(0)).toEqual({ at: 2000, in: 100, out: 0 });
+    expect(store.samples.at(-1)).toEqual({ at: 61_000, in: 100, out: 0 });
+    store.sample(61_000 + 86_400_000);
+    expect(store.samples).toHaveLength(180);
   });
 });
 

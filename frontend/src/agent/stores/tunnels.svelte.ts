@@ -40,10 +40,10 @@ export class TunnelStore {
   endpoints = $state.raw<ReadonlyMap<string, Endpoint>>(new Map());
   loaded = $state(false);
 
-  async load(): Promise<void> {
+  async load(signal?: AbortSignal): Promise<void> {
     const [tunnels, endpoints] = await Promise.all([
-      call<List<Tunnel>>('GET', 'tunnels'),
-      call<List<Endpoint>>('GET', 'endpoints'),
+      call<List<Tunnel>>('GET', 'tunnels', { signal }),
+      call<List<Endpoint>>('GET', 'endpoints', { signal }),
     ]);
     this.#tunnels = new Map(tunnels.items.map((tunnel) => [tunnel.id, tunnel]));
     this.#endpoints = new Map(endpoints.items.map((e) => [e.tunnel_id, e]));

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Scope } from '../api/types';
 import { scopeForm, scopeOf } from './scopeform';
 
@@ -18,6 +18,12 @@ const all: Scope = {
 
 describe('a scope and its form', () => {
   it('keep each other', () => expect(scopeOf(scopeForm(all))).toEqual({ scope: all, faults: {} }));
+  it('keep an end to the second, and in the hour that a clock set back repeats', () => {
+    vi.stubEnv('TZ', 'Europe/Berlin');
+    for (const expires_at of ['2027-01-01T10:00:07Z', '2026-10-25T01:30:00Z'])
+      expect(scopeOf(scopeForm({ expires_at })).scope).toEqual({ expires_at });
+    vi.unstubAllEnvs();
+  });
   it('bound nothing together', () => expect(scopeOf(scopeForm({})).scope).toEqual({}));
   it('take all types as no bound', () =>
     expect(

@@ -1,5 +1,5 @@
 import type { Scope } from '../api/types';
-import { fromLocal, lines, localTime, readBytes, writeBytes } from '../../shared/lib/words';
+import { lines, readBytes, writeBytes } from '../../shared/lib/words';
 
 export const tunnelTypes = ['http', 'https', 'tls', 'tcp', 'udp'] as const;
 
@@ -9,6 +9,7 @@ export interface ScopeForm {
   domains: string;
   ports: string;
   tunnels: string;
+  /** As the API has it: what a clock on the wall shows is not always one moment. */
   expires: string;
   bandwidth: string;
   monthly: string;
@@ -35,7 +36,7 @@ export function scopeForm(s: Scope = {}): ScopeForm {
     domains: (s.domains ?? []).join('\n'),
     ports: (s.ports ?? []).join(', '),
     tunnels: s.tunnels ? String(s.tunnels) : '',
-    expires: localTime(s.expires_at),
+    expires: s.expires_at ?? '',
     bandwidth: writeBytes(s.bandwidth),
     monthly: writeBytes(s.monthly_bytes),
     over: s.over_quota ?? 'warn',
@@ -61,8 +62,7 @@ export function scopeOf(f: ScopeForm): {
     if (/^\d+$/.test(f.tunnels.trim())) scope.tunnels = Number(f.tunnels);
     else faults.tunnels = true;
   }
-  const expires = fromLocal(f.expires);
-  if (expires) scope.expires_at = expires;
+  if (f.expires) scope.expires_at = f.expires;
   const size = (key: 'bandwidth' | 'monthly_bytes' | 'throttle_bandwidth', text: string) => {
     if (!text.trim()) return;
     const n = readBytes(text);

@@ -36,6 +36,8 @@ export const nothing: Required<Filter> = {
 
 const page = 100;
 const kept = 1000;
+// The relay sends a comment every 15 s.
+const silence = 40_000;
 
 /** Names an event; those of old relays have no id, but a moment and path. */
 export function eventKey(e: Access): string {
@@ -65,34 +67,54 @@ export class AccessLog {
   }
 
   async search(filter: Filter): Promise<void> {
-    const turn = ++this.#turn;
+    this.#turn++;
     this.missed = 0;
-    await this.#ask(filter, '', (found) => {
-      if (turn === this.#turn) this.events = unique(found);
+    await this.#ask(filter, '', (found, next) => {
+      this.events = unique(found);
+      this.next = next;
     });
   }
 
   async more(filter: Filter): Promise<void> {
-    const turn = this.#turn;
-    await this.#ask(filter, this.next, (found) => {
-      if (turn === this.#turn) this.events = unique([...(this.events ?? []), ...found]);
+    await this.#ask(filter, this.next, (found, next) => {
+      this.events = unique([...(this.events ?? []), ...found]);
+      this.next = next;
     });
   }
 
-  async #ask(filter: Filter, cursor: string, take: (found: Access[]) => void): Promise<void> {
+  /** Brings in what came while the stream was away, above what was there. */
+  async #catchUp(filter: Filter): Promise<void> {
+    const before = this.events ?? [];
+    const old = new Set(before.map(eventKey));
+    await this.#ask(filter, '', (found, next) => {
+      const fresh = (this.events ?? []).filter((e) => !old.has(eventKey(e)));
+      const meet = found.some((e) => old.has(eventKey(e)));
+      this.events = unique([...fresh, ...found, ...(meet ? before : [])]);
+      // Else there is more between the two than is asked for at once.
+      if (!meet) this.next = next;
+    });
+  }
+
+  /** Asks, and takes the answer unless something else is looked for by then. */
+  async #ask(
+    filter: Filter,
+    cursor: string,
+    take: (found: Access[], next: string) => void,
+  ): Promise<void> {
+    const turn = this.#turn;
     this.busy = true;
     try {
       const query = new URLSearchParams({ ...this.clean(filter), limit: String(page) });
       if (cursor) query.set('cursor', cursor);
       const answer = await call<AccessPage>('GET', `access?${query.toString()}`);
-      take(answer.items);
-      this.next = answer.next ?? '';
+      if (turn !== this.#turn) return;
+      take(answer.items, answer.next ?? '');
       this.error = '';
     } catch (error) {
       session.met(error);
-      this.error = explain(error);
+      if (turn === this.#turn) this.error = explain(error);
     } finally {
-      this.busy = false;
+      if (turn === this.#turn) this.busy = false;
     }
   }
 
@@ -106,22 +128,33 @@ export class AccessLog {
 
   async #stream(filter: Filter, signal: AbortSignal): Promise<void> {
     const query = new URLSearchParams(this.clean({ ...filter, since: '', until: '' }));
-    while (!signal.aborted) {
+    for (let again = false; !signal.aborted; again = true) {
+      const mine = new AbortController();
+      const stop = () => mine.abort();
+      signal.addEventListener('abort', stop, { once: true });
+      let watchdog = setTimeout(stop, silence);
       try {
         const answer = await send('GET', `access/live?${query.toString()}`, {
-          signal,
+          signal: mine.signal,
           headers: { Accept: 'text/event-stream' },
         });
+        if (again) void this.#catchUp(filter);
         const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
         const parser = new EventParser();
         for (;;) {
           const piece = await reader?.read();
           if (!piece || piece.done) break;
+          clearTimeout(watchdog);
+          watchdog = setTimeout(stop, silence);
           this.#take(parser.push(piece.value));
         }
       } catch (error) {
         if (signal.aborted) return;
         session.met(error);
+      } finally {
+        clearTimeout(watchdog);
+        signal.removeEventListener('abort', stop);
+        mine.abort();
       }
       await new Promise((go) => setTimeout(go, 3000));
     }

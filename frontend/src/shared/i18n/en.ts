@@ -56,6 +56,7 @@ export const en = {
   'policy.hours': 'Hours of opening',
   'policy.hours.text': 'Outside of them everybody is refused.',
   'policy.hours.none': 'Open at all times.',
+  'policy.hours.nodays': 'Choose a day at least, or remove these hours.',
   'policy.hours.add': 'Add hours',
   'policy.hours.n': 'Hours {n}',
   'policy.hours.drop': 'Remove hours {n}',

@@ -56,6 +56,7 @@ export const zh: Record<keyof typeof en, string> = {
   'policy.hours': '开放时间',
   'policy.hours.text': '其余时间拒绝所有访客。',
   'policy.hours.none': '全天开放。',
+  'policy.hours.nodays': '请至少选择一天，或移除这段时间。',
   'policy.hours.add': '添加时段',
   'policy.hours.n': '时段 {n}',
   'policy.hours.drop': '移除时段 {n}',

@@ -74,6 +74,10 @@ describe('a policy that two have changed', () => {
     mine.users = [{ name: 'ann', password: 'new', kept: true }];
     expect(merge(formOf(all), mine, form({ rate: 8 })).form.users).toEqual(mine.users);
   });
+  it('takes hours of no day for a mistake: the relay has them on every day', () => {
+    const form = formOf({ hours: { open: [{ days: [], from: '08:00', to: '18:00' }] } });
+    expect(documentOf(form).faults).toEqual({ hours: true });
+  });
   it('takes a zone without hours for no change', () =>
     expect(changed(formOf({}), { ...formOf({}), zone: 'Asia/Tokyo' })).toEqual([]));
 });

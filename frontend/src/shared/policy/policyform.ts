@@ -93,10 +93,14 @@ export function formOf(d: PolicyDocument): PolicyForm {
   };
 }
 
-/** The fields whose numbers do not parse, by their names in the document. */
+/** The fields that are not filled in as they have to be, by their names in the document. */
 export type Faults = Partial<Record<keyof PolicyDocument, true>>;
 
-/** Returns the document of a form, and what in the form is no number. */
+/** Returns what is wrong with such a field: hours have no day, others are no numbers. */
+export const mistakeIn = (field: string) =>
+  field === 'hours' ? 'policy.hours.nodays' : 'form.number';
+
+/** Returns the document of a form, and what in the form is not as it has to be. */
 export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: Faults } {
   const d: PolicyDocument = { ...f.rest };
   const faults: Faults = {};
@@ -134,6 +138,8 @@ export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: F
       name: u.name,
       ...(u.password ? { password: u.password } : {}),
     }));
+  // The relay takes no day for every day.
+  if (f.open.some((o) => o.days.length === 0)) faults.hours = true;
   if (f.open.length > 0)
     d.hours = { zone: f.zone.trim() || 'UTC', open: f.open.map((o) => ({ ...o })) };
   if (f.shadow) d.shadow = true;

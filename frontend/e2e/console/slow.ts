@@ -1,0 +1,112 @@
+/** What comes late, out of order or not at all. */
+import assert from 'node:assert/strict';
+import { late } from '../slow';
+import { button, row, scenario, text } from './scenarios';
+
+const entry = (seq: number, action: string, target: string) => ({
+  seq,
+  time: '2026-03-01T12:00:00Z',
+  actor: { kind: 'user', name: 'ann' },
+  action,
+  target,
+});
+
+export const scenarios = {
+  'a slow answer of the audit log does not replace what is looked for': scenario(
+    async (page, mock) => {
+      let go = () => undefined as void;
+      const gone = new Promise<void>((done) => (go = done));
+      let end = () => undefined as void;
+      const ended = new Promise<void>((done) => (end = done));
+      await page.route(/\/audit\?/, async (route) => {
+        const wanted = new URL(route.request().url()).searchParams.get('action') ?? '';
+        if (wanted === 'client.') await gone;
+        const items = wanted ? [entry(wanted === 'client.' ? 1 : 2, `${wanted}set`, 'shop')] : [];
+        await route.fulfill({ json: { data: { items } } });
+        if (wanted === 'client.') end();
+      });
+      await page.goto(`${mock.url}/#/audit`);
+      const kind = page.getByLabel('Action');
+      await kind.selectOption('Clients');
+      await page.waitForTimeout(400);
+      await kind.selectOption('Policies');
+      await row(page, '2').waitFor();
+      go();
+      await ended;
+      await page.waitForTimeout(100);
+      assert.equal(await row(page, '1').count(), 0);
+      assert.equal(await row(page, '2').count(), 1);
+    },
+  ),
+
+  'more of the audit log that cannot be had is told': scenario(
+    async (page, mock) => {
+      await page.route(/\/audit\?/, async (route) => {
+        const query = new URL(route.request().url()).searchParams;
+        if (query.get('before'))
+          return route.fulfill({
+            status: 503,
+            json: { error: { code: 'unavailable', message: 'the store does not answer' } },
+          });
+        const items = [entry(9, 'client.set', 'shop')];
+        await route.fulfill({ json: { data: { items, next: 9 } } });
+      });
+      await page.goto(`${mock.url}/#/audit`);
+      await button(page, 'Show more').click();
+      await text(page, 'the store does not answer').waitFor();
+      await row(page, '9').waitFor();
+    },
+    { allow: /status of 503/ },
+  ),
+
+  'a relay that comes back is noticed on a page that asks nothing by itself': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/access`);
+      await page.getByRole('heading', { name: 'Access' }).waitFor();
+      await mock.stop();
+      await text(page, 'The relay does not answer').waitFor();
+      await mock.start();
+      await text(page, 'The relay does not answer').waitFor({ state: 'detached' });
+    },
+    { allow: /ERR_/ },
+  ),
+
+  'yesterday has its date once it is past midnight': scenario(async (page, mock) => {
+    await page.clock.install({ time: new Date('2026-03-01T23:59:50Z') });
+    mock.events = [];
+    mock.visit({ time: '2026-03-01T23:59:40Z', path: '/late' });
+    await page.goto(`${mock.url}/?again#/access`);
+    const visit = page.getByRole('row', { name: '/late' });
+    await visit.waitFor();
+    assert.equal(await visit.getByText('Mar 1, 2026').count(), 0);
+    await page.clock.fastForward(20_000);
+    await visit.getByText('Mar 1, 2026').waitFor();
+  }),
+
+  'what came while the access log was not live is there when it is again': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/access`);
+      await page.getByRole('row', { name: 'shop.relay.example' }).first().waitFor();
+      await button(page, 'Live').click();
+      await page.locator('.head [aria-pressed=false]').waitFor();
+      mock.visit({ path: '/meanwhile' });
+      await page.locator('.head [aria-pressed=false]').click();
+      await page.getByRole('row', { name: '/meanwhile' }).waitFor();
+    },
+  ),
+
+  'an account that is slow to be made closes nothing else': scenario(async (page, mock) => {
+    const go = await late(page, 'POST', /\/accounts$/);
+    await page.goto(`${mock.url}/#/settings`);
+    await button(page, 'Add account').click();
+    await page.getByLabel('Name').fill('berta');
+    await page.getByLabel('Password').fill('a long password');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    await button(page, 'Add account').click();
+    await page.getByLabel('Name').fill('carl');
+    await go();
+    await text(page, 'Saved').waitFor();
+    assert.equal(await page.getByLabel('Name').inputValue(), 'carl');
+  }),
+};

@@ -1,0 +1,179 @@
+/** What comes late, or cannot come: nobody is taken away by it, or told what is not so. */
+import assert from 'node:assert/strict';
+import type { Page } from 'playwright-core';
+import { has } from './browser';
+import { scenario } from './scenarios';
+
+const button = (page: Page, name: string) =>
+  page.getByRole('button', { name, exact: true }).first();
+
+/** Holds the answer to a request back; returns how it is let go, with the answer's end. */
+export async function late(page: Page, method: string, path: RegExp): Promise<() => Promise<void>> {
+  let go = () => undefined as void;
+  const gone = new Promise<void>((done) => (go = done));
+  let end = () => undefined as void;
+  const ended = new Promise<void>((done) => (end = done));
+  await page.route(path, async (route) => {
+    if (route.request().method() !== method) return route.fallback();
+    const answer = await route.fetch();
+    await gone;
+    await route.fulfill({ response: answer });
+    end();
+  });
+  return async () => {
+    go();
+    await ended;
+  };
+}
+
+export const scenarios = {
+  'a replay that is slow takes nobody back': scenario(async (page, mock) => {
+    mock.addRequest({ path: '/again' });
+    await page.goto(`${mock.url}/#/inspector`);
+    await page.getByRole('option', { name: '/again' }).click();
+    const go = await late(page, 'POST', /\/replay$/);
+    await button(page, 'Replay').click();
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await go();
+    await page.getByText('Sent again.').waitFor();
+    await has(page.getByLabel('Local port'), '4321');
+    assert.equal(new URL(page.url()).hash, '#/tunnels/new');
+  }),
+
+  'an edited replay that is slow takes nobody back': scenario(async (page, mock) => {
+    mock.addRequest({ path: '/again' });
+    await page.goto(`${mock.url}/#/inspector`);
+    await page.getByRole('option', { name: '/again' }).click();
+    const go = await late(page, 'POST', /\/replay$/);
+    await button(page, 'Edit and replay').click();
+    await button(page, 'Send').click();
+    await page.keyboard.press('Escape');
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await go();
+    await page.getByText('Sent again.').waitFor();
+    await has(page.getByLabel('Local port'), '4321');
+  }),
+
+  'a tunnel that is slow to be made closes nothing else': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await page.getByLabel('Domain').fill('lamp');
+    const go = await late(page, 'POST', /\/tunnels$/);
+    await button(page, 'Create').click();
+    await page.keyboard.press('Escape');
+    await page.locator('[data-tunnel=t_0001]').getByRole('button', { name: /^More/ }).click();
+    await page.getByRole('menuitem', { name: 'Edit tunnel' }).click();
+    await page.getByLabel('Local port').fill('4999');
+    await go();
+    await page.getByText('Published at https://lamp.relay.example').waitFor();
+    await has(page.getByLabel('Local port'), '4999');
+  }),
+
+  'who is let in, slowly saved, closes nothing else': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/tunnels/policy:t_0001`);
+    await page.getByLabel('Refused addresses').fill('192.0.2.1');
+    const go = await late(page, 'PUT', /\/policy$/);
+    await button(page, 'Save policy').click();
+    await page.keyboard.press('Escape');
+    await button(page, 'Leave').click();
+    await page.getByRole('button', { name: 'More for shop' }).click();
+    await page.getByRole('menuitem', { name: 'Edit tunnel' }).click();
+    await page.getByLabel('Local port').fill('4999');
+    await go();
+    await page.getByText('Saved. It is in force.').waitFor();
+    await has(page.getByLabel('Local port'), '4999');
+  }),
+
+  'a tunnel without an address yet is not said to be published': scenario(async (page, mock) => {
+    await page.route(/\/tunnels$/, async (route) => {
+      if (route.request().method() !== 'POST') return route.fallback();
+      const answer = await route.fetch();
+      const { data } = (await answer.json()) as { data: object };
+      const json = { data: { ...data, state: 'waiting', public_url: '' } };
+      await route.fulfill({ response: answer, json });
+    });
+    await page.goto(`${mock.url}/#/tunnels/new`);
+    await page.getByLabel('Local port').fill('4321');
+    await button(page, 'Create').click();
+    await page.getByText('Created. Its address is given once the relay is connected.').waitFor();
+    assert.equal(await page.getByText('Published at').count(), 0);
+  }),
+
+  'a refusal of the page is told in Chinese, too': scenario(
+    async (page, mock) => {
+      const message =
+        'this listener does not answer to the name adit.lan; [local_api] allowed_hosts adds names';
+      await page.route(/\/api\/v1\/status$/, (route) =>
+        route.fulfill({ status: 403, json: { error: { code: 'forbidden_host', message } } }),
+      );
+      await page.goto(`${mock.url}/?again`);
+      await page.getByText('此监听不响应名称 adit.lan').waitFor();
+    },
+    { lang: 'zh-CN', allow: /status of 403/ },
+  ),
+
+  'a daemon that has no stream to give says so': scenario(
+    async (page, mock) => {
+      await page.getByRole('link', { name: 'Tunnels' }).first().waitFor();
+      const message = '32 event streams are open; close one first';
+      await page.route(/\/events$/, (route) =>
+        route.fulfill({ status: 503, json: { error: { code: 'too_many_streams', message } } }),
+      );
+      await page.goto(`${mock.url}/?again`);
+      await page.getByText(message).waitFor();
+      assert.equal(await page.getByText('does not answer').count(), 0);
+    },
+    { allow: /status of 503/ },
+  ),
+
+  'a Bearer token is wrong when the daemon has said so': scenario(
+    async (page) => {
+      await page.route(/\/api\/v1\/status$/, async (route) => {
+        await new Promise((done) => setTimeout(done, 1500));
+        await route.fallback();
+      });
+      await page.getByLabel('Bearer token').fill('sesame');
+      await button(page, 'Unlock').click();
+      await page.waitForTimeout(900);
+      assert.equal(await page.getByText('This is not the Bearer token in force.').count(), 0);
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    },
+    { prepare: (mock) => (mock.bearer = 'sesame'), allow: /status of 401/ },
+  ),
+
+  'the row that is read stays where it is while others come': scenario(async (page, mock) => {
+    for (let i = 0; i < 60; i++) mock.addRequest({ path: `/before/${i}` });
+    await page.goto(`${mock.url}/#/inspector`);
+    const list = page.getByRole('listbox');
+    const read = page.getByRole('option', { name: '/before/30' });
+    await list.evaluate((e) => (e.scrollTop = 800));
+    await read.waitFor();
+    const before = await read.boundingBox();
+    for (let i = 0; i < 7; i++) mock.addRequest({ path: `/later/${i}` });
+    await page.getByRole('heading', { name: '107' }).waitFor();
+    assert.deepEqual(await read.boundingBox(), before);
+    // At the top, what is new is what one wants to see.
+    await list.evaluate((e) => (e.scrollTop = 0));
+    await page.getByRole('option', { name: '/later/6' }).waitFor();
+    mock.addRequest({ path: '/newest' });
+    await page.getByRole('option', { name: '/newest' }).waitFor();
+  }),
+
+  'a request that could not be had is there once the daemon is back': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/inspector`);
+      const option = page.getByRole('option', { name: '/late' });
+      mock.addRequest({ path: '/late' });
+      await option.waitFor();
+      await mock.stop();
+      await page.getByText('The adit daemon does not answer.').waitFor();
+      await option.click();
+      await page.getByText('Nothing was changed').waitFor();
+      await mock.start();
+      await page.getByRole('heading', { name: '/late' }).waitFor();
+    },
+    { allow: /ERR_/ },
+  ),
+};

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Status } from '../api/types';
+import { summary } from '../../../e2e/fixtures';
+import { feed } from './feed.svelte';
+import { logs } from './logs.svelte';
+import { requests } from './requests.svelte';
+
+/** How each path is answered; what is not here never is. */
+let answers: Record<string, () => Promise<Response>>;
+let asked: string[];
+let streams: ReadableStreamDefaultController<Uint8Array>[];
+let page: AbortController;
+
+const data = (body: unknown) => () => Promise.resolve(Response.json({ data: body }));
+const broken = () => Promise.reject(new TypeError('Failed to fetch'));
+const event = (id: number, name: string, body: unknown) =>
+  new TextEncoder().encode(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(body)}\n\n`);
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  asked = [];
+  streams = [];
+  page = new AbortController();
+  const daemon = { pid: 1, started_at: `${Math.random()}`, state: 'connected' } as Partial<Status>;
+  answers = {
+    status: data(daemon),
+    tunnels: data({ items: [] }),
+    endpoints: data({ items: [] }),
+    'auth/status': data({}),
+    requests: data({ items: [summary(1)] }),
+    logs: data({ items: [] }),
+    events: () =>
+      Promise.resolve(new Response(new ReadableStream({ start: (c) => void streams.push(c) }))),
+  };
+  vi.stubGlobal('location', { hostname: '127.0.0.1' });
+  vi.stubGlobal('addEventListener', () => undefined);
+  vi.stubGlobal('document', {
+    baseURI: 'http://127.0.0.1:37271/',
+    addEventListener: () => undefined,
+  });
+  vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
+    const path = new URL(url).pathname.slice('/api/v1/'.length);
+    asked.push(path);
+    const gone = new Promise<Response>((_, no) => {
+      init.signal?.addEventListener('abort', () => no(new DOMException('aborted', 'AbortError')));
+    });
+    return Promise.race([answers[path]?.() ?? gone, gone]);
+  });
+});
+
+afterEach(async () => {
+  page.abort();
+  await vi.advanceTimersByTimeAsync(60_000);
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const times = (path: string) => asked.filter((p) => p === path).length;
+
+describe('feed', () => {
+  it('loads again what it could not load, although the events go on', async () => {
+    answers.requests = broken;
+    answers.logs = broken;
+    void feed.run(page.signal);
+    await vi.advanceTimersByTimeAsync(10);
+    streams[0]?.enqueue(event(7, 'request', summary(2)));
+    await vi.advanceTimersByTimeAsync(200);
+    expect([feed.link, requests.items.length, logs.loaded]).toEqual(['live', 1, false]);
+
+    answers.requests = data({ items: [summary(2), summary(1)] });
+    answers.logs = data({ items: [] });
+    streams[0]?.error(new TypeError('network error'));
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([feed.link, requests.items.length, logs.loaded]).toEqual(['live', 2, true]);
+
+    // What is whole is not loaded twice.
+    streams[1]?.enqueue(event(8, 'request', summary(3)));
+    await vi.advanceTimersByTimeAsync(200);
+    const before = times('requests');
+    streams[1]?.error(new TypeError('network error'));
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([times('requests'), requests.items.length]).toEqual([before, 3]);
+  });
+
+  it.each(['status', 'tunnels', 'auth/status', 'events'])(
+    'gives up on a daemon that takes the question for %s and never answers',
+    async (path) => {
+      const answer = answers[path];
+      answers[path] = () => new Promise(() => undefined);
+      void feed.run(page.signal);
+      await vi.advanceTimersByTimeAsync(41_000);
+      expect(feed.link).toBe('lost');
+      if (answer) answers[path] = answer;
+      await vi.advanceTimersByTimeAsync(45_000);
+      expect(feed.link).toBe('live');
+    },
+  );
+});
