@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { fromLocal, lines, localTime, readBytes, writeBytes } from './words';
 
 describe('lines', () => {
@@ -24,6 +24,15 @@ describe('bytes', () => {
 });
 
 describe('times', () => {
+  afterEach(() => vi.unstubAllEnvs());
+  // A year is typed digit by digit, and clocks of old were not whole minutes off.
+  it.each(['0002-01-01T10:30', '0020-01-01T10:30', '0202-01-01T10:30', '2026-01-01T10:30'])(
+    'stay what was typed: %s',
+    (typed) => {
+      vi.stubEnv('TZ', 'Europe/Berlin');
+      expect(localTime(fromLocal(typed))).toBe(typed);
+    },
+  );
   it('go to a form and back', () =>
     expect(fromLocal(localTime('2027-01-01T10:30:00Z'))).toBe('2027-01-01T10:30:00Z'));
   it('are nothing without a time', () => {

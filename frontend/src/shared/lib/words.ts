@@ -55,7 +55,13 @@ export function localTime(time: string | undefined): string {
   if (!time) return '';
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return '';
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const day = [
+    String(at.getFullYear()).padStart(4, '0'),
+    two(at.getMonth() + 1),
+    two(at.getDate()),
+  ];
+  return `${day.join('-')}T${two(at.getHours())}:${two(at.getMinutes())}`;
 }
 
 /** Returns the time that such an input stands for, as the API wants it. */
