@@ -22,5 +22,7 @@ addEventListener('pagehide', () => tunnels.flush());
 
 restoreBearer();
 router.start();
-clock.start((now) => status.sample(now));
+clock.start((now) => {
+  if (feed.following) status.sample(now);
+});
 void feed.run(page.signal);

@@ -18,18 +18,26 @@ const lastRetry = 4000;
 const helpless = 30_000;
 // The daemon sends a comment every 15 s.
 const silence = 40_000;
+// A browser has six connections to a host by HTTP/1.1: a page that nobody has looked
+// at for a while gives its own back until somebody does.
+const unseen = 30_000;
+const glance = 60_000;
 // Events within this time are one update of the page.
 const batchFor = 80;
 
 class Feed {
   link = $state<Link>('starting');
   reason = $state('');
+  /** Whether what is shown is of now: the stream is open, and all is here. */
+  following = false;
   /** How often the daemon has asked for the Bearer token. */
   asked = $state(0);
   #lastId = '';
   #daemon = '';
   /** A list could not be loaded: events alone do not make up for it. */
   #lacking = false;
+  /** The stream was ended because nobody looks at the page. */
+  #resting = false;
   #batch: ServerEvent[] = [];
   // eslint-disable-next-line no-unused-private-class-members -- read by ??=
   #flushing: ReturnType<typeof setTimeout> | undefined;
@@ -43,9 +51,11 @@ class Feed {
     let wait = firstRetry;
     while (!signal.aborted) {
       try {
+        await this.#rest(signal);
         await this.#follow(signal, () => (wait = firstRetry));
       } catch (error) {
         if (signal.aborted) return;
+        if (this.#resting) continue;
         this.#lose(error);
       }
       // Only a person mends what is not merely lost.
@@ -71,13 +81,23 @@ class Feed {
 
   #sleep(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((done) => {
-      const timer = setTimeout(done, ms);
-      this.#wake = () => {
+      const wake = () => {
         clearTimeout(timer);
+        signal.removeEventListener('abort', wake);
         done();
       };
-      signal.addEventListener('abort', this.#wake, { once: true });
+      const timer = setTimeout(wake, ms);
+      this.#wake = wake;
+      signal.addEventListener('abort', wake, { once: true });
     });
+  }
+
+  /** Waits until somebody looks at a page that rests. */
+  async #rest(signal: AbortSignal): Promise<void> {
+    while (this.#resting && !signal.aborted) {
+      this.#resting = document.hidden;
+      if (this.#resting) await this.#sleep(glance, signal);
+    }
   }
 
   async #follow(signal: AbortSignal, alive: () => void): Promise<void> {
@@ -85,6 +105,17 @@ class Feed {
     const stop = () => mine.abort();
     signal.addEventListener('abort', stop, { once: true });
     let watchdog = setTimeout(stop, silence);
+    let rest: ReturnType<typeof setTimeout> | undefined;
+    const seen = () => {
+      clearTimeout(rest);
+      if (!document.hidden) return;
+      rest = setTimeout(() => {
+        this.#resting = true;
+        stop();
+      }, unseen);
+    };
+    document.addEventListener('visibilitychange', seen, { signal: mine.signal });
+    seen();
     try {
       const resumed = await this.#knownDaemon(mine.signal);
       const headers: Record<string, string> = { Accept: 'text/event-stream' };
@@ -95,6 +126,7 @@ class Feed {
       // The stream is open, so nothing is lost between the lists and the events.
       if (!resumed) await this.#load(mine.signal);
       mine.signal.throwIfAborted();
+      this.following = true;
       this.link = 'live';
       this.reason = '';
       alive();
@@ -108,7 +140,9 @@ class Feed {
         this.#take(parser.push(text.decode(value, { stream: true })));
       }
     } finally {
+      this.following = false;
       clearTimeout(watchdog);
+      clearTimeout(rest);
       signal.removeEventListener('abort', stop);
       mine.abort();
     }

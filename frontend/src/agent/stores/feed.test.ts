@@ -6,10 +6,11 @@ import { logs } from './logs.svelte';
 import { requests } from './requests.svelte';
 
 /** How each path is answered; what is not here never is. */
-let answers: Record<string, () => Promise<Response>>;
+let answers: Record<string, (init: RequestInit) => Promise<Response>>;
 let asked: string[];
 let streams: ReadableStreamDefaultController<Uint8Array>[];
 let page: AbortController;
+let seen: EventTarget & { baseURI: string; hidden: boolean };
 
 const data = (body: unknown) => () => Promise.resolve(Response.json({ data: body }));
 const broken = () => Promise.reject(new TypeError('Failed to fetch'));
@@ -34,17 +35,15 @@ beforeEach(() => {
   };
   vi.stubGlobal('location', { hostname: '127.0.0.1' });
   vi.stubGlobal('addEventListener', () => undefined);
-  vi.stubGlobal('document', {
-    baseURI: 'http://127.0.0.1:37271/',
-    addEventListener: () => undefined,
-  });
+  seen = Object.assign(new EventTarget(), { baseURI: 'http://127.0.0.1:37271/', hidden: false });
+  vi.stubGlobal('document', seen);
   vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
     const path = new URL(url).pathname.slice('/api/v1/'.length);
     asked.push(path);
     const gone = new Promise<Response>((_, no) => {
       init.signal?.addEventListener('abort', () => no(new DOMException('aborted', 'AbortError')));
     });
-    return Promise.race([answers[path]?.() ?? gone, gone]);
+    return Promise.race([answers[path]?.(init) ?? gone, gone]);
   });
 });
 
@@ -80,6 +79,45 @@ describe('feed', () => {
     streams[1]?.error(new TypeError('network error'));
     await vi.advanceTimersByTimeAsync(2000);
     expect([times('requests'), requests.items.length]).toEqual([before, 3]);
+  });
+
+  it('gives its connection back while nobody looks', async () => {
+    const look = (hidden: boolean) => {
+      seen.hidden = hidden;
+      seen.dispatchEvent(new Event('visibilitychange'));
+    };
+    let ended = 0;
+    answers.events = (init) => {
+      init.signal?.addEventListener('abort', () => {
+        ended++;
+        streams.at(-1)?.error(new DOMException('aborted', 'AbortError'));
+      });
+      return Promise.resolve(
+        new Response(new ReadableStream({ start: (c) => void streams.push(c) })),
+      );
+    };
+    void feed.run(page.signal);
+    await vi.advanceTimersByTimeAsync(10);
+    streams[0]?.enqueue(event(7, 'request', summary(2)));
+    look(true);
+    await vi.advanceTimersByTimeAsync(20_000);
+    look(false);
+    await vi.advanceTimersByTimeAsync(15_000);
+    expect([times('events'), ended]).toEqual([1, 0]);
+
+    streams[0]?.enqueue(new TextEncoder().encode(': alive\n\n'));
+    look(true);
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect([times('events'), ended, feed.link, feed.following]).toEqual([1, 1, 'live', false]);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect([times('events'), times('status')]).toEqual([1, 1]);
+
+    look(false);
+    await vi.advanceTimersByTimeAsync(10);
+    expect([times('events'), times('status'), feed.following]).toEqual([2, 2, true]);
+    streams[1]?.enqueue(event(8, 'request', summary(3)));
+    await vi.advanceTimersByTimeAsync(200);
+    expect([times('requests'), requests.items.length]).toEqual([1, 3]);
   });
 
   it.each(['status', 'tunnels', 'auth/status', 'events'])(

@@ -31,8 +31,8 @@ export class StatusStore {
   }
 
   /**
-   * Takes a sample; called once a second, also while nothing changes. Browsers call
-   * less often what is not looked at: then there is a sample for each second since.
+   * Takes a sample; called once a second while the daemon is followed. Where that was
+   * longer ago there is a sample for each second since.
    */
   sample(now = Date.now()): void {
     const status = this.current;
