@@ -35,6 +35,16 @@ func TestAgentsSetThePoliciesOfTheirTunnels(t *testing.T) {
 	if _, err := ask(http.MethodPut, `{"dny":[]}`); problem(t, err, wire.CodeInvalid).Field != "dny" {
 		t.Errorf("an unknown field: %v", err)
 	}
+	for _, hash := range []string{"$2b$13$abcdefghijklmnopqrstuuWVVG5QYgn2zYrBnW9Jq0GqjPGkV3z2K", "$argon2id$v=19$m=262144,t=10,p=1$c2FsdHNhbHQ$c3Vtc3Vtc3Vtc3Vtc3Vtcw"} {
+		_, err := ask(http.MethodPut, `{"basic_auth":[{"name":"ann","hash":"`+hash+`"}]}`)
+		if p := problem(t, err, wire.CodeInvalid); p.Field != "basic_auth[0].hash" || !strings.Contains(p.Message, "costs the relay too much") {
+			t.Errorf("%s: %v", hash, err)
+		}
+		s.setPolicy(t, "shop", `{"basic_auth":[{"name":"ann","hash":"`+hash+`"}]}`) // the operator may
+		if err := (operator{r.Relay}).DeletePolicy(t.Context(), "shop", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p, err := ask(http.MethodPut, `{"deny":["127.0.0.1"],"basic_auth":[{"name":"ann","password":"hush-hush"}]}`)
 	if err != nil || !p.Editable || p.SetBy != "shop" || strings.Contains(string(p.Document), "$2a$") {
 		t.Errorf("set: %s, %+v, %v", p.Document, p, err)

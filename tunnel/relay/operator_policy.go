@@ -118,6 +118,9 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 		}
 	}
 	d, err := policy.Parse(document)
+	if err == nil && by != "" {
+		err = d.Affordable()
+	}
 	var field *policy.FieldError
 	if errors.As(err, &field) {
 		return console.Policy{}, bad(http.StatusBadRequest, "invalid_parameter", field.Field, "%s", field.Error())

@@ -19,6 +19,10 @@ const (
 	maxArgonMemory = 256 << 10 // KiB
 	maxArgonTime   = 10
 	maxBcryptCost  = 15
+	// What a client may ask of the relay in its own policies: some 0.2 s for a try.
+	ownArgonMemory = 64 << 10 // KiB
+	ownArgonTime   = 4
+	ownBcryptCost  = 12
 	maxProved      = 1024
 	// maxTrying is how many passwords of one policy wait for their turn. A visitor
 	// of many addresses has tries without end, and may leave before its turn.
@@ -60,6 +64,22 @@ func validHash(hash string) bool {
 	return err == nil && cost <= maxBcryptCost
 }
 
+// Affordable returns an error, a FieldError, if a password of the document costs
+// more time to try than a client may ask of the relay: all that it serves share that.
+func (d Document) Affordable() error {
+	for i, u := range d.BasicAuth {
+		h, isArgon := parseArgon(u.Hash)
+		cost, err := bcrypt.Cost([]byte(u.Hash))
+		if isArgon && (h.memory > ownArgonMemory || h.time > ownArgonTime) || err == nil && cost > ownBcryptCost {
+			return &FieldError{
+				fmt.Sprintf("basic_auth[%d].hash", i),
+				fmt.Sprintf("costs the relay too much; take bcrypt with a cost of %d at most, or argon2id with %d KiB and %d passes at most", ownBcryptCost, ownArgonMemory, ownArgonTime),
+			}
+		}
+	}
+	return nil
+}
+
 func checkHash(hash, password string) bool {
 	if h, ok := parseArgon(hash); ok {
 		sum := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.threads, uint32(len(h.sum)))
@@ -74,6 +94,9 @@ type passwords struct {
 	users map[string]string // name → hash
 	other string            // a hash that nobody's password has
 	key   [32]byte
+	// turn is held by the one try that is under way, so that the many tries of one
+	// policy leave a place to others'.
+	turn chan struct{}
 
 	mu     sync.Mutex
 	proved map[[sha256.Size]byte]bool
@@ -98,7 +121,10 @@ const (
 )
 
 func newPasswords(users []User) *passwords {
-	p := &passwords{users: make(map[string]string, len(users)), proved: make(map[[sha256.Size]byte]bool), trying: make(map[[sha256.Size]byte]*trial)}
+	p := &passwords{
+		users: make(map[string]string, len(users)), turn: make(chan struct{}, 1),
+		proved: make(map[[sha256.Size]byte]bool), trying: make(map[[sha256.Size]byte]*trial),
+	}
 	rand.Read(p.key[:])
 	for _, u := range users {
 		p.users[u.Name] = u.Hash
@@ -153,9 +179,11 @@ func (p *passwords) settle(id [sha256.Size]byte, t *trial, name, password string
 	if !ok {
 		hash = p.other // takes as long as for a name that there is
 	}
+	p.turn <- struct{}{}
 	hashing <- struct{}{}
 	right := checkHash(hash, password) && ok
 	<-hashing
+	<-p.turn
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if right {

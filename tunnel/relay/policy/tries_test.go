@@ -66,6 +66,56 @@ func together(t *testing.T, visitors int, from, password func(i int) string) map
 	return rules
 }
 
+// TestTriesOfOnePolicyLeaveAPlaceToOthers has a visitor try many passwords at one
+// policy: who knows that of another is not the last to be let in.
+func TestTriesOfOnePolicyLeaveAPlaceToOthers(t *testing.T) {
+	const many = 40
+	salt := []byte("saltsalt")
+	sum := argon2.IDKey([]byte("right"), salt, 1, 8<<10, 1, 32)
+	users := []User{{
+		Name: "ann",
+		Hash: fmt.Sprintf("$argon2id$v=19$m=%d,t=1,p=1$%s$%s", 8<<10, base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum)),
+	}}
+	try := func() (func(), bool) { return func() {}, true }
+	left := func(p *passwords) int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.trying)
+	}
+	flooded, other := newPasswords(users), newPasswords(users)
+	for range cap(hashing) {
+		hashing <- struct{}{}
+	}
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() { flooded.check("ann", fmt.Sprint(i), try) })
+	}
+	for end := time.Now().Add(30 * time.Second); left(flooded) < many; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d tries have come", left(flooded), many)
+		}
+	}
+	let := make(chan int, 1)
+	wg.Go(func() {
+		if v := other.check("ann", "right", try); v != rightPassword {
+			t.Errorf("the right password: got %v", v)
+		}
+		let <- left(flooded)
+	})
+	for end := time.Now().Add(30 * time.Second); left(other) < 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the other try has not come")
+		}
+	}
+	for range cap(hashing) {
+		<-hashing
+	}
+	if n := <-let; n < many/4 {
+		t.Errorf("the other policy's visitor waited until %d of %d tries were left", n, many)
+	}
+	wg.Wait()
+}
+
 func oneAddress(int) string { return "10.0.0.1" }
 
 func guess(i int) string { return fmt.Sprintf("guess %d", i) }

@@ -236,6 +236,10 @@ export const relaySentences: readonly Sentence[] = [
   ['{0}: has more than 72 bytes', '{0}：超过 72 字节'],
   ['{0}: cannot be hashed', '{0}：无法计算哈希'],
   ["{0}: is neither bcrypt's nor argon2id's", '{0}：既不是 bcrypt 也不是 argon2id 的哈希'],
+  [
+    '{0}: costs the relay too much; take bcrypt with a cost of {1} at most, or argon2id with {2} KiB and {3} passes at most',
+    '{0}：对中继开销过大；请使用成本不超过 {1} 的 bcrypt，或不超过 {2} KiB、{3} 轮的 argon2id',
+  ],
   // What a sentence above is about; last, since they fit the beginnings of others.
   ['the name {0}', '名称 {0}'],
   ['the {0} port {1}', '{0} 端口 {1}'],
