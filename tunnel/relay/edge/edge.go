@@ -118,6 +118,7 @@ type Edge struct {
 	tally   tally
 	custom  *customPages
 	served  servedNames
+	unread  unread
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc
@@ -199,6 +200,7 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 		group.Go(func() error { return e.accept(ctx, feed) })
 	}
 	group.Go(func() error { e.endIdle(ctx); return nil })
+	group.Go(func() error { e.unread.watch(ctx); return nil })
 	if e.quic != nil {
 		group.Go(e.quic.serve)
 	}

@@ -176,7 +176,12 @@ func (h *handler) fail(w *countedWriter, r *http.Request, err error) {
 
 // proxied forwards a request to backends that are spoken to by HTTP/2.
 func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request, to *route) {
-	ctx = context.WithValue(ctx, routeKey{}, to)
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, routeKey{}, to))
+	defer cancel()
+	to.giveUp = func() {
+		cancel()
+		w.giveUp()
+	}
 	in := r.WithContext(ctx)
 	to.failed = func(err error) {
 		if to.h2first && len(to.h1) > 0 && to.onward(ctx, r, err) {

@@ -237,6 +237,7 @@ func (e *Edge) newTransport(b *Backend) *http.Transport {
 		WriteBufferSize:        16 << 10,
 		ReadBufferSize:         16 << 10,
 		Protocols:              new(http.Protocols),
+		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: answerWindow},
 	}
 	t.Protocols.SetUnencryptedHTTP2(true)
 	return t
@@ -259,6 +260,7 @@ type route struct {
 	h1, h2   []*Backend   // by how they are spoken to, in the order in which to try them
 	h2first  bool
 	only     bool        // there is one backend
+	giveUp   func()      // ends the visit
 	failed   func(error) // answers a visitor whose request could not be forwarded by HTTP/2
 	used     *Backend    // who answered, or was tried last
 	held     *Backend    // whose visitors this is counted among
@@ -329,6 +331,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errStatus
 		}
 		if err == nil {
+			resp.Body = to.endpoint.edge.unread.follow(resp, b.Agent, to.giveUp)
 			return resp, nil
 		}
 		end()

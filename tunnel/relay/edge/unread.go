@@ -1,0 +1,122 @@
+package edge
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/monotime"
+)
+
+// What an origin has sent by HTTP/2 and a visitor has not taken waits in the memory
+// of net/http's transport, up to answerWindow for each answer, which the memory of
+// sessions does not know of. It has the same bounds: beyond them those answers are
+// given up that have waited for their visitors longest.
+const (
+	answerWindow  = 512 << 10
+	unreadOfAgent = 64 << 20
+	unreadOfAll   = 1 << 30
+	unreadEvery   = time.Second // is how often it is looked
+	// slowVisitor is how long a visitor may take for one piece of an answer where
+	// its agent has too much unread, and slowOfAll where all together have.
+	slowVisitor = 30 * time.Second
+	slowOfAll   = time.Second
+)
+
+// unread is the answers by HTTP/2 that are under way.
+type unread struct {
+	mu      sync.Mutex
+	all     map[*answer]struct{}
+	givenUp atomic.Uint64
+}
+
+// answer is the body of one.
+type answer struct {
+	io.ReadCloser
+	of     *unread
+	agent  *Agent
+	giveUp func()
+	// away is since when it is not read, by monotime.Now; 0: it is, and nothing of
+	// it waits.
+	away atomic.Int64
+}
+
+// follow returns resp's body, which the visitor is to have. giveUp ends the visit.
+func (u *unread) follow(resp *http.Response, agent *Agent, giveUp func()) io.ReadCloser {
+	a := &answer{ReadCloser: resp.Body, of: u, agent: agent, giveUp: giveUp}
+	a.away.Store(int64(monotime.Now()))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all == nil {
+		u.all = make(map[*answer]struct{})
+	}
+	u.all[a] = struct{}{}
+	return a
+}
+
+func (a *answer) Read(b []byte) (int, error) {
+	a.away.Store(0)
+	n, err := a.ReadCloser.Read(b)
+	a.away.Store(int64(monotime.Now()))
+	return n, err
+}
+
+func (a *answer) Close() error {
+	a.of.mu.Lock()
+	delete(a.of.all, a)
+	a.of.mu.Unlock()
+	return a.ReadCloser.Close()
+}
+
+// watch gives up answers until ctx ends.
+func (u *unread) watch(ctx context.Context) {
+	tick := time.NewTicker(unreadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			u.relieve(monotime.Now())
+		}
+	}
+}
+
+// relieve gives up so many answers that what may be unread is within its bounds.
+func (u *unread) relieve(now time.Duration) {
+	type waiting struct {
+		a    *answer
+		away time.Duration
+	}
+	var list []waiting
+	ofAgent := make(map[*Agent]int)
+	u.mu.Lock()
+	for a := range u.all {
+		if away := time.Duration(a.away.Load()); away != 0 {
+			list = append(list, waiting{a, away})
+			ofAgent[a.agent]++
+		}
+	}
+	u.mu.Unlock()
+	slices.SortFunc(list, func(a, b waiting) int { return cmp.Compare(a.away, b.away) })
+	all := len(list)
+	for _, w := range list {
+		waited := now - w.away
+		tooMuch := all*answerWindow > unreadOfAll && waited >= slowOfAll ||
+			ofAgent[w.a.agent]*answerWindow > unreadOfAgent && waited >= slowVisitor
+		if tooMuch {
+			all--
+			ofAgent[w.a.agent]--
+			u.givenUp.Add(1)
+			w.a.giveUp()
+		}
+	}
+}
+
+// GivenUp is how many answers were ended because too much of them was unread.
+func (e *Edge) GivenUp() uint64 { return e.unread.givenUp.Load() }
