@@ -204,21 +204,6 @@ func (r *Relay) clientNames() map[string]string {
 	return names
 }
 
-func (o operator) ClaimList() []console.Claim {
-	running := map[string]bool{}
-	for _, ep := range o.edge.Endpoints() {
-		running[ep.Target] = true
-	}
-	names := o.clientNames()
-	list := []console.Claim{}
-	for _, c := range o.store.Claims.List() {
-		list = append(list, console.Claim{
-			Target: shown(c.Target), Client: names[c.ClientID], ClientID: c.ClientID, CreatedAt: c.Created, Running: running[c.Target],
-		})
-	}
-	return list
-}
-
 // shown is a claim's target as the operator writes it.
 func shown(target string) string {
 	if name := store.DomainOf(target); name != "" {

@@ -64,6 +64,8 @@ export class ConsoleMock {
   };
   clients = have.clients();
   policies = have.policies();
+  /** Domains that were taken from their clients. */
+  released = new Set<string>();
   audit = have.audit;
   accounts = have.accounts();
   tokens = have.tokens();
@@ -246,7 +248,16 @@ export class ConsoleMock {
     ['GET sessions', () => list(have.sessions)],
     ['GET endpoints', () => list(have.endpoints)],
     ['GET claims', () => list(have.claims)],
-    ['GET domains', () => list(have.domains)],
+    ['GET domains', () => list(have.domains.filter((d) => !this.released.has(d.domain)))],
+    [
+      'DELETE claims/([^/]+)',
+      (_, m) => {
+        const name = decodeURIComponent(m[1] ?? '');
+        if (have.domains.find((d) => d.domain === name)?.running !== false)
+          throw new Refusal(409, 'conflict', `${name} is in use now; stop its tunnel first`);
+        this.released.add(name);
+      },
+    ],
     ['GET errors', () => list(have.reported)],
     ['GET nodes', () => list(have.nodes)],
     ['GET settings', () => have.settings],

@@ -261,6 +261,18 @@ export const scenarios = {
     assert.deepEqual(await cutOff(page), [], 'the navigation is cut off');
   }),
 
+  'a domain that nobody uses is released': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/domains`);
+    await row(page, 'shop.relay.example').waitFor();
+    assert.equal(await row(page, 'shop.relay.example').getByRole('button').count(), 0);
+    await button(page, 'Release demo.example.org').click();
+    await text(page, 'The client old-laptop does not use it now').waitFor();
+    await button(page, /^Release$/).click();
+    await text(page, 'demo.example.org is free.').waitFor();
+    await row(page, 'demo.example.org').waitFor({ state: 'detached' });
+    assert.deepEqual([...mock.released], ['demo.example.org']);
+  }),
+
   'a policy that did not load is not replaced by an empty one': scenario(
     async (page, mock) => {
       const policy = () =>

@@ -121,6 +121,13 @@ func (c *Console) relayRoutes() []route {
 			return write(w, 200, items{relay.EndpointList()})
 		}},
 		{"GET /api/v1/claims", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.ClaimList()}) }},
+		{"DELETE /api/v1/claims/{target}", func(w http.ResponseWriter, r *http.Request) error {
+			if err := relay.ReleaseClaim(r.Context(), r.PathValue("target")); err != nil {
+				return err
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}},
 		{"GET /api/v1/policies", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.PolicyList()}) }},
 		{"GET /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
 			p, err := relay.Policy(r.PathValue("target"))

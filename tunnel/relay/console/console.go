@@ -40,6 +40,7 @@ type Relay interface {
 	EndpointList() []Endpoint
 	NodeList() []Node
 	ClaimList() []Claim
+	ReleaseClaim(ctx context.Context, target string) error
 	PolicyList() []Policy
 	Policy(target string) (Policy, error)
 	SetPolicy(ctx context.Context, target string, document []byte, e Expected) (Policy, error)

@@ -125,6 +125,8 @@ func (f *fakeRelay) ClaimList() []Claim {
 	return []Claim{{Target: "shop.relay.test", CreatedAt: fakeTime}}
 }
 
+func (f *fakeRelay) ReleaseClaim(_ context.Context, target string) error { return f.known(target) }
+
 func (f *fakeRelay) policy(target string) Policy {
 	return Policy{Target: target, ChangedAt: fakeTime, Policy: policy.Document{Deny: []string{"1.2.3.4"}, BasicAuth: []policy.User{{Name: "a"}}}}
 }

@@ -294,6 +294,12 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 	return ErrConflict
 }
 
+// ReleaseUnless takes a target from the client that has it, unless it has something
+// against that; then it returns that. Without a claim it returns ErrNotFound.
+func (c *Claims) ReleaseUnless(ctx context.Context, target string, against Against[Claim]) error {
+	return c.table.unless(ctx, target, against, func(against Against[Claim]) error { return c.table.dropUnless(ctx, target, against) })
+}
+
 // ReleaseClient gives back all that a client has.
 func (c *Claims) ReleaseClient(ctx context.Context, id string) error {
 	for _, v := range c.OfClient(id) {

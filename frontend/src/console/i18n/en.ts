@@ -290,6 +290,11 @@ export const en = {
   'certificate.file': 'from a file, by {issuer}',
   'domain.running': 'Served',
   'domain.kept': 'Kept',
+  'domain.release': 'Release',
+  'domain.release.of': 'Release {domain}',
+  'domain.release.text':
+    'The client {client} does not use it now, and will not have it when it comes back: who asks first has it.',
+  'domain.released': '{domain} is free.',
   'domains.title': 'Domains and certificates',
   'domains.text': 'Own domains are used once a DNS record proves them.',
   'domains.none': 'No domain is claimed',

@@ -240,6 +240,11 @@ export const relaySentences: readonly Sentence[] = [
     '{0}: costs the relay too much; take bcrypt with a cost of {1} at most, or argon2id with {2} KiB and {3} passes at most',
     '{0}：对中继开销过大；请使用成本不超过 {1} 的 bcrypt，或不超过 {2} KiB、{3} 轮的 argon2id',
   ],
+  [
+    '{0} is in use now; stop its tunnel first, or revoke its client',
+    '{0} 正在使用；请先停止其隧道，或吊销其客户端',
+  ],
+  ['no client has {0}', '没有客户端拥有 {0}'],
   // What a sentence above is about; last, since they fit the beginnings of others.
   ['the name {0}', '名称 {0}'],
   ['the {0} port {1}', '{0} 端口 {1}'],
