@@ -88,5 +88,6 @@ describe('times', () => {
     expect(zone()).toContain(timeZone);
     expect(zone()).toContain('UTC');
   });
+  it('does not name UTC twice', () => expect(zone()).not.toMatch(/^UTC .*UTC/));
   it('groups digits', () => expect(count(12345, 'en')).toBe('12,345'));
 });

@@ -105,6 +105,7 @@ export function moment(time: string, lang: string): string {
 export function zone(now = new Date()): string {
   const { timeZone } = formatter('en', {}).resolvedOptions();
   const from = offset(now);
+  if (timeZone === 'UTC') return timeZone;
   return timeZone === from ? from : `${timeZone} (${from})`;
 }
 
