@@ -261,17 +261,19 @@ export const scenarios = {
     );
   }),
 
-  'an edited body keeps its line ends': scenario(async (page, mock) => {
+  'an edited body keeps its line ends, and is said to be cut': scenario(async (page, mock) => {
     const parts = '--x\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\n--x--\r\n';
     await page.route(/\/requests\/[^/]+$/, async (route) => {
       const answer = await route.fetch();
       const { data } = (await answer.json()) as { data: RequestDetail };
-      if (data.request) data.request.body = { ...data.request.body, text: parts, base64: '' };
+      if (data.request)
+        data.request.body = { ...data.request.body, text: parts, base64: '', truncated: true };
       await route.fulfill({ response: answer, json: { data } });
     });
     const r = mock.addRequest({ method: 'POST', path: '/form' });
     await page.goto(`${mock.url}/#/inspector/${r.id}`);
     await page.getByRole('button', { name: 'Edit and replay' }).click();
+    await page.getByText('Once you change it, it is sent as it stands here.').waitFor();
     const body = page.getByLabel('Body', { exact: true });
     const typed = await body.inputValue();
     await body.fill(typed.replace('one', 'two'));

@@ -261,6 +261,7 @@ export const en = {
   'replay.redacted':
     'Hidden headers are sent as recorded unless you change something here. Show secrets first to edit them.',
   'replay.headers.bad': 'Line {line} is not “Name: value”.',
+  'replay.cut': 'Only the beginning was kept. Once you change it, it is sent as it stands here.',
   'replay.binary': 'A binary body is sent again as it was.',
   'replay.send': 'Send',
   body: 'Body',

@@ -248,6 +248,7 @@ export const zh: Messages = {
   'replay.headers.hint': '每行一个。修改后将替换所记录的头部。',
   'replay.redacted': '如不修改，隐藏的头部按记录发送。要编辑它们，请先显示敏感信息。',
   'replay.headers.bad': '第 {line} 行不是“名称: 值”的格式。',
+  'replay.cut': '只保留了开头部分。修改后将按此处内容发送。',
   'replay.binary': '二进制内容将按原样发送。',
   'replay.send': '发送',
   body: '正文',
