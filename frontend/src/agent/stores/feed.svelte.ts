@@ -20,7 +20,7 @@ const helpless = 30_000;
 const silence = 40_000;
 // A browser has six connections to a host by HTTP/1.1: a page that nobody has looked
 // at for a while gives its own back until somebody does.
-const unseen = 30_000;
+const unseen = 10_000;
 const glance = 60_000;
 // Events within this time are one update of the page.
 const batchFor = 80;

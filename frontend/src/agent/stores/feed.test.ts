@@ -100,14 +100,14 @@ describe('feed', () => {
     await vi.advanceTimersByTimeAsync(10);
     streams[0]?.enqueue(event(7, 'request', summary(2)));
     look(true);
-    await vi.advanceTimersByTimeAsync(20_000);
+    await vi.advanceTimersByTimeAsync(5_000);
     look(false);
     await vi.advanceTimersByTimeAsync(15_000);
     expect([times('events'), ended]).toEqual([1, 0]);
 
     streams[0]?.enqueue(new TextEncoder().encode(': alive\n\n'));
     look(true);
-    await vi.advanceTimersByTimeAsync(31_000);
+    await vi.advanceTimersByTimeAsync(11_000);
     expect([times('events'), ended, feed.link, feed.following]).toEqual([1, 1, 'live', false]);
     await vi.advanceTimersByTimeAsync(600_000);
     expect([times('events'), times('status')]).toEqual([1, 1]);
