@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/span"
 	"adit/tunnel/relay/console"
 )
 
@@ -57,7 +58,7 @@ func relayClientCommand(env *Env) *cobra.Command {
 			if overlap < time.Second {
 				return printToken(env, t, fmt.Sprintf("The old token of %s works no more.", t.Name))
 			}
-			return printToken(env, t, fmt.Sprintf("The old token of %s works for %s more.", t.Name, durationText(overlap)))
+			return printToken(env, t, fmt.Sprintf("The old token of %s works for %s more.", t.Name, span.Text(overlap)))
 		},
 	}
 	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token works")

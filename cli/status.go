@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/span"
 	"adit/localapi/client"
 )
 
@@ -58,7 +59,7 @@ func stateText(st client.Status) string {
 	}
 	text := st.State + " over " + strings.ToUpper(st.Transport)
 	if st.RTTMillis > 0 {
-		text += ", " + durationText(time.Duration(st.RTTMillis*float64(time.Millisecond)))
+		text += ", " + span.Text(time.Duration(st.RTTMillis*float64(time.Millisecond)))
 	}
 	if st.ConnectedSince != nil {
 		text += ", since " + localTime(*st.ConnectedSince)

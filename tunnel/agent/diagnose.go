@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/span"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -114,7 +115,7 @@ func (a *Agent) checkTransport(ctx context.Context, token wire.Token, addr strin
 		return c
 	}
 	_ = session.Close("only a check")
-	c.Result = "reached in " + time.Since(begin).Round(time.Millisecond).String()
+	c.Result = "reached in " + span.Text(time.Since(begin).Round(time.Millisecond))
 	return c
 }
 
@@ -128,6 +129,6 @@ func (a *Agent) checkAnswer(ctx context.Context, l *live) Check {
 		c.Status, c.Result, c.Advice = checkFailed, describe(err, l.addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
 		return c
 	}
-	c.Result = "answered in " + time.Since(begin).Round(time.Microsecond).String()
+	c.Result = "answered in " + span.Text(time.Since(begin))
 	return c
 }

@@ -55,7 +55,7 @@ func TestRefusalsSayWhatToDoNext(t *testing.T) {
 		agent *fakeAgent
 		want  string
 	}{
-		{bound, "this client may have 1 tunnels at once, and has 1; stop one first, or ask the relay's operator for more"},
+		{bound, "this client has as many tunnels as it may have at once, 1 of 1; stop one first, or ask the relay's operator for more"},
 		{free, "an agent may have at most 3 tunnels here; stop one first, or ask the relay's operator for more"},
 	} {
 		if _, err := c.agent.claim("k", wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard}, ""); err == nil || !strings.HasSuffix(err.Error(), c.want) {

@@ -36,7 +36,7 @@ func (s *session) within(scope store.Scope, key string, c wire.Claim) error {
 		return nil
 	}
 	if n := s.relay.tunnelsOf(s.client.ID, s, key); n >= scope.Tunnels {
-		return &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client may have %d tunnels at once, and has %d; stop one first, or ask the relay's operator for more", max(scope.Tunnels, 0), n)}
+		return &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client has as many tunnels as it may have at once, %d of %d; stop one first, or ask the relay's operator for more", n, max(scope.Tunnels, 0))}
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (s *session) refit(scope store.Scope) {
 	for _, v := range list {
 		err := s.relay.fits(scope, v.t.face)
 		if err == nil && scope.Tunnels > 0 && s.relay.tunnelsOf(s.client.ID, nil, "") > scope.Tunnels {
-			err = forbidden("", "the relay's operator lets this client have %d tunnels at once; stop another first, or ask the operator for more", scope.Tunnels)
+			err = forbidden("", "the relay's operator bounds the tunnels that this client has at once, to %d; stop another first, or ask the operator for more", scope.Tunnels)
 		}
 		if err == nil {
 			continue

@@ -117,11 +117,11 @@ export const relaySentences: readonly Sentence[] = [
     '每个客户端在此最多保留 {0} 个名称和端口，请先删除一个隧道，或请中继的运营者放宽限制',
   ],
   [
-    "this client may have {0} tunnels at once, and has {1}; stop one first, or ask the relay's operator for more",
-    '此客户端最多同时有 {0} 个隧道，现有 {1} 个，请先停止一个，或请中继的运营者放宽限制',
+    "this client has as many tunnels as it may have at once, {0} of {1}; stop one first, or ask the relay's operator for more",
+    '此客户端最多同时有 {1} 个隧道，现有 {0} 个，请先停止一个，或请中继的运营者放宽限制',
   ],
   [
-    "the relay's operator lets this client have {0} tunnels at once; stop another first, or ask the operator for more",
+    "the relay's operator bounds the tunnels that this client has at once, to {0}; stop another first, or ask the operator for more",
     '中继的运营者只允许此客户端同时有 {0} 个隧道，请先停止另一个，或请运营者放宽限制',
   ],
   [

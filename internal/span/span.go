@@ -1,13 +1,14 @@
-package cli
+// Package span says how long something lasts.
+package span
 
 import (
 	"fmt"
 	"time"
 )
 
-// durationText is d as a person says it, in at most two units: 0.391 ms, 250 ms, 45 s,
+// Text is d as a person says it, in at most two units: 0.391 ms, 250 ms, 45 s,
 // 90 minutes, 24 hours, 25 hours 30 minutes, 90 days.
-func durationText(d time.Duration) string {
+func Text(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d < 100*time.Millisecond:
