@@ -130,14 +130,21 @@ export const scenarios = {
 
   'a Bearer token is wrong when the daemon has said so': scenario(
     async (page) => {
+      let answer = () => undefined as void;
+      const held = new Promise<void>((done) => (answer = done));
       await page.route(/\/api\/v1\/status$/, async (route) => {
-        await new Promise((done) => setTimeout(done, 1500));
+        await held;
         await route.fallback();
       });
       await page.getByLabel('Bearer token').fill('sesame');
+      await page.clock.install();
+      const asked = page.waitForRequest(/\/api\/v1\/status$/);
       await button(page, 'Unlock').click();
-      await page.waitForTimeout(900);
+      await asked;
+      await page.clock.runFor(5000);
       assert.equal(await page.getByText('This is not the Bearer token in force.').count(), 0);
+      answer();
+      await page.clock.resume();
       await page.getByRole('heading', { name: 'Overview' }).waitFor();
     },
     { prepare: (mock) => (mock.bearer = 'sesame'), allow: /status of 401/ },

@@ -16,24 +16,26 @@ export const scenarios = {
     async (page, mock) => {
       let go = () => undefined as void;
       const gone = new Promise<void>((done) => (go = done));
-      let end = () => undefined as void;
-      const ended = new Promise<void>((done) => (end = done));
       await page.route(/\/audit\?/, async (route) => {
         const wanted = new URL(route.request().url()).searchParams.get('action') ?? '';
         if (wanted === 'client.') await gone;
         const items = wanted ? [entry(wanted === 'client.' ? 1 : 2, `${wanted}set`, 'shop')] : [];
         await route.fulfill({ json: { data: { items } } });
-        if (wanted === 'client.') end();
       });
       await page.goto(`${mock.url}/#/audit`);
       const kind = page.getByLabel('Action');
+      const asked = page.waitForRequest(/action=client/);
       await kind.selectOption('Clients');
-      await page.waitForTimeout(400);
+      await asked;
       await kind.selectOption('Policies');
       await row(page, '2').waitFor();
+      const late = page.waitForResponse(/action=client/);
       go();
-      await ended;
-      await page.waitForTimeout(100);
+      await (await late).finished();
+      // What comes of it is drawn with the next picture.
+      await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+      );
       assert.equal(await row(page, '1').count(), 0);
       assert.equal(await row(page, '2').count(), 1);
     },
