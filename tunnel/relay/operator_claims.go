@@ -26,7 +26,8 @@ func (o operator) ClaimList() []console.Claim {
 	return list
 }
 
-// ReleaseClaim takes a name or port from a client that does not use it now.
+// ReleaseClaim takes a name or port from a client that does not use it now, and
+// forgets how a name was proved to be the client's.
 func (o operator) ReleaseClaim(ctx context.Context, text string) error {
 	target, err := o.target(text)
 	if err != nil {
@@ -40,11 +41,20 @@ func (o operator) ReleaseClaim(ctx context.Context, text string) error {
 		}
 		return nil
 	})
+	proof, proved := o.store.Proofs.Get(store.DomainOf(target))
+	if errors.Is(err, store.ErrNotFound) && proved {
+		had.ClientID, err = proof.ClientID, nil
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return bad(http.StatusNotFound, "not_found", "", "no client has %s", shown(target))
 	}
 	if err != nil {
 		return err
+	}
+	if proved && proof.ClientID == had.ClientID {
+		if err := o.store.Proofs.Delete(ctx, proof.Domain); err != nil {
+			return err
+		}
 	}
 	client := o.clientNames()[had.ClientID]
 	o.log.Info("claim released by the operator", "target", shown(target), "client", client)

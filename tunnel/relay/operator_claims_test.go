@@ -1,12 +1,15 @@
 package relay
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -49,5 +52,31 @@ func TestOperatorReleasesWhatNobodyUses(t *testing.T) {
 	var last audit.Entry
 	if err := r.store.Audit.Newest(t.Context(), 0, func(e audit.Entry) bool { last = e; return e.Action != "claim.release" }); err != nil || last.Target != "shop.relay.test" || !strings.Contains(string(last.Detail), `"old"`) {
 		t.Errorf("the audit log has %+v, %v", last, err)
+	}
+}
+
+// TestReleasedDomainIsToBeProvedAnew has a client have proved a name of its own: the
+// console lists it for as long as the proof is kept, and so it goes with the claim.
+func TestReleasedDomainIsToBeProvedAnew(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	o := operator{r.Relay}
+	r.client(t, "old")
+	id := r.Relay.store.Clients.List()[0].ID
+	const name = "shop.example.org"
+	if err := r.store.Proofs.Set(t.Context(), store.Proof{Domain: name, ClientID: id, Proved: time.Now(), By: store.ProvedByRecord}); err != nil {
+		t.Fatal(err)
+	}
+	if list := o.DomainList(t.Context()); len(list) != 1 {
+		t.Fatalf("the console lists %v", list)
+	}
+	if err := o.ReleaseClaim(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if list := o.DomainList(t.Context()); len(list) != 0 {
+		t.Errorf("the console still lists %v", list)
+	}
+	var refusal *console.Error
+	if err := o.ReleaseClaim(t.Context(), name); !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
+		t.Errorf("once more: %v", err)
 	}
 }
