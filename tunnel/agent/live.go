@@ -246,11 +246,20 @@ func (l *live) draining() bool {
 }
 
 // leaving reports whether another session should take over from this one.
-func (l *live) leaving() bool {
+func (l *live) leaving() bool { return l.ailing() || l.worn() }
+
+// ailing reports whether another node had better be tried, too.
+func (l *live) ailing() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.drain || l.suspect || !l.fresh()
 }
+
+// worn reports whether the session is to be replaced for what has gone over it: nothing
+// is wrong with its node. Nobody is told when it comes to that, which takes hours at
+// the least, and from then on many times as long is left: who keeps sessions looks
+// once an hour.
+func (l *live) worn() bool { return l.session.Stats().Worn }
 
 // register makes t the tunnel of number.
 func (l *live) register(number uint32, t *tunnel) {

@@ -110,6 +110,8 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 		return n.ID == first.welcome.NodeID || second != nil && n.ID == second.welcome.NodeID
 	})
 	switch {
+	case second != nil && second.worn() && !second.ailing() && !second.unlisted():
+		candidates = []wire.Node{{ID: second.welcome.NodeID, Address: second.addr}}
 	case second == nil || second.leaving() || second.unlisted():
 		if len(candidates) == 0 {
 			return time.Hour // the relay tells of others

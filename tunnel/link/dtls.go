@@ -72,7 +72,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 		return nil, fmt.Errorf("dial relay %s over DTLS: the relay does not speak %s", cfg.Relay, alpn)
 	}
 	suspect := make(chan struct{}, 1)
-	s := &dtlsSession{conn: conn, changed: make(chan struct{}, 1), Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
+	s := &dtlsSession{conn: conn, changed: make(chan struct{}, 1), renewAfter: record.RenewAfter, Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
 		Initiator:  true,
 		KeepAlive:  cfg.KeepAlive,
 		MaxStreams: cfg.MaxStreams,
@@ -89,7 +89,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 
 // dtlsServer makes a session of one that a record.Listener accepted.
 func dtlsServer(conn *record.Conn, cfg *ListenConfig) Session {
-	return &dtlsSession{conn: conn, Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
+	return &dtlsSession{conn: conn, renewAfter: record.RenewAfter, Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
 		KeepAlive:  cfg.KeepAlive,
 		MaxStreams: cmp.Or(cfg.PeerStreams, cfg.MaxStreams),
 		Budget:     cfg.budget,
@@ -123,6 +123,8 @@ type dtlsSession struct {
 	conn    *record.Conn
 	roaming sync.WaitGroup
 	changed chan struct{} // the transport is another one; of a client
+	// renewAfter is the number of a record, either side's, that has it worn.
+	renewAfter uint64
 }
 
 func (s *dtlsSession) OpenStream(ctx context.Context) (Stream, error) {
@@ -162,6 +164,7 @@ func (s *dtlsSession) Stats() Stats {
 		BytesSent: st.BytesSent, BytesReceived: st.BytesReceived,
 		PacketsSent: st.PacketsSent, PacketsLost: st.PacketsLost,
 		Streams: st.Streams, Detour: s.conn.Detoured(),
+		Worn: max(s.conn.NextNumber(), st.Newest) >= s.renewAfter,
 	}
 }
 

@@ -135,6 +135,9 @@ type Stats struct {
 	// Detour is set while the records of a session that began over DTLS go over
 	// TLS, because UDP does not pass; the session returns to UDP by itself.
 	Detour bool
+	// Worn is set once the session has used so much of its keys, or of its numbers,
+	// that another should take over; it ends by itself long after.
+	Worn bool
 }
 
 // CloseError is the end of a session that the peer asked for. It matches

@@ -149,5 +149,6 @@ func (s *tlsSession) Stats() Stats {
 	return Stats{
 		RTT: st.RTT, LastReceived: st.LastReceived, KeepAlive: st.KeepAlive,
 		BytesSent: st.BytesSent, BytesReceived: st.BytesReceived, Streams: st.Streams,
+		Worn: st.Highest >= mux.RenewAfter,
 	}
 }

@@ -37,3 +37,35 @@ func TestSessionWithoutNumbersLeftEnds(t *testing.T) {
 		<-other.Done()
 	})
 }
+
+// TestHighestNumberIsOfEitherSide is what the owner of a session goes by, who opens
+// another in time.
+func TestHighestNumberIsOfEitherSide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		one, other := New(a, config(true)), New(b, config(false))
+		defer other.Close("")
+		defer one.Close("")
+		if got := one.Stats().Highest; got > 1 {
+			t.Errorf("got %d before any stream", got)
+		}
+		one.mu.Lock()
+		one.nextID = RenewAfter + 1
+		one.mu.Unlock()
+		st, err := one.OpenStream(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.AcceptStream(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range map[string]*Session{"opener": one, "peer": other} {
+			if got := s.Stats().Highest; got != RenewAfter+1 {
+				t.Errorf("%s: got %d, want %d", name, got, uint32(RenewAfter)+1)
+			}
+		}
+	})
+}

@@ -339,6 +339,7 @@ func (s *Session) lookup(h header) (*Stream, error) {
 	case s.accept <- st:
 		s.streams[h.id] = st
 		s.remote++
+		s.peerID = max(s.peerID, h.id)
 		return st, nil
 	default:
 		s.appendControl(typeWindow, flagRST, h.id, 0)

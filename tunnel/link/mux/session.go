@@ -30,6 +30,9 @@ const (
 	// MaxReason is what is kept of a reason for closing, in bytes.
 	MaxReason = 512
 
+	// RenewAfter is the number of a stream from which on a session's owner should
+	// open a new one: half of what there are.
+	RenewAfter = 1 << 31
 	// lastID is the first number that no stream is opened with any more: no two
 	// streams of a session have one, and they go up by two.
 	lastID = 1<<32 - 2
@@ -104,6 +107,7 @@ type Session struct {
 	flushing  bool // closed by us: what waits in out is still written
 	streams   map[uint32]*Stream
 	nextID    uint32
+	peerID    uint32        // the highest number of the peer's streams
 	local     int           // open streams of ours
 	remote    int           // open streams of the peer's
 	unacked   int           // streams of ours that the peer has not accepted
@@ -251,12 +255,13 @@ type Stats struct {
 	KeepAlive                time.Duration
 	BytesSent, BytesReceived uint64
 	Streams                  int
+	Highest                  uint32 // the highest number of a stream so far, either side's
 }
 
 // Stats returns the session's figures of this moment.
 func (s *Session) Stats() Stats {
 	s.mu.Lock()
-	streams := s.local + s.remote
+	streams, highest := s.local+s.remote, max(s.nextID-2, s.peerID)
 	s.mu.Unlock()
 	return Stats{
 		RTT:          time.Duration(s.rtt.Load()),
@@ -266,6 +271,7 @@ func (s *Session) Stats() Stats {
 		BytesSent:     s.bytesSent.Load(),
 		BytesReceived: s.bytesReceived.Load(),
 		Streams:       streams,
+		Highest:       highest,
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 
 // Limits on one session's keys.
 const (
-	// RenewAfter is how many records a session should send at most before its
-	// owner opens a new one: DTLS 1.2 has no change of keys but a new handshake,
-	// and the bounds of AES-GCM (RFC 9147 §4.5.3) then hold with a margin.
+	// RenewAfter is how many records either side should send at most before the
+	// session's owner opens a new one: DTLS 1.2 has no change of keys but a new
+	// handshake, and the bounds of AES-GCM (RFC 9147 §4.5.3) then hold with a margin.
 	RenewAfter = 1 << 32
 	// maxSent ends a session whose owner did not.
 	maxSent = 1 << 36

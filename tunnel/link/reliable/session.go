@@ -375,7 +375,9 @@ type Stats struct {
 	KeepAlive                time.Duration
 	BytesSent, BytesReceived uint64
 	PacketsSent, PacketsLost uint64
-	Streams                  int
+	// Newest is the highest number of a packet that came.
+	Newest  uint64
+	Streams int
 	// Datagram is the UDP payload of full packets.
 	Datagram, InFlight int
 }
@@ -392,6 +394,7 @@ func (s *Session) Stats() Stats {
 		BytesReceived: s.bytesReceived,
 		PacketsSent:   s.packetsSent,
 		PacketsLost:   s.packetsLost,
+		Newest:        s.newest,
 		Streams:       len(s.streams),
 		Datagram:      s.mtu.size,
 		InFlight:      s.inFlight,
