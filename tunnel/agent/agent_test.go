@@ -126,6 +126,14 @@ func TestTokenFromTheEnvironmentConfigures(t *testing.T) {
 	b, stop := startAgent(t, Config{StateDir: dir})
 	wantState(t, b, StateConnected)
 	stop()
+	r.set(func() { r.addresses = []string{"no address"} })
+	dir = t.TempDir()
+	d, stop := startAgent(t, Config{StateDir: dir, AuthToken: r.token().Reveal()})
+	wantState(t, d, StateConnected)
+	stop()
+	if saved, err := os.ReadFile(filepath.Join(dir, authFile)); err != nil || !strings.Contains(string(saved), r.token().Reveal()) {
+		t.Errorf("with a relay whose address is none the token is not kept: %v", err)
+	}
 	c, _ := startAgent(t, Config{AuthToken: "adit_nonsense"})
 	if got := c.Status(); got.State != StateUnconfigured || got.LastError == "" {
 		t.Errorf("malformed: got %+v, want unconfigured with the reason", got)

@@ -380,9 +380,7 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	a.log.Info("session with the relay", "relay", l.addr, "transport", string(l.session.Transport()), "client", l.welcome.ClientName)
 	a.told(l, l.welcome.Nodes)
 	a.wantSecond()
-	if len(l.welcome.Addresses) > 0 {
-		a.moved(l, l.welcome.Addresses)
-	} else if save {
+	if a.moved(l, l.welcome.Addresses) == nil && save {
 		_ = a.saveAuth()
 	}
 	a.publish()
