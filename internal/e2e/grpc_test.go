@@ -13,9 +13,11 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +123,7 @@ func TestGRPCInterop(t *testing.T) {
 			go server.Serve(ln)
 			defer server.Stop()
 			name := "grpc-" + scheme + ".localhost"
-			agent.publish("https", ln.Addr().(*net.TCPAddr).Port, map[string]any{"domain": name, "local_scheme": scheme})
+			made := agent.publish("https", ln.Addr().(*net.TCPAddr).Port, map[string]any{"domain": name, "local_scheme": scheme})
 			var names []string
 			for one := range grpcCases {
 				names = append(names, one)
@@ -142,7 +144,35 @@ func TestGRPCInterop(t *testing.T) {
 			if err != nil {
 				t.Errorf("%v\n%s", err, tail(out.String()))
 			}
+			agent.inspectGRPC(made.ID)
 		})
+	}
+}
+
+// inspectGRPC looks at one call of the tests' service in the inspector, and makes it
+// again.
+func (a *agent) inspectGRPC(tunnelID string) {
+	a.t.Helper()
+	type call struct {
+		ID, Method, Path, Error string
+		Status                  int
+		Response                struct {
+			Proto   string
+			Headers []struct{ Name, Value string }
+		}
+	}
+	var list struct{ Items []call }
+	a.ok(http.StatusOK, "GET", "/api/v1/requests?q=EmptyCall&tunnel_id="+tunnelID, nil, &list)
+	if len(list.Items) == 0 || list.Items[0].Path != "/grpc.testing.TestService/EmptyCall" || list.Items[0].Method != "POST" || list.Items[0].Status != 200 {
+		a.t.Errorf("the inspector has %+v", list.Items)
+		return
+	}
+	for _, request := range [][2]string{{"GET", ""}, {"POST", "/replay"}} {
+		var c call
+		a.ok(http.StatusOK, request[0], "/api/v1/requests/"+list.Items[0].ID+request[1], nil, &c)
+		if c.Response.Proto != "HTTP/2.0" || c.Status != 200 || !slices.Contains(c.Response.Headers, struct{ Name, Value string }{"grpc-status", "0"}) {
+			a.t.Errorf("%s: got %+v", request[0], c)
+		}
 	}
 }
 

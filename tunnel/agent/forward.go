@@ -266,8 +266,11 @@ func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 		return nil
 	}
 	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String()}
-	if preface.Kind == wire.StreamHTTP {
+	switch {
+	case preface.Kind == wire.StreamHTTP:
 		return a.inspector.HTTP(meta)
+	case web(r.spec.Type):
+		return a.inspector.HTTP2(meta) // it is what the edge speaks on a raw stream to such a tunnel
 	}
 	return a.inspector.Flow(meta)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -85,7 +86,12 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	if !web(r.spec.Type) {
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
 	}
-	origin, err := a.dialOrigin(ctx, r, wire.StreamHTTP, proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}))
+	kind := wire.StreamHTTP
+	byHTTP2 := repeatsByHTTP2(r.spec, again)
+	if byHTTP2 {
+		kind = wire.StreamRaw
+	}
+	origin, err := a.dialOrigin(ctx, r, kind, proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}))
 	if err != nil {
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
 	}
@@ -93,14 +99,35 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	stop := context.AfterFunc(ctx, func() { origin.Close() })
 	defer stop()
 
-	tap := a.inspector.HTTP(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id})
-	defer tap.Close()
-	tap.FromVisitor(again.Bytes)
+	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id}
+	var tap *inspect.Tap
+	if byHTTP2 {
+		tap = a.inspector.HTTP2(meta)
+		err = repeatHTTP2(ctx, origin, tap, again.Bytes)
+	} else {
+		tap = a.inspector.HTTP(meta)
+		err = repeatHTTP(origin, tap, again.Bytes)
+	}
+	tap.Close()
+	origin.Close()
+	if d, ok := tap.Detail(false); ok && (err == nil || d.Response != nil || ctx.Err() != nil) {
+		return d, nil
+	}
+	if err != nil {
+		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the local service at " + r.local + " does not answer by HTTP/2: " + err.Error()}
+	}
+	return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
+}
+
+// repeatHTTP sends a request to origin by HTTP/1.1, and reads the whole answer.
+// tap hears both.
+func repeatHTTP(origin net.Conn, tap *inspect.Tap, raw []byte) error {
+	tap.FromVisitor(raw)
 	// Large bodies and early answers pass each other.
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(again.Bytes)) }) // an origin may answer without reading all
-	err = copyHalf(io.Discard, origin, func(b []byte) {
+	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(raw)) }) // an origin may answer without reading all
+	err := copyHalf(io.Discard, origin, func(b []byte) {
 		if tap.FromOrigin(b); tap.Answered() {
 			origin.Close() // not every service does when it is asked to
 		}
@@ -108,12 +135,8 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	if err == nil {
 		tap.OriginEnded()
 	}
-	tap.Close()
 	origin.Close()
-	if d, ok := tap.Detail(false); ok {
-		return d, nil
-	}
-	return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
+	return nil
 }
 
 func web(kind string) bool { return kind == wire.TypeHTTP || kind == wire.TypeHTTPS }

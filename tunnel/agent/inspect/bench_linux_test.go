@@ -40,6 +40,40 @@ func BenchmarkTap(b *testing.B) {
 	}
 }
 
+// BenchmarkTapHTTP2 is the same for a request by HTTP/2.
+func BenchmarkTapHTTP2(b *testing.B) {
+	for _, size := range []int{0, 1 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("answer=%d", size), func(b *testing.B) {
+			ins := New(Limits{})
+			ctx, cancel := context.WithCancel(b.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); ins.Run(ctx) }()
+			t := ins.HTTP2(Meta{TunnelID: "tun_1"})
+			visitor, origin := newSide(true), newSide(false)
+			part := make([]byte, 16<<10)
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			before := cpuTime(b)
+			for stream := uint32(1); b.Loop(); stream += 2 {
+				visitor.headers(stream, true, append(getOf("/file?x=1"), "user-agent: bench", "accept: */*",
+					"x-forwarded-host: shop.example.com", "forwarded: for=192.0.2.7;host=shop.example.com;proto=https")...)
+				t.FromVisitor(visitor.Bytes())
+				visitor.Reset()
+				origin.headers(stream, size == 0, ":status: 200", "content-type: text/plain")
+				for left := size; left > 0; left -= min(left, len(part)) {
+					origin.WriteData(stream, left <= len(part), part[:min(left, len(part))])
+				}
+				t.FromOrigin(origin.Bytes())
+				origin.Reset()
+			}
+			t.Close()
+			cancel()
+			<-done
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
 // cpuTime is the process's so far, in nanoseconds: on a busy machine the clock
 // on the wall tells of the neighbours.
 func cpuTime(b *testing.B) int64 {

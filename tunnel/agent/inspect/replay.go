@@ -27,7 +27,10 @@ var (
 type Repeat struct {
 	TunnelID string
 	Method   string
-	Bytes    []byte // the request, as it goes over the wire
+	Bytes    []byte // the request, as it goes over the wire in HTTP/1.1
+	// HTTP2 is set if the request came by HTTP/2.
+	HTTP2       bool
+	ContentType string
 }
 
 // Repeat returns the request of the entry id, changed by edit. The connection is
@@ -71,7 +74,8 @@ func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 	if edit.Headers != nil {
 		headers = withSecrets(edit.Headers, headers)
 	}
-	return Repeat{TunnelID: s.summary.TunnelID, Method: method}.build(path, headers, body, newBody)
+	again := Repeat{TunnelID: s.summary.TunnelID, Method: method, HTTP2: parts[2] == "HTTP/2.0", ContentType: get(headers, "Content-Type")}
+	return again.build(path, headers, body, newBody)
 }
 
 // withSecrets puts the values back that an edit only has as redacted.
@@ -146,8 +150,15 @@ func token(s string) bool {
 // Detail returns the newest entry of the tap's connection, once both directions
 // are over.
 func (t *Tap) Detail(reveal bool) (Detail, bool) {
-	if t == nil || t.ear.cur == nil {
+	if t == nil {
 		return Detail{}, false
 	}
-	return t.ear.cur.detail(reveal), true
+	e := t.ear.cur
+	if t.streams != nil {
+		e = t.streams.latest()
+	}
+	if e == nil {
+		return Detail{}, false
+	}
+	return e.detail(reveal), true
 }

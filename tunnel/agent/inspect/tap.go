@@ -26,6 +26,8 @@ type Tap struct {
 	ins  *Inspector
 	meta Meta
 	flow *entry // of connections that are not HTTP
+	// streams is set for connections that are HTTP/2, which need nothing below.
+	streams *streams
 
 	request, response framer
 	ear               requestEar
@@ -67,6 +69,8 @@ func (t *Tap) FromVisitor(b []byte) {
 	case t == nil:
 	case t.flow != nil:
 		t.flow.in.Add(int64(len(b)))
+	case t.streams != nil:
+		t.streams.requests.feed(b)
 	default:
 		if e := t.upgraded.Load(); e != nil {
 			e.in.Add(int64(len(b)))
@@ -82,6 +86,8 @@ func (t *Tap) FromOrigin(b []byte) {
 	case t == nil:
 	case t.flow != nil:
 		t.flow.out.Add(int64(len(b)))
+	case t.streams != nil:
+		t.streams.answered.feed(b)
 	default:
 		t.response.feed(b)
 	}
@@ -89,14 +95,14 @@ func (t *Tap) FromOrigin(b []byte) {
 
 // VisitorEnded tells that the visitor's direction is over.
 func (t *Tap) VisitorEnded() {
-	if t != nil && t.flow == nil {
+	if t != nil && t.flow == nil && t.streams == nil {
 		t.request.closed()
 	}
 }
 
 // OriginEnded tells that the origin's direction is over.
 func (t *Tap) OriginEnded() {
-	if t != nil && t.flow == nil {
+	if t != nil && t.flow == nil && t.streams == nil {
 		t.response.closed()
 	}
 }
@@ -138,10 +144,7 @@ func (t *Tap) Refuse(status int, why string) {
 		t.ins.tell(t.flow)
 		return
 	}
-	t.mu.Lock()
-	open := t.pending
-	t.pending, t.dead = nil, true
-	t.mu.Unlock()
+	open := t.takeOpen()
 	if len(open) == 0 {
 		open = append(open, t.ins.newEntry(t.meta, KindHTTP))
 	}
@@ -164,11 +167,7 @@ func (t *Tap) Close() {
 		t.ins.tell(t.flow)
 		return
 	}
-	t.mu.Lock()
-	open := t.pending
-	t.pending, t.dead = nil, true
-	t.mu.Unlock()
-	for _, e := range open {
+	for _, e := range t.takeOpen() {
 		e.finish("the connection ended before the response was complete")
 		t.ins.tell(e)
 	}
@@ -178,13 +177,22 @@ func (t *Tap) Close() {
 	}
 }
 
-// fail gives up on the connection's messages.
-func (t *Tap) fail(why error) {
+// takeOpen returns the requests whose response has not ended. No more are looked
+// for.
+func (t *Tap) takeOpen() []*entry {
+	if t.streams != nil {
+		return t.streams.takeAll()
+	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	open := t.pending
 	t.pending, t.dead = nil, true
-	t.mu.Unlock()
-	for _, e := range open {
+	return open
+}
+
+// fail gives up on the connection's messages.
+func (t *Tap) fail(why error) {
+	for _, e := range t.takeOpen() {
 		e.finish(why.Error())
 		t.ins.tell(e)
 	}

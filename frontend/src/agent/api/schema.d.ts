@@ -1140,6 +1140,7 @@ export interface components {
             line: string;
             /** @example HTTP/1.1 */
             proto: string;
+            /** @description In their order. The trailers of an answer by HTTP/2 follow them. */
             headers: components["schemas"]["Header"][];
             body: components["schemas"]["Body"];
         };

@@ -270,6 +270,10 @@ const chinese: readonly Sentence[] = [
   ['the tunnel that this request came through is not there any more', '此请求经过的隧道已不存在'],
   ['the tunnel carries no HTTP any more', '此隧道不再承载 HTTP'],
   ['the inspector did not keep the repeated request', '重放的请求未被保留'],
+  [
+    'the local service at {0} does not answer by HTTP/2: {1}',
+    '位于 {0} 的本地服务未以 HTTP/2 应答：{1}',
+  ],
   ['not an auth token: {0*}', '不是认证令牌：{0*}'],
   ['it is too long', '内容过长'],
   ['it must begin with {0}', '须以 {0} 开头'],
