@@ -290,6 +290,36 @@ func writeRequest(w io.Writer, d client.RequestDetail) {
 			fmt.Fprintf(w, "(cut; %s in all)\n", byteText(m.Body.Size))
 		}
 	}
+	writeMessages(w, d)
+}
+
+// writeMessages prints what was said over a WebSocket, oldest first.
+func writeMessages(w io.Writer, d client.RequestDetail) {
+	if len(d.Messages)+d.MessagesMissed > 0 {
+		fmt.Fprintln(w)
+	}
+	if d.MessagesMissed > 0 {
+		fmt.Fprintf(w, "(%d messages before are not kept)\n", d.MessagesMissed)
+	}
+	for _, m := range d.Messages {
+		arrow := "<-" // as the visitor sees it
+		if m.From == "visitor" {
+			arrow = "->"
+		}
+		text := printableText(m.Text)
+		switch {
+		case m.Type == "close":
+			text = strings.TrimSpace("(close) " + text)
+		case m.Unread:
+			text = fmt.Sprintf("(%s, compressed in a way that cannot be undone)", byteText(m.Size))
+		case m.Base64 != "":
+			text = fmt.Sprintf("(%s that are no text)", byteText(m.Size))
+		}
+		if m.Truncated && !m.Unread {
+			text += fmt.Sprintf(" (cut; %s in all)", byteText(m.Size))
+		}
+		fmt.Fprintf(w, "%s %s %s\n", clock(m.Time), arrow, text)
+	}
 }
 
 // printableText is printable for text of several lines.

@@ -368,10 +368,29 @@ type Body struct {
 // Message: A request or an answer.
 type Message struct {
 	// Request line or status line.
-	Line    string   `json:"line"`
-	Proto   string   `json:"proto"`
+	Line  string `json:"line"`
+	Proto string `json:"proto"`
+	// In their order. The trailers of an answer by HTTP/2 follow them.
 	Headers []Header `json:"headers"`
 	Body    Body     `json:"body"`
+}
+
+// SocketMessage: One message of a WebSocket, or its end.
+type SocketMessage struct {
+	From string `json:"from"`
+	// When it began.
+	Time time.Time `json:"time"`
+	Type string    `json:"type"`
+	// Bytes that passed, without framing.
+	Size int64 `json:"size"`
+	// The message, if it is text, decompressed. Of `close` the code and the reason.
+	Text string `json:"text,omitempty"`
+	// The message, if it is not text.
+	Base64 string `json:"base64,omitempty"`
+	// More passed than was kept.
+	Truncated bool `json:"truncated,omitempty"`
+	// It was compressed, and what it refers to was not kept.
+	Unread bool `json:"unread,omitempty"`
 }
 
 // RequestDetail: One request in full. Messages are missing from flows.
@@ -410,6 +429,10 @@ type RequestDetail struct {
 	Imported bool     `json:"imported,omitempty"`
 	Request  *Message `json:"request,omitempty"`
 	Response *Message `json:"response,omitempty"`
+	// The newest messages of a WebSocket, oldest first: at most 1,000, and 1 MiB.
+	Messages []SocketMessage `json:"messages,omitempty"`
+	// How many messages are not among them.
+	MessagesMissed int `json:"messages_missed,omitempty"`
 	// A command that repeats the request, quoted for a POSIX shell.
 	Curl string `json:"curl,omitempty"`
 	// The request's public address.

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,15 @@ type (
 		Cache           struct{}    `json:"cache"`
 		Timings         harTimings  `json:"timings"`
 		Comment         string      `json:"comment,omitempty"`
+		// Of a WebSocket, as Chromium's developer tools write it.
+		ResourceType string       `json:"_resourceType,omitempty"`
+		Messages     []harMessage `json:"_webSocketMessages,omitempty"`
+	}
+	harMessage struct {
+		Type   string  `json:"type"` // send, by the visitor, or receive
+		Time   float64 `json:"time"` // seconds since 1970
+		Opcode int     `json:"opcode"`
+		Data   string  `json:"data"` // of opcode 2 in base64
 	}
 	harPair struct {
 		Name  string `json:"name"`
@@ -174,6 +184,24 @@ func (e *entry) har(reveal bool) harEntry {
 			}
 			h.Response.Content.Compression = h.Response.Content.Size - r.Body.Size
 		}
+	}
+	for _, m := range d.Messages {
+		h.ResourceType = "websocket"
+		h.Messages = append(h.Messages, m.har())
+	}
+	return h
+}
+
+func (m SocketMessage) har() harMessage {
+	h := harMessage{Type: "receive", Time: float64(m.Time.UnixMicro()) / 1e6, Opcode: 1, Data: m.Text}
+	if m.From == "visitor" {
+		h.Type = "send"
+	}
+	switch {
+	case m.Type == messageClose:
+		h.Opcode = 8
+	case m.Type == messageBinary || m.Base64 != "":
+		h.Opcode, h.Data = 2, cmp.Or(m.Base64, base64.StdEncoding.EncodeToString([]byte(m.Text)))
 	}
 	return h
 }

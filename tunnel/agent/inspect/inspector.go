@@ -324,6 +324,9 @@ type entry struct {
 	req, res  capture
 	known     *parsed // of req.head; nil until asked for, or if it is long
 	url       string  // of an imported entry
+	messages  []said  // of a WebSocket, oldest first
+	talked    int     // bytes that they count for
+	unheard   int     // messages that made room, or found none
 }
 
 // stage is how far an entry is, for those who follow.
@@ -379,7 +382,7 @@ func (e *entry) drop() {
 	e.held = 0
 	e.req.body.free()
 	e.res.body.free()
-	e.req, e.res, e.url = capture{}, capture{}, ""
+	e.req, e.res, e.url, e.messages = capture{}, capture{}, "", nil
 	e.reqFull.Store(true)
 	e.resFull.Store(true)
 }

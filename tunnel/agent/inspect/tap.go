@@ -32,8 +32,11 @@ type Tap struct {
 	request, response framer
 	ear               requestEar
 
-	// upgraded is the request that turned the connection into something else.
+	// upgraded is the request that turned the connection into something else, and
+	// talk hears that if it is a WebSocket; it is set before.
 	upgraded atomic.Pointer[entry]
+	talk     *talk
+	early    []byte // of it, from a visitor who has the answer before the tap
 
 	mu      sync.Mutex
 	pending []*entry // requests whose response has not ended, oldest first
@@ -73,11 +76,46 @@ func (t *Tap) FromVisitor(b []byte) {
 		t.streams.requests.feed(b)
 	default:
 		if e := t.upgraded.Load(); e != nil {
-			e.in.Add(int64(len(b)))
-			return
+			t.fromUpgraded(e, b)
+		} else if !t.ahead(b) {
+			t.request.feed(b)
 		}
-		t.request.feed(b)
 	}
+}
+
+// fromUpgraded takes bytes of a visitor that are no HTTP any more.
+func (t *Tap) fromUpgraded(e *entry, b []byte) {
+	e.in.Add(int64(len(t.early) + len(b)))
+	if t.talk != nil {
+		t.talk.visitor.feed(t.early)
+		t.talk.visitor.feed(b)
+	}
+	t.early = nil
+}
+
+// maxEarly bounds what is kept of a visitor until the answer that it has was heard.
+const maxEarly = 16 << 10
+
+// ahead keeps bytes that come behind a request to upgrade and begin no other request,
+// and reports whether it did: the visitor has the answer before the tap hears it.
+func (t *Tap) ahead(b []byte) bool {
+	if len(t.early) == 0 {
+		e := t.ear.cur
+		if len(b) == 0 || 'A' <= b[0] && b[0] <= 'Z' || e == nil {
+			return false
+		}
+		e.mu.Lock()
+		asked := e.upgrade && e.req.ended && (e.status == 0 || e.status == 101)
+		e.mu.Unlock()
+		if !asked {
+			return false
+		}
+	}
+	if len(t.early)+len(b) > maxEarly {
+		return false
+	}
+	t.early = append(t.early, b...)
+	return true
 }
 
 // FromOrigin shows the next bytes from the origin.
@@ -172,6 +210,7 @@ func (t *Tap) Close() {
 		t.ins.tell(e)
 	}
 	if e := t.upgraded.Load(); e != nil {
+		t.fromUpgraded(e, nil)
 		e.finish("")
 		t.ins.tell(e)
 	}
@@ -299,6 +338,7 @@ func (r *responseEar) message(raw []byte, h head) (bodyKind, int64) {
 		t.mu.Lock()
 		t.pending, t.dead = nil, true
 		t.mu.Unlock()
+		t.talk = newTalk(e, raw)
 		t.upgraded.Store(e)
 		kind, length = rawBody, 0
 	case method == "HEAD", h.status == 204, h.status == 304:
@@ -316,6 +356,10 @@ func (r *responseEar) body(b []byte) {
 		return
 	}
 	e.out.Add(int64(len(b)))
+	if talk := r.tap.talk; talk != nil {
+		talk.origin.feed(b)
+		return
+	}
 	if e.resFull.Load() {
 		return
 	}

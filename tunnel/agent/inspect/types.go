@@ -85,6 +85,10 @@ type Detail struct {
 	Summary
 	Request  *Message `json:"request,omitempty"`
 	Response *Message `json:"response,omitempty"`
+	// Messages are the newest of a WebSocket, oldest first, and MessagesMissed is how
+	// many are not among them.
+	Messages       []SocketMessage `json:"messages,omitempty"`
+	MessagesMissed int             `json:"messages_missed,omitempty"`
 	// Curl repeats the request from a shell.
 	Curl string `json:"curl,omitempty"`
 	// URL is the request's public address.

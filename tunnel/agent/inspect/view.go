@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -146,6 +147,8 @@ type snapshot struct {
 	proto    string
 	url      string
 	req, res kept
+	messages []said
+	unheard  int
 }
 
 // kept is a copy of a capture.
@@ -161,7 +164,7 @@ func (c *capture) copy() kept {
 func (e *entry) snapshot() snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := snapshot{summary: e.summaryLocked(), url: e.url}
+	s := snapshot{summary: e.summaryLocked(), url: e.url, messages: slices.Clone(e.messages), unheard: e.unheard}
 	if e.kind == KindHTTP {
 		s.proto = e.parsedLocked().proto
 	}
@@ -180,6 +183,10 @@ func (e *entry) detail(reveal bool) Detail {
 	if s.res.head != nil {
 		d.Response = s.res.message(reveal, s.summary.BytesOut)
 	}
+	for _, m := range s.messages {
+		d.Messages = append(d.Messages, m.view())
+	}
+	d.MessagesMissed = s.unheard
 	d.Curl = curl(s, reveal)
 	return d
 }
