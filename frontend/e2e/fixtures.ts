@@ -6,6 +6,7 @@ import type {
   LogEntry,
   RequestDetail,
   RequestSummary,
+  SocketMessage,
   Tunnel,
 } from '../src/agent/api/types';
 
@@ -165,6 +166,30 @@ export function detail(r: RequestSummary, reveal: boolean): RequestDetail {
             }
           : { size: text.length, text, encoding: 'gzip' },
     },
+  };
+}
+
+/** A WebSocket that is open, and what was said over it. */
+export function socket(messages: SocketMessage[]): RequestDetail {
+  const r = summary(41, {
+    id: 'r_socket',
+    state: 'open',
+    method: 'GET',
+    path: '/chat',
+    status: 101,
+  });
+  const message = (line: string) => ({
+    line,
+    proto: 'HTTP/1.1',
+    headers: [{ name: 'Upgrade', value: 'websocket' }],
+    body: { size: 0 },
+  });
+  return {
+    ...r,
+    url: `wss://${r.host}/chat`,
+    request: message('GET /chat HTTP/1.1'),
+    response: message('HTTP/1.1 101 Switching Protocols'),
+    messages,
   };
 }
 

@@ -9,11 +9,21 @@ import type {
   ErrorCode,
   Events,
   RequestSummary,
+  SocketMessage,
   Status,
   Tunnel,
 } from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
-import { checks, config, detail, endpoint, someLogs, someTunnels, summary } from './fixtures';
+import {
+  checks,
+  config,
+  detail,
+  endpoint,
+  someLogs,
+  someTunnels,
+  socket,
+  summary,
+} from './fixtures';
 import { listen } from './listen';
 import { serveFile } from './static';
 
@@ -47,6 +57,8 @@ export const unreachableToken = 'adit_unreachable0123456789';
 export class Mock {
   status: Status = freshStatus();
   tunnels = new Map<string, Tunnel>(someTunnels().map((t) => [t.id, t]));
+  /** What the WebSocket among the requests has said; undefined: there is none. */
+  said: SocketMessage[] | undefined;
   requests: RequestSummary[] = Array.from({ length: 40 }, (_, i) => summary(i + 1));
   logs = someLogs();
   /** Where the tunnels that are created here can be reached. */
@@ -316,6 +328,7 @@ export class Mock {
   }
 
   #detail(id: string | undefined, query: URLSearchParams) {
+    if (id === 'r_socket' && this.said) return socket(this.said);
     const found = this.requests.find((r) => r.id === id);
     if (!found) throw new Refusal(404, 'not_found', `there is no request ${id}`);
     return detail(found, query.get('reveal') === 'true');

@@ -42,6 +42,12 @@ export function scenario(run: Scenario, { prepare, allow, lang = 'en', touch }: 
   };
 }
 
+const said = {
+  from: 'origin',
+  time: '2026-05-04T10:21:00Z',
+  type: 'text',
+  size: 17,
+} as const;
 const text = (page: Page, wanted: string | RegExp) => page.getByText(wanted).first();
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).first();
 const row = (page: Page, id: string) => page.locator(`[data-tunnel="${id}"]`);
@@ -321,6 +327,28 @@ export const scenarios = {
     await button(page, 'Send').click();
     await page.getByRole('option', { name: '/edited?dry=1' }).waitFor();
   }),
+
+  'the messages of a WebSocket, as they come': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/inspector/r_socket`);
+      const list = page.getByRole('list', { name: 'Messages' });
+      await list.getByText('{"hello":"world"}').waitFor();
+      await list.getByText('abc').waitFor(); // of what is not text
+      mock.said?.push({ ...said, type: 'close', text: '1000 bye \u202e' });
+      await list.getByText('Ends the connection 1000 bye \\u202e').waitFor();
+      assert.match((await list.getByRole('listitem').first().textContent()) ?? '', /Ends/);
+      await page.getByRole('radio', { name: 'Response' }).click();
+      await page.getByText('HTTP/1.1 101 Switching Protocols').waitFor();
+    },
+    {
+      prepare: (mock) =>
+        (mock.said = [
+          { ...said, from: 'visitor', text: '{"hello":"world"}' },
+          { ...said, type: 'binary', base64: btoa('abc') },
+          { ...said, unread: true },
+        ]),
+    },
+  ),
 
   'HAR out and in, then clear': scenario(async (page, mock) => {
     await page.goto(`${mock.url}/#/inspector`);

@@ -153,6 +153,52 @@ func TestWebSocketEchoes(t *testing.T) {
 	}
 }
 
+// TestWebSocketIsInTheInspector has peers that compress what they say, and is
+// looked at while it is open.
+func TestWebSocketIsInTheInspector(t *testing.T) {
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	made := agent.publish("https", newOrigin(t), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, strings.TrimSuffix(made.PublicURL, "/")+"/echo", &websocket.DialOptions{
+		HTTPClient: relay.visitor(), CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	for range 3 {
+		if err := conn.Write(ctx, websocket.MessageText, []byte(`{"hello":"world"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := conn.Read(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list struct{ Items []struct{ ID, State string } }
+	agent.ok(http.StatusOK, "GET", "/api/v1/requests?q=echo", nil, &list)
+	if len(list.Items) != 1 || list.Items[0].State != "open" {
+		t.Fatalf("the inspector has %+v", list.Items)
+	}
+	var d struct {
+		Messages []struct{ From, Type, Text string }
+	}
+	await(t, "all messages in the inspector", func() error {
+		agent.ok(http.StatusOK, "GET", "/api/v1/requests/"+list.Items[0].ID, nil, &d)
+		if len(d.Messages) != 6 {
+			return fmt.Errorf("it has %d", len(d.Messages))
+		}
+		return nil
+	})
+	for i, m := range d.Messages {
+		if from := []string{"visitor", "origin"}[i%2]; m.From != from || m.Type != "text" || m.Text != `{"hello":"world"}` {
+			t.Errorf("message %d: got %+v, want what the %s said", i, m, from)
+		}
+	}
+}
+
 func TestFiveHundredVisitorsAtOnce(t *testing.T) {
 	// So many handshakes at once take their time, and this is no test of its limit.
 	relay := newRelay(t, "--config", relayConfig(t, "[limits]\nheader_time = \"2m\"\n"))

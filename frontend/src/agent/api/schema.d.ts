@@ -1144,6 +1144,32 @@ export interface components {
             headers: components["schemas"]["Header"][];
             body: components["schemas"]["Body"];
         };
+        /** @description One message of a WebSocket, or its end. */
+        SocketMessage: {
+            /** @enum {string} */
+            from: "visitor" | "origin";
+            /**
+             * Format: date-time
+             * @description When it began.
+             * @example 2026-05-04T10:21:00Z
+             */
+            time: string;
+            /** @enum {string} */
+            type: "text" | "binary" | "close";
+            /**
+             * Format: int64
+             * @description Bytes that passed, without framing.
+             */
+            size: number;
+            /** @description The message, if it is text, decompressed. Of `close` the code and the reason. */
+            text?: string;
+            /** @description The message, if it is not text. */
+            base64?: string;
+            /** @description More passed than was kept. */
+            truncated?: boolean;
+            /** @description It was compressed, and what it refers to was not kept. */
+            unread?: boolean;
+        };
         /** @description One request in full. Messages are missing from flows. */
         RequestDetail: {
             id: string;
@@ -1198,6 +1224,10 @@ export interface components {
             imported?: boolean;
             request?: components["schemas"]["Message"];
             response?: components["schemas"]["Message"];
+            /** @description The newest messages of a WebSocket, oldest first: at most 1,000, and 1 MiB. */
+            messages?: components["schemas"]["SocketMessage"][];
+            /** @description How many messages are not among them. */
+            messages_missed?: number;
             /** @description A command that repeats the request, quoted for a POSIX shell. */
             curl?: string;
             /** @description The request's public address. */

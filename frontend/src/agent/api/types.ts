@@ -22,6 +22,7 @@ export type RequestSummary = Schemas['RequestSummary'];
 export type RequestDetail = Schemas['RequestDetail'];
 export type Message = Schemas['Message'];
 export type Body = Schemas['Body'];
+export type SocketMessage = Schemas['SocketMessage'];
 export type Header = Schemas['Header'];
 export type Replay = Schemas['Replay'];
 export type LogEntry = Schemas['LogEntry'];
