@@ -229,12 +229,12 @@ func TestTalkIsBounded(t *testing.T) {
 	for i := range maxMessages + 10 {
 		many = append(many, frame(0x81, false, fmt.Sprint(i))...)
 	}
-	ins, d := hearSocket(t, Limits{}, 1<<20, "", nil, many)
+	_, d := hearSocket(t, Limits{}, 1<<20, "", nil, many)
 	if len(d.Messages) != maxMessages || d.MessagesMissed != 10 || d.Messages[0].Text != "10" {
 		t.Errorf("got %d messages from %q on, %d missed", len(d.Messages), d.Messages[0].Text, d.MessagesMissed)
 	}
 	large := bytes.Repeat(frame(0x82, false, strings.Repeat("x", maxMessage)), 40)
-	ins, d = hearSocket(t, Limits{}, 1<<20, "", nil, large)
+	ins, d := hearSocket(t, Limits{}, 1<<20, "", nil, large)
 	if n := len(d.Messages); n < 10 || n > maxTalk/maxMessage || n+d.MessagesMissed != 40 {
 		t.Errorf("got %d large messages, %d missed", n, d.MessagesMissed)
 	}
