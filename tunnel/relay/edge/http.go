@@ -331,6 +331,12 @@ func (w *countedWriter) WriteHeader(status int) {
 	if !final && w.http10 {
 		return
 	}
+	if asked := w.body != nil && w.body.asked; !final && (asked || status == http.StatusContinue) {
+		if asked {
+			w.body.word.interim(status, w.ResponseWriter.WriteHeader)
+		}
+		return
+	}
 	if final {
 		w.status = status
 		if header := w.Header(); w.altSvc != nil {
