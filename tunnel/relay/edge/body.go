@@ -32,6 +32,7 @@ type countedBody struct {
 	asked bool // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
 	word  word // on that; used if asked
 	http1 bool // what comes behind the body is the next request
+	held  held // by HTTP/2 and HTTP/3
 
 	trailer http.Header // of the request; set behind the body
 	onward  http.Header // gets of it what is passed on; may be nil
