@@ -363,7 +363,7 @@ func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Con
 			return open(ctx, js, cfg)
 		}}
 	}
-	s.Events = &Events{js: js, conn: s.conn, stream: late(eventsStream, openEvents), took: &s.meter}
+	s.Events = &Events{js: js, conn: s.conn, stream: late(eventsStream, openEvents), took: &s.meter, log: s.log}
 	if err := s.openSoon(ctx, "access events", s.Events.stream); err != nil {
 		return err
 	}
