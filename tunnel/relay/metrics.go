@@ -132,10 +132,9 @@ func (o operator) agentFigures(p *prom.Text) {
 }
 
 func (o operator) visitorFigures(p *prom.Text) {
-	served, open := map[string]int64{}, map[string]int64{}
+	served, open := map[string]int64{}, o.edge.Visitors()
 	for _, ep := range o.edge.Endpoints() {
 		served[ep.Type]++
-		open[ep.Type] += ep.Counters().Open
 	}
 	p.Family("adit_relay_endpoints", "gauge", "Endpoints that are served, by type.")
 	for _, kind := range countedTypes {
