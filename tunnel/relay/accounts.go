@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type accounts struct {
 type account struct {
 	edge.Account
 
+	run     string     // tells what it counts from what others do
 	turn    sync.Mutex // one goroutine at a time counts or applies
 	in, out int64      // bytes that are stored already
 	state   string
@@ -47,7 +49,7 @@ func (a *accounts) get(r *Relay, clientID string) *edge.Account {
 		if a.byClient == nil {
 			a.byClient = make(map[string]*account)
 		}
-		v = &account{state: usageOK}
+		v = &account{run: rand.Text(), state: usageOK}
 		a.byClient[clientID] = v
 	}
 	a.mu.Unlock()
@@ -113,15 +115,25 @@ func (a *accounts) count(ctx context.Context, r *Relay, id string) error {
 	}
 	v.turn.Lock()
 	defer v.turn.Unlock()
+	v.hear(r, id)
 	in, out := v.Bytes()
 	if in == v.in && out == v.out {
 		return nil
 	}
-	if _, err := r.store.Usages.Add(ctx, id, store.MonthOf(time.Now()), in-v.in, out-v.out); err != nil {
+	tally := store.Tally{Run: v.run, In: in, Out: out, Before: store.Counted{In: v.in, Out: v.out}}
+	if _, err := r.store.Usages.Add(ctx, id, store.MonthOf(time.Now()), tally); err != nil {
 		return err
 	}
 	v.in, v.out = in, out
 	return nil
+}
+
+// hear takes what is stored already from what the store says: a write that it did
+// not answer may have been made after all. v.turn is held.
+func (v *account) hear(r *Relay, id string) {
+	if c, ok := r.store.Usages.Counted(id, v.run); ok {
+		v.in, v.out = max(v.in, c.In), max(v.out, c.Out)
+	}
 }
 
 // usage is what a client moved in a month, with what is not yet stored of it.
@@ -135,6 +147,7 @@ func (a *accounts) usage(r *Relay, id, month string) store.Usage {
 	v.turn.Lock() // what is being stored is counted once
 	defer v.turn.Unlock()
 	usage := r.store.Usages.Get(id, month)
+	v.hear(r, id)
 	in, out := v.Bytes()
 	usage.In, usage.Out = usage.In+in-v.in, usage.Out+out-v.out
 	return usage
@@ -170,6 +183,7 @@ func (a *accounts) apply(r *Relay, id string) {
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	usage := r.store.Usages.Get(id, store.MonthOf(time.Now()))
+	v.hear(r, id)
 	in, out := v.Bytes()
 	state := usageState(client.Scope, usage.In+usage.Out+in-v.in+out-v.out)
 	rate := client.Scope.Bandwidth

@@ -35,7 +35,8 @@ type Restored struct {
 }
 
 // Restore writes a backup into the data folder of a configuration, which must
-// be empty or missing. The folder is left empty if it fails.
+// be empty or missing. The folder is left empty if it fails. What is in an
+// external cluster then is for the next try with the same backup to complete.
 func Restore(ctx context.Context, cfg Config, data []byte) (Restored, error) {
 	var b store.Backup
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -75,12 +76,17 @@ func restore(ctx context.Context, cfg Config, b store.Backup) (err error) {
 	if err != nil {
 		return err
 	}
+	conf.Restoring = true
 	s, err := store.Open(ctx, conf)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Restore(ctx, b); err != nil {
+	if err := s.Restore(ctx, b); errors.Is(err, store.ErrPartial) && len(conf.URLs) > 0 {
+		return fmt.Errorf("%w; the cluster has a part of it, with which no relay starts: run the same restore again, and it goes on", err)
+	} else if errors.Is(err, store.ErrNotEmpty) && len(conf.URLs) > 0 {
+		return fmt.Errorf("%w: the cluster has a relay's; give this one an account of its own there, or remove the streams of the other, whose names begin with KV_adit_ and adit_", err)
+	} else if err != nil {
 		return err
 	}
 	if b.AdminToken == "" {

@@ -111,7 +111,13 @@ func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 		return errOperators
 	}
 	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
-	if err := s.setPolicy(ctx, target, document, e); err != nil {
+	end, err := s.relay.BeginChange(ctx, "policy of "+shown(target))
+	if err != nil {
+		return err
+	}
+	err = s.setPolicy(ctx, target, document, e)
+	end(err)
+	if err != nil {
 		return err
 	}
 	return s.writePolicy(w, target)

@@ -272,17 +272,22 @@ func (f *far) elsewhere(clientID, instance, key string) bool {
 
 // ofClient calls each with the tunnels of a client's agents on other nodes.
 func (f *far) ofClient(clientID string, each func(instance, key string)) {
+	f.each(func(a *farAgent) {
+		if a.agent.ClientID != clientID {
+			return
+		}
+		for key := range a.tunnels {
+			each(a.agent.Instance, key)
+		}
+	})
+}
+
+// each calls see with every agent's session on another node.
+func (f *far) each(see func(*farAgent)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for agent, sessions := range f.byAgent {
-		if agent.client != clientID {
-			continue
-		}
-		for _, a := range sessions {
-			for key := range a.tunnels {
-				each(agent.instance, key)
-			}
-		}
+	for _, a := range f.sessions {
+		see(a)
 	}
 }
 
@@ -328,22 +333,4 @@ func (l local) Access(id string, list []wire.Access) (wanted bool) {
 // newBackend is where an endpoint's visitors go for a claim.
 func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
 	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
-}
-
-// connections counts each client's sessions on all nodes.
-func (r *Relay) connections() map[string]int {
-	count := map[string]int{}
-	for _, s := range r.sessionList() {
-		count[s.client.ID]++
-	}
-	if r.members == nil {
-		return count
-	}
-	f := &r.members.far
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, a := range f.sessions {
-		count[a.agent.ClientID]++
-	}
-	return count
 }

@@ -17,7 +17,7 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 		r.client(t, name)
 		c, _ := r.store.Clients.Get(name)
 		ids[name] = c.ID
-		if _, err := r.store.Usages.Add(t.Context(), c.ID, store.MonthOf(time.Now()), 1, 2); err != nil {
+		if _, err := r.store.Usages.Add(t.Context(), c.ID, store.MonthOf(time.Now()), store.Tally{In: 1, Out: 2}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.store.Activities.Note(t.Context(), c.ID, store.Seen{At: time.Now()}, nil); err != nil {

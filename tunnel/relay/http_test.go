@@ -220,18 +220,30 @@ func TestContinueIsAskedOfTheOrigin(t *testing.T) {
 		io.Copy(w, r.Body)
 	}))
 	s.visitor.Transport.(*http.Transport).ExpectContinueTimeout = patience
-	for path, want := range map[string]int{"/yes": 200, "/no": 417} {
-		var went atomic.Bool
-		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { went.Store(true) }})
-		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.http+path, strings.NewReader("body"))
+	for _, c := range []struct {
+		site, path          string
+		status, told, major int
+	}{
+		{s.http, "/yes", 200, 1, 1},
+		{s.http, "/no", 417, 0, 1},
+		{s.https, "/yes", 200, 1, 2},
+	} {
+		var told atomic.Int64
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, _ textproto.MIMEHeader) error {
+			if code == 100 {
+				told.Add(1)
+			}
+			return nil
+		}})
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, c.site+c.path, strings.NewReader("body"))
 		req.Header.Set("Expect", "100-continue")
 		resp, err := s.visitor.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != want || path == "/yes" && !went.Load() {
-			t.Errorf("%s: status %d, continue %v", path, resp.StatusCode, went.Load())
+		if resp.StatusCode != c.status || int(told.Load()) != c.told || resp.ProtoMajor != c.major {
+			t.Errorf("%s by HTTP/%d: status %d, told %d times to go on", c.path, resp.ProtoMajor, resp.StatusCode, told.Load())
 		}
 	}
 }

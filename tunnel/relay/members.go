@@ -258,8 +258,8 @@ func (m *members) now() store.Node {
 		v.Endpoints += len(s.tunnels)
 		s.mu.Unlock()
 	}
-	for _, ep := range r.edge.Endpoints() {
-		v.Visitors += ep.Counters().Open
+	for _, n := range r.edge.Visitors() {
+		v.Visitors += n
 	}
 	return v
 }

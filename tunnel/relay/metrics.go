@@ -117,7 +117,7 @@ func (o operator) agentFigures(p *prom.Text) {
 	unread := o.listener.Unread()
 	p.Family("adit_relay_unread_bytes", "gauge", "Memory of what came from agents and visitors have not taken yet, beyond 4 MiB for each agent.")
 	p.Sample(float64(unread.Bytes))
-	p.Family("adit_relay_streams_given_up_total", "counter", "Visits that were ended because too much of what they asked for waited for them.")
+	p.Family("adit_relay_streams_given_up_total", "counter", "Visits that were ended because too much of what they asked for waited for them, or of what they sent for an origin.")
 	p.Sample(float64(unread.GivenUp + o.edge.GivenUp()))
 	active := 0
 	for _, c := range o.store.Clients.List() {
@@ -132,10 +132,9 @@ func (o operator) agentFigures(p *prom.Text) {
 }
 
 func (o operator) visitorFigures(p *prom.Text) {
-	served, open := map[string]int64{}, map[string]int64{}
+	served, open := map[string]int64{}, o.edge.Visitors()
 	for _, ep := range o.edge.Endpoints() {
 		served[ep.Type]++
-		open[ep.Type] += ep.Counters().Open
 	}
 	p.Family("adit_relay_endpoints", "gauge", "Endpoints that are served, by type.")
 	for _, kind := range countedTypes {

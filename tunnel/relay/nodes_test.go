@@ -217,7 +217,7 @@ func TestPortsOfAnotherNodesAgent(t *testing.T) {
 	}
 	defer packets.Close()
 	buf := make([]byte, 65536)
-	for _, size := range []int{1, 1200, 30_000} {
+	for _, size := range []int{1, 1200, 30_000, wire.MaxUDPPayload - 20, wire.MaxUDPPayload} {
 		want := bytes.Repeat([]byte{byte(size)}, size)
 		eventually(t, fmt.Sprintf("%d bytes come back", size), func() bool {
 			if _, err := packets.Write(want); err != nil {

@@ -33,7 +33,7 @@ func clientError(name string, err error) error {
 }
 
 func (o operator) Clients() []console.Client {
-	connected := o.connections()
+	connected := o.connectedOf()
 	list := []console.Client{}
 	for _, c := range o.store.Clients.List() {
 		list = append(list, o.shownClient(c, connected[c.ID]))
@@ -41,10 +41,10 @@ func (o operator) Clients() []console.Client {
 	return list
 }
 
-func (o operator) shownClient(c store.Client, sessions int) console.Client {
+func (o operator) shownClient(c store.Client, has connected) console.Client {
 	v := console.Client{
 		Name: c.Name, ClientID: c.ID, CreatedAt: c.Created, State: "active", Tokens: []console.Token{},
-		Sessions: sessions, Claims: o.store.Claims.CountOfClient(c.ID), Tunnels: o.tunnelsOf(c.ID, nil, ""), Scope: c.Scope,
+		Sessions: has.sessions, Claims: o.store.Claims.CountOfClient(c.ID), Tunnels: has.tunnels, Scope: c.Scope,
 	}
 	switch {
 	case !c.Active():
@@ -64,18 +64,12 @@ func (o operator) shownClient(c store.Client, sessions int) console.Client {
 	v.Usage = console.Usage{
 		Month: month, BytesIn: usage.In, BytesOut: usage.Out, Limit: c.Scope.Monthly, State: usageState(c.Scope, usage.In+usage.Out),
 	}
-	v.Seen = o.lastSeen(c.ID)
+	v.Seen = o.lastSeen(c.ID, has.newest)
 	return v
 }
 
 // lastSeen is where a client's newest session is, or was.
-func (o operator) lastSeen(clientID string) *store.Seen {
-	var newest *session
-	for _, s := range o.sessionList() {
-		if s.client.ID == clientID && (newest == nil || s.since.After(newest.since)) {
-			newest = s
-		}
-	}
+func (o operator) lastSeen(clientID string, newest *session) *store.Seen {
 	if newest != nil {
 		seen := newest.sighting(true)
 		return &seen
@@ -92,7 +86,7 @@ func (o operator) Client(name string) (console.Client, error) {
 	if !ok {
 		return console.Client{}, clientError(name, store.ErrNotFound)
 	}
-	v := o.shownClient(c, o.connections()[c.ID])
+	v := o.shownClient(c, o.connectedOf()[c.ID])
 	v.Proof = &console.Record{Name: proofLabel + ".DOMAIN", Value: o.proofs.value(c.ID)}
 	v.Errors = o.errorsOf(c.ID)
 	slices.Reverse(v.Errors)

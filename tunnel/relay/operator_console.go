@@ -55,6 +55,11 @@ func (r *Relay) setupDone() {
 // Counters are what only rises.
 func (o operator) Counters() console.Counters {
 	var c console.Counters
+	for _, n := range o.edge.Visitors() {
+		c.Open += n
+	}
+	f := o.edge.Figures()
+	c.Bytes = console.Bytes{In: f.BytesIn, Out: f.BytesOut}
 	for i := range o.counts.visits {
 		for j := range o.counts.visits[i] {
 			n := o.counts.visits[i][j].Load()

@@ -234,7 +234,7 @@ func (o operator) quotaStep(target string) (policy.Step, bool) {
 	if !ok || c.Scope.Monthly == 0 {
 		return policy.Step{}, false
 	}
-	v := o.shownClient(c, 0)
+	v := o.shownClient(c, connected{})
 	step := policy.Step{Rule: policy.RuleQuota, Refuses: v.Usage.State == usageStopped, Detail: fmt.Sprintf(
 		"the client %s has moved %d of %d bytes in %s", c.Name, v.Usage.BytesIn+v.Usage.BytesOut, c.Scope.Monthly, v.Usage.Month)}
 	return step, step.Refuses

@@ -99,7 +99,14 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, na
 
 // proved keeps a proof. Of a name that changed hands, the claim of who had it
 // before is given back.
-func (r *Relay) proved(ctx context.Context, p store.Proof) error {
+func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
+	client, _ := r.store.Clients.ByID(p.ClientID)
+	ctx = audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: client.Name})
+	end, err := r.BeginChange(ctx, "proof of "+p.Domain)
+	if err != nil {
+		return err
+	}
+	defer func() { end(err) }()
 	if claim, ok := r.store.Claims.Get(store.TargetDomain(p.Domain)); ok && claim.ClientID != p.ClientID {
 		for _, h := range claim.Holders {
 			if err := r.store.Claims.Release(ctx, claim.Target, claim.ClientID, h.Instance, h.Key); err != nil {
@@ -110,8 +117,7 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) error {
 	if err := r.store.Proofs.Set(ctx, p); err != nil {
 		return err
 	}
-	client, _ := r.store.Clients.ByID(p.ClientID)
-	r.Record(audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: client.Name}), "domain.prove", p.Domain, map[string]string{"by": p.By})
+	r.Record(ctx, "domain.prove", p.Domain, map[string]string{"by": p.By})
 	return nil
 }
 

@@ -1,11 +1,9 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"adit/tunnel/relay/edge"
@@ -123,41 +121,6 @@ func (r *Relay) fits(scope store.Scope, f edge.Face) error {
 		return forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	}
 	return nil
-}
-
-// refit takes away the tunnels of a session that its client may no longer have;
-// of too many, the newest.
-func (s *session) refit(scope store.Scope) {
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
-	s.mu.Lock()
-	type running struct {
-		key string
-		t   *tunnel
-	}
-	var list []running
-	for key, t := range s.tunnels {
-		list = append(list, running{key, t})
-	}
-	s.mu.Unlock()
-	slices.SortFunc(list, func(a, b running) int {
-		return cmp.Or(b.t.endpoint.Since.Compare(a.t.endpoint.Since), cmp.Compare(b.key, a.key))
-	})
-	for _, v := range list {
-		err := s.relay.fits(scope, v.t.face)
-		if err == nil && scope.Tunnels > 0 && s.relay.tunnelsOf(s.client.ID, nil, "") > scope.Tunnels {
-			err = forbidden("", "the relay's operator bounds the tunnels that this client has at once, to %d; stop another first, or ask the operator for more", scope.Tunnels)
-		}
-		if err == nil {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), accessWait)
-		if err := s.release(ctx, v.key, false); err != nil {
-			s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", v.key, "error", err)
-		}
-		cancel()
-		s.tell(wire.Event{Type: wire.EventClaimLost, Key: v.key, Reason: err.Error()})
-	}
 }
 
 // givenName finds a free name for a tunnel that asks for none, where the scope

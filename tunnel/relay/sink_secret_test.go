@@ -9,24 +9,36 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// TestAuditLogHasNoKeyOfASink has a receiver that takes its key in the query: the
-// audit log, which nobody can delete from and which goes to sinks, must not have it.
+// TestAuditLogHasNoKeyOfASink has receivers that take their key in the path or the
+// query: the audit log, which nobody can delete from and which goes to sinks, must
+// not have it.
 func TestAuditLogHasNoKeyOfASink(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	answer[console.Sink](t, r, "PUT", "/api/v1/sinks/siem", `{"type":"webhook","url":"https://siem.example.com/v1/input?api-key=qu3rykey"}`)
-	found := false
+	for name, url := range map[string]string{
+		"query": "https://siem.example.com/v1/input?api-key=s3cretkey",
+		"path":  "https://hooks.example.com/services/s3cretkey",
+	} {
+		answer[console.Sink](t, r, "PUT", "/api/v1/sinks/"+name, `{"type":"webhook","url":"`+url+`"}`)
+	}
+	var lines []string
 	err := r.store.Audit.Newest(t.Context(), 0, func(e audit.Entry) bool {
 		text, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = found || strings.Contains(string(text), "https://siem.example.com/v1/input")
-		if strings.Contains(string(text), "qu3rykey") {
-			t.Errorf("the log has %s", text)
-		}
+		lines = append(lines, string(text))
 		return true
 	})
-	if err != nil || !found {
-		t.Errorf("where the sink leads is not in the log (%v)", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(lines, "\n")
+	for _, host := range []string{"https://siem.example.com/…", "https://hooks.example.com/…"} {
+		if !strings.Contains(all, host) {
+			t.Errorf("the log does not have %s", host)
+		}
+	}
+	if strings.Contains(all, "s3cretkey") {
+		t.Errorf("the log has the key:\n%s", all)
 	}
 }

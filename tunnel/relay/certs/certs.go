@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -399,8 +400,12 @@ func (a *ACME) obtain(subject string) error {
 		return nil
 	case err == nil:
 		err = config.RenewCertAsync(ctx, subject, false)
-	default:
+	case errors.Is(err, fs.ErrNotExist):
 		err = config.ObtainCertAsync(ctx, subject)
+	default:
+		if err = a.dropDamaged(ctx, config.Issuers[0].IssuerKey(), subject); err == nil {
+			err = config.ObtainCertAsync(ctx, subject)
+		}
 	}
 	if err == nil {
 		_, err = config.CacheManagedCertificate(ctx, subject)

@@ -91,7 +91,7 @@ func (a *ACME) remove(ctx context.Context, site, subject string) (gone bool, err
 	if old, err := a.expired(ctx, site); !old || err != nil {
 		return false, err
 	}
-	lock := "issue_cert_" + subject // certmagic's own, in which a new one is stored
+	lock := issueLock(subject)
 	if err := a.cfg.Storage.Lock(ctx, lock); err != nil {
 		return false, err
 	}

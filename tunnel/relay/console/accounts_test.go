@@ -370,15 +370,15 @@ func TestLoginsAreListedAndEnded(t *testing.T) {
 }
 
 func TestFiguresComeFromDifferences(t *testing.T) {
-	relay := &fakeRelay{}
+	relay := &fakeRelay{counters: Counters{Open: 2}}
 	h := history{}
 	at := fakeTime
 	for i := range 3 * coarseOf {
 		relay.counters.Visits += 20
 		relay.counters.Refused += 10
-		relay.bytes.In += 1000
+		relay.counters.Bytes.In += 1000
 		if i == 7 {
-			relay.bytes = Bytes{In: 500} // the endpoint went and came back
+			relay.counters.Bytes.Out, relay.counters.Open = 500, 1
 		}
 		h.sample(at, relay)
 		at = at.Add(fineStep)
@@ -390,8 +390,8 @@ func TestFiguresComeFromDifferences(t *testing.T) {
 	if f := fine.Items[0]; f.Visits != 2 || f.Refused != 1 || f.BytesIn != 100 || f.Connections != 2 || f.Sessions != 3 {
 		t.Errorf("first: %+v", f)
 	}
-	if f := fine.Items[6]; f.BytesIn != 50 {
-		t.Errorf("after the endpoint came back: %+v", f)
+	if f := fine.Items[6]; f.BytesIn != 100 || f.BytesOut != 50 || f.Connections != 1 {
+		t.Errorf("the eighth sample: %+v", f)
 	}
 	if f := day.Items[1]; f.Visits < 1.99 || f.Visits > 2.01 {
 		t.Errorf("mean: %+v", f)

@@ -74,19 +74,20 @@ const maxBody = 1 << 20
 
 // Console is the handler of console_listen.
 type Console struct {
-	cfg      Config
-	log      *slog.Logger
-	token    [sha256.Size]byte
-	mux      *http.ServeMux
-	page     *webfiles.Files
-	cross    *http.CrossOriginProtection
-	limits   limiter
-	refusals *refusals
-	hashes   hashes
-	history  history
-	setupMu  sync.Mutex
-	leaving  sync.Mutex   // see oneLess
-	live     atomic.Int32 // readers of live events
+	cfg       Config
+	log       *slog.Logger
+	token     [sha256.Size]byte
+	adminMark string // of the logins that the admin token makes
+	mux       *http.ServeMux
+	page      *webfiles.Files
+	cross     *http.CrossOriginProtection
+	limits    limiter
+	refusals  *refusals
+	hashes    hashes
+	history   history
+	setupMu   sync.Mutex
+	leaving   sync.Mutex   // see oneLess
+	live      atomic.Int32 // readers of live events
 
 	mu   sync.Mutex
 	used map[string]time.Time // hash of an API token: when it was used last
@@ -98,7 +99,7 @@ func New(cfg Config) (*Console, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Console{
-		cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.AdminToken)), mux: http.NewServeMux(),
+		cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.AdminToken)), adminMark: adminMarkOf(cfg.AdminToken), mux: http.NewServeMux(),
 		cross: http.NewCrossOriginProtection(), limits: limiter{tries: make(map[string]*try)}, refusals: newRefusals(),
 		hashes: hashes{make(chan struct{}, hashesAtOnce), cmp.Or(cfg.hashMemory, argonMemory)}, used: make(map[string]time.Time),
 	}

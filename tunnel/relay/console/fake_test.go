@@ -76,7 +76,6 @@ type fakeRelay struct {
 	mu       sync.Mutex
 	fail     error
 	counters Counters
-	bytes    Bytes
 	noted    []string
 	away     error // of BeginChange
 }
@@ -116,9 +115,7 @@ func (f *fakeRelay) SessionList() []Session {
 }
 
 func (f *fakeRelay) EndpointList() []Endpoint {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return []Endpoint{{ID: "e_1", Target: "shop.relay.test", Clients: []string{"shop"}, Since: fakeTime, Bytes: f.bytes, Connections: Connections{Open: 2}}}
+	return []Endpoint{{ID: "e_1", Target: "shop.relay.test", Clients: []string{"shop"}, Since: fakeTime, Connections: Connections{Open: 2}}}
 }
 
 func (f *fakeRelay) ClaimList() []Claim {

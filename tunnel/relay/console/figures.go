@@ -6,11 +6,15 @@ import (
 	"time"
 )
 
-// Counters are what only rises since the relay started.
+// Counters are of all visitors of this node, those of endpoints that were given
+// back while they were under way too. All but Open only rise since the relay
+// started.
 type Counters struct {
-	Visits  uint64 // requests, connections and flows, allowed or refused
+	Open    int64  // requests, connections and flows under way
+	Visits  uint64 // that ended, allowed or refused
 	Refused uint64 // by a policy
 	Failed  uint64 // answered with 5xx
+	Bytes   Bytes
 }
 
 // Figure is the relay over one span of time: rates are a second.
@@ -49,39 +53,25 @@ type history struct {
 	coarse []Figure
 
 	last     Counters
-	bytes    map[string]Bytes // of each endpoint at the last sample
 	at       time.Time
 	sinceFew int // fine figures since the last coarse one
 }
 
 // sample takes the figures of the span since the last sample.
 func (h *history) sample(now time.Time, relay Relay) {
-	endpoints, counters := relay.EndpointList(), relay.Counters()
-	f := Figure{At: now.UTC(), Endpoints: len(endpoints), Sessions: relay.Status().Sessions}
-	bytes := make(map[string]Bytes, len(endpoints))
-	var in, out int64
+	counters := relay.Counters()
+	f := Figure{At: now.UTC(), Endpoints: len(relay.EndpointList()), Sessions: relay.Status().Sessions, Connections: counters.Open}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range endpoints {
-		ep := &endpoints[i]
-		bytes[ep.ID] = ep.Bytes
-		f.Connections += ep.Connections.Open
-		// What is new, or counts anew, has counted from zero.
-		was := h.bytes[ep.ID]
-		if ep.Bytes.In < was.In || ep.Bytes.Out < was.Out {
-			was = Bytes{}
-		}
-		in, out = in+ep.Bytes.In-was.In, out+ep.Bytes.Out-was.Out
-	}
 	span := now.Sub(h.at).Seconds()
 	first := h.at.IsZero() || span <= 0
 	if !first {
-		f.BytesIn, f.BytesOut = float64(in)/span, float64(out)/span
+		f.BytesIn, f.BytesOut = float64(counters.Bytes.In-h.last.Bytes.In)/span, float64(counters.Bytes.Out-h.last.Bytes.Out)/span
 		f.Visits = float64(counters.Visits-h.last.Visits) / span
 		f.Refused = float64(counters.Refused-h.last.Refused) / span
 		f.Failed = float64(counters.Failed-h.last.Failed) / span
 	}
-	h.last, h.bytes, h.at = counters, bytes, now
+	h.last, h.at = counters, now
 	if first {
 		return
 	}

@@ -30,7 +30,7 @@ const (
 // that who reads the store cannot sign in.
 type login struct {
 	Account string    `json:"account,omitempty"` // none: by the admin token
-	Marks   []string  `json:"marks,omitempty"`   // of the account's passwords that it lasts with
+	Marks   []string  `json:"marks,omitempty"`   // of the account's passwords that it lasts with, or of the admin token
 	Address string    `json:"address"`
 	Agent   string    `json:"agent,omitempty"` // what the browser calls itself
 	Created time.Time `json:"created"`
@@ -68,10 +68,16 @@ func (c *Console) loginOf(r *http.Request) (login, string, bool) {
 	id := sumOf(cookie.Value)
 	var l login
 	value, _, ok := c.cfg.Keeper.Get(loginPrefix + id)
-	if !ok || json.Unmarshal(value, &l) != nil || l.over(time.Now()) {
+	if !ok || json.Unmarshal(value, &l) != nil || l.over(time.Now()) || c.foreign(l) {
 		return login{}, "", false
 	}
 	return l, id, true
+}
+
+// foreign reports whether a login was made by another admin token than this
+// node's: one that was replaced, or another node's.
+func (c *Console) foreign(l login) bool {
+	return l.Account == "" && !slices.Contains(l.Marks, c.adminMark)
 }
 
 // over reports whether the login has ended. One that was made in the future is of
@@ -82,7 +88,8 @@ func (l login) over(now time.Time) bool {
 
 // ended reports whether the login has ended: by the clock, or with the password
 // that it was made by. To remove it is not enough: this node may not know of it
-// yet, or the store be away.
+// yet, or the store be away. One by an admin token ends by the clock alone, since
+// that may be another node's.
 func (c *Console) ended(l login, now time.Time) bool {
 	if l.Account == "" || l.over(now) {
 		return l.over(now)
@@ -97,6 +104,15 @@ func (l login) of(a record) bool { return slices.Contains(l.Marks, markOf(a.Hash
 // markOf tells one password of an account from the next, and an account from
 // another of the same name: no two hashes have the same salt.
 func markOf(hash string) string { return sumOf(hash)[:16] }
+
+// adminMarkOf tells one admin token from the next. Of one that may be guessed
+// the store has nothing to try guesses on: its logins end with this process.
+func adminMarkOf(token string) string {
+	if len(token) < sureLength {
+		token = rand.Text()
+	}
+	return markOf(token)
+}
 
 // goOn lets a login last with another password of its account, once that has it.
 func (c *Console) goOn(ctx context.Context, id, account, hash string) error {
@@ -122,6 +138,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request, a record) (login
 	agent := r.UserAgent()
 	l := login{Account: a.Name, Address: addressOf(r), Agent: agent[:min(len(agent), 200)], Created: now, Expires: now.Add(loginLife)}
 	l.Agent = strings.ToValidUTF8(l.Agent, "")
+	l.Marks = []string{c.adminMark}
 	if a.Name != "" {
 		l.Marks = []string{markOf(a.Hash)}
 	}
@@ -219,7 +236,7 @@ func (c *Console) forgetLogins(ctx context.Context) {
 func (c *Console) loginList(account, current string, all bool) []Login {
 	list := []Login{}
 	for id, l := range c.logins() {
-		if (all || l.Account == account) && !c.ended(l, time.Now()) {
+		if (all || l.Account == account) && !c.ended(l, time.Now()) && !c.foreign(l) {
 			list = append(list, Login{
 				ID: id[:16], Account: l.Account, Address: l.Address, Browser: l.Agent,
 				CreatedAt: l.Created, ExpiresAt: l.Expires, Current: id == current,

@@ -96,6 +96,10 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 	}
 	if f.secure && (e.table.passing.Load() > 0 || e.cfg.Agents != nil) {
 		hello, err := peekHello(v, e.limits.HeaderTime)
+		if isPlainHTTP(err) {
+			v.refusePlain()
+			return
+		}
 		if err != nil {
 			v.Close()
 			return
@@ -112,6 +116,10 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 		}
 	}
 	next := e.forHTTP(v, f.secure)
+	if next == nil {
+		v.refusePlain()
+		return
+	}
 	select {
 	case f.conns <- next:
 	case <-f.closed:

@@ -29,8 +29,10 @@ type countedBody struct {
 	count func(int)
 	ctx   context.Context
 	ep    *Endpoint
-	asked bool // the visitor waits for 100 Continue, which the first Read sends
+	asked bool // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
+	word  word // on that; used if asked
 	http1 bool // what comes behind the body is the next request
+	held  held // by HTTP/2 and HTTP/3
 
 	trailer http.Header // of the request; set behind the body
 	onward  http.Header // gets of it what is passed on; may be nil
@@ -43,6 +45,7 @@ type countedBody struct {
 
 func newCountedBody(ctx context.Context, r *http.Request, ep *Endpoint, count func(int)) *countedBody {
 	return &countedBody{
+		word: word{own: r.ProtoMajor == 1},
 		body: r.Body, count: count, ctx: ctx, ep: ep, trailer: r.Trailer,
 		asked: r.ProtoAtLeast(1, 1) && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"), http1: r.ProtoMajor == 1,
 	}
@@ -76,6 +79,10 @@ func (c *countedBody) Read(b []byte) (int, error) {
 }
 
 func (c *countedBody) read(b []byte) (int, error) {
+	if c.asked {
+		c.word.reads()
+		defer c.word.hasRead()
+	}
 	n, err := c.ep.in().Read(c.ctx, c.body, b)
 	c.count(n)
 	if err != nil {

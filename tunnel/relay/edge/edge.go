@@ -119,6 +119,7 @@ type Edge struct {
 	custom  *customPages
 	served  servedNames
 	unread  unread
+	untaken untaken
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc
@@ -183,7 +184,10 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		}
 		// A visitor's frames are as long as every client's are by themselves: the
 		// standard library takes 1 MiB, and holds that much for each connection.
-		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 250, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle}
+		s.HTTP2 = &http.HTTP2Config{
+			MaxConcurrentStreams: 250, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
+			MaxReceiveBufferPerConnection: requestWindow, MaxReceiveBufferPerStream: requestWindow,
+		}
 	}
 	return s
 }
@@ -200,7 +204,7 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 		group.Go(func() error { return e.accept(ctx, feed) })
 	}
 	group.Go(func() error { e.endIdle(ctx); return nil })
-	group.Go(func() error { e.unread.watch(ctx); return nil })
+	group.Go(func() error { e.relieveMemory(ctx); return nil })
 	if e.quic != nil {
 		group.Go(e.quic.serve)
 	}

@@ -191,9 +191,10 @@ func (x *exchange) answered() {
 // interim passes an interim answer on.
 func (x *exchange) interim(answer *http.Response) {
 	if answer.StatusCode == http.StatusContinue {
-		if x.body == nil || !x.body.proceed() {
+		if x.body == nil || !x.body.asked {
 			return // nobody asked for it
 		}
+		defer x.body.proceed() // behind the visitor's being told, so that net/http need not
 	}
 	h := x.w.Header()
 	maps.Insert(h, endToEnd(answer.Header, answer.Header["Connection"]))

@@ -56,3 +56,13 @@ func (e *Edge) Figures() Figures {
 	}
 	return f
 }
+
+// Visitors counts the requests, connections and flows under way by the type of
+// their endpoint, also of those that were given back meanwhile.
+func (e *Edge) Visitors() map[string]int64 {
+	open := make(map[string]int64)
+	for _, ep := range e.table.withLeaving() {
+		open[ep.Type] += ep.Counters().Open
+	}
+	return open
+}

@@ -58,9 +58,11 @@ func (a *Agent) Datagrams(ctx context.Context) error {
 	return link.ServeDatagrams(ctx, a.Session, answers.bring)
 }
 
-// Datagram brings one message of an agent to its visitor. Fragments are dropped.
+// Datagram brings one message of an agent on another node to its visitor.
 func (a *Agent) Datagram(b []byte) {
-	answers := answers{agent: a}
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	answers := answers{agent: a, parts: &a.parts}
 	answers.bring([][]byte{b})
 }
 
@@ -68,7 +70,7 @@ func (a *Agent) Datagram(b []byte) {
 // follow each other go together.
 type answers struct {
 	agent *Agent
-	parts *wire.Reassembly // of payloads that came in fragments; nil: they are dropped
+	parts *wire.Reassembly // of payloads that came in fragments
 
 	flow   agentFlow // of list
 	number uint32    // the flow's
@@ -102,9 +104,6 @@ func (w *answers) take(f agentFlow, d wire.Flow) {
 		f.over()
 		return
 	case wire.FlowFragment:
-		if w.parts == nil {
-			return
-		}
 		payload = w.parts.Add(d)
 	}
 	if payload != nil {

@@ -116,14 +116,18 @@ func (c secureHalfOpen) ConnectionState() tls.ConnectionState {
 }
 
 // forHTTP returns a visitor's connection as http.Server is to have it. Of a
-// visitor whose handshake fails it is the one that says so there, too.
+// visitor whose handshake fails it is the one that says so there, too. It is nil
+// for one who speaks HTTP without TLS.
 func (e *Edge) forHTTP(v *visitor, secure bool) net.Conn {
 	if !secure {
 		return &halfOpen{Conn: v, staying: e.limits.HalfOpen}
 	}
 	conn := tls.Server(v, e.tls)
 	_ = conn.SetDeadline(time.Now().Add(e.limits.HeaderTime))
-	if conn.Handshake() != nil {
+	if err := conn.Handshake(); err != nil {
+		if isPlainHTTP(err) {
+			return nil
+		}
 		return conn
 	}
 	_ = conn.SetDeadline(time.Time{})

@@ -100,7 +100,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cw.altSvc = e.altSvc
 	}
 	to := &route{endpoint: ep, target: target, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
-	_, to.stream = w.(*streamWriter)
+	socket, _ := w.(*streamWriter)
+	to.stream = socket != nil
 	defer to.leave()
 	count := func(n int) { cw.in.Add(int64(n)); ep.countIn(n) }
 
@@ -112,12 +113,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var took time.Duration
 	refused := h.guard(cw, r, ep, client, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
+		if socket != nil {
+			to.waits = new(held)
+			socket.stream = e.untaken.follow(to.waits, socket.stream, r, -1, cw.presence)
+			defer e.untaken.forget(to.waits)
+		}
 		if r.Body != nil && r.Body != http.NoBody {
 			if r.ProtoMajor == 1 {
 				http.NewResponseController(w).EnableFullDuplex() // an origin may answer before it has read all
 			}
 			r = r.WithContext(ctx) // the server's own must stay as it is
 			cw.body = newCountedBody(ctx, r, ep, count)
+			if r.ProtoMajor > 1 {
+				to.waits = &cw.body.held
+				cw.body.body = e.untaken.follow(to.waits, cw.body.body, r, r.ContentLength, cw.presence)
+				defer e.untaken.forget(to.waits)
+			}
 			to.body = cw.body
 			r.Body = cw.body
 		}
@@ -302,6 +313,7 @@ type countedWriter struct {
 	http.ResponseWriter
 	ep           *Endpoint
 	ctx          context.Context // of the request, for writes that wait
+	presence     *presence       // of the visitor, once it has entered
 	in, out      atomic.Int64
 	status       int
 	aborted      bool
@@ -329,6 +341,12 @@ func (w *countedWriter) code() int {
 func (w *countedWriter) WriteHeader(status int) {
 	final := status >= 200 || status == http.StatusSwitchingProtocols
 	if !final && w.http10 {
+		return
+	}
+	if asked := w.body != nil && w.body.asked; !final && (asked || status == http.StatusContinue) {
+		if asked {
+			w.body.word.interim(status, w.ResponseWriter.WriteHeader)
+		}
 		return
 	}
 	if final {

@@ -91,6 +91,22 @@ func TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched(t *testing.T) {
 	}
 }
 
+// TestVisitorsAreCountedToTheirEnd gives an endpoint back while a visit is under way.
+func TestVisitorsAreCountedToTheirEnd(t *testing.T) {
+	s := newLeftSite(t)
+	_, v := s.ep.enter(t.Context(), nil)
+	end := s.ep.begin()
+	s.giveBack()
+	if n := s.edge.Visitors()[wire.TypeHTTP]; n != 1 || s.left() != 1 {
+		t.Errorf("%d visitors are counted of an endpoint that was given back, want 1", n)
+	}
+	v.leave()
+	end()
+	if n := s.edge.Visitors()[wire.TypeHTTP]; n != 0 {
+		t.Errorf("%d visitors are counted when all have gone", n)
+	}
+}
+
 // TestBandwidthIsHeldOnAnEndpointThatWasGivenBack changes both bandwidths that
 // may bound one.
 func TestBandwidthIsHeldOnAnEndpointThatWasGivenBack(t *testing.T) {

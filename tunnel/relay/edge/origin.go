@@ -256,6 +256,7 @@ type route struct {
 	visit    visit
 	grpc     bool
 	body     *countedBody // of the request; nil without one
+	waits    *held        // of what the visitor sends; nil by HTTP/1, and without a body
 	stream   bool         // a change of protocol was asked for by extended CONNECT
 	h1, h2   []*Backend   // by how they are spoken to, in the order in which to try them
 	h2first  bool
@@ -299,6 +300,9 @@ func (to *route) take(b *Backend) {
 	to.leave()
 	to.used, to.held = b, b
 	b.busy.Add(1)
+	if to.waits != nil {
+		to.waits.agent.Store(b.Agent)
+	}
 }
 
 func (to *route) leave() {

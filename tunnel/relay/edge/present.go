@@ -42,6 +42,9 @@ func (p *presence) end() {
 func (ep *Endpoint) enter(ctx context.Context, w *countedWriter) (context.Context, *presence) {
 	ctx, cancel := context.WithCancel(ctx)
 	v := &presence{of: ep, cancel: cancel, w: w, moved: -1}
+	if w != nil {
+		w.presence = v
+	}
 	ep.visits.add(v)
 	if ep.closed.Load() { // else review finds it when it is closed
 		ep.edge.review(ep)

@@ -58,6 +58,9 @@ type Agent struct {
 	Account *Account // of the client; may be nil
 
 	flows flowTable // of its UDP visitors
+
+	reading sync.Mutex // held by Datagram, and guards parts
+	parts   wire.Reassembly
 }
 
 // Backend is one tunnel of an agent: where an endpoint's visitors go.

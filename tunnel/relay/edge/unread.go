@@ -22,8 +22,9 @@ const (
 	unreadOfAgent = 64 << 20
 	unreadOfAll   = 1 << 30
 	unreadEvery   = time.Second // is how often it is looked
-	// slowVisitor is how long a visitor may take for one piece of an answer where
-	// its agent has too much unread, and slowOfAll where all together have.
+	// slowVisitor is how long a visitor may take for one piece of an answer, and an
+	// origin for one of a request, where the agent has too much unread, and
+	// slowOfAll where all together have.
 	slowVisitor = 30 * time.Second
 	slowOfAll   = time.Second
 )
@@ -73,8 +74,8 @@ func (a *answer) Close() error {
 	return a.ReadCloser.Close()
 }
 
-// watch gives up answers until ctx ends.
-func (u *unread) watch(ctx context.Context) {
+// relieveMemory gives up visits that hold too much of it until ctx ends.
+func (e *Edge) relieveMemory(ctx context.Context) {
 	tick := time.NewTicker(unreadEvery)
 	defer tick.Stop()
 	for {
@@ -82,41 +83,56 @@ func (u *unread) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			u.relieve(monotime.Now())
+			e.unread.relieve(monotime.Now())
+			e.untaken.relieve(monotime.Now())
 		}
 	}
 }
 
 // relieve gives up so many answers that what may be unread is within its bounds.
 func (u *unread) relieve(now time.Duration) {
-	type waiting struct {
-		a    *answer
-		away time.Duration
-	}
 	var list []waiting
-	ofAgent := make(map[*Agent]int)
 	u.mu.Lock()
 	for a := range u.all {
 		if away := time.Duration(a.away.Load()); away != 0 {
-			list = append(list, waiting{a, away})
-			ofAgent[a.agent]++
+			list = append(list, waiting{away, a.agent, answerWindow, a.giveUp})
 		}
 	}
 	u.mu.Unlock()
-	slices.SortFunc(list, func(a, b waiting) int { return cmp.Compare(a.away, b.away) })
-	all := len(list)
-	for _, w := range list {
-		waited := now - w.away
-		tooMuch := all*answerWindow > unreadOfAll && waited >= slowOfAll ||
-			ofAgent[w.a.agent]*answerWindow > unreadOfAgent && waited >= slowVisitor
-		if tooMuch {
-			all--
-			ofAgent[w.a.agent]--
-			u.givenUp.Add(1)
-			w.a.giveUp()
-		}
-	}
+	u.givenUp.Add(relieve(list, now))
 }
 
-// GivenUp is how many answers were ended because too much of them was unread.
-func (e *Edge) GivenUp() uint64 { return e.unread.givenUp.Load() }
+// waiting is what one visit may hold in memory, and since when nobody takes of it.
+type waiting struct {
+	away   time.Duration
+	agent  *Agent // nil: none was picked yet
+	size   int
+	giveUp func()
+}
+
+// relieve gives up those that have waited longest until the rest is within the
+// bounds, and returns how many.
+func relieve(list []waiting, now time.Duration) (givenUp uint64) {
+	slices.SortFunc(list, func(a, b waiting) int { return cmp.Compare(a.away, b.away) })
+	all, ofAgent := 0, make(map[*Agent]int)
+	for _, w := range list {
+		all += w.size
+		ofAgent[w.agent] += w.size
+	}
+	for _, w := range list {
+		waited := now - w.away
+		tooMuch := all > unreadOfAll && waited >= slowOfAll ||
+			w.agent != nil && ofAgent[w.agent] > unreadOfAgent && waited >= slowVisitor
+		if tooMuch && w.size > 0 {
+			all -= w.size
+			ofAgent[w.agent] -= w.size
+			givenUp++
+			w.giveUp()
+		}
+	}
+	return givenUp
+}
+
+// GivenUp is how many visits were ended because too much of their answers was
+// unread, or of their requests.
+func (e *Edge) GivenUp() uint64 { return e.unread.givenUp.Load() + e.untaken.givenUp.Load() }

@@ -51,7 +51,7 @@ func upgraded(w http.ResponseWriter, r *http.Request) (*streamWriter, *http.Requ
 	if out.Header.Get("Sec-Websocket-Version") == "" {
 		out.Header.Set("Sec-Websocket-Version", "13")
 	}
-	return &streamWriter{ResponseWriter: w, stream: stream, accept: acceptKey(key)}, out
+	return &streamWriter{ResponseWriter: w, stream: stream, end: stream, accept: acceptKey(key)}, out
 }
 
 // acceptKey is what the key must be answered with (RFC 6455, section 4.2.2).
@@ -63,7 +63,8 @@ func acceptKey(key string) string {
 // streamWriter answers an extended CONNECT.
 type streamWriter struct {
 	http.ResponseWriter
-	stream io.ReadCloser
+	stream io.Reader
+	end    io.Closer // of stream
 	accept string
 }
 
@@ -73,7 +74,7 @@ func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // it is the origin's head as HTTP/1.1 has it; in its place the visitor gets 200
 // with the same headers, less those of the upgrade.
 func (w *streamWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn := &streamConn{w: w.ResponseWriter, control: http.NewResponseController(w.ResponseWriter), stream: w.stream}
+	conn := &streamConn{w: w.ResponseWriter, control: http.NewResponseController(w.ResponseWriter), stream: w.stream, end: w.end}
 	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(&streamHead{writer: w})), nil
 }
 
@@ -106,7 +107,8 @@ func (h *streamHead) Write(b []byte) (int, error) {
 type streamConn struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	stream  io.ReadCloser
+	stream  io.Reader
+	end     io.Closer
 }
 
 func (c *streamConn) Read(b []byte) (int, error) { return c.stream.Read(b) }
@@ -119,7 +121,7 @@ func (c *streamConn) Write(b []byte) (int, error) {
 	return n, c.control.Flush()
 }
 
-func (c *streamConn) Close() error         { return c.stream.Close() }
+func (c *streamConn) Close() error         { return c.end.Close() }
 func (c *streamConn) LocalAddr() net.Addr  { return &net.TCPAddr{} }
 func (c *streamConn) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 

@@ -79,15 +79,14 @@ func (u *upload) begin() bool {
 	return u.begun
 }
 
-// proceed lets the body go, and reports whether the visitor waits for that.
-func (u *upload) proceed() bool {
+// proceed lets the body go.
+func (u *upload) proceed() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.gone {
 		u.gone = true
 		close(u.goOn)
 	}
-	return u.asked
 }
 
 // answered notes the origin's answer: it need not be waited for, and a body

@@ -28,8 +28,9 @@ type flowKey struct {
 
 // farFlow is a flow of a visitor on another node.
 type farFlow struct {
-	flow Flow
-	used atomic.Int64 // when a packet last passed, by monotime.Now
+	flow   Flow
+	packet atomic.Uint32 // of the origin's, counted
+	used   atomic.Int64  // when a packet last passed, by monotime.Now
 }
 
 // flowSet are the flows that came by one session between nodes.
@@ -110,9 +111,14 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 
 func (fs *flowSet) begin(key flowKey, endpoint uint32) *farFlow {
 	f := &farFlow{}
+	send := func(b []byte) error {
+		fs.send(key.session, b)
+		return nil
+	}
 	answer := func(payload []byte) {
 		f.used.Store(int64(monotime.Now()))
-		fs.send(key.session, wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWhole, Endpoint: endpoint, Number: key.number, Payload: payload}))
+		out := wire.Flow{Endpoint: endpoint, Number: key.number, Packet: uint16(f.packet.Add(1)), Payload: payload}
+		_, _ = wire.SplitFlow(nil, out, maxDatagram, send) // a lost packet is UDP's own
 	}
 	over := func() {
 		fs.mu.Lock()

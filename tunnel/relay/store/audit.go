@@ -269,11 +269,24 @@ func (a *Audit) Verify(ctx context.Context, wanted string) (audit.Result, error)
 	return v.Result(), err
 }
 
-// restore writes the entries of a backup into an empty chain.
+// restore writes the entries of a backup into an empty chain, or behind those of
+// them that a try before has written.
 func (a *Audit) restore(ctx context.Context, list []audit.Entry) error {
 	a.turn <- struct{}{}
 	defer func() { <-a.turn }()
+	if err := a.refresh(ctx); err != nil {
+		return err
+	}
 	for _, e := range list {
+		if e.Seq <= a.seq {
+			switch there, err := a.has(ctx, e); {
+			case err != nil:
+				return err
+			case !there:
+				return fmt.Errorf("audit entry %d is another than the backup's", e.Seq)
+			}
+			continue
+		}
 		if err := a.append(ctx, e); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func TestAuditLogSurvivesBackupAndRestart(t *testing.T) {
 	s.Close()
 	s = open(t, dir)
 	write(s, "three")
-	if _, err := s.Usages.Add(ctx, "c1", "2026-11", 3, 4); err != nil {
+	if _, err := s.Usages.Add(ctx, "c1", "2026-11", Tally{In: 3, Out: 4}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Proofs.Set(ctx, Proof{Domain: "a.example", ClientID: "c1"}); err != nil {
@@ -148,21 +148,21 @@ func TestCountsOfManyNodesAddUp(t *testing.T) {
 	for _, s := range []*Store{a, b} {
 		adding.Go(func() {
 			for range 25 {
-				if _, err := s.Usages.Add(t.Context(), "c1", "2026-11", 1, 2); err != nil {
+				if _, err := s.Usages.Add(t.Context(), "c1", "2026-11", Tally{In: 1, Out: 2}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	adding.Wait()
-	u, err := a.Usages.Add(t.Context(), "c1", "2026-11", 0, 0)
+	u, err := a.Usages.Add(t.Context(), "c1", "2026-11", Tally{In: 0, Out: 0})
 	if err != nil || u.In != 50 || u.Out != 100 {
 		t.Errorf("got %+v, %v", u, err)
 	}
-	if u, err = b.Usages.Add(t.Context(), "c1", "2026-12", 7, 7); err != nil || u.In != 7 {
+	if u, err = b.Usages.Add(t.Context(), "c1", "2026-12", Tally{In: 7, Out: 7}); err != nil || u.In != 7 {
 		t.Errorf("the next month begins with %+v, %v", u, err)
 	}
-	if u, err = a.Usages.Add(t.Context(), "c1", "2026-11", 1, 1); err != nil || u.Month != "2026-11" || u.In != 51 {
+	if u, err = a.Usages.Add(t.Context(), "c1", "2026-11", Tally{In: 1, Out: 1}); err != nil || u.Month != "2026-11" || u.In != 51 {
 		t.Errorf("a node that is late: %+v, %v", u, err)
 	}
 	if u = a.Usages.Get("c1", "2026-12"); u.Month != "2026-12" || u.In != 7 {
@@ -175,7 +175,7 @@ func TestCountsOfManyNodesAddUp(t *testing.T) {
 func TestClockSetToAnotherMonthLosesNoMonth(t *testing.T) {
 	s := openAt(t, Config{Dir: t.TempDir()})
 	for i, month := range []string{"2026-11", "2031-02", "2026-11", "2019-07", "2026-11"} {
-		if _, err := s.Usages.Add(t.Context(), "c1", month, 10, 1); err != nil {
+		if _, err := s.Usages.Add(t.Context(), "c1", month, Tally{In: 10, Out: 1}); err != nil {
 			t.Fatal(i, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestClockSetToAnotherMonthLosesNoMonth(t *testing.T) {
 		}
 	}
 	for i := range 2 * maxMonths {
-		if _, err := s.Usages.Add(t.Context(), "c1", "2040-0"+string(rune('1'+i)), 1, 1); err != nil {
+		if _, err := s.Usages.Add(t.Context(), "c1", "2040-0"+string(rune('1'+i)), Tally{In: 1, Out: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

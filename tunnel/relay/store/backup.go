@@ -1,7 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,8 +44,11 @@ type Backup struct {
 	Operators map[string]json.RawMessage `json:"operators,omitempty"`
 }
 
-// ErrNotEmpty is returned for a restore into a store that has something.
-var ErrNotEmpty = errors.New("the store is not empty")
+// Errors of a restore.
+var (
+	ErrNotEmpty = errors.New("the store is not empty")
+	ErrPartial  = errors.New("not all of the backup was restored")
+)
 
 // Validate reports why a backup cannot be restored.
 func (b *Backup) Validate() error {
@@ -100,12 +106,44 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 	return b, nil
 }
 
-// Restore writes a backup into a store that has nothing yet.
+// Restore writes a backup into a store that has nothing yet, opened with
+// Config.Restoring. After an error that matches ErrPartial no relay opens the
+// store until Restore is called again with the same backup, and ends well.
 func (s *Store) Restore(ctx context.Context, b Backup) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	have, err := s.Settings.all(ctx)
+	text, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	mark := []byte(hex.EncodeToString(sum[:]))
+	switch before, err := s.Settings.Get(ctx, settingRestoring); {
+	case errors.Is(err, ErrNotFound):
+		if err := s.empty(ctx); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case !bytes.Equal(before, mark):
+		return errors.New("another backup was being restored into this store, and not all of it is there; restore that one again first")
+	}
+	if err := s.Settings.Put(ctx, settingRestoring, mark); err != nil {
+		return err
+	}
+	if err := s.fill(ctx, b); err != nil {
+		return fmt.Errorf("%w: %w", ErrPartial, err)
+	}
+	if err := purge(ctx, s.Settings.kv, settingRestoring); err != nil {
+		return fmt.Errorf("%w: %w", ErrPartial, err)
+	}
+	return nil
+}
+
+// empty returns ErrNotEmpty if there is anything that a restore would mix with.
+func (s *Store) empty(ctx context.Context) error {
+	settings, err := s.Settings.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,41 +151,48 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	if err != nil {
 		return err
 	}
-	if int(last)+len(have)+len(s.Clients.List())+len(s.Claims.List())+len(s.Policies.List()) > 0 {
+	have := int(last) + len(settings) + len(s.Clients.List()) + len(s.Claims.List()) + len(s.Policies.List()) +
+		len(s.Operators.lasting()) + len(s.Usages.table.list()) + len(s.Proofs.List()) + len(s.Sinks.List())
+	if have > 0 {
 		return ErrNotEmpty
 	}
+	return nil
+}
+
+// fill writes what a backup has, in place of what a try before has written of it.
+func (s *Store) fill(ctx context.Context, b Backup) error {
 	for _, v := range b.Clients {
-		if err := s.Clients.table.create(ctx, v.Name, v); err != nil {
+		if err := s.Clients.table.put(ctx, v.Name, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Claims {
-		if err := s.Claims.table.create(ctx, v.Target, v); err != nil {
+		if err := s.Claims.table.put(ctx, v.Target, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Policies {
-		if err := s.Policies.table.create(ctx, v.Target, v); err != nil {
+		if err := s.Policies.table.put(ctx, v.Target, v); err != nil {
 			return err
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.Operators)) {
-		if err := s.Operators.table.create(ctx, key, s.Operators.close(key, b.Operators[key])); err != nil {
+		if err := s.Operators.table.put(ctx, key, s.Operators.close(key, b.Operators[key])); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Usages {
-		if err := s.Usages.table.create(ctx, v.ClientID, v); err != nil {
+		if err := s.Usages.table.put(ctx, v.ClientID, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Proofs {
-		if err := s.Proofs.table.create(ctx, v.Domain, v); err != nil {
+		if err := s.Proofs.table.put(ctx, v.Domain, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Sinks {
-		if err := s.Sinks.table.create(ctx, v.Name, s.Sinks.close(v)); err != nil {
+		if err := s.Sinks.table.put(ctx, v.Name, s.Sinks.close(v)); err != nil {
 			return err
 		}
 	}
@@ -155,7 +200,7 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Settings)) {
-		if name == settingSchema {
+		if unkept(name) {
 			continue
 		}
 		if err := s.Settings.Put(ctx, name, b.Settings[name]); err != nil {
@@ -170,7 +215,22 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	return nil
 }
 
-// all returns every setting but the schema's version.
+// refuseParted returns an error if a restore has begun and not ended.
+func (s *Settings) refuseParted(ctx context.Context) error {
+	switch _, err := s.Get(ctx, settingRestoring); {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.New("a backup was being restored into this store, and not all of it is there; " +
+		"run adit relay restore again with the same file, and an empty data folder, before the relay starts")
+}
+
+// unkept reports whether a setting is the store's own, and in no backup.
+func unkept(name string) bool { return name == settingSchema || name == settingRestoring }
+
+// all returns every setting that a backup has.
 func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
 	keys, err := s.kv.ListKeys(ctx)
 	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
@@ -181,7 +241,7 @@ func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
 		return all, nil
 	}
 	for name := range keys.Keys() {
-		if name == settingSchema {
+		if unkept(name) {
 			continue
 		}
 		if all[name], err = s.Get(ctx, name); err != nil {

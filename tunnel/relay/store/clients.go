@@ -59,10 +59,15 @@ type Clients struct {
 	mu     sync.RWMutex
 	byHash map[[sha256.Size]byte]string   // name
 	hashes map[string][][sha256.Size]byte // by name
+	byID   map[string]string              // name
+	ids    map[string]string              // by name
 }
 
 func newClients(t *table[Client]) *Clients {
-	c := &Clients{table: t, byHash: make(map[[sha256.Size]byte]string), hashes: make(map[string][][sha256.Size]byte)}
+	c := &Clients{
+		table: t, byHash: make(map[[sha256.Size]byte]string), hashes: make(map[string][][sha256.Size]byte),
+		byID: make(map[string]string), ids: make(map[string]string),
+	}
 	t.each(func(name string, v Client) bool { c.index(name, v, true); return true })
 	t.onChange(c.index)
 	// What changed between the two lines above is in the table, and harmless twice.
@@ -77,6 +82,11 @@ func (c *Clients) index(name string, v Client, exists bool) {
 		delete(c.byHash, hash)
 	}
 	delete(c.hashes, name)
+	delete(c.byID, c.ids[name])
+	delete(c.ids, name)
+	if exists {
+		c.byID[v.ID], c.ids[name] = name, v.ID
+	}
 	if !exists || !v.Active() {
 		return
 	}
@@ -129,14 +139,18 @@ func (c *Clients) Get(name string) (Client, bool) {
 }
 
 // ByID returns the client of an id.
-func (c *Clients) ByID(id string) (found Client, ok bool) {
-	c.table.each(func(_ string, v Client) bool {
-		if v.ID == id {
-			found, ok = v, true
-		}
-		return !ok
-	})
-	return found, ok
+func (c *Clients) ByID(id string) (Client, bool) {
+	c.mu.RLock()
+	name, ok := c.byID[id]
+	c.mu.RUnlock()
+	if !ok {
+		return Client{}, false
+	}
+	v, _, ok := c.table.get(name)
+	if !ok || v.ID != id { // the name is a new client's
+		return Client{}, false
+	}
+	return v, true
 }
 
 // List returns all clients by name, revoked ones too.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +33,31 @@ type Events struct {
 	conn   *nats.Conn
 	stream *lateStream
 	took   *meter
+	log    *slog.Logger
+	spoilt spoilt
+}
+
+// spoilt are the batches that were found to be no batches, so that the log has
+// each of them once.
+type spoilt struct {
+	mu   sync.Mutex
+	told map[uint64]bool
+}
+
+const maxSpoilt = 1000 // that are remembered
+
+// leaveOut notes a batch that a search leaves out.
+func (e *Events) leaveOut(seq uint64, err error) {
+	e.spoilt.mu.Lock()
+	told := e.spoilt.told[seq]
+	if e.spoilt.told == nil || len(e.spoilt.told) >= maxSpoilt {
+		e.spoilt.told = make(map[uint64]bool)
+	}
+	e.spoilt.told[seq] = true
+	e.spoilt.mu.Unlock()
+	if !told {
+		e.log.Warn("access events that cannot be read are left out", "batch", seq, "error", err)
+	}
 }
 
 func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstream.Stream, error) {
@@ -112,6 +139,7 @@ type Scan struct {
 
 // Walk calls f with each event of a scan, until f returns false, and returns
 // where to go on; done is true if nothing is left. It holds one batch in memory.
+// A batch that cannot be decoded is left out, and the log says so.
 func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next Cursor, done bool, err error) {
 	info, err := e.stream.Info(ctx)
 	if err != nil {
@@ -152,7 +180,8 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 		}
 		batch, err := decodeBatch(msg.Header, msg.Data)
 		if err != nil {
-			return at, false, fmt.Errorf("read access events: batch %d: %w", at.Seq, err)
+			e.leaveOut(at.Seq, err)
+			continue
 		}
 		for i := min(at.Index, len(batch)) - 1; i >= 0; i-- {
 			a := &batch[i]

@@ -41,7 +41,7 @@ func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	kv := &forgetful{KeyValue: s.Usages.table.kv}
 	s.Usages.table.kv = kv
 	for range 2 {
-		if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", 10, 1); err != nil {
+		if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10, Out: 1}); err != nil {
 			t.Fatal(err)
 		}
 		kv.lose.Store(1) // of the second, which is an update

@@ -24,6 +24,7 @@ const (
 	SettingProofKey       = "proof_key"      // of the records that prove domains
 	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
 	settingSchema         = "schema_version" // number
+	settingRestoring      = "restoring"      // SHA-256 of the backup of which not all is there yet, hex
 )
 
 // Get returns a setting, or ErrNotFound.

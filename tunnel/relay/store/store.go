@@ -59,6 +59,8 @@ type Config struct {
 	// 14 days and 1 GiB.
 	EventsAge   time.Duration
 	EventsBytes int64
+	// Restoring is for Restore: it opens a store, too, in which one was cut short.
+	Restoring bool
 	// Domain is the relay's, which a migration may need to know.
 	Domain string
 	// Log may be nil.
@@ -265,6 +267,11 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 		return err
 	}
 	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
+	if !cfg.Restoring {
+		if err := s.Settings.refuseParted(ctx); err != nil {
+			return err
+		}
+	}
 	s.migration = migration{bucketAt, cfg.Domain}
 	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
@@ -363,7 +370,7 @@ func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Con
 			return open(ctx, js, cfg)
 		}}
 	}
-	s.Events = &Events{js: js, conn: s.conn, stream: late(eventsStream, openEvents), took: &s.meter}
+	s.Events = &Events{js: js, conn: s.conn, stream: late(eventsStream, openEvents), took: &s.meter, log: s.log}
 	if err := s.openSoon(ctx, "access events", s.Events.stream); err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func TestOwnWritesAreTold(t *testing.T) {
 	if err := s.Policies.Delete(t.Context(), "domain.a"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", 10, 1); err != nil {
+	if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10, Out: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != 4 || told[0].Table != "clients" || told[1].Revision <= told[0].Revision || !told[3].Removed || told[3].Key != "domain.a" {

@@ -1,0 +1,69 @@
+package relay
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/natstest"
+	"adit/tunnel/wire"
+)
+
+// setPolicyOf asks as an agent, and returns the status; 0: there was no answer.
+func (a *fakeAgent) setPolicyOf(ctx context.Context, t *testing.T, document string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://relay"+wire.PathPolicy+"k", strings.NewReader(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestAgentsPolicyWithoutAnAnswerIsAudited takes the policies away while an agent
+// sets one: the audit log says that it was begun.
+func TestAgentsPolicyWithoutAnAnswerIsAudited(t *testing.T) {
+	server := natstest.Start(t)
+	cfg := testConfig(t.TempDir())
+	cfg.NATS.URLs = []string{server.URL()}
+	r := startRelay(t, cfg)
+	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	back := server.StreamAway("KV_adit_policies")
+	defer back()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // who asks does not wait for long
+	defer cancel()
+	if status := a.setPolicyOf(ctx, t, `{"deny":["192.0.2.1"]}`); status != 0 {
+		t.Fatalf("got status %d", status)
+	}
+	eventually(t, "the audit log has it", func() bool { return count(audited(t, r), "change.unfinished policy of shop.relay.test") == 1 })
+}
+
+func TestAgentsPoliciesAreNotSetWhileTooManyLinesWait(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	wait := func(n int) {
+		r.ledger.mu.Lock()
+		defer r.ledger.mu.Unlock()
+		r.ledger.late = make([]string, n)
+	}
+	wait(maxLate / 2)
+	if status := a.setPolicyOf(t.Context(), t, `{"deny":["192.0.2.1"]}`); status != http.StatusServiceUnavailable {
+		t.Errorf("got status %d, want 503", status)
+	}
+	if n := len(r.store.Policies.List()); n != 0 {
+		t.Errorf("%d policies are set", n)
+	}
+	wait(0)
+	if status := a.setPolicyOf(t.Context(), t, `{"deny":["192.0.2.1"]}`); status != http.StatusOK {
+		t.Errorf("then status %d, want 200", status)
+	}
+}

@@ -1,0 +1,57 @@
+package edge
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPlainHTTPAtTheTLSPortIsTold sends requests without TLS to where TLS is
+// spoken, with tls tunnels and without.
+func TestPlainHTTPAtTheTLSPortIsTold(t *testing.T) {
+	for name, passing := range map[string]int32{"without tls tunnels": 0, "with a tls tunnel": 1} {
+		t.Run(name, func(t *testing.T) {
+			var lns [2]net.Listener
+			for i := range lns {
+				var err error
+				if lns[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := New(Config{HTTP: lns[0], HTTPS: lns[1], Certificates: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") }})
+			e.table.passing.Store(passing)
+			ctx, end := context.WithCancel(t.Context())
+			ran := make(chan error)
+			go func() { ran <- e.Run(ctx, 0) }()
+			defer func() {
+				end()
+				if err := <-ran; err != nil {
+					t.Error(err)
+				}
+			}()
+			for _, request := range []string{
+				"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n",
+				"POST / HTTP/1.1\r\nHost: shop.test\r\nCookie: " + strings.Repeat("c", 20<<10) + "\r\nContent-Length: 3\r\n\r\nabc",
+			} {
+				conn, err := net.Dial("tcp", lns[1].Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(20 * time.Second))
+				if _, err := io.WriteString(conn, request); err != nil {
+					t.Fatal(err)
+				}
+				answer, err := io.ReadAll(conn)
+				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") || !strings.Contains(string(answer), "https") {
+					t.Errorf("a request of %d bytes is answered %q, %v", len(request), answer, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package edge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/internal/monotime"
+	"adit/tunnel/link"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// takesHeads is an agent's session whose origin takes the head of a request and
+// nothing more.
+type takesHeads struct{ link.Session }
+
+func (takesHeads) Done() <-chan struct{} { return nil }
+func (takesHeads) Err() error            { return nil }
+
+func (takesHeads) OpenStream(context.Context) (link.Stream, error) {
+	near, far := net.Pipe()
+	go func() {
+		if _, err := wire.ReadPreface(far); err != nil {
+			return
+		}
+		_, _ = far.Read(make([]byte, 4096))
+		_, _ = far.Write(wire.AppendAnswer(nil, nil))
+	}()
+	return pipeStream{near}, nil
+}
+
+// connsFrom is a listener of what visitors dial.
+type connsFrom chan net.Conn
+
+func (l connsFrom) Accept() (net.Conn, error) {
+	c, ok := <-l
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (connsFrom) Addr() net.Addr { return &net.TCPAddr{} }
+func (l connsFrom) Close() error {
+	close(l)
+	return nil
+}
+
+// TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead has visitors send to an
+// origin more than it takes, each by a connection of its own.
+func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Config{})
+		b := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "i", Session: takesHeads{}}}
+		face := Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Domain: "shop.test"}
+		if _, err := e.Attach(face, b); err != nil {
+			t.Fatal(err)
+		}
+		conns := make(connsFrom)
+		server := &http.Server{Handler: e.servers[0].Handler, ConnContext: withVisitor, Protocols: new(http.Protocols), HTTP2: e.servers[1].HTTP2}
+		server.Protocols.SetUnencryptedHTTP2(true)
+		served := make(chan struct{})
+		go func() { defer close(served); _ = server.Serve(conns) }()
+
+		const visitors = unreadOfAgent/requestWindow + 3
+		ended := make([]chan string, visitors)
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range ended {
+			ended[i] = make(chan string, 1)
+			client := &http.Transport{Protocols: server.Protocols, DialContext: func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				v := &visitor{Conn: far, addr: netip.MustParseAddrPort(fmt.Sprintf("192.0.2.%d:1000", i+1)), leave: func() {}}
+				conns <- v
+				return near, nil
+			}}
+			defer client.CloseIdleConnections()
+			go func() {
+				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://shop.test/", io.MultiReader(strings.NewReader(strings.Repeat("u", 4<<20))))
+				resp, err := client.RoundTrip(r)
+				if err != nil {
+					ended[i] <- err.Error()
+					return
+				}
+				resp.Body.Close()
+				ended[i] <- resp.Status
+			}()
+			time.Sleep(time.Millisecond) // so that one waits longer than another
+		}
+		synctest.Wait()
+		e.untaken.relieve(monotime.Now())
+		if n := e.GivenUp(); n != 0 {
+			t.Errorf("%d uploads were given up at once", n)
+		}
+		time.Sleep(slowVisitor)
+		e.untaken.relieve(monotime.Now())
+		synctest.Wait()
+		for i := range ended {
+			select {
+			case how := <-ended[i]:
+				if i >= 3 || !strings.HasPrefix(how, "499 ") {
+					t.Errorf("upload %d ended: %s", i, how)
+				}
+			default:
+				if i < 3 {
+					t.Errorf("upload %d goes on", i)
+				}
+			}
+		}
+		if n := e.GivenUp(); n != 3 {
+			t.Errorf("%d uploads were given up, want 3", n)
+		}
+		cancel()
+		e.Detach(face, b)
+		server.Close()
+		<-served
+		e.kill()
+		e.ports.Wait()
+		synctest.Wait()
+		if n := len(e.untaken.all); n != 0 {
+			t.Errorf("%d uploads are still followed", n)
+		}
+	})
+}
+
+// TestWhatMayBeUntaken has one agent's visitors send bodies by HTTP/2 and HTTP/3.
+func TestWhatMayBeUntaken(t *testing.T) {
+	type body struct {
+		conn, major int
+		length      int64
+	}
+	many := func(n int, of func(i int) body) (list []body) {
+		for i := range n {
+			list = append(list, of(i))
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		bodies  []body
+		givenUp uint64
+	}{
+		"a connection each":   {many(70, func(i int) body { return body{i, 2, -1} }), 6},
+		"one connection":      {many(250, func(int) body { return body{0, 2, -1} }), 0},
+		"small bodies":        {many(1000, func(i int) body { return body{i, 2, 60_000} }), 0},
+		"more of them":        {many(1200, func(i int) body { return body{i, 2, 60_000} }), 82},
+		"HTTP/3":              {many(12, func(i int) body { return body{i, 3, -1} }), 2},
+		"small ones together": {many(10_000, func(i int) body { return body{i / 200, 2, 60_000} }), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var u untaken
+			agent := new(Agent)
+			visitors := make([]visitor, len(c.bodies))
+			conns := make([]quicConn, len(c.bodies))
+			for _, b := range c.bodies {
+				ctx := context.WithValue(t.Context(), visitorKey{}, &visitors[b.conn])
+				ctx = context.WithValue(ctx, quicConnKey{}, &conns[b.conn])
+				r := (&http.Request{ProtoMajor: b.major}).WithContext(ctx)
+				h := new(held)
+				u.follow(h, http.NoBody, r, b.length, &presence{cancel: func() {}})
+				h.agent.Store(agent)
+			}
+			u.relieve(monotime.Now() + slowVisitor)
+			if got := u.givenUp.Load(); got != c.givenUp {
+				t.Errorf("%d were given up, want %d", got, c.givenUp)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// refit takes away the tunnels of a session that its client may no longer have;
+// of too many, those whose names and ports were claimed last.
+func (s *session) refit(scope store.Scope) {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	s.mu.Lock()
+	faces := make(map[string]edge.Face, len(s.tunnels))
+	for key, t := range s.tunnels {
+		faces[key] = t.face
+	}
+	s.mu.Unlock()
+	surplus := s.relay.surplus(s.client.ID, scope)
+	for key, face := range faces {
+		err := s.relay.fits(scope, face)
+		if err == nil && surplus[tunnelID{s.hello.Instance, key}] {
+			err = forbidden("", "the relay's operator bounds the tunnels that this client has at once, to %d; stop another first, or ask the operator for more", scope.Tunnels)
+		}
+		if err == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), accessWait)
+		if err := s.release(ctx, key, false); err != nil {
+			s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", key, "error", err)
+		}
+		cancel()
+		s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: err.Error()})
+	}
+}
+
+// surplus are the tunnels of a client that are too many for a scope. Each session
+// takes its own away, at its node, while the others do: so they go by what all
+// nodes have, the order of claims, and not by how many are left at that moment.
+func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
+	if scope.Tunnels <= 0 {
+		return nil
+	}
+	fit := make(map[tunnelID]bool) // the others go in any case
+	if r.members != nil {
+		r.members.far.each(func(a *farAgent) {
+			if a.agent.ClientID != clientID {
+				return
+			}
+			for key, t := range a.tunnels {
+				if r.fits(scope, t.face) == nil {
+					fit[tunnelID{a.agent.Instance, key}] = true
+				}
+			}
+		})
+	}
+	for _, s := range r.sessionList() {
+		if s.client.ID != clientID {
+			continue
+		}
+		s.mu.Lock()
+		for key, t := range s.tunnels {
+			if r.fits(scope, t.face) == nil {
+				fit[tunnelID{s.hello.Instance, key}] = true
+			}
+		}
+		s.mu.Unlock()
+	}
+	if len(fit) <= scope.Tunnels {
+		return nil
+	}
+	claims := r.store.Claims.OfClient(clientID)
+	slices.SortStableFunc(claims, func(a, b store.Claim) int { return a.Created.Compare(b.Created) })
+	ranks := make(map[tunnelID]int, len(fit))
+	for _, c := range claims {
+		for _, h := range c.Holders {
+			if id := (tunnelID{h.Instance, h.Key}); fit[id] && ranks[id] == 0 {
+				ranks[id] = len(ranks) + 1
+			}
+		}
+	}
+	list := make([]tunnelID, 0, len(fit))
+	for id := range fit {
+		if ranks[id] == 0 { // a claim that this node has not heard of yet
+			ranks[id] = len(fit) + 1
+		}
+		list = append(list, id)
+	}
+	slices.SortFunc(list, func(a, b tunnelID) int {
+		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(a.instance, b.instance), cmp.Compare(a.key, b.key))
+	})
+	surplus := make(map[tunnelID]bool)
+	for _, id := range list[scope.Tunnels:] {
+		surplus[id] = true
+	}
+	return surplus
+}

@@ -1,0 +1,24 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkClientByID asks for one of ten thousand clients, as is done for each
+// that has visitors every five seconds.
+func BenchmarkClientByID(b *testing.B) {
+	s := open(b, b.TempDir())
+	for i := range 10_000 {
+		name := fmt.Sprintf("client-%d", i)
+		s.Clients.table.set(name, Client{ID: "c_" + name, Name: name}, uint64(i+1))
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if _, ok := s.Clients.ByID(fmt.Sprintf("c_client-%d", i%10_000)); !ok {
+			b.Fatal("a client is not found")
+		}
+		i++
+	}
+}

@@ -1,0 +1,94 @@
+package relay
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// running are the keys of a client's tunnels that run at some node.
+func (r *testRelay) running(clientID string) []string {
+	var keys []string
+	for _, s := range r.sessionList() {
+		s.mu.Lock()
+		for key := range s.tunnels {
+			if s.client.ID == clientID {
+				keys = append(keys, key)
+			}
+		}
+		s.mu.Unlock()
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// refitted has all sessions of some nodes hold to a scope once more, at once.
+func refitted(scope store.Scope, nodes ...*testRelay) {
+	var all sync.WaitGroup
+	for _, r := range nodes {
+		for _, s := range r.sessionList() {
+			all.Go(func() { s.refit(scope) })
+		}
+	}
+	all.Wait()
+}
+
+// TestLoweredLimitStopsNoMoreThanItMust has several agents of one client, each
+// with a session that takes tunnels away by itself.
+func TestLoweredLimitStopsNoMoreThanItMust(t *testing.T) {
+	const agents, each, limit = 6, 2, 5
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.scoped(t, "shop", store.Scope{})
+	client, _ := r.store.Clients.Get("shop")
+	var keys []string
+	for i := range agents {
+		a := connect(t, token, fmt.Sprintf("i%d", i))
+		for k := range each {
+			key := fmt.Sprintf("k%d%d", i, k)
+			a.mustClaim(key, wire.Claim{Type: wire.TypeHTTP, Domain: key}, "")
+			keys = append(keys, key)
+		}
+	}
+	scope := store.Scope{Tunnels: limit}
+	r.rescope(t, "shop", scope)
+	eventually(t, "the limit is held", func() bool { return len(r.running(client.ID)) <= limit })
+	refitted(scope, r)
+	if got := r.running(client.ID); !slices.Equal(got, keys[:limit]) {
+		t.Errorf("%q run, want %q", got, keys[:limit])
+	}
+}
+
+// TestLoweredLimitIsTheSameOnAllNodes has an agent with a session at two nodes,
+// each of which has all of its tunnels, and another at one of them.
+func TestLoweredLimitIsTheSameOnAllNodes(t *testing.T) {
+	c := startNodes(t, 2)
+	c.awaitWhole(c.all...)
+	token := c.clientEverywhere("shop")
+	client, _ := c.all[0].store.Clients.Get("shop")
+	first, second := connect(t, c.all[0].at(token), "i1"), connect(t, c.all[1].at(token), "i1")
+	for _, key := range []string{"a", "b", "c"} {
+		claim := wire.Claim{Type: wire.TypeHTTP, Domain: key}
+		first.mustClaim(key, claim, "")
+		second.mustClaim(key, claim, "")
+	}
+	other := connect(t, c.all[1].at(token), "i2")
+	other.mustClaim("d", wire.Claim{Type: wire.TypeHTTP, Domain: "d"}, "")
+	for _, r := range c.all {
+		eventually(t, "each node knows all", func() bool { return r.tunnelsOf(client.ID, nil, "") == 4 })
+	}
+	scope := store.Scope{Tunnels: 2}
+	c.all[0].rescope(t, "shop", scope)
+	for _, r := range c.all {
+		eventually(t, "the limit is held", func() bool { return r.tunnelsOf(client.ID, nil, "") <= 2 })
+	}
+	refitted(scope, c.all...)
+	for i, r := range c.all {
+		if got, want := r.running(client.ID), []string{"a", "b"}; !slices.Equal(got, want) {
+			t.Errorf("at node %d %q run, want %q", i, got, want)
+		}
+	}
+}
