@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
+// Locked is the state of a daemon that answers and asks for a Bearer token that
+// this person's tray does not have.
+const Locked = "locked"
+
 // Status is what the tray shows of the daemon. The states are those of the
-// local API.
+// local API, and Locked, of which nothing more is known.
 type Status struct {
 	Configured bool
 	State      string
