@@ -83,6 +83,7 @@ const (
 	maxEndpoints = 20
 	maxText      = 90
 	maxTitle     = 120 // of the tooltip; Windows shows 127 characters
+	maxNotice    = 250 // of a notification; Windows shows 255
 )
 
 // Face returns the icon, and the text that is shown when the pointer rests on it.

@@ -245,6 +245,7 @@ func (c *companion) look(ctx context.Context, first bool) {
 }
 
 func (c *companion) tell(n Notice) {
+	n.Body = clip(n.Body, maxNotice)
 	if err := c.desk.notify(n); err != nil {
 		c.config.Log.Debug("the desktop shows no notification", "err", err)
 	}
