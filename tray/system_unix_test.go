@@ -102,6 +102,22 @@ func TestAutostartThatWasTurnedOffElsewhere(t *testing.T) {
 	}
 }
 
+// Where there is no browser, xdg-open is there all the same and says so by its exit
+// code alone: 3, or 4.
+func TestABrowserThatDoesNotOpenIsTold(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	for does, fails := range map[string]bool{"exit 3": true, "exit 0": false, "exec /bin/sleep 5": false} {
+		if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		err := new(freedesktop).open("https://web.example")
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "https://web.example") {
+			t.Errorf("%s: got error %v, want one that names the address: %t", does, err, fails)
+		}
+	}
+}
+
 func TestLanguagesFollowTheEnvironment(t *testing.T) {
 	for _, tt := range []struct {
 		env  map[string]string
