@@ -355,6 +355,10 @@ func TestManPagesAreWrittenForEveryCommand(t *testing.T) {
 				t.Errorf("%s: the line %q is no macro that is meant", name, line)
 			}
 		}
+		// As the help does; of what is empty or off it says nothing.
+		if name == "adit-tunnel-create" && (!strings.Contains(string(b), "(default true)") || strings.Contains(string(b), "(default false)")) {
+			t.Errorf("%s: the defaults are not as in the help", name)
+		}
 		if name == "adit-tunnel-create" && !strings.Contains(string(b), `\-\-local_port INT`) {
 			t.Errorf("%s: --local_port is missing", name)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,9 +101,20 @@ func manFlags(flags *pflag.FlagSet) string {
 		if kind := f.Value.Type(); kind != "bool" {
 			name += " " + strings.ToUpper(kind)
 		}
-		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(name), roff(f.Usage))
+		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(name), roff(f.Usage+manDefault(f)))
 	})
 	return b.String()
+}
+
+var defaultOf = regexp.MustCompile(` \(default .*\)$`)
+
+// manDefault is a flag's default as the help shows it, which leaves out what is
+// empty or off.
+func manDefault(f *pflag.Flag) string {
+	one := pflag.NewFlagSet("", pflag.ContinueOnError)
+	one.AddFlag(f)
+	_, said, _ := strings.Cut(strings.TrimSpace(one.FlagUsages()), f.Usage)
+	return defaultOf.FindString(said)
 }
 
 // roff writes text as it is: backslashes and hyphens mean themselves.

@@ -68,6 +68,9 @@ func uninstalledText(before string) string {
 	if before == service.NotInstalled {
 		return "No service was installed: there is nothing to remove."
 	}
+	if before == service.Replaced {
+		return "The service is removed. That of the package, which it has hidden, is in its place."
+	}
 	return "The service is removed. Configuration and token are still there."
 }
 

@@ -128,6 +128,9 @@ func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, er
 		return tray.Status{}, nil, err
 	}
 	s, err := c.Status(ctx)
+	if client.IsCode(err, client.ErrorCodeUnauthorized) {
+		return tray.Status{State: tray.Locked}, nil, nil
+	}
 	if err != nil {
 		return tray.Status{}, nil, err
 	}
@@ -187,6 +190,9 @@ func (d *trayDaemon) webUI(ctx context.Context, place string) (string, error) {
 		return "", errors.New(explain(err))
 	}
 	link, err := c.LoginLink(ctx)
+	if client.IsCode(err, client.ErrorCodeUnauthorized) {
+		return c.BaseURL(), nil // where the person is asked for the token
+	}
 	if err != nil {
 		return "", errors.New(explain(err))
 	}

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"testing"
+
+	"adit/tray"
 )
 
 func TestArgsFollowTheProgramsName(t *testing.T) {
@@ -28,5 +31,36 @@ func TestConsoleProgramIsBesideTheTray(t *testing.T) {
 		if got := consoleProgram(exe); got != want {
 			t.Errorf("%s: got %s, want %s", exe, got, want)
 		}
+	}
+}
+
+// Another person's tray has no Bearer token where only root and the service may
+// read it: the daemon is there all the same, and its Web UI asks for the token.
+func TestTrayTellsADaemonThatAsksForATokenFromNone(t *testing.T) {
+	d := newFakeDaemon(t)
+	const refusal = `{"error":{"code":"unauthorized","message":"this API asks for a Bearer token"}}`
+	for key := range d.answers {
+		if key != "GET /healthz" {
+			d.set(key, refusal)
+		}
+	}
+	env, _, _ := testEnv("")
+	daemon := &trayDaemon{env: env}
+	status, endpoints, err := daemon.Look(t.Context())
+	if err != nil || status.State != tray.Locked || len(endpoints) != 0 {
+		t.Errorf("got status %+v, endpoints %v, error %v; want the state locked", status, endpoints, err)
+	}
+	env.OpenBrowser = func(_ context.Context, address string) error {
+		if address != d.URL {
+			t.Errorf("opened %s, want %s", address, d.URL)
+		}
+		return nil
+	}
+	err = daemon.show(t.Context(), func(context.Context) error {
+		t.Error("a daemon that runs was to be started")
+		return context.Canceled
+	})
+	if err != nil {
+		t.Errorf("show the Web UI: %v", err)
 	}
 }

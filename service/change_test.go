@@ -21,6 +21,7 @@ import (
 type scripted struct {
 	file     string
 	packaged bool
+	hides    bool // file hides a package's
 	is       string
 	silent   error // what state fails with
 	refuses  error // what every change fails with
@@ -42,8 +43,13 @@ func (m *scripted) change(what, state, file string) error {
 func (m *scripted) install(context.Context, string) error {
 	return m.change("install", Stopped, "/etc/adit.service")
 }
-func (m *scripted) uninstall(context.Context) error { return m.change("uninstall", "", "") }
-func (m *scripted) start(context.Context) error     { return m.change("start", Running, m.file) }
+func (m *scripted) uninstall(context.Context) error {
+	if m.packaged = m.hides; m.hides {
+		return m.change("uninstall", Stopped, "/usr/lib/adit.service")
+	}
+	return m.change("uninstall", "", "")
+}
+func (m *scripted) start(context.Context) error { return m.change("start", Running, m.file) }
 func (m *scripted) stop(context.Context) error {
 	if m.file == "" {
 		m.asked = append(m.asked, "stop")
@@ -93,6 +99,8 @@ func TestChangesTellTheStateBefore(t *testing.T) {
 		{"uninstall", uninstall, scripted{file: there, is: Running}, Running, nil, []string{"stop", "uninstall"}},
 		{"uninstall twice", uninstall, scripted{}, NotInstalled, nil, []string{"stop", "uninstall"}},
 		{"uninstall without an answer", uninstall, scripted{file: there, silent: errors.New("no bus")}, Unknown, nil, []string{"stop", "uninstall"}},
+		{"uninstall what hides a package's", uninstall, scripted{file: there, hides: true, is: Running}, Replaced, nil, []string{"stop", "uninstall", "start"}},
+		{"uninstall what hides a package's and is stopped", uninstall, scripted{file: there, hides: true, is: Stopped}, Replaced, nil, []string{"stop", "uninstall"}},
 		{"start", start, scripted{file: there, is: Stopped}, Stopped, nil, []string{"start"}},
 		{"start twice", start, scripted{file: there, is: Running}, Running, nil, []string{"start"}},
 		{"start without install", start, scripted{}, NotInstalled, ErrNotInstalled, nil},

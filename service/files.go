@@ -16,6 +16,9 @@ var (
 	launchdPlist string
 )
 
+// PackagedProgram is where Linux packages put the program.
+const PackagedProgram = "/usr/bin/adit"
+
 // SystemdUnit returns the unit that runs exe, for `adit service install` and
 // for the packages alike.
 func SystemdUnit(exe string) string {

@@ -85,9 +85,13 @@ func declare(exe string, option, script string) error {
 	return svc.Install()
 }
 
-type systemd struct{}
+// systemd has its files below root; if empty, /.
+type systemd struct{ root string }
 
-const ownUnit = "/etc/systemd/system/adit.service"
+const (
+	ownUnit   = "/etc/systemd/system/adit.service"
+	ownWanted = "/etc/systemd/system/multi-user.target.wants/adit.service"
+)
 
 var packagedUnits = []string{"/usr/lib/systemd/system/adit.service", "/lib/systemd/system/adit.service"}
 
@@ -95,21 +99,46 @@ func (systemd) name() string { return "systemd" }
 
 func (systemd) log() string { return "journalctl -u " + Name }
 
-func (systemd) declared() (string, bool) {
-	for _, file := range packagedUnits {
-		if exists(file) {
-			return file, true
-		}
-	}
-	if exists(ownUnit) {
-		return ownUnit, false
+func (s systemd) declared() (string, bool) {
+	unit, own := s.packaged(), filepath.Join(s.root, ownUnit)
+	switch {
+	case unit != "" && s.hidden() == "":
+		return unit, true
+	case exists(own):
+		return own, false
 	}
 	return "", false
 }
 
-func (systemd) install(ctx context.Context, exe string) error {
+func (s systemd) packaged() string {
+	for _, file := range packagedUnits {
+		if file = filepath.Join(s.root, file); exists(file) {
+			return file
+		}
+	}
+	return ""
+}
+
+// hidden is the package's unit, where one of ours that runs another program is
+// what systemd goes by, since ours was installed first. A unit that is masked, or
+// one of the package's that an administrator has copied to change it, hides
+// nothing.
+func (s systemd) hidden() string {
+	own := filepath.Join(s.root, ownUnit)
+	info, err := os.Lstat(own)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	text, err := os.ReadFile(own)
+	if err != nil || strings.Contains(string(text), "ExecStart="+PackagedProgram+" ") {
+		return ""
+	}
+	return s.packaged()
+}
+
+func (s systemd) install(ctx context.Context, exe string) error {
 	// One that an older version or an interrupted installation has left.
-	if err := removeAll(ownUnit); err != nil {
+	if err := removeAll(filepath.Join(s.root, ownUnit)); err != nil {
 		return err
 	}
 	if err := declare(exe, "SystemdScript", SystemdUnit(exe)); err != nil {
@@ -119,18 +148,22 @@ func (systemd) install(ctx context.Context, exe string) error {
 	return err
 }
 
-func (systemd) uninstall(ctx context.Context) error {
+func (s systemd) uninstall(ctx context.Context) error {
 	// It fails where the unit is gone and only its links are left, which are
 	// removed below.
 	_, _ = command(ctx, "systemctl", "disable", "adit.service")
-	if err := removeAll(ownUnit, "/etc/systemd/system/multi-user.target.wants/adit.service"); err != nil {
+	if err := removeAll(filepath.Join(s.root, ownUnit), filepath.Join(s.root, ownWanted)); err != nil {
 		return err
 	}
 	if _, err := command(ctx, "systemctl", "daemon-reload"); err != nil {
 		return err
 	}
+	if s.packaged() != "" { // which ours has hidden
+		_, err := command(ctx, "systemctl", "enable", "adit.service")
+		return err
+	}
 	// systemd has made this one; with a person's file in it, it stays.
-	_ = os.Remove("/etc/adit")
+	_ = os.Remove(filepath.Join("/", s.root, "etc/adit"))
 	// A unit that has failed is remembered until this.
 	_, _ = command(ctx, "systemctl", "reset-failed", "adit.service")
 	return nil

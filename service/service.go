@@ -35,6 +35,9 @@ const (
 	Stopped      = "stopped"
 	Failed       = "failed"
 	NotInstalled = "not installed"
+	// Replaced is what Uninstall returns alone: a package's service, which the
+	// removed one has hidden, is in its place.
+	Replaced = "replaced"
 	// Unknown is for what a change returns alone: the manager did not say.
 	Unknown = "unknown"
 )
@@ -78,6 +81,13 @@ type manager interface {
 	log() string
 }
 
+// hider is a manager under which our declaration can hide a package's, where it
+// was there before the package.
+type hider interface {
+	// hidden returns the package's declaration that is hidden; empty if none is.
+	hidden() string
+}
+
 // Install declares the service for the executable exe, to be started with the
 // machine. A declaration of ours that is already there is replaced, and a
 // running service is restarted with the new one; one that a package owns is
@@ -91,6 +101,10 @@ func Install(ctx context.Context, exe string) (before string, err error) {
 	}
 	if file, packaged := m.declared(); packaged {
 		return "", fmt.Errorf("a package has installed the service as %s: use adit service start, or %s first", file, packageRemoval)
+	}
+	if h, ok := m.(hider); ok && h.hidden() != "" {
+		file, _ := m.declared()
+		return "", fmt.Errorf("a package has installed the service, and %s hides it: run adit service uninstall, which removes that, or %s first", file, packageRemoval)
 	}
 	if err := checkExecutable(exe); err != nil {
 		return "", err
@@ -128,7 +142,8 @@ func install(ctx context.Context, m manager, exe string) (before string, err err
 }
 
 // Uninstall stops the service and takes its declaration away, with what an
-// interrupted installation has left. That nothing is there is no error.
+// interrupted installation has left. That nothing is there is no error. A service
+// of a package's that ours has hidden takes its place, and is started if ours ran.
 func Uninstall(ctx context.Context) (before string, err error) {
 	m, err := current()
 	if err != nil {
@@ -150,7 +165,15 @@ func uninstall(ctx context.Context, m manager) (before string, err error) {
 	if err := m.uninstall(ctx); err != nil {
 		return before, privileged(fmt.Errorf("remove the service: %w", err))
 	}
-	return before, nil
+	if _, packaged := m.declared(); !packaged {
+		return before, nil
+	}
+	if before == Running || before == Starting || before == Failed {
+		if err := m.start(ctx); err != nil {
+			return before, privileged(fmt.Errorf("start the package's service in its place: %w", err))
+		}
+	}
+	return Replaced, nil
 }
 
 // Start starts the service and waits until the daemon answers. That it runs

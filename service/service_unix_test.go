@@ -27,6 +27,57 @@ func TestSystemdStateIsReadFromProperties(t *testing.T) {
 	}
 }
 
+// TestOwnUnitThatHidesAPackages: systemd goes by what adit service install made
+// before the package came, which would run the old program for ever.
+func TestOwnUnitThatHidesAPackages(t *testing.T) {
+	root, bin := t.TempDir(), t.TempDir()
+	asked := filepath.Join(bin, "asked")
+	write := func(file, text string, mode os.FileMode) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(bin, "systemctl"), "#!/bin/sh\necho \"$*\" >>"+asked+"\n", 0o755)
+	t.Setenv("PATH", bin)
+	s := systemd{root: root}
+	own, packages := filepath.Join(root, ownUnit), filepath.Join(root, packagedUnits[0])
+	want := func(what, file string, packaged bool, hidden string) {
+		t.Helper()
+		if f, p := s.declared(); f != file || p != packaged || s.hidden() != hidden {
+			t.Errorf("%s: got %q, of a package %t, hiding %q; want %q, %t, %q", what, f, p, s.hidden(), file, packaged, hidden)
+		}
+	}
+	want("nothing", "", false, "")
+	write(own, SystemdUnit("/usr/local/bin/adit"), 0o644)
+	want("ours", own, false, "")
+	write(packages, SystemdUnit(PackagedProgram), 0o644)
+	want("both", own, false, packages)
+	write(own, SystemdUnit(PackagedProgram), 0o644)
+	want("a changed copy of the package's", packages, true, "")
+	if err := errors.Join(os.Remove(own), os.Symlink("/dev/null", own)); err != nil {
+		t.Fatal(err)
+	}
+	want("the package's, masked", packages, true, "")
+	if err := os.Remove(own); err != nil {
+		t.Fatal(err)
+	}
+	want("the package's", packages, true, "")
+
+	write(own, SystemdUnit("/usr/local/bin/adit"), 0o644)
+	if err := s.uninstall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("ours removed", packages, true, "")
+	text, err := os.ReadFile(asked)
+	if got := strings.ReplaceAll(string(text), "\n", ", "); err != nil || got != "disable adit.service, daemon-reload, enable adit.service, " {
+		t.Errorf("systemctl was asked for %q, error %v", got, err)
+	}
+}
+
 func TestManagersWordsMakeASentence(t *testing.T) {
 	for script, want := range map[string]string{
 		"echo 'Failed to stop adit.service: Access denied'; echo \"See system logs and 'systemctl status adit.service' for details.\"; exit 4": "Failed to stop adit.service: Access denied",

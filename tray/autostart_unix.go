@@ -43,20 +43,39 @@ func (a autostart) on() bool {
 	}
 	for _, file := range []string{own, system} {
 		if text, err := os.ReadFile(file); err == nil {
-			return !hidden(string(text))
+			return starts(string(text))
 		}
 	}
 	return false
 }
 
-func hidden(text string) bool {
+// starts reports whether a session starts what an entry says. GNOME's settings,
+// and those of some other desktops, turn an entry off by a key of their own.
+func starts(text string) bool {
+	group := ""
 	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			group = line
+			continue
+		}
 		key, value, _ := strings.Cut(line, "=")
-		if strings.TrimSpace(key) == "Hidden" {
-			return strings.TrimSpace(value) == "true"
+		value = strings.TrimSpace(value)
+		if group != "[Desktop Entry]" {
+			continue
+		}
+		switch strings.TrimSpace(key) {
+		case "Hidden":
+			if value == "true" {
+				return false
+			}
+		case "X-GNOME-Autostart-enabled":
+			if value == "false" {
+				return false
+			}
 		}
 	}
-	return false
+	return true
 }
 
 func (a autostart) set(command []string, on bool) error {
@@ -64,24 +83,24 @@ func (a autostart) set(command []string, on bool) error {
 	if err != nil {
 		return err
 	}
-	_, missing := os.Stat(system)
-	if on == (missing == nil) {
+	text, err := os.ReadFile(system)
+	if on == (err == nil && starts(string(text))) {
 		// What the system does is what is wanted, or nothing is there to hide.
 		if err := os.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("change what starts at login: %w", err)
 		}
 		return nil
 	}
-	var text strings.Builder
-	text.WriteString("[Desktop Entry]\nType=Application\nName=adit\nIcon=adit\n")
-	fmt.Fprintf(&text, "Exec=%s\n", execLine(command))
+	var entry strings.Builder
+	entry.WriteString("[Desktop Entry]\nType=Application\nName=adit\nIcon=adit\n")
+	fmt.Fprintf(&entry, "Exec=%s\n", execLine(command))
 	if !on {
-		text.WriteString("Hidden=true\n")
+		entry.WriteString("Hidden=true\n")
 	}
 	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
 		return fmt.Errorf("change what starts at login: %w", err)
 	}
-	return atomicfile.Write(own, []byte(text.String()), 0o644)
+	return atomicfile.Write(own, []byte(entry.String()), 0o644)
 }
 
 // execLine quotes a command as the desktop entry specification wants it.

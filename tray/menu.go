@@ -83,6 +83,7 @@ const (
 	maxEndpoints = 20
 	maxText      = 90
 	maxTitle     = 120 // of the tooltip; Windows shows 127 characters
+	maxNotice    = 250 // of a notification; Windows shows 255
 )
 
 // Face returns the icon, and the text that is shown when the pointer rests on it.
@@ -94,7 +95,7 @@ func Face(v View, w words) (Icon, string) {
 			icon = IconConnected
 		case "connecting", "reconnecting":
 			icon = IconConnecting
-		case "rejected", "unconfigured":
+		case "rejected", "unconfigured", Locked:
 			icon = IconAttention
 		}
 		if icon == IconConnected && slices.ContainsFunc(v.Endpoints, func(e Endpoint) bool { return e.State == "failed" }) {
@@ -136,13 +137,16 @@ func Menu(v View, w words) []Item {
 		items = append(items, Item{Title: clip(v.Note, maxText), Disabled: true})
 	}
 	items = append(items, Item{Separator: true})
-	if v.Reachable {
+	locked := v.Reachable && v.Status.State == Locked
+	switch {
+	case locked: // neither endpoints nor orders: the Web UI asks for the token
+	case v.Reachable:
 		items = append(items, endpointItems(v, w)...)
-	} else if v.CanStart {
+	case v.CanStart:
 		items = append(items, Item{Title: w.startDaemon, Action: Action{Kind: StartDaemon}}, Item{Separator: true})
 	}
 	webUI := Item{Title: w.openWebUI, Disabled: !v.Reachable, Action: Action{Kind: OpenWebUI}}
-	if v.Reachable && !v.Status.Configured {
+	if v.Reachable && !v.Status.Configured && !locked {
 		webUI.Title = w.enterToken
 	}
 	items = append(items, webUI)
@@ -156,7 +160,7 @@ func Menu(v View, w words) []Item {
 			Item{Title: w.reconnect, Disabled: paused, Action: Action{Kind: Order, Arg: "reconnect"}})
 	}
 	about := []Item{{Title: "adit " + orUnknown(v.Version, w), Disabled: true}}
-	if v.Reachable {
+	if v.Reachable && !locked {
 		about = append(about, Item{Title: fmt.Sprintf(w.daemonVersion, orUnknown(v.Status.Version, w)), Disabled: true})
 	}
 	return append(items,

@@ -141,6 +141,17 @@ Quit = quit
 	}
 }
 
+func TestMenuOfALockedDaemonLeadsToTheWebUI(t *testing.T) {
+	v := View{Reachable: true, CanStart: true, Version: "1.0", Status: Status{State: Locked}}
+	want := "(The daemon asks for its Bearer token)\n--\nOpen Web UI = webui\n--\n[ ] Start at login = login\nAbout\n  > (adit 1.0)\nQuit = quit\n"
+	if got := draw(Menu(v, english), ""); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if icon, _ := Face(v, english); icon != IconAttention {
+		t.Errorf("got icon %s, want %s", icon, IconAttention)
+	}
+}
+
 func TestMenuStaysShort(t *testing.T) {
 	var many []Endpoint
 	for i := range 100 {

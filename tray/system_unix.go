@@ -27,6 +27,8 @@ const (
 	portalName  = "org.freedesktop.portal.Desktop"
 	// hostPatience is how long a panel that starts with the session may take.
 	hostPatience = 8 * time.Second
+	// openPatience is how long xdg-open may take to say that it opens nothing.
+	openPatience = 2 * time.Second
 )
 
 // system connects to the person's desktop. Its error matches ErrNoDesktop where
@@ -150,8 +152,15 @@ func (f *freedesktop) open(address string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("open %s: %w", address, err)
 	}
-	// Some versions stay as long as the browser does.
-	go func() { _ = cmd.Wait() }()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("no browser can be opened here (xdg-open: %w): open %s yourself", err, address)
+		}
+	case <-time.After(openPatience): // some versions stay as long as the browser does
+	}
 	return nil
 }
 

@@ -58,6 +58,66 @@ func TestAutostartIsTurnedOnAndOff(t *testing.T) {
 	}
 }
 
+func TestAutostartThatWasTurnedOffElsewhere(t *testing.T) {
+	const entry = "[Desktop Entry]\nExec=adit tray\n"
+	off := map[string]string{
+		"by GNOME":      entry + "X-GNOME-Autostart-enabled=false\n",
+		"by the system": entry + "Hidden=true\n",
+	}
+	for name, text := range off {
+		for _, everybody := range []bool{false, true} {
+			a := autostart{home: t.TempDir(), system: t.TempDir()}
+			own, system, err := a.files()
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]string{system: entry, own: text}
+			if everybody {
+				files = map[string]string{system: text}
+			}
+			for file, text := range files {
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if a.on() {
+				t.Errorf("off %s, for everybody %t: got on", name, everybody)
+			}
+			for _, on := range []bool{true, false, true} {
+				if err := a.set([]string{"adit", "tray"}, on); err != nil {
+					t.Fatal(err)
+				}
+				if a.on() != on {
+					t.Errorf("off %s, for everybody %t: after setting %t got %t", name, everybody, on, a.on())
+				}
+			}
+		}
+	}
+	// A key of another group says nothing of the start.
+	if !starts(entry + "X-GNOME-Autostart-enabled=true\n[Desktop Action x]\nHidden=true\n") {
+		t.Error("a key of an action turned the entry off")
+	}
+}
+
+// Where there is no browser, xdg-open is there all the same and says so by its exit
+// code alone: 3, or 4.
+func TestABrowserThatDoesNotOpenIsTold(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	for does, fails := range map[string]bool{"exit 3": true, "exit 0": false, "exec /bin/sleep 5": false} {
+		if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		err := new(freedesktop).open("https://web.example")
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "https://web.example") {
+			t.Errorf("%s: got error %v, want one that names the address: %t", does, err, fails)
+		}
+	}
+}
+
 func TestLanguagesFollowTheEnvironment(t *testing.T) {
 	for _, tt := range []struct {
 		env  map[string]string

@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
+// Locked is the state of a daemon that answers and asks for a Bearer token that
+// this person's tray does not have.
+const Locked = "locked"
+
 // Status is what the tray shows of the daemon. The states are those of the
-// local API.
+// local API, and Locked, of which nothing more is known.
 type Status struct {
 	Configured bool
 	State      string
@@ -241,6 +245,7 @@ func (c *companion) look(ctx context.Context, first bool) {
 }
 
 func (c *companion) tell(n Notice) {
+	n.Body = clip(n.Body, maxNotice)
 	if err := c.desk.notify(n); err != nil {
 		c.config.Log.Debug("the desktop shows no notification", "err", err)
 	}

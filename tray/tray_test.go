@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -63,8 +64,9 @@ type fakeScreen struct {
 	shows   []picture // guarded
 	did     []string  // guarded
 	openErr error
-	login   bool // guarded
-	asked   int  // how often it was asked about login; guarded
+	login   bool     // guarded
+	bodies  []string // of notifications; guarded
+	asked   int      // how often it was asked about login; guarded
 }
 
 func (s *fakeScreen) loop(ctx context.Context, ready func()) error {
@@ -85,7 +87,14 @@ func (s *fakeScreen) do(what string) {
 	s.did = append(s.did, what)
 }
 
-func (s *fakeScreen) notify(n Notice) error      { s.do("notify " + n.Title); return nil }
+func (s *fakeScreen) notify(n Notice) error {
+	s.do("notify " + n.Title)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bodies = append(s.bodies, n.Body)
+	return nil
+}
+
 func (s *fakeScreen) open(url string) error      { s.do("open " + url); return s.openErr }
 func (s *fakeScreen) copyText(text string) error { s.do("copy " + text); return nil }
 func (s *fakeScreen) panelLook() Look            { return LookDark }
@@ -241,6 +250,28 @@ func TestAFailedClickIsTold(t *testing.T) {
 			t.Errorf("got second line %+v, want the reason gone", got)
 		}
 	})
+}
+
+// What relays and errors say may turn the order of a notification's text, or be
+// longer than the screen.
+func TestNotificationsShowTextOfOthersAsWhatItIs(t *testing.T) {
+	long := strings.Repeat("长", 4000)
+	for said, want := range map[string]string{
+		"no\u202eetuor \x1bhere": "no\\u202eetuor  here",
+		long:                     strings.Repeat("长", maxNotice-1) + "…",
+	} {
+		d, s := &fakeDaemon{}, &fakeScreen{openErr: errors.New(said)}
+		d.set(connected().Status)()
+		try(t, d, s, Config{}, func(clicks chan<- Action) {
+			d.events <- d.set(Status{Configured: true, State: "reconnecting", LastError: said})
+			synctest.Wait()
+			clicks <- Action{OpenURL, "https://web.example"}
+			synctest.Wait()
+			if !slices.Equal(s.bodies, []string{want, want}) {
+				t.Errorf("%.20q: got %.40q, want twice %.40q", said, s.bodies, want)
+			}
+		})
+	}
 }
 
 func TestQuitEndsTheTray(t *testing.T) {

@@ -31,6 +31,7 @@ var english = words{
 	states: map[string]string{
 		"connected": "Connected", "connecting": "Connecting", "reconnecting": "Reconnecting", "paused": "Paused",
 		"rejected": "The relay refused the auth token", "unconfigured": "No auth token yet",
+		Locked: "The daemon asks for its Bearer token",
 	},
 	endpointStates: map[string]string{"starting": "starting", "waiting": "waiting", "stopped": "stopped", "failed": "failed"},
 }
@@ -52,6 +53,7 @@ var chinese = words{
 	states: map[string]string{
 		"connected": "已连接", "connecting": "连接中", "reconnecting": "重新连接中", "paused": "已暂停",
 		"rejected": "中继拒绝了认证令牌", "unconfigured": "尚未填写认证令牌",
+		Locked: "守护进程要求提供 Bearer 令牌",
 	},
 	endpointStates: map[string]string{"starting": "启动中", "waiting": "等待连接", "stopped": "已停止", "failed": "出错"},
 }

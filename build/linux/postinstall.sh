@@ -23,6 +23,15 @@ if command -v systemctl >/dev/null 2>&1 && [ ! -x /sbin/openrc-run ]; then
 			systemctl restart adit.service || echo "adit: the service did not start: see journalctl -u adit" >&2
 		fi
 	fi
+	# What adit service install has made before the package came, systemd goes by. A
+	# copy of the package's unit, made to change it, names the package's program.
+	own=/etc/systemd/system/adit.service
+	if [ -f $own ]; then
+		case $(cat $own) in
+		*"ExecStart=/usr/bin/adit "*) ;;
+		*) echo "adit: $own hides the package's service: sudo /usr/bin/adit service uninstall removes it" >&2 ;;
+		esac
+	fi
 elif [ -x /sbin/openrc-run ] && [ -e /etc/init.d/adit ]; then
 	addgroup -S adit 2>/dev/null || true
 	adduser -S -D -H -h /var/lib/adit -s /bin/false -G adit adit 2>/dev/null || true

@@ -4,7 +4,13 @@ set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
 case "${1:-}" in
 purge)
-	rm -rf /var/lib/adit /var/lib/private/adit /etc/adit /var/log/adit
+	rm -rf /var/lib/adit /var/lib/private/adit /var/log/adit
+	# A relay on this machine is no package's, and has its configuration there too.
+	folder=/etc/adit
+	for file in /etc/adit/relay*; do
+		if [ -e "$file" ]; then folder=/etc/adit/adit.toml; fi
+	done
+	rm -rf "$folder"
 	if [ -d /run/systemd/system ]; then systemctl reset-failed adit.service >/dev/null 2>&1 || true; fi
 	;;
 esac

@@ -136,7 +136,7 @@ func (p *packer) linuxContents(ctx context.Context, exe, dir string) ([]content,
 		return nil, err
 	}
 	mtime := p.release.Time.Format(time.RFC3339)
-	contents := []content{{Src: exe, Dst: "/usr/bin/adit", Info: &fileInfo{0o755, mtime}}}
+	contents := []content{{Src: exe, Dst: service.PackagedProgram, Info: &fileInfo{0o755, mtime}}}
 	file := func(src, dst string) {
 		contents = append(contents, content{Src: src, Dst: dst, Type: configType(dst), Info: &fileInfo{0o644, mtime}})
 	}
@@ -145,10 +145,10 @@ func (p *packer) linuxContents(ctx context.Context, exe, dir string) ([]content,
 		contents = append(contents, content{Src: src, Dst: dst, Only: only, Type: configType(dst), Info: &fileInfo{mode, mtime}})
 		return os.WriteFile(src, []byte(text), 0o644)
 	}
-	if err := text("adit.service", service.SystemdUnit("/usr/bin/adit"), "/usr/lib/systemd/system/adit.service", 0o644, ""); err != nil {
+	if err := text("adit.service", service.SystemdUnit(service.PackagedProgram), "/usr/lib/systemd/system/adit.service", 0o644, ""); err != nil {
 		return nil, err
 	}
-	if err := text("adit.openrc", service.PackagedScript(service.OpenRCScript("/usr/bin/adit")), "/etc/init.d/adit", 0o755, "apk"); err != nil {
+	if err := text("adit.openrc", service.PackagedScript(service.OpenRCScript(service.PackagedProgram)), "/etc/init.d/adit", 0o755, "apk"); err != nil {
 		return nil, err
 	}
 	for _, f := range []struct{ name, dst string }{

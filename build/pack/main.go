@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -206,4 +207,13 @@ func (r release) numbers() string {
 		parts = append(parts, "0")
 	}
 	return strings.Join(parts[:3], ".")
+}
+
+// after returns the first three numbers behind those of the version. What is no
+// number counts as none.
+func (r release) after() string {
+	numbers := r.numbers()
+	i := strings.LastIndexByte(numbers, '.') + 1
+	last, _ := strconv.Atoi(numbers[i:])
+	return numbers[:i] + strconv.Itoa(last+1)
 }

@@ -60,7 +60,7 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 			return err
 		}
 		source, err := p.write(p.work, "windows/adit.wxs", map[string]string{
-			"ICON": "adit.ico", "DIR": dir,
+			"ICON": "adit.ico", "DIR": dir, "NEXT": p.release.after(),
 			"PRODUCT": p.identity("product", wixArch), "PACKAGE": p.identity("package", wixArch),
 		})
 		if err != nil {

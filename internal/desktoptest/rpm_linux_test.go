@@ -52,6 +52,14 @@ func TestRPMIsInstalledUpgradedAndErased(t *testing.T) {
 	}
 
 	r.remove("/active")
+	const own = "/etc/systemd/system/adit.service"
+	for program, hides := range map[string]bool{"/usr/local/bin/adit": true, "/usr/bin/adit": false} {
+		r.write(own, "[Service]\nExecStart="+program+" start\n", 0o644)
+		if said, _ := rpm("--nodeps", "-U", "--replacepkgs", second); strings.Contains(said, own+" hides") != hides {
+			t.Errorf("a unit for %s is there: got %q, want it said to hide the package's: %t", program, said, hides)
+		}
+	}
+	r.remove(own)
 	_, asked = rpm("--nodeps", "-U", "--replacepkgs", second)
 	r.wantAsked("installed anew while it is stopped", asked, "daemon-reload, is-active --quiet adit.service, daemon-reload")
 

@@ -22,7 +22,7 @@ func newScriptRoot(t *testing.T, shell string) scriptRoot {
 	require.Root(t)
 	require.Tool(t, "ldd")
 	r := scriptRoot{t: t, dir: t.TempDir()}
-	for from, name := range map[string]string{shell: "sh", "rm": "rm"} {
+	for from, name := range map[string]string{shell: "sh", "rm": "rm", "cat": "cat"} {
 		file := require.Tool(t, from)
 		r.copy(file, "/bin/"+name)
 		for field := range strings.FieldsSeq(must(t, patience, nil, "ldd", file)) {

@@ -68,7 +68,8 @@ func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
 		}
 	}
 	for _, order := range [][2]string{
-		{"AppSearch", "LaunchConditions"}, {"LaunchConditions", "InstallInitialize"}, {"InstallServices", "Mend"}, {"Mend", "StartServices"}, {"Mend", "InstallFinalize"},
+		{"AppSearch", "LaunchConditions"}, {"LaunchConditions", "InstallInitialize"}, {"InstallInitialize", "FindEnder"}, {"FindEnder", "EndTray"}, {"EndTray", "RemoveFiles"}, {"EndTray", "InstallFiles"},
+		{"InstallServices", "Mend"}, {"Mend", "StartServices"}, {"Mend", "InstallFinalize"},
 	} {
 		before, after := sequence[order[0]], sequence[order[1]]
 		if before == "" || after == "" || len(before) > len(after) || len(before) == len(after) && before >= after {
@@ -81,6 +82,21 @@ func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
 	// 2: a raw value; 16: of the 64-bit registry.
 	if search := must(t, patience, nil, "msiinfo", "export", file, "RegLocator"); !strings.Contains(search, `Uninstall\Adit`+"\tUninstallString\t18") {
 		t.Errorf("the search for the setup program's entry is\n%s", search)
+	}
+	// A release replaces one with the same three numbers, as its candidate; 256: from
+	// the first version on, up to and without the second.
+	if upgrades := must(t, patience, nil, "msiinfo", "export", file, "Upgrade"); !strings.Contains(upgrades, "\t"+firstVersion+"\t0.1.1\t\t256\t") {
+		t.Errorf("what is upgraded is\n%s", upgrades)
+	}
+	// The table of files has no versions, those on the disk do.
+	if properties := must(t, patience, nil, "msiinfo", "export", file, "Property"); !strings.Contains(properties, "REINSTALLMODE\tamus") {
+		t.Errorf("files that are there may stay; the properties are\n%s", properties)
+	}
+	// 50: a program that a property names; 64: whose failure is none; 1024 and 2048:
+	// deferred, and as the system.
+	if actions := must(t, patience, nil, "msiinfo", "export", file, "CustomAction"); !strings.Contains(actions, "EndTray\t3186\tTrayEnder\t/F /IM adit-tray.exe") ||
+		!strings.Contains(actions, "\tTrayEnder\t[System64Folder]taskkill.exe") {
+		t.Errorf("nothing ends the trays that run; the actions are\n%s", actions)
 	}
 	script, err := os.ReadFile("../../build/windows/adit.nsi")
 	if err != nil {
