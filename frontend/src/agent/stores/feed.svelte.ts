@@ -1,5 +1,6 @@
 import { Problem, send, Unreachable } from '../api/client';
-import { EventParser, type ServerEvent } from '../../shared/api/sse';
+import type { ServerEvent } from '../../shared/api/sse';
+import { attended, looked, readEvents } from '../../shared/api/stream';
 import type { EndpointEvent, Events, LogEntry, RequestSummary, TunnelEvent } from '../api/types';
 import { logs } from './logs.svelte';
 import { requests } from './requests.svelte';
@@ -16,12 +17,6 @@ export type Link = 'starting' | 'live' | 'lost' | 'denied' | 'locked' | 'refused
 const firstRetry = 500;
 const lastRetry = 4000;
 const helpless = 30_000;
-// The daemon sends a comment every 15 s.
-const silence = 40_000;
-// A browser has six connections to a host by HTTP/1.1: a page that nobody has looked
-// at for a while gives its own back until somebody does.
-const unseen = 10_000;
-const glance = 60_000;
 // Events within this time are one update of the page.
 const batchFor = 80;
 
@@ -36,8 +31,6 @@ class Feed {
   #daemon = '';
   /** A list could not be loaded: events alone do not make up for it. */
   #lacking = false;
-  /** The stream was ended because nobody looks at the page. */
-  #resting = false;
   #batch: ServerEvent[] = [];
   // eslint-disable-next-line no-unused-private-class-members -- read by ??=
   #flushing: ReturnType<typeof setTimeout> | undefined;
@@ -51,11 +44,15 @@ class Feed {
     let wait = firstRetry;
     while (!signal.aborted) {
       try {
-        await this.#rest(signal);
-        await this.#follow(signal, () => (wait = firstRetry));
+        const resting = await attended(signal, (mine, heard) =>
+          this.#follow(mine, heard, () => (wait = firstRetry)),
+        );
+        if (resting) {
+          await looked(signal);
+          continue;
+        }
       } catch (error) {
         if (signal.aborted) return;
-        if (this.#resting) continue;
         this.#lose(error);
       }
       // Only a person mends what is not merely lost.
@@ -92,59 +89,23 @@ class Feed {
     });
   }
 
-  /** Waits until somebody looks at a page that rests. */
-  async #rest(signal: AbortSignal): Promise<void> {
-    while (this.#resting && !signal.aborted) {
-      this.#resting = document.hidden;
-      if (this.#resting) await this.#sleep(glance, signal);
-    }
-  }
-
-  async #follow(signal: AbortSignal, alive: () => void): Promise<void> {
-    const mine = new AbortController();
-    const stop = () => mine.abort();
-    signal.addEventListener('abort', stop, { once: true });
-    let watchdog = setTimeout(stop, silence);
-    let rest: ReturnType<typeof setTimeout> | undefined;
-    const seen = () => {
-      clearTimeout(rest);
-      if (!document.hidden) return;
-      rest = setTimeout(() => {
-        this.#resting = true;
-        stop();
-      }, unseen);
-    };
-    document.addEventListener('visibilitychange', seen, { signal: mine.signal });
-    seen();
+  async #follow(signal: AbortSignal, heard: () => void, alive: () => void): Promise<void> {
     try {
-      const resumed = await this.#knownDaemon(mine.signal);
+      const resumed = await this.#knownDaemon(signal);
       const headers: Record<string, string> = { Accept: 'text/event-stream' };
       if (resumed) headers['Last-Event-ID'] = this.#lastId;
-      const answer = await send('GET', 'events', { headers, signal: mine.signal });
-      const reader = answer.body?.getReader();
-      if (!reader) throw new Unreachable(false);
+      const answer = await send('GET', 'events', { headers, signal });
       // The stream is open, so nothing is lost between the lists and the events.
-      if (!resumed) await this.#load(mine.signal);
-      mine.signal.throwIfAborted();
+      if (!resumed) await this.#load(signal);
+      signal.throwIfAborted();
       this.following = true;
       this.link = 'live';
       this.reason = '';
       alive();
-      const parser = new EventParser();
-      const text = new TextDecoder();
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) throw new Unreachable(false);
-        clearTimeout(watchdog);
-        watchdog = setTimeout(stop, silence);
-        this.#take(parser.push(text.decode(value, { stream: true })));
-      }
+      await readEvents(answer, heard, (events) => this.#take(events));
+      throw new Unreachable(false);
     } finally {
       this.following = false;
-      clearTimeout(watchdog);
-      clearTimeout(rest);
-      signal.removeEventListener('abort', stop);
-      mine.abort();
     }
   }
 
