@@ -101,10 +101,14 @@ describe('TunnelStore', () => {
     expect(store.items).toEqual([b]);
     store.apply([{ action: 'changed', tunnel: a }], []);
     expect(store.items, 'an event must not bring it back').toEqual([b]);
+    expect([...store.endpoints.keys()]).toEqual([]);
+    store.apply([], [{ action: 'changed', endpoint: endpoint(a) }]);
+    expect([...store.endpoints.keys()], 'an event must not bring it back').toEqual([]);
     expect(asked).not.toContain(`DELETE tunnels/${a.id}`);
     await vi.advanceTimersByTimeAsync(100);
     expect(asked).toContain(`DELETE tunnels/${a.id}`);
     expect(store.items).toEqual([b]);
+    expect([...store.endpoints.keys()]).toEqual([]);
   });
 
   it('never asks for a deletion that was undone', async () => {
@@ -113,6 +117,7 @@ describe('TunnelStore', () => {
     store.deleteSoon(a.id, () => undefined, 100);
     store.undoDelete(a.id);
     expect(store.items).toHaveLength(2);
+    expect([...store.endpoints.keys()]).toEqual([a.id]);
     await vi.advanceTimersByTimeAsync(1000);
     expect(asked).not.toContain(`DELETE tunnels/${a.id}`);
   });

@@ -36,7 +36,7 @@ export class TunnelStore {
 
   /** Oldest first, without those whose deletion is waiting. */
   items = $state.raw<readonly Tunnel[]>([]);
-  /** By the tunnel's id. */
+  /** By the tunnel's id, without those of tunnels whose deletion is waiting. */
   endpoints = $state.raw<ReadonlyMap<string, Endpoint>>(new Map());
   loaded = $state(false);
 
@@ -54,7 +54,7 @@ export class TunnelStore {
   /** Takes a batch of events; one batch is one update of the page. */
   apply(tunnels: readonly TunnelEvent[], endpoints: readonly EndpointEvent[]): void {
     for (const { action, tunnel } of tunnels) {
-      if (action === 'deleted') this.#tunnels.delete(tunnel.id);
+      if (action === 'deleted') this.#forget(tunnel.id);
       else this.#tunnels.set(tunnel.id, tunnel);
     }
     for (const { action, endpoint } of endpoints) {
@@ -63,14 +63,23 @@ export class TunnelStore {
         this.#endpoints.delete(endpoint.tunnel_id);
     }
     if (tunnels.length > 0) this.#publish();
-    else if (endpoints.length > 0) this.endpoints = new Map(this.#endpoints);
+    else if (endpoints.length > 0) this.#publishEndpoints();
+  }
+
+  #forget(id: string): void {
+    this.#tunnels.delete(id);
+    this.#endpoints.delete(id);
   }
 
   #publish(): void {
     this.items = [...this.#tunnels.values()]
       .filter((tunnel) => !this.#doomed.has(tunnel.id))
       .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
-    this.endpoints = new Map(this.#endpoints);
+    this.#publishEndpoints();
+  }
+
+  #publishEndpoints(): void {
+    this.endpoints = new Map([...this.#endpoints].filter(([id]) => !this.#doomed.has(id)));
   }
 
   #keep(tunnel: Tunnel): Tunnel {
@@ -131,7 +140,7 @@ export class TunnelStore {
   async #delete(id: string): Promise<void> {
     try {
       await control('DELETE', path(id));
-      this.#tunnels.delete(id);
+      this.#forget(id);
     } finally {
       this.#doomed.delete(id);
       this.#publish();
