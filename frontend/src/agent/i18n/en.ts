@@ -221,6 +221,7 @@ export const en = {
   'inspector.clear.text': 'The daemon forgets every recorded request. This cannot be undone.',
   'inspector.clear.do': 'Clear',
   'har.export': 'Export as HAR',
+  'har.flows': 'A HAR file holds HTTP requests only; flows cannot be exported.',
   'har.import': 'Import a HAR file',
   'har.imported': 'Imported {name}.',
   'har.notjson': '{name} is not a HAR file: it is not JSON.',

@@ -159,6 +159,13 @@ describe('RequestStore', () => {
     expect(store.filtered(noFilter).at(-1)?.id).toBe('r_1');
   });
 
+  it('exports as many as the page holds, of what is looked for', async () => {
+    const store = new RequestStore();
+    answers['GET requests.har?limit=10000&tunnel_id=t_1&kind=http&status=4xx&q=%2Fcart'] = 'all';
+    const filter = { text: ' /cart ', tunnel: 't_1', kind: 'http', status: '4xx' } as const;
+    expect(await store.har(filter)).toContain('all');
+  });
+
   it('keeps its bound', () => {
     const store = new RequestStore();
     store.apply(newestFirst(most + 50).reverse());
