@@ -16,6 +16,8 @@ export const zh: Messages = {
   'nav.settings': '设置',
   save: '保存',
   back: '返回',
+  again: '重试',
+  'list.lacking': '未能全部加载：',
   undo: '撤销',
   delete: '删除',
   open: '在新标签页中打开',
@@ -38,7 +40,8 @@ export const zh: Messages = {
   'link.refused.title': '守护进程拒绝了本页',
 
   'error.with_reason': '{what}{why}',
-  'error.no_daemon': '守护进程没有响应，未做任何更改。',
+  'error.no_daemon': '守护进程没有响应。',
+  'error.unsure': '没有收到守护进程的响应，无法确定操作是否已生效；本页会重新读取当前状态。',
   'error.invalid_token': '令牌无效：',
   'error.relay_rejected': '中继拒绝了请求：',
   'error.not_configured': '尚未配置令牌。',
@@ -135,7 +138,6 @@ export const zh: Messages = {
   'tunnel.policy': '访问控制',
   'policy.of': '{name} 的访问控制',
   'policy.operator': '谁可以访问由中继的运营者决定；如需更改，请联系对方。',
-  'policy.again': '重试',
   'policy.reread': '重新读取',
   'error.policy_changed':
     '在此期间它已在别处被修改，因此没有保存。重新读取可查看现在的内容；在此输入的内容会随之丢失。',

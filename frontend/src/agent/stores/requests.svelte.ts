@@ -53,6 +53,8 @@ export class RequestStore {
   #byId = new Map<string, RequestSummary>();
   items = $state.raw<readonly RequestSummary[]>([]);
   loaded = $state(false);
+  /** Why not all of it is here. */
+  problem = $state.raw<unknown>();
   /** While paused the list stands still; what comes meanwhile is counted. */
   paused = $state(false);
   waiting = $state(0);
@@ -65,6 +67,16 @@ export class RequestStore {
   async load(): Promise<void> {
     const generation = ++this.#generation;
     this.#arrived.clear();
+    try {
+      await this.#loadPages(generation);
+      if (generation === this.#generation) this.problem = undefined;
+    } catch (error) {
+      if (generation === this.#generation) this.problem = error;
+      throw error;
+    }
+  }
+
+  async #loadPages(generation: number): Promise<void> {
     const older: RequestSummary[] = [];
     let before = '';
     while (older.length < most) {

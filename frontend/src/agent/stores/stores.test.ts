@@ -94,6 +94,21 @@ describe('TunnelStore', () => {
     expect(store.endpoints.get(a.id)?.id).toBe('e_new');
   });
 
+  it('keeps what events bring while the lists are on their way', async () => {
+    const store = await loaded();
+    const loading = store.load();
+    store.apply(
+      [
+        { action: 'changed', tunnel: { ...a, name: 'newer' } },
+        { action: 'deleted', tunnel: b },
+      ],
+      [{ action: 'up', endpoint: { ...endpoint(a), id: 'e_new' } }],
+    );
+    await loading;
+    expect(store.items.map((t) => t.name)).toEqual(['newer']);
+    expect(store.endpoints.get(a.id)?.id).toBe('e_new');
+  });
+
   it('hides a tunnel at once and deletes it later', async () => {
     const store = await loaded();
     vi.useFakeTimers();

@@ -59,6 +59,8 @@ export const en = {
     'It may have been stopped or be restarting. This page keeps trying and comes back by itself.',
   'away.text': 'What is shown may be out of date.',
   'error.no_relay': 'The relay does not answer.',
+  'error.unsure':
+    'The relay’s answer was lost, so it is not known whether this was done. What the page shows is read again.',
   'error.wrong_login': 'The name or the password is wrong.',
   'error.wrong_code': 'The code is wrong or was used already.',
   'error.code_required': 'This account also asks for a code.',

@@ -56,6 +56,7 @@ export const zh: Messages = {
   'away.first': '它可能已停止或正在重启。本页会不断重试，并自动恢复。',
   'away.text': '当前显示的内容可能已过时。',
   'error.no_relay': '中继没有响应。',
+  'error.unsure': '没有收到中继的响应，无法确定操作是否已生效；本页会重新读取当前状态。',
   'error.wrong_login': '用户名或密码错误。',
   'error.wrong_code': '验证码错误，或已被使用过。',
   'error.code_required': '此账户还需要验证码。',

@@ -1,6 +1,7 @@
 import { call, send } from '../../shared/api/client';
 import type { ServerEvent } from '../../shared/api/sse';
 import { attended, looked, readEvents } from '../../shared/api/stream';
+import { pause } from '../../shared/lib/pause';
 import type { Access, AccessPage } from '../api/types';
 import { explain } from '../lib/explain';
 import { session } from './session.svelte';
@@ -146,7 +147,7 @@ export class AccessLog {
         if (signal.aborted) return;
         session.met(error);
       }
-      await new Promise((go) => setTimeout(go, retry));
+      await pause(retry, signal);
     }
   }
 

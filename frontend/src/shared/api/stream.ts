@@ -1,3 +1,4 @@
+import { pause } from '../lib/pause';
 import { Unreachable } from './client';
 import { EventParser, type ServerEvent } from './sse';
 
@@ -53,18 +54,13 @@ export async function attended(
 
 /** Waits until somebody looks at the page, or the signal ends. */
 export async function looked(signal: AbortSignal): Promise<void> {
-  while (document.hidden && !signal.aborted)
-    await new Promise<void>((done) => {
-      const wake = () => {
-        clearTimeout(timer);
-        document.removeEventListener('visibilitychange', wake);
-        signal.removeEventListener('abort', wake);
-        done();
-      };
-      const timer = setTimeout(wake, glance);
-      document.addEventListener('visibilitychange', wake);
-      signal.addEventListener('abort', wake);
-    });
+  while (document.hidden && !signal.aborted) {
+    const seen = new AbortController();
+    const wake = () => seen.abort();
+    document.addEventListener('visibilitychange', wake, { signal: seen.signal });
+    await pause(glance, signal, seen.signal);
+    seen.abort();
+  }
 }
 
 /** Hands over the events of an answer as they come, until it ends. */

@@ -1,5 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, clock, count, dateTime, list, millis, moment, rate, span, when, zone } from './format';
+import {
+  bytes,
+  clock,
+  count,
+  dateTime,
+  list,
+  millis,
+  moment,
+  rate,
+  span,
+  when,
+  zone,
+} from './format';
 
 describe('bytes', () => {
   it.each([
