@@ -187,4 +187,16 @@ export const scenarios = {
       assert.deepEqual(await cutOff(page), [], `the clients at ${width}`);
     }
   }),
+
+  'a name turns no text around': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/settings`);
+      const tokens = page.getByRole('table', { name: 'API tokens' });
+      await tokens.getByText('gpj.\\u202eexe').waitFor();
+      await tokens.getByRole('button', { name: 'Delete the token gpj.\\u202eexe' }).click();
+      await page.getByRole('heading', { name: 'Delete the token gpj.\\u202eexe' }).waitFor();
+      assert.equal((await page.locator('#app').innerHTML()).includes('\u202e'), false);
+    },
+    { prepare: (mock) => void Object.assign(mock.tokens[0] ?? {}, { name: 'gpj.\u202Eexe' }) },
+  ),
 };
