@@ -363,6 +363,7 @@ export const en = {
   'access.shadow.any': 'Shadow mode',
   'access.since': 'From',
   'access.until': 'To',
+  'access.half': 'Type the whole date and time, or clear it.',
   'access.live.on': 'Live',
   'access.live.off': 'Paused',
   'access.missed':

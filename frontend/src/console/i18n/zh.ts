@@ -353,6 +353,7 @@ export const zh: Messages = {
   'access.shadow.any': '影子模式',
   'access.since': '从',
   'access.until': '至',
+  'access.half': '请填写完整的日期和时间，或将其清空。',
   'access.live.on': '实时',
   'access.live.off': '已暂停',
   'access.missed':
