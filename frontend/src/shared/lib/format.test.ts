@@ -8,6 +8,7 @@ import {
   millis,
   moment,
   rate,
+  sentences,
   span,
   when,
   zone,
@@ -69,6 +70,13 @@ describe('list', () => {
   it('has the comma of the language', () => {
     expect(list(['a', 'b', 'c'], 'en')).toBe('a, b, c');
     expect(list(['甲', '乙'], 'zh-CN')).toBe('甲、乙');
+  });
+});
+
+describe('sentences', () => {
+  it('has a space between them where the language has one', () => {
+    expect(sentences('en', 'One.', '', 'Two.')).toBe('One. Two.');
+    expect(sentences('zh-CN', '一。', '二。')).toBe('一。二。');
   });
 });
 

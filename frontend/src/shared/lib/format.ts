@@ -138,6 +138,11 @@ export function list(words: readonly string[], lang: string): string {
   return words.join(lang.startsWith('zh') ? '、' : ', ');
 }
 
+/** Returns sentences one after the other, as the language parts them. */
+export function sentences(lang: string, ...texts: readonly string[]): string {
+  return texts.filter(Boolean).join(lang.startsWith('zh') ? '' : ' ');
+}
+
 /** Returns a whole number with the language's grouping. */
 export function count(n: number, lang: string): string {
   return n.toLocaleString(lang);
