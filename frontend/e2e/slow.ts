@@ -177,9 +177,54 @@ export const scenarios = {
       await mock.stop();
       await page.getByText('The adit daemon does not answer.').waitFor();
       await option.click();
-      await page.getByText('Nothing was changed').waitFor();
+      await page.getByText('The daemon does not answer.', { exact: true }).waitFor();
       await mock.start();
       await page.getByRole('heading', { name: '/late' }).waitFor();
+    },
+    { allow: /ERR_/ },
+  ),
+
+  'a list that cannot be loaded says why, and comes once it can': scenario(
+    async (page, mock) => {
+      let broken = true;
+      await page.route(/\/(requests|logs)\?/, (route) =>
+        broken
+          ? route.fulfill({
+              status: 500,
+              json: { error: { code: 'internal', message: 'the disk is on fire' } },
+            })
+          : route.fallback(),
+      );
+      await page.goto('about:blank');
+      for (const [list, row] of [
+        ['inspector', '#r-r_40'],
+        ['logs', '[role=log] .line'],
+      ] as const) {
+        broken = true;
+        await page.goto(`${mock.url}/#/${list}`);
+        await page.reload();
+        await page.getByText('Not all of this could be loaded: the disk is on fire').waitFor();
+        assert.equal(await page.getByText('Loading').count(), 0, list);
+        broken = false;
+        await button(page, 'Try again').click();
+        await page.locator(row).first().waitFor();
+        assert.equal(await page.getByText('could be loaded').count(), 0, list);
+      }
+    },
+    { allow: /status of 500/ },
+  ),
+
+  'a change whose answer is lost is not said to have failed': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/tunnels`);
+      await page.route(/\/stop$/, async (route) => {
+        await route.fetch();
+        await route.abort();
+      });
+      const row = page.locator('[data-tunnel=t_0001]');
+      await row.getByRole('button', { name: /^Stop/ }).click();
+      await page.getByText('it is not known whether this was done').waitFor();
+      await row.getByText('Stopped').waitFor();
     },
     { allow: /ERR_/ },
   ),

@@ -1,6 +1,7 @@
 /** What is told besides: by what is pointed at, come to or touched, and of the file. */
 import assert from 'node:assert/strict';
-import { mistake, tunnel } from './fixtures';
+import { cutOff } from './browser';
+import { mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 
 const error =
@@ -49,6 +50,20 @@ export const scenarios = {
       await tip.waitFor({ state: 'detached' });
     },
     { prepare: (mock) => void mock.tunnels.set(failed.id, failed), touch: true },
+  ),
+
+  'a request of an earlier day says which': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/inspector`);
+      const time = page.locator('#r-r_40 .time');
+      for (const width of [390, 1000, 1280]) {
+        await page.setViewportSize({ width, height: 844 });
+        await page.locator('#r-r_39 .time', { hasText: /^\d\d:\d\d:\d\d$/ }).waitFor();
+        assert.match((await time.textContent()) ?? '', /^[A-Z][a-z]{2} \d+, 20\d\d, \d\d:/);
+        assert.deepEqual(await cutOff(page), [], `the list is cut off at ${width}`);
+      }
+    },
+    { prepare: (mock) => (mock.requests[39] = summary(40, { time: '2024-09-28T10:20:30Z' })) },
   ),
 
   'a button that is a picture says its name to the keyboard': scenario(async (page) => {

@@ -1,7 +1,7 @@
 /** What comes late, out of order or not at all. */
 import assert from 'node:assert/strict';
 import { late } from '../slow';
-import { button, row, scenario, text } from './scenarios';
+import { button, menu, row, scenario, text } from './scenarios';
 
 const entry = (seq: number, action: string, target: string) => ({
   seq,
@@ -111,4 +111,19 @@ export const scenarios = {
     await text(page, 'Saved').waitFor();
     assert.equal(await page.getByLabel('Name').inputValue(), 'carl');
   }),
+
+  'a change whose answer is lost is not said to have failed': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/clients`);
+      await page.route(/\/revoke$/, async (route) => {
+        await route.fetch();
+        await route.abort();
+      });
+      await menu(page, 'shop', 'Revoke');
+      await page.locator('dialog footer').getByRole('button', { name: 'Revoke' }).click();
+      await text(page, 'it is not known whether this was done').waitFor();
+      await row(page, 'shop').getByText('Revoked').waitFor();
+    },
+    { allow: /ERR_/ },
+  ),
 };

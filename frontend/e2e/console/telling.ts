@@ -187,4 +187,38 @@ export const scenarios = {
       assert.deepEqual(await cutOff(page), [], `the clients at ${width}`);
     }
   }),
+
+  'a name turns no text around': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/settings`);
+      const tokens = page.getByRole('table', { name: 'API tokens' });
+      await tokens.getByText('gpj.\\u202eexe').waitFor();
+      await tokens.getByRole('button', { name: 'Delete the token gpj.\\u202eexe' }).click();
+      await page.getByRole('heading', { name: 'Delete the token gpj.\\u202eexe' }).waitFor();
+      assert.equal((await page.locator('#app').innerHTML()).includes('\u202e'), false);
+    },
+    { prepare: (mock) => void Object.assign(mock.tokens[0] ?? {}, { name: 'gpj.\u202Eexe' }) },
+  ),
+
+  'a date that is half typed is not passed over': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/access`);
+    await page.locator('[data-row^=a_]').first().waitFor();
+    const since = page.getByLabel('From', { exact: true });
+    await since.focus();
+    await page.keyboard.type('0102');
+    const asked = mock.seen.length;
+    // Neither by the button nor by what is asked for at once.
+    await page.getByLabel('Status', { exact: true }).selectOption('5xx');
+    await text(page, 'Type the whole date and time').waitFor();
+    assert.equal(new URL(page.url()).hash, '#/access');
+    await button(page, 'Search').click();
+    await page.locator('#f-since:focus[aria-invalid=true]').waitFor();
+    assert.equal(new URL(page.url()).hash, '#/access');
+    assert.ok(!mock.seen.slice(asked).includes('GET access'), 'nothing was asked for');
+    await since.fill('2026-01-02T03:04');
+    await text(page, 'Type the whole date and time').waitFor({ state: 'detached' });
+    await button(page, 'Search').click();
+    await page.waitForURL(/status=5xx/);
+    assert.match(page.url(), /since=2026-01-02T03/);
+  }),
 };

@@ -2,6 +2,7 @@ import type { Config } from '../api/types';
 import { originSentences } from '../../shared/i18n/origin';
 import { relaySentences } from '../../shared/i18n/relay';
 import { interpreter, type Sentence } from '../../shared/i18n/sentences';
+import { visible } from '../../shared/lib/visible';
 import { prefs, type Lang } from '../../shared/stores/prefs.svelte';
 import { configSentences } from './config';
 
@@ -327,7 +328,7 @@ const chinese: readonly Sentence[] = [
 export const translated = interpreter([...chinese, ...originSentences, ...relaySentences]);
 
 /** Returns what the daemon said in the reader's language. */
-export const said = (text: string): string => translated(text, prefs.lang);
+export const said = (text: string): string => visible(translated(text, prefs.lang));
 
 const ofFile = interpreter(configSentences);
 
@@ -343,4 +344,4 @@ export function mistakeIn({ message, key }: NonNullable<Config['error']>, lang: 
 
 /** Returns what is wrong with adit.toml in the reader's language. */
 export const mistake = (error: NonNullable<Config['error']>): string =>
-  mistakeIn(error, prefs.lang);
+  visible(mistakeIn(error, prefs.lang));

@@ -18,6 +18,8 @@ export const en = {
   'nav.settings': 'Settings',
   save: 'Save',
   back: 'Back',
+  again: 'Try again',
+  'list.lacking': 'Not all of this could be loaded:',
   undo: 'Undo',
   delete: 'Delete',
   open: 'Open in a new tab',
@@ -42,7 +44,9 @@ export const en = {
   'link.refused.title': 'The daemon refuses this page',
 
   'error.with_reason': '{what} {why}',
-  'error.no_daemon': 'The daemon does not answer. Nothing was changed.',
+  'error.no_daemon': 'The daemon does not answer.',
+  'error.unsure':
+    'The daemon’s answer was lost, so it is not known whether this was done. What the page shows is read again.',
   'error.invalid_token': 'This is not a valid token:',
   'error.relay_rejected': 'The relay refused:',
   'error.not_configured': 'No token is configured yet.',
@@ -147,7 +151,6 @@ export const en = {
   'tunnel.policy': 'Who is let in',
   'policy.of': 'Who is let in to {name}',
   'policy.operator': 'The relay’s operator decides who is let in here; ask them for a change.',
-  'policy.again': 'Try again',
   'policy.reread': 'Read it again',
   'error.policy_changed':
     'It was changed elsewhere meanwhile, so nothing was saved. Read it again to see what holds now; what you have typed here is lost then.',
@@ -221,6 +224,7 @@ export const en = {
   'inspector.clear.text': 'The daemon forgets every recorded request. This cannot be undone.',
   'inspector.clear.do': 'Clear',
   'har.export': 'Export as HAR',
+  'har.flows': 'A HAR file holds HTTP requests only; flows cannot be exported.',
   'har.import': 'Import a HAR file',
   'har.imported': 'Imported {name}.',
   'har.notjson': '{name} is not a HAR file: it is not JSON.',

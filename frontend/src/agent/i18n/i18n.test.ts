@@ -28,6 +28,10 @@ describe('message', () => {
   it('fills in', () => expect(message('{a} and {b}', { a: 1, b: 'x' })).toBe('1 and x'));
   it('keeps a hole that nothing fills', () => expect(message('{a}')).toBe('{a}'));
   it('does not read a value as a form', () => expect(message('{a}', { a: 'x|y' })).toBe('x|y'));
+  it('is not turned around by what it is filled in with', () => {
+    expect(message('Deleted {a}.', { a: 'x\u202Ey' })).toBe('Deleted x\\u202ey.');
+    expect(message('{a} 1', { a: '\u05d0' })).toBe('\u2068\u05d0\u2069 1');
+  });
   it.each([
     [1, 'one'],
     [0, '0 things'],

@@ -24,6 +24,7 @@ export function explain(error: unknown): string {
     const why = said(key ? error.message.replace(/^the relay refused: /, '') : error.message);
     return key ? t('error.with_reason', { what: t(key), why }) : why;
   }
-  if (error instanceof Unreachable) return t(error.denied ? 'link.denied.text' : 'error.no_daemon');
+  if (error instanceof Unreachable && error.denied) return t('link.denied.text');
+  if (error instanceof Unreachable) return t(error.unsure ? 'error.unsure' : 'error.no_daemon');
   return error instanceof Error ? error.message : String(error);
 }

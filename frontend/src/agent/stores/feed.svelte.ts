@@ -1,5 +1,7 @@
-import { Problem, send, Unreachable } from '../api/client';
-import { EventParser, type ServerEvent } from '../../shared/api/sse';
+import { Problem, send, Unreachable, whenUnsure } from '../api/client';
+import type { ServerEvent } from '../../shared/api/sse';
+import { attended, looked, readEvents } from '../../shared/api/stream';
+import { pause } from '../../shared/lib/pause';
 import type { EndpointEvent, Events, LogEntry, RequestSummary, TunnelEvent } from '../api/types';
 import { logs } from './logs.svelte';
 import { requests } from './requests.svelte';
@@ -16,14 +18,13 @@ export type Link = 'starting' | 'live' | 'lost' | 'denied' | 'locked' | 'refused
 const firstRetry = 500;
 const lastRetry = 4000;
 const helpless = 30_000;
-// The daemon sends a comment every 15 s.
-const silence = 40_000;
-// A browser has six connections to a host by HTTP/1.1: a page that nobody has looked
-// at for a while gives its own back until somebody does.
-const unseen = 10_000;
-const glance = 60_000;
 // Events within this time are one update of the page.
 const batchFor = 80;
+
+/** A list that the page is of use without for a while. */
+interface List {
+  load(): Promise<void>;
+}
 
 class Feed {
   link = $state<Link>('starting');
@@ -34,10 +35,10 @@ class Feed {
   asked = $state(0);
   #lastId = '';
   #daemon = '';
-  /** A list could not be loaded: events alone do not make up for it. */
-  #lacking = false;
-  /** The stream was ended because nobody looks at the page. */
-  #resting = false;
+  /** What could not be loaded: events alone do not make up for it. */
+  #lacking = new Set<List>();
+  /** What is being loaded besides, until it has come through. */
+  #filling = new Map<List, AbortController>();
   #batch: ServerEvent[] = [];
   // eslint-disable-next-line no-unused-private-class-members -- read by ??=
   #flushing: ReturnType<typeof setTimeout> | undefined;
@@ -48,14 +49,21 @@ class Feed {
     const wake = () => this.#wake();
     addEventListener('online', wake, { signal });
     document.addEventListener('visibilitychange', wake, { signal });
+    const certain = whenUnsure(() => this.#reread());
+    signal.addEventListener('abort', certain, { once: true });
+    signal.addEventListener('abort', () => this.#fillNoMore(), { once: true });
     let wait = firstRetry;
     while (!signal.aborted) {
       try {
-        await this.#rest(signal);
-        await this.#follow(signal, () => (wait = firstRetry));
+        const resting = await attended(signal, (mine, heard) =>
+          this.#follow(mine, heard, () => (wait = firstRetry)),
+        );
+        if (resting) {
+          await looked(signal);
+          continue;
+        }
       } catch (error) {
         if (signal.aborted) return;
-        if (this.#resting) continue;
         this.#lose(error);
       }
       // Only a person mends what is not merely lost.
@@ -69,6 +77,11 @@ class Feed {
     this.#wake();
   }
 
+  /** Loads again now what could not be loaded. */
+  refill(): void {
+    this.#fill(...this.#lacking);
+  }
+
   #lose(error: unknown): void {
     this.reason = error instanceof Problem ? error.message : '';
     if (error instanceof Problem && error.status === 401) {
@@ -79,72 +92,29 @@ class Feed {
     else this.link = 'lost';
   }
 
-  #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((done) => {
-      const wake = () => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', wake);
-        done();
-      };
-      const timer = setTimeout(wake, ms);
-      this.#wake = wake;
-      signal.addEventListener('abort', wake, { once: true });
-    });
+  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    const wake = new AbortController();
+    this.#wake = () => wake.abort();
+    await pause(ms, signal, wake.signal);
   }
 
-  /** Waits until somebody looks at a page that rests. */
-  async #rest(signal: AbortSignal): Promise<void> {
-    while (this.#resting && !signal.aborted) {
-      this.#resting = document.hidden;
-      if (this.#resting) await this.#sleep(glance, signal);
-    }
-  }
-
-  async #follow(signal: AbortSignal, alive: () => void): Promise<void> {
-    const mine = new AbortController();
-    const stop = () => mine.abort();
-    signal.addEventListener('abort', stop, { once: true });
-    let watchdog = setTimeout(stop, silence);
-    let rest: ReturnType<typeof setTimeout> | undefined;
-    const seen = () => {
-      clearTimeout(rest);
-      if (!document.hidden) return;
-      rest = setTimeout(() => {
-        this.#resting = true;
-        stop();
-      }, unseen);
-    };
-    document.addEventListener('visibilitychange', seen, { signal: mine.signal });
-    seen();
+  async #follow(signal: AbortSignal, heard: () => void, alive: () => void): Promise<void> {
     try {
-      const resumed = await this.#knownDaemon(mine.signal);
+      const resumed = await this.#knownDaemon(signal);
       const headers: Record<string, string> = { Accept: 'text/event-stream' };
       if (resumed) headers['Last-Event-ID'] = this.#lastId;
-      const answer = await send('GET', 'events', { headers, signal: mine.signal });
-      const reader = answer.body?.getReader();
-      if (!reader) throw new Unreachable(false);
+      const answer = await send('GET', 'events', { headers, signal });
       // The stream is open, so nothing is lost between the lists and the events.
-      if (!resumed) await this.#load(mine.signal);
-      mine.signal.throwIfAborted();
+      if (!resumed) await this.#load(signal);
+      signal.throwIfAborted();
       this.following = true;
       this.link = 'live';
       this.reason = '';
       alive();
-      const parser = new EventParser();
-      const text = new TextDecoder();
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) throw new Unreachable(false);
-        clearTimeout(watchdog);
-        watchdog = setTimeout(stop, silence);
-        this.#take(parser.push(text.decode(value, { stream: true })));
-      }
+      await readEvents(answer, heard, (events) => this.#take(events));
+      throw new Unreachable(false);
     } finally {
       this.following = false;
-      clearTimeout(watchdog);
-      clearTimeout(rest);
-      signal.removeEventListener('abort', stop);
-      mine.abort();
     }
   }
 
@@ -152,19 +122,48 @@ class Feed {
   async #knownDaemon(signal: AbortSignal): Promise<boolean> {
     await status.load(signal);
     const daemon = `${status.current?.pid} ${status.current?.started_at}`;
-    const known = daemon === this.#daemon && this.#lastId !== '' && !this.#lacking;
+    const known = daemon === this.#daemon && this.#lastId !== '' && this.#lacking.size === 0;
     this.#daemon = daemon;
     if (!known) this.#lastId = '';
     return known;
   }
 
-  async #load(signal?: AbortSignal): Promise<void> {
-    this.#lacking = false;
-    const lack = () => (this.#lacking = true);
-    // These may be long, and the page is of use without them.
-    requests.load().catch(lack);
-    logs.load().catch(lack);
+  async #load(signal: AbortSignal): Promise<void> {
+    this.#fill(requests, logs);
     await Promise.all([tunnels.load(signal), status.loadAuth(signal)]);
+  }
+
+  /** A change may have been made, whose answer was lost. */
+  #reread(): void {
+    this.#fill(status, tunnels);
+    void status.loadAuth();
+  }
+
+  /** Loads lists again and again until they have come through. */
+  #fill(...lists: List[]): void {
+    for (const list of lists) void this.#fillOne(list);
+  }
+
+  async #fillOne(list: List): Promise<void> {
+    this.#filling.get(list)?.abort();
+    const mine = new AbortController();
+    this.#filling.set(list, mine);
+    this.#lacking.delete(list);
+    for (let wait = lastRetry; !mine.signal.aborted; wait = Math.min(wait * 2, helpless)) {
+      const came = await list.load().then(
+        () => true,
+        () => false,
+      );
+      // What is loaded anew meanwhile is that turn's to tell.
+      if (mine.signal.aborted) return;
+      if (came) return void this.#lacking.delete(list);
+      this.#lacking.add(list);
+      await pause(wait, mine.signal);
+    }
+  }
+
+  #fillNoMore(): void {
+    for (const one of this.#filling.values()) one.abort();
   }
 
   #take(events: ServerEvent[]): void {
@@ -203,7 +202,8 @@ class Feed {
           logEvents.push(data as LogEntry);
           break;
         case 'missed':
-          this.#load().catch(() => (this.#lacking = true));
+          this.#fill(requests, logs, tunnels);
+          void status.loadAuth();
       }
     }
     tunnels.apply(tunnelEvents, endpointEvents);

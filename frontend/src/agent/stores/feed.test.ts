@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Status } from '../api/types';
-import { summary } from '../../../e2e/fixtures';
+import { summary, tunnel } from '../../../e2e/fixtures';
 import { feed } from './feed.svelte';
 import { logs } from './logs.svelte';
 import { requests } from './requests.svelte';
+import { tunnels } from './tunnels.svelte';
 
 /** How each path is answered; what is not here never is. */
 let answers: Record<string, (init: RequestInit) => Promise<Response>>;
@@ -79,6 +80,43 @@ describe('feed', () => {
     streams[1]?.error(new TypeError('network error'));
     await vi.advanceTimersByTimeAsync(2000);
     expect([times('requests'), requests.items.length]).toEqual([before, 3]);
+  });
+
+  it('loads a list again by itself while the events go on, and at once when asked to', async () => {
+    answers.requests = () =>
+      Promise.resolve(
+        Response.json({ error: { code: 'internal', message: 'broken' } }, { status: 500 }),
+      );
+    answers.logs = broken;
+    void feed.run(page.signal);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(requests.problem).toMatchObject({ message: 'broken' });
+    answers.logs = data({ items: [] });
+    await vi.advanceTimersByTimeAsync(4_100);
+    expect([feed.link, times('logs'), logs.problem]).toEqual(['live', 2, undefined]);
+    expect(times('requests')).toBe(2);
+
+    answers.requests = data({ items: [summary(1)] });
+    feed.refill();
+    await vi.advanceTimersByTimeAsync(10);
+    expect([times('requests'), times('logs'), requests.problem]).toEqual([3, 2, undefined]);
+    streams[0]?.enqueue(new TextEncoder().encode(': alive\n\n'));
+    await vi.advanceTimersByTimeAsync(35_000);
+    expect([times('requests'), times('events')]).toEqual([3, 1]);
+  });
+
+  it('reads the state again when the answer to a change was lost', async () => {
+    void feed.run(page.signal);
+    await vi.advanceTimersByTimeAsync(10);
+    expect([tunnels.items.length, times('status')]).toEqual([0, 1]);
+    const made = tunnel(1);
+    answers.tunnels = (init) =>
+      init.method === 'GET' ? data({ items: [made] })() : Promise.reject(new TypeError('cut'));
+    const error: unknown = await tunnels.create({ local_port: 80 }).catch((e: unknown) => e);
+    expect(error).toMatchObject({ unsure: true });
+    await vi.advanceTimersByTimeAsync(10);
+    expect([tunnels.items.length, times('status'), times('auth/status')]).toEqual([1, 2, 2]);
+    expect([times('events'), times('requests')], 'the stream goes on').toEqual([1, 1]);
   });
 
   it('gives its connection back while nobody looks', async () => {

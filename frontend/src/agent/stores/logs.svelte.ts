@@ -14,6 +14,8 @@ export interface LogLine extends LogEntry {
 export class LogStore {
   items = $state.raw<readonly LogLine[]>([]);
   loaded = $state(false);
+  /** Why not all of it is here. */
+  problem = $state.raw<unknown>();
   #next = 0;
 
   #number(entries: readonly LogEntry[]): LogLine[] {
@@ -23,14 +25,21 @@ export class LogStore {
   async load(): Promise<void> {
     const live: LogEntry[] = [];
     this.#live = live;
-    const { items } = await call<List<LogEntry>>('GET', 'logs?level=debug&limit=1000').finally(
-      () => (this.#live = undefined),
-    );
-    // A line may be in the answer and in the stream.
-    const have = new Set(items.slice(-200).map(plain));
-    this.items = this.#number([...items, ...live.filter((line) => !have.has(plain(line)))]);
-    this.#have = have;
-    this.loaded = true;
+    try {
+      const { items } = await call<List<LogEntry>>('GET', 'logs?level=debug&limit=1000');
+      if (this.#live !== live) return;
+      // A line may be in the answer and in the stream.
+      const have = new Set(items.slice(-200).map(plain));
+      this.items = this.#number([...items, ...live.filter((line) => !have.has(plain(line)))]);
+      this.#have = have;
+      this.loaded = true;
+      this.problem = undefined;
+    } catch (error) {
+      if (this.#live === live) this.problem = error;
+      throw error;
+    } finally {
+      if (this.#live === live) this.#live = undefined;
+    }
   }
 
   // What the stream brings while the list is loaded.

@@ -1,4 +1,4 @@
-import { call } from '../api/client';
+import { call, send } from '../api/client';
 import type { List, Replay, RequestDetail, RequestSummary } from '../api/types';
 
 /** The page keeps at most this many; the daemon forgets by size. */
@@ -53,6 +53,8 @@ export class RequestStore {
   #byId = new Map<string, RequestSummary>();
   items = $state.raw<readonly RequestSummary[]>([]);
   loaded = $state(false);
+  /** Why not all of it is here. */
+  problem = $state.raw<unknown>();
   /** While paused the list stands still; what comes meanwhile is counted. */
   paused = $state(false);
   waiting = $state(0);
@@ -65,6 +67,16 @@ export class RequestStore {
   async load(): Promise<void> {
     const generation = ++this.#generation;
     this.#arrived.clear();
+    try {
+      await this.#loadPages(generation);
+      if (generation === this.#generation) this.problem = undefined;
+    } catch (error) {
+      if (generation === this.#generation) this.problem = error;
+      throw error;
+    }
+  }
+
+  async #loadPages(generation: number): Promise<void> {
     const older: RequestSummary[] = [];
     let before = '';
     while (older.length < most) {
@@ -153,6 +165,22 @@ export class RequestStore {
     this.#held = new Map();
     this.waiting = 0;
     this.#publish();
+  }
+
+  /** Returns what fits the filter as an archive, as many as the page holds. */
+  async har(filter: RequestFilter): Promise<string> {
+    const query = new URLSearchParams({ limit: String(most) });
+    if (filter.tunnel) query.set('tunnel_id', filter.tunnel);
+    if (filter.kind) query.set('kind', filter.kind);
+    // No answer is no status: the archive notes of such requests why there is none.
+    const failed = filter.status === 'error';
+    if (filter.status && !failed) query.set('status', filter.status);
+    if (filter.text.trim()) query.set('q', filter.text.trim());
+    const text = await (await send('GET', `requests.har?${query}`)).text();
+    if (!failed) return text;
+    const har = JSON.parse(text) as { log: { entries: { comment?: string }[] } };
+    har.log.entries = har.log.entries.filter((entry) => entry.comment);
+    return JSON.stringify(har);
   }
 
   async importHar(har: unknown): Promise<void> {

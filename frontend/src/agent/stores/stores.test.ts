@@ -94,6 +94,21 @@ describe('TunnelStore', () => {
     expect(store.endpoints.get(a.id)?.id).toBe('e_new');
   });
 
+  it('keeps what events bring while the lists are on their way', async () => {
+    const store = await loaded();
+    const loading = store.load();
+    store.apply(
+      [
+        { action: 'changed', tunnel: { ...a, name: 'newer' } },
+        { action: 'deleted', tunnel: b },
+      ],
+      [{ action: 'up', endpoint: { ...endpoint(a), id: 'e_new' } }],
+    );
+    await loading;
+    expect(store.items.map((t) => t.name)).toEqual(['newer']);
+    expect(store.endpoints.get(a.id)?.id).toBe('e_new');
+  });
+
   it('hides a tunnel at once and deletes it later', async () => {
     const store = await loaded();
     vi.useFakeTimers();
@@ -101,10 +116,14 @@ describe('TunnelStore', () => {
     expect(store.items).toEqual([b]);
     store.apply([{ action: 'changed', tunnel: a }], []);
     expect(store.items, 'an event must not bring it back').toEqual([b]);
+    expect([...store.endpoints.keys()]).toEqual([]);
+    store.apply([], [{ action: 'changed', endpoint: endpoint(a) }]);
+    expect([...store.endpoints.keys()], 'an event must not bring it back').toEqual([]);
     expect(asked).not.toContain(`DELETE tunnels/${a.id}`);
     await vi.advanceTimersByTimeAsync(100);
     expect(asked).toContain(`DELETE tunnels/${a.id}`);
     expect(store.items).toEqual([b]);
+    expect([...store.endpoints.keys()]).toEqual([]);
   });
 
   it('never asks for a deletion that was undone', async () => {
@@ -113,6 +132,7 @@ describe('TunnelStore', () => {
     store.deleteSoon(a.id, () => undefined, 100);
     store.undoDelete(a.id);
     expect(store.items).toHaveLength(2);
+    expect([...store.endpoints.keys()]).toEqual([a.id]);
     await vi.advanceTimersByTimeAsync(1000);
     expect(asked).not.toContain(`DELETE tunnels/${a.id}`);
   });
@@ -152,6 +172,13 @@ describe('RequestStore', () => {
     expect(store.items).toHaveLength(1501);
     expect(store.filtered(noFilter)[0]?.id).toBe('r_2000');
     expect(store.filtered(noFilter).at(-1)?.id).toBe('r_1');
+  });
+
+  it('exports as many as the page holds, of what is looked for', async () => {
+    const store = new RequestStore();
+    answers['GET requests.har?limit=10000&tunnel_id=t_1&kind=http&status=4xx&q=%2Fcart'] = 'all';
+    const filter = { text: ' /cart ', tunnel: 't_1', kind: 'http', status: '4xx' } as const;
+    expect(await store.har(filter)).toContain('all');
   });
 
   it('keeps its bound', () => {

@@ -1,4 +1,4 @@
-import { call, control, inTurn, send, type Options } from '../api/client';
+import { ask, call, control, inTurn, type Options } from '../api/client';
 import type {
   Endpoint,
   EndpointEvent,
@@ -17,15 +17,16 @@ export interface TaggedPolicy {
   tag: string | null;
 }
 
+type Batch = [readonly TunnelEvent[], readonly EndpointEvent[]];
+
 /** How long a deletion waits for a change of mind. */
 export const undoFor = 6000;
 
 const path = (id: string, action = '') => `tunnels/${encodeURIComponent(id)}${action}`;
 
 async function askPolicy(method: string, id: string, o: Options = {}): Promise<TaggedPolicy> {
-  const answer = await send(method, path(id, '/policy'), o);
-  const { data } = (await answer.json()) as { data: TunnelPolicy };
-  return { policy: data, tag: answer.headers.get('ETag') };
+  const { data, headers } = await ask<TunnelPolicy>(method, path(id, '/policy'), o);
+  return { policy: data, tag: headers.get('ETag') };
 }
 
 /** The tunnels and, while they run, their endpoints. */
@@ -33,28 +34,45 @@ export class TunnelStore {
   #tunnels = new Map<string, Tunnel>();
   #endpoints = new Map<string, Endpoint>();
   #doomed = new Map<string, ReturnType<typeof setTimeout>>();
+  /** What events brought since the load that goes on began: the newest one counts. */
+  #arrived: Batch[] | undefined;
 
   /** Oldest first, without those whose deletion is waiting. */
   items = $state.raw<readonly Tunnel[]>([]);
-  /** By the tunnel's id. */
+  /** By the tunnel's id, without those of tunnels whose deletion is waiting. */
   endpoints = $state.raw<ReadonlyMap<string, Endpoint>>(new Map());
   loaded = $state(false);
 
   async load(signal?: AbortSignal): Promise<void> {
-    const [tunnels, endpoints] = await Promise.all([
-      call<List<Tunnel>>('GET', 'tunnels', { signal }),
-      call<List<Endpoint>>('GET', 'endpoints', { signal }),
-    ]);
-    this.#tunnels = new Map(tunnels.items.map((tunnel) => [tunnel.id, tunnel]));
-    this.#endpoints = new Map(endpoints.items.map((e) => [e.tunnel_id, e]));
-    this.loaded = true;
-    this.#publish();
+    const arrived: Batch[] = [];
+    this.#arrived = arrived;
+    try {
+      const [tunnels, endpoints] = await Promise.all([
+        call<List<Tunnel>>('GET', 'tunnels', { signal }),
+        call<List<Endpoint>>('GET', 'endpoints', { signal }),
+      ]);
+      if (this.#arrived !== arrived) return;
+      this.#tunnels = new Map(tunnels.items.map((tunnel) => [tunnel.id, tunnel]));
+      this.#endpoints = new Map(endpoints.items.map((e) => [e.tunnel_id, e]));
+      for (const batch of arrived) this.#take(...batch);
+      this.loaded = true;
+      this.#publish();
+    } finally {
+      if (this.#arrived === arrived) this.#arrived = undefined;
+    }
   }
 
   /** Takes a batch of events; one batch is one update of the page. */
   apply(tunnels: readonly TunnelEvent[], endpoints: readonly EndpointEvent[]): void {
+    this.#arrived?.push([tunnels, endpoints]);
+    this.#take(tunnels, endpoints);
+    if (tunnels.length > 0) this.#publish();
+    else if (endpoints.length > 0) this.#publishEndpoints();
+  }
+
+  #take(tunnels: readonly TunnelEvent[], endpoints: readonly EndpointEvent[]): void {
     for (const { action, tunnel } of tunnels) {
-      if (action === 'deleted') this.#tunnels.delete(tunnel.id);
+      if (action === 'deleted') this.#forget(tunnel.id);
       else this.#tunnels.set(tunnel.id, tunnel);
     }
     for (const { action, endpoint } of endpoints) {
@@ -62,15 +80,22 @@ export class TunnelStore {
       else if (this.#endpoints.get(endpoint.tunnel_id)?.id === endpoint.id)
         this.#endpoints.delete(endpoint.tunnel_id);
     }
-    if (tunnels.length > 0) this.#publish();
-    else if (endpoints.length > 0) this.endpoints = new Map(this.#endpoints);
+  }
+
+  #forget(id: string): void {
+    this.#tunnels.delete(id);
+    this.#endpoints.delete(id);
   }
 
   #publish(): void {
     this.items = [...this.#tunnels.values()]
       .filter((tunnel) => !this.#doomed.has(tunnel.id))
       .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
-    this.endpoints = new Map(this.#endpoints);
+    this.#publishEndpoints();
+  }
+
+  #publishEndpoints(): void {
+    this.endpoints = new Map([...this.#endpoints].filter(([id]) => !this.#doomed.has(id)));
   }
 
   #keep(tunnel: Tunnel): Tunnel {
@@ -131,7 +156,7 @@ export class TunnelStore {
   async #delete(id: string): Promise<void> {
     try {
       await control('DELETE', path(id));
-      this.#tunnels.delete(id);
+      this.#forget(id);
     } finally {
       this.#doomed.delete(id);
       this.#publish();

@@ -1,6 +1,7 @@
 import { originSentences } from '../../shared/i18n/origin';
 import { relaySentences } from '../../shared/i18n/relay';
 import { interpreter, type Sentence } from '../../shared/i18n/sentences';
+import { visible } from '../../shared/lib/visible';
 import { prefs } from '../../shared/stores/prefs.svelte';
 
 /**
@@ -206,4 +207,4 @@ export const translated = interpreter([
 ]);
 
 /** Returns what the relay said in the reader's language. */
-export const said = (text: string): string => translated(text, prefs.lang);
+export const said = (text: string): string => visible(translated(text, prefs.lang));

@@ -20,7 +20,7 @@ export function explain(error: unknown): string {
     const key = known[error.code as ErrorCode];
     return key ? t(key) : said(error.message);
   }
-  if (error instanceof Unreachable) return t('error.no_relay');
+  if (error instanceof Unreachable) return t(error.unsure ? 'error.unsure' : 'error.no_relay');
   return error instanceof Error ? error.message : String(error);
 }
 

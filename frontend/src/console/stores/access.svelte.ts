@@ -1,5 +1,7 @@
 import { call, send } from '../../shared/api/client';
-import { EventParser } from '../../shared/api/sse';
+import type { ServerEvent } from '../../shared/api/sse';
+import { attended, looked, readEvents } from '../../shared/api/stream';
+import { pause } from '../../shared/lib/pause';
 import type { Access, AccessPage } from '../api/types';
 import { explain } from '../lib/explain';
 import { session } from './session.svelte';
@@ -36,8 +38,7 @@ export const nothing: Required<Filter> = {
 
 const page = 100;
 const kept = 1000;
-// The relay sends a comment every 15 s.
-const silence = 40_000;
+const retry = 3000;
 
 /** Names an event; those of old relays have no id, but a moment and path. */
 export function eventKey(e: Access): string {
@@ -129,38 +130,28 @@ export class AccessLog {
   async #stream(filter: Filter, signal: AbortSignal): Promise<void> {
     const query = new URLSearchParams(this.clean({ ...filter, since: '', until: '' }));
     for (let again = false; !signal.aborted; again = true) {
-      const mine = new AbortController();
-      const stop = () => mine.abort();
-      signal.addEventListener('abort', stop, { once: true });
-      let watchdog = setTimeout(stop, silence);
       try {
-        const answer = await send('GET', `access/live?${query.toString()}`, {
-          signal: mine.signal,
-          headers: { Accept: 'text/event-stream' },
+        const resting = await attended(signal, async (mine, heard) => {
+          const answer = await send('GET', `access/live?${query.toString()}`, {
+            signal: mine,
+            headers: { Accept: 'text/event-stream' },
+          });
+          if (again) void this.#catchUp(filter);
+          await readEvents(answer, heard, (events) => this.#take(events));
         });
-        if (again) void this.#catchUp(filter);
-        const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-        const parser = new EventParser();
-        for (;;) {
-          const piece = await reader?.read();
-          if (!piece || piece.done) break;
-          clearTimeout(watchdog);
-          watchdog = setTimeout(stop, silence);
-          this.#take(parser.push(piece.value));
+        if (resting) {
+          await looked(signal);
+          continue;
         }
       } catch (error) {
         if (signal.aborted) return;
         session.met(error);
-      } finally {
-        clearTimeout(watchdog);
-        signal.removeEventListener('abort', stop);
-        mine.abort();
       }
-      await new Promise((go) => setTimeout(go, 3000));
+      await pause(retry, signal);
     }
   }
 
-  #take(events: ReturnType<EventParser['push']>): void {
+  #take(events: readonly ServerEvent[]): void {
     const fresh: Access[] = [];
     for (const e of events) {
       if (e.name === 'access') fresh.unshift(JSON.parse(e.data) as Access);

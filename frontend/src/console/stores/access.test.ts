@@ -9,6 +9,7 @@ interface Asked {
 }
 let asked: Asked[];
 let streams: ReadableStreamDefaultController<Uint8Array>[];
+let page: EventTarget & { baseURI: string; hidden: boolean };
 
 const event = (n: number) => ({ id: `e${n}`, time: '2026-01-01T00:00:00Z' }) as Access;
 const live = (n: number) =>
@@ -20,7 +21,8 @@ beforeEach(() => {
   streams = [];
   vi.useFakeTimers();
   vi.stubGlobal('location', { hostname: '127.0.0.1' });
-  vi.stubGlobal('document', { baseURI: 'http://127.0.0.1:37280/' });
+  page = Object.assign(new EventTarget(), { baseURI: 'http://127.0.0.1:37280/', hidden: false });
+  vi.stubGlobal('document', page);
   vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
     const { pathname, searchParams } = new URL(url);
     const path = pathname.slice('/api/v1/'.length);
@@ -89,6 +91,37 @@ describe('AccessLog', () => {
     asked.at(-1)?.answer([event(300), event(299)], 'cursor');
     await vi.advanceTimersByTimeAsync(10);
     expect([ids(log), log.next]).toEqual(['e300 e299', 'cursor']);
+    end();
+  });
+
+  it('gives its connection back while nobody looks, and has no hole then', async () => {
+    const look = (hidden: boolean) => {
+      page.hidden = hidden;
+      page.dispatchEvent(new Event('visibilitychange'));
+    };
+    const opened = () => asked.filter((a) => a.path === 'access/live').length;
+    const log = new AccessLog();
+    const first = log.search({});
+    asked[0]?.answer([event(1)], 'older');
+    await first;
+    const end = log.follow({});
+    look(true);
+    await vi.advanceTimersByTimeAsync(9_000);
+    look(false);
+    await vi.advanceTimersByTimeAsync(15_000);
+    expect([opened(), streams.length]).toEqual([1, 1]);
+
+    streams[0]?.enqueue(live(2));
+    look(true);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect([opened(), streams.length, ids(log)]).toEqual([1, 0, 'e2 e1']);
+
+    look(false);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(opened()).toBe(2);
+    asked.at(-1)?.answer([event(3), event(2)], 'cursor');
+    await vi.advanceTimersByTimeAsync(10);
+    expect([ids(log), log.next]).toEqual(['e3 e2 e1', 'older']);
     end();
   });
 

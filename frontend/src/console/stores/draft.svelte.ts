@@ -1,4 +1,4 @@
-import { call, Problem, send } from '../../shared/api/client';
+import { ask, call, Problem, type Options } from '../../shared/api/client';
 import type { AuditEntry, AuditPage } from '../api/types';
 import { session } from './session.svelte';
 
@@ -121,11 +121,10 @@ export class Draft<Form extends object, Part extends string> {
     }
   }
 
-  async #ask(method: 'GET' | 'PUT' | 'PATCH', o: Parameters<typeof send>[2] = {}) {
-    const answer = await send(method, this.kind.path, o);
-    const { data } = (await answer.json()) as { data: unknown };
+  async #ask(method: 'GET' | 'PUT' | 'PATCH', o: Options = {}) {
+    const { data, headers } = await ask<unknown>(method, this.kind.path, o);
     this.#name = this.kind.nameOf(data);
-    return { form: this.kind.formOf(data), tag: answer.headers.get('ETag') ?? undefined };
+    return { form: this.kind.formOf(data), tag: headers.get('ETag') ?? undefined };
   }
 
   #take(form: Form, tag: string | null | undefined): void {

@@ -1,4 +1,4 @@
-import { call, Problem } from '../../shared/api/client';
+import { call, Problem, whenUnsure } from '../../shared/api/client';
 import { explain } from '../lib/explain';
 import { session } from './session.svelte';
 
@@ -48,9 +48,11 @@ export class Resource<T> {
       if (!document.hidden) void turn();
     };
     document.addEventListener('visibilitychange', seen);
+    const certain = whenUnsure(seen);
     void turn();
     return () => {
       on = false;
+      certain();
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', seen);
     };

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { call, loopbackDenied, Problem, setBearer, Unreachable } from './client';
+import { call, loopbackDenied, Problem, setBearer, Unreachable, whenUnsure } from './client';
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -54,6 +54,36 @@ describe('call', () => {
     });
     return asked;
   }
+
+  const broken = () => {
+    const cut = new ReadableStream({ start: (c) => c.error(new TypeError('network error')) });
+    return Promise.resolve(new Response(cut));
+  };
+  it.each<[string, string, object, () => Promise<Response>, boolean]>([
+    ['a question', 'GET', {}, () => Promise.reject(new TypeError('failed')), false],
+    ['a change', 'POST', {}, () => Promise.reject(new TypeError('failed')), true],
+    ['a change, in the middle of its answer', 'PATCH', {}, broken, true],
+    ['a question that is long', 'POST', { harmless: true }, broken, false],
+  ])('says whether %s may have changed something when its answer is lost', async (...is) => {
+    const [, method, options, answer, want] = is;
+    daemon(answer);
+    const told = vi.fn();
+    const end = whenUnsure(told);
+    const error: unknown = await call(method, 'tunnels', options).catch((e: unknown) => e);
+    expect([error instanceof Unreachable, (error as Unreachable).unsure]).toEqual([true, want]);
+    expect(told).toHaveBeenCalledTimes(want ? 1 : 0);
+    end();
+    await call(method, 'tunnels', options).catch(() => undefined);
+    expect(told).toHaveBeenCalledTimes(want ? 1 : 0);
+  });
+
+  it('is not unsure of a change that the browser forbids', async () => {
+    daemon(() => Promise.reject(new TypeError('failed')));
+    vi.stubGlobal('location', { hostname: 'nas.example' });
+    permissions({ 'local-network': 'denied' });
+    const error: unknown = await call('DELETE', 'tunnels/1').catch((e: unknown) => e);
+    expect(error).toMatchObject({ denied: true, unsure: false });
+  });
 
   it('opens the envelope', async () => {
     daemon(() => Promise.resolve(Response.json({ data: { a: 1 } })));

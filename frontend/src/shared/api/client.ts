@@ -27,14 +27,19 @@ export class Problem extends Error {
   }
 }
 
-/** No answer at all. Denied says that the browser itself forbids the request. */
+/**
+ * No answer, or not the whole of it. Denied says that the browser itself forbids the
+ * request; unsure, that it was to change something, and may have done so.
+ */
 export class Unreachable extends Error {
   readonly denied: boolean;
+  readonly unsure: boolean;
 
-  constructor(denied: boolean, cause?: unknown) {
+  constructor(denied: boolean, cause?: unknown, unsure = false) {
     super('no answer', { cause });
     this.name = 'Unreachable';
     this.denied = denied;
+    this.unsure = unsure;
   }
 }
 
@@ -45,6 +50,8 @@ export interface Options {
   signal?: AbortSignal;
   /** Lets the request outlive the page. */
   keepalive?: boolean;
+  /** It changes nothing, whatever its method. */
+  harmless?: boolean;
 }
 
 let bearer = '';
@@ -52,6 +59,21 @@ let bearer = '';
 /** Uses the token from now on; an empty one is none. */
 export function setBearer(token: string): void {
   bearer = token;
+}
+
+const unsure = new Set<() => void>();
+
+/** Calls f whenever nobody knows whether a request has changed something; returns the end of it. */
+export function whenUnsure(f: () => void): () => void {
+  unsure.add(f);
+  return () => void unsure.delete(f);
+}
+
+/** Returns the error for an answer that did not come, or not the whole of it. */
+function lost(method: string, o: Options, cause: unknown, denied = false): Unreachable {
+  const changing = !denied && method !== 'GET' && !o.harmless;
+  if (changing) for (const f of unsure) f();
+  return new Unreachable(denied, cause, changing);
 }
 
 /** Returns the address of an API path; the page may stand below a prefix. */
@@ -81,7 +103,7 @@ export async function send(method: string, path: string, o: Options = {}): Promi
     });
   } catch (error) {
     if (o.signal?.aborted) throw error;
-    throw new Unreachable(await loopbackDenied(), error);
+    throw lost(method, o, error, await loopbackDenied());
   }
   if (answer.ok) return answer;
   throw new Problem(answer.status, await problem(answer));
@@ -89,9 +111,25 @@ export async function send(method: string, path: string, o: Options = {}): Promi
 
 /** Sends a request and returns what is in the answer's envelope. */
 export async function call<T>(method: string, path: string, o: Options = {}): Promise<T> {
+  return (await ask<T>(method, path, o)).data;
+}
+
+/** The same with the answer's headers. */
+export async function ask<T>(
+  method: string,
+  path: string,
+  o: Options = {},
+): Promise<{ data: T; headers: Headers }> {
   const answer = await send(method, path, o);
-  if (answer.status === 204) return undefined as T;
-  return ((await answer.json()) as { data: T }).data;
+  if (answer.status === 204) return { data: undefined as T, headers: answer.headers };
+  try {
+    const { data } = (await answer.json()) as { data: T };
+    return { data, headers: answer.headers };
+  } catch (error) {
+    // What is no JSON is a fault of its own; what the network broke off is a TypeError.
+    if (o.signal?.aborted || !(error instanceof TypeError)) throw error;
+    throw lost(method, o, error);
+  }
 }
 
 async function problem(answer: Response): Promise<ProblemBody> {

@@ -1,3 +1,4 @@
+import { isolated } from '../lib/visible';
 import { prefs, type Lang } from '../stores/prefs.svelte';
 import { en } from './en';
 import { zh } from './zh';
@@ -16,12 +17,12 @@ export function translator<Key extends string>(files: Record<Lang, Record<Key, s
   };
 }
 
-/** Fills a message in; split from translator for the tests. */
+/** Fills a message in; split from translator for the tests. What is filled in may be of strangers. */
 export function message(text: string, params: Params = {}): string {
   const forms = text.split('|');
   const form = forms.length > 1 && params.n !== 1 ? forms[1] : forms[0];
   return (form ?? text).replace(/\{(\w+)\}/g, (whole, name: string) =>
-    name in params ? String(params[name]) : whole,
+    name in params ? isolated(String(params[name])) : whole,
   );
 }
 

@@ -1,5 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, clock, count, dateTime, list, millis, moment, rate, span, zone } from './format';
+import {
+  bytes,
+  clock,
+  count,
+  dateTime,
+  list,
+  millis,
+  moment,
+  rate,
+  sentences,
+  span,
+  when,
+  zone,
+} from './format';
 
 describe('bytes', () => {
   it.each([
@@ -60,6 +73,13 @@ describe('list', () => {
   });
 });
 
+describe('sentences', () => {
+  it('has a space between them where the language has one', () => {
+    expect(sentences('en', 'One.', '', 'Two.')).toBe('One. Two.');
+    expect(sentences('zh-CN', '一。', '二。')).toBe('一。二。');
+  });
+});
+
 describe('times', () => {
   it('shows a dash for what is no time', () => {
     expect(clock('', 'en')).toBe('–');
@@ -69,6 +89,16 @@ describe('times', () => {
   it('shows midnight as 00', () => {
     const at = new Date(2026, 1, 1, 0, 5, 9).toISOString();
     expect(clock(at, 'en')).toBe('00:05:09');
+  });
+  it('says the date of another day, and the year of another year', () => {
+    const now = new Date(2026, 10, 25, 0, 5).getTime();
+    const at = (...parts: [number, number, number, number, number, number]) =>
+      new Date(...parts).toISOString();
+    expect(when(at(2026, 10, 25, 0, 4, 9), 'en', now)).toBe('00:04:09');
+    expect(when(at(2026, 10, 24, 23, 59, 9), 'en', now)).toBe('Nov 24, 23:59:09');
+    expect(when(at(2026, 10, 24, 23, 59, 9), 'zh-CN', now)).toBe('11月24日 23:59:09');
+    expect(when(at(2025, 10, 25, 0, 4, 9), 'en', now)).toBe('Nov 25, 2025, 00:04:09');
+    expect(when('soon', 'en', now)).toBe('–');
   });
   it('says how far from UTC a moment is, in summer and in winter', () => {
     for (const [month, hours] of [

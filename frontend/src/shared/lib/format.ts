@@ -75,6 +75,30 @@ export function clock(time: string, lang: string): string {
   }).format(at);
 }
 
+/** Reports whether two moments are of one day, in the reader's own zone. */
+function sameDay(time: string, now: number): boolean {
+  return new Date(time).toDateString() === new Date(now).toDateString();
+}
+
+/**
+ * Returns the time of day, and of another day than now's the date before it, with the
+ * year if that is another: "12:24:22", "Nov 24, 12:24:22".
+ */
+export function when(time: string, lang: string, now: number): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return '–';
+  if (sameDay(time, now)) return clock(time, lang);
+  return formatter(lang, {
+    year: at.getFullYear() === new Date(now).getFullYear() ? undefined : 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+  }).format(at);
+}
+
 /** Returns the date, in the reader's own zone. */
 export function date(time: string, lang: string): string {
   const at = new Date(time);
@@ -112,6 +136,11 @@ export function zone(now = new Date()): string {
 /** Returns words one after the other, as the language parts them: "A, B" or "A、B". */
 export function list(words: readonly string[], lang: string): string {
   return words.join(lang.startsWith('zh') ? '、' : ', ');
+}
+
+/** Returns sentences one after the other, as the language parts them. */
+export function sentences(lang: string, ...texts: readonly string[]): string {
+  return texts.filter(Boolean).join(lang.startsWith('zh') ? '' : ' ');
 }
 
 /** Returns a whole number with the language's grouping. */

@@ -1,5 +1,3 @@
-import { visible } from './visible';
-
 /** How long a pointer rests before it is told. */
 const rest = 350;
 
@@ -19,7 +17,7 @@ interface Tip {
 }
 
 export interface Said {
-  /** Also of strangers. */
+  /** Of strangers only as `visible` has it. */
   text: string | undefined;
   /** Pressing shows it, too: what it is told of does nothing else. */
   press?: boolean;
@@ -59,7 +57,7 @@ function show(of: HTMLElement, text: string | undefined, held: boolean): void {
   box.id = `tip-${++last}`;
   box.role = 'tooltip';
   box.popover = 'manual';
-  box.textContent = visible(text);
+  box.textContent = text;
   // In a dialog: what stands outside of it cannot be pointed at.
   (of.closest('dialog') ?? document.body).append(box);
   box.showPopover();
