@@ -100,11 +100,14 @@ type (
 // WriteHAR writes the HTTP entries that f picks, oldest first; reveal shows what
 // is redacted otherwise.
 func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal bool) error {
-	f.Kind = KindHTTP
 	if f.Limit == 0 {
 		f.Limit = 10_000
 	}
-	picked := ins.pick(f)
+	var picked []*entry
+	if f.Kind != KindFlow { // an archive holds requests alone
+		f.Kind = KindHTTP
+		picked = ins.pick(f)
+	}
 	doc := har{Log: harLog{Version: "1.2", Creator: harName{Name: "adit", Version: version}, Entries: []harEntry{}}}
 	frame, err := json.Marshal(doc)
 	if err != nil {

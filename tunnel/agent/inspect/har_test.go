@@ -28,6 +28,10 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 		e.Response.Content.Encoding != "base64" || len(e.Request.QueryString) != 2 || e.Request.QueryString[1].Value != " " {
 		t.Errorf("got %+v", e)
 	}
+	var flows bytes.Buffer
+	if err := ins.WriteHAR(&flows, Filter{Kind: KindFlow}, "1.0", true); err != nil || strings.Contains(flows.String(), "shop.example.com") {
+		t.Errorf("an archive of flows: %v\n%s", err, flows.String())
+	}
 	other := New(Limits{})
 	n, err := other.ReadHAR(&out)
 	if err != nil || n != 1 {

@@ -365,6 +365,28 @@ func TestBinaryAndCutText(t *testing.T) {
 	}
 }
 
+// canBeShown shows, repeats and exports what is listed, whatever it is, and forgets it.
+func canBeShown(t *testing.T, ins *Inspector, list []Summary) {
+	t.Helper()
+	for _, s := range list {
+		d, ok := ins.Detail(s.ID, false)
+		if !ok {
+			t.Fatalf("%s is listed and not there", s.ID)
+		}
+		if _, err := json.Marshal(d); err != nil {
+			t.Error(err)
+		}
+		ins.Repeat(s.ID, Edit{})
+	}
+	if err := ins.WriteHAR(io.Discard, Filter{}, "1", false); err != nil {
+		t.Error(err)
+	}
+	ins.Clear()
+	if used := ins.used.Load(); used != 0 {
+		t.Errorf("%d bytes are held after Clear", used)
+	}
+}
+
 func FuzzTap(f *testing.F) {
 	f.Add([]byte(getA), []byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), 3)
 	f.Add([]byte("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"), []byte("HTTP/1.1 101 X\r\n\r\nraw"), 1)
@@ -378,23 +400,7 @@ func FuzzTap(f *testing.F) {
 		if brief(list) != brief(wholeList) {
 			t.Errorf("in pieces of %d: %q, as a whole: %q", piece, brief(list), brief(wholeList))
 		}
-		for _, s := range wholeList {
-			d, ok := whole.Detail(s.ID, false)
-			if !ok {
-				t.Fatalf("%s is listed and not there", s.ID)
-			}
-			if _, err := json.Marshal(d); err != nil {
-				t.Error(err)
-			}
-			whole.Repeat(s.ID, Edit{})
-		}
-		if err := whole.WriteHAR(io.Discard, Filter{}, "1", false); err != nil {
-			t.Error(err)
-		}
-		whole.Clear()
-		if used := whole.used.Load(); used != 0 {
-			t.Errorf("%d bytes are held after Clear", used)
-		}
+		canBeShown(t, whole, wholeList)
 	})
 }
 

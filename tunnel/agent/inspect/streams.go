@@ -122,19 +122,9 @@ func (r *streamRequests) headers(stream uint32, list fields, end bool) {
 }
 
 func (r *streamRequests) data(stream uint32, b []byte) {
-	e := r.of(stream)
-	if e == nil {
-		return
+	if e := r.of(stream); e != nil {
+		e.asks(b)
 	}
-	e.in.Add(int64(len(b)))
-	if e.reqFull.Load() {
-		return
-	}
-	e.mu.Lock()
-	if e.keepBody(&e.req, b) {
-		e.reqFull.Store(true)
-	}
-	e.mu.Unlock()
 }
 
 func (r *streamRequests) end(stream uint32) {
@@ -186,19 +176,9 @@ func (a *streamAnswers) headers(stream uint32, list fields, end bool) {
 }
 
 func (a *streamAnswers) data(stream uint32, b []byte) {
-	e := a.of(stream)
-	if e == nil {
-		return
+	if e := a.of(stream); e != nil {
+		e.answers(b)
 	}
-	e.out.Add(int64(len(b)))
-	if e.resFull.Load() {
-		return
-	}
-	e.mu.Lock()
-	if e.keepBody(&e.res, b) {
-		e.resFull.Store(true)
-	}
-	e.mu.Unlock()
 }
 
 func (a *streamAnswers) end(stream uint32) { a.finish(stream, "") }

@@ -2,9 +2,7 @@ package inspect
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -220,22 +218,6 @@ func FuzzStreams(f *testing.F) {
 		if brief(list) != brief(wholeList) {
 			t.Errorf("in pieces of %d: %q, as a whole: %q", piece, brief(list), brief(wholeList))
 		}
-		for _, s := range wholeList {
-			d, ok := whole.Detail(s.ID, false)
-			if !ok {
-				t.Fatalf("%s is listed and not there", s.ID)
-			}
-			if _, err := json.Marshal(d); err != nil {
-				t.Error(err)
-			}
-			whole.Repeat(s.ID, Edit{})
-		}
-		if err := whole.WriteHAR(io.Discard, Filter{}, "1", false); err != nil {
-			t.Error(err)
-		}
-		whole.Clear()
-		if used := whole.used.Load(); used != 0 {
-			t.Errorf("%d bytes are held after Clear", used)
-		}
+		canBeShown(t, whole, wholeList)
 	})
 }

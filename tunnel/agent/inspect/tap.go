@@ -265,19 +265,9 @@ func (r *requestEar) message(raw []byte, h head) (bodyKind, int64) {
 }
 
 func (r *requestEar) body(b []byte) {
-	e := r.cur
-	if e == nil {
-		return
+	if r.cur != nil {
+		r.cur.asks(b)
 	}
-	e.in.Add(int64(len(b)))
-	if e.reqFull.Load() {
-		return
-	}
-	e.mu.Lock()
-	if e.keepBody(&e.req, b) {
-		e.reqFull.Store(true)
-	}
-	e.mu.Unlock()
 }
 
 func (r *requestEar) end() {
@@ -355,19 +345,14 @@ func (r *responseEar) body(b []byte) {
 	if e == nil {
 		return
 	}
+	if e != r.tap.upgraded.Load() {
+		e.answers(b)
+		return
+	}
 	e.out.Add(int64(len(b)))
 	if talk := r.tap.talk; talk != nil {
 		talk.origin.feed(b)
-		return
 	}
-	if e.resFull.Load() {
-		return
-	}
-	e.mu.Lock()
-	if e.status != 101 && e.keepBody(&e.res, b) {
-		e.resFull.Store(true)
-	}
-	e.mu.Unlock()
 }
 
 func (r *responseEar) end() {
@@ -391,6 +376,32 @@ func (r *responseEar) end() {
 }
 
 func (r *responseEar) lost(why error) { r.tap.fail(why) }
+
+// asks takes the next bytes of the request's body.
+func (e *entry) asks(b []byte) {
+	e.in.Add(int64(len(b)))
+	if e.reqFull.Load() {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.keepBody(&e.req, b) {
+		e.reqFull.Store(true)
+	}
+}
+
+// answers takes the next bytes of the response's body.
+func (e *entry) answers(b []byte) {
+	e.out.Add(int64(len(b)))
+	if e.resFull.Load() {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.keepBody(&e.res, b) {
+		e.resFull.Store(true)
+	}
+}
 
 // keepHead takes raw, which is the entry's own from now on. e.mu is held.
 func (e *entry) keepHead(c *capture, raw []byte) {
