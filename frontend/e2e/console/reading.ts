@@ -8,7 +8,7 @@ export const scenarios = {
     async (page, mock) => {
       for (const one of ['access', 'errors', 'domains', 'audit']) {
         await page.goto(`${mock.url}/#/${one}`);
-        await text(page, 'Times are those of Australia/Darwin (UTC+9:30).').waitFor();
+        await text(page, 'Times are in Australia/Darwin (UTC+9:30).').waitFor();
       }
       await page.goto(`${mock.url}/#/policies`);
       const title = await row(page, 'tcp.20001')
