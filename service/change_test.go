@@ -43,6 +43,7 @@ func (m *scripted) change(what, state, file string) error {
 func (m *scripted) install(context.Context, string) error {
 	return m.change("install", Stopped, "/etc/adit.service")
 }
+
 func (m *scripted) uninstall(context.Context) error {
 	if m.packaged = m.hides; m.hides {
 		return m.change("uninstall", Stopped, "/usr/lib/adit.service")
