@@ -51,6 +51,9 @@ VIAddVersionKey /LANG=1033 LegalCopyright "Apache License 2.0"
 VIAddVersionKey /LANG=1033 FileVersion "${VERSION}"
 VIAddVersionKey /LANG=1033 ProductVersion "${VERSION}"
 
+; Whether adit is here already.
+Var Update
+
 Function .onInit
   ${IfNot} ${RunningX64}
     MessageBox MB_ICONSTOP "adit needs 64-bit Windows." /SD IDOK
@@ -65,6 +68,16 @@ Function .onInit
     MessageBox MB_ICONSTOP "$(OtherInstaller)" /SD IDOK
     SetErrorLevel 6
     Quit
+  ${EndIf}
+  ; Where it was put with /D= it is updated too.
+  ${If} $INSTDIR == "$PROGRAMFILES64\Adit"
+    ReadRegStr $0 HKLM "${KEY}" "InstallLocation"
+    ${If} $0 != ""
+      StrCpy $INSTDIR $0
+    ${EndIf}
+  ${EndIf}
+  ${If} ${FileExists} "$INSTDIR\adit.exe"
+    StrCpy $Update 1
   ${EndIf}
 FunctionEnd
 
@@ -116,6 +129,14 @@ Section "adit"
   nsExec::ExecToLog '"$INSTDIR\adit.exe" service install'
   Pop $0
   ${If} $0 != 0
+    ${If} $Update != 1
+      ; No entry in the list of programs would remove them.
+      Delete "$INSTDIR\adit.exe"
+      Delete "$INSTDIR\adit-tray.exe"
+      Delete "$INSTDIR\LICENSE.txt"
+      SetOutPath "$TEMP"
+      RMDir /REBOOTOK "$INSTDIR"
+    ${EndIf}
     SetErrorLevel 4
     Abort "$(NoService)"
   ${EndIf}

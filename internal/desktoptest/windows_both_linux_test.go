@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,6 +53,43 @@ func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
 	goesOn("setup program")
 }
 
+// TestWindowsSetupThatCannotBeFinished leaves nothing, and one that was put
+// elsewhere is updated there.
+func TestWindowsSetupThatCannotBeFinished(t *testing.T) {
+	t.Parallel()
+	w := newWindows(t)
+	setup := one(t, results(t, firstVersion), "*-setup.exe")
+	state := w.file("ProgramData/Adit")
+	if err := os.WriteFile(state, []byte("in the place of a folder"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.run(patience, setup, "/S")
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 4 {
+		t.Errorf("without a folder for the state: got %v, want exit code 4; %s", err, out)
+	}
+	// The folder itself may be held for a while by what has just ended.
+	left, err := filepath.Glob(w.file(programs + "*"))
+	if err != nil || len(left) > 0 || w.has(uninstallKey) || w.has(runKey, "Adit") || w.has(serviceKey) {
+		t.Errorf("a setup that could not be finished has left a part of it, of files %v; error %v", left, err)
+	}
+	_ = os.Remove(w.file("Program Files/Adit")) // it is gone already, mostly
+	if err := os.Remove(state); err != nil {
+		t.Fatal(err)
+	}
+	const elsewhere = `C:\Elsewhere\Adit`
+	w.must(setup, "/S", "/D="+elsewhere)
+	w.answers("0.1.0")
+	w.must(setup, "/S")
+	w.answers("0.1.0")
+	if declared := w.must("reg", "query", serviceKey); w.exists(programs) || !strings.Contains(declared, elsewhere) {
+		t.Errorf("an update of what was put into %s went elsewhere:\n%s", elsewhere, declared)
+	}
+	w.must(elsewhere+`\uninstall.exe`, "/S", "/PURGE")
+	until(t, patience, "the program is still there", func() bool { return !w.exists("Elsewhere/Adit") && !w.has(uninstallKey) })
+	w.nothing()
+}
+
 // TestMSIRefusesAndMendsInItsPlace reads the MSI's tables, without Windows: what
 // is deferred must be within the installation's transaction, or Windows fails it.
 func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
@@ -68,8 +106,15 @@ func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
 		}
 	}
 	for _, order := range [][2]string{
-		{"AppSearch", "LaunchConditions"}, {"LaunchConditions", "InstallInitialize"}, {"InstallInitialize", "FindEnder"}, {"FindEnder", "EndTray"}, {"EndTray", "RemoveFiles"}, {"EndTray", "InstallFiles"},
-		{"InstallServices", "Mend"}, {"Mend", "StartServices"}, {"Mend", "InstallFinalize"},
+		{"AppSearch", "LaunchConditions"},
+		{"LaunchConditions", "InstallInitialize"},
+		{"InstallInitialize", "FindEnder"},
+		{"FindEnder", "EndTray"},
+		{"EndTray", "RemoveFiles"},
+		{"EndTray", "InstallFiles"},
+		{"InstallServices", "Mend"},
+		{"Mend", "StartServices"},
+		{"Mend", "InstallFinalize"},
 	} {
 		before, after := sequence[order[0]], sequence[order[1]]
 		if before == "" || after == "" || len(before) > len(after) || len(before) == len(after) && before >= after {
