@@ -37,6 +37,10 @@ func (p *pace) take(n int) bool {
 	return false
 }
 
+// charge notes n more bytes that were worked on whatever is left; below zero it
+// gives back.
+func (p *pace) charge(n int) { p.left.Add(int64(-n)) }
+
 // fill adds what the time since it was last called allows.
 func (p *pace) fill() {
 	now, at := int64(monotime.Now()), p.at.Load()

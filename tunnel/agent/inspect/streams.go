@@ -19,11 +19,11 @@ type streams struct {
 	tap                *Tap
 	requests, answered *frames
 
-	mu   sync.Mutex
-	open map[uint32]*entry // whose answer has not ended
-	last uint32            // the highest stream that was heard of
-	dead bool              // no more are looked for
-	new  *entry            // the request that was heard last
+	mu     sync.Mutex
+	open   map[uint32]*entry // whose answer has not ended
+	last   uint32            // the highest stream that was heard of
+	dead   bool              // no more are looked for
+	newest *entry            // the request that was heard last
 }
 
 // HTTP2 returns a Tap for a connection of HTTP/2 requests; nil if the inspector
@@ -72,7 +72,7 @@ func (s *streams) takeAll() []*entry {
 func (s *streams) latest() *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.new
+	return s.newest
 }
 
 // finish ends the answer of a stream.
@@ -110,7 +110,7 @@ func (r *streamRequests) headers(stream uint32, list fields, end bool) {
 		return
 	}
 	e := r.tap.ins.newEntry(r.tap.meta, KindHTTP)
-	r.open[stream], r.last, r.new = e, stream, e
+	r.open[stream], r.last, r.newest = e, stream, e
 	r.mu.Unlock()
 	e.mu.Lock()
 	e.method = methodName([]byte(method))
@@ -194,7 +194,7 @@ func (e *entry) keepTrailers(lines []byte) {
 	e.out.Add(int64(len(lines)))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.res.head) < 2 || !e.hold(len(lines)) {
+	if len(e.res.head) < 2 || len(e.res.head)+len(lines) > 2*maxHead || !e.hold(len(lines)) {
 		return
 	}
 	head := make([]byte, 0, len(e.res.head)+len(lines))

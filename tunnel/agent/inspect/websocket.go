@@ -270,8 +270,16 @@ func (f *inflater) undo(e *entry, data []byte, cut bool) (plain []byte, unread b
 		f.lost = true
 		return nil, true
 	}
-	plain, err := io.ReadAll(io.LimitReader(f.reader, inflatedMost+1))
-	if err != nil || len(plain) > inflatedMost {
+	// A few bytes can be made to say very many: that is paced as copying is.
+	most, paced := blockSize, e.ins.pace.take(blockSize)
+	if paced {
+		most = inflatedMost
+	}
+	plain, err := io.ReadAll(io.LimitReader(f.reader, int64(most)+1))
+	if paced {
+		e.ins.pace.charge(len(plain) - blockSize)
+	}
+	if err != nil || len(plain) > most {
 		f.lost = !f.alone
 		return nil, true
 	}

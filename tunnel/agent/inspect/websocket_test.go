@@ -171,6 +171,28 @@ func TestCompressedMessagesAreRead(t *testing.T) {
 	}
 }
 
+// A few bytes that say very many are read as long as there is time for them.
+func TestInflatingIsPaced(t *testing.T) {
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 900 << 10
+	bomb := frame(0xc2, true, pack(w, &out, strings.Repeat("x", size)))
+	const count = 400 // ten times what the pace gives at once
+	_, d := hearSocket(t, Limits{Memory: 1 << 20}, 1<<20, "Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover\r\n", bytes.Repeat(bomb, count), nil)
+	unread := 0
+	for _, m := range d.Messages {
+		if m.Unread {
+			unread++
+		}
+	}
+	if len(bomb) > 2000 || unread == 0 {
+		t.Errorf("of %d messages of %d bytes that say %d each, none of the last %d was left unread", count, len(bomb), size, len(d.Messages))
+	}
+}
+
 // The archive has them as Chromium's developer tools write them.
 func TestMessagesAreInTheArchive(t *testing.T) {
 	ins, d := hearSocket(t, Limits{}, 100, "", slices.Concat(frame(0x81, true, "hello"), frame(0x88, true, "\x03\xe8")), frame(0x82, false, "text"))
