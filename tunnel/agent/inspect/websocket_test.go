@@ -178,18 +178,27 @@ func TestInflatingIsPaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const size = 900 << 10
-	bomb := frame(0xc2, true, pack(w, &out, strings.Repeat("x", size)))
-	const count = 400 // ten times what the pace gives at once
-	_, d := hearSocket(t, Limits{Memory: 1 << 20}, 1<<20, "Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover\r\n", bytes.Repeat(bomb, count), nil)
-	unread := 0
-	for _, m := range d.Messages {
-		if m.Unread {
-			unread++
+	ins := New(Limits{})
+	e := ins.newEntry(Meta{}, KindHTTP)
+	few, many := pack(w, &out, "a few"), ""
+	w.Reset(&out)
+	many = pack(w, &out, strings.Repeat("many", 100_000))
+	for _, left := range []bool{true, false} {
+		if !left {
+			ins.pace.left.Store(0)
+			ins.pace.at.Store(1 << 62) // it is not filled again
 		}
-	}
-	if len(bomb) > 2000 || unread == 0 {
-		t.Errorf("of %d messages of %d bytes that say %d each, none of the last %d was left unread", count, len(bomb), size, len(d.Messages))
+		f := &inflater{alone: true}
+		before := ins.pace.left.Load()
+		if plain, unread := f.undo(e, []byte(few), false); string(plain) != "a few" || unread {
+			t.Errorf("time left %t: of a few got %q", left, plain)
+		}
+		if plain, unread := f.undo(e, []byte(many), false); unread == left || left && len(plain) != 400_000 {
+			t.Errorf("time left %t: got %d bytes of %d, unread %t", left, len(plain), len(many), unread)
+		}
+		if took := before - ins.pace.left.Load(); left && took != 400_005 || !left && took != 0 {
+			t.Errorf("time left %t: %d bytes were charged", left, took)
+		}
 	}
 }
 
