@@ -43,6 +43,8 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 	f.StringVar(&asked.Type, "type", "", "http, https, tcp, tls or udp, if the target does not tell")
 	f.StringVar(&asked.At, "at", "", "when, as 2026-12-24T20:00:00Z; without it now")
 	f.StringVar(&asked.User, "user", "", "user that the visitor names")
+	f.StringVar(&asked.Email, "email", "", "address of a visitor who has signed in")
+	f.StringSliceVar(&asked.Groups, "group", nil, "group of a visitor who has signed in")
 	f.StringVar(&passwordFile, "password_file", "", "file with that user's password; - is standard input")
 	return cmd
 }

@@ -271,7 +271,7 @@ const (
 )
 
 // Policy: Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
-// `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `shadow`.
+// `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `shadow`.
 type Policy struct {
 }
 
@@ -285,6 +285,8 @@ type TunnelPolicy struct {
 	SetBy string `json:"set_by"`
 	// When it was set; null if there is none.
 	ChangedAt *time.Time `json:"changed_at"`
+	// Names of the relay's identity providers that visitors can sign in with.
+	SignInProviders []string `json:"sign_in_providers,omitempty"`
 }
 
 // TunnelEvent: A tunnel came, changed or went.

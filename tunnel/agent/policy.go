@@ -19,6 +19,9 @@ type TunnelPolicy struct {
 	Editable  bool       `json:"editable"`
 	SetBy     string     `json:"set_by"` // "operator", or this client's name; empty: there is none
 	ChangedAt *time.Time `json:"changed_at"`
+	// Providers are the names of the relay's identity providers, which visitors can
+	// sign in with.
+	Providers []string `json:"sign_in_providers,omitempty"`
 	// Tag is its ETag: another one with every change. Empty: the relay tells none.
 	Tag string `json:"-"`
 }
@@ -66,7 +69,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 	if err != nil {
 		return TunnelPolicy{}, relayError(err, "")
 	}
-	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Tag: header.Get("ETag")}
+	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Tag: header.Get("ETag")}
 	if !p.Changed.IsZero() {
 		changed := p.Changed.UTC()
 		v.ChangedAt = &changed

@@ -171,7 +171,7 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 	limits := r.cfg.Limits.edge()
 	c := certs.Config{
 		Domain: r.cfg.Domain, Email: a.Email, Directory: a.Directory, HTTP01: a.has(challengeHTTP), TLSALPN01: a.has(challengeALPN),
-		Wildcard: a.Wildcard, Resolvers: a.DNS.Resolvers, Storage: r.store.Certificates, Allowed: r.claimed,
+		Wildcard: a.Wildcard, Resolvers: a.DNS.Resolvers, Storage: r.store.Certificates, Allowed: r.certified,
 		Wait: limits.HeaderTime * 3 / 4, // what is left is for the handshake itself
 		Log:  r.log,
 	}
@@ -245,22 +245,29 @@ func (d *ACMEDNS) readSecret(log *slog.Logger) (secret, key string, err error) {
 	case d.SecretFile == "":
 		return strings.TrimSpace(os.Getenv(secretVariable)), secretVariable, nil
 	}
-	info, err := os.Stat(d.SecretFile)
+	secret, err = readSecretFile("acme.dns.secret_file", d.SecretFile, log)
+	return secret, "acme.dns.secret_file: " + d.SecretFile, err
+}
+
+// readSecretFile reads the secret in the file that a key names.
+func readSecretFile(key, path string, log *slog.Logger) (string, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return "", "", fileError("acme.dns.secret_file", d.SecretFile, err)
+		return "", fileError(key, path, err)
 	}
 	if info.Size() > maxSecretFile {
-		return "", "", fmt.Errorf("acme.dns.secret_file: %s is too long for one secret", d.SecretFile)
+		return "", fmt.Errorf("%s: %s is too long for one secret", key, path)
 	}
-	text, err := os.ReadFile(d.SecretFile)
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", fileError("acme.dns.secret_file", d.SecretFile, err)
+		return "", fileError(key, path, err)
 	}
-	if secret = strings.TrimSpace(string(text)); secret == "" {
-		return "", "", fmt.Errorf("acme.dns.secret_file: %s is empty", d.SecretFile)
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("%s: %s is empty", key, path)
 	}
 	if readByOthers(info) {
-		log.Warn("everybody on this machine may read a secret; chmod 600 it", "key", "acme.dns.secret_file", "file", d.SecretFile)
+		log.Warn("everybody on this machine may read a secret; chmod 600 it", "key", key, "file", path)
 	}
-	return secret, "acme.dns.secret_file: " + d.SecretFile, nil
+	return secret, nil
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -42,29 +41,7 @@ type acmeLab struct {
 	stop             func()
 }
 
-// pebbleDir is where the authority's program is built, once.
-var pebbleDir string
-
-var pebbleProgram = sync.OnceValues(func() (path string, err error) {
-	if pebbleDir, err = os.MkdirTemp("", "pebble"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(pebbleDir, "pebble")
-	build := exec.Command("go", "build", "-trimpath", "-modfile="+filepath.Join("..", "..", "tools.mod"), "-o", path, "github.com/letsencrypt/pebble/v2/cmd/pebble")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if pebbleDir != "" {
-		os.RemoveAll(pebbleDir)
-	}
-	os.Exit(code)
-}
+var pebbleProgram = sync.OnceValues(func() (string, error) { return buildTool("github.com/letsencrypt/pebble/v2/cmd/pebble") })
 
 // freeAddr is an address of loopback that nobody listens on.
 func newACMELab(tb testing.TB, challenges ...string) *acmeLab {

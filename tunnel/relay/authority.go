@@ -65,7 +65,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	if err != nil {
 		return nil, err
 	}
-	if r.local, err = edge.NewLocalCertificates(ca, r.claimed); err != nil {
+	if r.local, err = edge.NewLocalCertificates(ca, r.certified); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {

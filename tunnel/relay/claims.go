@@ -331,7 +331,7 @@ func (r *Relay) fullName(domain string) (string, error) {
 	switch {
 	case !validName(domain):
 		return "", invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
-	case domain == r.cfg.Domain, domain == r.cfg.PublicHost:
+	case domain == r.cfg.Domain, domain == r.cfg.PublicHost, domain == r.cfg.signInHost():
 		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name; choose another"}
 	}
 	return domain, nil

@@ -40,6 +40,9 @@ type Config struct {
 	PublicHTTPSPort  int `toml:"public_https_port"`
 	PublicTunnelPort int `toml:"public_tunnel_port"`
 
+	SignInHost string   `toml:"sign_in_host"` // that identity providers send visitors back to; empty: sign-in under Domain
+	SignIn     []SignIn `toml:"sign_in"`      // identity providers
+
 	NATS    NATS    `toml:"nats"`
 	Domains Domains `toml:"domains"`
 	Sinks   Sinks   `toml:"sinks"`
@@ -78,6 +81,19 @@ type Domains struct {
 // Sinks is where events may be sent on.
 type Sinks struct {
 	AllowPrivate bool `toml:"allow_private"` // loopback, private and link-local addresses too
+}
+
+// SignIn is an identity provider that visitors sign in with, by OpenID Connect.
+type SignIn struct {
+	Name             string   `toml:"name"`                  // as policies call it
+	Issuer           string   `toml:"issuer"`                // URL
+	ClientID         string   `toml:"client_id"`             // of this relay there
+	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider asks for none
+	Scopes           []string `toml:"scopes"`                // empty: openid, email, profile
+	GroupsClaim      string   `toml:"groups_claim"`          // that names groups; empty: groups
+	UnverifiedEmails bool     `toml:"unverified_emails"`     // addresses count that the provider does not call verified
+	CA               string   `toml:"ca"`                    // file; that the provider's certificate is from
+	Session          string   `toml:"session" is:"duration"` // duration; how long visitors are signed in; empty: 12h
 }
 
 // Geo is the database that policies by country need.

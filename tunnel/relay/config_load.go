@@ -70,6 +70,9 @@ func (c *Config) from(dir string) {
 	if c.ACME != nil {
 		files = append(files, &c.ACME.CA, &c.ACME.DNS.SecretFile, &c.ACME.DNS.CA)
 	}
+	for i := range c.SignIn {
+		files = append(files, &c.SignIn[i].ClientSecretFile, &c.SignIn[i].CA)
+	}
 	for _, p := range files {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(dir, *p)

@@ -32,7 +32,7 @@ func (c *Config) Validate() error {
 	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, "."))
 	c.PublicHost = strings.ToLower(strings.TrimSuffix(c.PublicHost, ".")) // no client may claim it, however it is written
 	for _, check := range []func() error{
-		c.validateNames, c.validateListeners, c.validateProxies, c.validateResolvers, c.Limits.validate, c.NATS.validate, c.Nodes.validate,
+		c.validateNames, c.validateListeners, c.validateProxies, c.validateResolvers, c.validateSignIn, c.Limits.validate, c.NATS.validate, c.Nodes.validate,
 	} {
 		if err := check(); err != nil {
 			return err

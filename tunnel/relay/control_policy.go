@@ -38,7 +38,7 @@ const noPolicyTag = "none"
 
 // policy returns the policy of a target, and its tag.
 func (s *session) policy(target string) (wire.Policy, string, error) {
-	p := wire.Policy{Document: json.RawMessage("{}"), Editable: s.mayEdit(target)}
+	p := wire.Policy{Document: json.RawMessage("{}"), Editable: s.mayEdit(target), Providers: s.relay.providerNames()}
 	stored, ok := s.relay.store.Policies.Get(target)
 	if !ok {
 		return p, noPolicyTag, nil

@@ -175,6 +175,7 @@ func (o operator) Settings(ctx context.Context) (console.Settings, error) {
 		Geo: o.policies.geoSettings(o.cfg.Geo.Database), SchemaVersion: store.SchemaVersion,
 		Access: console.AccessSettings{Days: l.AccessDays, Bytes: l.AccessBytes},
 		Sinks:  console.SinkSettings{AllowPrivate: o.cfg.Sinks.AllowPrivate},
+		SignIn: o.signInSettings(),
 		Limits: map[string]any{
 			"sessions": l.Sessions, "sessions_per_client": l.SessionsPerClient, "tunnels_per_session": l.TunnelsPerSession,
 			"claims_per_client": l.ClaimsPerClient, "connections_per_address": l.ConnectionsPerAddress,

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,6 +122,9 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 	if err == nil && by != "" {
 		err = d.Affordable()
 	}
+	if err == nil {
+		err = o.knownProvider(d.SignIn)
+	}
 	var field *policy.FieldError
 	if errors.As(err, &field) {
 		return console.Policy{}, bad(http.StatusBadRequest, "invalid_parameter", field.Field, "%s", field.Error())
@@ -219,9 +223,21 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	isHTTP := store.DomainOf(target) != "" && q.Type != wire.TypeTLS
 	d, steps := p.Explain(policy.Request{
 		Addr: addr, HTTP: isHTTP, BodySize: -1, User: q.User, Password: q.Password, HasUser: q.User != "",
+		Identity: identityOf(q, p.SignIn(), now),
 	}, now)
 	e.Allowed, e.Rule, e.Detail, e.Steps, e.Shadow = d.Allowed, d.Rule, d.Detail, steps, p.Shadow()
 	return e, nil
+}
+
+// identityOf is the visitor whom a question is about; nil: one who has not signed in.
+func identityOf(q console.Question, s *policy.SignIn, now time.Time) *policy.Identity {
+	if s == nil || q.Email == "" && len(q.Groups) == 0 {
+		return nil
+	}
+	return &policy.Identity{
+		Provider: s.Provider, Email: strings.ToLower(q.Email), Subject: cmp.Or(q.Email, "a member of "+strings.Join(q.Groups, ", ")),
+		Groups: q.Groups, Until: now.Add(time.Hour),
+	}
 }
 
 // quotaStep says whether the client that has a target has used up its month.

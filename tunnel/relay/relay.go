@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
 )
 
@@ -75,6 +76,7 @@ type Relay struct {
 	setup     string // code for the console's first account; "" if there is one
 	access    *accessLog
 	policies  policies
+	signIn    *signin.Visitors // nil without [[sign_in]]
 	accounts  accounts
 	seen      seen
 	sinks     outlets
@@ -170,13 +172,17 @@ func (r *Relay) open(ctx context.Context) error {
 	if r.acme != nil {
 		challenge = r.acme.HandleHTTP
 	}
+	if r.signIn, err = r.openSignIn(ctx, public.secure.Addr()); err != nil {
+		public.close()
+		return err
+	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.edge()
 	limits.HalfOpen = r.opts.halfOpen
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: r.cfg.trusted(), Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
+		Trusted: r.cfg.trusted(), Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
@@ -201,6 +207,12 @@ func (r *Relay) open(ctx context.Context) error {
 func (r *Relay) claimed(domain string) bool {
 	_, ok := r.store.Claims.Get(store.TargetDomain(domain))
 	return ok
+}
+
+// certified reports whether a name may have a certificate: a client's, or the one
+// that identity providers send visitors back to.
+func (r *Relay) certified(domain string) bool {
+	return domain != "" && domain == r.cfg.signInHost() || r.claimed(domain)
 }
 
 // Addrs returns where the relay listens.

@@ -51,6 +51,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	if r.acme != nil {
 		beside = append(beside, r.acme.Run)
+		if host := r.cfg.signInHost(); host != "" {
+			r.acme.Want(host)
+		}
 	}
 	for _, run := range beside {
 		group.Go(func() error { run(life); return nil })

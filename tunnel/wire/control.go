@@ -144,6 +144,7 @@ type Access struct {
 	ClientID string        `json:"client_id,omitempty"`
 	Key      string        `json:"key,omitempty"`
 	Visitor  string        `json:"visitor"`           // address, without the port
+	User     string        `json:"user,omitempty"`    // who it is, where a policy asks
 	Country  string        `json:"country,omitempty"` // as DE or US-CA, where the relay knows it
 	Method   string        `json:"method,omitempty"`
 	Host     string        `json:"host,omitempty"`
@@ -158,7 +159,7 @@ type Access struct {
 // MaxJSON returns how many bytes the event has as JSON at most: those who send
 // many together bound what they send.
 func (a *Access) MaxJSON() int {
-	return 1024 + 6*(len(a.Method)+len(a.Host)+len(a.Path)) // a byte of what a visitor wrote may become six
+	return 1024 + 6*(len(a.Method)+len(a.Host)+len(a.Path)+len(a.User)) // a byte of what a visitor wrote may become six
 }
 
 // Policy says who is let in to a claim's name or port.
@@ -166,7 +167,9 @@ type Policy struct {
 	Document json.RawMessage `json:"document"` // without secrets; {} lets everybody in
 	Editable bool            `json:"editable"` // by this client
 	SetBy    string          `json:"set_by,omitempty"`
-	Changed  time.Time       `json:"changed,omitzero"`
+	// Providers are the names of identity providers that a document may have.
+	Providers []string  `json:"sign_in_providers,omitempty"`
+	Changed   time.Time `json:"changed,omitzero"`
 }
 
 // AgentError is something that went wrong at the agent's side of a tunnel.

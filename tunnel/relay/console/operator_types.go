@@ -158,7 +158,21 @@ type Settings struct {
 	Access        AccessSettings `json:"access"`
 	SchemaVersion int            `json:"schema_version"`
 	Sinks         SinkSettings   `json:"sinks"`
+	SignIn        SignInSettings `json:"sign_in"`
 	Limits        map[string]any `json:"limits"`
+}
+
+// SignInSettings is what visitors can sign in with.
+type SignInSettings struct {
+	CallbackURL string           `json:"callback_url,omitempty"` // to register with providers
+	Providers   []SignInProvider `json:"providers"`
+}
+
+// SignInProvider is an identity provider.
+type SignInProvider struct {
+	Name   string `json:"name"`
+	Issuer string `json:"issuer"`
+	Error  string `json:"error,omitempty"` // of the last time that it was asked
 }
 
 // GeoSettings is the database of countries.

@@ -133,7 +133,10 @@ type Question struct {
 	At       string `json:"at,omitempty"` // a time; empty: now
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
-	Type     string `json:"type,omitempty"`
+	// Email and Groups are of one who has signed in.
+	Email  string   `json:"email,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	Type   string   `json:"type,omitempty"`
 }
 
 // Explanation says what would become of a visitor, and which rule decides.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/signin"
 	"adit/tunnel/wire"
 )
 
@@ -92,6 +93,9 @@ type Config struct {
 	Claimed func(domain string) bool
 	// Policy returns the policy of a target, or nil. May be nil.
 	Policy func(target string) *policy.Policy
+	// SignIn has visitors sign in where a policy asks for it. May be nil: there is
+	// no provider, and such a policy lets nobody in.
+	SignIn *signin.Visitors
 	// Record is told of every visitor's request or connection. It must not wait. May be nil.
 	Record func(*Endpoint, *Backend, wire.Access)
 	// PagesDir has the operator's pages to show instead of a site; empty: none.

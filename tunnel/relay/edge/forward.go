@@ -6,6 +6,10 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"adit/tunnel/relay/policy"
 )
 
 // forward is what an origin is told of the way a request came.
@@ -15,6 +19,18 @@ type forward struct {
 	host    string
 	proto   string
 	before  http.Header // the load balancer's own headers
+	who     policy.Guest
+}
+
+// The headers that tell an origin who the visitor is, where a policy asks.
+var whoHeaders = [...]string{"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups"}
+
+// scheme is the one that the visitor sees.
+func (f forward) scheme() string {
+	if v := f.before["X-Forwarded-Proto"]; len(v) > 0 && (v[0] == "http" || v[0] == "https") {
+		return v[0]
+	}
+	return f.proto
 }
 
 var forwardHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"}
@@ -124,6 +140,22 @@ func (f forward) each(set func(name, value string)) {
 	one("X-Forwarded-Proto", f.proto)
 	list("Forwarded", forwardedElement(f))
 	one("X-Real-Ip", "")
+	if f.who.Name() != "" {
+		f.name(set)
+	}
+}
+
+// name calls set with who the visitor is, as far as a header can say it.
+func (f forward) name(set func(name, value string)) {
+	values := [len(whoHeaders)]string{f.who.User.Name}
+	if i := f.who.Identity; i != nil {
+		values = [...]string{i.Subject, i.Email, strings.Join(i.Groups, ",")}
+	}
+	for i, value := range values {
+		if value != "" && httpguts.ValidHeaderFieldValue(value) {
+			set(whoHeaders[i], value)
+		}
+	}
 }
 
 // forwarding reports whether a visitor's header is not passed on because it

@@ -15,7 +15,8 @@ const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
 // and returns the rule that refused. The end of next's context ends it early.
-func (h *handler) guard(w *countedWriter, r *http.Request, ep *Endpoint, client netip.Addr, next func(context.Context, *http.Request)) (refused string) {
+func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(context.Context, *http.Request)) (refused string) {
+	ep, client := to.endpoint, to.visit.visitor.Addr()
 	ctx, v := ep.enter(r.Context(), w)
 	defer v.leave()
 	if ep.stopped() {
@@ -24,8 +25,10 @@ func (h *handler) guard(w *countedWriter, r *http.Request, ep *Endpoint, client 
 	}
 	guest, d := policy.Guest{Addr: client}, policy.Decision{Allowed: true}
 	p := h.edge.cfg.Policy(ep.Target)
+	door := h.doorOf(p, r, to)
 	if p != nil {
 		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
+		door.ask(&q)
 		if p.AsksPassword() {
 			q.User, q.Password, q.HasUser = r.BasicAuth()
 		}
@@ -33,7 +36,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, ep *Endpoint, client 
 		d, release = p.Enter(q, time.Now())
 		defer release()
 		if !d.Allowed && !p.Shadow() {
-			h.refusePolicy(w, r, d)
+			door.refuse(w, d, q.Identity)
 			return d.Rule
 		}
 		if d.Allowed {
@@ -49,8 +52,12 @@ func (h *handler) guard(w *countedWriter, r *http.Request, ep *Endpoint, client 
 		next(ctx, r)
 		return ""
 	}
-	if p.AsksPassword() && !p.Shadow() {
-		r.Header.Del("Authorization") // it was meant for the edge
+	if guest.SigningIn {
+		door.serve(w)
+		return ""
+	}
+	if !p.Shadow() {
+		h.takeNames(r, p, guest, to)
 	}
 	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody {
 		r = r.WithContext(ctx) // the server's own must stay as it is

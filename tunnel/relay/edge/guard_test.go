@@ -24,7 +24,8 @@ func TestPolicyThatChangesAsAVisitorComes(t *testing.T) {
 		}})
 		h, ep, answer := &handler{edge: e}, &Endpoint{edge: e}, httptest.NewRecorder()
 		w := &countedWriter{ResponseWriter: answer, ep: ep}
-		refused := h.guard(w, httptest.NewRequest(http.MethodGet, "/", nil), ep, netip.MustParseAddr("192.0.2.1"), func(context.Context, *http.Request) {
+		to := &route{endpoint: ep, visit: visit{visitor: netip.MustParseAddrPort("192.0.2.1:1")}}
+		refused := h.guard(w, httptest.NewRequest(http.MethodGet, "/", nil), to, func(context.Context, *http.Request) {
 			t.Errorf("%s: the request is let in", name)
 		})
 		if refused != policy.RuleDeny || answer.Code != http.StatusForbidden {

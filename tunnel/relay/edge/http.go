@@ -69,6 +69,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.refuseMisdirected(w, r)
 		return
 	}
+	if s := e.cfg.SignIn; s != nil && name == s.Host() {
+		s.Return(w, r, e.refuseText)
+		return
+	}
 	target, fits := targetOf(r)
 	ep := h.find(name)
 	if ep == nil {
@@ -111,7 +115,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	to.forward = e.forwardOf(r, remote.Addr(), h.secure)
 	var took time.Duration
-	refused := h.guard(cw, r, ep, client, func(ctx context.Context, r *http.Request) {
+	refused := h.guard(cw, r, to, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
 		if socket != nil {
 			to.waits = new(held)
@@ -140,7 +144,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		took = time.Since(start)
 	}
 	e.cfg.Record(ep, to.used, wire.Access{
-		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), Method: r.Method, Host: name, Path: r.URL.Path,
+		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), User: to.forward.who.Name(), Method: r.Method, Host: name, Path: r.URL.Path,
 		Status: cw.code(), Refused: refused, BytesIn: cw.in.Load(), BytesOut: cw.out.Load(), Duration: took,
 	})
 	if cw.aborted { // the visitor must see a response that broke as broken

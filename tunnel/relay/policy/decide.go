@@ -26,6 +26,10 @@ type Request struct {
 	User     string
 	Password string
 	HasUser  bool
+	// Identity is who has signed in; nil: nobody.
+	Identity *Identity
+	// SigningIn is a request that is a part of signing in: nobody asks it who it is.
+	SigningIn bool
 }
 
 // Decision is what a policy says.
@@ -103,7 +107,7 @@ func (p *Policy) End() {
 func (p *Policy) Bandwidth() (in, out *shape.Bucket) { return &p.in, &p.out }
 
 // Timed reports whether the policy decides otherwise as time goes by.
-func (p *Policy) Timed() bool { return p.hours != nil && !p.doc.Shadow }
+func (p *Policy) Timed() bool { return (p.hours != nil || p.doc.SignIn != nil) && !p.doc.Shadow }
 
 // Fenced reports whether the policy asks the geo database.
 func (p *Policy) Fenced() bool { return len(p.doc.DenyCountries)+len(p.doc.AllowCountries) > 0 }
@@ -117,19 +121,36 @@ func (p *Policy) Shadow() bool { return p.doc.Shadow }
 // MaxBody is the largest body; 0: any.
 func (p *Policy) MaxBody() int64 { return p.doc.MaxBody }
 
-// AsksPassword reports whether visitors must name themselves.
+// AsksPassword reports whether visitors may name themselves by a password.
 func (p *Policy) AsksPassword() bool { return p.users != nil }
+
+// SignIn is the provider that visitors sign in with; nil: none.
+func (p *Policy) SignIn() *SignIn { return p.doc.SignIn }
 
 // Guest is a visitor that was let in.
 type Guest struct {
-	Addr netip.Addr
-	User User // whose password was right; zero: nobody asked for one
+	Addr     netip.Addr
+	User     User      // whose password was right; zero: nobody asked for one
+	Identity *Identity // that was let in; nil: nobody has signed in
+	// SigningIn is a visitor who is only to tell who it is.
+	SigningIn bool
+}
+
+// Name is what the visitor is known by: of its password or its identity; empty:
+// neither was asked for.
+func (g Guest) Name() string {
+	if g.Identity != nil {
+		return g.Identity.Label()
+	}
+	return g.User.Name
 }
 
 // Guest returns who came with a request that the policy has allowed.
 func (p *Policy) Guest(r Request) Guest {
-	g := Guest{Addr: r.Addr}
-	if p.users != nil {
+	g := Guest{Addr: r.Addr, SigningIn: r.SigningIn}
+	if p.doc.SignIn.admits(r.Identity) {
+		g.Identity = r.Identity
+	} else if p.users != nil {
 		g.User = User{Name: r.User, Hash: p.users.users[r.User]}
 	}
 	return g
@@ -141,10 +162,14 @@ func (p *Policy) Keeps(g Guest, now time.Time) Decision {
 	if d := p.standing(g.Addr, now); !d.Allowed {
 		return d
 	}
-	if p.users != nil && (g.User.Hash == "" || p.users.users[g.User.Name] != g.User.Hash) {
+	proved := p.users != nil && g.User.Hash != "" && p.users.users[g.User.Name] == g.User.Hash
+	switch {
+	case p.users == nil && p.doc.SignIn == nil, proved, g.SigningIn && p.doc.SignIn != nil:
+		return Decision{Allowed: true}
+	case p.doc.SignIn == nil:
 		return Decision{Rule: RuleBasicAuth}
 	}
-	return Decision{Allowed: true}
+	return p.doc.SignIn.decide(g.Identity, now)
 }
 
 // standing decides by the visitor's address and the hour.
@@ -275,19 +300,7 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 	if limit := p.doc.MaxBody; limit > 0 && r.HTTP {
 		steps = append(steps, Step{RuleMaxBody, r.BodySize > limit, fmt.Sprintf("at most %d bytes", limit)})
 	}
-	if p.users != nil {
-		switch {
-		case !r.HTTP:
-			steps = append(steps, Step{RuleBasicAuth, true, "this type of tunnel cannot ask for a password"})
-		case !r.HasUser:
-			steps = append(steps, Step{RuleBasicAuth, true, fmt.Sprintf("one of %d users is asked for", len(p.doc.BasicAuth))})
-		case tries < 1:
-			steps = append(steps, Step{RuleTries, true, "too many wrong passwords came from the address"})
-		default:
-			verdict := p.users.check(r.User, r.Password, func() (func(), bool) { return func() {}, true })
-			steps = append(steps, Step{RuleBasicAuth, verdict != rightPassword, "the password is checked"})
-		}
-	}
+	steps = append(steps, p.nameSteps(r, tries, now)...)
 	for _, s := range steps {
 		if s.Refuses {
 			return Decision{Rule: s.Rule, Detail: s.Detail}, steps
@@ -303,7 +316,7 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 	if d := p.standing(r.Addr, now); !d.Allowed {
 		return d, release
 	}
-	who := netblock.Of(r.Addr)
+	who, password := netblock.Of(r.Addr), p.asks(r, now)
 	p.mu.Lock()
 	switch {
 	case p.doc.Connections > 0 && p.all >= p.doc.Connections:
@@ -314,9 +327,9 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 		d.Rule = RuleRate
 	case p.doc.MaxBody > 0 && r.HTTP && r.BodySize > p.doc.MaxBody:
 		d.Rule = RuleMaxBody
-	case p.users != nil && (!r.HTTP || !r.HasUser):
-		d.Rule = RuleBasicAuth
-	case p.users != nil && p.tokens(p.failed, who, triesRate, triesBurst, now) < 1:
+	case password == passwordMissing:
+		d = p.unnamed(r, now)
+	case password == passwordAsked && p.tokens(p.failed, who, triesRate, triesBurst, now) < 1:
 		d.Rule = RuleTries
 	}
 	if d.Rule != "" {
@@ -337,7 +350,7 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 			}
 		})
 	}
-	if p.users != nil {
+	if password == passwordAsked {
 		switch p.users.check(r.User, r.Password, func() (func(), bool) { return p.try(who, now) }) {
 		case wrongPassword:
 			release()

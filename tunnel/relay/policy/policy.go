@@ -1,6 +1,6 @@
 // Package policy decides which visitors an endpoint lets in: by their address
-// and country, by how many there are and how much they ask for, and by a
-// password. One JSON document says it all; the same rules that decide also
+// and country, by how many there are and how much they ask for, by a password,
+// and by who an identity provider says they are. One JSON document says it all; the same rules that decide also
 // explain.
 package policy
 
@@ -49,6 +49,9 @@ type Document struct {
 	// BasicAuth are the users that a password is asked of (http, https). Other
 	// types cannot ask, so a policy with users refuses their visitors.
 	BasicAuth []User `json:"basic_auth,omitempty"`
+	// SignIn is the identity provider that visitors sign in with (http, https);
+	// nil: none. Beside BasicAuth either lets in. Other types refuse their visitors.
+	SignIn *SignIn `json:"sign_in,omitempty"`
 	// Shadow lets everybody in and records who would have been refused.
 	Shadow bool `json:"shadow,omitempty"`
 }
@@ -148,6 +151,9 @@ func (d *Document) check() error {
 		if err := d.Hours.check(); err != nil {
 			return err
 		}
+	}
+	if err := d.SignIn.check(); err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	for i := range d.BasicAuth {

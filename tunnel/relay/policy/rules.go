@@ -14,6 +14,8 @@ const (
 	RuleMaxBody        = "max_body"
 	RuleBasicAuth      = "basic_auth"
 	RuleTries          = "basic_auth_tries"
+	RuleSignIn         = "sign_in"     // nobody has signed in
+	RuleSignInWho      = "sign_in_who" // who has signed in is not among those let in
 	// RuleQuota is no policy's: the client has used up its month.
 	RuleQuota = "quota"
 )
@@ -21,7 +23,7 @@ const (
 // Status is the HTTP status of a refusal by a rule.
 func Status(rule string) int {
 	switch rule {
-	case RuleBasicAuth:
+	case RuleBasicAuth, RuleSignIn:
 		return 401
 	case RuleRate, RuleTries, RulePerAddress:
 		return 429
@@ -38,6 +40,10 @@ func Text(rule string) string {
 	switch rule {
 	case RuleBasicAuth:
 		return "A user name and password are needed."
+	case RuleSignIn:
+		return "Sign in first: open the site's address in a browser."
+	case RuleSignInWho:
+		return "The site does not let in who you are signed in as."
 	case RuleRate, RulePerAddress:
 		return "Too many requests come from your address. Try again in a moment."
 	case RuleTries:

@@ -15,13 +15,14 @@ type Settings struct {
 }
 
 // secretSettings hold private keys.
-var secretSettings = map[string]bool{SettingAuthority: true, SettingVisitorCA: true}
+var secretSettings = map[string]bool{SettingAuthority: true, SettingVisitorCA: true, SettingSignInKey: true}
 
 // Names of settings.
 const (
 	SettingAuthority      = "authority"      // PEM: what agents trust
 	SettingVisitorCA      = "visitor_ca"     // PEM: the local authority of the https edge
 	SettingProofKey       = "proof_key"      // of the records that prove domains
+	SettingSignInKey      = "sign_in_key"    // seals who has signed in
 	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
 	settingSchema         = "schema_version" // number
 	settingRestoring      = "restoring"      // SHA-256 of the backup of which not all is there yet, hex

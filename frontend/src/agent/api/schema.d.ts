@@ -942,7 +942,7 @@ export interface components {
         TunnelState: "starting" | "running" | "waiting" | "stopped" | "failed";
         /**
          * @description Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
-         *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `shadow`.
+         *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `shadow`.
          */
         Policy: {
             [key: string]: unknown;
@@ -962,6 +962,8 @@ export interface components {
              * @description When it was set; null if there is none.
              */
             changed_at: string | null;
+            /** @description Names of the relay's identity providers that visitors can sign in with. */
+            sign_in_providers?: string[];
         };
         TunnelPolicyAnswer: {
             data: components["schemas"]["TunnelPolicy"];

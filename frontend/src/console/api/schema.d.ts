@@ -1071,6 +1071,15 @@ export interface components {
             name: string;
             password?: string;
         };
+        /** @description Who has signed in with an identity provider and is let in: by emails or groups, or anyone whom it knows. Beside basic_auth either lets in. */
+        VisitorSignIn: {
+            /** @description The name of one of the settings' providers. */
+            provider: string;
+            /** @description Addresses, as ann@example.com, and all of a domain, as @example.com. */
+            emails?: string[];
+            groups?: string[];
+            anyone?: boolean;
+        };
         /** @description No days are all days. */
         Opening: {
             days?: string[];
@@ -1097,6 +1106,7 @@ export interface components {
             bandwidth?: number;
             max_body?: number;
             basic_auth?: components["schemas"]["BasicUser"][];
+            sign_in?: components["schemas"]["VisitorSignIn"];
             shadow?: boolean;
         };
         /** @description target is a domain, tcp.PORT or udp.PORT. */
@@ -1112,6 +1122,9 @@ export interface components {
             path?: string;
             user?: string;
             password?: string;
+            /** @description Of a visitor who has signed in. */
+            email?: string;
+            groups?: string[];
             type?: string;
             /** Format: date-time */
             at?: string;
@@ -1142,6 +1155,8 @@ export interface components {
             client_id?: string;
             key?: string;
             visitor: string;
+            /** @description Who it is, where a policy asks: an address, or a user's name. */
+            user?: string;
             country?: string;
             method?: string;
             host?: string;
@@ -1290,6 +1305,17 @@ export interface components {
             schema_version?: number;
             sinks?: {
                 allow_private?: boolean;
+            };
+            /** @description What visitors can sign in with. */
+            sign_in?: {
+                /** @description To register with the providers. */
+                callback_url?: string;
+                providers?: {
+                    name: string;
+                    issuer: string;
+                    /** @description Of the last time that it was asked. */
+                    error?: string;
+                }[];
             };
             limits: {
                 [key: string]: unknown;

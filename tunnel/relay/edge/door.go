@@ -1,0 +1,77 @@
+package edge
+
+import (
+	"net/http"
+	"time"
+
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/signin"
+)
+
+// door is what a request meets whose visitor may have to sign in.
+type door struct {
+	handler *handler
+	r       *http.Request
+	to      *route
+	site    signin.Site // without SignIn: nobody signs in here
+}
+
+func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *route) door {
+	d := door{handler: h, r: r, to: to}
+	if p == nil || p.SignIn() == nil || p.Shadow() || h.edge.cfg.SignIn == nil {
+		return d
+	}
+	d.site = signin.Site{
+		Scheme: to.forward.scheme(), Host: r.Host, Name: to.visit.authority, SignIn: p.SignIn(),
+		Try: func() (func(), bool) { return p.Try(to.visit.visitor.Addr(), time.Now()) },
+	}
+	return d
+}
+
+// ask has a policy know who has signed in, and who is about to.
+func (d door) ask(q *policy.Request) {
+	if d.site.SignIn != nil {
+		q.Identity, q.SigningIn = d.handler.edge.cfg.SignIn.Identity(d.r, d.site), signin.Owns(d.r.URL.Path)
+	}
+}
+
+// refuse answers one who is not let in. A browser that opens a page is sent to
+// sign in instead, or told as whom it has.
+func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *policy.Identity) {
+	switch opens := d.site.SignIn != nil && signin.Navigates(d.r); {
+	case opens && decision.Rule == policy.RuleSignIn:
+		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.target, d.handler.edge.refuseText)
+	case opens && decision.Rule == policy.RuleSignInWho:
+		signin.RefuseWho(w, d.r, who)
+	default:
+		d.handler.refusePolicy(w, d.r, decision)
+	}
+}
+
+// serve answers a request that is a part of signing in.
+func (d door) serve(w http.ResponseWriter) {
+	d.handler.edge.cfg.SignIn.Serve(w, d.r, d.site, d.handler.edge.refuseText)
+}
+
+// takeNames takes out of a request what was meant for the edge, and has the origin
+// be told who the visitor is.
+func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Guest, to *route) {
+	if !p.AsksPassword() && p.SignIn() == nil {
+		return
+	}
+	if guest.User.Name != "" {
+		r.Header.Del("Authorization")
+	}
+	if p.SignIn() != nil {
+		signin.Strip(r.Header)
+	}
+	for _, name := range whoHeaders { // a load balancer's own
+		r.Header.Del(name)
+	}
+	to.forward.who = guest
+}
+
+// refuseText is refuse for those who know no page.
+func (e *Edge) refuseText(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+	e.refuse(w, r, page{status: status, title: title, text: text})
+}

@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"adit/internal/netblock"
+)
+
+// SignIn lets in who has signed in with an identity provider and is among those
+// that it names.
+type SignIn struct {
+	// Provider is a provider's name in the relay's configuration.
+	Provider string `json:"provider"`
+	// Emails are addresses, as "ann@example.com", and domains with all of their
+	// addresses, as "@example.com". Upper and lower case are the same.
+	Emails []string `json:"emails,omitempty"`
+	// Groups are names of groups, as the provider writes them.
+	Groups []string `json:"groups,omitempty"`
+	// Anyone lets in everybody whom the provider knows.
+	Anyone bool `json:"anyone,omitempty"`
+}
+
+// Identity is who a visitor is, as a provider says it.
+type Identity struct {
+	Provider string
+	Subject  string   // the provider's own name for the person
+	Email    string   // in lower case; empty: none that the provider vouches for
+	Name     string   // for people
+	Groups   []string // at least those that the policy asked for when the visitor signed in
+	Until    time.Time
+}
+
+// Label is what logs and origins know the person by: the address, else the
+// provider's own name.
+func (i Identity) Label() string {
+	if i.Email != "" {
+		return i.Email
+	}
+	return i.Subject
+}
+
+// maxWho bounds each list of those who are let in.
+const maxWho = 1000
+
+var (
+	providerName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	emailRule    = regexp.MustCompile(`^[^@\s]{0,64}@[^@\s]{1,253}$`)
+)
+
+// ValidProviderName reports whether a provider may be called so.
+func ValidProviderName(name string) bool { return providerName.MatchString(name) }
+
+// check finds the first fault, and writes addresses as they are compared.
+func (s *SignIn) check() error {
+	switch {
+	case s == nil:
+		return nil
+	case !ValidProviderName(s.Provider):
+		return &FieldError{"sign_in.provider", "must be the name of a provider in the relay's configuration"}
+	case len(s.Emails) > maxWho:
+		return &FieldError{"sign_in.emails", fmt.Sprintf("has more than %d rules", maxWho)}
+	case len(s.Groups) > maxWho:
+		return &FieldError{"sign_in.groups", fmt.Sprintf("has more than %d rules", maxWho)}
+	case s.Anyone && len(s.Emails)+len(s.Groups) > 0:
+		return &FieldError{"sign_in.anyone", "lets in everybody whom the provider knows; leave out emails and groups, or anyone"}
+	case !s.Anyone && len(s.Emails)+len(s.Groups) == 0:
+		return &FieldError{"sign_in.emails", "say who is let in by emails or groups; or everybody whom the provider knows, by anyone"}
+	}
+	for i, e := range s.Emails {
+		s.Emails[i] = strings.ToLower(strings.TrimSpace(e))
+		if !emailRule.MatchString(s.Emails[i]) {
+			return &FieldError{fmt.Sprintf("sign_in.emails[%d]", i), fmt.Sprintf("%q is neither an address as ann@example.com nor all of a domain as @example.com", e)}
+		}
+	}
+	for i, g := range s.Groups {
+		if g == "" || len(g) > 256 {
+			return &FieldError{fmt.Sprintf("sign_in.groups[%d]", i), "must have 1 to 256 bytes"}
+		}
+	}
+	return nil
+}
+
+// Wanted are those of groups that the policy asks for.
+func (s *SignIn) Wanted(groups []string) []string {
+	var wanted []string
+	for _, g := range groups {
+		if slices.Contains(s.Groups, g) {
+			wanted = append(wanted, g)
+		}
+	}
+	return wanted
+}
+
+// admits reports whether somebody has signed in and is among those let in. It is
+// not asked for how long.
+func (s *SignIn) admits(who *Identity) bool {
+	if s == nil || who == nil || who.Provider != s.Provider {
+		return false
+	}
+	if s.Anyone || len(s.Wanted(who.Groups)) > 0 {
+		return true
+	}
+	at := strings.LastIndexByte(who.Email, '@')
+	return at > 0 && (slices.Contains(s.Emails, who.Email) || slices.Contains(s.Emails, who.Email[at:]))
+}
+
+// decide says what becomes of who has signed in; nil: nobody has.
+func (s *SignIn) decide(who *Identity, now time.Time) Decision {
+	switch {
+	case who == nil || who.Provider != s.Provider || !now.Before(who.Until):
+		return Decision{Rule: RuleSignIn}
+	case !s.admits(who):
+		return Decision{Rule: RuleSignInWho, Detail: who.Label() + " is not among those let in"}
+	}
+	return Decision{Allowed: true}
+}
+
+// credential is what a request's password is to a policy.
+type credential int
+
+const (
+	passwordNotAsked credential = iota // nobody asks, or who has signed in is let in
+	passwordAsked                      // it is to be tried
+	passwordMissing                    // and nothing takes its place
+)
+
+// asks says whether a request's password is to be tried.
+func (p *Policy) asks(r Request, now time.Time) credential {
+	s := p.doc.SignIn
+	switch {
+	case p.users == nil && s == nil, s != nil && r.HTTP && (r.SigningIn || s.decide(r.Identity, now).Allowed):
+		return passwordNotAsked
+	case p.users != nil && r.HTTP && r.HasUser:
+		return passwordAsked
+	}
+	return passwordMissing
+}
+
+// unnamed refuses a request that neither a password nor an identity lets in.
+func (p *Policy) unnamed(r Request, now time.Time) Decision {
+	if p.doc.SignIn == nil {
+		return Decision{Rule: RuleBasicAuth}
+	}
+	return p.doc.SignIn.decide(r.Identity, now)
+}
+
+// nameSteps explains who is let in by password or identity. tries is how many
+// passwords the address may try now.
+func (p *Policy) nameSteps(r Request, tries float64, now time.Time) []Step {
+	s := p.doc.SignIn
+	if p.users == nil && s == nil {
+		return nil
+	}
+	if p.asks(r, now) == passwordNotAsked {
+		return []Step{{RuleSignIn, false, r.Identity.Label() + " has signed in with " + s.Provider}}
+	}
+	step := Step{Rule: RuleBasicAuth, Refuses: true}
+	switch {
+	case !r.HTTP && s != nil:
+		step = Step{RuleSignIn, true, "this type of tunnel cannot have visitors sign in"}
+	case !r.HTTP:
+		step.Detail = "this type of tunnel cannot ask for a password"
+	case !r.HasUser && s != nil:
+		d := p.unnamed(r, now)
+		step = Step{d.Rule, true, d.Detail}
+		if step.Detail == "" {
+			step.Detail = "visitors sign in with " + s.Provider
+		}
+	case !r.HasUser:
+		step.Detail = fmt.Sprintf("one of %d users is asked for", len(p.doc.BasicAuth))
+	case p.users == nil:
+		step = Step{RuleSignIn, true, "visitors sign in with " + s.Provider}
+	case tries < 1:
+		step = Step{RuleTries, true, "too many wrong passwords came from the address"}
+	default:
+		verdict := p.users.check(r.User, r.Password, func() (func(), bool) { return func() {}, true })
+		step.Refuses, step.Detail = verdict != rightPassword, "the password is checked"
+	}
+	return []Step{step}
+}
+
+// Try takes one of the tries that an address has to prove who it is, by password
+// or by signing in; back gives it back.
+func (p *Policy) Try(addr netip.Addr, now time.Time) (back func(), ok bool) {
+	return p.try(netblock.Of(addr), now)
+}

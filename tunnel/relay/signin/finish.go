@@ -1,0 +1,79 @@
+package signin
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"adit/tunnel/relay/policy"
+)
+
+// errorCode is how providers name a fault (RFC 6749, section 4.1.2.1).
+var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
+
+// finish swaps the code that a visitor brings for its identity, and sends it to
+// where it came from.
+func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, refuse Refuse) {
+	var st state
+	q, own := r.URL.Query(), pendingOf(r, site)
+	p := v.providers[site.SignIn.Provider]
+	known := v.seal.open("state", "", q.Get("state"), &st)
+	switch {
+	case !known, time.Now().Unix() >= st.Until, own == "", p == nil, st.Provider != p.Name, !strings.EqualFold(st.Host, site.Host), st.Scheme != site.Scheme:
+		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
+		return
+	case q.Get("code") == "":
+		said := q.Get("error")
+		if !errorCode.MatchString(said) {
+			said = "without a reason"
+		}
+		refuse(w, r, http.StatusForbidden, "You are not signed in", "The identity provider has refused: "+said+". Open the site's address to try again.")
+		return
+	}
+	back, ok := site.Try()
+	if !ok {
+		w.Header().Set("Retry-After", "60")
+		refuse(w, r, http.StatusTooManyRequests, http.StatusText(http.StatusTooManyRequests), "Too many sign-ins from your address have failed. Try again in a minute.")
+		return
+	}
+	select {
+	case v.swaps <- struct{}{}:
+		defer func() { <-v.swaps }()
+	case <-r.Context().Done():
+		return
+	}
+	who, err := v.swap(r, p, q.Get("code"), v.secretsOf(own, st.ID))
+	if err != nil {
+		p.log.Warn("a sign-in failed", "provider", p.Name, "host", site.Name, "error", err)
+		refuse(w, r, http.StatusForbidden, "You are not signed in", "The relay could not confirm what the identity provider says of you; its log has the reason. Open the site's address to try again.")
+		return
+	}
+	back()
+	who.Groups = fitting(site.SignIn.Wanted(who.Groups))
+	setCookie(w, site, visitorCookie, v.seal.close("visitor", site.Name, who), time.Until(who.Until))
+	setCookie(w, site, pendingCookie, "", -time.Second)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, fmt.Sprintf("%s://%s%s", site.Scheme, site.Host, st.Target), http.StatusSeeOther)
+}
+
+func (v *Visitors) swap(r *http.Request, p *provider, code string, s secrets) (*policy.Identity, error) {
+	known, err := p.discover(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return known.swap(r.Context(), v.URL(), code, s)
+}
+
+// fitting are as many of groups as a cookie has room for.
+func fitting(groups []string) []string {
+	size := 0
+	for i, g := range groups {
+		if size += len(g) + 3; size > identityBytes {
+			return groups[:i]
+		}
+	}
+	return groups
+}

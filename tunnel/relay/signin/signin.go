@@ -1,0 +1,198 @@
+package signin
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"adit/tunnel/relay/policy"
+)
+
+// Paths of a site that are the relay's where visitors sign in. Others begin with
+// the folder too, so that none that comes later was an origin's.
+const (
+	folder      = "/.adit/"
+	signInPath  = folder + "sign-in"
+	signOutPath = folder + "sign-out"
+)
+
+// returnPath is where providers send visitors back to, at the host for it.
+const returnPath = "/callback"
+
+const (
+	// pendingLife is how long a visitor may take at the provider.
+	pendingLife = 15 * time.Minute
+	// identityBytes bounds what a cookie says of a visitor, as JSON: browsers take
+	// 4,096 bytes of a cookie.
+	identityBytes = 2048
+)
+
+// Config is what a Visitors needs.
+type Config struct {
+	// Key has 32 bytes, which all nodes of a relay have alike.
+	Key []byte
+	// Host is the name that providers send visitors back to, and Origin the URL of
+	// its site, without a path.
+	Host, Origin string
+	Providers    []Provider
+	Log          *slog.Logger
+}
+
+// Visitors has visitors sign in.
+type Visitors struct {
+	cfg       Config
+	seal      *seal
+	providers map[string]*provider
+	swaps     chan struct{} // bounds the codes that are being swapped
+}
+
+// New returns a Visitors. It asks no provider anything yet.
+func New(cfg Config) *Visitors {
+	v := &Visitors{cfg: cfg, seal: newSeal(cfg.Key), providers: make(map[string]*provider), swaps: make(chan struct{}, 64)}
+	for _, p := range cfg.Providers {
+		v.providers[p.Name] = newProvider(p, cfg.Log)
+	}
+	return v
+}
+
+// Names returns the providers' names, sorted.
+func (v *Visitors) Names() []string { return slices.Sorted(maps.Keys(v.providers)) }
+
+// Status is what is known of a provider.
+type Status struct {
+	Name, Issuer string
+	Error        string // of the last time that it was asked; empty: none
+}
+
+// Status returns what is known of all providers, sorted by name.
+func (v *Visitors) Status() []Status {
+	var list []Status
+	for _, name := range v.Names() {
+		p := v.providers[name]
+		list = append(list, Status{Name: name, Issuer: p.Issuer, Error: p.fault()})
+	}
+	return list
+}
+
+// Host is the name that providers send visitors back to.
+func (v *Visitors) Host() string { return v.cfg.Host }
+
+// URL is the address to register with providers.
+func (v *Visitors) URL() string { return v.cfg.Origin + returnPath }
+
+// Site is where a visitor is, and what it takes to be let in there.
+type Site struct {
+	Scheme string // http or https, as the visitor sees it
+	Host   string // as the visitor wrote it, with the port
+	Name   string // the host in lower case, without the port
+	SignIn *policy.SignIn
+	// Try is asked for a try before a code is swapped; back gives it back.
+	Try func() (back func(), ok bool)
+}
+
+// Refuse answers with a page, the operator's own if there is one.
+type Refuse func(w http.ResponseWriter, r *http.Request, status int, title, text string)
+
+// Owns reports whether a path of a site where visitors sign in is the relay's.
+func Owns(path string) bool { return strings.HasPrefix(path, folder) }
+
+// Identity returns who a request's cookie says that the visitor is, and nil if it
+// says nothing or is out of date.
+func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
+	for _, c := range r.CookiesNamed(cookieName(visitorCookie, site)) {
+		var who policy.Identity
+		if v.seal.open("visitor", site.Name, c.Value, &who) && time.Now().Before(who.Until) {
+			return &who
+		}
+	}
+	return nil
+}
+
+// Navigates reports whether a request is a browser's for a page, which may be sent
+// to a provider instead. Others, such as a script's, are of no use there.
+func Navigates(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" {
+		return false
+	}
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate"
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// Begin sends a visitor to the provider. target is what it asked for at the site.
+func (v *Visitors) Begin(w http.ResponseWriter, r *http.Request, site Site, target string, refuse Refuse) {
+	v.begin(w, r, site, target, false, refuse)
+}
+
+func (v *Visitors) begin(w http.ResponseWriter, r *http.Request, site Site, target string, other bool, refuse Refuse) {
+	p := v.providers[site.SignIn.Provider]
+	if p == nil {
+		refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The relay has no identity provider of the name that the site asks for. Its operator can mend that.")
+		return
+	}
+	known, err := p.discover(r.Context())
+	if err != nil {
+		v.unreachable(w, r, p, err, refuse)
+		return
+	}
+	own := pendingOf(r, site)
+	if own == "" {
+		own = randomText()
+	}
+	st := state{Provider: p.Name, Scheme: site.Scheme, Host: site.Host, Target: target, ID: randomText(), Until: time.Now().Add(pendingLife).Unix()}
+	if len(target) > 1024 {
+		st.Target = "/"
+	}
+	setCookie(w, site, pendingCookie, own, pendingLife)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, known.authorize(v.URL(), v.seal.close("state", "", st), v.secretsOf(own, st.ID), other), http.StatusFound)
+}
+
+func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provider, err error, refuse Refuse) {
+	p.log.Warn("an identity provider cannot be asked", "provider", p.Name, "error", err)
+	w.Header().Set("Retry-After", "10")
+	refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The identity provider does not answer as it should. Try again in a moment.")
+}
+
+// Return sends a visitor who comes from a provider on to the site that it wanted.
+func (v *Visitors) Return(w http.ResponseWriter, r *http.Request, refuse Refuse) {
+	if r.URL.Path != returnPath || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		refuse(w, r, http.StatusNotFound, "There is no page at this address", "It is only for those who come from an identity provider.")
+		return
+	}
+	var st state
+	q := r.URL.Query()
+	if !v.seal.open("state", "", q.Get("state"), &st) || time.Now().Unix() >= st.Until {
+		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes.")
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, fmt.Sprintf("%s://%s%s?%s", st.Scheme, st.Host, signInPath, r.URL.RawQuery), http.StatusSeeOther)
+}
+
+// Serve answers a request for a path that Owns has reported.
+func (v *Visitors) Serve(w http.ResponseWriter, r *http.Request, site Site, refuse Refuse) {
+	get := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
+	case r.URL.Path == signInPath && get && r.URL.Query().Has("state"):
+		v.finish(w, r, site, refuse)
+	case r.URL.Path == signInPath && get:
+		v.begin(w, r, site, "/", true, refuse)
+	case r.URL.Path == signOutPath && get:
+		v.askSignOut(w, r, site)
+	case r.URL.Path == signOutPath && r.Method == http.MethodPost:
+		v.signOut(w, r, site, refuse)
+	case r.URL.Path == signInPath || r.URL.Path == signOutPath:
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, r, http.StatusMethodNotAllowed, "This method is not served here", "")
+	default:
+		refuse(w, r, http.StatusNotFound, "There is no page at this address", "Addresses of this site that begin with "+folder+" are the relay's, where visitors sign in.")
+	}
+}
