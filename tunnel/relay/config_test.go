@@ -49,6 +49,7 @@ udp_ports = "none"
 tls_cert = "/etc/cert.pem"
 tls_key = "/etc/key.pem"
 any_domain = true
+sign_in_host = "Login.Example.com."
 trusted_proxies = ["10.0.0.0/8", "2001:db8::1"]
 [nats]
 urls = ["nats://a:4222"]
@@ -70,6 +71,12 @@ key = "adit"
 secret = "c2VjcmV0"
 algorithm = "hmac-sha512"
 resolvers = ["192.0.2.2:53"]
+[[sign_in]]
+name = "company"
+issuer = "https://login.example.com"
+client_id = "adit"
+client_secret_file = "company.secret"
+session = "1h"
 [limits]
 header_time = "5s"
 connections_per_address = 10
@@ -86,6 +93,7 @@ connections_per_address = 10
 	}
 	if cfg.Domain != "tunnel.example.com" || cfg.DataDir != filepath.Join(dir, "data") || cfg.Limits.ConnectionsPerAddress != 10 ||
 		cfg.Limits.IdleTime != "2m" || cfg.NATS.Replicas != 3 || len(cfg.TrustedProxies) != 2 ||
+		cfg.signInHost() != "login.example.com" || cfg.SignIn[0].ClientSecretFile != filepath.Join(dir, "company.secret") ||
 		cfg.ACME.CA != filepath.Join(dir, "ca.pem") || !cfg.ACME.Wildcard || string(cfg.ACME.DNS.Secret) != "c2VjcmV0" {
 		t.Errorf("got %+v", cfg)
 	}

@@ -52,7 +52,7 @@ func Strip(h http.Header) {
 				parts = append(parts, part)
 			}
 		}
-		if rest := strings.TrimSpace(strings.Join(parts, ";")); rest != "" {
+		if rest := strings.Trim(strings.Join(parts, ";"), " \t"); rest != "" {
 			kept = append(kept, rest)
 		}
 	}

@@ -71,7 +71,7 @@ func (v *Visitors) swap(r *http.Request, p *provider, code string, s secrets) (*
 func fitting(groups []string) []string {
 	size := 0
 	for i, g := range groups {
-		if size += len(g) + 3; size > identityBytes {
+		if size += len(asJSON(g)); size > groupBytes {
 			return groups[:i]
 		}
 	}

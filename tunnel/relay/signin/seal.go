@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"bytes"
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
@@ -47,13 +48,21 @@ func newSeal(key []byte) *seal {
 
 // close seals a value. It opens only for the same purpose and place.
 func (s *seal) close(purpose, place string, value any) string {
-	plain, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // only our own structs of texts, numbers and times come here
-	}
+	plain := asJSON(value)
 	nonce := make([]byte, chacha20poly1305.NonceSizeX, chacha20poly1305.NonceSizeX+len(plain)+chacha20poly1305.Overhead)
 	rand.Read(nonce)
 	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, plain, []byte(purpose+"\n"+place)))
+}
+
+// asJSON is a value as JSON, in which < has one byte and not six as in web pages.
+func asJSON(value any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		panic(err) // only our own structs of texts, numbers and times come here
+	}
+	return b.Bytes()
 }
 
 // open reads what close made into value, and reports whether it could.

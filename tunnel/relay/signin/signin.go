@@ -26,9 +26,9 @@ const returnPath = "/callback"
 const (
 	// pendingLife is how long a visitor may take at the provider.
 	pendingLife = 15 * time.Minute
-	// identityBytes bounds what a cookie says of a visitor, as JSON: browsers take
-	// 4,096 bytes of a cookie.
-	identityBytes = 2048
+	// groupBytes bounds the groups that a cookie has, as JSON: browsers take 4,096
+	// bytes of a cookie.
+	groupBytes = 1536
 )
 
 // Config is what a Visitors needs.
