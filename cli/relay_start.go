@@ -113,6 +113,9 @@ func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 	env.say("  listens for agents    %s, UDP and TCP", a.Tunnel)
 	env.say("  listens for visitors  %s (http), %s (https)", a.HTTP, a.HTTPS)
 	env.say("  console               %s", started.Console)
+	if callback := r.CallbackURL(); callback != "" {
+		env.say("  visitors sign in      and come back to %s", callback)
+	}
 	if code := r.SetupCode(); code != "" {
 		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
 	}

@@ -85,6 +85,9 @@ func (r *Relay) policyChanged(target string, stored store.StoredPolicy, exists b
 			r.log.Error("a stored policy does not parse; its target is closed", "target", target, "error", err)
 			d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
 		}
+		if err := r.knownProvider(d.SignIn); err != nil {
+			r.log.Warn("a policy has visitors sign in with a provider that is not in relay.toml; it lets nobody in", "target", target, "provider", d.SignIn.Provider)
+		}
 		next = policy.Renew(before, d, r.policies.database)
 	} else if before != nil {
 		before.End()

@@ -108,9 +108,15 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 		}
 		conf.Providers = append(conf.Providers, p)
 	}
-	v := signin.New(conf)
-	r.log.Info("visitors can sign in", "providers", v.Names(), "callback_url", v.URL())
-	return v, nil
+	return signin.New(conf), nil
+}
+
+// CallbackURL is what to register with identity providers; empty: there are none.
+func (r *Relay) CallbackURL() string {
+	if r.signIn == nil {
+		return ""
+	}
+	return r.signIn.URL()
 }
 
 // providerNames are the identity providers that policies can name.
@@ -141,7 +147,7 @@ func (r *Relay) signInSettings() console.SignInSettings {
 	if r.signIn == nil {
 		return s
 	}
-	s.CallbackURL = r.signIn.URL()
+	s.CallbackURL = r.CallbackURL()
 	for _, p := range r.signIn.Status() {
 		s.Providers = append(s.Providers, console.SignInProvider{Name: p.Name, Issuer: p.Issuer, Error: p.Error})
 	}
