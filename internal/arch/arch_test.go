@@ -98,6 +98,8 @@ var owners = []struct {
 	{"github.com/hashicorp/yamux", []string{"tunnel/link"}},
 	{"github.com/nats-io", []string{"tunnel/relay/store"}},
 	{"github.com/caddyserver/certmagic", []string{"tunnel/relay/certs", "tunnel/relay/store"}},
+	{"github.com/coreos/go-oidc", []string{"tunnel/relay/signin"}},
+	{"golang.org/x/oauth2", []string{"tunnel/relay/signin"}},
 	{"fyne.io/systray", []string{"tray"}},
 	{"github.com/ebitengine/purego", []string{"tray"}},
 	{"github.com/kardianos/service", []string{"service"}},

@@ -333,6 +333,35 @@ func TestSignInBesidePasswords(t *testing.T) {
 	}
 }
 
+// TestSignInBehindALoadBalancer has visitors whose https ends in front of the relay.
+func TestSignInBehindALoadBalancer(t *testing.T) {
+	cfg := signInConfig(t)
+	cfg.TrustedProxies = []string{"127.0.0.1"}
+	s := startSite(t, cfg, http.HandlerFunc(whoSite))
+	s.setPolicy(t, "shop", onlyTheFirst)
+	for proto, cookie := range map[string]string{"https": "__Host-adit-sign-in=", "http": "adit-sign-in=", "gopher": "adit-sign-in="} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http+"/", nil)
+		req.Header.Set("Accept", "text/html")
+		req.Header.Set("X-Forwarded-Proto", proto)
+		resp, err := s.visitor.Do(req)
+		if err != nil || resp.StatusCode != 302 || !strings.HasPrefix(resp.Header.Get("Set-Cookie"), cookie) {
+			t.Errorf("by %s: %v, %v", proto, resp, err)
+		}
+	}
+	// What the load balancer says of who it is does not count where the relay asks.
+	s.setPolicy(t, "shop", `{"basic_auth":[{"name":"robot","password":"secret"}]}`)
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http+"/", nil)
+	req.SetBasicAuth("robot", "secret")
+	req.Header.Set("X-Forwarded-Email", "boss@example.com")
+	resp, err := s.visitor.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, _ := io.ReadAll(resp.Body); !strings.Contains(string(body), "user=robot email= ") {
+		t.Errorf("got %s", body)
+	}
+}
+
 // TestPolicyOfAnUnknownProvider is refused when it is set; one that is there when
 // its provider goes lets nobody in.
 func TestPolicyOfAnUnknownProvider(t *testing.T) {

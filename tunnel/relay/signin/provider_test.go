@@ -166,7 +166,9 @@ func TestClaims(t *testing.T) {
 		"groups of another kind": {map[string]any{"groups": []any{1, map[string]any{}}}, nil, nil, policy.Identity{}},
 		"groups by another name": {map[string]any{"roles": []string{"staff"}}, nil, func(p *Provider) { p.GroupsClaim = "roles" }, policy.Identity{Groups: []string{"staff"}}},
 		"asked for": {
-			nil, map[string]any{"sub": "7", "email": "ann@example.com", "email_verified": true, "groups": []string{"staff"}}, nil,
+			nil,
+			map[string]any{"sub": "7", "email": "ann@example.com", "email_verified": true, "groups": []string{"staff"}},
+			nil,
 			policy.Identity{Email: "ann@example.com", Groups: []string{"staff"}},
 		},
 		"verified elsewhere": { // of another address, perhaps
