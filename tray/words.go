@@ -5,13 +5,13 @@ import "strings"
 // words are the texts of one language.
 type words struct {
 	notRunning, silent, startDaemon, openWebUI, enterToken string
-	pause, resume, reconnect, atLogin, about, quit string
-	noEndpoints, more, openURL, showQR             string
-	daemonVersion, unknown, copied, trouble        string
-	lost, back, newURL                             string
-	noHost, noHostBody                             string
-	states                                         map[string]string
-	endpointStates                                 map[string]string
+	pause, resume, reconnect, atLogin, about, quit         string
+	noEndpoints, more, openURL, showQR                     string
+	daemonVersion, unknown, copied, trouble                string
+	lost, back, newURL                                     string
+	noHost, noHostBody                                     string
+	states                                                 map[string]string
+	endpointStates                                         map[string]string
 }
 
 // absence says why the daemon is not reachable.
