@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"adit/internal/buildinfo"
 	"adit/internal/socketerr"
 	"adit/tunnel/agent"
+	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
@@ -149,8 +149,8 @@ func (w world) checkProxy() agent.Check {
 		if value == "" {
 			continue
 		}
-		u, err := url.Parse(value)
-		if err != nil || u.Host == "" {
+		u, err := link.ParseProxy(value)
+		if err != nil {
 			c.Status, c.Result = checkWarning, name+" is set to what is no address"
 			c.Advice = "Set it to an address such as http://proxy.example:3128, or not at all."
 			return c

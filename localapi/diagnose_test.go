@@ -112,7 +112,7 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 			"token=ok clock=failed proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
 		},
 		{
-			"broken proxy", testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy"}), connected, auth,
+			"broken proxy", testWorld(nil, map[string]string{"HTTPS_PROXY": "http://proxy:port"}), connected, auth,
 			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
 		},
 	} {
@@ -133,7 +133,11 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 }
 
 func TestDiagnosisHidesTheProxysPassword(t *testing.T) {
-	c := testWorld(nil, map[string]string{"ALL_PROXY": "socks5://user:secret@proxy.example:1080"}).checkProxy()
+	c := testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy.example:3128"}).checkProxy()
+	if c.Status != checkOK || !strings.Contains(c.Result, "http://proxy.example:3128") {
+		t.Errorf("without a scheme: got %+v", c)
+	}
+	c = testWorld(nil, map[string]string{"ALL_PROXY": "socks5://user:secret@proxy.example:1080"}).checkProxy()
 	if c.Status != checkOK || strings.Contains(c.Result, "secret") || !strings.Contains(c.Result, "socks5://proxy.example:1080") {
 		t.Errorf("got %+v", c)
 	}

@@ -33,8 +33,15 @@ func SystemdUnit(exe string) string {
 
 // OpenRCScript returns the OpenRC script that runs exe.
 func OpenRCScript(exe string) string {
+	if strings.ContainsFunc(exe, func(r rune) bool { return !strings.ContainsRune(plainLetters, r) }) {
+		// OpenRC has the shell read the variable's value once more.
+		exe = "'" + strings.ReplaceAll(exe, "'", `'\''`) + "'"
+	}
 	return strings.ReplaceAll(openrcScript, "@EXEC@", shellQuoted(exe))
 }
+
+// plainLetters are those of a path that no shell takes for anything else.
+const plainLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-"
 
 // packageMark is in the init scripts that a package brings, and not in ours.
 const packageMark = "# This file belongs to the adit package."

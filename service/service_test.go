@@ -30,7 +30,7 @@ func TestDeclarationsNameTheProgram(t *testing.T) {
 	if got, want := SystemdUnit("/opt/50%/x y"), `ExecStart="/opt/50%%/x y" start`; !strings.Contains(got, want) {
 		t.Errorf("got unit %s\nwant in it %s", got, want)
 	}
-	if got, want := OpenRCScript("/opt/$x"), `command="/opt/\$x"`; !strings.Contains(got, want) {
+	if got, want := OpenRCScript("/opt/$x"), `command="'/opt/\$x'"`; !strings.Contains(got, want) {
 		t.Errorf("got script %s\nwant in it %s", got, want)
 	}
 }

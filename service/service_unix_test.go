@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,6 +24,21 @@ func TestSystemdStateIsReadFromProperties(t *testing.T) {
 	} {
 		if got := systemdState(out); got != want {
 			t.Errorf("%q: got %s, want %s", out, got, want)
+		}
+	}
+}
+
+// TestOpenRCRunsTheProgramWhereverItLies reads the script as OpenRC does, which has the
+// shell read the command once more.
+func TestOpenRCRunsTheProgramWhereverItLies(t *testing.T) {
+	for _, exe := range []string{"/usr/bin/adit", "/opt/my tools/adit", "/opt/it's/adit", `/opt/$HOME/a"b`, "/opt/`id`/a;b&c", `/opt/a\b/*`} {
+		file := filepath.Join(t.TempDir(), "adit")
+		if err := os.WriteFile(file, []byte(OpenRCScript(exe)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", `. "$0" && eval printf "'%s\n'" $command -- $command_args`, file).CombinedOutput()
+		if got, want := string(out), exe+"\n--\nstart\n"; err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", exe, got, err, want)
 		}
 	}
 }

@@ -59,6 +59,7 @@ func sameShape(a, b []Item) bool {
 // View is all that the menu depends on.
 type View struct {
 	Reachable bool // the daemon answers; without that Status and Endpoints say nothing
+	Silent    bool // somebody is there and does not answer: not Reachable
 	Status    Status
 	Endpoints []Endpoint
 	CanStart  bool
@@ -89,6 +90,9 @@ const (
 // Face returns the icon, and the text that is shown when the pointer rests on it.
 func Face(v View, w words) (Icon, string) {
 	icon := IconOff
+	if v.Silent {
+		icon = IconAttention
+	}
 	if v.Reachable {
 		switch v.Status.State {
 		case "connected":
@@ -115,7 +119,7 @@ func Face(v View, w words) (Icon, string) {
 // stateLine says in a few words how things are, and why if they are not well.
 func stateLine(v View, w words) string {
 	if !v.Reachable {
-		return w.notRunning
+		return w.absence(v)
 	}
 	line, known := w.states[v.Status.State]
 	if !known {
@@ -142,7 +146,7 @@ func Menu(v View, w words) []Item {
 	case locked: // neither endpoints nor orders: the Web UI asks for the token
 	case v.Reachable:
 		items = append(items, endpointItems(v, w)...)
-	case v.CanStart:
+	case v.CanStart && !v.Silent:
 		items = append(items, Item{Title: w.startDaemon, Action: Action{Kind: StartDaemon}}, Item{Separator: true})
 	}
 	webUI := Item{Title: w.openWebUI, Disabled: !v.Reachable, Action: Action{Kind: OpenWebUI}}

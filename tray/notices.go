@@ -14,7 +14,7 @@ func Notices(before, after View, w words) []Notice {
 	was, is := before.Status.State, after.Status.State
 	switch {
 	case before.Reachable && !after.Reachable:
-		return []Notice{{w.lost, w.notRunning}}
+		return []Notice{{w.lost, w.absence(after)}}
 	case !after.Reachable:
 		return nil
 	case was == "connected" && (is == "reconnecting" || is == "connecting"):

@@ -144,10 +144,11 @@ func (c *companion) run(ctx context.Context) error {
 }
 
 // How often the daemon is looked at without an event: seldom while its stream
-// of events is open, often while it is missing.
+// of events is open, often while it is missing; and how long it has to answer.
 const (
 	idleLook    = 30 * time.Second
 	missingLook = 2 * time.Second
+	lookTime    = 5 * time.Second
 )
 
 // keep shows each change and carries out each click, until ctx ends or the
@@ -218,12 +219,14 @@ func (c *companion) look(ctx context.Context, first bool) {
 		c.atLogin, c.loginAt = c.desk.startsAtLogin(), time.Now()
 	}
 	c.view = View{CanStart: c.config.StartDaemon != nil, AtLogin: c.atLogin, Version: c.config.Version, Note: before.Note}
-	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	asking, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	status, endpoints, err := c.config.Daemon.Look(asking)
 	if ctx.Err() != nil {
 		return
 	}
+	// Where nobody is, the system says so at once.
+	c.view.Silent = err != nil && asking.Err() != nil
 	if err == nil {
 		c.view.Reachable, c.view.Status, c.view.Endpoints = true, status, endpoints
 		if before.Reachable != c.view.Reachable || before.Status != status {

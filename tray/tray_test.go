@@ -16,15 +16,20 @@ import (
 type fakeDaemon struct {
 	mu        sync.Mutex
 	err       error      // guarded
+	hangs     bool       // guarded
 	status    Status     // guarded
 	endpoints []Endpoint // guarded
 	orders    []string   // guarded
 	events    chan func()
 }
 
-func (d *fakeDaemon) Look(context.Context) (Status, []Endpoint, error) {
+func (d *fakeDaemon) Look(ctx context.Context) (Status, []Endpoint, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.hangs {
+		<-ctx.Done()
+		return Status{}, nil, ctx.Err()
+	}
 	return d.status, d.endpoints, d.err
 }
 
@@ -282,6 +287,27 @@ func TestQuitEndsTheTray(t *testing.T) {
 		c := &companion{config: Config{Daemon: d, Log: slog.New(slog.DiscardHandler)}, desk: s, screen: s, clicks: clicks, words: english}
 		if err := c.run(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestADaemonThatHangsIsNotSaidToBeDown(t *testing.T) {
+	d, s := &fakeDaemon{}, &fakeScreen{}
+	d.set(connected().Status, web)()
+	start := func(context.Context) error { return nil }
+	try(t, d, s, Config{StartDaemon: start}, func(chan<- Action) {
+		d.events <- func() { d.mu.Lock(); d.hangs = true; d.mu.Unlock() }
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		got := s.last()
+		if got.icon != IconAttention || got.title != "adit: The daemon does not answer" || got.items[0].Title != "The daemon does not answer" {
+			t.Errorf("got icon %s, title %q, first line %q", got.icon, got.title, got.items[0].Title)
+		}
+		if slices.ContainsFunc(got.items, func(i Item) bool { return i.Action.Kind == StartDaemon }) {
+			t.Error("it is offered to start a daemon that runs")
+		}
+		if !slices.Equal(s.bodies, []string{"The daemon does not answer"}) {
+			t.Errorf("got the notifications %q", s.bodies)
 		}
 	})
 }

@@ -4,18 +4,27 @@ import "strings"
 
 // words are the texts of one language.
 type words struct {
-	notRunning, startDaemon, openWebUI, enterToken string
-	pause, resume, reconnect, atLogin, about, quit string
-	noEndpoints, more, openURL, showQR             string
-	daemonVersion, unknown, copied, trouble        string
-	lost, back, newURL                             string
-	noHost, noHostBody                             string
-	states                                         map[string]string
-	endpointStates                                 map[string]string
+	notRunning, silent, startDaemon, openWebUI, enterToken string
+	pause, resume, reconnect, atLogin, about, quit         string
+	noEndpoints, more, openURL, showQR                     string
+	daemonVersion, unknown, copied, trouble                string
+	lost, back, newURL                                     string
+	noHost, noHostBody                                     string
+	states                                                 map[string]string
+	endpointStates                                         map[string]string
+}
+
+// absence says why the daemon is not reachable.
+func (w words) absence(v View) string {
+	if v.Silent {
+		return w.silent
+	}
+	return w.notRunning
 }
 
 var english = words{
 	notRunning:  "The daemon is not running",
+	silent:      "The daemon does not answer",
 	startDaemon: "Start the daemon",
 	openWebUI:   "Open Web UI",
 	enterToken:  "Enter the auth token…",
@@ -38,6 +47,7 @@ var english = words{
 
 var chinese = words{
 	notRunning:  "守护进程未运行",
+	silent:      "守护进程没有响应",
 	startDaemon: "启动守护进程",
 	openWebUI:   "打开网页界面",
 	enterToken:  "填写认证令牌…",

@@ -87,7 +87,7 @@ FunctionEnd
 
 ; The tray holds its own file, and the service its own: both are ended before
 ; anything is replaced.
-!macro EndAll
+!macro EndTray
   ; By its full path: a program without one is looked for beside the setup first,
   ; in the folder of downloads, where anything may lie.
   ; Asked first: a tray that is killed leaves its icon behind.
@@ -96,6 +96,10 @@ FunctionEnd
   Sleep 500
   nsExec::Exec '"$SYSDIR\taskkill.exe" /F /IM adit-tray.exe'
   Pop $0
+  Sleep 300
+!macroend
+
+!macro EndService
   ${If} ${FileExists} "$INSTDIR\adit.exe"
     nsExec::ExecToLog '"$INSTDIR\adit.exe" service stop'
     Pop $0
@@ -103,10 +107,34 @@ FunctionEnd
   Sleep 300
 !macroend
 
+; A file that somebody runs cannot be written. Nothing is replaced then, as a new
+; tray beside an old program would be: what was there goes on as it did.
+!macro AbortInUse
+  DetailPrint "$(InUse)"
+  nsExec::ExecToLog '"$INSTDIR\adit.exe" service start'
+  Pop $0
+  SetErrorLevel 3
+  Abort "$(InUse)"
+!macroend
+!macro AbortIfHeld NAME
+  ${If} ${FileExists} "$INSTDIR\${NAME}"
+    ClearErrors
+    FileOpen $0 "$INSTDIR\${NAME}" a
+    ${If} ${Errors}
+      !insertmacro AbortInUse
+    ${EndIf}
+    FileClose $0
+  ${EndIf}
+!macroend
+
 Section "adit"
   SetShellVarContext all
   SetOutPath "$INSTDIR"
-  !insertmacro EndAll
+  ; The program first: who runs it in a terminal keeps the tray, too.
+  !insertmacro EndService
+  !insertmacro AbortIfHeld "adit.exe"
+  !insertmacro EndTray
+  !insertmacro AbortIfHeld "adit-tray.exe"
   ClearErrors
   SetOverwrite try
   ${If} ${IsNativeARM64}
@@ -117,12 +145,7 @@ Section "adit"
     File "${AMD64}\adit-tray.exe"
   ${EndIf}
   ${If} ${Errors}
-    DetailPrint "$(InUse)"
-    ; What was there goes on as it did.
-    nsExec::ExecToLog '"$INSTDIR\adit.exe" service start'
-    Pop $0
-    SetErrorLevel 3
-    Abort "$(InUse)"
+    !insertmacro AbortInUse
   ${EndIf}
   SetOverwrite on
   File "/oname=LICENSE.txt" "${LICENSE}"
@@ -169,7 +192,8 @@ FunctionEnd
 
 Section "Uninstall"
   SetShellVarContext all
-  !insertmacro EndAll
+  !insertmacro EndTray
+  !insertmacro EndService
   nsExec::ExecToLog '"$INSTDIR\adit.exe" service uninstall'
   Pop $0
   ; A program that somebody runs in a terminal goes with the next start of Windows.

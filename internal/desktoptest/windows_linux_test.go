@@ -3,10 +3,12 @@ package desktoptest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,7 @@ func TestWindowsSetup(t *testing.T) {
 		{"installs silently", func(w *windows) { setupInstalls(w, one(w.t, first, "*-setup.exe")) }},
 		{"service commands", serviceCommands},
 		{"tray", trayClicked},
+		{"replaces nothing while the program is in use", func(w *windows) { setupHeld(w, one(w.t, second, "*-setup.exe")) }},
 		{"upgrades with the tray running", func(w *windows) { setupUpgrades(w, one(w.t, second, "*-setup.exe")) }},
 		{"uninstall leaves nothing", setupUninstalls},
 	} {
@@ -181,6 +184,46 @@ func trayClicked(w *windows) {
 			return false
 		}
 	})
+}
+
+// setupHeld has a person run the program in a terminal. A new tray beside the old
+// program would be worse than the old ones.
+func setupHeld(w *windows, setup string) {
+	trayEnded, endTray := w.begin(aditTray)
+	w.window("^Wine System Tray$")
+	person := *w
+	person.env = append(slices.Clone(w.env), `ADIT_STATE_DIR=C:\held`)
+	defer os.RemoveAll(w.file("held"))
+	held, end := person.begin(adit, "start", "--http_listen", "127.0.0.1:37298")
+	until(w.t, patience, "the program does not run", func() bool {
+		_, err := w.inside(20*time.Second, "curl", "-fsS", "-m", "10", "http://127.0.0.1:37298/healthz")
+		return err == nil
+	})
+	files := []string{"adit.exe", "adit-tray.exe"}
+	var old [][]byte
+	for _, name := range files {
+		old = append(old, read(w.t, w.file(programs+name)))
+	}
+	out, err := w.run(patience, setup, "/S")
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		w.t.Errorf("got %v, want exit code 3; %s", err, out)
+	}
+	for i, name := range files {
+		if !bytes.Equal(old[i], read(w.t, w.file(programs+name))) {
+			w.t.Errorf("%s was replaced", name)
+		}
+	}
+	w.answers("0.1.0")
+	select {
+	case err := <-trayEnded:
+		w.t.Errorf("the tray was ended: %v", err)
+	case err := <-held:
+		w.t.Errorf("the program in use was ended: %v", err)
+	default:
+	}
+	end()
+	endTray()
 }
 
 func setupUpgrades(w *windows, setup string) {

@@ -108,7 +108,8 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	next.ConfiguredAt = time.Now().UTC()
 	same := before.GivenBy == fingerprintOf(tok)
 	next.GivenBy = fingerprintOf(tok)
-	if !same || a.token.Relay != tok.Relay {
+	sameRelay := same && a.token.Relay == tok.Relay
+	if !sameRelay {
 		next.Addresses, next.AddressesOf = nil, ""
 	}
 	a.mu.Unlock()
@@ -117,6 +118,9 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if sameRelay { // it may have moved meanwhile, and waits to save that
+		next.Addresses, next.AddressesOf = a.auth.Addresses, a.auth.AddressesOf
+	}
 	a.auth, a.token, a.tokenSaved = next, tok, true
 	a.epoch++
 	now := taken{epoch: a.epoch, second: a.second, replaced: before.Token != "" && wasSaved, elsewhere: !same && before.GivenBy != ""}

@@ -41,10 +41,11 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		a.mu.Unlock()
 		return nil
 	}
-	rev, want, remembers := t.rev, t.claim(false), t.remembers()
-	if a.second == l {
+	rev, want, remembers, beside := t.rev, t.claim(false), t.remembers(), a.second == l
+	if beside {
 		remembers = false // only the first session may settle for another name
 	}
+	t.asking = l
 	a.mu.Unlock()
 	got, err := l.ctl.claim(ctx, t.id, want)
 	if remembers && isProblem(err) && !unavailable(err) {
@@ -56,6 +57,11 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	t.asking = nil
+	if (beside || a.second == l) && (t.stopped || t.deleted) {
+		l.takeBackLocked(t, err)
+		return err
+	}
 	if a.second == l {
 		if err == nil {
 			if t.other.live == l && t.other.number != got.Number {
@@ -82,6 +88,19 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	l.register(got.Number, t)
 	a.second.look()
 	return nil
+}
+
+// takeBackLocked sees to it that a claim is taken back that was on its way on the second
+// session when t was withdrawn, which did not wait for it; err is how it ended.
+func (l *live) takeBackLocked(t *tunnel, err error) {
+	if !l.oweLocked(t, err) {
+		return
+	}
+	if t.deleted { // its name, too, which the first may have given back before
+		l.agent.releases[t.id] = true
+		l.agent.cur.look()
+	}
+	l.look()
 }
 
 func unavailable(err error) bool {
@@ -209,15 +228,21 @@ func (l *live) releaseAll(ctx context.Context) int {
 
 // owe notes that the relay could not be told to take t's endpoint down.
 func (l *live) owe(t *tunnel, err error) {
-	if isProblem(err) && !unavailable(err) {
-		return // the relay has refused: asking again would not help
-	}
 	l.agent.mu.Lock()
 	defer l.agent.mu.Unlock()
+	l.oweLocked(t, err)
+}
+
+// oweLocked is owe. It reports whether it is owed.
+func (l *live) oweLocked(t *tunnel, err error) bool {
+	if isProblem(err) && !unavailable(err) {
+		return false // the relay has refused: asking again would not help
+	}
 	if l.owed == nil {
 		l.owed = make(map[*tunnel]struct{})
 	}
 	l.owed[t] = struct{}{}
+	return true
 }
 
 // takeDown tells the relay of the stops that it could not be told of, and
@@ -243,7 +268,13 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 	defer t.claiming.Unlock()
 	a.mu.Lock()
 	runs := !t.stopped && !t.deleted // again: its claim is what the relay has of it
+	t.asking = l
 	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		t.asking = nil
+		a.mu.Unlock()
+	}()
 	var err error
 	if !runs {
 		if err = l.release(ctx, t.id, true); err != nil && !isProblem(err) || unavailable(err) {

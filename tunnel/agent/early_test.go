@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"adit/tunnel/wire"
 )
@@ -44,5 +45,55 @@ func TestEarlyAnswerReachesTheVisitor(t *testing.T) {
 		}
 		s.Reset()
 		wg.Wait()
+	}
+}
+
+// TestEarlyAnswerToAVisitorWhoPausesIsNotLost has the rest of an upload come long after
+// the origin has refused it, and the answer take a while to the edge: that the
+// origin has reset its connection must not overtake it.
+func TestEarlyAnswerToAVisitorWhoPausesIsNotLost(t *testing.T) {
+	const answer = "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlots"
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	port := origin(t, func(c net.Conn) {
+		br := bufio.NewReaderSize(c, 256)
+		if _, err := http.ReadRequest(br); err == nil {
+			_, _ = br.Peek(256) // more has come, and stays unread: closing resets
+			_, _ = io.WriteString(c, answer)
+		}
+	})
+	tun := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: port})
+	s := r.mustVisit(tun.ID, wire.StreamHTTP)
+	defer s.Reset()
+	if _, err := io.WriteString(s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"+strings.Repeat("x", 1<<16)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the origin has answered", func() bool { return a.Endpoints()[0].Bytes.Out == int64(len(answer)) })
+	<-time.After(10 * noticeWait) // the way to the edge
+	got := make([]byte, len(answer))
+	if n, err := io.ReadFull(s, got); string(got[:n]) != answer {
+		t.Errorf("got %q, %v", got[:n], err)
+	}
+}
+
+// TestAnswerThatWasCutIsReset has an origin reset its connection within an answer
+// that only the connection's end would end: it must not look whole.
+func TestAnswerThatWasCutIsReset(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	port := origin(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhal")
+			_ = c.(*net.TCPConn).SetLinger(0)
+		}
+	})
+	tun := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: port})
+	s := r.mustVisit(tun.ID, wire.StreamHTTP)
+	defer s.Reset()
+	if _, err := io.WriteString(s, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(s); err == nil {
+		t.Errorf("got %q as if it were whole", got)
 	}
 }

@@ -72,6 +72,7 @@ func describe(err error, addr string) string {
 		p      *wire.Problem
 		dns    *net.DNSError
 		closed *link.CloseError
+		proxy  *link.ProxyError
 	)
 	switch {
 	case err == nil:
@@ -87,6 +88,11 @@ func describe(err error, addr string) string {
 		return relay + " refused: " + p.Message
 	case errors.Is(err, link.ErrUntrusted):
 		return relay + " is not the one that the token names; if it was set up anew, ask its operator for a new token"
+	case errors.As(err, &proxy):
+		if proxy.Proxy == "" {
+			return proxy.Error() + "; correct it and restart adit"
+		}
+		return fmt.Sprintf("the proxy %s of HTTPS_PROXY or ALL_PROXY does not lead to %s: %s", proxy.Proxy, relay, reason(proxy.Err))
 	case errors.As(err, &dns):
 		return fmt.Sprintf("the relay's name %s does not resolve; check the network and its DNS", dns.Name)
 	case errors.As(err, &closed):
@@ -101,6 +107,20 @@ func describe(err error, addr string) string {
 		return relay + " did not answer in time; it may be down, or a firewall may block its port for UDP and TCP"
 	}
 	return fmt.Sprintf("no session with %s: %v", relay, err)
+}
+
+// reason is err without what describe says better, for a part of a sentence.
+func reason(err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Sprintf("the name %s does not resolve", dns.Name)
+	case errors.Is(err, socketerr.Refused):
+		return "nothing answers there"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "it did not answer in time"
+	}
+	return err.Error()
 }
 
 // describeOrigin says why the local service at addr cannot be reached, to the

@@ -31,8 +31,8 @@ const (
 	requestWait = 250 * time.Millisecond
 	maxUnserved = 128 << 10
 	// noticeWait is how long an origin that resets its connection has to be found
-	// to take no more of a request, and answerWait how long after that the edge has
-	// to end the stream by itself.
+	// to take no more of a request, and answerWait how long after that, or after
+	// what the origin answered last, the edge has to end the stream by itself.
 	noticeWait = 20 * time.Millisecond
 	answerWait = time.Second
 )
@@ -198,8 +198,11 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 	defer tap.Close()
 	var closed atomic.Bool         // by the edge: nobody reads the origin's answer for long
 	spurned := make(chan struct{}) // closed when the origin takes no more of a request
+	copied := make(chan struct{})  // closed when no more of it is copied
+	var answered time.Time         // when the origin last did
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		defer close(copied)
 		// The inspector must know of a request before the origin can answer it.
 		err := copyHalf(origin, stream, func(b []byte) {
 			t.counters.in.Add(int64(len(b)))
@@ -231,13 +234,14 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 		a.out.Add(int64(len(b)))
 	}, func(b []byte) {
 		tap.FromOrigin(b)
+		answered = time.Now()
 		if closed.Load() {
 			origin.SetReadDeadline(time.Now().Add(lingering))
 		}
 	})
 	tap.OriginEnded()
 	if err != nil && preface.Kind == wire.StreamHTTP {
-		p.hearOut(spurned, &wg)
+		p.hearOut(answered, spurned, copied)
 	}
 	if err != nil || stream.CloseWrite() != nil {
 		p.abort()
@@ -247,15 +251,18 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 
 // hearOut lets the edge have the answer of an origin that has reset its connection
 // because it did not want the rest of the request, as a refusal of a large upload:
-// with the stream the answer would be given up, too (RFC 9112, section 9.6).
-func (p *pipe) hearOut(spurned <-chan struct{}, copied *sync.WaitGroup) {
-	notice := time.NewTimer(noticeWait)
+// with the stream the answer would be given up, too (RFC 9112, section 9.6). Whether
+// it was that is seen by the next that the visitor sends, who may pause: so what was
+// answered a moment ago is waited for in any case.
+func (p *pipe) hearOut(answered time.Time, spurned, copied <-chan struct{}) {
+	notice := time.NewTimer(max(noticeWait, time.Until(answered.Add(answerWait))))
 	defer notice.Stop()
 	select {
 	case <-notice.C:
+	case <-copied: // the edge has ended it
 	case <-spurned:
 		p.stream.SetReadDeadline(time.Now().Add(answerWait))
-		copied.Wait()
+		<-copied
 	}
 }
 

@@ -365,7 +365,7 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 		return false
 	}
 	before := a.cur
-	a.cur = l
+	a.cur, l.epoch = l, epoch
 	a.unserved = append(a.unserved, l)
 	a.known, a.rejected = true, false
 	a.attempts++
@@ -388,6 +388,13 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	return true
 }
 
+// servesLocked reports whether l is in use, under the token in force: for a moment after
+// another has been taken, the session in use is of the one before, and may be with
+// another relay.
+func (a *Agent) servesLocked(l *live) bool {
+	return (a.cur == l || a.second == l) && l.epoch == a.epoch
+}
+
 // moved keeps where the relay of l says that it is from now on, and returns what is
 // new of it: nil if nothing is.
 func (a *Agent) moved(l *live, addrs []string) []string {
@@ -398,7 +405,7 @@ func (a *Agent) moved(l *live, addrs []string) []string {
 		}
 	}
 	a.mu.Lock()
-	if a.cur != l && a.second != l || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
+	if !a.servesLocked(l) || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
 		a.mu.Unlock()
 		return nil
 	}
@@ -417,7 +424,7 @@ func sameAddresses(a, b []string) bool {
 // refuse notes that the relay of l takes the token no more, or not for now.
 func (a *Agent) refuse(l *live, reason string, p pardon) {
 	a.mu.Lock()
-	if a.cur != l && a.second != l {
+	if !a.servesLocked(l) {
 		a.mu.Unlock()
 		return
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // StartTunnel starts a stopped or failed tunnel. Without a session it waits.
@@ -104,6 +105,10 @@ func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
+// secondWait is how long a request waits for the second session to take an endpoint
+// down: here it is down already.
+const secondWait = 2 * time.Second
+
 // withdraw takes t's endpoint down, here at once and then at the relay, which is
 // told later if it cannot be now; without keep its public address is given back.
 func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
@@ -112,6 +117,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	t.unclaimLocked()
 	t.failure = ""
 	cur, second := a.cur, a.second
+	slow := second != nil && t.asking == second
 	a.mu.Unlock()
 	t.conns.abort()
 	if second != nil && second.alive() {
@@ -119,8 +125,12 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	t.claiming.Lock() // after a claim that is on its way
-	defer t.claiming.Unlock()
+	// After a claim that is on its way, but for one on the second session: that may
+	// take long, and its end finds that it is not wanted any more.
+	if !slow {
+		t.claiming.Lock()
+		defer t.claiming.Unlock()
+	}
 	a.mu.Lock()
 	t.unclaimLocked()
 	a.mu.Unlock()
@@ -152,9 +162,15 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 // withdrawSecond takes t's endpoint down on the second session too. Its name is
 // the first's to give back.
 func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
-	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	ctx, cancel := context.WithTimeout(ctx, secondWait)
 	defer cancel()
-	t.claiming.Lock() // after a claim that is on its way
+	a.mu.Lock()
+	slow := t.asking == l
+	a.mu.Unlock()
+	if slow {
+		return // what is on its way ends it
+	}
+	t.claiming.Lock()
 	defer t.claiming.Unlock()
 	a.mu.Lock()
 	t.unclaimLocked()

@@ -24,6 +24,8 @@ type live struct {
 	since   time.Time
 	retired chan struct{} // closed when another session has taken over
 	again   chan struct{} // tells claimAll to look for tunnels; room for one
+	// epoch is that of the token it is in use under. The agent's mutex guards it.
+	epoch int
 	// owed are stopped tunnels whose endpoints the relay could not be told to
 	// take down. The agent's mutex guards it.
 	owed map[*tunnel]struct{}

@@ -178,7 +178,7 @@ func (a *Agent) adoptSecond(l *live, epoch int) bool {
 		return false
 	}
 	before := a.second
-	a.second = l
+	a.second, l.epoch = l, epoch
 	a.unserved = append(a.unserved, l)
 	a.mu.Unlock()
 	if before != nil {
@@ -252,7 +252,7 @@ func (a *Agent) told(l *live, list []wire.Node) {
 		}
 	}
 	a.mu.Lock()
-	if a.cur != l && a.second != l {
+	if !a.servesLocked(l) {
 		a.mu.Unlock()
 		return
 	}

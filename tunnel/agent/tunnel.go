@@ -42,6 +42,7 @@ type tunnel struct {
 	published *Tunnel // as last told to the feed
 
 	claiming sync.Mutex            // held while the relay is asked about this tunnel
+	asking   *live                 // the session that it is asked on; nil while it is not
 	route    atomic.Pointer[route] // what forwarding needs; not guarded
 	counters counters              // not guarded
 	conns    conns                 // not guarded

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"adit/internal/atomicfile"
 )
@@ -60,4 +61,106 @@ func TestTunnelThatWasNotSavedIsServedByNoNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowNodes are two, of which the other takes its time with claims from now on, until
+// end is called; asked is how many claims it has not answered.
+func slowNodes(t *testing.T) (all []*fakeRelay, a *Agent, first Tunnel, asked func() int, end func()) {
+	all = newFakeNodes(t, 2)
+	a, _ = configured(t, all[0], Config{})
+	first = mustCreate(t, a, TunnelSpec{LocalPort: 80, Name: "first"})
+	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(first.ID) })
+	hold := make(chan struct{})
+	end = sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(end)
+	all[1].set(func() { all[1].hold = hold })
+	return all, a, first, func() (n int) { all[1].set(func() { n = all[1].held }); return n }, end
+}
+
+// wantQuick calls do, which must not wait for the other node.
+func wantQuick(t *testing.T, do func()) {
+	t.Helper()
+	begin := time.Now()
+	do()
+	if took := time.Since(begin); took > relayWait/2 {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func wantNothingOwed(t *testing.T, a *Agent) {
+	t.Helper()
+	eventually(t, "nothing is owed", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.releases) == 0 && len(a.second.owed) == 0
+	})
+}
+
+// TestGivingATunnelUpDoesNotWaitForTheSecondSession has a tunnel not saved that the other
+// node is being asked for: the node in use is told at once, the other when it has
+// answered.
+func TestGivingATunnelUpDoesNotWaitForTheSecondSession(t *testing.T) {
+	t.Parallel() // where it fails, it waits
+	all, a, _, asked, end := slowNodes(t)
+	var once sync.Once
+	var id string
+	setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
+		if !strings.Contains(string(data), `"second"`) {
+			return atomicfile.Write(path, data, perm)
+		}
+		once.Do(func() {
+			a.mu.Lock()
+			other := a.second
+			var made *tunnel
+			for _, tun := range a.tunnels {
+				if tun.spec.Name == "second" {
+					made = tun
+				}
+			}
+			a.mu.Unlock()
+			id = made.id
+			other.look()
+			eventually(t, "the other node is asked", func() bool { return asked() == 1 })
+		})
+		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+	})
+	wantQuick(t, func() {
+		if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 81, Name: "second"}); err == nil {
+			t.Error("a tunnel that was not saved was created")
+		}
+	})
+	if _, has := all[0].claim(id); has {
+		t.Error("the node in use was not told that the tunnel was given up")
+	}
+	end()
+	eventually(t, "the other node has answered and serves it no longer", func() bool {
+		_, has := all[1].claim(id)
+		return has && !all[1].serves(id)
+	})
+	wantNothingOwed(t, a)
+}
+
+// TestStopDoesNotWaitForTheSecondSession is the same with a tunnel that was changed and
+// is stopped.
+func TestStopDoesNotWaitForTheSecondSession(t *testing.T) {
+	t.Parallel()
+	all, a, first, asked, end := slowNodes(t)
+	if _, err := a.Change(t.Context(), first.ID, TunnelPatch{HostHeader: new("a.example")}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other node is asked", func() bool { return asked() == 1 })
+	wantQuick(t, func() {
+		if _, err := a.StopTunnel(t.Context(), first.ID); err != nil {
+			t.Error(err)
+		}
+	})
+	if all[0].serves(first.ID) {
+		t.Error("the node in use was not told of the stop")
+	}
+	end()
+	eventually(t, "the other node has answered and serves it no longer", func() bool {
+		c, _ := all[1].claim(first.ID)
+		return c.HostHeader == "a.example" && !all[1].serves(first.ID)
+	})
+	wantNothingOwed(t, a)
 }

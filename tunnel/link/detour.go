@@ -14,7 +14,7 @@ func dialDetour(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (*fra
 	defer cancel()
 	via, err := cfg.Proxy(cfg.Relay)
 	if err != nil {
-		return nil, fmt.Errorf("find the proxy: %w", err)
+		return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
 	}
 	dial := cfg.DialContext
 	if via != nil {

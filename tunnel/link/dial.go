@@ -261,7 +261,7 @@ func dialTLS(ctx context.Context, cfg *DialConfig) (Session, error) {
 func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
 	via, err := cfg.Proxy(cfg.Relay)
 	if err != nil {
-		return nil, fmt.Errorf("find the proxy: %w", err)
+		return nil, err
 	}
 	if via != nil {
 		return []attempt{{dial: func(ctx context.Context) (Session, error) {

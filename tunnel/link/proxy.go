@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -23,14 +24,75 @@ func EnvironmentProxy(addr string) (*url.URL, error) {
 }
 
 func proxyFor(cfg *httpproxy.Config, all, addr string) (*url.URL, error) {
+	variable := "HTTPS_PROXY"
 	if cfg.HTTPSProxy == "" {
-		cfg.HTTPSProxy = all
+		variable, cfg.HTTPSProxy = "ALL_PROXY", all
 	}
-	return cfg.ProxyFunc()(&url.URL{Scheme: "https", Host: addr})
+	if cfg.HTTPSProxy == "" {
+		return nil, nil
+	}
+	// The package leaves out what it cannot read, and takes "http" for the host of
+	// http://proxy:port.
+	via, wrong := ParseProxy(cfg.HTTPSProxy)
+	if wrong != nil {
+		cfg.HTTPSProxy = "http://proxy.invalid"
+	}
+	used, err := cfg.ProxyFunc()(&url.URL{Scheme: "https", Host: addr})
+	switch {
+	case err != nil || used == nil: // NO_PROXY
+		return nil, err
+	case wrong != nil:
+		return nil, &ProxyError{Err: fmt.Errorf("%s is set to what is %w", variable, wrong)}
+	}
+	return via, nil
 }
+
+// ErrProxyAddress says that a proxy's address is none. What it is is left out: it may
+// hold a password.
+var ErrProxyAddress = errors.New("no address such as http://proxy.example:3128")
+
+// ParseProxy reads the address of a proxy as HTTPS_PROXY has it. Without a scheme it
+// is an HTTP proxy's.
+func ParseProxy(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if (err != nil || u.Scheme == "" || u.Host == "") && !strings.Contains(text, "://") {
+		u, err = url.Parse("http://" + text)
+		if err == nil && u.Path != "" && u.Path != "/" {
+			return nil, ErrProxyAddress // as http:/proxy
+		}
+	}
+	if err != nil || u.Hostname() == "" {
+		return nil, ErrProxyAddress
+	}
+	return u, nil
+}
+
+// ProxyError is why a proxy does not lead to a relay.
+type ProxyError struct {
+	Proxy string // its host and port; empty if what is set is no address
+	Err   error
+}
+
+func (e *ProxyError) Error() string {
+	if e.Proxy == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("dial through proxy %s: %v", e.Proxy, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *ProxyError) Unwrap() error { return e.Err }
 
 // proxyDial connects to addr through the proxy at via.
 func proxyDial(ctx context.Context, dial dialFunc, via *url.URL, addr string) (net.Conn, error) {
+	conn, err := dialVia(ctx, dial, via, addr)
+	if err != nil {
+		return nil, &ProxyError{Proxy: via.Host, Err: err}
+	}
+	return conn, nil
+}
+
+func dialVia(ctx context.Context, dial dialFunc, via *url.URL, addr string) (net.Conn, error) {
 	switch via.Scheme {
 	case "http", "https":
 		return connectDial(ctx, dial, via, addr)
@@ -42,15 +104,11 @@ func proxyDial(ctx context.Context, dial dialFunc, via *url.URL, addr string) (n
 		}
 		dialer, err := proxy.SOCKS5("tcp", hostPort(via, "1080"), auth, dial)
 		if err != nil {
-			return nil, fmt.Errorf("use proxy %s: %w", via.Host, err)
+			return nil, err
 		}
-		conn, err := dialer.(proxy.ContextDialer).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, fmt.Errorf("dial through proxy %s: %w", via.Host, err)
-		}
-		return conn, nil
+		return dialer.(proxy.ContextDialer).DialContext(ctx, "tcp", addr)
 	}
-	return nil, fmt.Errorf("use proxy %s: %q is not http, https or socks5", via.Host, via.Scheme)
+	return nil, fmt.Errorf("%q is not http, https or socks5", via.Scheme)
 }
 
 // dialFunc is net.Dialer.DialContext; it is also a proxy.Dialer.
@@ -81,7 +139,7 @@ func connectDial(ctx context.Context, dial dialFunc, via *url.URL, addr string) 
 	}
 	conn, err := dial(ctx, "tcp", hostPort(via, port))
 	if err != nil {
-		return nil, fmt.Errorf("dial proxy %s: %w", via.Host, err)
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -92,7 +150,7 @@ func connectDial(ctx context.Context, dial dialFunc, via *url.URL, addr string) 
 	tunnel, err := askConnect(conn, via, addr)
 	if err != nil {
 		raw.Close()
-		return nil, fmt.Errorf("dial through proxy %s: %w", via.Host, err)
+		return nil, err
 	}
 	return tunnel, nil
 }

@@ -149,6 +149,29 @@ func TestDialThroughProxy(t *testing.T) {
 	}
 }
 
+// TestProxyThatIsNoAddress has settings that leave no proxy, and ones that were taken for
+// a proxy named http.
+func TestProxyThatIsNoAddress(t *testing.T) {
+	for _, value := range []string{
+		"http://proxy:port", "http://me:s3cret@pro xy:3128", "://", "http://", "http:/proxy.example:3128", "http//proxy.example", "%zz",
+	} {
+		for _, variable := range []string{"HTTPS_PROXY", "ALL_PROXY"} {
+			https, all := value, ""
+			if variable == "ALL_PROXY" {
+				https, all = all, https
+			}
+			via, err := proxyFor(&httpproxy.Config{HTTPSProxy: https}, all, "relay.example:4433")
+			var at *ProxyError
+			if !errors.As(err, &at) || at.Proxy != "" || !strings.HasPrefix(at.Error(), variable+" is set to what is no address") || strings.Contains(at.Error(), "s3cret") {
+				t.Errorf("%s=%s: got %v, %v, want an error that names the variable alone", variable, value, via, err)
+			}
+			if via, err := proxyFor(&httpproxy.Config{HTTPSProxy: https, NoProxy: "relay.example"}, all, "relay.example:4433"); via != nil || err != nil {
+				t.Errorf("%s=%s: got %v, %v for a relay without a proxy, want none", variable, value, via, err)
+			}
+		}
+	}
+}
+
 func TestProxyFor(t *testing.T) {
 	tests := []struct {
 		name             string
@@ -159,6 +182,9 @@ func TestProxyFor(t *testing.T) {
 		{"https", "http://a:1", "", "", "relay.example:4433", "http://a:1"},
 		{"https before all", "http://a:1", "socks5://b:2", "", "relay.example:4433", "http://a:1"},
 		{"all", "", "socks5://b:2", "", "relay.example:4433", "socks5://b:2"},
+		{"no scheme", "a.example:1", "", "", "relay.example:4433", "http://a.example:1"},
+		{"a name alone", "a", "", "", "relay.example:4433", "http://a"},
+		{"a slash", "a:1/", "", "", "relay.example:4433", "http://a:1/"},
 		{"exempt", "http://a:1", "", "relay.example", "relay.example:4433", ""},
 		{"loopback", "http://a:1", "", "", "127.0.0.1:4433", ""},
 	}

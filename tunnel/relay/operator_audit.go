@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -128,23 +127,9 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte, e c
 	stored, _ := o.store.Sinks.Get(name)
 	v := o.shownSink(stored)
 	o.Record(ctx, "sink.set", name, map[string]any{
-		"type": v.Type, "url": withoutKey(v.URL), "address": v.Address, "events": v.Events, "refused_only": v.RefusedOnly, "enabled": v.Enabled, "has_secret": v.HasSecret,
+		"type": v.Type, "url": v.BareURL(), "address": v.Address, "events": v.Events, "refused_only": v.RefusedOnly, "enabled": v.Enabled, "has_secret": v.HasSecret,
 	})
 	return v, nil
-}
-
-// withoutKey is a URL as the audit log has it, from which nothing is ever deleted:
-// some receivers take their key in the path or the query.
-func withoutKey(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	bare := u.Scheme + "://" + u.Host
-	if u.EscapedPath() != "" && u.EscapedPath() != "/" || u.RawQuery != "" {
-		bare += "/…"
-	}
-	return bare
 }
 
 func (o operator) DeleteSink(ctx context.Context, name string, e console.Expected) error {

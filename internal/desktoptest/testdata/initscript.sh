@@ -58,6 +58,11 @@ check "has ended" never pgrep -x adit
 check "stops, twice" adit service stop
 check "is stopped again" state stopped
 check "starts again" adit service start
+check "answers again" soon healthy
+kill -STOP "$(pid)"
+check "stops while the daemon hangs" adit service stop
+check "leaves no daemon that hangs" soon never pgrep -x adit
+check "starts after that" adit service start
 check "stays up when it is installed anew" adit service install
 check "still answers" soon healthy
 check "uninstalls" adit service uninstall

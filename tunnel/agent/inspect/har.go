@@ -304,10 +304,10 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 	if e.hold(len(h.Request.URL)) {
 		e.url = h.Request.URL
 	}
-	e.keepHead(&e.req, harHead(h.Request.Method+" "+u.RequestURI()+" HTTP/1.1", h.Request.Headers, u.Host))
+	e.keepHead(&e.req, harHead(h.Request.Method+" "+u.RequestURI()+" "+harProto(h.Request.HTTPVersion), h.Request.Headers, u.Host))
 	e.keepBody(&e.req, reqBody)
 	if h.Response.Status > 0 {
-		line := "HTTP/1.1 " + strconv.Itoa(h.Response.Status) + " " + http.StatusText(h.Response.Status)
+		line := harProto(cmp.Or(h.Response.HTTPVersion, h.Request.HTTPVersion)) + " " + strconv.Itoa(h.Response.Status) + " " + http.StatusText(h.Response.Status)
 		e.keepHead(&e.res, harHead(line, h.Response.Headers, ""))
 		e.keepBody(&e.res, resBody)
 	}
@@ -315,6 +315,20 @@ func (ins *Inspector) imported(h harEntry) (*entry, error) {
 	e.in.Store(int64(len(e.req.head) + e.req.body.size))
 	e.out.Store(int64(len(e.res.head) + e.res.body.size))
 	return e, nil
+}
+
+// harProto returns the version of HTTP that a HAR file names; browsers write h2 and
+// HTTP/2, too. What is not known is HTTP/1.1.
+func harProto(name string) string {
+	switch strings.ToLower(name) {
+	case "http/1.0":
+		return "HTTP/1.0"
+	case "h2", "http/2", "http/2.0":
+		return "HTTP/2.0"
+	case "h3", "http/3", "http/3.0":
+		return "HTTP/3.0"
+	}
+	return "HTTP/1.1"
 }
 
 func (p *harPost) bytes() ([]byte, error) {

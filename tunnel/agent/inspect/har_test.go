@@ -52,6 +52,43 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 	}
 }
 
+// TestImportKeepsTheVersionOfHTTP has the names that adit and browsers write.
+func TestImportKeepsTheVersionOfHTTP(t *testing.T) {
+	for _, c := range []struct {
+		request, response string
+		want, answered    string
+		http2             bool
+	}{
+		{"HTTP/2.0", "HTTP/2.0", "HTTP/2.0", "HTTP/2.0", true},
+		{"h2", "h2", "HTTP/2.0", "HTTP/2.0", true},
+		{"HTTP/2", "", "HTTP/2.0", "HTTP/2.0", true},
+		{"h3", "h3", "HTTP/3.0", "HTTP/3.0", true},
+		{"HTTP/1.0", "HTTP/1.1", "HTTP/1.0", "HTTP/1.1", false},
+		{"http/1.1", "http/1.1", "HTTP/1.1", "HTTP/1.1", false},
+		{"unknown", "x y\r\nz", "HTTP/1.1", "HTTP/1.1", false},
+		{"", "", "HTTP/1.1", "HTTP/1.1", false},
+	} {
+		text, err := json.Marshal(map[string]any{"log": map[string]any{"version": "1.2", "entries": []any{map[string]any{
+			"startedDateTime": "2026-01-02T03:04:05Z",
+			"request":         map[string]any{"method": "POST", "url": "https://shop.example.com/a", "httpVersion": c.request},
+			"response":        map[string]any{"status": 200, "httpVersion": c.response},
+		}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ins := New(Limits{})
+		if _, err := ins.ReadHAR(bytes.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		id := ins.List(Filter{})[0].ID
+		d, _ := ins.Detail(id, false)
+		again, err := ins.Repeat(id, Edit{})
+		if err != nil || d.Request.Proto != c.want || d.Response.Proto != c.answered || again.HTTP2 != c.http2 {
+			t.Errorf("%q, %q: got %s, %s, HTTP/2 %t, %v", c.request, c.response, d.Request.Proto, d.Response.Proto, again.HTTP2, err)
+		}
+	}
+}
+
 func TestWhatIsNoHARIsRefusedInWordsOfTheFile(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:         "not a HAR file: it is no JSON of that form",

@@ -28,7 +28,8 @@ type Repeat struct {
 	TunnelID string
 	Method   string
 	Bytes    []byte // the request, as it goes over the wire in HTTP/1.1
-	// HTTP2 is set if the request came by HTTP/2.
+	// HTTP2 is set if the request came by HTTP/2, or by a later version, which an
+	// imported one may have.
 	HTTP2       bool
 	ContentType string
 }
@@ -74,7 +75,7 @@ func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 	if edit.Headers != nil {
 		headers = withSecrets(edit.Headers, headers)
 	}
-	again := Repeat{TunnelID: s.summary.TunnelID, Method: method, HTTP2: parts[2] == "HTTP/2.0", ContentType: get(headers, "Content-Type")}
+	again := Repeat{TunnelID: s.summary.TunnelID, Method: method, HTTP2: parts[2] == "HTTP/2.0" || parts[2] == "HTTP/3.0", ContentType: get(headers, "Content-Type")}
 	return again.build(path, headers, body, newBody)
 }
 

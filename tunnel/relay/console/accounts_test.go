@@ -150,6 +150,39 @@ func TestRolesAndScopes(t *testing.T) {
 	}
 }
 
+// TestOnlyWhoMayChangeASinkSeesItsKey has receivers in mind that take their key in the
+// path or the query of a webhook's URL.
+func TestOnlyWhoMayChangeASinkSeesItsKey(t *testing.T) {
+	r := serve(t)
+	owner := r.owner()
+	owner.want(201, "POST", "/api/v1/accounts", `{"name":"vic","role":"viewer","password":"`+testPass+`"}`)
+	viewer := &browser{r: r}
+	viewer.want(200, "POST", "/api/v1/session", `{"name":"vic","password":"`+testPass+`"}`)
+	token := func(name, scope string) *browser {
+		v := owner.want(201, "POST", "/api/v1/tokens", `{"name":"`+name+`","scope":"`+scope+`"}`)
+		return &browser{r: r, token: v["token"].(string)}
+	}
+	const whole, bare = "https://siem.example/in?key=s3cret", "https://siem.example/…"
+	for _, c := range []struct {
+		name string
+		who  *browser
+		want string
+	}{
+		{"an administrator", owner, whole},
+		{"the admin token", &browser{r: r, token: testToken}, whole},
+		{"a token that may write", token("ci-write", "write"), whole},
+		{"a viewer", viewer, bare},
+		{"a token that may read", token("ci-read", "read"), bare},
+	} {
+		for _, path := range []string{"/api/v1/sinks", "/api/v1/sinks/siem"} {
+			resp, body := c.who.send("GET", path, "")
+			if resp.StatusCode != 200 || !strings.Contains(string(body), `"url":"`+c.want+`"`) {
+				t.Errorf("%s, %s: got status %d, %s, want the URL %s", c.name, path, resp.StatusCode, body, c.want)
+			}
+		}
+	}
+}
+
 func TestAPITokenIsShownOnceAndEnds(t *testing.T) {
 	r := serve(t)
 	owner := r.owner()

@@ -313,7 +313,7 @@ func (f *fakeRelay) AuditExport(_ context.Context, give func(audit.Entry) error)
 }
 
 func (f *fakeRelay) sink(name string) Sink {
-	return Sink{Name: name, Type: "webhook", URL: "https://siem.example", Events: []string{"access"}, ChangedAt: fakeTime, State: SinkState{Node: "n1"}}
+	return Sink{Name: name, Type: "webhook", URL: "https://siem.example/in?key=s3cret", Events: []string{"access"}, ChangedAt: fakeTime, State: SinkState{Node: "n1"}}
 }
 func (f *fakeRelay) SinkList() []Sink               { return []Sink{f.sink("siem")} }
 func (f *fakeRelay) Sink(name string) (Sink, error) { return f.sink(name), f.known(name) }

@@ -32,13 +32,6 @@ func (c *Console) operatorRoutes() []route {
 		{"GET /api/v1/audit", c.searchAudit},
 		{"GET /api/v1/audit/verify", c.verifyAudit},
 		{"GET /api/v1/audit/export", c.exportAudit},
-		{"GET /api/v1/sinks", func(w http.ResponseWriter, _ *http.Request) error {
-			return write(w, http.StatusOK, items{relay.SinkList()})
-		}},
-		{"GET /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
-			v, err := relay.Sink(r.PathValue("name"))
-			return giveTagged(w, v.Tag, v, err)
-		}},
 		{"PUT /api/v1/sinks/{name}", func(w http.ResponseWriter, r *http.Request) error {
 			var document json.RawMessage
 			if err := read(r, &document); err != nil {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"adit/tunnel/relay/audit"
@@ -90,6 +91,21 @@ type Sink struct {
 	Enabled     bool      `json:"enabled"`
 	ChangedAt   time.Time `json:"changed_at"`
 	State       SinkState `json:"state"`
+}
+
+// BareURL is the URL of a webhook as those see it who may not change the sink, and as
+// the audit log has it, from which nothing is ever deleted: some receivers take
+// their key in the path or the query.
+func (s Sink) BareURL() string {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	bare := u.Scheme + "://" + u.Host
+	if u.EscapedPath() != "" && u.EscapedPath() != "/" || u.RawQuery != "" {
+		bare += "/…"
+	}
+	return bare
 }
 
 // SinkState is how a sink fares at one node, since it started.

@@ -9,14 +9,16 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// ownRoute is a route of what the console itself keeps.
+// ownRoute is a route of what the console itself keeps, or of what it does not show
+// alike to all who may ask.
 type ownRoute struct {
 	pattern string
 	need    need
 	serve   func(http.ResponseWriter, *http.Request, who) error
 }
 
-// ownRoutes are those for signing in, and for accounts, logins and API tokens.
+// ownRoutes are those for signing in, for accounts, logins and API tokens, and for
+// reading sinks.
 func (c *Console) ownRoutes() []ownRoute {
 	plain := func(f func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request, who) error {
 		return func(w http.ResponseWriter, r *http.Request, _ who) error { return f(w, r) }
@@ -33,6 +35,9 @@ func (c *Console) ownRoutes() []ownRoute {
 		{"POST /api/v1/setup", needNothing, plain(c.setup)},
 
 		{"GET /api/v1/figures", needRead, plain(c.figures)},
+
+		{"GET /api/v1/sinks", needRead, c.listSinks},
+		{"GET /api/v1/sinks/{name}", needRead, c.showSink},
 
 		{"POST /api/v1/account/password", needAccount, c.setPassword},
 		{"POST /api/v1/account/totp", needAccount, c.beginTOTP},
@@ -74,6 +79,28 @@ func needOf(pattern string) need {
 		return needRead
 	}
 	return needWrite
+}
+
+// listSinks answers with the sinks, as showSink shows each.
+func (c *Console) listSinks(w http.ResponseWriter, _ *http.Request, who who) error {
+	list := []Sink{}
+	for _, v := range c.cfg.Relay.SinkList() {
+		list = append(list, v.shownTo(who))
+	}
+	return write(w, http.StatusOK, items{list})
+}
+
+// showSink answers with a sink: whole to who may change it, without its key to others.
+func (c *Console) showSink(w http.ResponseWriter, r *http.Request, who who) error {
+	v, err := c.cfg.Relay.Sink(r.PathValue("name"))
+	return giveTagged(w, v.Tag, v.shownTo(who), err)
+}
+
+func (s Sink) shownTo(who who) Sink {
+	if !who.may(needWrite) {
+		s.URL = s.BareURL()
+	}
+	return s
 }
 
 // figures answers with the last hour, or with span=day.

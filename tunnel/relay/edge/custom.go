@@ -129,18 +129,29 @@ func (c *customPages) look(name string, f pageFile) pageFile {
 	case errors.Is(err, fs.ErrNotExist):
 		return pageFile{}
 	case err != nil:
-		f = pageFile{warned: f.warned} // to be read when it can be, though it be the same
+		f = f.unread()
 	case info.ModTime().Equal(f.changed) && info.Size() == f.size:
 		return f
 	default:
-		f = pageFile{changed: info.ModTime(), size: info.Size()}
-		f.page, err = c.read(path)
+		var page *htmlpage.Page
+		page, err = c.read(path)
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+			f = f.unread()
+		} else {
+			f = pageFile{changed: info.ModTime(), size: info.Size(), page: page}
+		}
 	}
 	if err != nil && !f.warned {
 		f.warned = true
 		c.log.Warn("a page in pages_dir cannot be used; visitors see the built-in one", "file", name, "error", err)
 	}
 	return f
+}
+
+// unread returns what is to be known of a file that could not be read, for reasons that
+// are not in it: it is to be read when it can be, though it be the same.
+func (f pageFile) unread() pageFile {
+	return pageFile{warned: f.warned && f.changed.IsZero()} // what was wrong in it is another matter
 }
 
 func readPage(path string) (*htmlpage.Page, error) {

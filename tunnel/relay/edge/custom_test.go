@@ -3,10 +3,12 @@ package edge
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,6 +158,45 @@ func TestPageThatWasAwayIsUsedAgain(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "\n"); n != 1 {
 			t.Errorf("%d lines, want 1:\n%s", n, log.String())
+		}
+	})
+}
+
+// TestPageThatCouldNotBeReadIsTriedAgain has a read fail that has nothing to do with what
+// is in the file, as while no file can be opened, or before a chmod: the file does
+// not change when that is over.
+func TestPageThatCouldNotBeReadIsTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "404.html")
+	if err := os.WriteFile(path, []byte("{{if"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := newCustomPages(dir, slog.New(slog.NewTextHandler(&log, nil)))
+		if c.get("404.html") != nil {
+			t.Fatal("a page is made of what is none")
+		}
+		if err := os.WriteFile(path, []byte("own page"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		read := c.read
+		c.read = func(path string) (*htmlpage.Page, error) {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
+		}
+		for range 3 {
+			time.Sleep(pageAgain)
+			if c.get("404.html") != nil {
+				t.Error("a page is found that cannot be read")
+			}
+		}
+		c.read = read
+		time.Sleep(pageAgain)
+		if c.get("404.html") == nil {
+			t.Error("the page is not used once it can be read")
+		}
+		if n := strings.Count(log.String(), "\n"); n != 2 {
+			t.Errorf("%d lines, want one for each fault:\n%s", n, log.String())
 		}
 	})
 }

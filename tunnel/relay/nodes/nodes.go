@@ -112,6 +112,8 @@ type Mesh struct {
 	listener *link.Listener
 	table    table
 	relayed  counter // visitors' streams of other nodes
+	dial     func(context.Context, link.DialConfig) (link.Session, error)
+	wornLook time.Duration
 
 	mu    sync.Mutex
 	peers map[string]*peer
@@ -125,7 +127,7 @@ func New(cfg Config) (*Mesh, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	m := &Mesh{cfg: cfg, log: cfg.Log, peers: make(map[string]*peer)}
+	m := &Mesh{cfg: cfg, log: cfg.Log, peers: make(map[string]*peer), dial: link.Dial, wornLook: wornLook}
 	var err error
 	m.listener, err = link.Listen(link.ListenConfig{
 		TCP: cfg.Listener, GetCertificate: cfg.Certificate, Peers: &cfg.Fingerprint,

@@ -140,6 +140,14 @@ test.each([
     '位于 [2001:db8::1]:4433 的中继没有响应，它可能已停止，或端口不对',
   ],
   [
+    'HTTPS_PROXY is set to what is no address such as http://proxy.example:3128; correct it and restart adit',
+    'HTTPS_PROXY 的值不是类似 http://proxy.example:3128 的地址；请更正后重启 adit',
+  ],
+  [
+    'the proxy proxy.example:3128 of HTTPS_PROXY or ALL_PROXY does not lead to the relay at relay.example:4433: it answered 407 Proxy Authentication Required',
+    'HTTPS_PROXY 或 ALL_PROXY 所设的代理 proxy.example:3128 未能通往位于 relay.example:4433 的中继：它的回答是 407 Proxy Authentication Required',
+  ],
+  [
     'the local service at nas.local:80 cannot be reached: no such host',
     '无法连接 nas.local:80 的本地服务：没有这个主机名',
   ],

@@ -159,6 +159,18 @@ const chinese: readonly Sentence[] = [
     '{0*}不是令牌所指的中继；若它已重新部署，请向其运营者索取新的令牌',
   ],
   [
+    '{0} is set to what is no address such as http://proxy.example:3128; correct it and restart adit',
+    '{0} 的值不是类似 http://proxy.example:3128 的地址；请更正后重启 adit',
+  ],
+  [
+    'the proxy {0} of HTTPS_PROXY or ALL_PROXY does not lead to {1*}: {2*}',
+    'HTTPS_PROXY 或 ALL_PROXY 所设的代理 {0} 未能通往{1*}：{2*}',
+  ],
+  ['the name {0} does not resolve', '名称 {0} 无法解析'],
+  ['nothing answers there', '那里没有响应'],
+  ['it did not answer in time', '它未及时响应'],
+  ['it answered {0*}', '它的回答是 {0*}'],
+  [
     "the relay's name {0} does not resolve; check the network and its DNS",
     '中继的域名 {0} 无法解析，请检查网络和 DNS',
   ],

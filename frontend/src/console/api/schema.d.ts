@@ -1212,6 +1212,7 @@ export interface components {
             name?: string;
             /** @enum {string} */
             type: "webhook" | "syslog";
+            /** @description Of a webhook. Some receivers take their key in it, so who may not change sinks sees the scheme and the host alone, as in https://siem.example.com/… */
             url?: string;
             address?: string;
             ca?: string;
