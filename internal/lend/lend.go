@@ -39,12 +39,12 @@ func count(lent *atomic.Int64, most int64) bool {
 
 var (
 	smalls = sync.Pool{New: func() any { return new([Small]byte) }}
-	larges = sync.Pool{New: func() any { return new([Large]byte) }}
-	huges  = sync.Pool{New: func() any { return new([Huge]byte) }}
+	larges Pool[[Large]byte]
+	huges  Pool[[Huge]byte]
 )
 
 // TakeLarge lends Large bytes until GiveLarge.
-func TakeLarge() []byte { return larges.Get().(*[Large]byte)[:] }
+func TakeLarge() []byte { return larges.Get()[:] }
 
 // GiveLarge gives back what TakeLarge lent.
 func GiveLarge(b []byte) { larges.Put((*[Large]byte)(b)) }
@@ -68,10 +68,10 @@ func (b *Buffer) Lend() []byte {
 	case b.small != nil:
 		return b.small[:]
 	case b.size == Huge && count(&hugeLent, MostHuge):
-		b.huge = huges.Get().(*[Huge]byte)
+		b.huge = huges.Get()
 		return b.huge[:]
 	case b.size >= Large && count(&largeLent, MostLarge):
-		b.large = larges.Get().(*[Large]byte)
+		b.large = larges.Get()
 		return b.large[:]
 	}
 	b.small = smalls.Get().(*[Small]byte)

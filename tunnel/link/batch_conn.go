@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 
+	"adit/internal/lend"
 	"adit/internal/sockio"
 	"adit/tunnel/link/mux"
 )
@@ -81,7 +82,7 @@ type tryConn interface {
 func (c *batchConn) Flush() error { return c.below.flush() }
 
 // joinPool has the buffers of joiningConns, so that an idle one holds none.
-var joinPool = sync.Pool{New: func() any { b := make([]byte, 0, 192<<10); return &b }}
+var joinPool = lend.Pool[[]byte]{New: func() *[]byte { b := make([]byte, 0, 192<<10); return &b }}
 
 // joiningConn keeps what is written between join and flush, for one write.
 type joiningConn struct {
@@ -108,7 +109,7 @@ func (c *joiningConn) join() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.buf == nil { // else what WriteNow left comes first
-		c.buf = joinPool.Get().(*[]byte)
+		c.buf = joinPool.Get()
 	}
 }
 

@@ -3,6 +3,8 @@ package mux
 import (
 	"encoding/binary"
 	"sync"
+
+	"adit/internal/lend"
 )
 
 // The frames of yamux, version 0: version, type, flags, stream and length, big-endian.
@@ -54,14 +56,14 @@ const (
 // holds none.
 var (
 	chunkPool = sync.Pool{New: func() any { return new([chunkSize]byte) }}
-	bulkPool  = sync.Pool{New: func() any { return new([bulkSize]byte) }}
-	batchPool = sync.Pool{New: func() any { b := make([]byte, 0, maxBatch+bulkSize); return &b }}
+	bulkPool  lend.Pool[[bulkSize]byte]
+	batchPool = lend.Pool[[]byte]{New: func() *[]byte { b := make([]byte, 0, maxBatch+bulkSize); return &b }}
 )
 
 // takeMemory takes chunkSize or bulkSize bytes, until giveMemory.
 func takeMemory(size int) []byte {
 	if size == bulkSize {
-		return bulkPool.Get().(*[bulkSize]byte)[:]
+		return bulkPool.Get()[:]
 	}
 	return chunkPool.Get().(*[chunkSize]byte)[:]
 }
@@ -95,7 +97,7 @@ func (c *chunk) append(b []byte) int {
 	return n
 }
 
-func getBatch() []byte { return (*batchPool.Get().(*[]byte))[:0] }
+func getBatch() []byte { return (*batchPool.Get())[:0] }
 func putBatch(b []byte) {
 	if cap(b) >= maxBatch && cap(b) <= 4*maxBatch {
 		b = b[:0]

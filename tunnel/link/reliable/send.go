@@ -4,8 +4,9 @@ import (
 	"errors"
 	"net"
 	"runtime"
-	"sync"
 	"time"
+
+	"adit/internal/lend"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 )
 
 // slabs hold one batch each, with the carrier's room around every packet.
-var slabs = sync.Pool{New: func() any { return new([sendBytes + maxDatagram + sendBatch*128]byte) }}
+var slabs lend.Pool[[sendBytes + maxDatagram + sendBatch*128]byte]
 
 // pacer is a bucket of bytes that fills at the controller's rate.
 type pacer struct {
@@ -266,7 +267,7 @@ func (s *Session) onPathChanged(now time.Duration) {
 // flush sends at most one batch, and reports whether there was one. The caller
 // holds the lock, which is given up while the carrier sends.
 func (s *Session) flush(now time.Duration) bool {
-	slab := slabs.Get().(*[sendBytes + maxDatagram + sendBatch*128]byte)
+	slab := slabs.Get()
 	defer slabs.Put(slab)
 	s.batchFirst = s.carrier.NextNumber()
 	most := s.packetsWaiting()
