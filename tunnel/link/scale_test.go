@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"io"
 	"os"
 	"runtime"
@@ -50,6 +51,8 @@ func TestThousandSessions(t *testing.T) {
 		t.Run(string(transport), func(t *testing.T) {
 			l, fingerprint := testListener(t, ListenConfig{})
 			defer l.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 6*patience) // a session that is lost fails the test, and does not hold it
+			defer cancel()
 			before := atRest()
 			var mu sync.Mutex
 			var sessions []Session
@@ -59,7 +62,7 @@ func TestThousandSessions(t *testing.T) {
 				slots <- struct{}{}
 				group.Go(func() {
 					defer func() { <-slots }()
-					client, err := Dial(t.Context(), DialConfig{
+					client, err := Dial(ctx, DialConfig{
 						Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport,
 						NoWatch: true, // one would do for all of them
 					})
@@ -72,12 +75,12 @@ func TestThousandSessions(t *testing.T) {
 					mu.Unlock()
 				})
 				group.Go(func() {
-					server, err := l.Accept(t.Context())
+					server, err := l.Accept(ctx)
 					if err != nil {
 						t.Errorf("accept: %v", err)
 						return
 					}
-					if s, err := server.AcceptStream(t.Context()); err == nil {
+					if s, err := server.AcceptStream(ctx); err == nil {
 						io.Copy(s, s)
 						s.Close()
 					}
@@ -89,7 +92,7 @@ func TestThousandSessions(t *testing.T) {
 				return len(sessions) == count || t.Failed()
 			})
 			for _, s := range sessions {
-				stream, err := s.OpenStream(t.Context())
+				stream, err := s.OpenStream(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
