@@ -125,7 +125,7 @@ func goEnvironment(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	list := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return []string{"GOCACHE=" + list[0], "GOMODCACHE=" + list[1], "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false -trimpath", "CGO_ENABLED=0"}
+	return []string{"GOCACHE=" + list[0], "GOMODCACHE=" + list[1], "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false -trimpath -gcflags=github.com/nats-io/nats-server/...=-l", "CGO_ENABLED=0"}
 }
 
 var (
