@@ -55,14 +55,14 @@ func relayAccessCommand(env *Env) *cobra.Command {
 				q.Set("cursor", page.Next)
 				q.Set("limit", strconv.Itoa(min(limit-len(list.Items), 1000)))
 			}
-			table := newTable("TIME|VISITOR|STATUS|REQUEST|IN|OUT|TOOK|REFUSED BY",
-				drop("IN"), drop("OUT"), squeeze("REQUEST", 30), drop("TOOK"), squeeze("REQUEST", 20))
+			table := newTable("TIME|VISITOR|USER|STATUS|REQUEST|IN|OUT|TOOK|REFUSED BY",
+				drop("IN"), drop("OUT"), drop("USER"), squeeze("REQUEST", 30), drop("TOOK"), squeeze("REQUEST", 20))
 			for _, e := range slices.Backward(list.Items) {
 				status := ""
 				if e.Status != 0 {
 					status = strconv.Itoa(e.Status)
 				}
-				table.row(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
+				table.row(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
 					byteText(e.BytesIn), byteText(e.BytesOut), span.Text(e.Duration), e.Refused)
 			}
 			return env.printTable(list, table, "The access log has nothing like it.")
@@ -72,7 +72,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 	cmd.Flags().StringVar(&export, "export", "", "write all that is found to a file instead, .csv or NDJSON; - for standard output")
 	for name, help := range map[string]string{
 		"endpoint_id": "only of one endpoint", "host": "only of one name", "address": "only of an address or CIDR", "path": "only with a path that begins so",
-		"client_id": "only of one client", "country": "only of a country as DE, a region as US-CA, or none", "method": "only with this method", "node": "only of one node",
+		"client_id": "only of one client", "user": "only of one who has signed in or named itself by a password", "country": "only of a country as DE, a region as US-CA, or none", "method": "only with this method", "node": "only of one node",
 		"status": "only with a status as 404, or 4xx", "refused": "only refused by this rule; or any, none, shadow", "since": "only since a time as 2026-11-01T00:00:00Z", "until": "only until a time",
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)

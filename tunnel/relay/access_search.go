@@ -52,6 +52,7 @@ func (f *accessFilter) match(e *wire.Access) bool {
 	case q.ClientID != "" && e.ClientID != q.ClientID, q.Node != "" && e.Node != q.Node:
 	case q.Host != "" && !strings.EqualFold(e.Host, q.Host):
 	case q.Method != "" && !strings.EqualFold(e.Method, q.Method):
+	case q.User != "" && !strings.EqualFold(e.User, q.User):
 	case q.Path != "" && !strings.HasPrefix(e.Path, q.Path):
 	case q.Status != 0 && e.Status != q.Status && e.Status/100 != q.Status:
 	case !matchRefused(q.Refused, e.Refused):

@@ -35,7 +35,7 @@ func fill(r *testRelay, n int) time.Time {
 	start := time.Now().Add(-time.Duration(n) * time.Second).UTC().Truncate(time.Second)
 	for i := range n {
 		r.access.add(wire.Access{
-			Time: start.Add(time.Duration(i) * time.Second), Node: r.node, Endpoint: "ep_1", Visitor: fmt.Sprintf("203.0.113.%d", i%250), Country: []string{"DE", "US-CA", ""}[i%3],
+			Time: start.Add(time.Duration(i) * time.Second), Node: r.node, Endpoint: "ep_1", Visitor: fmt.Sprintf("203.0.113.%d", i%250), Country: []string{"DE", "US-CA", ""}[i%3], User: []string{"", "Ann@example.com", "bob"}[i%3],
 			Method: "GET", Host: "shop.relay.test", Path: fmt.Sprintf("/p%d", i), Status: []int{200, 404}[i%2], Refused: []string{"", "deny", "shadow:rate", ""}[i%4],
 		})
 		if i%2000 == 1999 {
@@ -53,6 +53,7 @@ func TestWholeAccessLogIsSearched(t *testing.T) {
 	for query, want := range map[string]int{
 		"path=/p7&status=404":                     (1 + 5 + 50 + 500), // odd ones of p7, p70-, p700-, p7000-
 		"since=" + at(100) + "&until=" + at(199):  100,
+		"user=ann@Example.com&until=" + at(299):   100,
 		"country=us&until=" + at(299):             100,
 		"country=US-CA&until=" + at(299):          100,
 		"country=none&until=" + at(299):           100,
@@ -93,14 +94,14 @@ func TestWholeAccessLogIsSearched(t *testing.T) {
 func TestAccessLogIsExported(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	fill(r, 2000)
-	r.access.add(wire.Access{Time: time.Now().UTC(), Visitor: "203.0.113.1", Path: "=cmd|' /C calc'!A1", Host: `a,"b`})
+	r.access.add(wire.Access{Time: time.Now().UTC(), Visitor: "203.0.113.1", User: "=ann", Path: "=cmd|' /C calc'!A1", Host: `a,"b`})
 	header := map[string]string{"Authorization": "Bearer " + r.AdminToken()}
 	status, body, h := r.ask(t, "GET", "/api/v1/access/export?format=csv", "", header)
 	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
 	if status != 200 || err != nil || len(rows) != 2002 || !strings.Contains(h.Get("Content-Disposition"), ".csv") {
 		t.Fatalf("status %d, %d rows, %v, %v", status, len(rows), err, h)
 	}
-	if row := strings.Join(rows[1], "|"); !strings.Contains(row, "'=cmd") || !strings.Contains(row, `a,"b`) {
+	if row := strings.Join(rows[1], "|"); !strings.Contains(row, "'=cmd") || !strings.HasSuffix(row, "|'=ann") || !strings.Contains(row, `a,"b`) {
 		t.Errorf("the newest row: %s", row)
 	}
 	status, body, _ = r.ask(t, "GET", "/api/v1/access/export?status=404&limit=7", "", header)

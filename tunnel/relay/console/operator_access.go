@@ -30,7 +30,7 @@ func (s *stream) extend() { _ = s.c.SetWriteDeadline(time.Now().Add(liveWrite)) 
 func (s *stream) flush() { _ = s.c.Flush() }
 
 var accessParameters = []string{
-	"endpoint_id", "client_id", "key", "node", "host", "address", "country", "path", "method", "refused", "status", "since", "until",
+	"endpoint_id", "client_id", "key", "node", "host", "address", "user", "country", "path", "method", "refused", "status", "since", "until",
 }
 
 // accessOf reads a question to the access log, with more parameters than every
@@ -42,7 +42,7 @@ func accessOf(r *http.Request, limit, maxLimit int, more ...string) (Access, err
 	}
 	return Access{
 		Endpoint: v.Get("endpoint_id"), ClientID: v.Get("client_id"), Key: v.Get("key"), Node: v.Get("node"), Host: v.Get("host"),
-		Address: v.Get("address"), Country: v.Get("country"), Path: v.Get("path"), Method: v.Get("method"),
+		Address: v.Get("address"), User: v.Get("user"), Country: v.Get("country"), Path: v.Get("path"), Method: v.Get("method"),
 		Refused: v.Get("refused"), Cursor: v.Get("cursor"), Limit: v.limit(limit, maxLimit),
 		Status: v.status(), Since: v.time("since"), Until: v.time("until"),
 	}, v.err
@@ -111,7 +111,7 @@ func (r *row) write(fields []string) error {
 
 var accessColumns = []string{
 	"time", "node", "endpoint_id", "client_id", "key", "visitor", "country", "method", "host", "path",
-	"status", "refused", "bytes_in", "bytes_out", "duration_ms", "id",
+	"status", "refused", "bytes_in", "bytes_out", "duration_ms", "id", "user",
 }
 
 func accessRow(e *wire.Access) []string {
@@ -122,7 +122,7 @@ func accessRow(e *wire.Access) []string {
 	fields := []string{
 		e.Time.UTC().Format(time.RFC3339Nano), e.Node, e.Endpoint, e.ClientID, e.Key, e.Visitor, e.Country, e.Method, e.Host, e.Path,
 		status, e.Refused, strconv.FormatInt(e.BytesIn, 10), strconv.FormatInt(e.BytesOut, 10),
-		strconv.FormatFloat(float64(e.Duration.Microseconds())/1000, 'f', 3, 64), e.ID,
+		strconv.FormatFloat(float64(e.Duration.Microseconds())/1000, 'f', 3, 64), e.ID, e.User,
 	}
 	for i, f := range fields {
 		fields[i] = harmless(f)

@@ -160,6 +160,7 @@ type Access struct {
 	Key          string
 	Node         string
 	Method       string
+	User         string // who it is, in any case
 	Country      string // DE, US-CA, or none
 	Cursor       string
 	Host         string

@@ -24,6 +24,10 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	case !known, time.Now().Unix() >= st.Until, own == "", p == nil, st.Provider != p.Name, !strings.EqualFold(st.Host, site.Host), st.Scheme != site.Scheme:
 		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
 		return
+	case q.Has("iss") && q.Get("iss") != p.Issuer: // RFC 9207, section 2.4
+		p.log.Warn("a sign-in comes from another provider than it was sent to", "provider", p.Name, "host", site.Name)
+		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "Another identity provider has answered than the one that was asked. Open the site's address to try again.")
+		return
 	case q.Get("code") == "":
 		said := q.Get("error")
 		if !errorCode.MatchString(said) {

@@ -128,6 +128,12 @@ func refuse(w http.ResponseWriter, _ *http.Request, status int, _, text string) 
 // returns the last answer and who it says that the visitor is.
 func (f *fakeProvider) signIn(tb testing.TB, v *Visitors, s Site) (*httptest.ResponseRecorder, *policy.Identity) {
 	tb.Helper()
+	return f.signInWith(tb, v, s, "&iss="+url.QueryEscape(f.URL))
+}
+
+// signInWith is signIn with more in the query of the last step.
+func (f *fakeProvider) signInWith(tb testing.TB, v *Visitors, s Site, more string) (*httptest.ResponseRecorder, *policy.Identity) {
+	tb.Helper()
 	begun := httptest.NewRecorder()
 	v.Begin(begun, httptest.NewRequest(http.MethodGet, "https://shop.relay.test/cart", nil), s, "/cart", refuse)
 	at, err := url.Parse(begun.Header().Get("Location"))
@@ -137,7 +143,7 @@ func (f *fakeProvider) signIn(tb testing.TB, v *Visitors, s Site) (*httptest.Res
 	f.mu.Lock()
 	f.nonce = at.Query().Get("nonce")
 	f.mu.Unlock()
-	r := httptest.NewRequest(http.MethodGet, "https://shop.relay.test"+signInPath+"?code=c&state="+at.Query().Get("state"), nil)
+	r := httptest.NewRequest(http.MethodGet, "https://shop.relay.test"+signInPath+"?code=c&state="+at.Query().Get("state")+more, nil)
 	for _, c := range begun.Result().Cookies() {
 		r.AddCookie(c)
 	}
@@ -217,6 +223,11 @@ func TestProvidersThatCannotBeBelieved(t *testing.T) {
 		}
 	}
 	f := newFakeProvider(t)
+	for more, want := range map[string]int{"": 303, "&iss=https%3A%2F%2Flogin.example.com": 400, "&iss=": 400} {
+		if answer, who := f.signInWith(t, f.visitors(nil), site(&policy.SignIn{Provider: "company", Anyone: true}), more); answer.Code != want || (who != nil) != (want == 303) {
+			t.Errorf("with %q: status %d, %+v", more, answer.Code, who)
+		}
+	}
 	f.userInfo = map[string]any{"sub": "8", "email": "boss@example.com", "email_verified": true}
 	if answer, who := f.signIn(t, f.visitors(nil), site(&policy.SignIn{Provider: "company", Anyone: true})); who != nil || answer.Code != http.StatusForbidden {
 		t.Errorf("another person by userinfo: status %d, %+v", answer.Code, who)

@@ -30,7 +30,7 @@ const patience = 30 * time.Second
 
 func access(path string) Event {
 	return Event{Type: Access, Access: &wire.Access{
-		Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Endpoint: "ep_1", Visitor: "203.0.113.9", Method: "GET", Host: "a.example", Path: path, Status: 403, Refused: "deny",
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Endpoint: "ep_1", Visitor: "203.0.113.9", User: "ann@example.com", Method: "GET", Host: "a.example", Path: path, Status: 403, Refused: "deny",
 	}}
 }
 
@@ -245,7 +245,7 @@ func TestSyslogMessages(t *testing.T) {
 		}
 	}
 	text := string(s.message(access("/a")))
-	for _, part := range []string{"<132>1 2026-01-02T03:04:05.000006Z relay1 adit - access ", ` visitor="203.0.113.9"`, ` refused="deny"`, `] 203.0.113.9 GET a.example/a 403 deny`} {
+	for _, part := range []string{"<132>1 2026-01-02T03:04:05.000006Z relay1 adit - access ", ` visitor="203.0.113.9"`, ` user="ann@example.com"`, ` refused="deny"`, `] 203.0.113.9 GET a.example/a 403 deny`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%s is not in %s", part, text)
 		}

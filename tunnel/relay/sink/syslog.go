@@ -161,6 +161,7 @@ func (s *syslog) message(e Event) []byte {
 			{"endpoint", a.Endpoint},
 			{"client", a.ClientID},
 			{"visitor", a.Visitor},
+			{"user", a.User},
 			{"country", a.Country},
 			{"method", a.Method},
 			{"host", a.Host},

@@ -2344,6 +2344,8 @@ export interface operations {
                 host?: string;
                 /** @description An address or CIDR. */
                 address?: string;
+                /** @description Who it is, in any case. */
+                user?: string;
                 country?: string;
                 status?: string;
                 method?: string;
@@ -2385,6 +2387,8 @@ export interface operations {
                 host?: string;
                 /** @description An address or CIDR. */
                 address?: string;
+                /** @description Who it is, in any case. */
+                user?: string;
                 country?: string;
                 status?: string;
                 method?: string;
@@ -2427,6 +2431,8 @@ export interface operations {
                 host?: string;
                 /** @description An address or CIDR. */
                 address?: string;
+                /** @description Who it is, in any case. */
+                user?: string;
                 country?: string;
                 status?: string;
                 method?: string;
