@@ -9,6 +9,7 @@ import type {
   SocketMessage,
   Tunnel,
 } from '../src/agent/api/types';
+import type { PolicyDocument } from '../src/shared/policy/policyform';
 
 const minute = 60_000;
 const ago = (ms: number) => new Date(Date.now() - ms).toISOString();
@@ -268,4 +269,10 @@ export const mistake: NonNullable<Config['error']> = {
   message: 'must be 1 to 65535',
   line: 14,
   key: 'tunnel[2].local_port',
+};
+
+/** Who is let in where a policy asks who it is. */
+export const guarded: PolicyDocument = {
+  basic_auth: [{ name: 'ann' }],
+  sign_in: { provider: 'company', emails: ['@example.com'], groups: ['shop-admins'] },
 };

@@ -73,6 +73,8 @@ export class Mock {
   policies = new Map<string, PolicyDocument>();
   /** Whether the relay lets this client set policies. */
   mayGuard = true;
+  /** The relay's identity providers; undefined: none, or an older relay. */
+  providers: string[] | undefined = ['company', 'partners'];
   /** What the page asked for, newest last. */
   seen: string[] = [];
 
@@ -295,6 +297,7 @@ export class Mock {
       editable: this.mayGuard,
       set_by: set ? 'workshop-nas' : '',
       changed_at: set ? now() : null,
+      ...(this.providers && { sign_in_providers: this.providers }),
     };
   }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { LogEntry, RequestDetail } from '../src/agent/api/types';
 import { cutOff, textSize, until } from './browser';
-import { mistake, summary, tunnel } from './fixtures';
+import { guarded, mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 import { stops } from './tour';
 
@@ -241,6 +241,7 @@ export const scenarios = {
       prepare: (mock) => {
         mock.requests.push(summary(500, { path: '/x'.repeat(300) }));
         mock.config.error = mistake;
+        mock.policies.set('t_0001', guarded);
       },
     },
   ),

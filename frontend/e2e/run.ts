@@ -8,6 +8,7 @@ import { scenarios as leaving } from './leaving';
 import { scenarios as reading } from './reading';
 import { dealt, runAll } from './runner';
 import { scenarios } from './scenarios';
+import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
 import { tour } from './tour';
@@ -15,6 +16,6 @@ import { tour } from './tour';
 // The scenarios share the browser's one clipboard, so they go one by one; the
 // tour beside them is cut in two.
 await runAll(await launch(), [
-  { ...scenarios, ...reading, ...keyboard, ...leaving, ...slow, ...telling },
+  { ...scenarios, ...reading, ...keyboard, ...leaving, ...signin, ...slow, ...telling },
   ...dealt(tour(), 2),
 ]);

@@ -1,6 +1,6 @@
 /** Every page of the Web UI. */
 import type { Page } from 'playwright-core';
-import { mistake } from './fixtures';
+import { guarded, mistake } from './fixtures';
 import { tours, type Stop } from './looks';
 import { Mock, unconfigured } from './mock';
 import type { Runs } from './runner';
@@ -11,6 +11,7 @@ export const stops: readonly Stop[] = [
   ['overview', '#/overview', 'text=shop.relay.example'],
   ['tunnels', '#/tunnels', '[data-tunnel=t_0001]'],
   ['create', '#/tunnels/new', '#f-local_port'],
+  ['policy', '#/tunnels/policy:t_0001', '#p-signin'],
   ['declared', '#/tunnels/t_0004', 'dialog [role=status]'],
   ['inspector', '#/inspector', '#r-r_40'],
   ['detail', '#/inspector/r_37', '.detail pre'],
@@ -35,6 +36,7 @@ export const tour = (shots?: string): Runs =>
 
 async function begin() {
   const mock = new Mock();
+  mock.policies.set('t_0001', guarded);
   await mock.start();
   const configured = mock.status;
   return {

@@ -72,7 +72,7 @@ export const scenarios = {
       await text(page, 'changed this meanwhile').waitFor();
       assert.equal(siem()?.url, theirs);
       await button(page, 'Load theirs, keep my changes').click();
-      await has(page.getByLabel('URL'), theirs);
+      await has(page.getByLabel('URL', { exact: true }), theirs);
       await save(page);
       await closed(page);
       assert.equal(siem()?.url, theirs);

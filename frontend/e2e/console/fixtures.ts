@@ -7,6 +7,7 @@ import type {
   Client,
   Domain,
   Endpoint,
+  Explanation,
   Figure,
   Node,
   Policy,
@@ -270,6 +271,11 @@ export const policies = (): Policy[] => [
       burst: 60,
       max_body: 10 * 1024 ** 2,
       basic_auth: [{ name: 'ann' }, { name: 'bob' }],
+      sign_in: {
+        provider: 'company',
+        emails: ['@example.com', 'carl@partner.example'],
+        groups: ['shop-admins'],
+      },
     },
   },
   {
@@ -294,6 +300,7 @@ export function event(over: Partial<Access> = {}): Access {
     client_id: 'c_shop',
     visitor: n % 3 === 0 ? `2001:db8:9::${n.toString(16)}` : `203.0.113.${(n * 37) % 250}`,
     country: ['DE', 'CN', 'US-CA', 'FR'][n % 4],
+    ...(n % 4 === 2 ? { user: n % 8 === 2 ? 'ann' : 'carl@partner.example' } : {}),
     method: n % 6 === 2 ? 'POST' : 'GET',
     host: 'shop.relay.example',
     path: paths[n % paths.length],
@@ -417,5 +424,35 @@ export const settings: Settings = {
   geo_database: { file: '/var/lib/GeoIP/country.mmdb', build_at: ago(6 * day) },
   access: { days: 14, bytes: 1024 ** 3, stored_bytes: 3.1e8, oldest: ago(13 * day) },
   schema_version: 1,
+  sign_in: {
+    callback_url: 'https://sign-in.relay.example/callback',
+    providers: [
+      { name: 'company', issuer: 'https://login.example.com/realms/company' },
+      {
+        name: 'partners',
+        issuer: 'https://id.partner.example',
+        error:
+          'read the configuration of https://id.partner.example: dial tcp 203.0.113.80:443: connect: connection refused',
+      },
+    ],
+  },
   limits: { sessions: 20_000, connections_per_address: 1024, header_time: '10s' },
 };
+
+/** What becomes of a visitor who has signed in: members of the company are let in. */
+export function signedIn(target: string, q: { email?: unknown; groups?: unknown }): Explanation {
+  const who = String(q.email ?? `a member of ${String(q.groups)}`);
+  const known = who.endsWith('@example.com') || String(q.groups ?? '').includes('shop-admins');
+  const step = known
+    ? { rule: 'sign_in', refuses: false, detail: `${who} has signed in with company` }
+    : { rule: 'sign_in_who', refuses: true, detail: `${who} is not among those let in` };
+  return {
+    target,
+    node: 'relay-1',
+    path: '/',
+    allowed: known,
+    shadow: false,
+    ...(known ? {} : { rule: step.rule, detail: step.detail }),
+    steps: [{ rule: 'hours', refuses: false, detail: 'open' }, step],
+  };
+}

@@ -70,6 +70,7 @@ export class ConsoleMock {
   accounts = have.accounts();
   tokens = have.tokens();
   sinks = have.sinks();
+  settings = structuredClone(have.settings);
   events: Access[] = Array.from({ length: 60 }, () => have.event());
   /** Signing in asks for this code too. */
   code = '';
@@ -260,7 +261,7 @@ export class ConsoleMock {
     ],
     ['GET errors', () => list(have.reported)],
     ['GET nodes', () => list(have.nodes)],
-    ['GET settings', () => have.settings],
+    ['GET settings', () => this.settings],
     ['GET clients', () => list(this.clients)],
     ['GET clients/([^/]+)', (_, m) => this.#client(m[1])],
     [
@@ -334,6 +335,14 @@ export class ConsoleMock {
             'deny[0]: "x" is not an address or CIDR',
             'deny[0]',
           );
+        const provider = policy.sign_in?.provider;
+        if (provider && !this.settings.sign_in?.providers?.some((p) => p.name === provider))
+          throw new Refusal(
+            400,
+            'invalid_parameter',
+            `the relay has no identity provider "${provider}"; it has company, partners`,
+            'sign_in.provider',
+          );
         return this.set(m[1] ?? '', policy);
       },
     ],
@@ -342,6 +351,7 @@ export class ConsoleMock {
       'POST policies/([^/]+)/explain',
       (b, m) => {
         const bad = String(b.address).startsWith('192.0.2.');
+        if (b.email || b.groups) return have.signedIn(m[1] ?? '', b);
         return {
           target: m[1],
           node: 'relay-1',

@@ -5,12 +5,13 @@ import { scenarios as editing } from './editing';
 import { scenarios as keyboard } from './keyboard';
 import { scenarios as reading } from './reading';
 import { scenarios } from './scenarios';
+import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
 import { tour } from './tour';
 
 // The scenarios share the browser's one clipboard, so they go one by one.
 await runAll(await launch(), [
-  { ...scenarios, ...editing, ...keyboard, ...reading, ...slow, ...telling },
+  { ...scenarios, ...editing, ...keyboard, ...reading, ...signin, ...slow, ...telling },
   tour(),
 ]);

@@ -23,6 +23,7 @@ export type ReportedError = Schemas['ReportedError'];
 export type Domain = Schemas['Domain'];
 export type Policy = Schemas['Policy'];
 export type PolicyDocument = Schemas['PolicyDocument'];
+export type Question = Schemas['Question'];
 export type Explanation = Schemas['Explanation'];
 export type Access = Schemas['Access'];
 export type AccessPage = Schemas['AccessPage'];

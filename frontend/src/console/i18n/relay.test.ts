@@ -25,6 +25,11 @@ const decisions = import.meta.glob<string>('../../../../tunnel/relay/policy/deci
   import: 'default',
   eager: true,
 });
+const names = import.meta.glob<string>('../../../../tunnel/relay/policy/signin.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 const files = import.meta.glob<string>('../../../../tunnel/relay/{policies,sentences}.go', {
   query: '?raw',
   import: 'default',
@@ -51,12 +56,24 @@ const all = [
     { begins: 'ErrName = errors.New(', part: 0 },
   ),
   ...of(decisions, { begins: 'Step{', part: 2 }, { begins: 'add(', part: 2 }),
+  ...of(
+    names,
+    { begins: 'RuleSignIn, true, ', part: 0 },
+    { begins: 'RuleSignIn, false, ', part: 0 },
+    { begins: 'RuleTries, true, ', part: 0 },
+    { begins: 'RuleSignInWho, Detail: ', part: 0 },
+    { begins: 'step.Detail = ', part: 0 },
+    { begins: 'verdict != rightPassword, ', part: 0 },
+  ),
 ];
 
 test('the test finds what the relay says to its operator', () => {
   expect(all.length).toBeGreaterThan(95);
   expect(all).toContain('the password is wrong');
   expect(all).toContain('X is not among the X listed');
+  expect(all).toContain('X has signed in with X');
+  expect(all).toContain('visitors sign in with X');
+  expect(all).toContain('one of X users is asked for');
 });
 
 test.each([...new Set(all)])('%s has a translation', (sentence) =>

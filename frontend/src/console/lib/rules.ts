@@ -22,6 +22,7 @@ export function rulesOf(d: PolicyDocument): string[] {
     'bandwidth',
     'max_body',
     'basic_auth',
+    'sign_in',
   ];
   return all
     .filter((name) => {

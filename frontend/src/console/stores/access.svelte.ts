@@ -13,6 +13,7 @@ export interface Filter {
   host?: string;
   path?: string;
   address?: string;
+  user?: string;
   country?: string;
   status?: string;
   method?: string;
@@ -28,6 +29,7 @@ export const nothing: Required<Filter> = {
   host: '',
   path: '',
   address: '',
+  user: '',
   country: '',
   status: '',
   method: '',

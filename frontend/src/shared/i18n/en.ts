@@ -38,6 +38,35 @@ export const en = {
   'policy.user.add': 'Add user',
   'policy.user.drop': 'Remove the user {name}',
   'policy.password.kept': 'unchanged',
+  'policy.signin': 'Sign-in',
+  'policy.signin.text':
+    'Visitors of http and https tunnels sign in with an identity provider. Where a password is asked for, too, either lets in.',
+  'policy.signin.none':
+    "The relay has no identity provider to sign in with. The relay's operator adds one to relay.toml, as [[sign_in]].",
+  'policy.signin.provider': 'Identity provider',
+  'policy.signin.off': 'Off',
+  'policy.signin.off.hint': 'Nobody has to sign in.',
+  'policy.signin.gone': '{provider} (unknown to the relay)',
+  'policy.signin.gone.text':
+    "The relay does not know the provider {provider}, so nobody can sign in. Choose another, or have the relay's operator add it to relay.toml.",
+  'policy.signin.unread': "The relay's identity providers could not be read: {why}",
+  'policy.signin.who': 'Who is let in after signing in',
+  'policy.signin.listed': 'Those listed',
+  'policy.signin.anyone': 'Anyone',
+  'policy.signin.anyone.text':
+    'Everybody with an account at {provider} is let in. If it is public, as Google is, that is everybody.',
+  'policy.signin.emails': 'Email addresses',
+  'policy.signin.emails.hint':
+    'As ann@example.com, or all of a domain as @example.com; one a line.',
+  'policy.signin.groups': 'Groups',
+  'policy.signin.groups.hint': 'As the provider writes them, one a line.',
+  'policy.signin.told':
+    'Your service is told who it is: in X-Forwarded-User, X-Forwarded-Email and X-Forwarded-Groups.',
+  'policy.signin.nobody': 'Say who is let in, by address or group; or choose anyone.',
+  'policy.signin.many': 'There are more than {n}.',
+  'policy.signin.email.wrong':
+    '“{email}” is neither an address as ann@example.com nor all of a domain as @example.com.',
+  'policy.signin.group.long': 'A group has at most {n} bytes.',
   'policy.addresses': 'Addresses and countries',
   'policy.addresses.text':
     'Refusals go first; if something is let in by name, all else is refused.',
@@ -83,6 +112,8 @@ export const en = {
   'rule.max_body': 'Request body',
   'rule.basic_auth': 'Password',
   'rule.basic_auth_tries': 'Wrong passwords',
+  'rule.sign_in': 'Sign-in',
+  'rule.sign_in_who': 'Sign-in: who is let in',
   'rule.quota': 'Monthly quota',
   'policy.user.name': 'Name',
   'policy.user.password': 'Password',

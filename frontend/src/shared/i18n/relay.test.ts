@@ -15,6 +15,11 @@ const policies = import.meta.glob<string>(
   ['../../../../tunnel/relay/policy/*.go', '!../../../../tunnel/relay/policy/*_test.go'],
   { query: '?raw', import: 'default', eager: true },
 );
+const providers = import.meta.glob<string>('../../../../tunnel/relay/signin.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 const makers = [
   { begins: 'Message: ', part: 0 },
   { begins: 'Reason: ', part: 0 },
@@ -29,6 +34,7 @@ const makers = [
 ];
 const all = [
   ...Object.values(sources).flatMap((code) => sentencesOf(code, makers)),
+  ...Object.values(providers).flatMap((code) => sentencesOf(code, [{ begins: 'bad(', part: 3 }])),
   ...Object.values(policies).flatMap((code) =>
     sentencesOf(code, [{ begins: 'FieldError{', part: 1, before: 'X: ' }]),
   ),
@@ -40,6 +46,7 @@ test('the test finds what the relay says to agents', () => {
   expect(all).toContain('X is taken by another client; choose another');
   expect(all).toContain('replaced by a newer session of the same agent');
   expect(all).toContain('X: has more than X windows');
+  expect(all).toContain('the relay has no identity provider X; it has X');
 });
 
 test.each([

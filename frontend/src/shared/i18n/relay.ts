@@ -220,6 +220,28 @@ export const relaySentences: readonly Sentence[] = [
   ['{0}: is not a JSON object', '{0}：不是 JSON 对象'],
   ['{0}: something follows the JSON object', '{0}：JSON 对象之后还有内容'],
   ['{0}: has more than {1} rules', '{0}：规则超过 {1} 条'],
+  [
+    "{0}: must be the name of a provider in the relay's configuration",
+    '{0}：须为中继配置中某个身份提供方的名称',
+  ],
+  [
+    '{0}: lets in everybody whom the provider knows; leave out emails and groups, or anyone',
+    '{0}：表示身份提供方的任何用户均可进入；请去掉 emails 和 groups，或去掉 anyone',
+  ],
+  [
+    '{0}: say who is let in by emails or groups; or everybody whom the provider knows, by anyone',
+    '{0}：请以 emails 或 groups 说明允许谁进入；或以 anyone 允许身份提供方的任何用户',
+  ],
+  [
+    '{0}: {1} is neither an address as ann@example.com nor all of a domain as @example.com',
+    '{0}：{1} 既不是 ann@example.com 这样的地址，也不是 @example.com 这样的整个域名',
+  ],
+  ['{0}: must have 1 to 256 bytes', '{0}：须为 1 到 256 字节'],
+  [
+    'the relay has no identity provider; its operator adds one to relay.toml as [[sign_in]]',
+    '中继没有身份提供方；请其运营者在 relay.toml 中以 [[sign_in]] 添加',
+  ],
+  ['the relay has no identity provider {0}; it has {1}', '中继没有身份提供方 {0}；现有 {1}'],
   ['{0}: has more than {1} users', '{0}：用户超过 {1} 个'],
   ['{0}: {1} is not an address or CIDR', '{0}：{1} 不是地址或 CIDR'],
   [

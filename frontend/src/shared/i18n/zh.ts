@@ -39,6 +39,34 @@ export const zh: Record<keyof typeof en, string> = {
   'policy.user.add': '添加用户',
   'policy.user.drop': '移除用户 {name}',
   'policy.password.kept': '保持不变',
+  'policy.signin': '登录验证',
+  'policy.signin.text':
+    'http 和 https 隧道的访客通过身份提供方登录。若同时要求密码，满足其一即可进入。',
+  'policy.signin.none':
+    '中继没有可供登录的身份提供方。请中继的运营者在 relay.toml 中以 [[sign_in]] 添加。',
+  'policy.signin.provider': '身份提供方',
+  'policy.signin.off': '关闭',
+  'policy.signin.off.hint': '访客无需登录。',
+  'policy.signin.gone': '{provider}（中继没有此提供方）',
+  'policy.signin.gone.text':
+    '中继没有身份提供方 {provider}，因此无人能够登录。请另选一个，或请中继的运营者将其加入 relay.toml。',
+  'policy.signin.unread': '无法读取中继的身份提供方：{why}',
+  'policy.signin.who': '登录后允许谁进入',
+  'policy.signin.listed': '仅限所列',
+  'policy.signin.anyone': '任何登录者',
+  'policy.signin.anyone.text':
+    '在 {provider} 拥有账户的任何人都可进入。若它对公众开放（例如 Google），即等于所有人。',
+  'policy.signin.emails': '邮箱地址',
+  'policy.signin.emails.hint': '如 ann@example.com，或以 @example.com 表示整个域名；每行一个。',
+  'policy.signin.groups': '群组',
+  'policy.signin.groups.hint': '与身份提供方的写法一致，每行一个。',
+  'policy.signin.told':
+    '访客身份会通过 X-Forwarded-User、X-Forwarded-Email 和 X-Forwarded-Groups 告知你的服务。',
+  'policy.signin.nobody': '请填写允许进入的地址或群组，或选择任何登录者。',
+  'policy.signin.many': '超过 {n} 个。',
+  'policy.signin.email.wrong':
+    '“{email}”既不是 ann@example.com 这样的地址，也不是 @example.com 这样的整个域名。',
+  'policy.signin.group.long': '群组名最多 {n} 字节。',
   'policy.addresses': '地址与国家',
   'policy.addresses.text': '拒绝规则优先；若指定了允许项，其余均被拒绝。',
   'policy.deny.hint': '地址或 CIDR，每行一个。',
@@ -83,6 +111,8 @@ export const zh: Record<keyof typeof en, string> = {
   'rule.max_body': '请求体大小',
   'rule.basic_auth': '密码',
   'rule.basic_auth_tries': '密码错误过多',
+  'rule.sign_in': '登录验证',
+  'rule.sign_in_who': '登录者不在允许之列',
   'rule.quota': '月流量配额',
   'policy.user.name': '用户名',
   'policy.user.password': '密码',

@@ -15,8 +15,11 @@ const all: PolicyDocument = {
   bandwidth: 1_000_000,
   max_body: 10 * 1024 ** 2,
   basic_auth: [{ name: 'ann' }],
+  sign_in: { provider: 'company', emails: ['@example.com'], groups: ['ops'] },
   shadow: true,
 };
+
+const number = { key: 'form.number' };
 
 describe('a policy and its form', () => {
   it('keep each other', () =>
@@ -32,7 +35,11 @@ describe('a policy and its form', () => {
   });
   it('name what is no number', () => {
     const form = { ...formOf({}), rate: 'much', maxBody: '10 parsec', burst: '1.5' };
-    expect(documentOf(form).faults).toEqual({ rate: true, max_body: true, burst: true });
+    expect(documentOf(form).faults).toEqual({
+      rate: number,
+      max_body: number,
+      burst: number,
+    });
   });
   it('keep a rule that a newer relay has', () => {
     const newer = { deny: ['192.0.2.7'], moon_phase: 'full' } as PolicyDocument;
@@ -74,9 +81,20 @@ describe('a policy that two have changed', () => {
     mine.users = [{ name: 'ann', password: 'new', kept: true }];
     expect(merge(formOf(all), mine, form({ rate: 8 })).form.users).toEqual(mine.users);
   });
+  it('has who signs in of one of the two, whole', () => {
+    const theirs = { sign_in: { provider: 'company', anyone: true } };
+    expect(merged({ rate: 7 }, theirs).document).toEqual({ ...all, ...theirs, rate: 7 });
+    const mine = { sign_in: { provider: 'partners', groups: ['ops'] } };
+    expect(merged(mine, theirs)).toEqual({ document: { ...all, ...mine }, both: ['signIn'] });
+  });
+  it('takes who is listed for no change while nobody has to sign in', () => {
+    const typed = formOf({});
+    typed.signIn.emails = 'ann@example.com';
+    expect(changed(formOf({}), typed)).toEqual([]);
+  });
   it('takes hours of no day for a mistake: the relay has them on every day', () => {
     const form = formOf({ hours: { open: [{ days: [], from: '08:00', to: '18:00' }] } });
-    expect(documentOf(form).faults).toEqual({ hours: true });
+    expect(documentOf(form).faults).toEqual({ hours: { key: 'policy.hours.nodays' } });
   });
   it('takes a zone without hours for no change', () =>
     expect(changed(formOf({}), { ...formOf({}), zone: 'Asia/Tokyo' })).toEqual([]));

@@ -1,4 +1,13 @@
 import { lines, readBytes, writeBytes } from '../lib/words';
+import {
+  signInFaults,
+  signInForm,
+  signInOf,
+  type Mistake,
+  type SignInDocument,
+  type SignInFaults,
+  type SignInForm,
+} from './signinform';
 
 /** Who is let in, as both APIs have it. */
 export interface PolicyDocument {
@@ -22,6 +31,7 @@ export interface PolicyDocument {
   bandwidth?: number;
   max_body?: number;
   basic_auth?: { name: string; password?: string }[];
+  sign_in?: SignInDocument;
   shadow?: boolean;
 }
 
@@ -41,6 +51,7 @@ export interface PolicyForm {
   bandwidth: string;
   maxBody: string;
   users: { name: string; password: string; kept: boolean }[];
+  signIn: SignInForm;
   zone: string;
   open: { days: string[]; from: string; to: string }[];
   shadow: boolean;
@@ -62,6 +73,7 @@ const known: readonly string[] = [
   'bandwidth',
   'max_body',
   'basic_auth',
+  'sign_in',
   'shadow',
 ] satisfies (keyof PolicyDocument)[];
 
@@ -82,6 +94,7 @@ export function formOf(d: PolicyDocument): PolicyForm {
     bandwidth: writeBytes(d.bandwidth),
     maxBody: writeBytes(d.max_body),
     users: (d.basic_auth ?? []).map((u) => ({ name: u.name, password: '', kept: true })),
+    signIn: signInForm(d.sign_in),
     zone: d.hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
     open: (d.hours?.open ?? []).map((o) => ({
       days: [...(o.days ?? days)],
@@ -93,17 +106,19 @@ export function formOf(d: PolicyDocument): PolicyForm {
   };
 }
 
-/** The fields that are not filled in as they have to be, by their names in the document. */
-export type Faults = Partial<Record<keyof PolicyDocument, true>>;
+/** What to say of the fields that are not filled in as they have to be, by their names in the document. */
+export type Faults = Partial<Record<keyof PolicyDocument, Mistake>> & SignInFaults;
 
-/** Returns what is wrong with such a field: hours have no day, others are no numbers. */
-export const mistakeIn = (field: string) =>
-  field === 'hours' ? 'policy.hours.nodays' : 'form.number';
+/** Returns what to say of a field; undefined: nothing. */
+export const mistakeIn = (faults: Faults, field: string): Mistake | undefined =>
+  (faults as Partial<Record<string, Mistake>>)[field];
 
 /** Returns the document of a form, and what in the form is not as it has to be. */
 export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: Faults } {
   const d: PolicyDocument = { ...f.rest };
-  const faults: Faults = {};
+  const sign_in = signInOf(f.signIn);
+  const faults: Faults = signInFaults(sign_in);
+  if (sign_in) d.sign_in = sign_in;
   const list = (key: 'deny' | 'allow' | 'deny_countries' | 'allow_countries', text: string) => {
     const all = lines(text);
     if (all.length > 0) d[key] = key.endsWith('countries') ? all.map((c) => c.toUpperCase()) : all;
@@ -115,7 +130,7 @@ export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: F
   ) => {
     if (!text.trim()) return;
     const n = read(text);
-    if (n === undefined) faults[key] = true;
+    if (n === undefined) faults[key] = { key: 'form.number' };
     else if (n > 0) d[key] = n;
   };
   const whole = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : undefined);
@@ -139,7 +154,7 @@ export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: F
       ...(u.password ? { password: u.password } : {}),
     }));
   // The relay takes no day for every day.
-  if (f.open.some((o) => o.days.length === 0)) faults.hours = true;
+  if (f.open.some((o) => o.days.length === 0)) faults.hours = { key: 'policy.hours.nodays' };
   if (f.open.length > 0)
     d.hours = { zone: f.zone.trim() || 'UTC', open: f.open.map((o) => ({ ...o })) };
   if (f.shadow) d.shadow = true;
@@ -151,6 +166,7 @@ export type Part = Exclude<keyof PolicyForm, 'zone'>;
 
 const parts: readonly Part[] = [
   'users',
+  'signIn',
   'deny',
   'allow',
   'denyCountries',
@@ -166,8 +182,12 @@ const parts: readonly Part[] = [
   'shadow',
   'rest',
 ];
-const text = (f: PolicyForm, part: Part) =>
-  JSON.stringify(part === 'open' ? [f.open, f.open.length > 0 && f.zone] : f[part]);
+function text(f: PolicyForm, part: Part): string | undefined {
+  if (part === 'open') return JSON.stringify([f.open, f.open.length > 0 && f.zone]);
+  // What is typed but not chosen changes nothing.
+  if (part === 'signIn') return JSON.stringify(signInOf(f.signIn));
+  return JSON.stringify(f[part]);
+}
 
 /** Returns the parts in which two forms differ, in the order of the page. */
 export function changed(a: PolicyForm, b: PolicyForm): Part[] {
