@@ -88,8 +88,7 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 	if err != nil {
 		return nil, err
 	}
-	host := r.cfg.signInHost()
-	conf := signin.Config{Key: key, Host: host, Origin: "https://" + withPort(host, publicPort(r.cfg.PublicHTTPSPort, secure), 443), Log: r.log}
+	conf := signin.Config{Key: key, Host: r.cfg.signInHost(), Origin: r.signInOrigin(secure), Log: r.log}
 	for i, s := range r.cfg.SignIn {
 		p := signin.Provider{
 			Name: s.Name, Issuer: s.Issuer, ClientID: s.ClientID, Scopes: s.Scopes, GroupsClaim: s.GroupsClaim,
@@ -109,6 +108,13 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 		conf.Providers = append(conf.Providers, p)
 	}
 	return signin.New(conf), nil
+}
+
+// signInOrigin is the site that identity providers send visitors back to, or would
+// if there were one; secure is where the https edge listens.
+func (r *Relay) signInOrigin(secure net.Addr) string {
+	host := cmp.Or(r.cfg.SignInHost, signInLabel+"."+r.cfg.Domain)
+	return "https://" + withPort(host, publicPort(r.cfg.PublicHTTPSPort, secure), 443)
 }
 
 // CallbackURL is what to register with identity providers; empty: there are none.
@@ -143,13 +149,19 @@ func (r *Relay) knownProvider(s *policy.SignIn) error {
 
 // signInSettings tell of the identity providers.
 func (r *Relay) signInSettings() console.SignInSettings {
-	s := console.SignInSettings{Providers: []console.SignInProvider{}}
+	s := console.SignInSettings{
+		CallbackURL: signin.CallbackURL(r.signInOrigin(r.edge.HTTPSAddr())), Providers: []console.SignInProvider{},
+	}
 	if r.signIn == nil {
 		return s
 	}
-	s.CallbackURL = r.CallbackURL()
 	for _, p := range r.signIn.Status() {
-		s.Providers = append(s.Providers, console.SignInProvider{Name: p.Name, Issuer: p.Issuer, Error: p.Error})
+		shown := console.SignInProvider{Name: p.Name, Issuer: p.Issuer, Error: p.Error}
+		if !p.Asked.IsZero() {
+			asked := p.Asked.UTC()
+			shown.AskedAt = &asked
+		}
+		s.Providers = append(s.Providers, shown)
 	}
 	return s
 }

@@ -427,10 +427,16 @@ export const settings: Settings = {
   sign_in: {
     callback_url: 'https://sign-in.relay.example/callback',
     providers: [
-      { name: 'company', issuer: 'https://login.example.com/realms/company' },
+      {
+        name: 'company',
+        issuer: 'https://login.example.com/realms/company',
+        asked_at: ago(1),
+      },
+      { name: 'clients', issuer: 'https://id.example.com' },
       {
         name: 'partners',
         issuer: 'https://id.partner.example',
+        asked_at: ago(2),
         error:
           'read the configuration of https://id.partner.example: dial tcp 203.0.113.80:443: connect: connection refused',
       },

@@ -180,15 +180,16 @@ type Settings struct {
 
 // SignInSettings is what visitors can sign in with.
 type SignInSettings struct {
-	CallbackURL string           `json:"callback_url,omitempty"` // to register with providers
+	CallbackURL string           `json:"callback_url"` // to register with providers
 	Providers   []SignInProvider `json:"providers"`
 }
 
 // SignInProvider is an identity provider.
 type SignInProvider struct {
-	Name   string `json:"name"`
-	Issuer string `json:"issuer"`
-	Error  string `json:"error,omitempty"` // of the last time that it was asked
+	Name    string     `json:"name"`
+	Issuer  string     `json:"issuer"`
+	AskedAt *time.Time `json:"asked_at,omitempty"` // last; nil: never yet
+	Error   string     `json:"error,omitempty"`    // of that time
 }
 
 // GeoSettings is the database of countries.

@@ -92,14 +92,14 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// fault is what went wrong when the provider was last asked; empty: nothing.
-func (p *provider) fault() string {
+// lastAsked is when the provider was last asked, and what went wrong; empty: nothing.
+func (p *provider) lastAsked() (at time.Time, fault string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {
-		return ""
+		return p.at, ""
 	}
-	return p.err.Error()
+	return p.failed, p.err.Error()
 }
 
 // fresh returns what is known, and whether that needs no asking now.

@@ -238,6 +238,9 @@ func TestProviderThatIsAway(t *testing.T) {
 	f := newFakeProvider(t)
 	f.down = true
 	v, s := f.visitors(nil), site(&policy.SignIn{Provider: "company", Anyone: true})
+	if asked := v.Status()[0].Asked; !asked.IsZero() {
+		t.Errorf("it was asked at %v", asked)
+	}
 	for range 20 {
 		w := httptest.NewRecorder()
 		v.Begin(w, httptest.NewRequest(http.MethodGet, "https://shop.relay.test/", nil), s, "/", refuse)
@@ -248,8 +251,8 @@ func TestProviderThatIsAway(t *testing.T) {
 	if f.asked != 1 {
 		t.Errorf("20 visitors had it asked %d times", f.asked)
 	}
-	if said := v.Status()[0].Error; !strings.Contains(said, "502") || len(said) > 500 {
-		t.Errorf("the status says %q", said)
+	if said := v.Status()[0]; !strings.Contains(said.Error, "502") || len(said.Error) > 500 || said.Asked.IsZero() {
+		t.Errorf("the status says %+v", said)
 	}
 	// It is back, and known; then away again, and still good enough.
 	p := v.providers["company"]

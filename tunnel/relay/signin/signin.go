@@ -65,7 +65,8 @@ func (v *Visitors) Names() []string { return slices.Sorted(maps.Keys(v.providers
 // Status is what is known of a provider.
 type Status struct {
 	Name, Issuer string
-	Error        string // of the last time that it was asked; empty: none
+	Asked        time.Time // when it was asked last; zero: never yet
+	Error        string    // of that time; empty: none
 }
 
 // Status returns what is known of all providers, sorted by name.
@@ -73,7 +74,8 @@ func (v *Visitors) Status() []Status {
 	var list []Status
 	for _, name := range v.Names() {
 		p := v.providers[name]
-		list = append(list, Status{Name: name, Issuer: p.Issuer, Error: p.fault()})
+		asked, err := p.lastAsked()
+		list = append(list, Status{Name: name, Issuer: p.Issuer, Asked: asked, Error: err})
 	}
 	return list
 }
@@ -82,7 +84,10 @@ func (v *Visitors) Status() []Status {
 func (v *Visitors) Host() string { return v.cfg.Host }
 
 // URL is the address to register with providers.
-func (v *Visitors) URL() string { return v.cfg.Origin + returnPath }
+func (v *Visitors) URL() string { return CallbackURL(v.cfg.Origin) }
+
+// CallbackURL is what providers send visitors back to at an origin.
+func CallbackURL(origin string) string { return origin + returnPath }
 
 // Site is where a visitor is, and what it takes to be let in there.
 type Site struct {

@@ -1314,7 +1314,12 @@ export interface components {
                 providers?: {
                     name: string;
                     issuer: string;
-                    /** @description Of the last time that it was asked. */
+                    /**
+                     * Format: date-time
+                     * @description When it was asked last; missing while it never was.
+                     */
+                    asked_at?: string;
+                    /** @description Of that time. */
                     error?: string;
                 }[];
             };
