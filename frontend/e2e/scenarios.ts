@@ -36,6 +36,8 @@ export function scenario(run: Scenario, { prepare, allow, lang = 'en', touch }: 
         [],
       );
     } finally {
+      // A request may be under way that a scenario answers itself.
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
       await page.context().close();
       await mock.stop();
     }

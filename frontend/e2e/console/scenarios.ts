@@ -41,6 +41,8 @@ export function scenario(
         [],
       );
     } finally {
+      // A request may be under way that a scenario answers itself.
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
       await page.context().close();
       await mock.stop();
     }
