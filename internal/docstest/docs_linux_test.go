@@ -55,6 +55,7 @@ var outward = map[string]string{
 // before is what a document takes as given.
 var before = map[string][]string{
 	"docs/commands.md":  {"adit relay start --domain example.com", "adit relay client add docs"},
+	"docs/relay.md":     {`mkdir -p ~/.config/adit && printf '%s\n' '[[sign_in]]' 'name = "company"' 'issuer = "https://login.example.com"' 'client_id = "adit"' > ~/.config/adit/relay.toml`},
 	"docs/local-api.md": {"adit relay start --domain example.com", "adit relay client add docs", "adit start"},
 }
 
