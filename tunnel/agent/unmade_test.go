@@ -32,15 +32,7 @@ func TestTunnelThatWasNotSavedIsServedByNoNode(t *testing.T) {
 					return atomicfile.Write(path, data, perm)
 				}
 				once.Do(func() {
-					a.mu.Lock()
-					other := a.second
-					var made *tunnel
-					for _, tun := range a.tunnels {
-						if tun.spec.Name == "second" {
-							made = tun
-						}
-					}
-					a.mu.Unlock()
+					other, made := secondAnd(a, "second")
 					id = made.id
 					if err := other.claim(t.Context(), made, true); err != nil { // as it may at any time
 						t.Error(err)
@@ -109,15 +101,7 @@ func TestGivingATunnelUpDoesNotWaitForTheSecondSession(t *testing.T) {
 			return atomicfile.Write(path, data, perm)
 		}
 		once.Do(func() {
-			a.mu.Lock()
-			other := a.second
-			var made *tunnel
-			for _, tun := range a.tunnels {
-				if tun.spec.Name == "second" {
-					made = tun
-				}
-			}
-			a.mu.Unlock()
+			other, made := secondAnd(a, "second")
 			id = made.id
 			other.look()
 			eventually(t, "the other node is asked", func() bool { return asked() == 1 })
@@ -163,4 +147,16 @@ func TestStopDoesNotWaitForTheSecondSession(t *testing.T) {
 		return c.HostHeader == "a.example" && !all[1].serves(first.ID)
 	})
 	wantNothingOwed(t, a)
+}
+
+// secondAnd returns an agent's second session, and its tunnel of a name.
+func secondAnd(a *Agent, name string) (*live, *tunnel) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.tunnels {
+		if t.spec.Name == name {
+			return a.second, t
+		}
+	}
+	return a.second, nil
 }

@@ -109,16 +109,20 @@ func TestCookieCountsForTheConsolesOwnPageOnly(t *testing.T) {
 	b.want(201, "POST", "/api/v1/clients", `{"name":"a"}`)
 }
 
-func TestRolesAndScopes(t *testing.T) {
-	r := serve(t)
-	owner := r.owner()
+// roles returns an owner and a viewer, and what makes tokens of a scope.
+func (r *running) roles() (owner, viewer *browser, token func(name, scope string) *browser) {
+	owner, viewer = r.owner(), &browser{r: r}
 	owner.want(201, "POST", "/api/v1/accounts", `{"name":"vic","role":"viewer","password":"`+testPass+`"}`)
-	viewer := &browser{r: r}
 	viewer.want(200, "POST", "/api/v1/session", `{"name":"vic","password":"`+testPass+`"}`)
-	token := func(name, scope string) *browser {
+	return owner, viewer, func(name, scope string) *browser {
 		v := owner.want(201, "POST", "/api/v1/tokens", `{"name":"`+name+`","scope":"`+scope+`"}`)
 		return &browser{r: r, token: v["token"].(string)}
 	}
+}
+
+func TestRolesAndScopes(t *testing.T) {
+	r := serve(t)
+	owner, viewer, token := r.roles()
 	reader, writer := token("ci-read", "read"), token("ci-write", "write")
 	admin := &browser{r: r, token: testToken}
 	type answers [5]int // owner, admin token, viewer, read, write
@@ -154,14 +158,7 @@ func TestRolesAndScopes(t *testing.T) {
 // path or the query of a webhook's URL.
 func TestOnlyWhoMayChangeASinkSeesItsKey(t *testing.T) {
 	r := serve(t)
-	owner := r.owner()
-	owner.want(201, "POST", "/api/v1/accounts", `{"name":"vic","role":"viewer","password":"`+testPass+`"}`)
-	viewer := &browser{r: r}
-	viewer.want(200, "POST", "/api/v1/session", `{"name":"vic","password":"`+testPass+`"}`)
-	token := func(name, scope string) *browser {
-		v := owner.want(201, "POST", "/api/v1/tokens", `{"name":"`+name+`","scope":"`+scope+`"}`)
-		return &browser{r: r, token: v["token"].(string)}
-	}
+	owner, viewer, token := r.roles()
 	const whole, bare = "https://siem.example/in?key=s3cret", "https://siem.example/…"
 	for _, c := range []struct {
 		name string
