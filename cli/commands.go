@@ -21,6 +21,7 @@ var parts = []part{
 		shortCommand("https"),
 		shortCommand("tcp"),
 		shortCommand("udp"),
+		filesCommand,
 		tunnelCommand,
 		endpointsCommand,
 	}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/bytesize"
 	"adit/internal/visible"
 	"adit/localapi/client"
 )
@@ -50,7 +51,7 @@ tunnel is removed; "adit tunnel create" makes one that stays.`,
 				}
 				in := f.create()
 				in.Ephemeral = true
-				return env.live(cmd.Context(), in)
+				return env.live(cmd.Context(), published{TunnelCreate: in})
 			},
 		}
 		f.shared(cmd.Flags())
@@ -68,8 +69,24 @@ tunnel is removed; "adit tunnel create" makes one that stays.`,
 	}
 }
 
-// live publishes what in says until ctx ends, and shows what happens.
-func (e *Env) live(ctx context.Context, in client.TunnelCreate) error {
+// published is what a short form publishes.
+type published struct {
+	client.TunnelCreate
+
+	Folder   string // whose files it is; empty: another local service's
+	Password string // that visitors are asked for; empty: none
+}
+
+// publishedTunnel is a tunnel as a short form's JSON document has it.
+type publishedTunnel struct {
+	client.Tunnel
+
+	Folder   string `json:"folder,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+// live publishes what says until ctx ends, and shows what happens.
+func (e *Env) live(ctx context.Context, what published) error {
 	// Whoever reads what is shown may go first, as in adit https 3000 | head, or
 	// with a connection by ssh: that ends it, and not the process at once, which
 	// would leave the tunnel public for a while.
@@ -79,13 +96,13 @@ func (e *Env) live(ctx context.Context, in client.TunnelCreate) error {
 	if err != nil {
 		return err
 	}
-	held := heldTunnel{client: c, wanted: in}
+	held := heldTunnel{client: c, wanted: what.TunnelCreate}
 	defer held.release()
-	t, err := held.create(ctx, in)
+	t, err := held.create(ctx, what.TunnelCreate)
 	if err != nil {
 		return err
 	}
-	view := &liveView{env: e, tunnel: t, web: c.BaseURL(), behind: true}
+	view := &liveView{env: e, published: what, tunnel: t, web: c.BaseURL(), behind: true}
 	watchErr := view.follow(ctx, &held)
 	// The end of ctx is the usual way here: giving the address back has its own time.
 	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
@@ -117,17 +134,18 @@ const notServed = "visitor not served"
 
 // liveView is what a short form shows.
 type liveView struct {
-	env      *Env
-	tunnel   client.Tunnel
-	web      string
-	status   client.Status
-	endpoint client.Endpoint
-	recent   []client.RequestSummary // newest last
-	trouble  string                  // why a visitor was not served, with the time
-	lost     string                  // why the daemon is not heard
-	gone     bool                    // the tunnel was deleted
-	drawn    string                  // what the screen shows
-	drawnOn  screen                  // and how large it was
+	env       *Env
+	published published
+	tunnel    client.Tunnel
+	web       string
+	status    client.Status
+	endpoint  client.Endpoint
+	recent    []client.RequestSummary // newest last
+	trouble   string                  // why a visitor was not served, with the time
+	lost      string                  // why the daemon is not heard
+	gone      bool                    // the tunnel was deleted
+	drawn     string                  // what the screen shows
+	drawnOn   screen                  // and how large it was
 
 	behind    bool // there may be what no event has told; see catchUp
 	restarted bool // the daemon is another than the one that made the tunnel
@@ -136,11 +154,14 @@ type liveView struct {
 // follow shows events until ctx ends or the tunnel is gone.
 func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 	if v.env.json {
-		if err := v.env.print(v.tunnel, nil); err != nil {
+		if err := v.env.print(publishedTunnel{v.tunnel, v.published.Folder, v.published.Password}, nil); err != nil {
 			return err
 		}
 	} else if !v.env.Terminal {
 		v.env.say("%s", v.address())
+		if v.published.Password != "" {
+			v.env.say("Visitors are asked for a password, with any user name: %s", printable(v.published.Password))
+		}
 	}
 	v.draw()
 	for event, err := range held.client.Events(ctx, "") {
@@ -293,7 +314,11 @@ func (v *liveView) address() string {
 	if from == "" {
 		from = "(no public address yet: the tunnel is " + string(v.tunnel.State) + ")"
 	}
-	return printable(from + " -> " + localText(v.tunnel))
+	to := v.published.Folder
+	if to == "" {
+		to = localText(v.tunnel)
+	}
+	return printable(from + " -> " + to)
 }
 
 // note keeps a request; one that is known already has changed. It is logged
@@ -340,10 +365,13 @@ func (v *liveView) draw() {
 		row("Reason", v.status.LastError)
 	}
 	row("Forwarding", v.address())
+	if v.published.Password != "" {
+		row("Password", v.published.Password+" (any user name)")
+	}
 	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
 	row("Inspector", v.web)
 	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,
-		v.endpoint.Connections.Total, byteText(v.endpoint.Bytes.In), byteText(v.endpoint.Bytes.Out)))
+		v.endpoint.Connections.Total, bytesize.Text(v.endpoint.Bytes.In), bytesize.Text(v.endpoint.Bytes.Out)))
 	if v.trouble != "" {
 		row("Trouble", v.trouble)
 	}
@@ -384,7 +412,7 @@ func requestLine(r client.RequestSummary, columns int) string {
 	}
 	line := fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(r.Method+" "+r.Path))
 	if r.Kind == "flow" {
-		line = fmt.Sprintf("%s %-6s %s %s in, %s out", clock(r.Time), result, printable(r.Visitor), byteText(r.BytesIn), byteText(r.BytesOut))
+		line = fmt.Sprintf("%s %-6s %s %s in, %s out", clock(r.Time), result, printable(r.Visitor), bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut))
 	}
 	columns = min(columns, usualColumns) - timeColumns
 	line = cut(line, columns)

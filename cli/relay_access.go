@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/bytesize"
 	"adit/internal/span"
 	"adit/tunnel/relay/console"
 )
@@ -63,7 +64,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 					status = strconv.Itoa(e.Status)
 				}
 				table.row(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
-					byteText(e.BytesIn), byteText(e.BytesOut), span.Text(e.Duration), e.Refused)
+					bytesize.Text(e.BytesIn), bytesize.Text(e.BytesOut), span.Text(e.Duration), e.Refused)
 			}
 			return env.printTable(list, table, "The access log has nothing like it.")
 		},

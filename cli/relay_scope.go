@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/internal/bytesize"
 	"adit/tunnel/relay/console"
 )
 
@@ -222,7 +223,7 @@ func clientPage(w io.Writer, c console.Client) {
 		fmt.Fprintf(w, "expires\t%s\n", minute(s.Expires))
 	}
 	fmt.Fprintf(w, "bandwidth\t%s\n", bound(s.Bandwidth, " bytes a second"))
-	fmt.Fprintf(w, "traffic of %s\t%s in, %s out, %s: %s\n", c.Usage.Month, byteText(c.Usage.BytesIn), byteText(c.Usage.BytesOut), bound(c.Usage.Limit, " bytes"), c.Usage.State)
+	fmt.Fprintf(w, "traffic of %s\t%s in, %s out, %s: %s\n", c.Usage.Month, bytesize.Text(c.Usage.BytesIn), bytesize.Text(c.Usage.BytesOut), bound(c.Usage.Limit, " bytes"), c.Usage.State)
 	fmt.Fprintf(w, "own policies\t%s\n", yesNo(s.OwnPolicies))
 	if c.Seen != nil {
 		state := "last seen"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/bytesize"
 	"adit/localapi/client"
 )
 
@@ -266,7 +267,7 @@ func writeRequest(w io.Writer, d client.RequestDetail) {
 		fmt.Fprintf(w, "%s\n", printable(d.Error))
 	}
 	if d.Kind == "flow" {
-		fmt.Fprintf(w, "%s, %s in, %s out, %.1f ms\n", d.State, byteText(d.BytesIn), byteText(d.BytesOut), d.DurationMillis)
+		fmt.Fprintf(w, "%s, %s in, %s out, %.1f ms\n", d.State, bytesize.Text(d.BytesIn), bytesize.Text(d.BytesOut), d.DurationMillis)
 	}
 	for _, m := range []*client.Message{d.Request, d.Response} {
 		if m == nil {
@@ -284,10 +285,10 @@ func writeRequest(w io.Writer, d client.RequestDetail) {
 		case m.Body.Text != "":
 			fmt.Fprintf(w, "\n%s\n", printableText(m.Body.Text))
 		case m.Body.Size > 0:
-			fmt.Fprintf(w, "\n(%s that are no text)\n", byteText(m.Body.Size))
+			fmt.Fprintf(w, "\n(%s that are no text)\n", bytesize.Text(m.Body.Size))
 		}
 		if m.Body.Truncated {
-			fmt.Fprintf(w, "(cut; %s in all)\n", byteText(m.Body.Size))
+			fmt.Fprintf(w, "(cut; %s in all)\n", bytesize.Text(m.Body.Size))
 		}
 	}
 	writeMessages(w, d)
@@ -311,12 +312,12 @@ func writeMessages(w io.Writer, d client.RequestDetail) {
 		case m.Type == "close":
 			text = strings.TrimSpace("(close) " + text)
 		case m.Unread:
-			text = fmt.Sprintf("(%s, compressed in a way that cannot be undone)", byteText(m.Size))
+			text = fmt.Sprintf("(%s, compressed in a way that cannot be undone)", bytesize.Text(m.Size))
 		case m.Base64 != "":
-			text = fmt.Sprintf("(%s that are no text)", byteText(m.Size))
+			text = fmt.Sprintf("(%s that are no text)", bytesize.Text(m.Size))
 		}
 		if m.Truncated && !m.Unread {
-			text += fmt.Sprintf(" (cut; %s in all)", byteText(m.Size))
+			text += fmt.Sprintf(" (cut; %s in all)", bytesize.Text(m.Size))
 		}
 		fmt.Fprintf(w, "%s %s %s\n", clock(m.Time), arrow, text)
 	}

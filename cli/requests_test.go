@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/bytesize"
 	"adit/localapi/client"
 )
 
@@ -24,7 +25,7 @@ func TestMessagesOfAWebSocketArePrinted(t *testing.T) {
 	c := clock(at)
 	want := "\n(3 messages before are not kept)\n" +
 		c + " -> hi " + printable("\x1b") + "[2Jyou\n" +
-		c + " <- much (cut; " + byteText(70_000) + " in all)\n" +
+		c + " <- much (cut; " + bytesize.Text(70_000) + " in all)\n" +
 		c + " <- (3 B that are no text)\n" +
 		c + " <- (40 B, compressed in a way that cannot be undone)\n" +
 		c + " -> (close) 1000 bye\n" +

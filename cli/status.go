@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/bytesize"
 	"adit/internal/span"
 	"adit/localapi/client"
 )
@@ -130,7 +131,7 @@ func endpointsCommand(env *Env) *cobra.Command {
 			table := newTable("NAME|URL|LOCAL|STATE|OPEN|TOTAL|IN|OUT",
 				shorten("LOCAL", shortLocal), drop("STATE"), drop("LOCAL"), squeeze("NAME", 12), drop("TOTAL"), drop("IN"), drop("OUT"), drop("OPEN"))
 			for _, e := range items {
-				table.row(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, byteText(e.Bytes.In), byteText(e.Bytes.Out))
+				table.row(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, bytesize.Text(e.Bytes.In), bytesize.Text(e.Bytes.Out))
 			}
 			return env.printTable(listOf(items), table, nothingPublished(tunnels))
 		},
@@ -164,19 +165,6 @@ func listOf[T any](list []T) items[T] {
 		list = []T{}
 	}
 	return items[T]{list}
-}
-
-// byteText is a count of bytes for people.
-func byteText(n int64) string {
-	const units = "KMGTP"
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, i := float64(n)/1024, 0
-	for v >= 1024 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	return fmt.Sprintf("%.1f %ciB", v, units[i])
 }
 
 func configCommand(env *Env) *cobra.Command {

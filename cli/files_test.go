@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sharedFolder is a folder with a file of that text.
+func sharedFolder(t *testing.T, text string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "photos")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// firstWanted is the tunnel that a short form asked a daemon for.
+func (d *fakeDaemon) firstWanted(t *testing.T) (in struct {
+	Type, Name, Domain string
+	LocalPort          int `json:"local_port"`
+	Ephemeral          bool
+	Inspect            *bool
+},
+) {
+	t.Helper()
+	asked, ok := strings.CutPrefix(d.changes()[0], "POST /api/v1/tunnels ")
+	if err := json.Unmarshal([]byte(asked), &in); !ok || err != nil {
+		t.Fatalf("got %s: %v", d.changes()[0], err)
+	}
+	return in
+}
+
+func TestFilesServesAFolderUntilItEnds(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents("status " + statusJSON)
+	dir := sharedFolder(t, "hello")
+	out, errs, end := startLive(t, false, "files", dir, "--domain", "shop", "--inspect=false")
+	out.waitFor(t, "session connected")
+	in := d.firstWanted(t)
+	if in.Type != "https" || in.Name != "photos" || in.Domain != "shop" || !in.Ephemeral || in.Inspect == nil || *in.Inspect {
+		t.Errorf("got %+v, want an ephemeral tunnel of the folder's name", in)
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d/a.txt", in.LocalPort)
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "hello" {
+		t.Errorf("got %q and %v, want the file", body, err)
+	}
+	if code := end(); code != exitDone || errs.String() != "" {
+		t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
+	}
+	if want := "https://shop.relay.example -> " + dir; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	if resp, err := http.Get(url); err == nil {
+		resp.Body.Close()
+		t.Error("the folder is served after the end")
+	}
+	asked := d.changes()
+	if want := "DELETE /api/v1/tunnels/t_1"; asked[len(asked)-1] != want {
+		t.Errorf("at the end got %s, want %s", asked[len(asked)-1], want)
+	}
+}
+
+func TestFilesAsksForAPassword(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("opensesame\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--password"}, {"--password_file", file}} {
+		d := newFakeDaemon(t)
+		d.streamEvents("status " + statusJSON)
+		out, _, end := startLive(t, false, append([]string{"files", sharedFolder(t, "hello"), "--json"}, args...)...)
+		out.waitFor(t, "\n}")
+		var shown struct{ ID, Folder, Password string }
+		if err := json.Unmarshal([]byte(out.String()), &shown); err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		if shown.ID != "t_1" || filepath.Base(shown.Folder) != "photos" || len(shown.Password) < 10 {
+			t.Errorf("%s: got %s, want the tunnel with folder and password", args, out)
+		}
+		port := d.firstWanted(t).LocalPort
+		for password, want := range map[string]int{"": 401, shown.Password: 200} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/a.txt", port), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if password != "" {
+				r.SetBasicAuth("ann", password)
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s with the password %q: got %d, want %d", args, password, resp.StatusCode, want)
+			}
+		}
+		end()
+	}
+}
+
+func TestFilesThatCannotBePublished(t *testing.T) {
+	newFakeDaemon(t)
+	dir := sharedFolder(t, "")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{filepath.Join(dir, "none")}, exitFailed, "is not a folder that can be read: no such file"},
+		{[]string{filepath.Join(dir, "a.txt")}, exitFailed, "is not a folder that can be read: not a directory"},
+		{[]string{dir, "--type", "tcp"}, exitUsage, "over http or https"},
+		{[]string{dir, "--password", "--password_file", "-"}, exitUsage, "give one of both"},
+		{[]string{dir, "--password_file", "-"}, exitFailed, "there is no password in -"},
+	} {
+		code, out, errs := run(t, "", append([]string{"files"}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.want) || out != "" {
+			t.Errorf("%s: got %d, %q and %q, want %d and %q", c.args, code, out, errs, c.code, c.want)
+		}
+	}
+}
+
+// TestFolderOfAnyNameIsPublished: a name that the daemon takes for no tunnel's is
+// left to it.
+func TestFolderOfAnyNameIsPublished(t *testing.T) {
+	for name, want := range map[string]bool{
+		"photos": true, "Fotos München": true, " ": false, strings.Repeat("a", 65): false, "\xff": false, "a\u202eb": false,
+	} {
+		if got := nameable(name); got != want {
+			t.Errorf("%q: got %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+// Package folder serves a folder of this machine by HTTP, to be read only: its
+// files, with ranges and dates, and a list where a folder has no index.html.
+// Nothing outside of it is reached, not by a symbolic link either, and what the
+// names of hidden files say is hidden is not there for visitors.
+package folder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Options are how a folder is served. The zero value serves it to everybody.
+type Options struct {
+	// Hidden serves files and folders whose names begin with a dot, too.
+	Hidden bool
+	// Password is asked of visitors, by basic authentication with any user name.
+	// If empty, none is.
+	Password string
+}
+
+// Folder is an http.Handler of one folder.
+type Folder struct {
+	root   *os.Root
+	name   string // for people
+	hidden bool
+	gate   *gate // nil without a password
+}
+
+// Open opens the folder at dir. Close closes it.
+func Open(dir string, opts Options) (*Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{root: root, name: filepath.Base(dir), hidden: opts.Hidden}
+	if abs, err := filepath.Abs(dir); err == nil {
+		f.name = filepath.Base(abs)
+	}
+	if opts.Password != "" {
+		f.gate = newGate(opts.Password)
+	}
+	return f, nil
+}
+
+// Name is the last element of the folder's path.
+func (f *Folder) Name() string { return f.name }
+
+// Close closes the folder. What visitors still read goes on.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// indexFile is served in place of the folder that it is in.
+const indexFile = "index.html"
+
+func (f *Folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-cache") // files change while they are shared
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "This folder can only be read.", http.StatusMethodNotAllowed)
+		return
+	case f.gate != nil && !f.gate.admits(r):
+		h.Set("WWW-Authenticate", `Basic realm="A shared folder", charset="UTF-8"`)
+		http.Error(w, "A password is needed.", http.StatusUnauthorized)
+		return
+	}
+	name, err := f.local(r.URL.Path)
+	if err == nil {
+		err = f.serve(w, r, name)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrPermission):
+		http.Error(w, "This cannot be read by who shares it.", http.StatusForbidden)
+	default:
+		http.Error(w, "There is nothing at this address.", http.StatusNotFound)
+	}
+}
+
+// local is where in the folder a request's path is, in the system's own form.
+func (f *Folder) local(requested string) (string, error) {
+	name := strings.Trim(path.Clean("/"+requested), "/")
+	if name == "" {
+		return ".", nil
+	}
+	for parent, rest := ".", name; rest != ""; {
+		part, behind, _ := strings.Cut(rest, "/")
+		if hiddenName(part) && !f.hidden || strings.Contains(part, "~") && !f.has(parent, part) {
+			return "", fs.ErrNotExist
+		}
+		parent, rest = path.Join(parent, part), behind
+	}
+	return filepath.Localize(name)
+}
+
+// hiddenName reports whether a name begins with a dot, also behind characters
+// that nobody sees: some file systems leave those out of names.
+func hiddenName(name string) bool {
+	return strings.HasPrefix(strings.TrimLeftFunc(name, func(c rune) bool { return unicode.Is(unicode.Cf, c) }), ".")
+}
+
+// has reports whether a folder has something of exactly that name, and not of a
+// longer one that Windows has a short form of, as GIT~1 of .git.
+func (f *Folder) has(parent, name string) bool {
+	local, err := filepath.Localize(parent)
+	if err != nil {
+		return false
+	}
+	dir, err := f.root.Open(local)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(1000)
+		if slices.Contains(names, name) {
+			return true
+		}
+		if err != nil || len(names) == 0 {
+			return false
+		}
+	}
+}
+
+// serve answers with a file or a folder. Nothing is answered yet if it returns an
+// error.
+func (f *Folder) serve(w http.ResponseWriter, r *http.Request, name string) error {
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return err
+	}
+	slash := strings.HasSuffix(r.URL.Path, "/")
+	switch {
+	case info.IsDir() && !slash:
+		redirect(w, r, path.Base(r.URL.Path)+"/")
+		return nil
+	case info.IsDir():
+		err := f.serveFile(w, r, filepath.Join(name, indexFile))
+		if errors.Is(err, errNoFile) || errors.Is(err, fs.ErrNotExist) {
+			return f.list(w, r, name)
+		}
+		return err
+	case slash:
+		redirect(w, r, "../"+path.Base(r.URL.Path))
+		return nil
+	}
+	return f.serveFile(w, r, name)
+}
+
+// redirect sends a visitor to a path beside the one that was asked for, which
+// stays on this site whatever it looks like.
+func redirect(w http.ResponseWriter, r *http.Request, to string) {
+	if !strings.HasPrefix(to, "../") {
+		to = "./" + to
+	}
+	w.Header().Set("Location", (&url.URL{Path: to, RawQuery: r.URL.RawQuery}).String())
+	w.WriteHeader(http.StatusMovedPermanently)
+}
+
+var errNoFile = errors.New("not a file")
+
+// serveFile answers with a file. A pipe or a device, whose opening may last for
+// ever, is none.
+func (f *Folder) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errNoFile
+	}
+	file, err := f.root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if info, err = file.Stat(); err != nil {
+		return fmt.Errorf("look at %s: %w", name, err)
+	}
+	w.Header().Set("ETag", `"`+strconv.FormatInt(info.ModTime().UnixNano(), 36)+"-"+strconv.FormatInt(info.Size(), 36)+`"`)
+	http.ServeContent(w, r, info.Name(), info.ModTime(), file)
+	return nil
+}
