@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/netblock"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -30,7 +31,7 @@ type accessFilter struct {
 func filterOf(q console.Access) (accessFilter, error) {
 	f := accessFilter{q: q}
 	if q.Address != "" {
-		p, err := parsePrefix(q.Address)
+		p, err := netblock.Parse(q.Address)
 		if err != nil {
 			return f, bad(http.StatusBadRequest, "invalid_parameter", "address", "%q is not an address or CIDR", q.Address)
 		}

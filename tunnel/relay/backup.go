@@ -13,6 +13,7 @@ import (
 
 	"adit/internal/atomicfile"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/store"
 )
 
@@ -37,7 +38,7 @@ type Restored struct {
 // Restore writes a backup into the data folder of a configuration, which must
 // be empty or missing. The folder is left empty if it fails. What is in an
 // external cluster then is for the next try with the same backup to complete.
-func Restore(ctx context.Context, cfg Config, data []byte) (Restored, error) {
+func Restore(ctx context.Context, cfg config.Config, data []byte) (Restored, error) {
 	var b store.Backup
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -71,8 +72,8 @@ func Restore(ctx context.Context, cfg Config, data []byte) (Restored, error) {
 	return Restored{cfg.DataDir, len(b.Clients), len(b.Claims), len(b.Policies)}, nil
 }
 
-func restore(ctx context.Context, cfg Config, b store.Backup) (err error) {
-	conf, err := cfg.store()
+func restore(ctx context.Context, cfg config.Config, b store.Backup) (err error) {
+	conf, err := cfg.Store()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/wire"
 )
 
@@ -29,13 +30,13 @@ func TestBackupBringsTheRelayBack(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	// The same ports are opened again after a moment: they must be none that the
 	// system gives out to somebody else meanwhile.
-	ports, err := parsePorts(cfg.TCPPorts)
+	ports, err := config.ParsePorts(cfg.TCPPorts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.first, ports.last-3)
+	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.First, ports.Last-3)
 	for i, addr := range []*string{&cfg.TunnelListen, &cfg.EdgeHTTPListen, &cfg.EdgeHTTPSListen} {
-		*addr = fmt.Sprintf("127.0.0.1:%d", ports.last-i)
+		*addr = fmt.Sprintf("127.0.0.1:%d", ports.Last-i)
 	}
 	cfg.UDPPorts = "none"
 	s := startSite(t, cfg, text("hello"))

@@ -1,13 +1,12 @@
 // Package relay is the server that agents connect to: it authenticates them,
 // gives their tunnels public names and ports, and lets its edge forward
 // visitors to them. The sessions are package link's, the words on them package
-// wire's; what must last is in package store.
+// wire's; how it is to be is in package config; what must last is in package store.
 //
 // Where to begin: relay.go has its life, from New to the end of Run, and listen.go
 // its sockets. An agent's session is in session.go, what it asks for in control.go,
 // and how a tunnel gets its name or port in claims.go. Around these:
 //
-//   - configuration: config*.go, acme.go, sentences.go (errors for people)
 //   - who may have what: clients.go, scopes.go, accounts.go (quotas), proofs.go
 //     (domains of clients), strangers.go (sessions before their hello), policies.go
 //     (which visitors are let in)

@@ -81,7 +81,7 @@ func (r *Relay) openConsole(context.Context) error {
 	r.handler, err = console.New(console.Config{
 		Relay: operator{r}, Keeper: r.store.Operators, Page: frontend.Console(),
 		AdminToken: r.admin, SetupCode: r.setup, SetupDone: r.setupDone,
-		AllowedHosts: r.cfg.Console.AllowedHosts, OpenMetrics: r.cfg.Console.OpenMetrics, Trusted: r.cfg.trusted(), Log: r.log,
+		AllowedHosts: r.cfg.Console.AllowedHosts, OpenMetrics: r.cfg.Console.OpenMetrics, Trusted: r.cfg.Trusted(), Log: r.log,
 	})
 	return err
 }

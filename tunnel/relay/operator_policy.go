@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
@@ -31,7 +32,7 @@ func (r *Relay) target(text string) (string, error) {
 	if !strings.Contains(text, ".") && text != r.cfg.Domain {
 		text += "." + r.cfg.Domain
 	}
-	if !validName(text) {
+	if !config.ValidName(text) {
 		return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is neither a domain nor tcp.PORT or udp.PORT", text)
 	}
 	return store.TargetDomain(text), nil

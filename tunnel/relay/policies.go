@@ -12,6 +12,7 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
@@ -196,14 +197,14 @@ const maxGeoSize = 1 << 30
 func openGeo(path string) (*geoDatabase, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fileError("geo.database", path, err)
+		return nil, config.FileError("geo.database", path, err)
 	}
 	if info.Size() > maxGeoSize {
 		return nil, fmt.Errorf("geo.database: %s is larger than 1 GiB", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fileError("geo.database", path, err)
+		return nil, config.FileError("geo.database", path, err)
 	}
 	reader, err := maxminddb.OpenBytes(data)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"adit/tunnel/relay/audit"
@@ -46,21 +45,9 @@ func (r *Relay) openProofs(ctx context.Context) error {
 	}
 	r.proofs = proofs{key: key, lookup: r.opts.lookupTXT, asking: make(chan struct{}, maxProofs)}
 	if r.proofs.lookup == nil {
-		r.proofs.lookup = r.cfg.Domains.resolver().LookupTXT
+		r.proofs.lookup = r.cfg.Domains.Resolver().LookupTXT
 	}
 	return nil
-}
-
-// resolver asks the configured servers in turn, or as the system does.
-func (d Domains) resolver() *net.Resolver {
-	if len(d.Resolvers) == 0 {
-		return net.DefaultResolver
-	}
-	var turn atomic.Uint32
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		server := d.Resolvers[(turn.Add(1)-1)%uint32(len(d.Resolvers))]
-		return new(net.Dialer).DialContext(ctx, network, server)
-	}}
 }
 
 // value is what the record of a client says: nobody else's fits, and it tells

@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/signin"
@@ -31,7 +32,7 @@ const (
 
 // Options is what a relay is made of.
 type Options struct {
-	Config  Config
+	Config  config.Config
 	Version string        // as agents and the console see it
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
@@ -54,14 +55,14 @@ type Addrs struct {
 
 // Relay is a relay with its sockets open.
 type Relay struct {
-	cfg     Config
+	cfg     config.Config
 	opts    Options
 	log     *slog.Logger
 	node    string // its name
 	id      string // of the node
 	started time.Time
-	tcp     portRange
-	udp     portRange
+	tcp     publicPorts
+	udp     publicPorts
 	local   *edge.LocalCertificates
 	acme    *certs.ACME           // nil without [acme]
 	file    *edge.FileCertificate // nil without tls_cert
@@ -120,7 +121,7 @@ func New(opts Options) (*Relay, error) {
 		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
 	}
-	r.cfg.Limits = r.cfg.Limits.filled()
+	r.cfg.Limits = r.cfg.Limits.Filled()
 	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers
 	r.strangers.crowd.Grace = cmp.Or(r.opts.strangerGrace, strangerGrace)
 	if r.node = r.cfg.Nodes.Name; r.node == "" {
@@ -139,7 +140,7 @@ func New(opts Options) (*Relay, error) {
 }
 
 func (r *Relay) open(ctx context.Context) error {
-	conf, err := r.cfg.store()
+	conf, err := r.cfg.Store()
 	if err != nil {
 		return err
 	}
@@ -177,12 +178,12 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
-	limits := r.cfg.Limits.edge()
+	limits := r.cfg.Limits.Edge()
 	limits.HalfOpen = r.opts.halfOpen
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: r.cfg.trusted(), Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
+		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Policy: r.policies.get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
@@ -212,7 +213,7 @@ func (r *Relay) claimed(domain string) bool {
 // certified reports whether a name may have a certificate: a client's, or the one
 // that identity providers send visitors back to.
 func (r *Relay) certified(domain string) bool {
-	return domain != "" && domain == r.cfg.signInHost() || r.claimed(domain)
+	return domain != "" && domain == r.cfg.SignInName() || r.claimed(domain)
 }
 
 // Addrs returns where the relay listens.

@@ -51,7 +51,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	if r.acme != nil {
 		beside = append(beside, r.acme.Run)
-		if host := r.cfg.signInHost(); host != "" {
+		if host := r.cfg.SignInName(); host != "" {
 			r.acme.Want(host)
 		}
 	}

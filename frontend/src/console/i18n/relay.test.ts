@@ -30,7 +30,7 @@ const names = import.meta.glob<string>('../../../../tunnel/relay/policy/signin.g
   import: 'default',
   eager: true,
 });
-const files = import.meta.glob<string>('../../../../tunnel/relay/{policies,sentences}.go', {
+const files = import.meta.glob<string>('../../../../tunnel/relay/{policies,config/sentences}.go', {
   query: '?raw',
   import: 'default',
   eager: true,

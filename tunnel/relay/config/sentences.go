@@ -1,4 +1,4 @@
-package relay
+package config
 
 import (
 	"errors"
@@ -22,9 +22,12 @@ type sentence struct {
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.cause }
 
-// fileError says what to do about a file that cannot be read. what is the key
+// Sentence is an error of that text with a cause that it says already.
+func Sentence(text string, cause error) error { return &sentence{text, cause} }
+
+// FileError says what to do about a file that cannot be read. what is the key
 // that names it, or what it is.
-func fileError(what, path string, err error) error {
+func FileError(what, path string, err error) error {
 	var text string
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -43,12 +46,12 @@ func fileError(what, path string, err error) error {
 	return &sentence{text, err}
 }
 
-// certificateError says what to do about tls_cert and tls_key that err kept from
+// CertificateError says what to do about tls_cert and tls_key that err kept from
 // being read.
-func (c Config) certificateError(err error) error {
+func (c Config) CertificateError(err error) error {
 	for _, file := range []struct{ key, path string }{{"tls_cert", c.TLSCert}, {"tls_key", c.TLSKey}} {
 		if _, fault := os.ReadFile(file.path); fault != nil {
-			return fileError(file.key, file.path, fault)
+			return FileError(file.key, file.path, fault)
 		}
 	}
 	// crypto/tls says what it found, under the name of the package.
@@ -60,8 +63,8 @@ func (c Config) certificateError(err error) error {
 		c.TLSCert, c.TLSKey, strings.TrimPrefix(cause.Error(), "tls: ")), err}
 }
 
-// listenError says what to do about the listener of that key that did not open.
-func listenError(key, addr string, err error) error {
+// ListenError says what to do about the listener of that key that did not open.
+func ListenError(key, addr string, err error) error {
 	var text string
 	switch {
 	case errors.Is(err, socketerr.InUse):

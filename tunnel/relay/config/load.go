@@ -1,4 +1,4 @@
-package relay
+package config
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func Load(path string) (Config, error) {
 	cfg := Defaults()
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return cfg, fileError("configuration", path, err)
+		return cfg, FileError("configuration", path, err)
 	}
 	if len(data) > maxConfigFile {
 		return cfg, fmt.Errorf("the configuration %s is larger than 1 MiB; is it another file?", path)
