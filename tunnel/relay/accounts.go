@@ -72,7 +72,7 @@ func (a *accounts) run(ctx context.Context, r *Relay) {
 		case <-tick.C:
 			a.settle(ctx, r)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.Background(), accessWait)
+			last, cancel := context.WithTimeout(context.Background(), storeWait)
 			a.settle(last, r)
 			r.seen.flush(last, r)
 			cancel()

@@ -416,7 +416,7 @@ func recorded(tb testing.TB, r *Relay, what string, holds func(e wire.Access) bo
 	var newest []wire.Access
 	limit := time.Now().Add(patience)
 	for {
-		newest = r.access.search(func(*wire.Access) bool { return true }, 1)
+		newest = searched(r, func(*wire.Access) bool { return true }, 1)
 		if len(newest) == 1 && holds(newest[0]) {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"adit/internal/visible"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
@@ -115,7 +116,7 @@ func checkClaim(c *wire.Claim) error {
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
 	if c.HostHeader != "" && !validHost(c.HostHeader) {
-		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", clip(c.HostHeader, 128))
+		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
 	}
 	return nil
 }

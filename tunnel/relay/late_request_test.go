@@ -4,18 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"adit/tunnel/link"
-	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -119,49 +115,4 @@ func TestEventsThatAnotherStreamTakesAreNotWaitedFor(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the stream of events did not end with its request")
 	}
-}
-
-// failingStore fails the first batches, while more events come.
-type failingStore struct {
-	fails, stored int
-	meanwhile     func()
-}
-
-func (f *failingStore) Append(_ context.Context, batch []wire.Access) error {
-	if f.meanwhile != nil {
-		f.meanwhile()
-		f.meanwhile = nil
-	}
-	if f.fails > 0 {
-		f.fails--
-		return errors.New("the store is away")
-	}
-	f.stored += len(batch)
-	return nil
-}
-
-func TestAccessEventsAreStoredAfterTheStoreWasAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var lost atomic.Uint64
-		away := &failingStore{fails: 3}
-		log := newAccessLog(away, &lost, slog.New(slog.DiscardHandler))
-		add := func(n int) {
-			for range n {
-				log.add(wire.Access{})
-			}
-		}
-		away.meanwhile = func() { add(4*store.MaxBatch + 1) }
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- log.run(ctx) }()
-		add(store.MaxBatch)
-		time.Sleep(time.Minute)
-		if n := log.waiting(); n != 0 || away.stored == 0 {
-			t.Errorf("got %d events waiting a minute after the store was back, and %d stored, want 0 waiting", n, away.stored)
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
 }

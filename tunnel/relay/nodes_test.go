@@ -157,9 +157,9 @@ func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 		s.unobserved.Store(true)
 	}
 	eventually(t, "the other node tells no more", func() bool { return visit() && muted() == 1 })
-	before := c.all[1].access.search(func(*wire.Access) bool { return true }, 1000)
+	before := searched(c.all[1].Relay, func(*wire.Access) bool { return true }, 1000)
 	eventually(t, "visitors are recorded all the same", func() bool {
-		return visit() && len(c.all[1].access.search(func(*wire.Access) bool { return true }, 1000)) > len(before)
+		return visit() && len(searched(c.all[1].Relay, func(*wire.Access) bool { return true }, 1000)) > len(before)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/accesslog"
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
@@ -26,6 +27,8 @@ const DrainTime = 30 * time.Second
 const (
 	caFile  = "ca.pem"
 	openFor = 60 * time.Second // to open the store
+	// storeWait is how long the store may take for what nobody waits for.
+	storeWait = 5 * time.Second
 	// linkCertLife is after how long the certificate towards agents is issued anew.
 	linkCertLife = 24 * time.Hour
 )
@@ -75,7 +78,7 @@ type Relay struct {
 	handler   *console.Console
 	admin     string // the admin token
 	setup     string // code for the console's first account; "" if there is one
-	access    *accessLog
+	access    *accesslog.Log
 	policies  policies
 	signIn    *signin.Visitors // nil without [[sign_in]]
 	accounts  accounts
@@ -157,7 +160,7 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.ledger.open(r.cfg.DataDir); err != nil {
 		return err
 	}
-	r.access = newAccessLog(r.store.Events, &r.counts.dropped, r.log)
+	r.access = accesslog.New(r.store.Events, r.log)
 	public, err := r.openSockets()
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return r.serveConsole(failed) })
 	group.Go(func() error { return r.handler.Run(life) })
-	group.Go(func() error { return r.access.run(life) })
+	group.Go(func() error { return r.access.Run(life) })
 	beside := []func(context.Context){
 		r.sweep, r.watchGeo, r.watchHours, r.watchExpiry, r.runSinks, r.runLedger,
 		func(ctx context.Context) { r.accounts.run(ctx, r) },
