@@ -11,7 +11,8 @@
 //     (domains of clients), strangers.go (sessions before their hello), policies.go
 //     (which visitors are let in)
 //   - what is kept of visits and changes: record.go (visits, into package accesslog),
-//     ledger.go, outlets.go (sinks), seen.go (where agents were), forget.go (what goes)
+//     changes.go (into package ledger), outlets.go (sinks), seen.go (where agents
+//     were), forget.go (what goes)
 //   - several nodes: members.go, leave.go, far.go (agents of other nodes),
 //     holding.go (claims that change hands)
 //   - the console's view of all this: operator*.go, metrics.go, backup.go

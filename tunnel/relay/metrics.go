@@ -180,5 +180,5 @@ func (o operator) storeFigures(p *prom.Text) {
 	p.Family("adit_relay_access_events_dropped_total", "counter", "Access events that were never stored.")
 	p.Sample(float64(o.access.Lost()))
 	p.Family("adit_relay_audit_lines_waiting", "gauge", "Lines that wait in the data folder for the audit log.")
-	p.Sample(float64(o.ledger.waiting()))
+	p.Sample(float64(o.ledger.Waiting()))
 }

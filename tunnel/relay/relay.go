@@ -17,6 +17,7 @@ import (
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/ledger"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
 )
@@ -47,6 +48,7 @@ type Options struct {
 	// strangerGrace is for tests, too; may be zero.
 	strangerGrace time.Duration
 	auditWait     time.Duration // tests hurry it; may be zero
+	auditMost     int           // tests have less of it; may be zero
 	balance       time.Duration // tests hurry it; may be zero
 	halfOpen      time.Duration // tests have more of it; may be zero
 }
@@ -84,7 +86,7 @@ type Relay struct {
 	accounts  accounts
 	seen      seen
 	sinks     outlets
-	ledger    ledger
+	ledger    *ledger.Ledger
 	proofs    proofs
 	unpublish func()
 	members   *members // nil where the relay is one node
@@ -157,7 +159,9 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.openProofs(ctx); err != nil {
 		return err
 	}
-	if err := r.ledger.open(r.cfg.DataDir); err != nil {
+	if r.ledger, err = ledger.Open(ledger.Config{
+		DataDir: r.cfg.DataDir, Node: r.node, Audit: r.store.Audit, Written: r.sinks.audit, Wait: r.opts.auditWait, Most: r.opts.auditMost, Log: r.log,
+	}); err != nil {
 		return err
 	}
 	r.access = accesslog.New(r.store.Events, r.log)
