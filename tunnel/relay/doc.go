@@ -8,11 +8,11 @@
 // and how a tunnel gets its name or port in claims.go. Around these:
 //
 //   - who may have what: clients.go, scopes.go, accounts.go (quotas), proofs.go
-//     (domains of clients), strangers.go (sessions before their hello), policies.go
+//     (domains of clients, with package proof), strangers.go (sessions before their hello), policies.go
 //     (which visitors are let in)
 //   - what is kept of visits and changes: record.go (visits, into package accesslog),
-//     changes.go (into package ledger), outlets.go (sinks), seen.go (where agents
-//     were), forget.go (what goes)
+//     changes.go (into package ledger), seen.go (where agents were), forget.go (what
+//     goes); package outlets sends both on
 //   - several nodes: members.go, leave.go, far.go (agents of other nodes),
 //     holding.go (claims that change hands)
 //   - the console's view of all this: operator*.go, metrics.go, backup.go

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/store"
 )
 
@@ -87,7 +88,7 @@ func (o operator) Client(name string) (console.Client, error) {
 		return console.Client{}, clientError(name, store.ErrNotFound)
 	}
 	v := o.shownClient(c, o.connectedOf()[c.ID])
-	v.Proof = &console.Record{Name: proofLabel + ".DOMAIN", Value: o.proofs.value(c.ID)}
+	v.Proof = &console.Record{Name: proof.Label + ".DOMAIN", Value: o.records.Value(c.ID)}
 	v.Errors = o.errorsOf(c.ID)
 	slices.Reverse(v.Errors)
 	v.Errors = v.Errors[:min(len(v.Errors), store.MaxErrors)]

@@ -242,9 +242,8 @@ func TestSinksGetEvents(t *testing.T) {
 	}
 	wanted := map[string]bool{`"sink.test"`: true, `"policy.set"`: true, `/visited`: true}
 	eventually(t, "the sink runs", func() bool {
-		r.sinks.mu.RLock()
-		defer r.sinks.mu.RUnlock()
-		return len(r.sinks.list) == 1
+		_, runs := r.sinks.State("siem")
+		return runs
 	})
 	a := connect(t, r.client(t, "shop"), "i1")
 	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
@@ -293,11 +292,10 @@ func TestMendedSinkIsSentWhatWaited(t *testing.T) {
 	}
 	set("/wrong")
 	eventually(t, "the sink runs", func() bool {
-		r.sinks.mu.RLock()
-		defer r.sinks.mu.RUnlock()
-		return len(r.sinks.list) == 1
+		_, runs := r.sinks.State("siem")
+		return runs
 	})
-	r.sinks.access(wire.Access{Path: "/waited"})
+	r.sinks.Access(wire.Access{Path: "/waited"})
 	<-asked
 	set("/right")
 	for limit := time.After(patience); ; {

@@ -30,7 +30,7 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 		e.Country = r.policies.place(a)
 	}
 	r.access.Add(e)
-	r.sinks.access(e)
+	r.sinks.Access(e)
 	if b == nil {
 		return
 	}

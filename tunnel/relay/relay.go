@@ -18,6 +18,8 @@ import (
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/ledger"
+	"adit/tunnel/relay/outlets"
+	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
 )
@@ -85,9 +87,9 @@ type Relay struct {
 	signIn    *signin.Visitors // nil without [[sign_in]]
 	accounts  accounts
 	seen      seen
-	sinks     outlets
+	sinks     *outlets.Set
 	ledger    *ledger.Ledger
-	proofs    proofs
+	records   *proof.Records
 	unpublish func()
 	members   *members // nil where the relay is one node
 	serving   serving
@@ -159,8 +161,9 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.openProofs(ctx); err != nil {
 		return err
 	}
+	r.sinks = outlets.New(outlets.Config{Store: r.store.Sinks, Node: r.node, Private: r.cfg.Sinks.AllowPrivate, Log: r.log})
 	if r.ledger, err = ledger.Open(ledger.Config{
-		DataDir: r.cfg.DataDir, Node: r.node, Audit: r.store.Audit, Written: r.sinks.audit, Wait: r.opts.auditWait, Most: r.opts.auditMost, Log: r.log,
+		DataDir: r.cfg.DataDir, Node: r.node, Audit: r.store.Audit, Written: r.sinks.Audit, Wait: r.opts.auditWait, Most: r.opts.auditMost, Log: r.log,
 	}); err != nil {
 		return err
 	}

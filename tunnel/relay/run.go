@@ -43,7 +43,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.handler.Run(life) })
 	group.Go(func() error { return r.access.Run(life) })
 	beside := []func(context.Context){
-		r.sweep, r.watchGeo, r.watchHours, r.watchExpiry, r.runSinks, r.ledger.Run,
+		r.sweep, r.watchGeo, r.watchHours, r.watchExpiry, r.sinks.Run, r.ledger.Run,
 		func(ctx context.Context) { r.accounts.run(ctx, r) },
 	}
 	if r.file != nil {
