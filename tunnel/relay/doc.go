@@ -7,12 +7,12 @@
 // its sockets. An agent's session is in session.go, what it asks for in control.go,
 // and how a tunnel gets its name or port in claims.go. Around these:
 //
-//   - who may have what: clients.go, scopes.go, accounts.go (quotas), proofs.go
-//     (domains of clients, with package proof), strangers.go (sessions before their hello), policies.go
-//     (which visitors are let in)
+//   - who may have what: clients.go, scopes.go, proofs.go (domains of clients, with
+//     package proof), strangers.go (sessions before their hello), policies.go (which
+//     visitors are let in); package quota holds clients to their bytes
 //   - what is kept of visits and changes: record.go (visits, into package accesslog),
-//     changes.go (into package ledger), seen.go (where agents were), forget.go (what
-//     goes); package outlets sends both on
+//     changes.go (into package ledger), forget.go (what goes); package activity has
+//     where agents were, and package outlets sends visits and changes on
 //   - several nodes: members.go, leave.go, far.go (agents of other nodes),
 //     holding.go (claims that change hands)
 //   - the console's view of all this: operator*.go, metrics.go, backup.go

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -28,9 +30,32 @@ func (endedLink) Done() <-chan struct{} {
 	return done
 }
 
+// stopLog is a log that holds who writes a message until it is let go.
+type stopLog struct {
+	slog.Handler
+	message    string
+	held, free chan struct{}
+}
+
+func (l stopLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == l.message {
+		close(l.held)
+		<-l.free
+	}
+	return nil
+}
+
+func (stopLog) Enabled(context.Context, slog.Level) bool { return true }
+
 func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
-	r := startRelay(t, testConfig(t.TempDir()))
-	token := r.client(t, "laptop")
+	// Holds the hello after it was read: the client has moved too much already.
+	log := stopLog{slog.DiscardHandler, "client's traffic of this month", make(chan struct{}), make(chan struct{})}
+	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Log: slog.New(log)})
+	token := r.scoped(t, "laptop", store.Scope{Monthly: 1})
+	c, _ := r.store.Clients.Get("laptop")
+	if _, err := r.store.Usages.Add(t.Context(), c.ID, store.MonthOf(time.Now()), store.Tally{Run: "before", In: 2}); err != nil {
+		t.Fatal(err)
+	}
 	s := &session{
 		relay: r.Relay, link: endedLink{}, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
 		control: make(chan *wire.Event, 1), access: make(chan *wire.Event, 1), named: func() {},
@@ -39,25 +64,24 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.accounts.mu.Lock() // holds the hello after it was read
 	said, left := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(said)
 		q := httptest.NewRequest(http.MethodPost, wire.PathHello, bytes.NewReader(hello))
 		s.routes().ServeHTTP(httptest.NewRecorder(), q)
 	}()
-	eventually(t, "the hello is read", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.hello.Instance == "one"
-	})
+	select {
+	case <-log.held:
+	case <-time.After(patience):
+		t.Fatal("the hello was not read")
+	}
 	go func() { defer close(left); r.leave(s) }()
 	eventually(t, "the session has ended", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.tunnels == nil
 	})
-	r.accounts.mu.Unlock()
+	close(log.free)
 	<-said
 	<-left
 	if n := len(r.sessionList()); n != 0 {

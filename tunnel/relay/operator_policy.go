@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -252,7 +253,7 @@ func (o operator) quotaStep(target string) (policy.Step, bool) {
 		return policy.Step{}, false
 	}
 	v := o.shownClient(c, connected{})
-	step := policy.Step{Rule: policy.RuleQuota, Refuses: v.Usage.State == usageStopped, Detail: fmt.Sprintf(
+	step := policy.Step{Rule: policy.RuleQuota, Refuses: v.Usage.State == quota.Stopped, Detail: fmt.Sprintf(
 		"the client %s has moved %d of %d bytes in %s", c.Name, v.Usage.BytesIn+v.Usage.BytesOut, c.Scope.Monthly, v.Usage.Month)}
 	return step, step.Refuses
 }

@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/accesslog"
+	"adit/tunnel/relay/activity"
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
@@ -20,6 +21,7 @@ import (
 	"adit/tunnel/relay/ledger"
 	"adit/tunnel/relay/outlets"
 	"adit/tunnel/relay/proof"
+	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
 )
@@ -31,7 +33,8 @@ const (
 	caFile  = "ca.pem"
 	openFor = 60 * time.Second // to open the store
 	// storeWait is how long the store may take for what nobody waits for.
-	storeWait = 5 * time.Second
+	storeWait  = 5 * time.Second
+	usageFlush = 5 * time.Second
 	// linkCertLife is after how long the certificate towards agents is issued anew.
 	linkCertLife = 24 * time.Hour
 )
@@ -85,8 +88,8 @@ type Relay struct {
 	access    *accesslog.Log
 	policies  policies
 	signIn    *signin.Visitors // nil without [[sign_in]]
-	accounts  accounts
-	seen      seen
+	accounts  *quota.Accounts
+	notes     *activity.Notes // of agents
 	sinks     *outlets.Set
 	ledger    *ledger.Ledger
 	records   *proof.Records
@@ -167,6 +170,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	r.notes = activity.New(r.store.Activities, r.node, r.log)
 	r.access = accesslog.New(r.store.Events, r.log)
 	public, err := r.openSockets()
 	if err != nil {
@@ -195,6 +199,7 @@ func (r *Relay) open(ctx context.Context) error {
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
 		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Policy: r.policies.get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
+	r.accounts = quota.New(quota.Config{Clients: r.store.Clients, Usages: r.store.Usages, Edge: r.edge, Log: r.log})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,8 +45,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.handler.Run(life) })
 	group.Go(func() error { return r.access.Run(life) })
 	beside := []func(context.Context){
-		r.sweep, r.watchGeo, r.watchHours, r.watchExpiry, r.sinks.Run, r.ledger.Run,
-		func(ctx context.Context) { r.accounts.run(ctx, r) },
+		r.sweep, r.watchGeo, r.watchHours, r.watchExpiry, r.sinks.Run, r.ledger.Run, r.keepBooks,
 	}
 	if r.file != nil {
 		beside = append(beside, func(ctx context.Context) { r.file.Run(ctx, r.log) })
@@ -70,6 +71,26 @@ func (r *Relay) Run(ctx context.Context) error {
 	err := group.Wait()
 	r.endTasks()
 	return errors.Join(err, r.Close())
+}
+
+// keepBooks counts what clients move, holds them to their quotas, and stores where
+// their agents were seen, until ctx ends.
+func (r *Relay) keepBooks(ctx context.Context) {
+	tick := time.NewTicker(cmp.Or(r.opts.usageFlush, usageFlush))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.accounts.Settle(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.Background(), storeWait)
+			r.accounts.Settle(last)
+			r.notes.Flush(last)
+			cancel()
+			return
+		}
+		r.notes.Flush(ctx)
+	}
 }
 
 // acceptSessions takes sessions until life ends; from the end of ctx on it

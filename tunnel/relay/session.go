@@ -178,7 +178,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	}
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
-	r.seen.note(s, true)
+	r.notes.Saw(s.client.ID, s.sighting(true))
 	switch {
 	case old == nil:
 	case crowded:
@@ -282,7 +282,7 @@ func (r *Relay) leave(s *session) {
 	}
 	r.mu.Unlock()
 	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
-		r.seen.note(s, false)
+		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
@@ -402,4 +402,13 @@ type controlConn struct {
 func (c *controlConn) Close() error {
 	c.once.Do(func() { c.session.streams.Add(-1) })
 	return c.Stream.Close()
+}
+
+// sighting is where a session's agent is, or was.
+func (s *session) sighting(connected bool) store.Seen {
+	return store.Seen{
+		At: time.Now().UTC(), Connected: connected, Node: s.relay.node, Address: s.link.RemoteAddr().String(),
+		Transport: string(s.link.Transport()), Version: s.hello.Version, OS: s.hello.OS, Arch: s.hello.Arch,
+		Hostname: s.hello.Hostname, Instance: s.hello.Instance,
+	}
 }
