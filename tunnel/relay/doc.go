@@ -9,7 +9,8 @@
 //
 //   - who may have what: clients.go, scopes.go, proofs.go (domains of clients, with
 //     package proof), strangers.go (sessions before their hello), policies.go (which
-//     visitors are let in); package quota holds clients to their bytes
+//     visitors are let in, with packages policies and geo); package quota holds
+//     clients to their bytes
 //   - what is kept of visits and changes: record.go (visits, into package accesslog),
 //     changes.go (into package ledger), forget.go (what goes); package activity has
 //     where agents were, and package outlets sends visits and changes on

@@ -142,7 +142,7 @@ func (o operator) Status() console.Status {
 	s := console.Status{
 		State: "ok", Version: o.opts.Version, Node: o.node, Domain: o.cfg.Domain, StartedAt: monotime.Wall(o.started),
 		TunnelListen: o.Addrs().Tunnel, EdgeHTTP: o.Addrs().HTTP, EdgeHTTPS: o.Addrs().HTTPS, Console: o.Addrs().Console,
-		CAFile: o.CAFile(), GeoDatabase: o.policies.geo.Load() != nil,
+		CAFile: o.CAFile(), GeoDatabase: o.geo.Database() != nil,
 		Sessions: sessions, Endpoints: len(o.edge.Endpoints()), Claims: len(o.store.Claims.List()),
 	}
 	if draining {
@@ -182,7 +182,7 @@ func (o operator) EndpointList() []console.Endpoint {
 		c := ep.Counters()
 		v := console.Endpoint{
 			ID: ep.ID(), Target: shown(ep.Target), Type: ep.Type, Mode: ep.Mode, PublicURL: o.publicURL(ep.Face),
-			Clients: []string{}, Since: monotime.Wall(ep.Since), Policy: o.policies.get(ep.Target) != nil,
+			Clients: []string{}, Since: monotime.Wall(ep.Since), Policy: o.policies.Get(ep.Target) != nil,
 			Connections: console.Connections{Open: c.Open, Total: c.Total}, Bytes: console.Bytes{In: c.BytesIn, Out: c.BytesOut},
 		}
 		for _, b := range ep.Backends() {

@@ -161,7 +161,7 @@ func (o operator) Settings(ctx context.Context) (console.Settings, error) {
 	l := o.cfg.Limits
 	s := console.Settings{
 		Node: o.node, Domain: o.cfg.Domain, PublicHost: o.publicHost(), AnyDomain: o.cfg.AnyDomain,
-		Geo: o.policies.geoSettings(o.cfg.Geo.Database), SchemaVersion: store.SchemaVersion,
+		Geo: o.geoSettings(), SchemaVersion: store.SchemaVersion,
 		Access: console.AccessSettings{Days: l.AccessDays, Bytes: l.AccessBytes},
 		Sinks:  console.SinkSettings{AllowPrivate: o.cfg.Sinks.AllowPrivate},
 		SignIn: o.signInSettings(),

@@ -27,7 +27,7 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 	e.Node = r.node
 	accesslog.Trim(&e)
 	if a, err := netip.ParseAddr(e.Visitor); err == nil {
-		e.Country = r.policies.place(a)
+		e.Country = r.geo.Place(a)
 	}
 	r.access.Add(e)
 	r.sinks.Access(e)

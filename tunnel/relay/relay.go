@@ -18,8 +18,10 @@ import (
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/geo"
 	"adit/tunnel/relay/ledger"
 	"adit/tunnel/relay/outlets"
+	"adit/tunnel/relay/policies"
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/signin"
@@ -86,7 +88,8 @@ type Relay struct {
 	admin     string // the admin token
 	setup     string // code for the console's first account; "" if there is one
 	access    *accesslog.Log
-	policies  policies
+	geo       *geo.File
+	policies  *policies.Table
 	signIn    *signin.Visitors // nil without [[sign_in]]
 	accounts  *quota.Accounts
 	notes     *activity.Notes // of agents
@@ -132,6 +135,7 @@ func New(opts Options) (*Relay, error) {
 		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
 	}
 	r.cfg.Limits = r.cfg.Limits.Filled()
+	r.preparePolicies()
 	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers
 	r.strangers.crowd.Grace = cmp.Or(r.opts.strangerGrace, strangerGrace)
 	if r.node = r.cfg.Nodes.Name; r.node == "" {
@@ -197,7 +201,7 @@ func (r *Relay) open(ctx context.Context) error {
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Policy: r.policies.get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
+		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	r.accounts = quota.New(quota.Config{Clients: r.store.Clients, Usages: r.store.Usages, Edge: r.edge, Log: r.log})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
