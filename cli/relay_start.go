@@ -16,6 +16,7 @@ import (
 	"adit/internal/paths"
 	"adit/tunnel/relay"
 	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/datadir"
 )
 
 func relayStartCommand(env *Env) *cobra.Command {
@@ -102,7 +103,7 @@ func runRelay(cmd *cobra.Command, env *Env, cfg config.Config) error {
 		DataDir   string `json:"data_dir"`
 	}{
 		a.Tunnel, a.HTTP, a.HTTPS, "http://" + discovery.ConnectAddr(a.Console),
-		filepath.Join(cfg.DataDir, relay.AdminTokenFile), r.CAFile(), cfg.DataDir,
+		filepath.Join(cfg.DataDir, datadir.AdminTokenFile), r.CAFile(), cfg.DataDir,
 	}
 	if env.json {
 		if err := env.print(started, nil); err != nil {
@@ -118,7 +119,7 @@ func runRelay(cmd *cobra.Command, env *Env, cfg config.Config) error {
 		env.say("  visitors sign in      and come back to %s", callback)
 	}
 	if code := r.SetupCode(); code != "" {
-		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
+		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, datadir.SetupCodeFile))
 	}
 	env.say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
 	ctx, cancel := context.WithCancel(cmd.Context())

@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
 )
@@ -115,4 +116,4 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 
 // CAFile is the certificate that visitors must trust where the relay has no
 // public one.
-func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, caFile) }
+func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, datadir.CAFile) }

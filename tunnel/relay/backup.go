@@ -11,9 +11,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"adit/internal/atomicfile"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/store"
 )
 
@@ -93,8 +93,5 @@ func restore(ctx context.Context, cfg config.Config, b store.Backup) (err error)
 	if b.AdminToken == "" {
 		return nil
 	}
-	if err := atomicfile.Write(filepath.Join(cfg.DataDir, AdminTokenFile), []byte(b.AdminToken+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write the admin token: %w", err)
-	}
-	return nil
+	return datadir.WriteAdminToken(cfg.DataDir, b.AdminToken)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/wire"
 )
 
@@ -59,7 +60,7 @@ func TestBackupBringsTheRelayBack(t *testing.T) {
 	if err != nil || got.Clients != 1 || got.Claims != 2 || got.Policies != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if info, err := os.Stat(filepath.Join(cfg.DataDir, AdminTokenFile)); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+	if info, err := os.Stat(filepath.Join(cfg.DataDir, datadir.AdminTokenFile)); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 		t.Errorf("the admin token's file: %v, %v", info, err)
 	}
 	r := startRelay(t, cfg)

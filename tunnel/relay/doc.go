@@ -1,7 +1,8 @@
 // Package relay is the server that agents connect to: it authenticates them,
 // gives their tunnels public names and ports, and lets its edge forward
 // visitors to them. The sessions are package link's, the words on them package
-// wire's; how it is to be is in package config; what must last is in package store.
+// wire's. How it is to be is in package config, what must last in package store, and
+// the files beside that in package datadir.
 //
 // Where to begin: relay.go has its life, from New to the end of Run, and listen.go
 // its sockets. An agent's session is in session.go, what it asks for in control.go,

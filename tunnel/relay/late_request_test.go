@@ -57,7 +57,7 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &session{
-		relay: r.Relay, link: endedLink{}, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
+		relay: r.Relay, link: endedLink{}, id: newID(), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
 		control: make(chan *wire.Event, 1), access: make(chan *wire.Event, 1), named: func() {},
 	}
 	hello, err := json.Marshal(wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "one"})

@@ -32,7 +32,6 @@ import (
 const DrainTime = 30 * time.Second
 
 const (
-	caFile  = "ca.pem"
 	openFor = 60 * time.Second // to open the store
 	// storeWait is how long the store may take for what nobody waits for.
 	storeWait  = 5 * time.Second

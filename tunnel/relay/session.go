@@ -74,10 +74,11 @@ type tunnel struct {
 	ephemeral bool
 }
 
-func randomID(prefix string) string {
+// newID is a session's.
+func newID() string {
 	var b [9]byte
 	rand.Read(b[:])
-	return prefix + "_" + hex.EncodeToString(b[:])
+	return "s_" + hex.EncodeToString(b[:])
 }
 
 // serve keeps a session until it or life ends.
@@ -95,7 +96,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	s := &session{
-		relay: r, link: ls, id: randomID("s"), since: time.Now(), tunnels: make(map[string]*tunnel),
+		relay: r, link: ls, id: newID(), since: time.Now(), tunnels: make(map[string]*tunnel),
 		control: make(chan *wire.Event, eventQueue), access: make(chan *wire.Event, accessPerTurn),
 		named: named,
 	}
