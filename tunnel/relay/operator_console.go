@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"fmt"
 
 	"adit/tunnel/relay/console"
@@ -51,4 +52,14 @@ func (o operator) Counters() console.Counters {
 		}
 	}
 	return c
+}
+
+// Backup is a relay's backup as the admin API gives it.
+func (o operator) Backup(ctx context.Context) (any, error) {
+	b, err := o.store.Backup(ctx)
+	b.AdminToken = o.admin
+	if err == nil {
+		o.Record(ctx, "backup.read", "", nil)
+	}
+	return b, err
 }

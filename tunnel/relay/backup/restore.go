@@ -1,4 +1,5 @@
-package relay
+// Package backup brings a relay back from a backup, as the admin API gives one.
+package backup
 
 import (
 	"bytes"
@@ -16,16 +17,6 @@ import (
 	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/store"
 )
-
-// Backup is a relay's backup as the admin API gives it.
-func (o operator) Backup(ctx context.Context) (any, error) {
-	b, err := o.store.Backup(ctx)
-	b.AdminToken = o.admin
-	if err == nil {
-		o.Record(ctx, "backup.read", "", nil)
-	}
-	return b, err
-}
 
 // Restored says what a restore brought back.
 type Restored struct {
