@@ -17,5 +17,5 @@
 //     where agents were, and package outlets sends visits and changes on
 //   - several nodes: members.go, leave.go, far.go (agents of other nodes),
 //     holding.go (claims that change hands)
-//   - the console's view of all this: operator*.go, metrics.go, backup.go
+//   - the console's view of all this: operator*.go, metrics.go, expected.go
 package relay

@@ -9,7 +9,7 @@ import (
 
 	"adit/internal/socketerr"
 	"adit/tunnel/link"
-	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/sentence"
 )
 
 // agentStreams is how many streams an agent, or a stranger before its hello, may
@@ -68,11 +68,11 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 		l := &agentListener{Listener: s.secure, conns: make(chan net.Conn), closed: make(chan struct{})}
 		conf.TCP, conf.Shared, s.handOver = l, r.cfg.HTTP3, l.give
 		if conf.PacketConn, err = net.ListenPacket("udp", s.secure.Addr().String()); err != nil {
-			return s, config.ListenError("tunnel_listen", conf.Addr, err)
+			return s, sentence.Listen("tunnel_listen", conf.Addr, err)
 		}
 	}
 	if s.agents, err = link.Listen(conf); err != nil {
-		return s, config.ListenError("tunnel_listen", conf.Addr, err)
+		return s, sentence.Listen("tunnel_listen", conf.Addr, err)
 	}
 	if shared && r.cfg.HTTP3 {
 		s.quic = s.agents.Shared()
@@ -95,9 +95,9 @@ func listenBoth(key, addr string) (net.Listener, net.PacketConn, error) {
 		tcp.Close()
 		if port != "0" || try == 20 {
 			if errors.Is(err, socketerr.InUse) {
-				return nil, nil, config.Sentence(fmt.Sprintf("%s: another program has UDP %s; end it, set another %s, or leave HTTP/3 out with http3 = false", key, addr, key), err)
+				return nil, nil, sentence.New(fmt.Sprintf("%s: another program has UDP %s; end it, set another %s, or leave HTTP/3 out with http3 = false", key, addr, key), err)
 			}
-			return nil, nil, config.ListenError(key, addr, err)
+			return nil, nil, sentence.Listen(key, addr, err)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (l *agentListener) Close() error {
 func listen(key, addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, config.ListenError(key, addr, err)
+		return nil, sentence.Listen(key, addr, err)
 	}
 	return ln, nil
 }

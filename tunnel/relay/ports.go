@@ -10,6 +10,7 @@ import (
 	"adit/internal/socketerr"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/sentence"
 	"adit/tunnel/wire"
 )
 
@@ -67,7 +68,7 @@ func tryPort(network, host string, port int) error {
 	if !errors.Is(err, socketerr.NotAllowed) {
 		return nil
 	}
-	return config.ListenError(portsKey(network), addr, err)
+	return sentence.Listen(portsKey(network), addr, err)
 }
 
 // portRefused says to an agent why its port did not open, and to the operator
@@ -75,7 +76,7 @@ func tryPort(network, host string, port int) error {
 func (r *Relay) portRefused(face edge.Face, err error) *wire.Problem {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	addr := net.JoinHostPort(host, strconv.Itoa(face.Port))
-	r.log.Warn("open a public port", "target", face.Target, "error", config.ListenError(portsKey(face.Type), addr, err))
+	r.log.Warn("open a public port", "target", face.Target, "error", sentence.Listen(portsKey(face.Type), addr, err))
 	p := &wire.Problem{Field: fieldOf(face)}
 	switch {
 	case errors.Is(err, socketerr.InUse):

@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/certs/dnsapi"
+	"adit/tunnel/relay/sentence"
 )
 
 // ACME is how visitors' certificates are got from an authority. Without this
@@ -184,7 +185,7 @@ func ReadRoots(key, path string) (*x509.CertPool, error) {
 	}
 	pem, err := os.ReadFile(path)
 	if err != nil {
-		return nil, FileError(key, path, err)
+		return nil, sentence.File(key, path, err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
@@ -237,14 +238,14 @@ func (d *ACMEDNS) readSecret(log *slog.Logger) (secret, key string, err error) {
 func ReadSecretFile(key, path string, log *slog.Logger) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", FileError(key, path, err)
+		return "", sentence.File(key, path, err)
 	}
 	if info.Size() > maxSecretFile {
 		return "", fmt.Errorf("%s: %s is too long for one secret", key, path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", FileError(key, path, err)
+		return "", sentence.File(key, path, err)
 	}
 	secret := strings.TrimSpace(string(text))
 	if secret == "" {

@@ -18,6 +18,7 @@ import (
 
 	"adit/internal/netblock"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/sentence"
 	"adit/tunnel/relay/store"
 )
 
@@ -237,7 +238,7 @@ func (l Limits) Edge() edge.Limits {
 func readSecret(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, FileError("nats.secret_file", path, err)
+		return nil, sentence.File("nats.secret_file", path, err)
 	}
 	secret := bytes.TrimSpace(data)
 	if len(secret) < 16 {

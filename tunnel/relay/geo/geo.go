@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oschwald/maxminddb-golang/v2"
+	"adit/tunnel/relay/sentence"
 
-	"adit/tunnel/relay/config"
+	"github.com/oschwald/maxminddb-golang/v2"
 )
 
 const checkEvery = 10 * time.Second
@@ -118,14 +118,14 @@ const maxSize = 1 << 30
 func Open(path string) (*Database, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, config.FileError("geo.database", path, err)
+		return nil, sentence.File("geo.database", path, err)
 	}
 	if info.Size() > maxSize {
 		return nil, fmt.Errorf("geo.database: %s is larger than 1 GiB", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, config.FileError("geo.database", path, err)
+		return nil, sentence.File("geo.database", path, err)
 	}
 	reader, err := maxminddb.OpenBytes(data)
 	if err != nil {

@@ -35,7 +35,7 @@ const names = import.meta.glob<string>('../../../../tunnel/relay/policy/signin.g
   import: 'default',
   eager: true,
 });
-const files = import.meta.glob<string>('../../../../tunnel/relay/{geo/geo,config/sentences}.go', {
+const files = import.meta.glob<string>('../../../../tunnel/relay/{geo/geo,sentence/sentence}.go', {
   query: '?raw',
   import: 'default',
   eager: true,
