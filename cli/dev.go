@@ -21,6 +21,7 @@ import (
 	"adit/localapi/client"
 	"adit/service"
 	"adit/tunnel/relay"
+	"adit/tunnel/relay/config"
 )
 
 // devOptions are the parameters of adit dev. An empty address takes the
@@ -153,7 +154,7 @@ func (e *Env) dev(ctx context.Context, opts devOptions) error {
 // devRun starts relay, daemon and sample page in group, and says where they
 // are once they answer.
 func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions, dir string, log *slog.Logger) error {
-	cfg := relay.Defaults()
+	cfg := config.Defaults()
 	cfg.Domain, cfg.PublicHost, cfg.DataDir = "localhost", "127.0.0.1", filepath.Join(dir, "relay")
 	cfg.TunnelListen, cfg.ConsoleListen = opts.tunnelListen, opts.console
 	cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen = opts.edgeHTTPListen, opts.edgeHTTPSListen

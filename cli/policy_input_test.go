@@ -17,6 +17,7 @@ import (
 
 	"adit/localapi/client"
 	"adit/tunnel/relay"
+	"adit/tunnel/relay/config"
 )
 
 // policyDaemon is a fake daemon whose tunnel t_1 has a policy that others change,
@@ -146,7 +147,7 @@ func TestPolicyThatIsNoneSaysWhere(t *testing.T) {
 // TestRelayChangesAreNotOverwrittenUnseen has two operators at a time change a
 // client's scope, and a policy.
 func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
-	cfg := relay.Defaults()
+	cfg := config.Defaults()
 	cfg.Domain, cfg.DataDir, cfg.PublicHost = "relay.test", t.TempDir(), "127.0.0.1"
 	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen, cfg.ConsoleListen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	r, err := relay.New(relay.Options{Config: cfg, Drain: time.Second})

@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"adit/tunnel/relay"
+	"adit/tunnel/relay/datadir"
 )
 
 // Variables that point the commands at a relay elsewhere.
@@ -64,7 +64,7 @@ func (a *relayAdmin) find() (base, token string, err error) {
 	}
 	dirs = unique(dirs)
 	for _, dir := range dirs {
-		info, err := relay.ReadRuntime(dir)
+		info, err := datadir.ReadRuntime(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -75,7 +75,7 @@ func (a *relayAdmin) find() (base, token string, err error) {
 			return "", "", err
 		}
 		if token == "" {
-			data, err := os.ReadFile(filepath.Join(dir, relay.AdminTokenFile))
+			data, err := os.ReadFile(filepath.Join(dir, datadir.AdminTokenFile))
 			if errors.Is(err, fs.ErrPermission) {
 				return "", "", notForAll(dir)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/internal/atomicfile"
-	"adit/tunnel/relay"
+	"adit/tunnel/relay/backup"
 )
 
 func relayBackupCommand(env *Env) *cobra.Command {
@@ -98,7 +98,7 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read the backup: %w", err)
 			}
-			restored, err := relay.Restore(cmd.Context(), cfg, data)
+			restored, err := backup.Restore(cmd.Context(), cfg, data)
 			if err != nil {
 				return err
 			}

@@ -7,56 +7,56 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"adit/tunnel/relay"
+	"adit/tunnel/relay/config"
 )
 
 // relayFlag is a flag and the value of the configuration that it overrides.
 type relayFlag[T any] struct {
 	name string
-	of   func(*relay.Config) *T
+	of   func(*config.Config) *T
 	help string
 }
 
 var (
 	relayTexts = []relayFlag[string]{
-		{"domain", func(c *relay.Config) *string { return &c.Domain }, "name under which tunnels get theirs"},
-		{"data_dir", func(c *relay.Config) *string { return &c.DataDir }, "folder of all that the relay keeps (default relay in adit's state folder)"},
-		{"tunnel_listen", func(c *relay.Config) *string { return &c.TunnelListen }, "where agents connect, UDP and TCP"},
-		{"edge_http_listen", func(c *relay.Config) *string { return &c.EdgeHTTPListen }, "where visitors connect"},
-		{"edge_https_listen", func(c *relay.Config) *string { return &c.EdgeHTTPSListen }, "where visitors connect by TLS"},
-		{"console_listen", func(c *relay.Config) *string { return &c.ConsoleListen }, "where the operator's page and API are"},
-		{"public_host", func(c *relay.Config) *string { return &c.PublicHost }, "where agents find the relay (default domain)"},
-		{"tcp_ports", func(c *relay.Config) *string { return &c.TCPPorts }, "ports for tcp tunnels, or none"},
-		{"udp_ports", func(c *relay.Config) *string { return &c.UDPPorts }, "ports for udp tunnels, or none"},
-		{"proxy_protocol", func(c *relay.Config) *string { return &c.ProxyProtocol }, "PROXY headers of trusted_proxies: accept, require or off"},
-		{"tls_cert", func(c *relay.Config) *string { return &c.TLSCert }, "certificate for visitors"},
-		{"tls_key", func(c *relay.Config) *string { return &c.TLSKey }, "its key"},
-		{"geo_database", func(c *relay.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
+		{"domain", func(c *config.Config) *string { return &c.Domain }, "name under which tunnels get theirs"},
+		{"data_dir", func(c *config.Config) *string { return &c.DataDir }, "folder of all that the relay keeps (default relay in adit's state folder)"},
+		{"tunnel_listen", func(c *config.Config) *string { return &c.TunnelListen }, "where agents connect, UDP and TCP"},
+		{"edge_http_listen", func(c *config.Config) *string { return &c.EdgeHTTPListen }, "where visitors connect"},
+		{"edge_https_listen", func(c *config.Config) *string { return &c.EdgeHTTPSListen }, "where visitors connect by TLS"},
+		{"console_listen", func(c *config.Config) *string { return &c.ConsoleListen }, "where the operator's page and API are"},
+		{"public_host", func(c *config.Config) *string { return &c.PublicHost }, "where agents find the relay (default domain)"},
+		{"tcp_ports", func(c *config.Config) *string { return &c.TCPPorts }, "ports for tcp tunnels, or none"},
+		{"udp_ports", func(c *config.Config) *string { return &c.UDPPorts }, "ports for udp tunnels, or none"},
+		{"proxy_protocol", func(c *config.Config) *string { return &c.ProxyProtocol }, "PROXY headers of trusted_proxies: accept, require or off"},
+		{"tls_cert", func(c *config.Config) *string { return &c.TLSCert }, "certificate for visitors"},
+		{"tls_key", func(c *config.Config) *string { return &c.TLSKey }, "its key"},
+		{"geo_database", func(c *config.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
 	}
 	relayPorts = []relayFlag[int]{
-		{"public_http_port", func(c *relay.Config) *int { return &c.PublicHTTPPort }, "port of http URLs (default that of edge_http_listen)"},
-		{"public_https_port", func(c *relay.Config) *int { return &c.PublicHTTPSPort }, "port of https and tls URLs and of HTTP/3 (default that of edge_https_listen)"},
-		{"public_tunnel_port", func(c *relay.Config) *int { return &c.PublicTunnelPort }, "port of public_host for agents (default that of tunnel_listen)"},
+		{"public_http_port", func(c *config.Config) *int { return &c.PublicHTTPPort }, "port of http URLs (default that of edge_http_listen)"},
+		{"public_https_port", func(c *config.Config) *int { return &c.PublicHTTPSPort }, "port of https and tls URLs and of HTTP/3 (default that of edge_https_listen)"},
+		{"public_tunnel_port", func(c *config.Config) *int { return &c.PublicTunnelPort }, "port of public_host for agents (default that of tunnel_listen)"},
 	}
 	relaySwitches = []relayFlag[bool]{
-		{"any_domain", func(c *relay.Config) *bool { return &c.AnyDomain }, "clients may claim names outside of domain"},
-		{"http3", func(c *relay.Config) *bool { return &c.HTTP3 }, "HTTP/3 for visitors, on the UDP port of edge_https_listen"},
+		{"any_domain", func(c *config.Config) *bool { return &c.AnyDomain }, "clients may claim names outside of domain"},
+		{"http3", func(c *config.Config) *bool { return &c.HTTP3 }, "HTTP/3 for visitors, on the UDP port of edge_https_listen"},
 	}
 	relayLists = []relayFlag[[]string]{
-		{"trusted_proxies", func(c *relay.Config) *[]string { return &c.TrustedProxies }, "CIDRs of load balancers in front"},
-		{"nats_urls", func(c *relay.Config) *[]string { return &c.NATS.URLs }, "an external NATS cluster (default embedded)"},
+		{"trusted_proxies", func(c *config.Config) *[]string { return &c.TrustedProxies }, "CIDRs of load balancers in front"},
+		{"nats_urls", func(c *config.Config) *[]string { return &c.NATS.URLs }, "an external NATS cluster (default embedded)"},
 	}
 )
 
 // relayFlags are those of adit relay start that override its configuration.
 type relayFlags struct {
 	set    *pflag.FlagSet
-	values relay.Config // the defaults, and what was given
-	copies []func(*relay.Config)
+	values config.Config // the defaults, and what was given
+	copies []func(*config.Config)
 }
 
 func newRelayFlags(set *pflag.FlagSet) *relayFlags {
-	f := &relayFlags{set: set, values: relay.Defaults()}
+	f := &relayFlags{set: set, values: config.Defaults()}
 	addRelayFlags(f, set.StringVar, relayTexts)
 	addRelayFlags(f, set.IntVar, relayPorts)
 	addRelayFlags(f, set.BoolVar, relaySwitches)
@@ -68,7 +68,7 @@ func addRelayFlags[T any](f *relayFlags, define func(at *T, name string, value T
 	for _, flag := range flags {
 		at := flag.of(&f.values)
 		define(at, flag.name, *at, flag.help)
-		f.copies = append(f.copies, func(cfg *relay.Config) {
+		f.copies = append(f.copies, func(cfg *config.Config) {
 			if f.set.Changed(flag.name) {
 				*flag.of(cfg) = *at
 			}
@@ -77,7 +77,7 @@ func addRelayFlags[T any](f *relayFlags, define func(at *T, name string, value T
 }
 
 // over puts what was given over cfg.
-func (f *relayFlags) over(cfg *relay.Config) {
+func (f *relayFlags) over(cfg *config.Config) {
 	for _, put := range f.copies {
 		put(cfg)
 	}
@@ -86,7 +86,7 @@ func (f *relayFlags) over(cfg *relay.Config) {
 // located says of a mistake in the configuration that it is in the file from,
 // unless a flag made it or there is no file.
 func (f *relayFlags) located(err error, from string) error {
-	var fault *relay.KeyError
+	var fault *config.KeyError
 	if !errors.As(err, &fault) || from == "" {
 		return err
 	}

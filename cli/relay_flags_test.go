@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"adit/tunnel/relay"
+	"adit/tunnel/relay/config"
 )
 
 func TestRelayFlagsOverrideOnlyWhatTheyName(t *testing.T) {
 	set := pflag.NewFlagSet("start", pflag.ContinueOnError)
 	flags := newRelayFlags(set)
-	cfg := relay.Config{Domain: "file.example", HTTP3: true, TCPPorts: "1-2", NATS: relay.NATS{URLs: []string{"nats://file"}}}
+	cfg := config.Config{Domain: "file.example", HTTP3: true, TCPPorts: "1-2", NATS: config.NATS{URLs: []string{"nats://file"}}}
 	want := cfg
 	flags.over(&cfg)
 	if !reflect.DeepEqual(cfg, want) {

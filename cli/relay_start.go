@@ -15,6 +15,8 @@ import (
 	"adit/internal/lean"
 	"adit/internal/paths"
 	"adit/tunnel/relay"
+	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/datadir"
 )
 
 func relayStartCommand(env *Env) *cobra.Command {
@@ -48,20 +50,20 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 
 // loadRelayConfig reads the named file, or the one in the configuration folder
 // if there is one, and says which that was.
-func loadRelayConfig(file string) (_ relay.Config, from string, err error) {
+func loadRelayConfig(file string) (_ config.Config, from string, err error) {
 	if file != "" {
-		cfg, err := withDataDir(relay.Load(file))
+		cfg, err := withDataDir(config.Load(file))
 		return cfg, file, err
 	}
 	for _, dir := range relayConfigDirs() {
 		file := filepath.Join(dir, "relay.toml")
-		cfg, err := relay.Load(file)
+		cfg, err := config.Load(file)
 		if !errors.Is(err, fs.ErrNotExist) {
 			cfg, err = withDataDir(cfg, err)
 			return cfg, file, err
 		}
 	}
-	cfg, err := withDataDir(relay.Defaults(), nil)
+	cfg, err := withDataDir(config.Defaults(), nil)
 	return cfg, "", err
 }
 
@@ -74,7 +76,7 @@ func relayConfigDirs() []string {
 }
 
 // withDataDir puts the relay's data beside adit's state, if nothing else was said.
-func withDataDir(cfg relay.Config, err error) (relay.Config, error) {
+func withDataDir(cfg config.Config, err error) (config.Config, error) {
 	if err == nil && cfg.DataDir == "" {
 		if p, err := paths.Person(); err == nil {
 			cfg.DataDir = filepath.Join(p.State, "relay")
@@ -83,7 +85,7 @@ func withDataDir(cfg relay.Config, err error) (relay.Config, error) {
 	return cfg, err
 }
 
-func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
+func runRelay(cmd *cobra.Command, env *Env, cfg config.Config) error {
 	log := slog.New(slog.NewTextHandler(env.Err, nil))
 	lean.WithinLimit()
 	r, err := relay.New(relay.Options{Config: cfg, Version: buildinfo.Get().Version, Log: log})
@@ -101,7 +103,7 @@ func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 		DataDir   string `json:"data_dir"`
 	}{
 		a.Tunnel, a.HTTP, a.HTTPS, "http://" + discovery.ConnectAddr(a.Console),
-		filepath.Join(cfg.DataDir, relay.AdminTokenFile), r.CAFile(), cfg.DataDir,
+		filepath.Join(cfg.DataDir, datadir.AdminTokenFile), r.CAFile(), cfg.DataDir,
 	}
 	if env.json {
 		if err := env.print(started, nil); err != nil {
@@ -117,7 +119,7 @@ func runRelay(cmd *cobra.Command, env *Env, cfg relay.Config) error {
 		env.say("  visitors sign in      and come back to %s", callback)
 	}
 	if code := r.SetupCode(); code != "" {
-		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, relay.SetupCodeFile))
+		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, datadir.SetupCodeFile))
 	}
 	env.say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
 	ctx, cancel := context.WithCancel(cmd.Context())

@@ -12,12 +12,13 @@ import (
 
 	"adit/tunnel/relay"
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/config"
 )
 
 // TestRelayCommands speaks to a running relay that is found by its data folder,
 // and then by the environment.
 func TestRelayCommands(t *testing.T) {
-	cfg := relay.Defaults()
+	cfg := config.Defaults()
 	cfg.Domain, cfg.DataDir, cfg.PublicHost = "relay.test", t.TempDir(), "127.0.0.1"
 	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen, cfg.ConsoleListen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	r, err := relay.New(relay.Options{Config: cfg, Drain: time.Second})

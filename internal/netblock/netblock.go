@@ -1,6 +1,7 @@
 // Package netblock says whose an address is, where something is bounded or
 // counted for each peer: an IPv4 address is one peer's, and so is an IPv6
-// network of 64 bits, which is the least that a customer gets.
+// network of 64 bits, which is the least that a customer gets. It also reads the
+// blocks that people write.
 package netblock
 
 import (
@@ -31,4 +32,13 @@ func OfPeer(addr net.Addr) netip.Prefix {
 		return netip.Prefix{}
 	}
 	return Of(ap.Addr())
+}
+
+// Parse reads an address or CIDR as a block; an address is one of its own.
+func Parse(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err
 }

@@ -1,11 +1,12 @@
 // Package visible shows text of strangers as what it is: without the characters
 // that steer a screen, turn the order of what stands beside them, or cannot be
-// seen at all.
+// seen at all, and no more of it than there is room for.
 package visible
 
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Text returns s with a dot for each control character, line breaks included,
@@ -51,4 +52,15 @@ func escape(r rune) string {
 		b = append(b, digits[r>>(4*n)&0xf])
 	}
 	return string(b)
+}
+
+// Clip is text of at most so many bytes, and a sign if there was more.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…" // a new string, that does not keep the long one
 }

@@ -43,3 +43,11 @@ func FuzzTextIsSeen(f *testing.F) {
 		}
 	})
 }
+
+func TestClipCutsBetweenCharacters(t *testing.T) {
+	for in, want := range map[string]string{"": "", "four": "four", "fiver": "five…", "語語": "語…", "abc語": "abc…", "\xff\xff\xff\xff\xff": "\xff\xff\xff\xff…"} {
+		if got := Clip(in, 4); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}

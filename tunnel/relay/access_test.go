@@ -13,11 +13,11 @@ import (
 	"adit/tunnel/wire"
 )
 
-// search returns the newest events that match, newest first.
-func (a *accessLog) search(match func(*wire.Access) bool, limit int) []wire.Access {
-	a.flush()
+// searched are the newest events that match, newest first.
+func searched(r *Relay, match func(*wire.Access) bool, limit int) []wire.Access {
+	r.access.Flush()
 	found := []wire.Access{}
-	_, _, err := a.events.(*store.Events).Walk(context.Background(), store.Scan{}, func(e *wire.Access) bool {
+	_, _, err := r.store.Events.Walk(context.Background(), store.Scan{}, func(e *wire.Access) bool {
 		if match(e) {
 			found = append(found, *e)
 		}
@@ -48,7 +48,7 @@ func TestAccessEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := startRelay(t, cfg)
-	if list := again.access.search(func(e *wire.Access) bool { return e.Path == "/path" }, 10); len(list) != 1 || list[0].Key != "https" {
+	if list := searched(again.Relay, func(e *wire.Access) bool { return e.Path == "/path" }, 10); len(list) != 1 || list[0].Key != "https" {
 		t.Errorf("after a restart: %+v", list)
 	}
 }
@@ -84,7 +84,7 @@ func TestAgentThatWantsNoAccessEventsGetsNone(t *testing.T) {
 		t.Errorf("got status %d", status)
 	}
 	eventually(t, "the event is stored all the same", func() bool {
-		return len(s.access.search(func(e *wire.Access) bool { return e.Path == "/kept" }, 10)) == 1
+		return len(searched(s.Relay, func(e *wire.Access) bool { return e.Path == "/kept" }, 10)) == 1
 	})
 }
 
@@ -98,7 +98,7 @@ func TestWithoutAccessLogVisitorsAreOnlyCounted(t *testing.T) {
 	eventually(t, "the request is counted", func() bool {
 		return figure(operator{s.Relay}.Metrics(), `adit_relay_visits_total{type="http",outcome="2xx"}`) == 1
 	})
-	if list := s.access.search(func(*wire.Access) bool { return true }, 10); len(list) > 0 {
+	if list := searched(s.Relay, func(*wire.Access) bool { return true }, 10); len(list) > 0 {
 		t.Errorf("got the events %+v", list)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"adit/tunnel/relay/certs/dnsapi"
 	"adit/tunnel/relay/certs/dnsapi/dnsapitest"
+	"adit/tunnel/relay/config"
 )
 
 const hostSecret = "s3cretOfTheDNSHost"
@@ -18,7 +19,7 @@ const hostSecret = "s3cretOfTheDNSHost"
 // dnsHost is a stand-in for a DNS host's interface and how a relay is told of it.
 type dnsHost struct {
 	zones *dnsapitest.Zones
-	cfg   ACMEDNS
+	cfg   config.ACMEDNS
 }
 
 func startDNSHost(tb testing.TB, provider string) *dnsHost {
@@ -39,7 +40,7 @@ func startDNSHost(tb testing.TB, provider string) *dnsHost {
 	if err := os.WriteFile(secret, []byte(hostSecret+"\n"), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	h.cfg = ACMEDNS{Provider: provider, Key: "KEYID", SecretFile: secret, Endpoint: url, CA: ca}
+	h.cfg = config.ACMEDNS{Provider: provider, Key: "KEYID", SecretFile: secret, Endpoint: url, CA: ca}
 	switch provider {
 	case dnsapi.Cloudflare:
 		h.cfg.Key = ""
@@ -85,65 +86,9 @@ func TestACMEWildcardByTheInterfacesOfDNSHosts(t *testing.T) {
 	}
 }
 
-func TestTheSecretOfADNSHost(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, text string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	for _, tt := range []struct {
-		name, variable string
-		cfg            ACMEDNS
-		want           string // of the error; empty: none
-	}{
-		{"a file", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("a", "tok\n", 0o600)}, ""},
-		{"the configuration", "", ACMEDNS{Provider: "cloudflare", Secret: "tok"}, ""},
-		{"the environment", "tok", ACMEDNS{Provider: "cloudflare"}, ""},
-		{"the environment, for an update", zoneSecret, ACMEDNS{Provider: "rfc2136", Server: "a:53", Key: "k"}, ""},
-		{"not signed", "", ACMEDNS{Provider: "rfc2136", Server: "a:53"}, ""},
-		{"no file", "", ACMEDNS{Provider: "cloudflare", SecretFile: filepath.Join(dir, "none")}, "acme.dns.secret_file: "},
-		{"an empty file", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("b", "\n", 0o600)}, "is empty"},
-		{"two words", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("c", "a b", 0o600)}, "must be one word"},
-		{"a long file", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("d", strings.Repeat("x", maxSecretFile+1), 0o600)}, "too long"},
-		{"not base64", "", ACMEDNS{Provider: "rfc2136", Server: "a:53", Key: "k", SecretFile: file("e", "!!", 0o600)}, "does not hold base64"},
-		{"no certificate", "", ACMEDNS{Provider: "cloudflare", Secret: "tok", Endpoint: "https://a.test", CA: file("f", "no", 0o600)}, "acme.dns.ca: "},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Setenv(secretVariable, tt.variable)
-			if key, fault := tt.cfg.validate(""); key != "" {
-				t.Fatalf("the configuration is refused: %s: %s", key, fault)
-			}
-			var log lockedBuffer
-			_, err := tt.cfg.open("", slog.New(slog.NewTextHandler(&log, nil)))
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("got %v, want %q", err, tt.want)
-			}
-			if log.String() != "" {
-				t.Errorf("it warns: %s", log.String())
-			}
-		})
-	}
-	if os.PathSeparator == '/' {
-		var log lockedBuffer
-		cfg := ACMEDNS{Provider: "cloudflare", SecretFile: file("g", "t0psecret", 0o600)}
-		if err := os.Chmod(cfg.SecretFile, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := cfg.open("", slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(log.String(), "chmod 600") || strings.Contains(log.String(), "t0psecret") {
-			t.Errorf("a file that everybody may read: the log has %q", log.String())
-		}
-	}
-}
-
 func TestARelayWithAWrongDNSHostDoesNotStart(t *testing.T) {
 	cfg := testConfig(t.TempDir())
-	cfg.ACME = &ACME{Challenges: []string{"dns-01"}, DNS: ACMEDNS{Provider: "cloudflare", SecretFile: filepath.Join(t.TempDir(), "none")}}
+	cfg.ACME = &config.ACME{Challenges: []string{"dns-01"}, DNS: config.ACMEDNS{Provider: "cloudflare", SecretFile: filepath.Join(t.TempDir(), "none")}}
 	_, err := New(Options{Config: cfg})
 	if err == nil || !strings.Contains(err.Error(), "acme.dns.secret_file: ") {
 		t.Errorf("got %v", err)

@@ -25,6 +25,7 @@ import (
 	"adit/internal/freeport"
 	"adit/internal/require"
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/wire"
@@ -34,7 +35,7 @@ import (
 // and the relay see.
 type acmeLab struct {
 	dir, program, ca string // ca: file to trust the directory by
-	cfg              Config
+	cfg              config.Config
 	zone             *testZone
 	directory        string
 	config           string
@@ -60,7 +61,7 @@ func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 	api := freeport.Loopback(tb)
 	l.directory = "https://" + api + "/dir"
 	certFile, keyFile := l.serverCertificate(tb)
-	l.cfg.ACME = &ACME{Directory: l.directory, CA: l.ca, Challenges: challenges}
+	l.cfg.ACME = &config.ACME{Directory: l.directory, CA: l.ca, Challenges: challenges}
 	port := func(addr string) int { _, p, _ := net.SplitHostPort(addr); n, _ := net.LookupPort("tcp", p); return n }
 	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
 		"listenAddress": api, "managementListenAddress": "", "certificate": certFile, "privateKey": keyFile,
@@ -212,9 +213,9 @@ func TestACMEChallenges(t *testing.T) {
 func TestACMEWildcardByDNS(t *testing.T) {
 	l := newACMELab(t, "dns-01")
 	l.cfg.ACME.Wildcard = true
-	l.cfg.ACME.DNS = ACMEDNS{
+	l.cfg.ACME.DNS = config.ACMEDNS{
 		Provider: "rfc2136", Server: l.zone.addr, Resolvers: []string{l.zone.addr},
-		Key: "adit", Secret: Secret(zoneSecret), Algorithm: "hmac-sha512",
+		Key: "adit", Secret: config.Secret(zoneSecret), Algorithm: "hmac-sha512",
 	}
 	l.start(t)
 	r := startRelay(t, l.cfg)
@@ -234,7 +235,7 @@ func TestACMEWildcardByDNS(t *testing.T) {
 
 // hurried are the options of a relay that renews seconds after it asked: a
 // certificate's hour has then 999 thousandths left.
-func hurried(cfg Config, log *lockedBuffer) Options {
+func hurried(cfg config.Config, log *lockedBuffer) Options {
 	return Options{
 		Config: cfg, Log: slog.New(slog.NewTextHandler(log, nil)),
 		certs: func(c *certs.Config) {
@@ -301,7 +302,7 @@ func TestACMEDirectoryDownAtFirst(t *testing.T) {
 // Another node's challenge is known from the store alone.
 func TestACMEChallengeOfAnotherNodeIsAnswered(t *testing.T) {
 	cfg := testConfig(t.TempDir())
-	cfg.ACME = &ACME{Directory: "https://acme.test/dir"}
+	cfg.ACME = &config.ACME{Directory: "https://acme.test/dir"}
 	r := startRelay(t, cfg)
 	challenge := `{"type":"http-01","token":"tok","keyAuthorization":"tok.print","identifier":{"type":"dns","value":"far.relay.test"}}`
 	if err := r.store.Certificates.Store(t.Context(), "acme/acme.test-dir/challenge_tokens/far.relay.test.json", []byte(challenge)); err != nil {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/wire"
 )
 
@@ -36,8 +37,8 @@ type testRelay struct {
 	stop func() error
 }
 
-func testConfig(dir string) Config {
-	cfg := Defaults()
+func testConfig(dir string) config.Config {
+	cfg := config.Defaults()
 	cfg.Domain, cfg.PublicHost, cfg.DataDir = "relay.test", "127.0.0.1", dir
 	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen, cfg.ConsoleListen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Nodes.Listen, cfg.Nodes.Leave = "127.0.0.1:0", "0s"
@@ -47,12 +48,12 @@ func testConfig(dir string) Config {
 	return cfg
 }
 
-func startRelay(tb testing.TB, cfg Config) *testRelay {
+func startRelay(tb testing.TB, cfg config.Config) *testRelay {
 	tb.Helper()
 	return startRelayWith(tb, Options{Config: cfg})
 }
 
-func startRelayDraining(tb testing.TB, cfg Config, drain time.Duration) *testRelay {
+func startRelayDraining(tb testing.TB, cfg config.Config, drain time.Duration) *testRelay {
 	tb.Helper()
 	return startRelayWith(tb, Options{Config: cfg, Drain: drain})
 }
@@ -415,7 +416,7 @@ func recorded(tb testing.TB, r *Relay, what string, holds func(e wire.Access) bo
 	var newest []wire.Access
 	limit := time.Now().Add(patience)
 	for {
-		newest = r.access.search(func(*wire.Access) bool { return true }, 1)
+		newest = searched(r, func(*wire.Access) bool { return true }, 1)
 		if len(newest) == 1 && holds(newest[0]) {
 			return
 		}

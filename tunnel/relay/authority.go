@@ -5,12 +5,15 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
 )
@@ -82,7 +85,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 		return get, nil
 	}
 	if r.file, err = edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
-		return nil, r.cfg.certificateError(err)
+		return nil, r.cfg.CertificateError(err)
 	}
 	if fault := r.file.Fault(r.cfg.Domain, r.acme != nil, time.Now()); fault != "" {
 		r.log.Warn("browsers do not take the certificate of tls_cert", "reason", fault, "file", r.cfg.TLSCert)
@@ -90,6 +93,27 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	return r.file.Get, nil
 }
 
+// openACME sets up the certificates of an authority, if it is configured. The
+// edge's listeners are open.
+func (r *Relay) openACME(plain, secure net.Addr) error {
+	if r.cfg.ACME == nil {
+		return nil
+	}
+	c, err := r.cfg.ACME.Certs(r.log)
+	if err != nil {
+		return err
+	}
+	c.Domain, c.Storage, c.Allowed, c.Log = r.cfg.Domain, r.store.Certificates, r.certified, r.log
+	c.Wait = r.cfg.Limits.Edge().HeaderTime * 3 / 4 // what is left is for the handshake itself
+	c.HTTP, _ = netip.ParseAddrPort(plain.String())
+	c.HTTPS, _ = netip.ParseAddrPort(secure.String())
+	if r.opts.certs != nil {
+		r.opts.certs(&c)
+	}
+	r.acme = certs.New(c)
+	return nil
+}
+
 // CAFile is the certificate that visitors must trust where the relay has no
 // public one.
-func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, caFile) }
+func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, datadir.CAFile) }

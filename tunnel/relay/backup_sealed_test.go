@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"adit/tunnel/relay/backup"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
 )
@@ -25,7 +26,7 @@ func TestRestoreSealsWhatTheRelayWould(t *testing.T) {
 	if err := os.WriteFile(cfg.NATS.SecretFile, []byte("a secret of some length, as it is asked for"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), cfg, document); err != nil {
+	if _, err := backup.Restore(t.Context(), cfg, document); err != nil {
 		t.Fatal(err)
 	}
 	without, err := store.Open(t.Context(), store.Config{Dir: t.TempDir(), URLs: cfg.NATS.URLs})

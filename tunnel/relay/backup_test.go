@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"adit/tunnel/relay/backup"
+	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/wire"
 )
 
@@ -29,13 +32,13 @@ func TestBackupBringsTheRelayBack(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	// The same ports are opened again after a moment: they must be none that the
 	// system gives out to somebody else meanwhile.
-	ports, err := parsePorts(cfg.TCPPorts)
+	ports, err := config.ParsePorts(cfg.TCPPorts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.first, ports.last-3)
+	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.First, ports.Last-3)
 	for i, addr := range []*string{&cfg.TunnelListen, &cfg.EdgeHTTPListen, &cfg.EdgeHTTPSListen} {
-		*addr = fmt.Sprintf("127.0.0.1:%d", ports.last-i)
+		*addr = fmt.Sprintf("127.0.0.1:%d", ports.Last-i)
 	}
 	cfg.UDPPorts = "none"
 	s := startSite(t, cfg, text("hello"))
@@ -47,18 +50,18 @@ func TestBackupBringsTheRelayBack(t *testing.T) {
 			t.Errorf("the backup holds %q", secret)
 		}
 	}
-	if _, err := Restore(t.Context(), cfg, document); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := backup.Restore(t.Context(), cfg, document); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("into a folder in use: %v", err)
 	}
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
 	cfg.DataDir = filepath.Join(t.TempDir(), "new", "relay")
-	got, err := Restore(t.Context(), cfg, document)
+	got, err := backup.Restore(t.Context(), cfg, document)
 	if err != nil || got.Clients != 1 || got.Claims != 2 || got.Policies != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if info, err := os.Stat(filepath.Join(cfg.DataDir, AdminTokenFile)); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+	if info, err := os.Stat(filepath.Join(cfg.DataDir, datadir.AdminTokenFile)); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 		t.Errorf("the admin token's file: %v, %v", info, err)
 	}
 	r := startRelay(t, cfg)
@@ -81,30 +84,8 @@ func TestBackupBringsTheRelayBack(t *testing.T) {
 	problem(t, err, wire.CodeTaken)
 }
 
-func TestBackupsThatAreRefused(t *testing.T) {
-	cfg := testConfig(t.TempDir())
-	r := startRelay(t, cfg)
-	good := string(r.backup(t))
-	for _, c := range []struct{ name, document, says string }{
-		{"no JSON", "x", "read the backup"},
-		{"cut off", good[:len(good)/2], "read the backup"},
-		{"two of them", good + good, "follows"},
-		{"something else", `{"format":"x"}`, "not a backup"},
-		{"a newer one", strings.Replace(good, `"version":2`, `"version":3`, 1), "newer adit"},
-		{"an unknown field", strings.Replace(good, `"version":2`, `"version":2,"more":1`, 1), "more"},
-		{"no authority", strings.Replace(good, `"authority":`, `"other":`, 1), "authority"},
-		{"a bad client", strings.Replace(good, `"clients":[]`, `"clients":[{"name":"A B","id":"c"}]`, 1), "A B"},
-		{"a bad claim", strings.Replace(good, `"claims":[]`, `"claims":[{"target":"x"}]`, 1), `"x"`},
-	} {
-		cfg.DataDir = filepath.Join(t.TempDir(), "relay")
-		_, err := Restore(t.Context(), cfg, []byte(c.document))
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", c.name, err, c.says)
-		}
-		if left, _ := os.ReadDir(cfg.DataDir); len(left) > 0 {
-			t.Errorf("%s: it left %v", c.name, left)
-		}
-	}
+func TestBackupIsForTheOperatorAlone(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
 	if status, body, _ := r.ask(t, http.MethodGet, "/api/v1/backup", "", nil); status != 401 || strings.Contains(body, "settings") {
 		t.Errorf("without the token: status %d", status)
 	}

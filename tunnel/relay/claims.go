@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"adit/internal/visible"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
@@ -114,7 +116,7 @@ func checkClaim(c *wire.Claim) error {
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
 	if c.HostHeader != "" && !validHost(c.HostHeader) {
-		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", clip(c.HostHeader, 128))
+		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
 	}
 	return nil
 }
@@ -130,7 +132,7 @@ func validHost(text string) bool {
 	} else if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")
 	}
-	return net.ParseIP(host) != nil || validName(strings.ToLower(host))
+	return net.ParseIP(host) != nil || config.ValidName(strings.ToLower(host))
 }
 
 // placing is a tunnel that is to get a public face.
@@ -180,14 +182,14 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 	if c.Type == wire.TypeUDP {
 		ports = s.relay.udp
 	}
-	if ports.last == 0 {
+	if ports.Last == 0 {
 		return nil, &wire.Problem{Code: wire.CodeForbidden, Field: "type", Message: "the relay gives no ports to tunnels of type " + c.Type + "; ask its operator for some"}
 	}
 	if c.RemotePort != 0 {
-		if !ports.has(c.RemotePort) {
+		if !ports.Has(c.RemotePort) {
 			return nil, &wire.Problem{
 				Code: wire.CodeForbidden, Field: "remote_port",
-				Message: fmt.Sprintf("ports of type %s are %d to %d here; choose one of them, or leave remote_port out", c.Type, ports.first, ports.last),
+				Message: fmt.Sprintf("ports of type %s are %d to %d here; choose one of them, or leave remote_port out", c.Type, ports.First, ports.Last),
 			}
 		}
 		if err := mayHavePort(p.scope, c.RemotePort); err != nil {
@@ -197,15 +199,15 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 		return s.open(ctx, p, face)
 	}
 	for _, old := range p.held {
-		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.has(port) && p.scope.AllowsPort(port) {
+		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.Has(port) && p.scope.AllowsPort(port) {
 			face.Port, face.Target = port, old.Target
 			if t, err := s.open(ctx, p, face); err == nil {
 				return t, nil
 			}
 		}
 	}
-	first := ports.first + ports.kept
-	size := ports.last - first + 1
+	first := ports.First + ports.kept
+	size := ports.Last - first + 1
 	if size <= 0 {
 		return nil, ports.allKept(c.Type)
 	}
@@ -329,9 +331,9 @@ func (r *Relay) fullName(domain string) (string, error) {
 		domain += "." + r.cfg.Domain
 	}
 	switch {
-	case !validName(domain):
+	case !config.ValidName(domain):
 		return "", invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
-	case domain == r.cfg.Domain, domain == r.cfg.PublicHost, domain == r.cfg.signInHost():
+	case domain == r.cfg.Domain, domain == r.cfg.PublicHost, domain == r.cfg.SignInName():
 		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name; choose another"}
 	}
 	return domain, nil

@@ -62,7 +62,7 @@ func (r *Relay) RevokeClient(ctx context.Context, name string) (store.Client, er
 // clientChanged holds a client's sessions to what the client is now: those of a
 // revoked or expired one end, and tunnels outside of its scope are taken away.
 func (r *Relay) clientChanged(c store.Client) {
-	r.task(func() { r.accounts.apply(r, c.ID) })
+	r.task(func() { r.accounts.Apply(c.ID) })
 	for _, s := range r.sessionList() {
 		switch {
 		case s.client.ID != c.ID:

@@ -174,7 +174,7 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Lock()
 	s.hello, s.client = h, client
 	s.mu.Unlock()
-	s.agent.ClientID, s.agent.Instance, s.agent.Account = client.ID, h.Instance, s.relay.accounts.get(s.relay, client.ID)
+	s.agent.ClientID, s.agent.Instance, s.agent.Account = client.ID, h.Instance, s.relay.accounts.Of(client.ID)
 	if p := s.relay.join(s); p != nil {
 		return p
 	}
@@ -317,7 +317,7 @@ func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 		s.errors = append([]wire.AgentError(nil), s.errors[extra:]...)
 	}
 	s.mu.Unlock()
-	s.relay.seen.complain(s, list)
+	s.relay.notes.Report(s.client.ID, list)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

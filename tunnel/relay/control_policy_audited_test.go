@@ -47,22 +47,22 @@ func TestAgentsPolicyWithoutAnAnswerIsAudited(t *testing.T) {
 }
 
 func TestAgentsPoliciesAreNotSetWhileTooManyLinesWait(t *testing.T) {
-	r := startRelay(t, testConfig(t.TempDir()))
+	server := natstest.Start(t)
+	cfg := testConfig(t.TempDir())
+	cfg.NATS.URLs = []string{server.URL()}
+	r := startRelayWith(t, Options{Config: cfg, auditWait: 500 * time.Millisecond, auditMost: 2})
 	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
-	wait := func(n int) {
-		r.ledger.mu.Lock()
-		defer r.ledger.mu.Unlock()
-		r.ledger.late = make([]string, n)
-	}
-	wait(maxLate / 2)
+	back := server.StreamAway("adit_audit")
+	r.Record(t.Context(), "login.refused", "ann", nil)
 	if status := a.setPolicyOf(t.Context(), t, `{"deny":["192.0.2.1"]}`); status != http.StatusServiceUnavailable {
 		t.Errorf("got status %d, want 503", status)
 	}
 	if n := len(r.store.Policies.List()); n != 0 {
 		t.Errorf("%d policies are set", n)
 	}
-	wait(0)
+	back()
+	awaitEmpty(t, r)
 	if status := a.setPolicyOf(t.Context(), t, `{"deny":["192.0.2.1"]}`); status != http.StatusOK {
 		t.Errorf("then status %d, want 200", status)
 	}

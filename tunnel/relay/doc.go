@@ -1,19 +1,21 @@
 // Package relay is the server that agents connect to: it authenticates them,
 // gives their tunnels public names and ports, and lets its edge forward
 // visitors to them. The sessions are package link's, the words on them package
-// wire's; what must last is in package store.
+// wire's. How it is to be is in package config, what must last in package store, and
+// the files beside that in package datadir.
 //
 // Where to begin: relay.go has its life, from New to the end of Run, and listen.go
 // its sockets. An agent's session is in session.go, what it asks for in control.go,
 // and how a tunnel gets its name or port in claims.go. Around these:
 //
-//   - configuration: config*.go, acme.go, sentences.go (errors for people)
-//   - who may have what: clients.go, scopes.go, accounts.go (quotas), proofs.go
-//     (domains of clients), strangers.go (sessions before their hello), policies.go
-//     (which visitors are let in)
-//   - what is kept of visits and changes: access*.go, ledger.go, outlets.go (sinks),
-//     seen.go (where agents were), forget.go (what goes)
+//   - who may have what: clients.go, scopes.go, proofs.go (domains of clients, with
+//     package proof), strangers.go (sessions before their hello), policies.go (which
+//     visitors are let in, with packages policies and geo); package quota holds
+//     clients to their bytes
+//   - what is kept of visits and changes: record.go (visits, into package accesslog),
+//     changes.go (into package ledger), forget.go (what goes); package activity has
+//     where agents were, and package outlets sends visits and changes on
 //   - several nodes: members.go, leave.go, far.go (agents of other nodes),
 //     holding.go (claims that change hands)
-//   - the console's view of all this: operator*.go, metrics.go, backup.go
+//   - the console's view of all this: operator*.go, metrics.go, expected.go
 package relay

@@ -49,7 +49,7 @@ func (f *far) SessionUp(s *nodes.Session) {
 	}
 	a := &farAgent{session: s, tunnels: make(map[string]*farTunnel)}
 	a.agent.Session, a.agent.ClientID, a.agent.Instance, a.agent.Node = s, s.ClientID, s.Instance, s.Node
-	a.agent.Account = f.members.relay.accounts.get(f.members.relay, s.ClientID)
+	a.agent.Account = f.members.relay.accounts.Of(s.ClientID)
 	a.agent.Leaving.Store(f.members.mesh.Peers()[s.Node].Draining)
 	f.sessions[s] = a
 	key := instanceKey{s.ClientID, s.Instance}

@@ -52,7 +52,7 @@ func (f *forgetting) turn(ctx context.Context, r *Relay, now time.Time) {
 			}
 			continue
 		}
-		r.accounts.forget(id)
+		r.accounts.Forget(id)
 	}
 	f.unknown = unknown
 	f.giveBack(ctx, r, clients, now)
@@ -88,11 +88,4 @@ func (f *forgetting) giveBack(ctx context.Context, r *Relay, clients map[string]
 		}
 	}
 	f.orphans = orphans
-}
-
-// forget drops the account of a client that is no longer.
-func (a *accounts) forget(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.byClient, id)
 }

@@ -26,7 +26,7 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 		if err := r.store.Proofs.Set(t.Context(), store.Proof{Domain: name + ".example", ClientID: c.ID}); err != nil {
 			t.Fatal(err)
 		}
-		r.accounts.get(r.Relay, c.ID)
+		r.accounts.Of(c.ID)
 	}
 	for _, name := range []string{"revoked", "renamed"} {
 		if _, err := r.RevokeClient(t.Context(), name); err != nil {
@@ -42,9 +42,7 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 		for name, id := range ids {
 			_, seen := r.store.Activities.Get(id)
 			_, proved := r.store.Proofs.Get(name + ".example")
-			r.accounts.mu.Lock()
-			account := r.accounts.byClient[id] != nil
-			r.accounts.mu.Unlock()
+			account := r.accounts.Has(id)
 			used := r.store.Usages.Get(id, store.MonthOf(now)).Out > 0
 			if seen != proved || seen != account || seen != used {
 				t.Errorf("of %s a part is left: seen %v, proved %v, account %v, usage %v", name, seen, proved, account, used)
@@ -68,7 +66,7 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 			t.Errorf("after %v: %v", c.after, got)
 		}
 	}
-	r.accounts.settle(t.Context(), r.Relay)
+	r.accounts.Settle(t.Context())
 }
 
 // TestNamesOfAClientThatIsNoLongerAreGivenBack has a claim come after its client

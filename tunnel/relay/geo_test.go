@@ -2,77 +2,29 @@ package relay
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/maxmind/mmdbwriter"
-	"github.com/maxmind/mmdbwriter/mmdbtype"
-
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/geo/geotest"
 	"adit/tunnel/wire"
 )
-
-// writeGeo writes a database of countries, as MaxMind's own tools do.
-func writeGeo(tb testing.TB, path string, places map[string][2]string) {
-	tb.Helper()
-	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "GeoLite2-City", RecordSize: 24, IncludeReservedNetworks: true})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for block, place := range places {
-		_, network, err := net.ParseCIDR(block)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		record := mmdbtype.Map{
-			"country":   mmdbtype.Map{"iso_code": mmdbtype.String(place[0]), "names": mmdbtype.Map{"en": mmdbtype.String("x")}},
-			"continent": mmdbtype.Map{"code": mmdbtype.String("EU")},
-		}
-		if place[1] != "" {
-			record["subdivisions"] = mmdbtype.Slice{mmdbtype.Map{"iso_code": mmdbtype.String(place[1])}}
-		}
-		if err := tree.Insert(network, record); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	f, err := os.Create(path + ".new")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := tree.WriteTo(f); err != nil {
-		tb.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		tb.Fatal(err)
-	}
-}
 
 // TestCountriesOfARealDatabase asks a database in MaxMind's format by both IP
 // versions, through the edge, and after each thing that may befall its file.
 func TestCountriesOfARealDatabase(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Geo.Database = filepath.Join(t.TempDir(), "geo.mmdb")
-	writeGeo(t, cfg.Geo.Database, map[string][2]string{
+	geotest.Write(t, cfg.Geo.Database, map[string][2]string{
 		"127.0.0.0/8": {"DE", "BE"}, "203.0.113.0/24": {"CN", ""}, "2001:db8::/32": {"US", "CA"},
 	})
 	s := &site{testRelay: startRelayWith(t, Options{Config: cfg, geoCheck: 10 * time.Millisecond})}
 	a := connect(t, s.client(t, "shop"), "i1")
 	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
 	v := s.testRelay.visitor(t)
-	for address, want := range map[string]string{
-		"127.0.0.1": "DE-BE", "::ffff:127.0.0.1": "DE-BE", "203.0.113.9": "CN", "2001:db8::9": "US-CA", "198.51.100.1": "", "2001:db9::1": "",
-	} {
-		if got := s.policies.place(netip.MustParseAddr(address)); got != want {
-			t.Errorf("%s: got %q, want %q", address, got, want)
-		}
-	}
 	for _, c := range []struct {
 		doc    string
 		status int
@@ -114,10 +66,10 @@ func TestCountriesOfARealDatabase(t *testing.T) {
 	if err := os.Remove(cfg.Geo.Database); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.policies.place(netip.MustParseAddr("203.0.113.9")); got != "CN" {
+	if got := s.geo.Place(netip.MustParseAddr("203.0.113.9")); got != "CN" {
 		t.Errorf("without a file: %q", got)
 	}
-	writeGeo(t, cfg.Geo.Database, map[string][2]string{"127.0.0.0/8": {"FR", ""}})
+	geotest.Write(t, cfg.Geo.Database, map[string][2]string{"127.0.0.0/8": {"FR", ""}})
 	eventually(t, "the new database is in force", func() bool { status, _ := get(t, v, g.PublicURL); return status == 200 })
 	eventually(t, "the old fault is said no longer", func() bool { return settings().Error == "" })
 	// An address that the database does not know: closed, or open by choice.
@@ -132,7 +84,7 @@ func TestCountriesOfARealDatabase(t *testing.T) {
 	target, address := echoSite(t, s.testRelay)
 	s.setPolicy(t, target, `{"allow_countries":["FR"]}`)
 	c := echoed(t, address)
-	writeGeo(t, cfg.Geo.Database, map[string][2]string{"127.0.0.0/8": {"DE", ""}})
+	geotest.Write(t, cfg.Geo.Database, map[string][2]string{"127.0.0.0/8": {"DE", ""}})
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection lives on: %v", err)
 	}

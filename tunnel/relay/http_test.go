@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 	proxyproto "github.com/pires/go-proxyproto"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/wire"
 )
 
@@ -30,7 +31,7 @@ type site struct {
 	visitor     *http.Client
 }
 
-func startSite(tb testing.TB, cfg Config, origin http.Handler) *site {
+func startSite(tb testing.TB, cfg config.Config, origin http.Handler) *site {
 	tb.Helper()
 	return startSiteOn(tb, startRelay(tb, cfg), origin)
 }

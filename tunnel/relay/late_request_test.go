@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"adit/tunnel/link"
@@ -32,36 +30,58 @@ func (endedLink) Done() <-chan struct{} {
 	return done
 }
 
+// stopLog is a log that holds who writes a message until it is let go.
+type stopLog struct {
+	slog.Handler
+	message    string
+	held, free chan struct{}
+}
+
+func (l stopLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == l.message {
+		close(l.held)
+		<-l.free
+	}
+	return nil
+}
+
+func (stopLog) Enabled(context.Context, slog.Level) bool { return true }
+
 func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
-	r := startRelay(t, testConfig(t.TempDir()))
-	token := r.client(t, "laptop")
+	// Holds the hello after it was read: the client has moved too much already.
+	log := stopLog{slog.DiscardHandler, "client's traffic of this month", make(chan struct{}), make(chan struct{})}
+	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Log: slog.New(log)})
+	token := r.scoped(t, "laptop", store.Scope{Monthly: 1})
+	c, _ := r.store.Clients.Get("laptop")
+	if _, err := r.store.Usages.Add(t.Context(), c.ID, store.MonthOf(time.Now()), store.Tally{Run: "before", In: 2}); err != nil {
+		t.Fatal(err)
+	}
 	s := &session{
-		relay: r.Relay, link: endedLink{}, id: randomID("s"), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
+		relay: r.Relay, link: endedLink{}, id: newID(), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
 		control: make(chan *wire.Event, 1), access: make(chan *wire.Event, 1), named: func() {},
 	}
 	hello, err := json.Marshal(wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.accounts.mu.Lock() // holds the hello after it was read
 	said, left := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(said)
 		q := httptest.NewRequest(http.MethodPost, wire.PathHello, bytes.NewReader(hello))
 		s.routes().ServeHTTP(httptest.NewRecorder(), q)
 	}()
-	eventually(t, "the hello is read", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.hello.Instance == "one"
-	})
+	select {
+	case <-log.held:
+	case <-time.After(patience):
+		t.Fatal("the hello was not read")
+	}
 	go func() { defer close(left); r.leave(s) }()
 	eventually(t, "the session has ended", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.tunnels == nil
 	})
-	r.accounts.mu.Unlock()
+	close(log.free)
 	<-said
 	<-left
 	if n := len(r.sessionList()); n != 0 {
@@ -119,49 +139,4 @@ func TestEventsThatAnotherStreamTakesAreNotWaitedFor(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the stream of events did not end with its request")
 	}
-}
-
-// failingStore fails the first batches, while more events come.
-type failingStore struct {
-	fails, stored int
-	meanwhile     func()
-}
-
-func (f *failingStore) Append(_ context.Context, batch []wire.Access) error {
-	if f.meanwhile != nil {
-		f.meanwhile()
-		f.meanwhile = nil
-	}
-	if f.fails > 0 {
-		f.fails--
-		return errors.New("the store is away")
-	}
-	f.stored += len(batch)
-	return nil
-}
-
-func TestAccessEventsAreStoredAfterTheStoreWasAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var lost atomic.Uint64
-		away := &failingStore{fails: 3}
-		log := newAccessLog(away, &lost, slog.New(slog.DiscardHandler))
-		add := func(n int) {
-			for range n {
-				log.add(wire.Access{})
-			}
-		}
-		away.meanwhile = func() { add(4*store.MaxBatch + 1) }
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- log.run(ctx) }()
-		add(store.MaxBatch)
-		time.Sleep(time.Minute)
-		if n := log.waiting(); n != 0 || away.stored == 0 {
-			t.Errorf("got %d events waiting a minute after the store was back, and %d stored, want 0 waiting", n, away.stored)
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
 }

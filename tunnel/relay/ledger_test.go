@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/ledger"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
 )
@@ -42,8 +44,8 @@ func count(list []string, v string) (n int) {
 func awaitEmpty(t *testing.T, r *testRelay) {
 	t.Helper()
 	eventually(t, "nothing waits for the audit log", func() bool {
-		list, _ := os.ReadDir(filepath.Join(r.cfg.DataDir, ledgerFolder))
-		return r.ledger.waiting() == 0 && len(list) == 0
+		list, _ := os.ReadDir(filepath.Join(r.cfg.DataDir, ledger.Folder))
+		return r.ledger.Waiting() == 0 && len(list) == 0
 	})
 }
 
@@ -104,13 +106,19 @@ func TestLinesThatWaitOutliveTheRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	yesterday := time.Now().Add(-24 * time.Hour)
-	if _, err := r.ledger.keep(store.Late{At: yesterday, Actor: ann, Action: "client.set", Target: "made"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.ledger.keep(store.Late{At: done.Time, Action: "client.add", Target: "first", Tried: &done}); err != nil {
-		t.Fatal(err)
-	}
 	r.stop()
+	for name, v := range map[string]store.Late{
+		"20260101T000000-1.json": {At: yesterday, Actor: ann, Action: "client.set", Target: "made"},
+		"20260101T000000-2.json": {At: done.Time, Action: "client.add", Target: "first", Tried: &done},
+	} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, ledger.Folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r = startRelay(t, testConfig(dir))
 	awaitEmpty(t, r)
 	got := audited(t, r)
@@ -130,11 +138,16 @@ func TestLinesThatWaitOutliveTheRelay(t *testing.T) {
 	}
 }
 
-func TestChangesAreNotBegunWhileTooManyLinesWait(t *testing.T) {
-	r := startRelay(t, testConfig(t.TempDir()))
-	r.ledger.mu.Lock()
-	r.ledger.late = make([]string, maxLate/2)
-	r.ledger.mu.Unlock()
+// TestChangesAreRefusedWhileTooManyLinesWait has an operator change something while
+// as many lines wait as may.
+func TestChangesAreRefusedWhileTooManyLinesWait(t *testing.T) {
+	server := natstest.Start(t)
+	cfg := testConfig(t.TempDir())
+	cfg.NATS.URLs = []string{server.URL()}
+	r := startRelayWith(t, Options{Config: cfg, auditWait: 100 * time.Millisecond, auditMost: 2})
+	back := server.StreamAway("adit_audit")
+	defer back()
+	r.Record(t.Context(), "login.refused", "ann", nil)
 	bearer := map[string]string{"Authorization": "Bearer " + r.AdminToken()}
 	status, text, h := r.ask(t, "POST", "/api/v1/clients", `{"name":"second"}`, bearer)
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "nothing was changed") || h.Get("Retry-After") == "" {
@@ -143,13 +156,4 @@ func TestChangesAreNotBegunWhileTooManyLinesWait(t *testing.T) {
 	if _, ok := r.store.Clients.Get("second"); ok {
 		t.Error("the change was made")
 	}
-	r.ledger.mu.Lock()
-	r.ledger.late = make([]string, maxLate)
-	r.ledger.mu.Unlock()
-	if err := r.ledger.add(store.Late{Action: "login.refused"}); err == nil {
-		t.Error("one more line waits")
-	}
-	r.ledger.mu.Lock()
-	r.ledger.late = nil
-	r.ledger.mu.Unlock()
 }

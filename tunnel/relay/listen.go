@@ -9,6 +9,7 @@ import (
 
 	"adit/internal/socketerr"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/sentence"
 )
 
 // agentStreams is how many streams an agent, or a stranger before its hello, may
@@ -54,7 +55,7 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, PeerStreams: agentStreams, Logger: r.log,
 		MaxSessions: r.cfg.Limits.Sessions + 2*maxStrangers, // strangers, those that end too, leave agents their places
 	}
-	shared := r.cfg.sharesPort()
+	shared := r.cfg.SharesPort()
 	if shared || !r.cfg.HTTP3 {
 		s.secure, err = listen("edge_https_listen", r.cfg.EdgeHTTPSListen)
 	} else {
@@ -67,22 +68,16 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 		l := &agentListener{Listener: s.secure, conns: make(chan net.Conn), closed: make(chan struct{})}
 		conf.TCP, conf.Shared, s.handOver = l, r.cfg.HTTP3, l.give
 		if conf.PacketConn, err = net.ListenPacket("udp", s.secure.Addr().String()); err != nil {
-			return s, listenError("tunnel_listen", conf.Addr, err)
+			return s, sentence.Listen("tunnel_listen", conf.Addr, err)
 		}
 	}
 	if s.agents, err = link.Listen(conf); err != nil {
-		return s, listenError("tunnel_listen", conf.Addr, err)
+		return s, sentence.Listen("tunnel_listen", conf.Addr, err)
 	}
 	if shared && r.cfg.HTTP3 {
 		s.quic = s.agents.Shared()
 	}
 	return s, nil
-}
-
-// sharesPort reports whether agents and visitors have one port.
-func (c Config) sharesPort() bool {
-	_, port, _ := net.SplitHostPort(c.TunnelListen)
-	return c.TunnelListen == c.EdgeHTTPSListen && port != "0"
 }
 
 // listenBoth opens a port for TCP and UDP; with port 0 one that is free for both.
@@ -100,9 +95,9 @@ func listenBoth(key, addr string) (net.Listener, net.PacketConn, error) {
 		tcp.Close()
 		if port != "0" || try == 20 {
 			if errors.Is(err, socketerr.InUse) {
-				return nil, nil, &sentence{fmt.Sprintf("%s: another program has UDP %s; end it, set another %s, or leave HTTP/3 out with http3 = false", key, addr, key), err}
+				return nil, nil, sentence.New(fmt.Sprintf("%s: another program has UDP %s; end it, set another %s, or leave HTTP/3 out with http3 = false", key, addr, key), err)
 			}
-			return nil, nil, listenError(key, addr, err)
+			return nil, nil, sentence.Listen(key, addr, err)
 		}
 	}
 }
@@ -143,7 +138,7 @@ func (l *agentListener) Close() error {
 func listen(key, addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, listenError(key, addr, err)
+		return nil, sentence.Listen(key, addr, err)
 	}
 	return ln, nil
 }

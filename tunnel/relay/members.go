@@ -7,12 +7,9 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,15 +18,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"adit/internal/atomicfile"
 	"adit/internal/monotime"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
 const (
-	nodeFile   = "node.json"
 	renewEvery = 3 * time.Second
 	renewTime  = 5 * time.Second // long enough for a slow cluster to answer
 	leaveTime  = 2 * time.Second // short: a node that ends has no need of an answer
@@ -60,37 +56,11 @@ type members struct {
 	double  string       // the boot of a relay that was found to have this node's id; used by look alone
 }
 
-// nodeID reads the id that the data folder gives the node, or makes one.
-func nodeID(dir string) (string, error) {
-	path := filepath.Join(dir, nodeFile)
-	var saved struct {
-		ID string `json:"id"`
-	}
-	data, err := os.ReadFile(path)
-	if err == nil {
-		if err = json.Unmarshal(data, &saved); err == nil && len(saved.ID) > 2 && len(saved.ID) <= 64 && !strings.ContainsAny(saved.ID, ".*> \t") {
-			return saved.ID, nil
-		}
-		return "", fmt.Errorf("read %s: it has no node id; remove it, and the node takes a new one", path)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	saved.ID = randomID("n")
-	if data, err = json.Marshal(saved); err != nil {
-		return "", err
-	}
-	if err := atomicfile.Write(path, append(data, '\n'), 0o644); err != nil {
-		return "", fmt.Errorf("write %s: %w", path, err)
-	}
-	return saved.ID, nil
-}
-
 // openNodes makes the node known to itself, and where the store is shared opens
 // what it needs for the others.
 func (r *Relay) openNodes() error {
 	var err error
-	if r.id, err = nodeID(r.cfg.DataDir); err != nil {
+	if r.id, err = datadir.NodeID(r.cfg.DataDir); err != nil {
 		return err
 	}
 	if r.store.Nodes == nil {
@@ -242,8 +212,8 @@ func (m *members) alone(own store.Node) {
 		return
 	}
 	m.double = own.Boot
-	m.relay.log.Error("another relay has this node's id, from a copy of the data folder; stop one of the two, remove "+nodeFile+" from its data folder, and start it again",
-		"node", own.Name, "node_address", own.NodeAddress, "file", filepath.Join(m.relay.cfg.DataDir, nodeFile))
+	m.relay.log.Error("another relay has this node's id, from a copy of the data folder; stop one of the two, remove "+datadir.NodeFile+" from its data folder, and start it again",
+		"node", own.Name, "node_address", own.NodeAddress, "file", filepath.Join(m.relay.cfg.DataDir, datadir.NodeFile))
 }
 
 // now is this node with its figures.

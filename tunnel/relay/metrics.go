@@ -23,9 +23,8 @@ var (
 
 // counts are what happened since the start.
 type counts struct {
-	visits  [len(countedTypes)][len(countedOutcomes)]atomic.Uint64
-	hellos  [len(countedHellos)]atomic.Uint64
-	dropped atomic.Uint64 // access events that were not stored
+	visits [len(countedTypes)][len(countedOutcomes)]atomic.Uint64
+	hellos [len(countedHellos)]atomic.Uint64
 }
 
 // outcome is the index of what became of a visitor.
@@ -177,9 +176,9 @@ func (o operator) storeFigures(p *prom.Text) {
 	p.Family("adit_relay_store_write_seconds_total", "counter", "Time that writes took together.")
 	p.Sample(w.Time.Seconds())
 	p.Family("adit_relay_access_events_waiting", "gauge", "Access events not yet stored.")
-	p.Sample(float64(o.access.waiting()))
+	p.Sample(float64(o.access.Waiting()))
 	p.Family("adit_relay_access_events_dropped_total", "counter", "Access events that were never stored.")
-	p.Sample(float64(o.counts.dropped.Load()))
+	p.Sample(float64(o.access.Lost()))
 	p.Family("adit_relay_audit_lines_waiting", "gauge", "Lines that wait in the data folder for the audit log.")
-	p.Sample(float64(o.ledger.waiting()))
+	p.Sample(float64(o.ledger.Waiting()))
 }

@@ -17,11 +17,12 @@ import (
 	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/net/http2/hpack"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/wire"
 )
 
 // wildcard makes a certificate of *.relay.test in files of cfg.
-func wildcard(t *testing.T, cfg *Config) {
+func wildcard(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
@@ -45,7 +46,7 @@ func startNodes(tb testing.TB, n int) *testNodes {
 	return c
 }
 
-func (c *testNodes) config(i int) Config {
+func (c *testNodes) config(i int) config.Config {
 	cfg := testConfig(filepath.Join(c.dir, fmt.Sprint(i)))
 	host := fmt.Sprintf("127.0.0.%d", i+1)
 	cfg.PublicHost, cfg.NATS.URLs, cfg.Nodes.Listen, cfg.Nodes.Name, cfg.Nodes.Leave = host, c.urls, host+":0", fmt.Sprintf("node%d", i), "0s"
@@ -156,9 +157,9 @@ func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 		s.unobserved.Store(true)
 	}
 	eventually(t, "the other node tells no more", func() bool { return visit() && muted() == 1 })
-	before := c.all[1].access.search(func(*wire.Access) bool { return true }, 1000)
+	before := searched(c.all[1].Relay, func(*wire.Access) bool { return true }, 1000)
 	eventually(t, "visitors are recorded all the same", func() bool {
-		return visit() && len(c.all[1].access.search(func(*wire.Access) bool { return true }, 1000)) > len(before)
+		return visit() && len(searched(c.all[1].Relay, func(*wire.Access) bool { return true }, 1000)) > len(before)
 	})
 }
 
@@ -347,7 +348,7 @@ func TestNodeServesAPortOnceItIsFree(t *testing.T) {
 	ports := c.all[0].tcp
 	var blocker net.Listener
 	var port int
-	for port = ports.first + ports.kept; blocker == nil && port <= ports.last; port++ {
+	for port = ports.First + ports.kept; blocker == nil && port <= ports.Last; port++ {
 		blocker, _ = net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", port))
 	}
 	if port--; blocker == nil {

@@ -2,78 +2,28 @@ package relay
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"adit/frontend"
-	"adit/internal/atomicfile"
 	"adit/internal/discovery"
 	"adit/internal/envelope"
 	"adit/internal/monotime"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/store"
 )
 
-// Names in the data folder.
-const (
-	AdminTokenFile = "admin_token"
-	RuntimeFile    = "relay-runtime.json"
-)
-
-const adminPrefix = "adit_admin_"
-
-// Runtime is where a running relay's admin API is, for commands on its machine.
-type Runtime struct {
-	ConsoleURL string    `json:"console_url"`
-	TokenFile  string    `json:"token_file"`
-	PID        int       `json:"pid"`
-	StartedAt  time.Time `json:"started_at"`
-}
-
-// ReadRuntime reads the file that a running relay keeps in its data folder.
-func ReadRuntime(dataDir string) (Runtime, error) {
-	var info Runtime
-	data, err := os.ReadFile(filepath.Join(dataDir, RuntimeFile))
-	if err != nil {
-		return info, err
-	}
-	if err := json.Unmarshal(data, &info); err != nil {
-		return info, fmt.Errorf("read %s: %w", RuntimeFile, err)
-	}
-	return info, nil
-}
-
 // openConsole makes or reads the admin token and sets the console up.
 func (r *Relay) openConsole(context.Context) error {
-	path := filepath.Join(r.cfg.DataDir, AdminTokenFile)
-	data, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		r.admin = strings.TrimSpace(string(data))
-	case errors.Is(err, fs.ErrNotExist):
-	default:
-		return fmt.Errorf("read the admin token: %w", err)
-	}
-	if r.admin == "" {
-		var secret [32]byte
-		rand.Read(secret[:])
-		r.admin = adminPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
-		if err := atomicfile.Write(path, []byte(r.admin+"\n"), 0o600); err != nil {
-			return fmt.Errorf("write the admin token: %w", err)
-		}
-	} else if len(r.admin) < 16 {
-		return fmt.Errorf("read the admin token: %s holds fewer than 16 characters; remove it, and the relay makes a new one", path)
+	var err error
+	if r.admin, err = datadir.AdminToken(r.cfg.DataDir); err != nil {
+		return err
 	}
 	if err := r.openSetup(); err != nil {
 		return err
@@ -81,26 +31,17 @@ func (r *Relay) openConsole(context.Context) error {
 	r.handler, err = console.New(console.Config{
 		Relay: operator{r}, Keeper: r.store.Operators, Page: frontend.Console(),
 		AdminToken: r.admin, SetupCode: r.setup, SetupDone: r.setupDone,
-		AllowedHosts: r.cfg.Console.AllowedHosts, OpenMetrics: r.cfg.Console.OpenMetrics, Trusted: r.cfg.trusted(), Log: r.log,
+		AllowedHosts: r.cfg.Console.AllowedHosts, OpenMetrics: r.cfg.Console.OpenMetrics, Trusted: r.cfg.Trusted(), Log: r.log,
 	})
 	return err
 }
 
 // publish writes the file that commands on this machine find the relay by.
 func (r *Relay) publish() (remove func(), err error) {
-	path := filepath.Join(r.cfg.DataDir, RuntimeFile)
-	info := Runtime{
+	return datadir.WriteRuntime(r.cfg.DataDir, datadir.Runtime{
 		ConsoleURL: "http://" + discovery.ConnectAddr(r.page.Addr().String()),
-		TokenFile:  filepath.Join(r.cfg.DataDir, AdminTokenFile), PID: os.Getpid(), StartedAt: monotime.Wall(r.started),
-	}
-	data, err := json.MarshalIndent(info, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	if err := atomicfile.Write(path, append(data, '\n'), 0o644); err != nil {
-		return nil, fmt.Errorf("write %s: %w", RuntimeFile, err)
-	}
-	return func() { os.Remove(path) }, nil
+		TokenFile:  filepath.Join(r.cfg.DataDir, datadir.AdminTokenFile), PID: os.Getpid(), StartedAt: monotime.Wall(r.started),
+	})
 }
 
 // serveConsole serves until ctx ends.
@@ -142,7 +83,7 @@ func (o operator) Status() console.Status {
 	s := console.Status{
 		State: "ok", Version: o.opts.Version, Node: o.node, Domain: o.cfg.Domain, StartedAt: monotime.Wall(o.started),
 		TunnelListen: o.Addrs().Tunnel, EdgeHTTP: o.Addrs().HTTP, EdgeHTTPS: o.Addrs().HTTPS, Console: o.Addrs().Console,
-		CAFile: o.CAFile(), GeoDatabase: o.policies.geo.Load() != nil,
+		CAFile: o.CAFile(), GeoDatabase: o.geo.Database() != nil,
 		Sessions: sessions, Endpoints: len(o.edge.Endpoints()), Claims: len(o.store.Claims.List()),
 	}
 	if draining {
@@ -182,7 +123,7 @@ func (o operator) EndpointList() []console.Endpoint {
 		c := ep.Counters()
 		v := console.Endpoint{
 			ID: ep.ID(), Target: shown(ep.Target), Type: ep.Type, Mode: ep.Mode, PublicURL: o.publicURL(ep.Face),
-			Clients: []string{}, Since: monotime.Wall(ep.Since), Policy: o.policies.get(ep.Target) != nil,
+			Clients: []string{}, Since: monotime.Wall(ep.Since), Policy: o.policies.Get(ep.Target) != nil,
 			Connections: console.Connections{Open: c.Open, Total: c.Total}, Bytes: console.Bytes{In: c.BytesIn, Out: c.BytesOut},
 		}
 		for _, b := range ep.Backends() {

@@ -10,6 +10,7 @@ import (
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/outlets"
 	"adit/tunnel/relay/sink"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -50,8 +51,8 @@ func (o operator) AuditExport(ctx context.Context, give func(audit.Entry) error)
 }
 
 func (o operator) shownSink(stored store.StoredSink) console.Sink {
-	c, err := sinkConfig(stored)
-	st := o.sinkState(stored.Name)
+	c, err := outlets.Parse(stored)
+	st, _ := o.sinks.State(stored.Name)
 	if err != nil {
 		o.log.Error("a stored sink cannot be read", "sink", stored.Name, "error", err)
 		st.LastError = err.Error()
@@ -114,7 +115,7 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte, e c
 	err = o.store.Sinks.Change(ctx, name, func(old store.StoredSink, had bool) ([]byte, error) {
 		next := c
 		if had && c.Secret == "" && c.Type == sink.Webhook {
-			if before, err := sinkConfig(old); err == nil && before.URL == c.URL { // a secret is not told to another
+			if before, err := outlets.Parse(old); err == nil && before.URL == c.URL { // a secret is not told to another
 				next.Secret = before.Secret
 			}
 		}
@@ -154,7 +155,7 @@ func (o operator) TestSink(ctx context.Context, name string) (console.SinkTest, 
 	if !ok {
 		return console.SinkTest{}, sinkError(name, store.ErrNotFound)
 	}
-	c, err := sinkConfig(stored)
+	c, err := outlets.Parse(stored)
 	if err != nil {
 		return console.SinkTest{Error: err.Error()}, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/proof"
+	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/store"
 )
 
@@ -60,9 +62,9 @@ func (o operator) shownClient(c store.Client, has connected) console.Client {
 		v.Tokens = append(v.Tokens, t)
 	}
 	month := store.MonthOf(time.Now())
-	usage := o.accounts.usage(o.Relay, c.ID, month)
+	usage := o.accounts.Usage(c.ID, month)
 	v.Usage = console.Usage{
-		Month: month, BytesIn: usage.In, BytesOut: usage.Out, Limit: c.Scope.Monthly, State: usageState(c.Scope, usage.In+usage.Out),
+		Month: month, BytesIn: usage.In, BytesOut: usage.Out, Limit: c.Scope.Monthly, State: quota.State(c.Scope, usage.In+usage.Out),
 	}
 	v.Seen = o.lastSeen(c.ID, has.newest)
 	return v
@@ -87,25 +89,12 @@ func (o operator) Client(name string) (console.Client, error) {
 		return console.Client{}, clientError(name, store.ErrNotFound)
 	}
 	v := o.shownClient(c, o.connectedOf()[c.ID])
-	v.Proof = &console.Record{Name: proofLabel + ".DOMAIN", Value: o.proofs.value(c.ID)}
-	v.Errors = o.errorsOf(c.ID)
+	v.Proof = &console.Record{Name: proof.Label + ".DOMAIN", Value: o.records.Value(c.ID)}
+	v.Errors = o.notes.Errors(c.ID)
 	slices.Reverse(v.Errors)
 	v.Errors = v.Errors[:min(len(v.Errors), store.MaxErrors)]
 	v.Tag = scopeTag(c)
 	return v, nil
-}
-
-// errorsOf are what a client's agents reported, oldest first.
-func (o operator) errorsOf(clientID string) []store.ClientError {
-	fresh := o.seen.errorsOf(clientID) // first: what is stored meanwhile is then in both, and not in neither
-	a, _ := o.store.Activities.Get(clientID)
-	list := slices.Clone(a.Errors)
-	for _, e := range fresh {
-		if !slices.ContainsFunc(a.Errors, e.Equal) {
-			list = append(list, e)
-		}
-	}
-	return list
 }
 
 func (o operator) CreateClient(ctx context.Context, name string, scope console.Scope) (console.NewToken, error) {
@@ -172,7 +161,7 @@ func (o operator) Settings(ctx context.Context) (console.Settings, error) {
 	l := o.cfg.Limits
 	s := console.Settings{
 		Node: o.node, Domain: o.cfg.Domain, PublicHost: o.publicHost(), AnyDomain: o.cfg.AnyDomain,
-		Geo: o.policies.geoSettings(o.cfg.Geo.Database), SchemaVersion: store.SchemaVersion,
+		Geo: o.geoSettings(), SchemaVersion: store.SchemaVersion,
 		Access: console.AccessSettings{Days: l.AccessDays, Bytes: l.AccessBytes},
 		Sinks:  console.SinkSettings{AllowPrivate: o.cfg.Sinks.AllowPrivate},
 		SignIn: o.signInSettings(),

@@ -1,45 +1,24 @@
 package relay
 
 import (
-	"crypto/rand"
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
-	"adit/internal/atomicfile"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/datadir"
 )
-
-// SetupCodeFile is the name in the data folder of the code for the first
-// administrator, until there is one.
-const SetupCodeFile = "setup_code"
 
 // openSetup makes or reads the set-up code, or removes its file if the console
 // has an account.
-func (r *Relay) openSetup() error {
-	path := filepath.Join(r.cfg.DataDir, SetupCodeFile)
+func (r *Relay) openSetup() (err error) {
 	if _, _, done := r.store.Operators.Get("setup"); done {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := datadir.RemoveSetupCode(r.cfg.DataDir); err != nil {
 			return fmt.Errorf("remove the set-up code: %w", err)
 		}
 		return nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the set-up code: %w", err)
-	}
-	if r.setup = strings.TrimSpace(string(data)); len(r.setup) >= 16 {
-		return nil
-	}
-	text := rand.Text()
-	r.setup = text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:16]
-	if err := atomicfile.Write(path, []byte(r.setup+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write the set-up code: %w", err)
-	}
-	return nil
+	r.setup, err = datadir.SetupCode(r.cfg.DataDir)
+	return err
 }
 
 // SetupCode makes the console's first administrator; "" if there is one.
@@ -47,7 +26,7 @@ func (r *Relay) SetupCode() string { return r.setup }
 
 // setupDone forgets the set-up code.
 func (r *Relay) setupDone() {
-	if err := os.Remove(filepath.Join(r.cfg.DataDir, SetupCodeFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := datadir.RemoveSetupCode(r.cfg.DataDir); err != nil {
 		r.log.Warn("the set-up code's file is left behind; it is worth nothing any more", "error", err)
 	}
 }
@@ -73,4 +52,14 @@ func (o operator) Counters() console.Counters {
 		}
 	}
 	return c
+}
+
+// Backup is a relay's backup as the admin API gives it.
+func (o operator) Backup(ctx context.Context) (any, error) {
+	b, err := o.store.Backup(ctx)
+	b.AdminToken = o.admin
+	if err == nil {
+		o.Record(ctx, "backup.read", "", nil)
+	}
+	return b, err
 }

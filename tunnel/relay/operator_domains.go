@@ -97,7 +97,7 @@ func (o operator) ErrorList() []console.ReportedError {
 	}
 	list := []console.ReportedError{}
 	for id, name := range o.clientNames() {
-		for _, e := range o.errorsOf(id) {
+		for _, e := range o.notes.Errors(id) {
 			list = append(list, console.ReportedError{ClientError: e, Client: name, ClientID: id, Connected: connected[id]})
 		}
 	}

@@ -34,12 +34,12 @@ func answer[T any](tb testing.TB, r *testRelay, method, path, body string) T {
 func fill(r *testRelay, n int) time.Time {
 	start := time.Now().Add(-time.Duration(n) * time.Second).UTC().Truncate(time.Second)
 	for i := range n {
-		r.access.add(wire.Access{
+		r.access.Add(wire.Access{
 			Time: start.Add(time.Duration(i) * time.Second), Node: r.node, Endpoint: "ep_1", Visitor: fmt.Sprintf("203.0.113.%d", i%250), Country: []string{"DE", "US-CA", ""}[i%3], User: []string{"", "Ann@example.com", "bob"}[i%3],
 			Method: "GET", Host: "shop.relay.test", Path: fmt.Sprintf("/p%d", i), Status: []int{200, 404}[i%2], Refused: []string{"", "deny", "shadow:rate", ""}[i%4],
 		})
 		if i%2000 == 1999 {
-			r.access.flush()
+			r.access.Flush()
 		}
 	}
 	return start
@@ -94,7 +94,7 @@ func TestWholeAccessLogIsSearched(t *testing.T) {
 func TestAccessLogIsExported(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	fill(r, 2000)
-	r.access.add(wire.Access{Time: time.Now().UTC(), Visitor: "203.0.113.1", User: "=ann", Path: "=cmd|' /C calc'!A1", Host: `a,"b`})
+	r.access.Add(wire.Access{Time: time.Now().UTC(), Visitor: "203.0.113.1", User: "=ann", Path: "=cmd|' /C calc'!A1", Host: `a,"b`})
 	header := map[string]string{"Authorization": "Bearer " + r.AdminToken()}
 	status, body, h := r.ask(t, "GET", "/api/v1/access/export?format=csv", "", header)
 	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
@@ -140,8 +140,8 @@ func TestAccessEventsComeLive(t *testing.T) {
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() && lines.Text() != ": begun" {
 	}
-	r.access.add(wire.Access{Time: time.Now().UTC(), Path: "/other"})
-	r.access.add(wire.Access{Time: time.Now().UTC(), Path: "/wanted"})
+	r.access.Add(wire.Access{Time: time.Now().UTC(), Path: "/other"})
+	r.access.Add(wire.Access{Time: time.Now().UTC(), Path: "/wanted"})
 	for lines.Scan() {
 		text, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
@@ -242,9 +242,8 @@ func TestSinksGetEvents(t *testing.T) {
 	}
 	wanted := map[string]bool{`"sink.test"`: true, `"policy.set"`: true, `/visited`: true}
 	eventually(t, "the sink runs", func() bool {
-		r.sinks.mu.RLock()
-		defer r.sinks.mu.RUnlock()
-		return len(r.sinks.list) == 1
+		_, runs := r.sinks.State("siem")
+		return runs
 	})
 	a := connect(t, r.client(t, "shop"), "i1")
 	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
@@ -293,11 +292,10 @@ func TestMendedSinkIsSentWhatWaited(t *testing.T) {
 	}
 	set("/wrong")
 	eventually(t, "the sink runs", func() bool {
-		r.sinks.mu.RLock()
-		defer r.sinks.mu.RUnlock()
-		return len(r.sinks.list) == 1
+		_, runs := r.sinks.State("siem")
+		return runs
 	})
-	r.sinks.access(wire.Access{Path: "/waited"})
+	r.sinks.Access(wire.Access{Path: "/waited"})
 	<-asked
 	set("/right")
 	for limit := time.After(patience); ; {

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -31,7 +33,7 @@ func (r *Relay) target(text string) (string, error) {
 	if !strings.Contains(text, ".") && text != r.cfg.Domain {
 		text += "." + r.cfg.Domain
 	}
-	if !validName(text) {
+	if !config.ValidName(text) {
 		return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is neither a domain nor tcp.PORT or udp.PORT", text)
 	}
 	return store.TargetDomain(text), nil
@@ -106,7 +108,7 @@ const setByOperator = "operator"
 func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against[store.StoredPolicy]) (console.Policy, error) {
 	var d policy.Document
 	var silent []string // users who keep the passwords that they have
-	if old := o.policies.get(target); old != nil && json.Unmarshal(document, &d) == nil {
+	if old := o.policies.Get(target); old != nil && json.Unmarshal(document, &d) == nil {
 		kept, names := keepHashes(d, old.Document(), func(u policy.User) bool { return u.Password == "" && u.Hash == "" })
 		if len(names) > 0 {
 			// Unknown fields are found before they would be lost here.
@@ -209,13 +211,13 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 		}
 	}
 	e := console.Explanation{
-		Target: shown(target), Path: q.Path, Country: o.policies.place(addr), Node: o.node, Allowed: true, Steps: []policy.Step{},
+		Target: shown(target), Path: q.Path, Country: o.geo.Place(addr), Node: o.node, Allowed: true, Steps: []policy.Step{},
 	}
 	if step, refuses := o.quotaStep(target); refuses {
 		e.Allowed, e.Rule, e.Detail, e.Steps = false, step.Rule, step.Detail, append(e.Steps, step)
 		return e, nil
 	}
-	p := o.policies.get(target)
+	p := o.policies.Get(target)
 	if p == nil {
 		e.Detail = "no policy is set: every visitor is let in"
 		return e, nil
@@ -251,7 +253,7 @@ func (o operator) quotaStep(target string) (policy.Step, bool) {
 		return policy.Step{}, false
 	}
 	v := o.shownClient(c, connected{})
-	step := policy.Step{Rule: policy.RuleQuota, Refuses: v.Usage.State == usageStopped, Detail: fmt.Sprintf(
+	step := policy.Step{Rule: policy.RuleQuota, Refuses: v.Usage.State == quota.Stopped, Detail: fmt.Sprintf(
 		"the client %s has moved %d of %d bytes in %s", c.Name, v.Usage.BytesIn+v.Usage.BytesOut, c.Scope.Monthly, v.Usage.Month)}
 	return step, step.Refuses
 }

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"adit/tunnel/relay/datadir"
 )
 
 // ask makes a request to the console and returns status and body.
@@ -145,7 +147,7 @@ func TestGuessingTheAdminTokenIsSlowedDown(t *testing.T) {
 func TestSetupCodeMakesTheFirstAdministratorOnce(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	r := startRelay(t, cfg)
-	file := filepath.Join(cfg.DataDir, SetupCodeFile)
+	file := filepath.Join(cfg.DataDir, datadir.SetupCodeFile)
 	if stat, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && stat.Mode().Perm() != 0o600 {
 		t.Errorf("set-up code: %v, %v", stat, err)
 	}
@@ -177,7 +179,7 @@ func TestDataFolderKeepsSecrets(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	r := startRelay(t, cfg)
 	token := r.client(t, "shop")
-	info, err := ReadRuntime(cfg.DataDir)
+	info, err := datadir.ReadRuntime(cfg.DataDir)
 	if err != nil || info.ConsoleURL != "http://"+r.Addrs().Console {
 		t.Errorf("runtime: %+v, %v", info, err)
 	}
@@ -185,10 +187,10 @@ func TestDataFolderKeepsSecrets(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadRuntime(cfg.DataDir); err == nil {
+	if _, err := datadir.ReadRuntime(cfg.DataDir); err == nil {
 		t.Error("the runtime file is left behind")
 	}
-	if stat, err := os.Stat(filepath.Join(cfg.DataDir, AdminTokenFile)); err != nil || runtime.GOOS != "windows" && stat.Mode().Perm() != 0o600 {
+	if stat, err := os.Stat(filepath.Join(cfg.DataDir, datadir.AdminTokenFile)); err != nil || runtime.GOOS != "windows" && stat.Mode().Perm() != 0o600 {
 		t.Errorf("admin token: %v, %v", stat, err)
 	}
 	secrets := map[string]string{"the client's secret": string(token.Secret[:]), "the token": token.Reveal()}

@@ -6,10 +6,11 @@ import (
 	"net"
 	"sort"
 	"strconv"
-	"strings"
 
 	"adit/internal/socketerr"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/sentence"
 	"adit/tunnel/wire"
 )
 
@@ -17,45 +18,29 @@ import (
 // them.
 const keptPorts = 1024
 
-// portRange is the ports that tunnels of a type may have; none if last is 0.
-type portRange struct {
-	first, last int
+// publicPorts are the ports that tunnels of a type may have.
+type publicPorts struct {
+	config.Ports
+
 	// kept is how many of them, from the first, the system keeps from the relay.
 	kept int
-}
-
-func (r portRange) has(port int) bool { return r.last != 0 && port >= r.first && port <= r.last }
-
-func parsePorts(text string) (portRange, error) {
-	if text == "none" || text == "" {
-		return portRange{}, nil
-	}
-	from, to, ok := strings.Cut(text, "-")
-	if !ok {
-		to = from
-	}
-	first, err1 := strconv.Atoi(strings.TrimSpace(from))
-	last, err2 := strconv.Atoi(strings.TrimSpace(to))
-	if err1 != nil || err2 != nil || first < 1 || last > 65535 || first > last {
-		return portRange{}, fmt.Errorf("%q is not a range of ports, as 20000-20999, or none", text)
-	}
-	return portRange{first: first, last: last}, nil
 }
 
 // readPorts notes the public ports, and warns of those that the relay may not open.
 func (r *Relay) readPorts() {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
-	read := func(network, text string) portRange {
-		ports, _ := parsePorts(text) // validated
-		if ports.last == 0 || ports.first >= keptPorts {
+	read := func(network, text string) publicPorts {
+		parsed, _ := config.ParsePorts(text) // validated
+		ports := publicPorts{Ports: parsed}
+		if ports.Last == 0 || ports.First >= keptPorts {
 			return ports
 		}
-		ports.kept = sort.Search(min(ports.last+1, keptPorts)-ports.first, func(i int) bool {
-			return tryPort(network, host, ports.first+i) == nil
+		ports.kept = sort.Search(min(ports.Last+1, keptPorts)-ports.First, func(i int) bool {
+			return tryPort(network, host, ports.First+i) == nil
 		})
 		if ports.kept > 0 {
 			r.log.Warn("the system keeps public ports from the relay", "key", portsKey(network),
-				"ports", fmt.Sprintf("%d-%d", ports.first, ports.first+ports.kept-1), "error", tryPort(network, host, ports.first))
+				"ports", fmt.Sprintf("%d-%d", ports.First, ports.First+ports.kept-1), "error", tryPort(network, host, ports.First))
 		}
 		return ports
 	}
@@ -83,7 +68,7 @@ func tryPort(network, host string, port int) error {
 	if !errors.Is(err, socketerr.NotAllowed) {
 		return nil
 	}
-	return listenError(portsKey(network), addr, err)
+	return sentence.Listen(portsKey(network), addr, err)
 }
 
 // portRefused says to an agent why its port did not open, and to the operator
@@ -91,7 +76,7 @@ func tryPort(network, host string, port int) error {
 func (r *Relay) portRefused(face edge.Face, err error) *wire.Problem {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	addr := net.JoinHostPort(host, strconv.Itoa(face.Port))
-	r.log.Warn("open a public port", "target", face.Target, "error", listenError(portsKey(face.Type), addr, err))
+	r.log.Warn("open a public port", "target", face.Target, "error", sentence.Listen(portsKey(face.Type), addr, err))
 	p := &wire.Problem{Field: fieldOf(face)}
 	switch {
 	case errors.Is(err, socketerr.InUse):
@@ -106,7 +91,7 @@ func (r *Relay) portRefused(face edge.Face, err error) *wire.Problem {
 
 // allKept refuses a tunnel that asks for no port in particular, where the relay
 // may open none.
-func (r portRange) allKept(network string) error {
+func (r publicPorts) allKept(network string) error {
 	return &wire.Problem{Code: wire.CodeForbidden, Field: "type", Message: fmt.Sprintf(
-		"the relay may not open any of its %s ports, %d to %d: its system keeps them; ask its operator", network, r.first, r.last)}
+		"the relay may not open any of its %s ports, %d to %d: its system keeps them; ask its operator", network, r.First, r.Last)}
 }

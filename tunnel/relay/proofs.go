@@ -2,37 +2,15 @@ package relay
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"net"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
-
-const (
-	proofLabel = "_adit"
-	proofWord  = "adit-client="
-	proofTime  = 5 * time.Second // for one question to the DNS
-	maxProofs  = 16              // questions at once
-	proofAbove = 4               // names above one that are asked for too
-)
-
-// proofs looks for the DNS records that prove names.
-type proofs struct {
-	key    []byte
-	lookup func(ctx context.Context, name string) ([]string, error)
-	asking chan struct{}
-}
 
 // openProofs makes or reads the key of the records.
 func (r *Relay) openProofs(ctx context.Context) error {
@@ -44,31 +22,12 @@ func (r *Relay) openProofs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.proofs = proofs{key: key, lookup: r.opts.lookupTXT, asking: make(chan struct{}, maxProofs)}
-	if r.proofs.lookup == nil {
-		r.proofs.lookup = r.cfg.Domains.resolver().LookupTXT
+	lookup := r.opts.lookupTXT
+	if lookup == nil {
+		lookup = r.cfg.Domains.Resolver().LookupTXT
 	}
+	r.records = proof.New(key, lookup)
 	return nil
-}
-
-// resolver asks the configured servers in turn, or as the system does.
-func (d Domains) resolver() *net.Resolver {
-	if len(d.Resolvers) == 0 {
-		return net.DefaultResolver
-	}
-	var turn atomic.Uint32
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		server := d.Resolvers[(turn.Add(1)-1)%uint32(len(d.Resolvers))]
-		return new(net.Dialer).DialContext(ctx, network, server)
-	}}
-}
-
-// value is what the record of a client says: nobody else's fits, and it tells
-// nothing.
-func (p *proofs) value(clientID string) string {
-	mac := hmac.New(sha256.New, p.key)
-	mac.Write([]byte("domain proof " + clientID))
-	return proofWord + hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // prove reports why a client may not have a name outside of the relay's domain:
@@ -84,13 +43,12 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, na
 		}
 		return r.proved(ctx, store.Proof{Domain: name, ClientID: c.ID, Proved: time.Now().UTC(), By: store.ProvedByScope})
 	}
-	want := r.proofs.value(c.ID)
-	found, err := r.proofs.find(ctx, name, want)
+	found, err := r.records.Find(ctx, name, c.ID)
 	if found {
 		r.log.Info("domain proved", "client", c.Name, "domain", name)
 		return r.proved(ctx, store.Proof{Domain: name, ClientID: c.ID, Proved: time.Now().UTC(), By: store.ProvedByRecord})
 	}
-	message := fmt.Sprintf("to use %s, prove that it is yours: add the DNS TXT record %s.%s with the value %s, and try again", name, proofLabel, name, want)
+	message := fmt.Sprintf("to use %s, prove that it is yours: add the DNS TXT record %s.%s with the value %s, and try again", name, proof.Label, name, r.records.Value(c.ID))
 	if err != nil {
 		message += " (asking the DNS: " + err.Error() + ")"
 	}
@@ -149,39 +107,9 @@ func (s *session) lose(domain, reason string) {
 	}
 	s.mu.Unlock()
 	for _, key := range keys {
-		ctx, cancel := context.WithTimeout(context.Background(), accessWait)
+		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 		_ = s.release(ctx, key, false) // the claim is another's already
 		cancel()
 		s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: reason})
 	}
-}
-
-// find looks for a record of a value at a name and those above it: who has a
-// name has all under it.
-func (p *proofs) find(ctx context.Context, name, want string) (bool, error) {
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	var fault error
-	for range proofAbove {
-		short, cancel := context.WithTimeout(ctx, proofTime)
-		list, err := p.lookup(short, proofLabel+"."+name+".")
-		cancel()
-		if slices.Contains(list, want) {
-			return true, nil
-		}
-		var dns *net.DNSError
-		if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
-			fault = err
-		}
-		_, above, ok := strings.Cut(name, ".")
-		if !ok || !strings.Contains(above, ".") {
-			break
-		}
-		name = above
-	}
-	return false, fault
 }

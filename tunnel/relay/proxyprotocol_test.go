@@ -101,7 +101,7 @@ func TestPROXYHeadersAtEachEdge(t *testing.T) {
 						if ep.Type != kind {
 							continue
 						}
-						e := s.access.search(func(e *wire.Access) bool { return e.Endpoint == ep.ID() && e.Visitor == c.want }, 1)
+						e := searched(s.Relay, func(e *wire.Access) bool { return e.Endpoint == ep.ID() && e.Visitor == c.want }, 1)
 						return len(e) == 1
 					}
 					return false

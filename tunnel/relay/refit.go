@@ -30,7 +30,7 @@ func (s *session) refit(scope store.Scope) {
 		if err == nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), accessWait)
+		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 		if err := s.release(ctx, key, false); err != nil {
 			s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", key, "error", err)
 		}

@@ -15,7 +15,7 @@ func TestRefusalsSayWhatToDoNext(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.UDPPorts, cfg.Limits.TunnelsPerSession = "none", 3
 	r := startRelay(t, cfg)
-	first, last := r.tcp.first, r.tcp.last
+	first, last := r.tcp.First, r.tcp.Last
 	free, other := connect(t, r.client(t, "free"), "i1"), connect(t, r.client(t, "other"), "i2")
 	bound := connect(t, r.scoped(t, "bound", store.Scope{
 		Types: []string{"http", "tcp"}, Domains: []string{"shop", "shop-*"}, Ports: []string{fmt.Sprint(first)}, Tunnels: 1,

@@ -12,9 +12,18 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/accesslog"
+	"adit/tunnel/relay/activity"
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/geo"
+	"adit/tunnel/relay/ledger"
+	"adit/tunnel/relay/outlets"
+	"adit/tunnel/relay/policies"
+	"adit/tunnel/relay/proof"
+	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
 )
@@ -23,15 +32,17 @@ import (
 const DrainTime = 30 * time.Second
 
 const (
-	caFile  = "ca.pem"
 	openFor = 60 * time.Second // to open the store
+	// storeWait is how long the store may take for what nobody waits for.
+	storeWait  = 5 * time.Second
+	usageFlush = 5 * time.Second
 	// linkCertLife is after how long the certificate towards agents is issued anew.
 	linkCertLife = 24 * time.Hour
 )
 
 // Options is what a relay is made of.
 type Options struct {
-	Config  Config
+	Config  config.Config
 	Version string        // as agents and the console see it
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
@@ -43,6 +54,7 @@ type Options struct {
 	// strangerGrace is for tests, too; may be zero.
 	strangerGrace time.Duration
 	auditWait     time.Duration // tests hurry it; may be zero
+	auditMost     int           // tests have less of it; may be zero
 	balance       time.Duration // tests hurry it; may be zero
 	halfOpen      time.Duration // tests have more of it; may be zero
 }
@@ -54,14 +66,14 @@ type Addrs struct {
 
 // Relay is a relay with its sockets open.
 type Relay struct {
-	cfg     Config
+	cfg     config.Config
 	opts    Options
 	log     *slog.Logger
 	node    string // its name
 	id      string // of the node
 	started time.Time
-	tcp     portRange
-	udp     portRange
+	tcp     publicPorts
+	udp     publicPorts
 	local   *edge.LocalCertificates
 	acme    *certs.ACME           // nil without [acme]
 	file    *edge.FileCertificate // nil without tls_cert
@@ -74,14 +86,15 @@ type Relay struct {
 	handler   *console.Console
 	admin     string // the admin token
 	setup     string // code for the console's first account; "" if there is one
-	access    *accessLog
-	policies  policies
+	access    *accesslog.Log
+	geo       *geo.File
+	policies  *policies.Table
 	signIn    *signin.Visitors // nil without [[sign_in]]
-	accounts  accounts
-	seen      seen
-	sinks     outlets
-	ledger    ledger
-	proofs    proofs
+	accounts  *quota.Accounts
+	notes     *activity.Notes // of agents
+	sinks     *outlets.Set
+	ledger    *ledger.Ledger
+	records   *proof.Records
 	unpublish func()
 	members   *members // nil where the relay is one node
 	serving   serving
@@ -120,7 +133,8 @@ func New(opts Options) (*Relay, error) {
 		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
 	}
-	r.cfg.Limits = r.cfg.Limits.filled()
+	r.cfg.Limits = r.cfg.Limits.Filled()
+	r.preparePolicies()
 	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers
 	r.strangers.crowd.Grace = cmp.Or(r.opts.strangerGrace, strangerGrace)
 	if r.node = r.cfg.Nodes.Name; r.node == "" {
@@ -139,7 +153,7 @@ func New(opts Options) (*Relay, error) {
 }
 
 func (r *Relay) open(ctx context.Context) error {
-	conf, err := r.cfg.store()
+	conf, err := r.cfg.Store()
 	if err != nil {
 		return err
 	}
@@ -153,10 +167,14 @@ func (r *Relay) open(ctx context.Context) error {
 	if err := r.openProofs(ctx); err != nil {
 		return err
 	}
-	if err := r.ledger.open(r.cfg.DataDir); err != nil {
+	r.sinks = outlets.New(outlets.Config{Store: r.store.Sinks, Node: r.node, Private: r.cfg.Sinks.AllowPrivate, Log: r.log})
+	if r.ledger, err = ledger.Open(ledger.Config{
+		DataDir: r.cfg.DataDir, Node: r.node, Audit: r.store.Audit, Written: r.sinks.Audit, Wait: r.opts.auditWait, Most: r.opts.auditMost, Log: r.log,
+	}); err != nil {
 		return err
 	}
-	r.access = newAccessLog(r.store.Events, &r.counts.dropped, r.log)
+	r.notes = activity.New(r.store.Activities, r.node, r.log)
+	r.access = accesslog.New(r.store.Events, r.log)
 	public, err := r.openSockets()
 	if err != nil {
 		return err
@@ -177,13 +195,14 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
-	limits := r.cfg.Limits.edge()
+	limits := r.cfg.Limits.Edge()
 	limits.HalfOpen = r.opts.halfOpen
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: r.cfg.trusted(), Proxy: proxyHeaders[r.cfg.ProxyProtocol], Claimed: r.claimed, Policy: r.policies.get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
+		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
+	r.accounts = quota.New(quota.Config{Clients: r.store.Clients, Usages: r.store.Usages, Edge: r.edge, Log: r.log})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
 		return err
 	}
@@ -212,7 +231,7 @@ func (r *Relay) claimed(domain string) bool {
 // certified reports whether a name may have a certificate: a client's, or the one
 // that identity providers send visitors back to.
 func (r *Relay) certified(domain string) bool {
-	return domain != "" && domain == r.cfg.signInHost() || r.claimed(domain)
+	return domain != "" && domain == r.cfg.SignInName() || r.claimed(domain)
 }
 
 // Addrs returns where the relay listens.

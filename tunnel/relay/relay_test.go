@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/wire"
 )
 
@@ -122,8 +123,8 @@ func TestTwoAgentsClaimOneName(t *testing.T) {
 // All being taken is an answer, and one that trying again does not change.
 func TestNoFreePortIsARefusal(t *testing.T) {
 	cfg := testConfig(t.TempDir())
-	ports, _ := parsePorts(cfg.TCPPorts)
-	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.first, ports.first)
+	ports, _ := config.ParsePorts(cfg.TCPPorts)
+	cfg.TCPPorts = fmt.Sprintf("%d-%d", ports.First, ports.First)
 	a := connect(t, startRelay(t, cfg).client(t, "shop"), "i1")
 	a.mustClaim("k1", wire.Claim{Type: wire.TypeTCP}, "127.0.0.1:1")
 	_, err := a.claim("k2", wire.Claim{Type: wire.TypeTCP}, "")
@@ -135,8 +136,8 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	cfg.UDPPorts = "none"
 	r := startRelay(t, cfg)
 	a := connect(t, r.client(t, "shop"), "i1")
-	ports, _ := parsePorts(cfg.TCPPorts)
-	busy, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports.first))
+	ports, _ := config.ParsePorts(cfg.TCPPorts)
+	busy, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports.First))
 	if err != nil {
 		t.Skipf("the port is in use: %v", err)
 	}
@@ -153,7 +154,7 @@ func TestClaimsThatAreRefused(t *testing.T) {
 		"the relay's name": {wire.Claim{Type: "http", Domain: "relay.test"}, wire.CodeForbidden, "domain"},
 		"outside of range": {wire.Claim{Type: "tcp", RemotePort: 22}, wire.CodeForbidden, "remote_port"},
 		"no udp":           {wire.Claim{Type: "udp"}, wire.CodeForbidden, "type"},
-		"port in use":      {wire.Claim{Type: "tcp", RemotePort: ports.first}, wire.CodeTaken, "remote_port"},
+		"port in use":      {wire.Claim{Type: "tcp", RemotePort: ports.First}, wire.CodeTaken, "remote_port"},
 		"host header":      {wire.Claim{Type: "http", HostHeader: "a b"}, wire.CodeInvalid, "host_header"},
 		"open bracket":     {wire.Claim{Type: "http", HostHeader: "[::1"}, wire.CodeInvalid, "host_header"},
 		// A line between nodes would have no room for it.

@@ -1,10 +1,12 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,17 +43,16 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return r.serveConsole(failed) })
 	group.Go(func() error { return r.handler.Run(life) })
-	group.Go(func() error { return r.access.run(life) })
+	group.Go(func() error { return r.access.Run(life) })
 	beside := []func(context.Context){
-		r.sweep, r.watchGeo, r.watchHours, r.watchExpiry, r.runSinks, r.runLedger,
-		func(ctx context.Context) { r.accounts.run(ctx, r) },
+		r.sweep, r.watchGeo, r.policies.WatchHours, r.watchExpiry, r.sinks.Run, r.ledger.Run, r.keepBooks,
 	}
 	if r.file != nil {
 		beside = append(beside, func(ctx context.Context) { r.file.Run(ctx, r.log) })
 	}
 	if r.acme != nil {
 		beside = append(beside, r.acme.Run)
-		if host := r.cfg.signInHost(); host != "" {
+		if host := r.cfg.SignInName(); host != "" {
 			r.acme.Want(host)
 		}
 	}
@@ -70,6 +71,26 @@ func (r *Relay) Run(ctx context.Context) error {
 	err := group.Wait()
 	r.endTasks()
 	return errors.Join(err, r.Close())
+}
+
+// keepBooks counts what clients move, holds them to their quotas, and stores where
+// their agents were seen, until ctx ends.
+func (r *Relay) keepBooks(ctx context.Context) {
+	tick := time.NewTicker(cmp.Or(r.opts.usageFlush, usageFlush))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.accounts.Settle(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.Background(), storeWait)
+			r.accounts.Settle(last)
+			r.notes.Flush(last)
+			cancel()
+			return
+		}
+		r.notes.Flush(ctx)
+	}
 }
 
 // acceptSessions takes sessions until life ends; from the end of ctx on it

@@ -40,7 +40,7 @@ func (r *testRelay) rescope(tb testing.TB, name string, scope store.Scope) {
 
 func TestScopeIsHeldWhenATunnelIsClaimed(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	first := r.tcp.first
+	first := r.tcp.First
 	a := connect(t, r.scoped(t, "shop", store.Scope{
 		Types: []string{"http", "tcp"}, Domains: []string{"shop", "shop-*"}, Ports: []string{strconv.Itoa(first) + "-" + strconv.Itoa(first+1)}, Tunnels: 3,
 	}), "i1")

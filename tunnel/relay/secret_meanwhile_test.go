@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/outlets"
 	"adit/tunnel/relay/store"
 )
 
@@ -37,7 +38,7 @@ func TestSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 		set(`{"type":"webhook","url":"https://siem.example.com/","secret":"second"}`, nil)
 	}))
 	stored, _ := r.store.Sinks.Get("siem")
-	if c, err := sinkConfig(stored); err != nil || c.Secret != "second" || len(c.Events) != 1 || c.Events[0] != "audit" {
+	if c, err := outlets.Parse(stored); err != nil || c.Secret != "second" || len(c.Events) != 1 || c.Events[0] != "audit" {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }

@@ -74,10 +74,11 @@ type tunnel struct {
 	ephemeral bool
 }
 
-func randomID(prefix string) string {
+// newID is a session's.
+func newID() string {
 	var b [9]byte
 	rand.Read(b[:])
-	return prefix + "_" + hex.EncodeToString(b[:])
+	return "s_" + hex.EncodeToString(b[:])
 }
 
 // serve keeps a session until it or life ends.
@@ -95,7 +96,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	s := &session{
-		relay: r, link: ls, id: randomID("s"), since: time.Now(), tunnels: make(map[string]*tunnel),
+		relay: r, link: ls, id: newID(), since: time.Now(), tunnels: make(map[string]*tunnel),
 		control: make(chan *wire.Event, eventQueue), access: make(chan *wire.Event, accessPerTurn),
 		named: named,
 	}
@@ -178,7 +179,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	}
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
-	r.seen.note(s, true)
+	r.notes.Saw(s.client.ID, s.sighting(true))
 	switch {
 	case old == nil:
 	case crowded:
@@ -282,7 +283,7 @@ func (r *Relay) leave(s *session) {
 	}
 	r.mu.Unlock()
 	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
-		r.seen.note(s, false)
+		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
@@ -402,4 +403,13 @@ type controlConn struct {
 func (c *controlConn) Close() error {
 	c.once.Do(func() { c.session.streams.Add(-1) })
 	return c.Stream.Close()
+}
+
+// sighting is where a session's agent is, or was.
+func (s *session) sighting(connected bool) store.Seen {
+	return store.Seen{
+		At: time.Now().UTC(), Connected: connected, Node: s.relay.node, Address: s.link.RemoteAddr().String(),
+		Transport: string(s.link.Transport()), Version: s.hello.Version, OS: s.hello.OS, Arch: s.hello.Arch,
+		Hostname: s.hello.Hostname, Instance: s.hello.Instance,
+	}
 }

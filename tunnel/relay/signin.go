@@ -1,78 +1,23 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
 )
 
-const (
-	signInLabel   = "sign-in" // under the relay's domain, unless sign_in_host is set
-	signInSession = 12 * time.Hour
-	maxSession    = 90 * 24 * time.Hour
-	maxProviders  = 50
-)
-
-// signInHost is the name that identity providers send visitors back to; empty:
-// there are none.
-func (c *Config) signInHost() string {
-	if len(c.SignIn) == 0 {
-		return ""
-	}
-	return cmp.Or(c.SignInHost, signInLabel+"."+c.Domain)
-}
-
-func (c *Config) validateSignIn() error {
-	c.SignInHost = strings.ToLower(strings.TrimSuffix(c.SignInHost, "."))
-	switch {
-	case c.SignInHost != "" && !validName(c.SignInHost):
-		return atKey("sign_in_host", "%q is not a host name; write it alone, as sign-in.tunnel.example.com", c.SignInHost)
-	case c.SignInHost != "" && len(c.SignIn) == 0:
-		return atKey("sign_in_host", "is for identity providers; add one as [[sign_in]]")
-	case len(c.SignIn) > maxProviders:
-		return atKey("sign_in", "has more than %d identity providers", maxProviders)
-	}
-	for i := range c.SignIn {
-		key := func(name string) string { return fmt.Sprintf("sign_in[%d].%s", i, name) }
-		s := &c.SignIn[i]
-		switch {
-		case !policy.ValidProviderName(s.Name):
-			return atKey(key("name"), "%q is not a name for policies to call it by; write it in small letters, as company", s.Name)
-		case slices.ContainsFunc(c.SignIn[:i], func(o SignIn) bool { return o.Name == s.Name }):
-			return atKey(key("name"), "%q comes twice", s.Name)
-		case s.ClientID == "":
-			return atKey(key("client_id"), "is required: the name that the provider has for this relay")
-		case len(s.Scopes) > 0 && !slices.Contains(s.Scopes, "openid"):
-			return atKey(key("scopes"), `must have "openid" among them`)
-		}
-		if u, err := url.Parse(s.Issuer); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && !(u.Scheme == "http" && thisMachine(u.Hostname())) {
-			return atKey(key("issuer"), "%q is not an https URL; write it as the provider does, as https://login.example.com", s.Issuer)
-		}
-		if v, err := time.ParseDuration(s.Session); s.Session != "" && (err != nil || v < time.Minute || v > maxSession) {
-			return atKey(key("session"), "%q is not a duration of 1m to 2160h, as 12h", s.Session)
-		}
-	}
-	return nil
-}
-
-// thisMachine reports whether a host is this machine.
-func thisMachine(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && a.IsLoopback()
-}
+const signInSession = 12 * time.Hour
 
 // openSignIn returns what has visitors sign in, or nil without a provider. It does
 // not ask providers yet: one that is away keeps no relay from starting.
@@ -88,7 +33,7 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 	if err != nil {
 		return nil, err
 	}
-	conf := signin.Config{Key: key, Host: r.cfg.signInHost(), Origin: r.signInOrigin(secure), Log: r.log}
+	conf := signin.Config{Key: key, Host: r.cfg.SignInName(), Origin: r.signInOrigin(secure), Log: r.log}
 	for i, s := range r.cfg.SignIn {
 		p := signin.Provider{
 			Name: s.Name, Issuer: s.Issuer, ClientID: s.ClientID, Scopes: s.Scopes, GroupsClaim: s.GroupsClaim,
@@ -98,11 +43,11 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 			p.Session, _ = time.ParseDuration(s.Session) // validated
 		}
 		if s.ClientSecretFile != "" {
-			if p.ClientSecret, err = readSecretFile(fmt.Sprintf("sign_in[%d].client_secret_file", i), s.ClientSecretFile, r.log); err != nil {
+			if p.ClientSecret, err = config.ReadSecretFile(fmt.Sprintf("sign_in[%d].client_secret_file", i), s.ClientSecretFile, r.log); err != nil {
 				return nil, err
 			}
 		}
-		if p.CA, err = readRoots(fmt.Sprintf("sign_in[%d].ca", i), s.CA); err != nil {
+		if p.CA, err = config.ReadRoots(fmt.Sprintf("sign_in[%d].ca", i), s.CA); err != nil {
 			return nil, err
 		}
 		conf.Providers = append(conf.Providers, p)
@@ -113,8 +58,7 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 // signInOrigin is the site that identity providers send visitors back to, or would
 // if there were one; secure is where the https edge listens.
 func (r *Relay) signInOrigin(secure net.Addr) string {
-	host := cmp.Or(r.cfg.SignInHost, signInLabel+"."+r.cfg.Domain)
-	return "https://" + withPort(host, publicPort(r.cfg.PublicHTTPSPort, secure), 443)
+	return "https://" + withPort(r.cfg.CallbackHost(), publicPort(r.cfg.PublicHTTPSPort, secure), 443)
 }
 
 // CallbackURL is what to register with identity providers; empty: there are none.

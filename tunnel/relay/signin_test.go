@@ -21,6 +21,7 @@ import (
 
 	"adit/internal/freeport"
 	"adit/internal/require"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -69,7 +70,7 @@ func startProvider(tb testing.TB, callback string) string {
 }
 
 // signInConfig is a relay's whose visitors sign in with a running provider.
-func signInConfig(tb testing.TB) Config {
+func signInConfig(tb testing.TB) config.Config {
 	tb.Helper()
 	cfg := testConfig(tb.TempDir())
 	cfg.EdgeHTTPSListen = freeport.Loopback(tb)
@@ -78,7 +79,7 @@ func signInConfig(tb testing.TB) Config {
 	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cfg.SignIn = []SignIn{{Name: "company", Issuer: startProvider(tb, "https://sign-in.relay.test:"+port+"/callback"), ClientID: "web", ClientSecretFile: secret}}
+	cfg.SignIn = []config.SignIn{{Name: "company", Issuer: startProvider(tb, "https://sign-in.relay.test:"+port+"/callback"), ClientID: "web", ClientSecretFile: secret}}
 	return cfg
 }
 
@@ -367,7 +368,7 @@ func TestSignInBehindALoadBalancer(t *testing.T) {
 func TestPolicyOfAnUnknownProvider(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	down := freeport.Loopback(t)
-	cfg.SignIn = []SignIn{{Name: "company", Issuer: "http://" + down, ClientID: "web"}}
+	cfg.SignIn = []config.SignIn{{Name: "company", Issuer: "http://" + down, ClientID: "web"}}
 	r := startRelay(t, cfg)
 	o := operator{r.Relay}
 	if _, err := o.SetPolicy(t.Context(), "shop", []byte(`{"sign_in":{"provider":"other","anyone":true}}`), nil); err == nil || !strings.Contains(err.Error(), "it has company") {
@@ -405,7 +406,7 @@ func TestSignInKeyStays(t *testing.T) {
 		return string(k)
 	}
 	cfg := testConfig(t.TempDir())
-	cfg.SignIn = []SignIn{{Name: "company", Issuer: "https://login.example.com", ClientID: "web"}}
+	cfg.SignIn = []config.SignIn{{Name: "company", Issuer: "https://login.example.com", ClientID: "web"}}
 	r := startRelay(t, cfg)
 	first := key(r)
 	if err := r.stop(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/crowd"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/config"
 	"adit/tunnel/wire"
 )
 
@@ -178,9 +179,9 @@ func TestAFullRelaySaysSo(t *testing.T) {
 
 func TestALimitOfZeroIsTheDefault(t *testing.T) {
 	cfg := testConfig(t.TempDir())
-	cfg.Limits = Limits{}
+	cfg.Limits = config.Limits{}
 	r := startRelay(t, cfg)
-	if r.cfg.Limits != Defaults().Limits {
+	if r.cfg.Limits != config.Defaults().Limits {
 		t.Errorf("got %+v, want the defaults", r.cfg.Limits)
 	}
 	connect(t, r.client(t, "shop"), "i1").mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"adit/tunnel/relay/accesslog"
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -57,11 +58,7 @@ type Record struct {
 }
 
 // AccessPage is a turn of a search, newest first.
-type AccessPage struct {
-	Items    []wire.Access `json:"items"`
-	Next     string        `json:"next,omitempty"`
-	Complete bool          `json:"complete"`
-}
+type AccessPage = accesslog.Page
 
 // AuditQuestion is a question to the audit log. Zero fields ask for everything.
 type AuditQuestion struct {

@@ -3,6 +3,7 @@ package console
 import (
 	"time"
 
+	"adit/tunnel/relay/accesslog"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -153,23 +154,7 @@ type Explanation struct {
 }
 
 // Access is a question to the access log. Zero fields ask for everything.
-type Access struct {
-	Since, Until time.Time
-	Endpoint     string // id
-	ClientID     string
-	Key          string
-	Node         string
-	Method       string
-	User         string // who it is, in any case
-	Country      string // DE, US-CA, or none
-	Cursor       string
-	Host         string
-	Address      string // address or CIDR
-	Path         string // prefix
-	Status       int    // 404, or 4 for all of 4xx
-	Refused      string // rule, any, none or shadow
-	Limit        int
-}
+type Access = accesslog.Question
 
 // Error is a request that cannot be done; it becomes the answer.
 type Error struct {

@@ -7,9 +7,14 @@ const api = import.meta.glob<string>(
   { query: '?raw', import: 'default', eager: true },
 );
 const relay = import.meta.glob<string>(
-  ['../../../../tunnel/relay/{operator*,access_search}.go', '!../../../../tunnel/relay/*_test.go'],
+  ['../../../../tunnel/relay/operator*.go', '!../../../../tunnel/relay/*_test.go'],
   { query: '?raw', import: 'default', eager: true },
 );
+const questions = import.meta.glob<string>('../../../../tunnel/relay/accesslog/search.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 const sinks = import.meta.glob<string>('../../../../tunnel/relay/sink/sink.go', {
   query: '?raw',
   import: 'default',
@@ -30,7 +35,7 @@ const names = import.meta.glob<string>('../../../../tunnel/relay/policy/signin.g
   import: 'default',
   eager: true,
 });
-const files = import.meta.glob<string>('../../../../tunnel/relay/{policies,sentences}.go', {
+const files = import.meta.glob<string>('../../../../tunnel/relay/{geo/geo,sentence/sentence}.go', {
   query: '?raw',
   import: 'default',
   eager: true,
@@ -49,6 +54,7 @@ const all = [
     { begins: 'bad(', part: 1, before: 'X ' },
   ),
   ...of(relay, { begins: 'bad(', part: 3 }, { begins: 'Detail = ', part: 0 }),
+  ...of(questions, { begins: 'FieldError{', part: 1 }),
   ...of(sinks, { begins: 'FieldError{', part: 1, before: 'X: ' }),
   ...of(
     scopes,

@@ -1,4 +1,4 @@
-package relay
+package config
 
 import (
 	"crypto/x509"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/certs/dnsapi"
+	"adit/tunnel/relay/sentence"
 )
 
 // ACME is how visitors' certificates are got from an authority. Without this
@@ -73,7 +73,7 @@ func (a *ACME) has(challenge string) bool {
 // validate returns the key at fault and what is wrong with it.
 func (a *ACME) validate() (key, fault string) {
 	if a.Email != "" {
-		if user, host, ok := strings.Cut(a.Email, "@"); !ok || user == "" || !validName(strings.ToLower(host)) {
+		if user, host, ok := strings.Cut(a.Email, "@"); !ok || user == "" || !ValidName(strings.ToLower(host)) {
 			return "acme.email", fmt.Sprintf("%q is not an email address", a.Email)
 		}
 	}
@@ -161,46 +161,31 @@ func hostPort(text string) bool {
 	return err == nil && host != "" && port != ""
 }
 
-// openACME sets up the certificates of an authority, if it is configured. The
-// edge's listeners are open.
-func (r *Relay) openACME(plain, secure net.Addr) error {
-	a := r.cfg.ACME
-	if a == nil {
-		return nil
-	}
-	limits := r.cfg.Limits.edge()
+// Certs is what the section says of how certificates are got; the rest is the
+// relay's to say. It reads the files that the section names.
+func (a *ACME) Certs(log *slog.Logger) (certs.Config, error) {
 	c := certs.Config{
-		Domain: r.cfg.Domain, Email: a.Email, Directory: a.Directory, HTTP01: a.has(challengeHTTP), TLSALPN01: a.has(challengeALPN),
-		Wildcard: a.Wildcard, Resolvers: a.DNS.Resolvers, Storage: r.store.Certificates, Allowed: r.certified,
-		Wait: limits.HeaderTime * 3 / 4, // what is left is for the handshake itself
-		Log:  r.log,
+		Email: a.Email, Directory: a.Directory, HTTP01: a.has(challengeHTTP), TLSALPN01: a.has(challengeALPN),
+		Wildcard: a.Wildcard, Resolvers: a.DNS.Resolvers,
 	}
-	c.HTTP, _ = netip.ParseAddrPort(plain.String())
-	c.HTTPS, _ = netip.ParseAddrPort(secure.String())
 	var err error
-	if c.Roots, err = readRoots("acme.ca", a.CA); err != nil {
-		return err
+	if c.Roots, err = ReadRoots("acme.ca", a.CA); err != nil {
+		return c, err
 	}
 	if a.has(challengeDNS) {
-		if c.DNS, err = a.DNS.open(a.Email, r.log); err != nil {
-			return err
-		}
+		c.DNS, err = a.DNS.open(a.Email, log)
 	}
-	if r.opts.certs != nil {
-		r.opts.certs(&c)
-	}
-	r.acme = certs.New(c)
-	return nil
+	return c, err
 }
 
-// readRoots reads what to trust a server by; nil without a file.
-func readRoots(key, path string) (*x509.CertPool, error) {
+// ReadRoots reads what to trust a server by; nil without a file.
+func ReadRoots(key, path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
 	}
 	pem, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fileError(key, path, err)
+		return nil, sentence.File(key, path, err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
@@ -223,7 +208,7 @@ func (d *ACMEDNS) open(email string, log *slog.Logger) (certs.DNSProvider, error
 	}
 	cfg := d.host(email)
 	cfg.Secret = secret
-	if cfg.Roots, err = readRoots("acme.dns.ca", d.CA); err != nil {
+	if cfg.Roots, err = ReadRoots("acme.dns.ca", d.CA); err != nil {
 		return nil, err
 	}
 	p, err := dnsapi.New(cfg)
@@ -245,22 +230,22 @@ func (d *ACMEDNS) readSecret(log *slog.Logger) (secret, key string, err error) {
 	case d.SecretFile == "":
 		return strings.TrimSpace(os.Getenv(secretVariable)), secretVariable, nil
 	}
-	secret, err = readSecretFile("acme.dns.secret_file", d.SecretFile, log)
+	secret, err = ReadSecretFile("acme.dns.secret_file", d.SecretFile, log)
 	return secret, "acme.dns.secret_file: " + d.SecretFile, err
 }
 
-// readSecretFile reads the secret in the file that a key names.
-func readSecretFile(key, path string, log *slog.Logger) (string, error) {
+// ReadSecretFile reads the secret in the file that a key names.
+func ReadSecretFile(key, path string, log *slog.Logger) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fileError(key, path, err)
+		return "", sentence.File(key, path, err)
 	}
 	if info.Size() > maxSecretFile {
 		return "", fmt.Errorf("%s: %s is too long for one secret", key, path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", fileError(key, path, err)
+		return "", sentence.File(key, path, err)
 	}
 	secret := strings.TrimSpace(string(text))
 	if secret == "" {

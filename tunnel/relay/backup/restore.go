@@ -1,4 +1,5 @@
-package relay
+// Package backup brings a relay back from a backup, as the admin API gives one.
+package backup
 
 import (
 	"bytes"
@@ -11,20 +12,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"adit/internal/atomicfile"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/store"
 )
-
-// Backup is a relay's backup as the admin API gives it.
-func (o operator) Backup(ctx context.Context) (any, error) {
-	b, err := o.store.Backup(ctx)
-	b.AdminToken = o.admin
-	if err == nil {
-		o.Record(ctx, "backup.read", "", nil)
-	}
-	return b, err
-}
 
 // Restored says what a restore brought back.
 type Restored struct {
@@ -37,7 +29,7 @@ type Restored struct {
 // Restore writes a backup into the data folder of a configuration, which must
 // be empty or missing. The folder is left empty if it fails. What is in an
 // external cluster then is for the next try with the same backup to complete.
-func Restore(ctx context.Context, cfg Config, data []byte) (Restored, error) {
+func Restore(ctx context.Context, cfg config.Config, data []byte) (Restored, error) {
 	var b store.Backup
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -71,8 +63,8 @@ func Restore(ctx context.Context, cfg Config, data []byte) (Restored, error) {
 	return Restored{cfg.DataDir, len(b.Clients), len(b.Claims), len(b.Policies)}, nil
 }
 
-func restore(ctx context.Context, cfg Config, b store.Backup) (err error) {
-	conf, err := cfg.store()
+func restore(ctx context.Context, cfg config.Config, b store.Backup) (err error) {
+	conf, err := cfg.Store()
 	if err != nil {
 		return err
 	}
@@ -92,8 +84,5 @@ func restore(ctx context.Context, cfg Config, b store.Backup) (err error) {
 	if b.AdminToken == "" {
 		return nil
 	}
-	if err := atomicfile.Write(filepath.Join(cfg.DataDir, AdminTokenFile), []byte(b.AdminToken+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write the admin token: %w", err)
-	}
-	return nil
+	return datadir.WriteAdminToken(cfg.DataDir, b.AdminToken)
 }

@@ -1,4 +1,4 @@
-package relay
+package config
 
 import (
 	"errors"
@@ -64,43 +64,5 @@ func TestValuesThatFirstTimersWriteAreAnswered(t *testing.T) {
 		if err := cfg.Validate(); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v\nwant %s", name, err, c.want)
 		}
-	}
-}
-
-// TestFilesThatCannotBeReadAtTheStartAreSaid names each key at fault, once.
-func TestFilesThatCannotBeReadAtTheStartAreSaid(t *testing.T) {
-	dir := t.TempDir()
-	none, text := filepath.Join(dir, "none"), filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		change func(*Config)
-		want   string
-	}{
-		"certificate": {func(c *Config) { c.TLSCert, c.TLSKey = none, none }, "tls_cert: there is no file " + none + "; is the name right?"},
-		"key":         {func(c *Config) { c.TLSCert, c.TLSKey = text, none }, "tls_key: there is no file " + none + "; is the name right?"},
-		"no certificate": {
-			func(c *Config) { c.TLSCert, c.TLSKey = text, text },
-			"tls_cert: " + text + " and its key " + text + " cannot be used: failed to find any PEM data in certificate input; both are PEM files, the certificate first and then those of its issuers",
-		},
-		"database":       {func(c *Config) { c.Geo.Database = none }, "geo.database: there is no file " + none + "; is the name right?"},
-		"no database":    {func(c *Config) { c.Geo.Database = text }, "geo.database: " + text + " is not a database in MMDB format: "},
-		"authority":      {func(c *Config) { c.ACME = &ACME{CA: none} }, "acme.ca: there is no file " + none + "; is the name right?"},
-		"data is a file": {func(c *Config) { c.DataDir = text }, "the data folder " + text + " cannot be made ("},
-		"nobody's NATS":  {func(c *Config) { c.NATS.URLs = []string{"nats://me:secret@127.0.0.1:1"} }, "connect to NATS at nats://me:xxxxx@127.0.0.1:1: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := testConfig(t.TempDir())
-			c.change(&cfg)
-			r, err := New(Options{Config: cfg})
-			if err == nil {
-				r.Close()
-				t.Fatal("it started")
-			}
-			if got := err.Error(); got != c.want && (got == "" || !strings.HasPrefix(got, c.want) || strings.HasSuffix(c.want, "?")) {
-				t.Errorf("got %s\nwant %s", got, c.want)
-			}
-		})
 	}
 }

@@ -1,14 +1,14 @@
-package relay
+package accesslog
 
 import (
 	"context"
 	"errors"
-	"net/http"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
 
-	"adit/tunnel/relay/console"
+	"adit/internal/netblock"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -20,31 +20,62 @@ const (
 	noCountry     = "none"
 )
 
-// accessFilter is a checked question to the access log.
-type accessFilter struct {
-	q      console.Access
+// Question asks for events. Zero fields ask for everything.
+type Question struct {
+	Since, Until time.Time
+	Endpoint     string // id
+	ClientID     string
+	Key          string
+	Node         string
+	Method       string
+	User         string // who it is, in any case
+	Country      string // DE, US-CA, or none
+	Cursor       string
+	Host         string
+	Address      string // address or CIDR
+	Path         string // prefix
+	Status       int    // 404, or 4 for all of 4xx
+	Refused      string // rule, any, none or shadow
+	Limit        int
+}
+
+// Page is a turn of a search, newest first.
+type Page struct {
+	Items    []wire.Access `json:"items"`
+	Next     string        `json:"next,omitempty"`
+	Complete bool          `json:"complete"`
+}
+
+// FieldError is a question that cannot be asked.
+type FieldError struct{ Field, Message string }
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
+
+// filter is a checked question.
+type filter struct {
+	q      Question
 	within netip.Prefix
 	from   store.Cursor
 }
 
-func filterOf(q console.Access) (accessFilter, error) {
-	f := accessFilter{q: q}
+func filterOf(q Question) (filter, error) {
+	f := filter{q: q}
 	if q.Address != "" {
-		p, err := parsePrefix(q.Address)
+		p, err := netblock.Parse(q.Address)
 		if err != nil {
-			return f, bad(http.StatusBadRequest, "invalid_parameter", "address", "%q is not an address or CIDR", q.Address)
+			return f, &FieldError{"address", fmt.Sprintf("%q is not an address or CIDR", q.Address)}
 		}
 		f.within = p
 	}
 	var ok bool
 	if f.from, ok = store.ParseCursor(q.Cursor); !ok {
-		return f, bad(http.StatusBadRequest, "invalid_parameter", "cursor", "the cursor is not one that an answer gave")
+		return f, &FieldError{"cursor", "the cursor is not one that an answer gave"}
 	}
 	f.q.Country = strings.ToUpper(q.Country)
 	return f, nil
 }
 
-func (f *accessFilter) match(e *wire.Access) bool {
+func (f *filter) match(e *wire.Access) bool {
 	q := &f.q
 	switch {
 	case !q.Since.IsZero() && e.Time.Before(q.Since), !q.Until.IsZero() && e.Time.After(q.Until):
@@ -95,15 +126,16 @@ func contains(p netip.Prefix, text string) bool {
 	return err == nil && p.Contains(a)
 }
 
-// Access searches all events that are kept, in turns of bounded work.
-func (o operator) Access(ctx context.Context, q console.Access) (console.AccessPage, error) {
+// Search looks through all events that are kept, in turns of bounded work. A question
+// that cannot be asked is a FieldError, here and below.
+func (a *Log) Search(ctx context.Context, q Question) (Page, error) {
 	f, err := filterOf(q)
 	if err != nil {
-		return console.AccessPage{}, err
+		return Page{}, err
 	}
-	o.access.flush()
-	page := console.AccessPage{Items: []wire.Access{}}
-	next, done, err := o.store.Events.Walk(ctx, store.Scan{
+	a.Flush()
+	page := Page{Items: []wire.Access{}}
+	next, done, err := a.events.Walk(ctx, store.Scan{
 		From: f.from, Since: q.Since, Until: q.Until, Batches: searchBatches, Stop: time.Now().Add(searchTime),
 	}, func(e *wire.Access) bool {
 		if f.match(e) {
@@ -121,17 +153,17 @@ func (o operator) Access(ctx context.Context, q console.Access) (console.AccessP
 	return page, nil
 }
 
-// ExportAccess calls give with all events that match, newest first, up to the
+// Export calls give with all events that match, newest first, up to the
 // limit if there is one. It holds one batch of them in memory.
-func (o operator) ExportAccess(ctx context.Context, q console.Access, give func(*wire.Access) error) error {
+func (a *Log) Export(ctx context.Context, q Question, give func(*wire.Access) error) error {
 	f, err := filterOf(q)
 	if err != nil {
 		return err
 	}
-	o.access.flush()
+	a.Flush()
 	count := 0
 	var failed error
-	_, _, err = o.store.Events.Walk(ctx, store.Scan{From: f.from, Since: q.Since, Until: q.Until}, func(e *wire.Access) bool {
+	_, _, err = a.events.Walk(ctx, store.Scan{From: f.from, Since: q.Since, Until: q.Until}, func(e *wire.Access) bool {
 		if ctx.Err() != nil {
 			failed = ctx.Err()
 			return false
@@ -148,16 +180,16 @@ func (o operator) ExportAccess(ctx context.Context, q console.Access, give func(
 	return errors.Join(err, failed)
 }
 
-// FollowAccess calls give with events of all nodes as they are stored, until ctx
+// Follow calls give with events of all nodes as they are stored, until ctx
 // ends or give returns an error; missed is how many batches came too fast. The
 // first call, with no events, says that it follows.
-func (o operator) FollowAccess(ctx context.Context, q console.Access, give func(list []wire.Access, missed int) error) error {
+func (a *Log) Follow(ctx context.Context, q Question, give func(list []wire.Access, missed int) error) error {
 	f, err := filterOf(q)
 	if err != nil {
 		return err
 	}
 	first := true
-	return o.store.Events.Follow(ctx, func(batch []wire.Access, missed int) error {
+	return a.events.Follow(ctx, func(batch []wire.Access, missed int) error {
 		var list []wire.Access
 		for i := range batch {
 			if f.match(&batch[i]) {

@@ -1,4 +1,4 @@
-package relay
+package config
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"adit/internal/tomltext"
+	"adit/tunnel/relay/sentence"
 )
 
 const maxConfigFile = 1 << 20
@@ -21,7 +22,7 @@ func Load(path string) (Config, error) {
 	cfg := Defaults()
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return cfg, fileError("configuration", path, err)
+		return cfg, sentence.File("configuration", path, err)
 	}
 	if len(data) > maxConfigFile {
 		return cfg, fmt.Errorf("the configuration %s is larger than 1 MiB; is it another file?", path)

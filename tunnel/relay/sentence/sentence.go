@@ -1,11 +1,12 @@
-package relay
+// Package sentence has the errors that tell a relay's operator which key of relay.toml
+// is at fault and what to do about it, in words that say nothing twice.
+package sentence
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"strings"
 	"syscall"
 
@@ -22,9 +23,12 @@ type sentence struct {
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.cause }
 
-// fileError says what to do about a file that cannot be read. what is the key
+// New returns an error of that text with a cause that it says already.
+func New(text string, cause error) error { return &sentence{text, cause} }
+
+// File says what to do about a file that cannot be read. what is the key
 // that names it, or what it is.
-func fileError(what, path string, err error) error {
+func File(what, path string, err error) error {
 	var text string
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -43,25 +47,8 @@ func fileError(what, path string, err error) error {
 	return &sentence{text, err}
 }
 
-// certificateError says what to do about tls_cert and tls_key that err kept from
-// being read.
-func (c Config) certificateError(err error) error {
-	for _, file := range []struct{ key, path string }{{"tls_cert", c.TLSCert}, {"tls_key", c.TLSKey}} {
-		if _, fault := os.ReadFile(file.path); fault != nil {
-			return fileError(file.key, file.path, fault)
-		}
-	}
-	// crypto/tls says what it found, under the name of the package.
-	cause := err
-	for inner := errors.Unwrap(cause); inner != nil; inner = errors.Unwrap(inner) {
-		cause = inner
-	}
-	return &sentence{fmt.Sprintf("tls_cert: %s and its key %s cannot be used: %s; both are PEM files, the certificate first and then those of its issuers",
-		c.TLSCert, c.TLSKey, strings.TrimPrefix(cause.Error(), "tls: ")), err}
-}
-
-// listenError says what to do about the listener of that key that did not open.
-func listenError(key, addr string, err error) error {
+// Listen says what to do about the listener of that key that did not open.
+func Listen(key, addr string, err error) error {
 	var text string
 	switch {
 	case errors.Is(err, socketerr.InUse):

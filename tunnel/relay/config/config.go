@@ -1,16 +1,24 @@
-package relay
+// Package config is relay.toml: its keys, their defaults, what they may be, and
+// what they mean to the parts of a relay. Its errors are for people: they name the
+// key at fault and say what to do.
+package config
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"adit/internal/netblock"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/sentence"
 	"adit/tunnel/relay/store"
 )
 
@@ -83,19 +91,6 @@ type Sinks struct {
 	AllowPrivate bool `toml:"allow_private"` // loopback, private and link-local addresses too
 }
 
-// SignIn is an identity provider that visitors sign in with, by OpenID Connect.
-type SignIn struct {
-	Name             string   `toml:"name"`                  // as policies call it
-	Issuer           string   `toml:"issuer"`                // URL
-	ClientID         string   `toml:"client_id"`             // of this relay there
-	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider asks for none
-	Scopes           []string `toml:"scopes"`                // empty: openid, email, profile
-	GroupsClaim      string   `toml:"groups_claim"`          // that names groups; empty: groups
-	UnverifiedEmails bool     `toml:"unverified_emails"`     // addresses count that the provider does not call verified
-	CA               string   `toml:"ca"`                    // file; that the provider's certificate is from
-	Session          string   `toml:"session" is:"duration"` // duration; how long visitors are signed in; empty: 12h
-}
-
 // Geo is the database that policies by country need.
 type Geo struct {
 	Database string `toml:"database"` // file, MMDB
@@ -141,8 +136,8 @@ func Defaults() Config {
 	}
 }
 
-// filled is l with the defaults for what is zero.
-func (l Limits) filled() Limits {
+// Filled is l with the defaults for what is zero.
+func (l Limits) Filled() Limits {
 	d := Defaults().Limits
 	for _, n := range []struct{ value, otherwise *int }{
 		{&l.Sessions, &d.Sessions},
@@ -173,8 +168,8 @@ func (l Limits) filled() Limits {
 
 var domainLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// validName reports whether name is a DNS name in lower case.
-func validName(name string) bool {
+// ValidName reports whether name is a DNS name in lower case.
+func ValidName(name string) bool {
 	if name == "" || len(name) > 253 || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'a' && r <= 'z' }) {
 		return false
 	}
@@ -186,26 +181,36 @@ func validName(name string) bool {
 	return true
 }
 
-func parsePrefix(text string) (netip.Prefix, error) {
-	if a, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(a, a.BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(text)
-	return p.Masked(), err
-}
-
-// trusted are the proxies in front, which are validated.
-func (c Config) trusted() []netip.Prefix {
+// Trusted are the proxies in front, which are validated.
+func (c Config) Trusted() []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range c.TrustedProxies {
-		p, _ := parsePrefix(text)
+		p, _ := netblock.Parse(text)
 		list = append(list, p)
 	}
 	return list
 }
 
-// store says where a relay's store is.
-func (c Config) store() (store.Config, error) {
+// Resolver asks the configured servers in turn, or as the system does.
+func (d Domains) Resolver() *net.Resolver {
+	if len(d.Resolvers) == 0 {
+		return net.DefaultResolver
+	}
+	var turn atomic.Uint32
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		server := d.Resolvers[(turn.Add(1)-1)%uint32(len(d.Resolvers))]
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}}
+}
+
+// SharesPort reports whether agents and visitors have one port.
+func (c Config) SharesPort() bool {
+	_, port, _ := net.SplitHostPort(c.TunnelListen)
+	return c.TunnelListen == c.EdgeHTTPSListen && port != "0"
+}
+
+// Store says where a relay's store is.
+func (c Config) Store() (store.Config, error) {
 	conf := store.Config{
 		Dir: c.DataDir, URLs: c.NATS.URLs, Credentials: c.NATS.Credentials,
 		CA: c.NATS.CA, Cert: c.NATS.Cert, Key: c.NATS.Key, Replicas: c.NATS.Replicas,
@@ -219,8 +224,8 @@ func (c Config) store() (store.Config, error) {
 	return conf, err
 }
 
-// edge gives the limits that the edge holds. Durations are validated.
-func (l Limits) edge() edge.Limits {
+// Edge gives the limits that the edge holds. Durations are validated.
+func (l Limits) Edge() edge.Limits {
 	d := func(text string) time.Duration { v, _ := time.ParseDuration(text); return v }
 	return edge.Limits{
 		HeaderBytes: l.HeaderBytes, HeaderTime: d(l.HeaderTime), IdleTime: d(l.IdleTime), StreamIdle: d(l.StreamIdle),
@@ -233,7 +238,7 @@ func (l Limits) edge() edge.Limits {
 func readSecret(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fileError("nats.secret_file", path, err)
+		return nil, sentence.File("nats.secret_file", path, err)
 	}
 	secret := bytes.TrimSpace(data)
 	if len(secret) < 16 {

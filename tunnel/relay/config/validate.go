@@ -1,4 +1,4 @@
-package relay
+package config
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/netblock"
 	"adit/tunnel/relay/edge"
 )
 
@@ -15,6 +16,9 @@ import (
 var proxyHeaders = map[string]edge.ProxyHeader{
 	"": edge.ProxyAccepted, "accept": edge.ProxyAccepted, "require": edge.ProxyRequired, "off": edge.ProxyOff,
 }
+
+// Proxy is what proxy_protocol says, which is validated.
+func (c Config) Proxy() edge.ProxyHeader { return proxyHeaders[c.ProxyProtocol] }
 
 // KeyError is a configuration's first fault.
 type KeyError struct{ Key, Message string }
@@ -50,13 +54,13 @@ func (c *Config) validateNames() error {
 	switch {
 	case c.Domain == "":
 		return atKey("domain", "is required: the name under which tunnels get theirs; set it in relay.toml, or as --domain tunnel.example.com")
-	case !validName(c.Domain):
+	case !ValidName(c.Domain):
 		return atKey("domain", "%q is not a domain name; write the name alone, as tunnel.example.com", c.Domain)
 	case c.DataDir == "":
 		return atKey("data_dir", "is required: the folder that the relay keeps its data in")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return atKey("tls_key", "tls_cert and tls_key go together: set both, or neither")
-	case c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !validName(c.PublicHost):
+	case c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !ValidName(c.PublicHost):
 		return atKey("public_host", "%q is not a host name or address; write it alone, as tunnel.example.com: the port is that of tunnel_listen", c.PublicHost)
 	}
 	if c.PagesDir != "" {
@@ -89,7 +93,7 @@ func (c *Config) validateListeners() error {
 		}
 	}
 	for _, p := range []struct{ name, text string }{{"tcp_ports", c.TCPPorts}, {"udp_ports", c.UDPPorts}} {
-		if _, err := parsePorts(p.text); err != nil {
+		if _, err := ParsePorts(p.text); err != nil {
 			return atKey(p.name, "%v", err)
 		}
 	}
@@ -104,7 +108,7 @@ func (c *Config) validateProxies() error {
 		return atKey("proxy_protocol", "require needs trusted_proxies: headers are read from those alone")
 	}
 	for i, p := range c.TrustedProxies {
-		if _, err := parsePrefix(p); err != nil {
+		if _, err := netblock.Parse(p); err != nil {
 			return atKey(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or CIDR, as 192.0.2.1 or 10.0.0.0/8", p)
 		}
 	}

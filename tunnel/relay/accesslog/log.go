@@ -1,0 +1,169 @@
+// Package accesslog keeps what visitors did: access events are gathered, stored in
+// batches and found again.
+package accesslog
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/visible"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+const (
+	mostWaiting = 4096            // not yet stored
+	flushEvery  = time.Second     // at the latest
+	storeWait   = 5 * time.Second // for the store
+	// What a visitor wrote is kept up to so many bytes: it may be as long as a
+	// request's head.
+	maxPath   = 2048
+	maxMethod = 32
+	// maxBatch is how many bytes are stored together: a message of NATS has
+	// at most 1 MiB, and headers.
+	maxBatch = 15 << 16
+)
+
+// Store is where a Log stores its batches and finds them again: *store.Events.
+type Store interface {
+	Append(ctx context.Context, batch []wire.Access) error
+	Walk(ctx context.Context, s store.Scan, f func(*wire.Access) bool) (next store.Cursor, done bool, err error)
+	Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error
+}
+
+// Log stores access events in batches. While Run runs, they are stored within a
+// second or so.
+type Log struct {
+	events Store
+	log    *slog.Logger
+	lost   atomic.Uint64
+	begun  chan struct{} // the queue is no longer empty; room for one
+	full   chan struct{} // it has enough for a batch; room for one
+
+	flushing sync.Mutex // taken before mu
+
+	mu      sync.Mutex
+	queue   []wire.Access
+	dropped int64
+}
+
+// New returns a Log over a store.
+func New(events Store, log *slog.Logger) *Log {
+	return &Log{events: events, log: log, begun: make(chan struct{}, 1), full: make(chan struct{}, 1)}
+}
+
+// Trim cuts what a visitor wrote to what is kept of it.
+func Trim(e *wire.Access) {
+	e.Method, e.Path = visible.Clip(e.Method, maxMethod), visible.Clip(e.Path, maxPath)
+}
+
+// Add gives an event to the log. It never waits: what is too much for the store is
+// lost, and counted.
+func (a *Log) Add(e wire.Access) {
+	a.mu.Lock()
+	if len(a.queue) < mostWaiting {
+		a.queue = append(a.queue, e)
+	} else {
+		a.dropped++
+	}
+	waiting := len(a.queue)
+	a.mu.Unlock()
+	switch {
+	case waiting == 1:
+		poke(a.begun)
+	case waiting >= store.MaxBatch:
+		poke(a.full)
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Waiting is how many events are not yet stored.
+func (a *Log) Waiting() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.queue)
+}
+
+// Lost is how many events were never stored.
+func (a *Log) Lost() uint64 { return a.lost.Load() }
+
+// Run stores events until ctx ends, and what is left then. While there are none
+// it sleeps.
+func (a *Log) Run(ctx context.Context) error {
+	due := time.NewTimer(flushEvery)
+	defer due.Stop()
+	for {
+		select {
+		case <-a.begun:
+			due.Reset(flushEvery)
+			continue
+		case <-due.C:
+			a.Flush()
+		case <-a.full:
+			a.Flush()
+		case <-ctx.Done():
+			a.Flush()
+			return nil
+		}
+	}
+}
+
+// Flush stores what was added before it was called, and nothing that comes
+// meanwhile: on a busy relay there is always more, and it would be stored in small
+// batches, one after the other. The store may be away: then a batch is lost, and
+// the rest waits.
+func (a *Log) Flush() {
+	a.flushing.Lock()
+	defer a.flushing.Unlock()
+	defer func() {
+		if a.Waiting() > 0 {
+			poke(a.begun) // or they would wait for a batch to be full
+		}
+	}()
+	for left := a.Waiting(); ; {
+		a.mu.Lock()
+		n := batchOf(a.queue[:left])
+		batch := a.queue[:n:n]
+		a.queue = a.queue[n:]
+		left -= n
+		dropped := a.dropped
+		a.dropped = 0
+		a.mu.Unlock()
+		if dropped > 0 {
+			a.lost.Add(uint64(dropped))
+			a.log.Warn("access events were not stored: the store is too slow", "count", dropped)
+		}
+		if n == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
+		err := a.events.Append(ctx, batch)
+		cancel()
+		if err != nil {
+			a.lost.Add(uint64(n))
+			a.log.Warn("access events were not stored", "count", n, "error", err)
+			return
+		}
+	}
+}
+
+// batchOf is how many of the waiting events are stored together.
+func batchOf(queue []wire.Access) int {
+	size := 0
+	for i := range queue {
+		size += queue[i].MaxJSON()
+		if i == store.MaxBatch || i > 0 && size > maxBatch {
+			return i
+		}
+	}
+	return len(queue)
+}

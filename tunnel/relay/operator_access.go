@@ -1,0 +1,36 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"adit/tunnel/relay/accesslog"
+	"adit/tunnel/relay/console"
+	"adit/tunnel/wire"
+)
+
+// Access searches all events that are kept, in turns of bounded work.
+func (o operator) Access(ctx context.Context, q console.Access) (console.AccessPage, error) {
+	page, err := o.access.Search(ctx, q)
+	return page, accessError(err)
+}
+
+// ExportAccess calls give with all events that match, newest first.
+func (o operator) ExportAccess(ctx context.Context, q console.Access, give func(*wire.Access) error) error {
+	return accessError(o.access.Export(ctx, q, give))
+}
+
+// FollowAccess calls give with events of all nodes as they are stored.
+func (o operator) FollowAccess(ctx context.Context, q console.Access, give func(list []wire.Access, missed int) error) error {
+	return accessError(o.access.Follow(ctx, q, give))
+}
+
+// accessError gives the access log's errors about questions to the operator.
+func accessError(err error) error {
+	var field *accesslog.FieldError
+	if errors.As(err, &field) {
+		return bad(http.StatusBadRequest, "invalid_parameter", field.Field, "%s", field.Message)
+	}
+	return err
+}

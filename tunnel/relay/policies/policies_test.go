@@ -1,0 +1,99 @@
+package policies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
+)
+
+// laid is a table with what it holds to policies, and what it says.
+type laid struct {
+	*Table
+	rechecked []string
+	log       bytes.Buffer
+}
+
+func lay() *laid {
+	l := &laid{}
+	l.Table = New(Config{
+		Geo: func() policy.Geo { return nil },
+		Known: func(s *policy.SignIn) error {
+			if s != nil && s.Provider != "company" {
+				return errors.New("no such provider")
+			}
+			return nil
+		},
+		Recheck: func(target string) { l.rechecked = append(l.rechecked, target) },
+		Log:     slog.New(slog.NewTextHandler(&l.log, nil)),
+	})
+	return l
+}
+
+func (l *laid) put(target, document string) {
+	l.Set(target, store.StoredPolicy{Target: target, Document: []byte(document)}, true)
+}
+
+func (l *laid) lets(target, address string) bool {
+	d, _ := l.Get(target).Explain(policy.Request{Addr: netip.MustParseAddr(address), HTTP: true, BodySize: -1}, time.Now())
+	return d.Allowed
+}
+
+func TestPoliciesAreInForceAsTheyAreStored(t *testing.T) {
+	l := lay()
+	if l.Get("a") != nil {
+		t.Error("a target without a policy has one")
+	}
+	l.put("a", `{"deny":["192.0.2.0/24"]}`)
+	if l.lets("a", "192.0.2.1") || !l.lets("a", "198.51.100.1") {
+		t.Error("the policy is not in force")
+	}
+	l.put("a", `{}`)
+	if !l.lets("a", "192.0.2.1") {
+		t.Error("the policy before it is in force yet")
+	}
+	if l.put("a", `{"deny":`); l.lets("a", "192.0.2.1") || l.lets("a", "2001:db8::1") || !strings.Contains(l.log.String(), "its target is closed") {
+		t.Errorf("a policy that does not parse lets somebody in; the log has %s", l.log.String())
+	}
+	l.Set("a", store.StoredPolicy{}, false)
+	l.Set("b", store.StoredPolicy{}, false)
+	if l.Get("a") != nil || l.Get("b") != nil {
+		t.Error("a policy that was deleted is in force yet")
+	}
+	l.put("known", `{"sign_in":{"provider":"company"}}`)
+	l.put("unknown", `{"sign_in":{"provider":"other"}}`)
+	if said := l.log.String(); strings.Count(said, "provider that is not in relay.toml") != 1 || !strings.Contains(said, "target=unknown") {
+		t.Errorf("the log has %s", said)
+	}
+}
+
+func TestWhatIsOpenIsHeldToThePoliciesThatDecideOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lay()
+		l.put("anybody", `{}`)
+		l.put("by country", `{"deny_countries":["DE"]}`)
+		l.put("by hours", `{"hours":{"zone":"UTC","open":[{"days":["mon"],"from":"09:00","to":"17:00"}]}}`)
+		if l.Moved(); !slices.Equal(l.rechecked, []string{"by country"}) {
+			t.Errorf("another database: %q", l.rechecked)
+		}
+		l.rechecked = nil
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); l.WatchHours(ctx) }()
+		time.Sleep(2*hoursCheck + hoursCheck/2)
+		stop()
+		<-ended
+		if !slices.Equal(l.rechecked, []string{"by hours", "by hours"}) {
+			t.Errorf("in two seconds: %q", l.rechecked)
+		}
+	})
+}

@@ -1,0 +1,231 @@
+// Package quota holds clients to their bandwidths and to the bytes of their months,
+// and counts these.
+package quota
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"time"
+
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+)
+
+// near is the part of a month's bytes from which on its end is near.
+const near = 0.8
+
+// States of a client's usage.
+const (
+	OK        = "ok"
+	Near      = "near"
+	Over      = "over"
+	Throttled = "throttled"
+	Stopped   = "stopped"
+)
+
+// Clients says what a client may have: *store.Clients.
+type Clients interface {
+	ByID(id string) (store.Client, bool)
+}
+
+// Usages has what clients moved, at all nodes: *store.Usages.
+type Usages interface {
+	Get(clientID, month string) store.Usage
+	Add(ctx context.Context, clientID, month string, t store.Tally) (store.Usage, error)
+	Counted(clientID, run string) (store.Counted, bool)
+}
+
+// Edge is what holds visitors to the accounts of clients: *edge.Edge.
+type Edge interface {
+	Bound(a *edge.Account)
+	Stop(a *edge.Account, stop bool)
+}
+
+// Config is what Accounts are made of.
+type Config struct {
+	Clients Clients
+	Usages  Usages
+	Edge    Edge
+	Log     *slog.Logger
+}
+
+// Accounts are what this node's edge holds of clients: their bandwidths, and the
+// bytes that are counted to their months.
+type Accounts struct {
+	cfg Config
+
+	mu       sync.Mutex
+	byClient map[string]*account
+}
+
+type account struct {
+	edge.Account
+
+	run     string     // tells what it counts from what others do
+	turn    sync.Mutex // one goroutine at a time counts or applies
+	in, out int64      // bytes that are stored already
+	state   string
+}
+
+// New returns accounts of nobody yet.
+func New(c Config) *Accounts { return &Accounts{cfg: c, byClient: make(map[string]*account)} }
+
+// Of returns a client's account.
+func (a *Accounts) Of(clientID string) *edge.Account {
+	a.mu.Lock()
+	v := a.byClient[clientID]
+	fresh := v == nil
+	if fresh {
+		v = &account{run: rand.Text(), state: OK}
+		a.byClient[clientID] = v
+	}
+	a.mu.Unlock()
+	if fresh {
+		a.Apply(clientID)
+	}
+	return &v.Account
+}
+
+// Settle holds clients to their quotas, and then stores what they moved. A write
+// waits long for a store that is away, and one after the other would keep those
+// that come later from being held: the rest is left for the next time.
+func (a *Accounts) Settle(ctx context.Context) {
+	a.mu.Lock()
+	ids := make([]string, 0, len(a.byClient))
+	for id := range a.byClient {
+		ids = append(ids, id)
+	}
+	a.mu.Unlock()
+	for _, id := range ids {
+		a.Apply(id)
+	}
+	for _, id := range ids {
+		if err := a.count(ctx, id); err != nil {
+			a.cfg.Log.Warn("count a client's traffic", "client_id", id, "error", err)
+			if store.IsAway(err) {
+				return
+			}
+		}
+	}
+}
+
+// count stores what an account has moved since the last time.
+func (a *Accounts) count(ctx context.Context, id string) error {
+	a.mu.Lock()
+	v := a.byClient[id]
+	a.mu.Unlock()
+	if v == nil {
+		return nil
+	}
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	v.hear(a.cfg.Usages, id)
+	in, out := v.Bytes()
+	if in == v.in && out == v.out {
+		return nil
+	}
+	tally := store.Tally{Run: v.run, In: in, Out: out, Before: store.Counted{In: v.in, Out: v.out}}
+	if _, err := a.cfg.Usages.Add(ctx, id, store.MonthOf(time.Now()), tally); err != nil {
+		return err
+	}
+	v.in, v.out = in, out
+	return nil
+}
+
+// hear takes what is stored already from what the store says: a write that it did
+// not answer may have been made after all. v.turn is held.
+func (v *account) hear(usages Usages, id string) {
+	if c, ok := usages.Counted(id, v.run); ok {
+		v.in, v.out = max(v.in, c.In), max(v.out, c.Out)
+	}
+}
+
+// Usage is what a client moved in a month, with what is not yet stored of it.
+func (a *Accounts) Usage(id, month string) store.Usage {
+	a.mu.Lock()
+	v := a.byClient[id]
+	a.mu.Unlock()
+	if v == nil {
+		return a.cfg.Usages.Get(id, month)
+	}
+	v.turn.Lock() // what is being stored is counted once
+	defer v.turn.Unlock()
+	usage := a.cfg.Usages.Get(id, month)
+	v.hear(a.cfg.Usages, id)
+	in, out := v.Bytes()
+	usage.In, usage.Out = usage.In+in-v.in, usage.Out+out-v.out
+	return usage
+}
+
+// State is what a quota makes of a month's bytes.
+func State(s store.Scope, total int64) string {
+	switch {
+	case s.Monthly == 0 || float64(total) < near*float64(s.Monthly):
+		return OK
+	case total < s.Monthly:
+		return Near
+	case s.OverQuota == store.OverThrottle:
+		return Throttled
+	case s.OverQuota == store.OverStop:
+		return Stopped
+	}
+	return Over
+}
+
+// Apply holds a client to its bandwidth and quota.
+func (a *Accounts) Apply(id string) {
+	a.mu.Lock()
+	v := a.byClient[id]
+	a.mu.Unlock()
+	if v == nil {
+		return
+	}
+	client, ok := a.cfg.Clients.ByID(id)
+	if !ok {
+		return
+	}
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	usage := a.cfg.Usages.Get(id, store.MonthOf(time.Now()))
+	v.hear(a.cfg.Usages, id)
+	in, out := v.Bytes()
+	state := State(client.Scope, usage.In+usage.Out+in-v.in+out-v.out)
+	rate := client.Scope.Bandwidth
+	if state == Throttled {
+		slow := client.Scope.Throttle
+		if slow == 0 {
+			slow = store.DefaultThrottle
+		}
+		if rate == 0 || slow < rate {
+			rate = slow
+		}
+	}
+	if rate != v.In.Rate() {
+		v.In.SetRate(rate)
+		v.Out.SetRate(rate)
+		a.cfg.Edge.Bound(&v.Account)
+	}
+	if state != v.state {
+		if state != OK {
+			a.cfg.Log.Warn("client's traffic of this month", "client", client.Name, "state", state, "limit", client.Scope.Monthly)
+		}
+		v.state = state
+		a.cfg.Edge.Stop(&v.Account, state == Stopped)
+	}
+}
+
+// Forget drops the account of a client that is no longer.
+func (a *Accounts) Forget(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.byClient, id)
+}
+
+// Has reports whether a client has an account here.
+func (a *Accounts) Has(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byClient[id] != nil
+}

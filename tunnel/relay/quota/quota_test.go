@@ -1,0 +1,100 @@
+package quota
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+)
+
+func TestStateOfAMonth(t *testing.T) {
+	for name, c := range map[string]struct {
+		scope store.Scope
+		total int64
+		want  string
+	}{
+		"no quota":      {store.Scope{}, 1 << 60, OK},
+		"some":          {store.Scope{Monthly: 100}, 79, OK},
+		"near":          {store.Scope{Monthly: 100}, 80, Near},
+		"all but one":   {store.Scope{Monthly: 100}, 99, Near},
+		"over":          {store.Scope{Monthly: 100}, 100, Over},
+		"over, slowed":  {store.Scope{Monthly: 100, OverQuota: store.OverThrottle}, 100, Throttled},
+		"over, stopped": {store.Scope{Monthly: 100, OverQuota: store.OverStop}, 100, Stopped},
+	} {
+		if got := State(c.scope, c.total); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// month is what clients moved, in one month; a write may have no answer.
+type month struct {
+	usage   map[string]store.Usage
+	scopes  map[string]store.Scope
+	away    bool
+	asked   []string // whose bytes were to be added
+	bounded map[*edge.Account]int
+	stopped map[*edge.Account]bool
+}
+
+func newMonth() *month {
+	return &month{
+		usage: map[string]store.Usage{}, scopes: map[string]store.Scope{}, bounded: map[*edge.Account]int{}, stopped: map[*edge.Account]bool{},
+	}
+}
+
+func (m *month) accounts() *Accounts {
+	return New(Config{Clients: m, Usages: m, Edge: m, Log: slog.New(slog.DiscardHandler)})
+}
+
+func (m *month) ByID(id string) (store.Client, bool) {
+	scope, ok := m.scopes[id]
+	return store.Client{ID: id, Name: id, Scope: scope}, ok
+}
+
+func (m *month) Get(id, _ string) store.Usage { return m.usage[id] }
+
+func (m *month) Counted(string, string) (store.Counted, bool) { return store.Counted{}, false }
+
+func (m *month) Add(_ context.Context, id, _ string, _ store.Tally) (store.Usage, error) {
+	m.asked = append(m.asked, id)
+	if m.away {
+		return store.Usage{}, context.DeadlineExceeded
+	}
+	return m.usage[id], nil
+}
+
+func (m *month) Bound(a *edge.Account)           { m.bounded[a]++ }
+func (m *month) Stop(a *edge.Account, stop bool) { m.stopped[a] = stop }
+
+func TestClientsAreHeldToWhatTheyMayMove(t *testing.T) {
+	m := newMonth()
+	m.scopes["stops"] = store.Scope{Monthly: 100, OverQuota: store.OverStop}
+	m.scopes["slows"] = store.Scope{Monthly: 100, OverQuota: store.OverThrottle, Bandwidth: 5000, Throttle: 50}
+	a := m.accounts()
+	stops, slows := a.Of("stops"), a.Of("slows")
+	if a.Of("stops") != stops || !a.Has("stops") || a.Has("nobody") {
+		t.Error("a client has not one account")
+	}
+	if m.stopped[stops] || slows.In.Rate() != 5000 || slows.Out.Rate() != 5000 || m.bounded[slows] != 1 {
+		t.Errorf("at first: stopped %v, rate %v, bound %d times", m.stopped[stops], slows.In.Rate(), m.bounded[slows])
+	}
+	m.usage["stops"], m.usage["slows"] = store.Usage{In: 60, Out: 40}, store.Usage{Out: 100}
+	a.Settle(t.Context())
+	if !m.stopped[stops] || slows.In.Rate() != 50 || m.bounded[slows] != 2 {
+		t.Errorf("over the quota: stopped %v, rate %v, bound %d times", m.stopped[stops], slows.In.Rate(), m.bounded[slows])
+	}
+	m.scopes["stops"] = store.Scope{Monthly: 1000, OverQuota: store.OverStop}
+	if a.Apply("stops"); m.stopped[stops] {
+		t.Error("the client is held to a quota that it has no more")
+	}
+	if len(m.asked) > 0 {
+		t.Errorf("nothing was moved, and %q were counted", m.asked)
+	}
+	a.Forget("slows")
+	if a.Has("slows") || a.Of("slows") == slows {
+		t.Error("the account of a client that is no longer stays")
+	}
+}

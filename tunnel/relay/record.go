@@ -1,0 +1,47 @@
+package relay
+
+import (
+	"net/netip"
+
+	"adit/tunnel/relay/accesslog"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/nodes"
+	"adit/tunnel/wire"
+)
+
+// record takes an access event of the edge: into the log, to the sinks, and to
+// the agent whose tunnel it was.
+func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
+	r.counts.visit(ep.Type, e)
+	if !r.cfg.AccessLog {
+		return
+	}
+	if b == nil {
+		if list := ep.Backends(); len(list) > 0 {
+			b = list[0]
+		}
+	}
+	if b != nil {
+		e.Key, e.ClientID = b.Key, b.Agent.ClientID
+	}
+	e.Node = r.node
+	accesslog.Trim(&e)
+	if a, err := netip.ParseAddr(e.Visitor); err == nil {
+		e.Country = r.geo.Place(a)
+	}
+	r.access.Add(e)
+	r.sinks.Access(e)
+	if b == nil {
+		return
+	}
+	r.mu.Lock()
+	s := r.byInstance[instanceKey{b.Agent.ClientID, b.Agent.Instance}]
+	r.mu.Unlock()
+	if s == nil {
+		if far, ok := b.Agent.Session.(*nodes.Session); ok {
+			far.Access(e)
+		}
+		return
+	}
+	s.visited(e)
+}
