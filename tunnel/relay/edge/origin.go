@@ -329,6 +329,9 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 				out.URL.Host = to.visit.visitor.String()
 			}
 		}
+		if to.body != nil {
+			to.body.onward = out.Trailer // the copy's, which this backend is sent; nobody reads the body now
+		}
 		resp, err := b.h2.RoundTrip(out)
 		if err == nil && resp.StatusCode < 100 {
 			resp.Body.Close()
