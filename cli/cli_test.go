@@ -229,6 +229,12 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 			"", "tunnel create --local_port 3000 --local_ip ::1 --type tcp --mode balanced --remote-port 22 --name n --domain d --local-scheme https --host_header h --proxy-protocol v1 --inspect=false",
 			`POST /api/v1/tunnels {"type":"tcp","mode":"balanced","local_ip":"::1","local_port":3000,"domain":"d","name":"n","local_scheme":"https","remote_port":22,"host_header":"h","proxy_protocol":"v1","inspect":false}`,
 		},
+		{
+			"", "tunnel create 3000 --request_header x-env:prod --request-header Cookie: --response_header Server:",
+			`POST /api/v1/tunnels {"local_port":3000,"request_headers":{"Cookie":"","X-Env":"prod"},"response_headers":{"Server":""}}`,
+		},
+		{"", "tunnel update shop --request_header X-Env:a:b", `PATCH /api/v1/tunnels/t_1 {"request_headers":{"X-Env":"a:b"}}`},
+		{"", "tunnel update shop --response_header=", `PATCH /api/v1/tunnels/t_1 {"response_headers":{}}`},
 		{"", "tunnel create [::1]:8080", `POST /api/v1/tunnels {"local_ip":"::1","local_port":8080}`},
 		{"", "tunnel update shop --local-port 3001 --inspect=false --domain=", `PATCH /api/v1/tunnels/t_1 {"local_port":3001,"domain":"","inspect":false}`},
 		{"", "tunnel stop shop.relay.example", "POST /api/v1/tunnels/t_1/stop"},
@@ -249,6 +255,22 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 		if code != exitDone || len(asked) == 0 || asked[len(asked)-1] != c.want {
 			t.Errorf("adit %s: got exit code %d, %q, and the request %v, want %s", c.args, code, errs, asked, c.want)
 		}
+	}
+}
+
+func TestHeaderFlagsThatAreNone(t *testing.T) {
+	for flag, want := range map[string]string{
+		"X-Env":  `it must be "Name: value", or "Name:" to remove the field`,
+		": prod": `it must be "Name: value", or "Name:" to remove the field`,
+	} {
+		code, _, errs := run(t, "", "tunnel", "create", "3000", "--request_header", flag)
+		if code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%q: got exit code %d, %q", flag, code, errs)
+		}
+	}
+	code, _, errs := run(t, "", "https", "3000", "--response_header", "X-Env: a", "--response_header", "x-env: b")
+	if code != exitUsage || !strings.Contains(errs, "X-Env is there twice") {
+		t.Errorf("twice: got exit code %d, %q", code, errs)
 	}
 }
 

@@ -71,7 +71,7 @@ func (h *heldTunnel) again(ctx context.Context, before client.Tunnel) (client.Tu
 		case client.IsCode(err, client.ErrorCodeRelayUnreachable):
 		case client.IsCode(err, client.ErrorCodeRelayRejected) && refused < againTries:
 			refused++ // the tunnel that was may not be given back yet
-		case client.IsCode(err, client.ErrorCodeRelayRejected) && in != h.wanted:
+		case client.IsCode(err, client.ErrorCodeRelayRejected) && (in.Domain != h.wanted.Domain || in.RemotePort != h.wanted.RemotePort):
 			in = h.wanted
 			continue
 		default:

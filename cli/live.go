@@ -26,7 +26,8 @@ var shortExamples = map[string]string{
 	"http": `  adit http 3000
   adit http 192.168.1.20:80 --host_header printer.lan`,
 	"https": `  adit https 3000
-  adit https 3000 --domain shop`,
+  adit https 3000 --domain shop
+  adit https 3000 --request_header X-Env:demo --response_header Server:`,
 	"tcp": `  adit tcp 22
   adit tcp 192.168.1.20:22 --remote_port 20022`,
 	"udp": `  adit udp 51820
@@ -57,7 +58,7 @@ tunnel is removed; "adit tunnel create" makes one that stays.`,
 		f.shared(cmd.Flags())
 		others := []string{"remote_port"} // the daemon refuses them, and says why
 		if kind == "tcp" || kind == "udp" {
-			others = []string{"domain", "host_header", "local_scheme"}
+			others = []string{"domain", "host_header", "request_header", "response_header", "local_scheme"}
 		}
 		if kind == "udp" {
 			others = append(others, "proxy_protocol")

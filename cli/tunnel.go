@@ -36,6 +36,7 @@ type tunnelFlags struct {
 	kind, mode, localIP, domain, name, localScheme, hostHeader, proxyProtocol string
 	localPort, remotePort                                                     int
 	inspect                                                                   bool
+	requestHeaders, responseHeaders                                           headerFlag
 }
 
 // shared adds the flags that the short forms have too.
@@ -46,6 +47,8 @@ func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
 	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
 	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")
 	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
+	flags.Var(&f.requestHeaders, "request_header", "a header that the local service gets, in place of the visitor's; \"Name:\" removes one; may be repeated")
+	flags.Var(&f.responseHeaders, "response_header", "the same for what visitors get")
 	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")
 	flags.BoolVar(&f.inspect, "inspect", true, "show what passes in the inspector")
 }
@@ -61,7 +64,8 @@ func (f *tunnelFlags) create() client.TunnelCreate {
 	in := client.TunnelCreate{
 		Type: client.TunnelType(f.kind), Mode: client.TunnelMode(f.mode), LocalIP: f.localIP, LocalPort: f.localPort,
 		Domain: f.domain, Name: f.name, LocalScheme: client.LocalScheme(f.localScheme), RemotePort: f.remotePort,
-		HostHeader: f.hostHeader, ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
+		HostHeader: f.hostHeader, RequestHeaders: f.requestHeaders.fields, ResponseHeaders: f.responseHeaders.fields,
+		ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
 	}
 	if !f.inspect {
 		in.Inspect = &f.inspect
@@ -86,6 +90,8 @@ func (f *tunnelFlags) update(flags *pflag.FlagSet) client.TunnelUpdate {
 	given("local_scheme", func() { in.LocalScheme = (*client.LocalScheme)(&f.localScheme) })
 	given("remote_port", func() { in.RemotePort = &f.remotePort })
 	given("host_header", func() { in.HostHeader = &f.hostHeader })
+	given("request_header", func() { in.RequestHeaders = &f.requestHeaders.fields })
+	given("response_header", func() { in.ResponseHeaders = &f.responseHeaders.fields })
 	given("proxy_protocol", func() { in.ProxyProtocol = (*client.ProxyProtocol)(&f.proxyProtocol) })
 	given("inspect", func() { in.Inspect = &f.inspect })
 	return in
@@ -343,6 +349,8 @@ func writeTunnel(w io.Writer, t client.Tunnel) {
 		row("Port", strconv.Itoa(t.RemotePort))
 	}
 	row("Host header", t.HostHeader)
+	writeHeaders(w, "Request header", t.RequestHeaders)
+	writeHeaders(w, "Response header", t.ResponseHeaders)
 	row("PROXY protocol", string(t.ProxyProtocol))
 	if t.Declared {
 		row("Declared", "in adit.toml; change it there")

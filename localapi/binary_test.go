@@ -123,6 +123,8 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 		{method: "POST", path: "/api/v1/tunnels", body: `{"local_ip":"169.254.169.254","local_port":80}`, status: 400, code: "invalid_parameter", field: "local_ip"},
 		{method: "POST", path: "/api/v1/tunnels", body: `{"local_port":` + r.addr[strings.LastIndexByte(r.addr, ':')+1:] + `}`, status: 400, code: "invalid_parameter", field: "local_ip"},
 		{method: "POST", path: "/api/v1/tunnels", body: `{"local_port":1,"domain":"sample","type":"http"}`, status: 400, code: "relay_rejected", field: "domain"},
+		{method: "POST", path: "/api/v1/tunnels", body: `{"local_port":1,"request_headers":{"host":"a"}}`, status: 400, code: "invalid_parameter", field: "request_headers"},
+		{method: "PATCH", path: tunnel, target: "/api/v1/tunnels/" + other, body: `{"response_headers":{"X-Env":"a","x-env":null}}`, status: 400, code: "invalid_parameter", field: "response_headers"},
 		{method: "POST", path: tunnel + "/start", target: "/api/v1/tunnels/" + other + "/start", status: 200},
 		{method: "POST", path: tunnel + "/start", target: "/api/v1/tunnels/" + other + "/start", status: 200},
 		{method: "POST", path: tunnel + "/stop", target: "/api/v1/tunnels/" + other + "/stop", status: 200},

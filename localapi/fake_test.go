@@ -39,7 +39,8 @@ func newFakeAgent() *fakeAgent {
 	f := &fakeAgent{har: `{"log":{"version":"1.2","creator":{"name":"adit","version":"1"},"entries":[]}}`}
 	f.tunnels = []agent.Tunnel{{
 		ID: "t_1", Name: "shop", Type: "https", Mode: "standard", LocalIP: "127.0.0.1", LocalPort: 3000,
-		Domain: "shop", PublicURL: "https://shop.relay.example", State: agent.TunnelRunning, Inspect: true,
+		RequestHeaders: agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
+		Domain:         "shop", PublicURL: "https://shop.relay.example", State: agent.TunnelRunning, Inspect: true,
 		CreatedAt: fakeTime.In(time.FixedZone("there", 7200)),
 	}}
 	f.requests = []inspect.Detail{

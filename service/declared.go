@@ -143,6 +143,7 @@ func declaredSpecs(file *config.File) []agent.TunnelSpec {
 		specs = append(specs, agent.TunnelSpec{
 			Type: t.Type, Mode: t.Mode, LocalIP: t.LocalIP, LocalPort: t.LocalPort, Domain: t.Domain, Name: t.Name,
 			LocalScheme: t.LocalScheme, RemotePort: t.RemotePort, HostHeader: t.HostHeader,
+			RequestHeaders: agent.Headers(t.RequestHeaders), ResponseHeaders: agent.Headers(t.ResponseHeaders),
 			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
 		})
 	}

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"adit/internal/config"
+	"adit/tunnel/agent"
 )
 
 // A name that is another tunnel's is free once that tunnel is gone: nobody need
@@ -55,4 +58,29 @@ func TestDeclaredTunnelTakesItsNameOnceItIsFree(t *testing.T) {
 		return len(list.Data.Items) == 1 && list.Data.Items[0].Declared
 	})
 	eventually("the mistake is gone", func() bool { return !mistaken() })
+}
+
+// Headers of a declared tunnel reach the agent, and a mistake in them is told with
+// its place in the file.
+func TestDeclaredTunnelChangesHeaders(t *testing.T) {
+	for text, want := range map[string]string{
+		"request_headers = { x-env = \"prod\", Cookie = \"\" }\n[tunnel.response_headers]\nServer = \"\"\n": "",
+		"\nrequest_headers = { Host = \"a\" }\n":                                                            "adit.toml:5: tunnel[0].request_headers: Host is not changed here; host_header says it",
+		"response_headers = { \"X Env\" = \"a\" }\n":                                                        "adit.toml:4: tunnel[0].response_headers: \"X Env\" is not the name of a header field",
+		"request_headers = { X-Env = \"a\", x-env = \"b\" }":                                                "adit.toml:4: tunnel[0].request_headers: X-Env is there twice",
+		"request_headers = { X-Env = \"geheim\\u0007\" }":                                                   "adit.toml:4: tunnel[0].request_headers: the value of X-Env has control characters",
+	} {
+		file, err := config.Parse("adit.toml", []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs := declaredSpecs(file)
+		got := declareMistake(file, agent.CheckDeclared(specs, nil))
+		if (got == nil) != (want == "") || got != nil && got.Error() != want {
+			t.Errorf("%q: got %v, want %s", text, got, want)
+		}
+		if want == "" && (specs[0].RequestHeaders != agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}) || specs[0].ResponseHeaders != agent.Headers(map[string]string{"Server": ""})) {
+			t.Errorf("got %+v", specs[0])
+		}
+	}
 }

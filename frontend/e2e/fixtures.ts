@@ -29,6 +29,8 @@ export function tunnel(n: number, change: Partial<Tunnel> = {}): Tunnel {
     domain: web ? name : '',
     remote_port: web ? 0 : 20_000 + n,
     host_header: '',
+    request_headers: {},
+    response_headers: {},
     proxy_protocol: '',
     inspect: true,
     ephemeral: false,

@@ -75,17 +75,20 @@ type Log struct {
 
 // Tunnel is a declared tunnel; the keys are those of the local API.
 type Tunnel struct {
-	Name          string `toml:"name"`
-	Type          string `toml:"type"`
-	Mode          string `toml:"mode"`
-	LocalIP       string `toml:"local_ip"`
-	LocalPort     int    `toml:"local_port"`
-	LocalScheme   string `toml:"local_scheme"`
-	Domain        string `toml:"domain"`
-	RemotePort    int    `toml:"remote_port"`
-	HostHeader    string `toml:"host_header"`
-	ProxyProtocol string `toml:"proxy_protocol"`
-	Inspect       *bool  `toml:"inspect"`
+	Name        string `toml:"name"`
+	Type        string `toml:"type"`
+	Mode        string `toml:"mode"`
+	LocalIP     string `toml:"local_ip"`
+	LocalPort   int    `toml:"local_port"`
+	LocalScheme string `toml:"local_scheme"`
+	Domain      string `toml:"domain"`
+	RemotePort  int    `toml:"remote_port"`
+	HostHeader  string `toml:"host_header"`
+	// Fields by name; an empty value removes one.
+	RequestHeaders  map[string]string `toml:"request_headers"`
+	ResponseHeaders map[string]string `toml:"response_headers"`
+	ProxyProtocol   string            `toml:"proxy_protocol"`
+	Inspect         *bool             `toml:"inspect"`
 }
 
 // Error is a mistake in the file.

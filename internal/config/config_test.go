@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,15 @@ local_port = 5432
 remote_port = 20001
 proxy_protocol = "v2"
 inspect = false
+
+[[tunnel]]
+name = "web"
+local_port = 80
+request_headers = { X-Env = "prod", "Cookie" = "" }
+
+[tunnel.response_headers]
+Server = ""
+Cache-Control = "max-age=60"
 `
 
 func TestEveryKeyIsRead(t *testing.T) {
@@ -155,11 +165,17 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.HTTPListen != "127.0.0.1:8181" || f.LocalAPI.AllowedOrigins[1] != "http://nas.local:5000" || *f.Inspector.Enabled ||
-		f.Inspector.MemoryMiB != 16 || f.Session.Transport != "tls" || f.Log.Level != "debug" || len(f.Tunnels) != 2 {
+		f.Inspector.MemoryMiB != 16 || f.Session.Transport != "tls" || f.Log.Level != "debug" || len(f.Tunnels) != 3 {
 		t.Errorf("got %+v", f)
 	}
 	if d := f.Tunnels[1]; d.Name != "db" || d.RemotePort != 20001 || *d.Inspect || d.LocalIP != "10.0.0.7" {
 		t.Errorf("got %+v", d)
+	}
+	if w := f.Tunnels[2]; fmt.Sprint(w.RequestHeaders, w.ResponseHeaders) != "map[Cookie: X-Env:prod] map[Cache-Control:max-age=60 Server:]" {
+		t.Errorf("got %+v", w)
+	}
+	if e := f.Mistake("tunnel", 2, "request_headers", "no"); e.Line != 37 {
+		t.Errorf("got line %d", e.Line)
 	}
 	if !f.Sets("", "http_listen") || !f.Sets("log", "level") || f.Sets("local_api", "bearer_token_file") {
 		t.Error("Sets does not tell what the file has")
@@ -223,15 +239,17 @@ func FuzzParse(f *testing.F) {
 
 func TestValueOfTheWrongKindIsToldWithoutGo(t *testing.T) {
 	for text, want := range map[string]string{
-		"[[tunnel]]\nname=\"a\"\nlocal_port=\"x\"":      "3: tunnel.local_port: must be a whole number, not a string, in quotes",
-		"http_listen = 37271":                           "1: http_listen: must be a string, in quotes, not a whole number",
-		"[inspector]\nenabled = \"yes\"":                "2: inspector.enabled: must be true or false, not a string, in quotes",
-		"[local_api]\nallowed_hosts = \"nas.lan\"":      "2: local_api.allowed_hosts: must be a list of strings, in brackets, not a string, in quotes",
-		"local_api = 3":                                 "1: local_api: must be a table, not a whole number",
-		"[[tunnel]]\nname=\"a\"\nlocal_port=3.5":        "3: tunnel.local_port: must be a whole number, not a number with a fraction",
-		"[[tunnel]]\nname=true":                         "2: tunnel.name: must be a string, in quotes, not true or false",
-		"[[tunnel]]\nname=\"a\"\nlocal_port=[1]":        "",
-		"tunnel = 3":                                    "",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=\"x\"":         "3: tunnel.local_port: must be a whole number, not a string, in quotes",
+		"http_listen = 37271":                              "1: http_listen: must be a string, in quotes, not a whole number",
+		"[inspector]\nenabled = \"yes\"":                   "2: inspector.enabled: must be true or false, not a string, in quotes",
+		"[local_api]\nallowed_hosts = \"nas.lan\"":         "2: local_api.allowed_hosts: must be a list of strings, in brackets, not a string, in quotes",
+		"local_api = 3":                                    "1: local_api: must be a table, not a whole number",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=3.5":           "3: tunnel.local_port: must be a whole number, not a number with a fraction",
+		"[[tunnel]]\nname=true":                            "2: tunnel.name: must be a string, in quotes, not true or false",
+		"[[tunnel]]\nname=\"a\"\nlocal_port=[1]":           "",
+		"[[tunnel]]\nname=\"a\"\nrequest_headers=\"a: b\"": "3: tunnel.request_headers: must be a table, not a string, in quotes",
+		"[[tunnel]]\nname=\"a\"\nrequest_headers={a=1}":    "",
+		"tunnel = 3": "",
 		"[[tunnel]]\nname=\"a\"\nlocal_port=2026-01-01": "3: tunnel.local_port: must be a whole number, not a date",
 	} {
 		_, err := Parse("adit.toml", []byte(text))

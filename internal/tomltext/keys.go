@@ -35,6 +35,8 @@ func keysIn(prefix string, of reflect.Type) map[string]string {
 				keys[name] = "a list of tables, as [[" + name + "]]"
 				maps.Copy(keys, keysIn(name+".", t.Elem()))
 			}
+		case reflect.Map:
+			keys[name] = `a table of texts, as {Name = "value"}`
 		case reflect.Bool:
 			keys[name] = "true or false"
 		case reflect.Int, reflect.Int64:

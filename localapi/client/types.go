@@ -181,6 +181,12 @@ const (
 	ProxyProtocolV2 ProxyProtocol = "v2"
 )
 
+// HeaderChanges: Header fields of an `http` or `https` tunnel, by name, that the relay changes in requests to the origin
+// (`request_headers`) or in the origin's answers (`response_headers`): each is set to its value, in place of what is
+// there, and one with an empty value is removed. In a change of a tunnel it is all of them; `{}` leaves none. At most
+// 32, and 8 KiB of names and values. Values may be secrets; whoever may ask this API is shown them.
+type HeaderChanges map[string]string
+
 // LocalScheme: How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
 type LocalScheme string
 
@@ -206,8 +212,10 @@ type TunnelCreate struct {
 	// Public port of `tcp` and `udp`; 0 lets the relay give one.
 	RemotePort int `json:"remote_port,omitempty"`
 	// The Host that the origin sees; empty keeps the visitor's.
-	HostHeader    string        `json:"host_header,omitempty"`
-	ProxyProtocol ProxyProtocol `json:"proxy_protocol,omitempty"`
+	HostHeader      string        `json:"host_header,omitempty"`
+	RequestHeaders  HeaderChanges `json:"request_headers,omitempty"`
+	ResponseHeaders HeaderChanges `json:"response_headers,omitempty"`
+	ProxyProtocol   ProxyProtocol `json:"proxy_protocol,omitempty"`
 	// Show what passes in the inspector.
 	Inspect *bool `json:"inspect,omitempty"`
 	// Gone when the daemon ends.
@@ -218,17 +226,19 @@ type TunnelCreate struct {
 
 // TunnelUpdate: The fields to change; what is left out stays.
 type TunnelUpdate struct {
-	Type          *TunnelType    `json:"type,omitempty"`
-	Mode          *TunnelMode    `json:"mode,omitempty"`
-	LocalIP       *string        `json:"local_ip,omitempty"`
-	LocalPort     *int           `json:"local_port,omitempty"`
-	Domain        *string        `json:"domain,omitempty"`
-	Name          *string        `json:"name,omitempty"`
-	LocalScheme   *LocalScheme   `json:"local_scheme,omitempty"`
-	RemotePort    *int           `json:"remote_port,omitempty"`
-	HostHeader    *string        `json:"host_header,omitempty"`
-	ProxyProtocol *ProxyProtocol `json:"proxy_protocol,omitempty"`
-	Inspect       *bool          `json:"inspect,omitempty"`
+	Type            *TunnelType    `json:"type,omitempty"`
+	Mode            *TunnelMode    `json:"mode,omitempty"`
+	LocalIP         *string        `json:"local_ip,omitempty"`
+	LocalPort       *int           `json:"local_port,omitempty"`
+	Domain          *string        `json:"domain,omitempty"`
+	Name            *string        `json:"name,omitempty"`
+	LocalScheme     *LocalScheme   `json:"local_scheme,omitempty"`
+	RemotePort      *int           `json:"remote_port,omitempty"`
+	HostHeader      *string        `json:"host_header,omitempty"`
+	RequestHeaders  *HeaderChanges `json:"request_headers,omitempty"`
+	ResponseHeaders *HeaderChanges `json:"response_headers,omitempty"`
+	ProxyProtocol   *ProxyProtocol `json:"proxy_protocol,omitempty"`
+	Inspect         *bool          `json:"inspect,omitempty"`
 }
 
 // Tunnel: A declared mapping; it survives restarts.
@@ -243,11 +253,13 @@ type Tunnel struct {
 	// As asked for, or as the relay gave it.
 	Domain string `json:"domain"`
 	// As asked for, or as the relay gave it; 0 unless `tcp` or `udp`.
-	RemotePort    int           `json:"remote_port"`
-	HostHeader    string        `json:"host_header"`
-	ProxyProtocol ProxyProtocol `json:"proxy_protocol"`
-	Inspect       bool          `json:"inspect"`
-	Ephemeral     bool          `json:"ephemeral"`
+	RemotePort      int           `json:"remote_port"`
+	HostHeader      string        `json:"host_header"`
+	RequestHeaders  HeaderChanges `json:"request_headers"`
+	ResponseHeaders HeaderChanges `json:"response_headers"`
+	ProxyProtocol   ProxyProtocol `json:"proxy_protocol"`
+	Inspect         bool          `json:"inspect"`
+	Ephemeral       bool          `json:"ephemeral"`
 	// From `adit.toml`; not to be changed here.
 	Declared bool `json:"declared"`
 	// Where visitors reach it; empty until the relay gave one.

@@ -34,6 +34,12 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 		if patch.HostHeader == nil {
 			want.HostHeader = ""
 		}
+		if patch.RequestHeaders == nil && !web(want.Type) {
+			want.RequestHeaders = wire.HeaderChanges{}
+		}
+		if patch.ResponseHeaders == nil && !web(want.Type) {
+			want.ResponseHeaders = wire.HeaderChanges{}
+		}
 	}
 	spec, no := a.normalize(want)
 	if no == nil && (spec.LocalIP != before.LocalIP || spec.LocalPort != before.LocalPort) {

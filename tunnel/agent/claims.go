@@ -47,13 +47,13 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	}
 	t.asking = l
 	a.mu.Unlock()
-	got, err := l.ctl.claim(ctx, t.id, want)
+	got, err := l.ask(ctx, t.id, want)
 	if remembers && isProblem(err) && !unavailable(err) {
 		// What the relay gave before is another's now: anything will do.
 		a.mu.Lock()
 		want = t.claim(true)
 		a.mu.Unlock()
-		got, err = l.ctl.claim(ctx, t.id, want)
+		got, err = l.ask(ctx, t.id, want)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,6 +88,22 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	l.register(got.Number, t)
 	a.second.look()
 	return nil
+}
+
+// ask asks the relay for a claim. One that would not do all of it is not asked: it
+// would serve visitors as if it did.
+func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, error) {
+	if c.ChangesHeaders() && !slices.Contains(l.welcome.Features, wire.FeatureHeaders) {
+		field := "request_headers"
+		if c.RequestHeaders.IsZero() {
+			field = "response_headers"
+		}
+		return wire.Grant{}, &refused{problem: &wire.Problem{
+			Code: wire.CodeInvalid, Field: field,
+			Message: "the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it",
+		}}
+	}
+	return l.ctl.claim(ctx, key, c)
 }
 
 // takeBackLocked sees to it that a claim is taken back that was on its way on the second

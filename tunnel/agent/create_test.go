@@ -74,6 +74,17 @@ func TestCreateRefusals(t *testing.T) {
 		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a\r\nb: c" })},
 		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a:0" })},
 		{"host_header", with(func(s *TunnelSpec) { s.Type, s.HostHeader = "tls", "a" })},
+		{"request_headers", with(func(s *TunnelSpec) { s.RequestHeaders = wire.ChangeHeaders(map[string]string{"Host": "a"}) })},
+		{"request_headers", with(func(s *TunnelSpec) {
+			s.RequestHeaders = wire.ChangeHeaders(map[string]string{"X-Env": "a\r\nX-Evil: b"})
+		})},
+		{"request_headers", with(func(s *TunnelSpec) {
+			s.Type, s.RequestHeaders = "tls", wire.ChangeHeaders(map[string]string{"X-Env": "a"})
+		})},
+		{"response_headers", with(func(s *TunnelSpec) { s.ResponseHeaders = wire.ChangeHeaders(map[string]string{"Trailer": ""}) })},
+		{"response_headers", with(func(s *TunnelSpec) {
+			s.Type, s.ResponseHeaders = "tcp", wire.ChangeHeaders(map[string]string{"Server": ""})
+		})},
 		{"proxy_protocol", with(func(s *TunnelSpec) { s.ProxyProtocol = "v3" })},
 		{"proxy_protocol", with(func(s *TunnelSpec) { s.Type, s.ProxyProtocol = "udp", "v2" })},
 	} {

@@ -272,7 +272,7 @@ func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil
 	}
-	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String()}
+	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String(), Secret: r.secret}
 	switch {
 	case preface.Kind == wire.StreamHTTP:
 		return a.inspector.HTTP(meta)

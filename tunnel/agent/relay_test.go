@@ -47,6 +47,7 @@ type fakeRelay struct {
 	unable    int           // how many releases it cannot do
 	reports   []wire.AgentError
 	onPolicy  http.HandlerFunc // of all claims; nil: the relay knows no policies
+	features  []string         // that it says it has
 	addresses []string
 	node      string      // its id; empty: a relay that knows no nodes
 	nodes     []wire.Node // as it tells
@@ -169,13 +170,13 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		if refuse == nil && h.Beside != "" && h.Beside == r.node {
 			refuse = &wire.Problem{Code: wire.CodeHere, Message: "it is here already"}
 		}
-		addresses, node, nodes := r.addresses, r.node, r.nodes
+		addresses, node, nodes, features := r.addresses, r.node, r.nodes, r.features
 		r.mu.Unlock()
 		if refuse != nil {
 			answer(w, http.StatusUnauthorized, refuse)
 			return
 		}
-		answer(w, http.StatusOK, wire.Welcome{ClientID: "cli_1", ClientName: "test", Domain: "relay.test", Addresses: addresses, NodeID: node, Nodes: nodes})
+		answer(w, http.StatusOK, wire.Welcome{ClientID: "cli_1", ClientName: "test", Domain: "relay.test", Addresses: addresses, NodeID: node, Nodes: nodes, Features: features})
 	})
 	mux.HandleFunc("PUT "+wire.PathClaims+"{key}", func(w http.ResponseWriter, q *http.Request) {
 		var c wire.Claim

@@ -99,7 +99,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	stop := context.AfterFunc(ctx, func() { origin.Close() })
 	defer stop()
 
-	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id}
+	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id, Secret: r.secret}
 	var tap *inspect.Tap
 	if byHTTP2 {
 		tap = a.inspector.HTTP2(meta)

@@ -54,6 +54,7 @@ type tunnel struct {
 type route struct {
 	id, name string
 	spec     TunnelSpec
+	secret   []string // request fields that the tunnel gives its origin
 	inspect  bool
 	local    string // host:port
 }
@@ -122,8 +123,12 @@ func newTunnel(id string, spec TunnelSpec, created time.Time) *tunnel {
 
 func (t *tunnel) setSpec(spec TunnelSpec) {
 	t.spec, t.fault = spec, ""
+	var secret []string
+	for name := range spec.RequestHeaders.All() {
+		secret = append(secret, name)
+	}
 	t.route.Store(&route{
-		id: t.id, name: spec.Name, spec: spec,
+		id: t.id, name: spec.Name, spec: spec, secret: secret,
 		inspect: spec.Inspect == nil || *spec.Inspect,
 		local:   net.JoinHostPort(spec.LocalIP, strconv.Itoa(spec.LocalPort)),
 	})
@@ -135,6 +140,7 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 	c := wire.Claim{
 		Type: t.spec.Type, Mode: t.spec.Mode, Domain: t.spec.Domain, RemotePort: t.spec.RemotePort,
 		Name: t.spec.Name, HostHeader: t.spec.HostHeader, Ephemeral: t.spec.Ephemeral,
+		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
 		Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
 	}
 	if !fresh {
@@ -193,6 +199,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		ID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
 		LocalIP: t.spec.LocalIP, LocalPort: t.spec.LocalPort, LocalScheme: t.spec.LocalScheme,
 		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
+		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
 		ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,

@@ -90,6 +90,9 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 	if err := checkName(spec.Name); err != nil {
 		return spec, err
 	}
+	if err := checkHeaders(spec, web); err != nil {
+		return spec, err
+	}
 	host, err := a.normalHost(spec.LocalIP, spec.LocalPort)
 	if err != nil {
 		return spec, err
@@ -229,6 +232,22 @@ func validHostHeader(h string) bool {
 	return len(host) <= maxDomain && plainLabels(host, true)
 }
 
+func checkHeaders(spec TunnelSpec, web bool) *Error {
+	for _, of := range []struct {
+		field   string
+		changes wire.HeaderChanges
+		in      wire.Direction
+	}{{"request_headers", spec.RequestHeaders, wire.Requests}, {"response_headers", spec.ResponseHeaders, wire.Responses}} {
+		if !web && !of.changes.IsZero() {
+			return invalid(of.field, "is for http and https tunnels only")
+		}
+		if err := of.changes.Check(of.in); err != nil {
+			return invalid(of.field, "%v", err)
+		}
+	}
+	return nil
+}
+
 // patched returns spec with the fields of p changed.
 func patched(spec TunnelSpec, p TunnelPatch) TunnelSpec {
 	set(&spec.Type, p.Type)
@@ -240,6 +259,8 @@ func patched(spec TunnelSpec, p TunnelPatch) TunnelSpec {
 	set(&spec.LocalScheme, p.LocalScheme)
 	set(&spec.RemotePort, p.RemotePort)
 	set(&spec.HostHeader, p.HostHeader)
+	set(&spec.RequestHeaders, p.RequestHeaders)
+	set(&spec.ResponseHeaders, p.ResponseHeaders)
 	set(&spec.ProxyProtocol, p.ProxyProtocol)
 	if p.Inspect != nil {
 		v := *p.Inspect

@@ -118,6 +118,24 @@ func checkClaim(c *wire.Claim) error {
 	if c.HostHeader != "" && !validHost(c.HostHeader) {
 		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
 	}
+	return checkHeaders(c)
+}
+
+// checkHeaders says which header fields of a claim the edge cannot change.
+func checkHeaders(c *wire.Claim) error {
+	web := c.Type == wire.TypeHTTP || c.Type == wire.TypeHTTPS
+	for _, of := range []struct {
+		field   string
+		changes wire.HeaderChanges
+		in      wire.Direction
+	}{{"request_headers", c.RequestHeaders, wire.Requests}, {"response_headers", c.ResponseHeaders, wire.Responses}} {
+		if !web && !of.changes.IsZero() {
+			return invalid(of.field, "a tunnel of type %s has no headers; leave %s out", c.Type, of.field)
+		}
+		if err := of.changes.Check(of.in); err != nil {
+			return invalid(of.field, "%s: %v", of.field, err)
+		}
+	}
 	return nil
 }
 

@@ -157,7 +157,7 @@ func (f *far) review(target string) {
 // node tells or behind. f.mu is held.
 func (f *far) settle(t *farTunnel) {
 	r := f.members.relay
-	if !f.holds(t) {
+	if !f.holds(t) || checkHeaders(&t.tunnel.Claim) != nil { // another version may change what this one must not
 		f.detach(t)
 		return
 	}
@@ -332,5 +332,8 @@ func (l local) Access(id string, list []wire.Access) (wanted bool) {
 
 // newBackend is where an endpoint's visitors go for a claim.
 func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
-	return &edge.Backend{Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2}
+	return &edge.Backend{
+		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2,
+		Requests: edge.ChangeHeaders(c.RequestHeaders), Answers: edge.ChangeHeaders(c.ResponseHeaders),
+	}
 }

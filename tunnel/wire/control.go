@@ -70,7 +70,12 @@ type Welcome struct {
 	// is no other. An agent keeps sessions with two of them.
 	NodeID string `json:"node_id,omitempty"`
 	Nodes  []Node `json:"nodes,omitempty"`
+	// Features are what this relay does of that which older ones ignore.
+	Features []string `json:"features,omitempty"`
 }
+
+// FeatureHeaders is of a relay that changes headers as a Claim says.
+const FeatureHeaders = "headers"
 
 // Tunnel types and modes.
 const (
@@ -93,6 +98,10 @@ type Claim struct {
 	RemotePort int    `json:"remote_port,omitempty"` // tcp, udp; 0: the relay gives one
 	Name       string `json:"name,omitempty"`
 	HostHeader string `json:"host_header,omitempty"` // http, https: rewritten for the origin at the edge
+	// What the edge changes in requests and in the origin's answers (http, https).
+	// Only a relay with FeatureHeaders does.
+	RequestHeaders  HeaderChanges `json:"request_headers,omitzero"`
+	ResponseHeaders HeaderChanges `json:"response_headers,omitzero"`
 	// Ephemeral claims are forgotten when the session ends; others are kept for the client.
 	Ephemeral bool `json:"ephemeral,omitempty"`
 	// Unshared streams carry the requests of one visitor only (http, https),
@@ -101,6 +110,11 @@ type Claim struct {
 	// HTTP2 is how the origin is spoken to (http, https): by HTTP/2 over raw
 	// streams, but for changes of protocol. Without it only gRPC is.
 	HTTP2 bool `json:"http2,omitempty"`
+}
+
+// ChangesHeaders reports whether the edge is to change header fields.
+func (c *Claim) ChangesHeaders() bool {
+	return !c.RequestHeaders.IsZero() || !c.ResponseHeaders.IsZero()
 }
 
 // Grant answers a Claim that was accepted: the endpoint runs.

@@ -321,6 +321,35 @@ func TestSecretsAreHiddenUnlessAsked(t *testing.T) {
 	}
 }
 
+// TestWhatTheTunnelGivesItsOriginIsHidden has a field that is a secret by no name
+// of its own.
+func TestWhatTheTunnelGivesItsOriginIsHidden(t *testing.T) {
+	ins := New(Limits{})
+	tap := ins.HTTP(Meta{TunnelID: "t", Secret: []string{"X-Origin-Key"}})
+	tap.FromVisitor([]byte("GET /a HTTP/1.1\r\nHost: a\r\nx-origin-key: geheim\r\nX-Other: open\r\n\r\n"))
+	tap.FromOrigin([]byte("HTTP/1.1 200 OK\r\nX-Origin-Key: open\r\nContent-Length: 0\r\n\r\n"))
+	tap.Close()
+	ins.listAll()
+	id := ins.List(Filter{})[0].ID
+	d, _ := ins.Detail(id, false)
+	var har bytes.Buffer
+	if err := ins.WriteHAR(&har, Filter{}, "1", false); err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%+v %+v %+v %s", d, *d.Request, *d.Response, har.String()); strings.Contains(text, "geheim") || strings.Count(text, "open") < 4 {
+		t.Errorf("got %s", text)
+	}
+	shown, _ := ins.Detail(id, true)
+	if get(shown.Request.Headers, "X-Origin-Key") != "geheim" {
+		t.Errorf("revealed: got %+v", shown.Request)
+	}
+	for _, edited := range [][]Header{d.Request.Headers, {{Name: "X-Origin-Key", Value: hidden}}} {
+		if again, err := ins.Repeat(id, Edit{Headers: edited}); err != nil || !bytes.Contains(again.Bytes, []byte("geheim\r\n")) {
+			t.Errorf("repeated: got %q, %v", again.Bytes, err)
+		}
+	}
+}
+
 func TestBodiesAreDecompressedForViewing(t *testing.T) {
 	const text = "hello, compressed world"
 	encode := map[string]func(io.Writer) io.WriteCloser{

@@ -73,18 +73,18 @@ func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 		path = edit.Path
 	}
 	if edit.Headers != nil {
-		headers = withSecrets(edit.Headers, headers)
+		headers = withSecrets(edit.Headers, headers, s.secret)
 	}
 	again := Repeat{TunnelID: s.summary.TunnelID, Method: method, HTTP2: parts[2] == "HTTP/2.0" || parts[2] == "HTTP/3.0", ContentType: get(headers, "Content-Type")}
 	return again.build(path, headers, body, newBody)
 }
 
 // withSecrets puts the values back that an edit only has as redacted.
-func withSecrets(edited, original []Header) []Header {
+func withSecrets(edited, original []Header, also []string) []Header {
 	used := make([]bool, len(original))
 	out := make([]Header, 0, len(edited))
 	for _, h := range edited {
-		if h.Redacted || secret(h.Name) && strings.HasSuffix(h.Value, hidden) {
+		if h.Redacted || secret(h.Name, also) && strings.HasSuffix(h.Value, hidden) {
 			for i, o := range original {
 				if !used[i] && strings.EqualFold(o.Name, h.Name) {
 					h.Value, used[i] = o.Value, true

@@ -14,6 +14,9 @@ type Meta struct {
 	Type                 string // the tunnel's
 	Visitor              string // address:port, if known
 	ReplayOf             string // id of the entry that is repeated
+	// Secret are names of request fields whose values are hidden beside the usual
+	// ones: what the tunnel itself gives its origin.
+	Secret []string
 }
 
 // maxPending is how many requests may wait for their response on one connection.

@@ -108,18 +108,19 @@ func get(headers []Header, name string) string {
 // hidden is shown in place of a secret.
 const hidden = "(redacted)"
 
-// secret reports whether a field's value lets whoever reads it act as another.
-func secret(name string) bool {
+// secret reports whether a field's value lets whoever reads it act as another, or
+// may do so as one of also.
+func secret(name string, also []string) bool {
 	switch strings.ToLower(name) {
 	case "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "x-auth-token":
 		return true
 	}
-	return false
+	return slices.ContainsFunc(also, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
-func redact(headers []Header) []Header {
+func redact(headers []Header, also []string) []Header {
 	for i, h := range headers {
-		if !secret(h.Name) || h.Value == "" {
+		if !secret(h.Name, also) || h.Value == "" {
 			continue
 		}
 		headers[i].Redacted = true
@@ -147,6 +148,7 @@ type snapshot struct {
 	proto    string
 	url      string
 	req, res kept
+	secret   []string // Meta.Secret
 	messages []said
 	unheard  int
 }
@@ -164,7 +166,7 @@ func (c *capture) copy() kept {
 func (e *entry) snapshot() snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := snapshot{summary: e.summaryLocked(), url: e.url, messages: slices.Clone(e.messages), unheard: e.unheard}
+	s := snapshot{summary: e.summaryLocked(), url: e.url, secret: e.meta.Secret, messages: slices.Clone(e.messages), unheard: e.unheard}
 	if e.kind == KindHTTP {
 		s.proto = e.parsedLocked().proto
 	}
@@ -179,9 +181,9 @@ func (e *entry) detail(reveal bool) Detail {
 		return d
 	}
 	d.URL = s.address()
-	d.Request = s.req.message(reveal, s.summary.BytesIn)
+	d.Request = s.req.message(reveal, s.secret, s.summary.BytesIn)
 	if s.res.head != nil {
-		d.Response = s.res.message(reveal, s.summary.BytesOut)
+		d.Response = s.res.message(reveal, nil, s.summary.BytesOut)
 	}
 	for _, m := range s.messages {
 		d.Messages = append(d.Messages, m.view())
@@ -206,7 +208,7 @@ func (s snapshot) address() string {
 	return proto + "://" + s.summary.Host + s.summary.Path
 }
 
-func (c kept) message(reveal bool, passed int64) *Message {
+func (c kept) message(reveal bool, secret []string, passed int64) *Message {
 	line, headers := splitHead(c.head)
 	m := &Message{Line: line, Headers: headers}
 	if i := strings.Index(line, "HTTP/"); i >= 0 {
@@ -214,7 +216,7 @@ func (c kept) message(reveal bool, passed int64) *Message {
 	}
 	m.Body = c.view(headers, passed-int64(len(c.head)))
 	if !reveal {
-		m.Headers = redact(headers)
+		m.Headers = redact(headers, secret)
 	}
 	return m
 }
@@ -270,7 +272,7 @@ func curl(s snapshot, reveal bool) string {
 		return ""
 	}
 	if !reveal {
-		headers = redact(headers)
+		headers = redact(headers, s.secret)
 	}
 	var b strings.Builder
 	b.WriteString("curl")

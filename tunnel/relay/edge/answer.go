@@ -14,7 +14,7 @@ import (
 func (x *exchange) answer(answer *http.Response) {
 	whole := false
 	defer func() { x.end(answer, whole) }()
-	h, connection := x.w.Header(), answer.Header["Connection"]
+	h, connection, changes := x.w.Header(), answer.Header["Connection"], x.backend.Answers
 	for name, values := range endToEnd(answer.Header, connection) {
 		if old := h[name]; len(old) > 0 {
 			values = append(old, values...)
@@ -28,9 +28,13 @@ func (x *exchange) answer(answer *http.Response) {
 	if announced > 0 {
 		names := make([]string, 0, announced)
 		for name := range endToEnd(answer.Trailer, connection) {
-			names = append(names, name)
+			if !changes.has(name) {
+				names = append(names, name)
+			}
 		}
-		h.Add("Trailer", strings.Join(names, ", "))
+		if len(names) > 0 {
+			h.Add("Trailer", strings.Join(names, ", "))
+		}
 	}
 	x.w.WriteHeader(answer.StatusCode)
 	if err := x.copyBody(answer); err != nil {
@@ -41,6 +45,9 @@ func (x *exchange) answer(answer *http.Response) {
 		// The body must go in chunks, however short it is.
 		_ = http.NewResponseController(x.w).Flush() // a visitor that has gone needs no trailers
 		for name, values := range endToEnd(answer.Trailer, connection) {
+			if changes.has(name) {
+				continue // it would say what the origin said
+			}
 			if len(answer.Trailer) != announced {
 				name = http.TrailerPrefix + name
 			}

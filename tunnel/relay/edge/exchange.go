@@ -172,6 +172,9 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		}
 		if answer.StatusCode >= 200 || answer.StatusCode == http.StatusSwitchingProtocols {
 			x.answered()
+			if c := x.backend.Answers; c != nil {
+				c.answer(answer.Header)
+			}
 			return answer, nil
 		}
 		x.interim(answer)
@@ -195,6 +198,9 @@ func (x *exchange) interim(answer *http.Response) {
 			return // nobody asked for it
 		}
 		defer x.body.proceed() // behind the visitor's being told, so that net/http need not
+	}
+	if c := x.backend.Answers; c != nil {
+		c.interim(answer.Header)
 	}
 	h := x.w.Header()
 	maps.Insert(h, endToEnd(answer.Header, answer.Header["Connection"]))

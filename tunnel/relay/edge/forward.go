@@ -108,9 +108,6 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header.Del("Connection") // what is left of it asks for a change of protocol
 	p.Out.Header.Del("Upgrade")
 	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !trails(name, p.In.Header["Connection"]) })
-	if to.body != nil {
-		to.body.onward = p.Out.Trailer
-	}
 	f.each(p.Out.Header.Set)
 }
 

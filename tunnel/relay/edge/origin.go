@@ -320,14 +320,20 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	for i, b := range order {
 		to.take(b)
 		out, end := to.attempt(r)
-		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared {
-			out = out.Clone(r.Context())
+		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil {
+			out = out.Clone(b.Answers.follow(r.Context()))
 			if b.HostHeader != "" {
 				out.Host = b.HostHeader
 			}
 			if b.Unshared { // the transport pools by this name
 				out.URL.Host = to.visit.visitor.String()
 			}
+			if b.Requests != nil {
+				b.Requests.request(out)
+			}
+		}
+		if to.body != nil {
+			to.body.onward = out.Trailer // the copy's, which this backend is sent; nobody reads the body now
 		}
 		resp, err := b.h2.RoundTrip(out)
 		if err == nil && resp.StatusCode < 100 {
@@ -336,6 +342,9 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		if err == nil {
 			resp.Body = to.endpoint.edge.unread.follow(resp, b.Agent, to.giveUp)
+			if b.Answers != nil {
+				b.Answers.proxied(resp)
+			}
 			return resp, nil
 		}
 		end()

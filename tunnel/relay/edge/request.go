@@ -65,9 +65,9 @@ func (x *exchange) writeHead() error {
 	}()
 	write(w, r.Method, " ", x.to.target, " HTTP/1.1\r\n")
 	header(w, "Host", host)
-	connection := r.Header["Connection"]
+	connection, changes := r.Header["Connection"], x.backend.Requests
 	for name, values := range r.Header {
-		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.to.forward.trusted) || has(connection, name) {
+		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.to.forward.trusted) || has(connection, name) || changes.hides(name) {
 			continue
 		}
 		if name == "Expect" && !r.ProtoAtLeast(1, 1) {
@@ -76,6 +76,9 @@ func (x *exchange) writeHead() error {
 		for _, v := range values {
 			header(w, name, v)
 		}
+	}
+	if changes != nil {
+		changes.write(w)
 	}
 	x.to.forward.each(func(name, value string) { header(w, name, value) })
 	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
@@ -91,7 +94,7 @@ func (x *exchange) writeHead() error {
 	case r.ContentLength < 0:
 		write(w, "Transfer-Encoding: chunked\r\n")
 		for name := range r.Trailer {
-			if trails(name, connection) {
+			if trails(name, connection) && !changes.hides(name) {
 				header(w, "Trailer", name)
 			}
 		}

@@ -69,6 +69,8 @@ type Backend struct {
 	Number     uint32 // within the session
 	Key        string
 	HostHeader string
+	Requests   *HeaderChanges
+	Answers    *HeaderChanges
 	Unshared   bool // a stream carries the requests of one visitor's connection only
 	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
 

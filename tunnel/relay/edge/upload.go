@@ -39,14 +39,14 @@ type upload struct {
 // upload begins to send the request's body.
 func (x *exchange) upload() *upload {
 	u := &upload{asked: x.w.body.asked, goOn: make(chan struct{}), done: make(chan struct{})}
-	s, limit := x.stream, x.edge.limits.OriginTime
+	s, limit, changes := x.stream, x.edge.limits.OriginTime, x.backend.Requests
 	go func() {
 		defer close(u.done)
 		if !u.begin() {
 			u.err = errNotWanted
 			return
 		}
-		if u.err = u.send(s, x.r); u.err != nil {
+		if u.err = u.send(s, x.r, changes); u.err != nil {
 			if u.source != nil {
 				s.conn.Reset() // or the origin would take a part for the whole
 			} else {
@@ -167,7 +167,7 @@ func (u *upload) within(d time.Duration) bool {
 }
 
 // send copies the body, in chunks if its length is not known.
-func (u *upload) send(s *httpStream, r *http.Request) error {
+func (u *upload) send(s *httpStream, r *http.Request, changes *HeaderChanges) error {
 	if r.ContentLength > 0 {
 		n, err := u.copy(s.conn, r.Body, nil)
 		if err == nil && n < r.ContentLength {
@@ -187,7 +187,7 @@ func (u *upload) send(s *httpStream, r *http.Request) error {
 	}
 	write(w, "0\r\n")
 	for name, values := range r.Trailer {
-		if trails(name, r.Header["Connection"]) {
+		if trails(name, r.Header["Connection"]) && !changes.hides(name) {
 			for _, v := range values {
 				header(w, name, v)
 			}

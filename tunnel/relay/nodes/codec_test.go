@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"adit/tunnel/wire"
 )
 
 func TestSessionIDsTravel(t *testing.T) {
@@ -44,6 +46,30 @@ func FuzzSession(f *testing.F) {
 			t.Fatalf("%v does not come back", b)
 		}
 	})
+}
+
+// TestTunnelsThatChangeHeaders: a node of before that finds no slot, and all of it
+// fits in a line, whatever the values are.
+func TestTunnelsThatChangeHeaders(t *testing.T) {
+	long := strings.Repeat(`"\u2028`+"\t<&>", wire.MaxHeaderBytes)[:wire.MaxHeaderBytes-len("X-Env")-1] + "!"
+	long = strings.ToValidUTF8(long, "")
+	changes := wire.ChangeHeaders(map[string]string{"X-Env": long})
+	if err := changes.Check(wire.Requests); err != nil {
+		t.Fatal(err)
+	}
+	plain := Tunnel{Session: "s1", Key: "k", Target: "t", Slot: "tls", Claim: wire.Claim{Type: wire.TypeHTTPS}}
+	changing := plain
+	changing.Claim.RequestHeaders, changing.Claim.ResponseHeaders = changes, changes
+	for before, v := range map[string]Tunnel{"tls": plain, "": changing} {
+		var b bytes.Buffer
+		if err := newLines(&b).Encode(tunnelLine(v)); err != nil || b.Len() > maxLine-8<<10 {
+			t.Errorf("a line of %d bytes, %v", b.Len(), err)
+		}
+		var l line
+		if err := json.Unmarshal(b.Bytes(), &l); err != nil || l.Tunnel.Slot != before || l.told() != v {
+			t.Errorf("read %.100s as %.100s, %v", b.Bytes(), fmt.Sprint(l.told()), err)
+		}
+	}
 }
 
 // TestTableTellsWhatThereIs has a reader begin in the middle.

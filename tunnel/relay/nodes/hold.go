@@ -259,7 +259,7 @@ func (h *hold) take(l line) {
 		}
 	case l.Op == opTunnel && l.Tunnel != nil:
 		if s := h.session(l.Tunnel.Session); s != nil {
-			far.TunnelUp(s, *l.Tunnel)
+			far.TunnelUp(s, l.told())
 		}
 	case l.Op == opWithdrawn:
 		if s := h.session(l.Session); s != nil {

@@ -112,7 +112,7 @@ func (m *Mesh) serveTable(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(headerNode, m.cfg.ID)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := bufio.NewWriterSize(w, 32<<10)
-	enc, flush := json.NewEncoder(out), http.NewResponseController(w).Flush
+	enc, flush := newLines(out), http.NewResponseController(w).Flush
 	for {
 		select {
 		case <-follow.more:

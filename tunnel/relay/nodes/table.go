@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"encoding/json"
+	"io"
 	"sync"
 	"time"
 )
@@ -24,9 +25,38 @@ type line struct {
 	Tunnel  *Tunnel `json:"tunnel,omitempty"`
 	Session string  `json:"session,omitempty"`
 	Key     string  `json:"key,omitempty"`
+	// Slot is that of a Tunnel that changes headers, which has none itself: a node
+	// of before that finds no claim of it, and so serves nobody without the changes.
+	Slot string `json:"slot,omitempty"`
 
 	Change json.RawMessage `json:"change,omitempty"`
 	Age    int64           `json:"age,omitempty"` // of a Change of before, in milliseconds
+}
+
+// tunnelLine tells of v.
+func tunnelLine(v Tunnel) line {
+	l := line{Op: opTunnel, Tunnel: &v}
+	if v.Claim.ChangesHeaders() {
+		l.Slot, v.Slot = v.Slot, ""
+	}
+	return l
+}
+
+// told is the tunnel that a line tells of.
+func (l *line) told() Tunnel {
+	v := *l.Tunnel
+	if v.Slot == "" && v.Claim.ChangesHeaders() {
+		v.Slot = l.Slot
+	}
+	return v
+}
+
+// newLines returns what writes lines. It makes them no longer than need be, since
+// of maxLine a claim's headers may have half.
+func newLines(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
 }
 
 // maxBehind is how many lines a node may be behind before it must read the table anew.
@@ -85,7 +115,7 @@ func (t *table) follow() *reader {
 	}
 	for _, of := range t.tunnels {
 		for _, v := range of {
-			r.lines = append(r.lines, line{Op: opTunnel, Tunnel: &v})
+			r.lines = append(r.lines, tunnelLine(v))
 		}
 	}
 	r.lines = append(r.lines, t.recent.lines()...)
@@ -149,7 +179,7 @@ func (t *table) up(v Tunnel) {
 			t.tunnels[v.Session] = make(map[string]Tunnel)
 		}
 		t.tunnels[v.Session][v.Key] = v
-		return line{Op: opTunnel, Tunnel: &v}, true
+		return tunnelLine(v), true
 	})
 }
 

@@ -852,6 +852,15 @@ export interface components {
          */
         ProxyProtocol: "" | "v1" | "v2";
         /**
+         * @description Header fields of an `http` or `https` tunnel, by name, that the relay changes in requests to the origin
+         *     (`request_headers`) or in the origin's answers (`response_headers`): each is set to its value, in place of what is
+         *     there, and one with an empty value is removed. In a change of a tunnel it is all of them; `{}` leaves none. At most
+         *     32, and 8 KiB of names and values. Values may be secrets; whoever may ask this API is shown them.
+         */
+        HeaderChanges: {
+            [key: string]: string;
+        };
+        /**
          * @description How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
          * @enum {string}
          */
@@ -877,6 +886,8 @@ export interface components {
             remote_port?: number;
             /** @description The Host that the origin sees; empty keeps the visitor's. */
             host_header?: string;
+            request_headers?: components["schemas"]["HeaderChanges"];
+            response_headers?: components["schemas"]["HeaderChanges"];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             /**
              * @description Show what passes in the inspector.
@@ -905,6 +916,8 @@ export interface components {
             local_scheme?: components["schemas"]["LocalScheme"];
             remote_port?: number;
             host_header?: string;
+            request_headers?: components["schemas"]["HeaderChanges"];
+            response_headers?: components["schemas"]["HeaderChanges"];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             inspect?: boolean;
         };
@@ -922,6 +935,8 @@ export interface components {
             /** @description As asked for, or as the relay gave it; 0 unless `tcp` or `udp`. */
             remote_port: number;
             host_header: string;
+            request_headers: components["schemas"]["HeaderChanges"];
+            response_headers: components["schemas"]["HeaderChanges"];
             proxy_protocol: components["schemas"]["ProxyProtocol"];
             inspect: boolean;
             ephemeral: boolean;
@@ -981,6 +996,12 @@ export interface components {
          *         "domain": "shop",
          *         "remote_port": 0,
          *         "host_header": "",
+         *         "request_headers": {
+         *           "X-Env": "prod"
+         *         },
+         *         "response_headers": {
+         *           "Server": ""
+         *         },
          *         "proxy_protocol": "",
          *         "inspect": true,
          *         "ephemeral": false,

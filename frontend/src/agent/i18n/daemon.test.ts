@@ -65,7 +65,7 @@ test('what varies is kept, and English stays', () => {
 const sources = import.meta.glob<string>(
   [
     '../../../../tunnel/agent/{errors,validate,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control}.go',
-    '../../../../tunnel/wire/token.go',
+    '../../../../tunnel/wire/{token,headers}.go',
     '../../../../service/own.go',
     '../../../../localapi/*.go',
     '!../../../../localapi/*_test.go',

@@ -27,6 +27,8 @@ const tunnel: Tunnel = {
   domain: 'shop',
   remote_port: 0,
   host_header: '',
+  request_headers: { 'X-Env': 'prod', Cookie: '' },
+  response_headers: {},
   proxy_protocol: '',
   inspect: true,
   ephemeral: false,
@@ -65,6 +67,13 @@ describe('check', () => {
     ['a public port that HTTPS does not have', { remote_port: '70000' }, {}],
     ['a Host with a port', { host_header: 'localhost:3000' }, {}],
     ['a Host with a slash', { host_header: 'a/b' }, { host_header: 'form.host.invalid' }],
+    ['headers', { request_headers: 'X-Env: a\nCookie:' }, {}],
+    [
+      'headers that are none',
+      { request_headers: 'X-Env', response_headers: 'A: b\na: c' },
+      { request_headers: 'form.headers.invalid', response_headers: 'form.headers.twice' },
+    ],
+    ['headers that TCP does not have', { type: 'tcp', request_headers: 'X-Env' }, {}],
     ['a name of 129', { name: 'x'.repeat(129) }, { name: 'form.name.long' }],
   ])('%s', (_, change, want) => expect(check(form(change), '37271')).toEqual(want));
 });
@@ -81,9 +90,21 @@ describe('toCreate', () => {
 
   it('leaves out what the type does not have', () => {
     const got = toCreate(
-      form({ type: 'udp', domain: 'shop', host_header: 'x', proxy_protocol: 'v1' }),
+      form({
+        type: 'udp',
+        domain: 'shop',
+        host_header: 'x',
+        request_headers: 'X-Env: a',
+        proxy_protocol: 'v1',
+      }),
     );
     expect(Object.keys(got).sort()).toEqual(['local_ip', 'local_port', 'mode', 'type']);
+  });
+
+  it('sends headers by name', () => {
+    expect(
+      toCreate(form({ request_headers: 'X-Env: a\n\n', response_headers: 'Server:' })),
+    ).toMatchObject({ request_headers: { 'X-Env': 'a' }, response_headers: { Server: '' } });
   });
 
   it('sends every choice', () => {
@@ -115,6 +136,15 @@ describe('toUpdate', () => {
     expect(toUpdate({ ...formOf(tunnel), local_port: '3001', domain: '' }, tunnel)).toEqual({
       local_port: 3001,
       domain: '',
+    });
+  });
+  it('has all headers of a direction that changed, and none to remove them', () => {
+    const change = { response_headers: 'Server:', request_headers: 'Cookie:\nX-Env: prod' };
+    expect(toUpdate({ ...formOf(tunnel), ...change }, tunnel)).toEqual({
+      response_headers: { Server: '' },
+    });
+    expect(toUpdate({ ...formOf(tunnel), request_headers: '' }, tunnel)).toEqual({
+      request_headers: {},
     });
   });
 });

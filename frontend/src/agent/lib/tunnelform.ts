@@ -1,7 +1,8 @@
 import type { MessageKey } from '../i18n';
 import type { Tunnel, TunnelCreate, TunnelMode, TunnelType, TunnelUpdate } from '../api/types';
+import { headersOf, headersText, parseHeaders } from './headerlines';
 
-/** A tunnel as it is being typed: numbers are still text. */
+/** A tunnel as it is being typed: numbers are still text, and so are headers, a line each. */
 export interface TunnelForm {
   type: TunnelType;
   mode: TunnelMode;
@@ -12,6 +13,8 @@ export interface TunnelForm {
   domain: string;
   remote_port: string;
   host_header: string;
+  request_headers: string;
+  response_headers: string;
   proxy_protocol: '' | 'v1' | 'v2';
   inspect: boolean;
   ephemeral: boolean;
@@ -30,6 +33,8 @@ export const emptyForm: TunnelForm = {
   domain: '',
   remote_port: '',
   host_header: '',
+  request_headers: '',
+  response_headers: '',
   proxy_protocol: '',
   inspect: true,
   ephemeral: false,
@@ -41,6 +46,8 @@ export function formOf(tunnel: Tunnel): TunnelForm {
     local_port: String(tunnel.local_port),
     local_scheme: tunnel.local_scheme || 'http',
     remote_port: tunnel.remote_port ? String(tunnel.remote_port) : '',
+    request_headers: headersText(tunnel.request_headers),
+    response_headers: headersText(tunnel.response_headers),
   };
 }
 
@@ -87,6 +94,10 @@ export function check(f: TunnelForm, ownPort = ''): FormErrors {
   const host = f.host_header.trim().replace(/:\d{1,5}$/, '');
   if (isHttp(f.type) && host && !name.test(host) && !/^\[[0-9a-f:.]+\]$/i.test(host))
     errors.host_header = 'form.host.invalid';
+  for (const field of ['request_headers', 'response_headers'] as const) {
+    const fields = parseHeaders(f[field]);
+    if (isHttp(f.type) && typeof fields === 'string') errors[field] = fields;
+  }
   if ([...f.name].length > 128) errors.name = 'form.name.long';
   return errors;
 }
@@ -105,6 +116,8 @@ export function toCreate(f: TunnelForm): TunnelCreate {
   if (isHttp(f.type)) {
     if (f.local_scheme && f.local_scheme !== 'http') wanted.local_scheme = f.local_scheme;
     if (f.host_header.trim()) wanted.host_header = f.host_header.trim();
+    for (const field of ['request_headers', 'response_headers'] as const)
+      if (f[field].trim()) wanted[field] = headersOf(f[field]);
   }
   if (f.proxy_protocol && f.type !== 'udp') wanted.proxy_protocol = f.proxy_protocol;
   if (!f.inspect) wanted.inspect = false;
@@ -124,12 +137,18 @@ export function toUpdate(f: TunnelForm, tunnel: Tunnel): TunnelUpdate | undefine
     domain: wanted.domain.trim(),
     remote_port: Number(wanted.remote_port || 0),
     host_header: wanted.host_header.trim(),
+    request_headers: headersOf(wanted.request_headers),
+    response_headers: headersOf(wanted.response_headers),
     proxy_protocol: wanted.proxy_protocol,
     inspect: wanted.inspect,
   };
   const same = { ...tunnel, local_scheme: tunnel.local_scheme || 'http' };
-  const changed = Object.entries(next).filter(
-    ([key, value]) => same[key as keyof typeof next] !== value,
+  const differs = (a: unknown, b: unknown) =>
+    typeof a === 'object' && typeof b === 'object'
+      ? headersText({ ...a }) !== headersText({ ...b })
+      : a !== b;
+  const changed = Object.entries(next).filter(([key, value]) =>
+    differs(same[key as keyof typeof next], value),
   );
   return changed.length > 0 ? (Object.fromEntries(changed) as TunnelUpdate) : undefined;
 }

@@ -92,6 +92,7 @@ export const relaySentences: readonly Sentence[] = [
     'a tunnel of type {0} has no port of its own; leave remote_port out',
     '{0} 类型的隧道没有自己的端口，请不要填写 remote_port',
   ],
+  ['a tunnel of type {0} has no headers; leave {1} out', '{0} 类型的隧道没有标头，请不要填写 {1}'],
   ['the port must be 1 to 65535', '端口须为 1 到 65535'],
   ['the name has at most 128 bytes', '名称最多 128 字节'],
   [

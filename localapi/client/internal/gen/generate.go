@@ -88,6 +88,10 @@ func declare(out *bytes.Buffer, name string, s *schema) error {
 		}
 		out.WriteString(")\n")
 		return nil
+	case kind == "object" && s.Additional.Kind == yaml.MappingNode:
+		goType, err := s.goType()
+		fmt.Fprintf(out, "type %s %s\n", name, goType)
+		return err
 	case kind != "object":
 		return fmt.Errorf("type %q has no Go form here", kind)
 	}
@@ -174,6 +178,14 @@ func (s *schema) goType() (string, error) {
 	case "object":
 		if s.Additional.Value == "true" {
 			return "map[string]any", nil
+		}
+		if s.Additional.Kind == yaml.MappingNode {
+			var values schema
+			if err := s.Additional.Decode(&values); err != nil {
+				return "", err
+			}
+			value, err := values.goType()
+			return "map[string]" + value, err
 		}
 	}
 	return "", fmt.Errorf("type %q has no Go form here", kind)
