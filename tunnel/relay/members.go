@@ -204,6 +204,9 @@ func (m *members) sure() bool {
 	return m.relay.store.Connected() && monotime.Now()-time.Duration(m.renewed.Load()) < sureTime
 }
 
+const doubleNode = "another relay has this node's id, from a copy of the data folder; stop one of the two, remove " + datadir.NodeFile +
+	" from its data folder, and start it again"
+
 // alone logs an error if another relay goes by this node's id: each then takes
 // the other's entry for its own, and visitors of one never reach agents of the
 // other.
@@ -212,7 +215,7 @@ func (m *members) alone(own store.Node) {
 		return
 	}
 	m.double = own.Boot
-	m.relay.log.Error("another relay has this node's id, from a copy of the data folder; stop one of the two, remove "+datadir.NodeFile+" from its data folder, and start it again",
+	m.relay.log.Error(doubleNode,
 		"node", own.Name, "node_address", own.NodeAddress, "file", filepath.Join(m.relay.cfg.DataDir, datadir.NodeFile))
 }
 
