@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	releases "adit/internal/update"
 	"adit/service"
 )
 
@@ -29,6 +32,15 @@ func serviceCommand(env *Env) *cobra.Command {
 		func(string) string { return "The service is mended." },
 		func(context.Context) (string, error) { return "", service.Harden() })
 	mend.Hidden = true
+	// For Windows Installer, which cannot do either by itself.
+	aside := verb("tray-aside", "Have the trays that run go on while their program is replaced",
+		func(string) string { return "The tray's program can be replaced." },
+		func(ctx context.Context) (string, error) { return "", trayAside(ctx) })
+	aside.Hidden = true
+	sweep := verb("tray-sweep", "Remove the trays' old program once none runs it",
+		func(string) string { return "The tray's old program is gone." },
+		func(ctx context.Context) (string, error) { return "", traySweep(ctx) })
+	sweep.Hidden = true
 	return group("service", "The daemon as a service of the operating system",
 		`The daemon as a service of the operating system: started with the machine,
 brought back when it ends, and running with as few rights as the system allows.
@@ -48,8 +60,33 @@ installed is uninstalled.`,
 		verb("stop", "Stop the service", stoppedText, service.Stop),
 		verb("restart", "Stop and start the service", func(string) string { return "The service runs." }, service.Restart),
 		serviceStatusCommand(env),
-		mend,
+		mend, aside, sweep,
 	)
+}
+
+func trayAside(ctx context.Context) error {
+	exe, err := executable()
+	if err != nil {
+		return err
+	}
+	if err := releases.SetTrayAside(exe); err != nil {
+		// Ended, they do not hold it: better that than a restart of the machine.
+		return errors.Join(err, endTrays(ctx))
+	}
+	return nil
+}
+
+// sweepPatience is how long trays may take to see the new program, and start it.
+const sweepPatience = 15 * time.Second
+
+func traySweep(ctx context.Context) error {
+	exe, err := executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepPatience)
+	defer cancel()
+	return releases.SweepTray(ctx, exe)
 }
 
 // What was done, by the state that the service was in before.

@@ -101,6 +101,10 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 		Version: buildinfo.Get().Version,
 		Log:     slog.New(slog.NewTextHandler(e.Err, nil)),
 	})
+	if errors.Is(err, tray.ErrReplaced) {
+		// The next one takes the lock.
+		return errors.Join(lock.Release(), runInstead(command))
+	}
 	if errors.Is(err, tray.ErrNoDesktop) {
 		// Nothing is wrong: a machine without a desktop has no tray.
 		e.say("adit tray: %s", err)

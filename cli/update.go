@@ -97,13 +97,12 @@ func applyUpdate(ctx context.Context, c *http.Client, address string, m releases
 	if err != nil {
 		return err
 	}
-	status, err := service.Query(ctx)
-	restart := func(ctx context.Context) error {
-		_, err := service.Restart(ctx)
-		return err
-	}
-	if err != nil || status.State == service.NotInstalled || status.State == service.Stopped {
-		restart = func(context.Context) error { return nil } // no service runs with it
+	restart := func(context.Context) error { return nil } // no service runs it
+	if service.Runs(ctx, exe) {
+		restart = func(ctx context.Context) error {
+			_, err := service.Restart(ctx)
+			return err
+		}
 	}
 	return releases.Replace(ctx, exe, program, restart)
 }

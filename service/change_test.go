@@ -23,11 +23,15 @@ type scripted struct {
 	packaged bool
 	hides    bool // file hides a package's
 	is       string
-	silent   error // what state fails with
+	program  string
+	silent   error // what state and runs fail with
 	refuses  error // what every change fails with
 	asked    []string
 }
 
+func (m *scripted) runs(_ context.Context, exe string) (bool, error) {
+	return exe == m.program, m.silent
+}
 func (m *scripted) name() string             { return "scripted" }
 func (m *scripted) declared() (string, bool) { return m.file, m.packaged }
 
@@ -175,6 +179,25 @@ func TestMissingRightsSayWhatToDo(t *testing.T) {
 		_, err := do(t.Context(), &scripted{file: "/etc/adit.service", is: Running, refuses: no})
 		if !errors.Is(err, no) || !strings.Contains(err.Error(), elevationHint) {
 			t.Errorf("%s: got %v, want the hint %q", name, err, elevationHint)
+		}
+	}
+}
+
+func TestAServiceRunsItsOwnProgramAlone(t *testing.T) {
+	const file, ours, packages = "/etc/adit.service", "/usr/local/bin/adit", "/usr/bin/adit"
+	for name, tt := range map[string]struct {
+		m    scripted
+		want bool
+	}{
+		"ours":                  {scripted{file: file, is: Running, program: ours}, true},
+		"ours, failed":          {scripted{file: file, is: Failed, program: ours}, true},
+		"ours, stopped":         {scripted{file: file, is: Stopped, program: ours}, false},
+		"a package's":           {scripted{file: file, is: Running, program: packages, packaged: true}, false},
+		"none":                  {scripted{program: ours}, false},
+		"one that does not say": {scripted{file: file, program: packages, silent: errors.New("no answer")}, true},
+	} {
+		if got := runs(t.Context(), &tt.m, ours); got != tt.want {
+			t.Errorf("%s: got %t, want %t", name, got, tt.want)
 		}
 	}
 }

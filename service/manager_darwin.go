@@ -148,6 +148,17 @@ func (launchd) stop(ctx context.Context) error {
 	}
 }
 
+// runs looks for the line of exe in the declaration.
+func (launchd) runs(_ context.Context, exe string) (bool, error) {
+	text, err := os.ReadFile(ownPlist)
+	if err != nil {
+		return false, err
+	}
+	_, ours, _ := strings.Cut(LaunchdPlist(exe), "<array>")
+	ours, _, _ = strings.Cut(ours, "</string>")
+	return strings.Contains(string(text), ours+"</string>"), nil
+}
+
 var jobState = regexp.MustCompile(`(?m)^\s*state = (.+)$`)
 
 func (launchd) state(ctx context.Context) (string, error) {

@@ -190,6 +190,27 @@ func (systemd) state(ctx context.Context) (string, error) {
 	return systemdState(out), nil
 }
 
+func (systemd) runs(ctx context.Context, exe string) (bool, error) {
+	// What systemd goes by, of which an administrator may have changed a part.
+	out, err := command(ctx, "systemctl", "show", "--property=ExecStart", "adit.service")
+	if err != nil {
+		return false, err
+	}
+	program, err := systemdProgram(out)
+	return err == nil && sameFile(program, exe), err
+}
+
+// systemdProgram reads the program from what `systemctl show` prints:
+// ExecStart={ path=/usr/bin/adit ; argv[]=/usr/bin/adit start ; …
+func systemdProgram(out string) (string, error) {
+	_, rest, _ := strings.Cut(out, "path=")
+	program, _, ok := strings.Cut(rest, " ; argv[]=")
+	if !ok {
+		return "", fmt.Errorf("the unit's program is not in %q", out)
+	}
+	return program, nil
+}
+
 // systemdState reads what `systemctl show` prints.
 func systemdState(out string) string {
 	switch {
@@ -304,6 +325,25 @@ func (i initScript) state(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return Running, nil
+}
+
+// runs compares the line that names the program with that of a script for exe.
+func (i initScript) runs(_ context.Context, exe string) (bool, error) {
+	text, err := os.ReadFile(scriptFile)
+	if err != nil {
+		return false, err
+	}
+	return scriptRuns(string(text), i.openrc, exe), nil
+}
+
+func scriptRuns(text string, openrc bool, exe string) bool {
+	ours, key := SysVScript(exe), "\nexec_path="
+	if openrc {
+		ours, key = OpenRCScript(exe), "\ncommand="
+	}
+	_, ours, _ = strings.Cut(ours, key)
+	ours, _, _ = strings.Cut(ours, "\n")
+	return strings.Contains(text, key+ours+"\n")
 }
 
 func (i initScript) script(ctx context.Context, verb string) (string, error) {

@@ -62,6 +62,28 @@ func (scm) declared() (string, bool) {
 	return `HKLM\` + serviceKey, false
 }
 
+func (scm) runs(_ context.Context, exe string) (bool, error) {
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, serviceKey, registry.QUERY_VALUE)
+	if err != nil {
+		return false, err
+	}
+	defer key.Close()
+	command, _, err := key.GetStringValue("ImagePath")
+	if err != nil {
+		return false, err
+	}
+	program, err := firstWord(quotedProgram(command))
+	return err == nil && (strings.EqualFold(program, exe) || sameFile(program, exe)), err
+}
+
+func firstWord(command string) (string, error) {
+	words, err := windows.DecomposeCommandLine(command)
+	if err != nil || len(words) == 0 {
+		return "", fmt.Errorf("the service's program is not in %q: %w", command, err)
+	}
+	return words[0], nil
+}
+
 func (s scm) install(ctx context.Context, exe string) error {
 	if err := makeFolders(); err != nil {
 		return err

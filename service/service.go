@@ -77,6 +77,8 @@ type manager interface {
 	start(ctx context.Context) error
 	stop(ctx context.Context) error
 	state(ctx context.Context) (string, error)
+	// runs reports whether exe is the program that the declaration names.
+	runs(ctx context.Context, exe string) (bool, error)
 	// log says where the daemon's log is read.
 	log() string
 }
@@ -232,6 +234,36 @@ func Restart(ctx context.Context) (before string, err error) {
 		_, err = Start(ctx)
 	}
 	return before, err
+}
+
+// Runs reports whether a service is installed, and not stopped, whose program is
+// exe. A service that does not say what it runs is taken for one.
+func Runs(ctx context.Context, exe string) bool {
+	m, err := current()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return runs(ctx, m, exe)
+}
+
+func runs(ctx context.Context, m manager, exe string) bool {
+	if state := stateOf(ctx, m); state == NotInstalled || state == Stopped {
+		return false
+	}
+	yes, err := m.runs(ctx, exe)
+	return yes || err != nil
+}
+
+// sameFile reports whether two paths lead to one file, or are one.
+func sameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // stateOf is m's state. Where the manager does not say, a service that is

@@ -28,6 +28,30 @@ func TestSystemdStateIsReadFromProperties(t *testing.T) {
 	}
 }
 
+func TestTheProgramOfAServiceIsTold(t *testing.T) {
+	for out, want := range map[string]string{
+		"ExecStart={ path=/usr/bin/adit ; argv[]=/usr/bin/adit start ; ignore_errors=no ; start_time=[n/a] ; pid=0 }": "/usr/bin/adit",
+		"ExecStart={ path=/opt/my tools/adit ; argv[]=/opt/my tools/adit start ; ignore_errors=no }":                  "/opt/my tools/adit",
+		"": "",
+	} {
+		if got, err := systemdProgram(out); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q, %v, want %q", out, got, err, want)
+		}
+	}
+	programs := []string{"/usr/bin/adit", "/usr/bin/adit2", "/opt/my tools/adit", "/opt/it's/$adit"}
+	for _, of := range programs {
+		for _, exe := range programs {
+			want := of == exe
+			if got := scriptRuns(PackagedScript(OpenRCScript(of)), true, exe); got != want {
+				t.Errorf("OpenRC's script of %s, asked for %s: got %t", of, exe, got)
+			}
+			if got := scriptRuns(SysVScript(of), false, exe); got != want {
+				t.Errorf("System V's script of %s, asked for %s: got %t", of, exe, got)
+			}
+		}
+	}
+}
+
 // TestOpenRCRunsTheProgramWhereverItLies reads the script as OpenRC does, which has the
 // shell read the command once more.
 func TestOpenRCRunsTheProgramWhereverItLies(t *testing.T) {

@@ -29,6 +29,7 @@ var (
 	globalFree       = kernel32.NewProc("GlobalFree")
 	globalLock       = kernel32.NewProc("GlobalLock")
 	globalUnlock     = kernel32.NewProc("GlobalUnlock")
+	registerRestart  = kernel32.NewProc("RegisterApplicationRestart")
 	notifyIcon       = shell32.NewProc("Shell_NotifyIconW")
 )
 
@@ -206,6 +207,25 @@ func (explorer) startsAtLogin() bool {
 // Declined reports whether the person wants no tray at login although the
 // installer starts one for everybody.
 func Declined() bool { return declined() }
+
+// comeBack has the system start command again where it ends this program for an
+// update, as Windows Installer may by the Restart Manager. What ends otherwise
+// stays ended: at login the Run key starts the tray.
+func comeBack(command []string) error {
+	const notAfterCrashHangOrReboot = 1 | 2 | 8
+	args := make([]string, len(command)-1)
+	for i, arg := range command[1:] {
+		args[i] = syscall.EscapeArg(arg)
+	}
+	line, err := windows.UTF16PtrFromString(strings.Join(args, " "))
+	if err != nil {
+		return err
+	}
+	if result, _, _ := registerRestart.Call(uintptr(unsafe.Pointer(line)), notAfterCrashHangOrReboot); result != 0 {
+		return fmt.Errorf("have the tray started again after an update: result %#x", result)
+	}
+	return nil
+}
 
 func declined() bool { return hasValue(registry.CURRENT_USER, ownKey, noLogin) }
 

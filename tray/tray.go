@@ -53,7 +53,8 @@ type Config struct {
 	WebUI func(ctx context.Context, place string) (string, error)
 	// StartDaemon starts the daemon that is not running. If nil, it is not offered.
 	StartDaemon func(ctx context.Context) error
-	// Command is what starts this tray, for "Start at login".
+	// Command is what starts this tray, for "Start at login". Once another program
+	// is in the place of the one it begins with, Run returns ErrReplaced.
 	Command []string
 	// Version is shown by About.
 	Version string
@@ -94,8 +95,9 @@ type picture struct {
 	items []Item
 }
 
-// Run shows the tray until the person quits it, ctx ends, or the desktop's
-// session does. It is to be called in the main goroutine.
+// Run shows the tray until the person quits it, ctx ends, the desktop's session
+// does, or the program is removed or replaced. It is to be called in the main
+// goroutine.
 func Run(ctx context.Context, config Config) error {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -104,6 +106,11 @@ func Run(ctx context.Context, config Config) error {
 	d, s, err := system(clicks, config.Log)
 	if err != nil {
 		return err
+	}
+	if len(config.Command) > 0 {
+		if err := comeBack(config.Command); err != nil {
+			config.Log.Debug("an installer may end the tray for good", "err", err)
+		}
 	}
 	c := &companion{config: config, desk: d, screen: s, clicks: clicks, words: wordsFor(languages())}
 	return c.run(ctx)
@@ -127,15 +134,28 @@ func (c *companion) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
+	var replaced error
 	ready := func() {
 		wg.Go(func() {
 			defer cancel()
 			c.keep(ctx)
 		})
+		if len(c.config.Command) == 0 {
+			return
+		}
+		wg.Go(func() {
+			defer cancel()
+			if err := watchProgram(ctx, c.config.Command[0]); errors.Is(err, ErrReplaced) {
+				replaced = err
+			}
+		})
 	}
 	err := c.screen.loop(ctx, ready)
 	cancel()
 	wg.Wait()
+	if err == nil {
+		err = replaced
+	}
 	if errors.Is(err, errSessionEnded) {
 		c.config.Log.Info("the desktop session has ended")
 		return nil

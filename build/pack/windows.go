@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"crypto/sha1"
-	"debug/pe"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"adit/internal/windowed"
 )
 
 // windowsInstallers makes the setup program, which brings both architectures,
@@ -82,36 +82,17 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 
 func trayFile(exe string) string { return filepath.Join(filepath.Dir(exe), "adit-tray.exe") }
 
-// trayProgram is the same program as exe without a console window: only the
-// header's word for the kind of program differs.
+// trayProgram is the same program as exe without a console window.
 func (p *packer) trayProgram(exe string) (string, error) {
-	tray := trayFile(exe)
 	data, err := os.ReadFile(exe)
 	if err != nil {
 		return "", err
 	}
-	if err := makeWindowed(data); err != nil {
+	if data, err = windowed.Program(data); err != nil {
 		return "", fmt.Errorf("%s: %w", exe, err)
 	}
+	tray := trayFile(exe)
 	return tray, os.WriteFile(tray, data, 0o755)
-}
-
-// makeWindowed changes a console program into one without a console (PE/COFF
-// specification, optional header, field Subsystem).
-func makeWindowed(data []byte) error {
-	const (
-		pointerToPE     = 0x3c
-		subsystemOffset = 4 + 20 + 68 // signature, file header, place in the optional header
-	)
-	if len(data) < pointerToPE+4 {
-		return fmt.Errorf("not a Windows program")
-	}
-	at := int(binary.LittleEndian.Uint32(data[pointerToPE:])) + subsystemOffset
-	if at+2 > len(data) || binary.LittleEndian.Uint16(data[at:]) != pe.IMAGE_SUBSYSTEM_WINDOWS_CUI {
-		return fmt.Errorf("not a console program")
-	}
-	binary.LittleEndian.PutUint16(data[at:], pe.IMAGE_SUBSYSTEM_WINDOWS_GUI)
-	return nil
 }
 
 // identity returns a GUID that is the same for the same release (RFC 9562,

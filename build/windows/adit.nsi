@@ -85,8 +85,6 @@ Function un.onInit
   SetRegView 64
 FunctionEnd
 
-; The tray holds its own file, and the service its own: both are ended before
-; anything is replaced.
 !macro EndTray
   ; By its full path: a program without one is looked for beside the setup first,
   ; in the folder of downloads, where anything may lie.
@@ -110,40 +108,71 @@ FunctionEnd
 ; A file that somebody runs cannot be written. Nothing is replaced then, as a new
 ; tray beside an old program would be: what was there goes on as it did.
 !macro AbortInUse
+  Delete "$INSTDIR\adit.exe.new"
+  Delete "$INSTDIR\adit-tray.exe.new"
+  ${IfNot} ${FileExists} "$INSTDIR\adit-tray.exe"
+    Rename "$INSTDIR\adit-tray.exe.old" "$INSTDIR\adit-tray.exe"
+  ${EndIf}
   DetailPrint "$(InUse)"
   nsExec::ExecToLog '"$INSTDIR\adit.exe" service start'
   Pop $0
   SetErrorLevel 3
   Abort "$(InUse)"
 !macroend
-!macro AbortIfHeld NAME
-  ${If} ${FileExists} "$INSTDIR\${NAME}"
-    ClearErrors
-    FileOpen $0 "$INSTDIR\${NAME}" a
-    ${If} ${Errors}
-      !insertmacro AbortInUse
-    ${EndIf}
-    FileClose $0
+
+; Trays that run go on with the old program under another name, until each sees
+; the new one and starts it: in the session and with the rights that it has
+; itself, of which the setup program may have neither.
+!macro SetTrayAside
+  Delete "$INSTDIR\adit-tray.exe.old"
+  ClearErrors
+  ${If} ${FileExists} "$INSTDIR\adit-tray.exe"
+    Rename "$INSTDIR\adit-tray.exe" "$INSTDIR\adit-tray.exe.old"
   ${EndIf}
 !macroend
 
 Section "adit"
   SetShellVarContext all
   SetOutPath "$INSTDIR"
-  ; The program first: who runs it in a terminal keeps the tray, too.
+  ; The service holds its program.
   !insertmacro EndService
-  !insertmacro AbortIfHeld "adit.exe"
-  !insertmacro EndTray
-  !insertmacro AbortIfHeld "adit-tray.exe"
+  ${If} ${FileExists} "$INSTDIR\adit.exe"
+    ClearErrors
+    FileOpen $0 "$INSTDIR\adit.exe" a
+    ${If} ${Errors}
+      !insertmacro AbortInUse
+    ${EndIf}
+    FileClose $0
+  ${EndIf}
+  ; Beside the old ones first: where the disk is full, those are still whole.
   ClearErrors
   SetOverwrite try
   ${If} ${IsNativeARM64}
-    File "${ARM64}\adit.exe"
-    File "${ARM64}\adit-tray.exe"
+    File "/oname=adit.exe.new" "${ARM64}\adit.exe"
+    File "/oname=adit-tray.exe.new" "${ARM64}\adit-tray.exe"
   ${Else}
-    File "${AMD64}\adit.exe"
-    File "${AMD64}\adit-tray.exe"
+    File "/oname=adit.exe.new" "${AMD64}\adit.exe"
+    File "/oname=adit-tray.exe.new" "${AMD64}\adit-tray.exe"
   ${EndIf}
+  ${If} ${Errors}
+    !insertmacro AbortInUse
+  ${EndIf}
+  !insertmacro SetTrayAside
+  ${If} ${Errors}
+    ; One that hangs has the other name since the last update.
+    !insertmacro EndTray
+    !insertmacro SetTrayAside
+    ${If} ${Errors}
+      !insertmacro AbortInUse
+    ${EndIf}
+  ${EndIf}
+  Delete "$INSTDIR\adit.exe"
+  ClearErrors
+  Rename "$INSTDIR\adit.exe.new" "$INSTDIR\adit.exe"
+  ${If} ${Errors}
+    !insertmacro AbortInUse
+  ${EndIf}
+  Rename "$INSTDIR\adit-tray.exe.new" "$INSTDIR\adit-tray.exe"
   ${If} ${Errors}
     !insertmacro AbortInUse
   ${EndIf}
@@ -181,6 +210,14 @@ Section "adit"
   WriteRegStr HKLM "${KEY}" "QuietUninstallString" '"$INSTDIR\uninstall.exe" /S'
   WriteRegDWORD HKLM "${KEY}" "NoModify" 1
   WriteRegDWORD HKLM "${KEY}" "NoRepair" 1
+  ; One that hangs keeps its file until the next update.
+  ${For} $1 1 30
+    Delete "$INSTDIR\adit-tray.exe.old"
+    ${IfNot} ${FileExists} "$INSTDIR\adit-tray.exe.old"
+      ${Break}
+    ${EndIf}
+    Sleep 500
+  ${Next}
   ${GetSize} "$INSTDIR" "/S=0K" $0 $1 $2
   WriteRegDWORD HKLM "${KEY}" "EstimatedSize" $0
 SectionEnd
@@ -199,6 +236,7 @@ Section "Uninstall"
   ; A program that somebody runs in a terminal goes with the next start of Windows.
   Delete /REBOOTOK "$INSTDIR\adit.exe"
   Delete /REBOOTOK "$INSTDIR\adit-tray.exe"
+  Delete /REBOOTOK "$INSTDIR\adit-tray.exe.old"
   Delete "$INSTDIR\LICENSE.txt"
   Delete "$INSTDIR\uninstall.exe"
   RMDir /REBOOTOK "$INSTDIR"
@@ -212,9 +250,10 @@ Section "Uninstall"
   ClearErrors
   ${GetOptions} $0 "/PURGE" $1
   ${IfNot} ${Errors}
-    ReadEnvStr $0 ProgramData
-    ${If} $0 != ""
-      RMDir /r "$0\Adit"
+    ; For all, this is %ProgramData% as the system knows it: an environment may say
+    ; that it is any folder.
+    ${If} $APPDATA != ""
+      RMDir /r "$APPDATA\Adit"
     ${EndIf}
   ${EndIf}
 SectionEnd

@@ -111,7 +111,7 @@ func TestDebUnderSystemd(t *testing.T) {
 	if readErr != nil {
 		t.Fatalf("the machine left no log: %v; nspawn: %v\n%s", readErr, err, out)
 	}
-	verdicts(t, string(log), 74)
+	verdicts(t, string(log), 76)
 	if t.Failed() {
 		text, _ := os.ReadFile(root + "/lab.err")
 		t.Logf("the script's errors:\n%s", text)

@@ -99,10 +99,10 @@ func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
 		require.Tool(t, tool)
 	}
 	file := one(t, results(t, firstVersion), "*.msi")
-	sequence := map[string]string{}
+	sequence, condition := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(must(t, patience, nil, "msiinfo", "export", file, "InstallExecuteSequence")) {
 		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) == 3 {
-			sequence[cells[0]] = cells[2]
+			sequence[cells[0]], condition[cells[0]] = cells[2], cells[1]
 		}
 	}
 	for _, order := range [][2]string{
@@ -110,8 +110,13 @@ func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
 		{"LaunchConditions", "InstallInitialize"},
 		{"InstallInitialize", "FindEnder"},
 		{"FindEnder", "EndTray"},
-		{"EndTray", "RemoveFiles"},
-		{"EndTray", "InstallFiles"},
+		{"EndTray", "SweepTrays"},
+		{"SweepTrays", "RemoveFiles"},
+		{"InstallInitialize", "SetTrayAside"},
+		{"SetTrayAside", "RemoveFiles"},
+		{"SetTrayAside", "InstallFiles"},
+		{"InstallFiles", "SweepTray"},
+		{"SweepTray", "InstallFinalize"},
 		{"InstallServices", "Mend"},
 		{"Mend", "StartServices"},
 		{"Mend", "InstallFinalize"},
@@ -119,6 +124,17 @@ func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
 		before, after := sequence[order[0]], sequence[order[1]]
 		if before == "" || after == "" || len(before) > len(after) || len(before) == len(after) && before >= after {
 			t.Errorf("%s is at %q and %s at %q, want them in this order", order[0], before, order[1], after)
+		}
+	}
+	// 2: the component is removed; 3: it is laid.
+	for action, want := range map[string]string{
+		"SetTrayAside": "$Tray=3 OR ($Tray=2 AND UPGRADINGPRODUCTCODE)",
+		"SweepTray":    "$Tray=3",
+		"EndTray":      "$Tray=2 AND NOT UPGRADINGPRODUCTCODE",
+		"SweepTrays":   "$Tray=2 AND NOT UPGRADINGPRODUCTCODE",
+	} {
+		if got := condition[action]; got != want {
+			t.Errorf("%s is done if %q, want %q", action, got, want)
 		}
 	}
 	if conditions := must(t, patience, nil, "msiinfo", "export", file, "LaunchCondition"); !strings.Contains(conditions, "Installed OR NOT ADITSETUP\tadit was installed by its setup program") {

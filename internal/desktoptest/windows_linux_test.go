@@ -58,6 +58,9 @@ func setupInstalls(w *windows, setup string) {
 	if !w.has(runKey, "Adit") || len(w.menuEntries()) != 1 {
 		w.t.Errorf("the tray does not start at login, or the menu has %v", w.menuEntries())
 	}
+	if trays := w.trays(); len(trays) > 0 {
+		w.t.Errorf("a silent setup has started trays %v", trays)
+	}
 	declared := w.must("reg", "query", serviceKey)
 	for _, want := range []string{`NT AUTHORITY\LocalService`, `"C:\Program Files\Adit\adit.exe" start`, `ADIT_STATE_DIR=C:\ProgramData\Adit`, `ADIT_LOG_FILE=C:\ProgramData\Adit\log\adit.log`} {
 		if !strings.Contains(declared, want) {
@@ -148,8 +151,9 @@ func trayChoose(w *windows, part float64, what string, effect func() bool) {
 	})
 }
 
-func trayClicked(w *windows) {
-	ended, _ := w.begin(aditTray)
+// iconShown waits for the icon of a tray whose end is told by ended.
+func (w *windows) iconShown(ended <-chan error) {
+	w.t.Helper()
 	icon, _, _ := w.window("^Wine System Tray$")
 	until(w.t, patience, "no icon is in the tray", func() bool {
 		select {
@@ -162,6 +166,29 @@ func trayClicked(w *windows) {
 		_, scanErr := fmt.Sscan(out, &colours)
 		return err == nil && scanErr == nil && colours > 4
 	})
+}
+
+// beginTray starts a tray, and returns its process when it is about to show its
+// icon: the window of an icon that was killed may still be there.
+func (w *windows) beginTray() (processes []int, ended <-chan error) {
+	w.t.Helper()
+	locks := w.file("users/*/AppData/Local/Adit/tray.lock")
+	left, _ := filepath.Glob(locks) // the pattern is well-formed
+	for _, lock := range left {
+		os.Remove(lock)
+	}
+	ended, _ = w.begin(aditTray)
+	until(w.t, patience, "no tray runs", func() bool {
+		lock, _ := filepath.Glob(locks)
+		processes = w.trays()
+		return len(lock) == 1 && len(processes) == 1
+	})
+	return processes, ended
+}
+
+func trayClicked(w *windows) {
+	ended, _ := w.begin(aditTray)
+	w.iconShown(ended)
 	w.shot("windows-tray")
 	trayChoose(w, lineToken, "the Web UI was not opened", func() bool { return strings.Contains(w.openedPages(), "http://127.0.0.1:37271/") })
 	const declined = `HKCU\Software\Adit`
@@ -227,27 +254,59 @@ func setupHeld(w *windows, setup string) {
 }
 
 func setupUpgrades(w *windows, setup string) {
-	ended, _ := w.begin(aditTray)
-	w.window("^Wine System Tray$")
+	before, ended := w.beginTray()
 	old := read(w.t, w.file(programs+"adit-tray.exe"))
 	w.must(setup, "/S")
 	w.answers("0.2.0")
 	if now := read(w.t, w.file(programs+"adit-tray.exe")); bytes.Equal(now, old) {
 		w.t.Error("the tray's file is the old one")
 	}
+	w.cameBack(before, ended)
+}
+
+// cameBack checks that another tray has taken the place of the one before, whose
+// end is told by ended, and that nothing of that one's is left.
+func (w *windows) cameBack(before []int, ended <-chan error) {
+	w.t.Helper()
 	select {
 	case <-ended:
 	case <-time.After(patience):
 		w.t.Error("the old tray still runs")
 	}
+	until(w.t, patience, "no tray has come back", func() bool {
+		now := w.trays()
+		return len(now) == 1 && !slices.Contains(before, now[0])
+	})
+	for _, left := range []string{"adit.exe.new", "adit.exe.old", "adit-tray.exe.new", "adit-tray.exe.old"} {
+		until(w.t, patience, left+" is left", func() bool { return !w.exists(programs + left) })
+	}
 }
 
+// setupUninstalls has an environment that lies about where programs keep their data.
 func setupUninstalls(w *windows) {
+	const lie = "lies/Adit/of a person.txt"
+	if err := os.MkdirAll(filepath.Dir(w.file(lie)), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(w.file(lie), nil, 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(w.file("lies/run.bat"), []byte("set ProgramData=C:\\lies\r\n\"%~1\" %2 %3\r\n"), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	defer os.RemoveAll(w.file("lies"))
+	w.must("cmd", "/c", `C:\lies\run.bat`, adit, "service", "install")
+	if declared := w.must("reg", "query", serviceKey); !strings.Contains(declared, `ADIT_STATE_DIR=C:\ProgramData\Adit`) {
+		w.t.Errorf("the service keeps its state where the environment says:\n%s", declared)
+	}
 	// It goes on as a copy of itself, after the first program has ended.
-	w.must(`C:\Program Files\Adit\uninstall.exe`, "/S", "/PURGE")
+	w.must("cmd", "/c", `C:\lies\run.bat`, `C:\Program Files\Adit\uninstall.exe`, "/S", "/PURGE")
 	w.nothing()
 	w.silent()
 	until(w.t, patience, "the configuration is still there", func() bool { return !w.exists("ProgramData/Adit") })
+	if trays := w.trays(); len(trays) > 0 || !w.exists(lie) {
+		w.t.Errorf("trays %v are left; a folder that is not adit's is there: %t", trays, w.exists(lie))
+	}
 }
 
 func TestWindowsSetupByClicks(t *testing.T) {
@@ -350,6 +409,29 @@ func TestWindowsMSICarriesATunnel(t *testing.T) {
 	w.answers("0.2.0")
 	visit() // with the token and the tunnel of before
 	w.unmsi(second)
+}
+
+func TestWindowsMSIBringsTheTrayBack(t *testing.T) {
+	t.Parallel()
+	w := newWindows(t)
+	first, second := one(t, results(t, firstVersion), "*.msi"), one(t, results(t, secondVersion), "*.msi")
+	w.msi("/i", first)
+	w.answers("0.1.0")
+	before, ended := w.beginTray()
+	old := read(t, w.file(programs+"adit-tray.exe"))
+	// As Windows Installer has the old version removed by its own package on an update,
+	// of which this Wine's does not tell that package.
+	w.msi("/i", first, "REMOVE=ALL", "UPGRADINGPRODUCTCODE={6C1F6F0E-8D0B-5F3B-9A53-1D7B8A6C7E12}")
+	w.msi("/i", second)
+	w.answers("0.2.0")
+	if now := read(t, w.file(programs+"adit-tray.exe")); bytes.Equal(now, old) {
+		t.Error("the tray's file is the old one")
+	}
+	w.cameBack(before, ended)
+	w.unmsi(second)
+	if trays := w.trays(); len(trays) > 0 || w.exists(programs+"adit-tray.exe.old") {
+		t.Errorf("removed, trays %v are left, or their file is", trays)
+	}
 }
 
 // nativeRelay is a relay of Linux in the Windows' network.

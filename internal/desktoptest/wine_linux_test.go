@@ -182,11 +182,11 @@ func (w *windows) unmsi(file string) {
 
 // msi installs or removes a package; if that fails, the test ends with what the
 // installer says of it.
-func (w *windows) msi(how, file string) {
+func (w *windows) msi(how, file string, properties ...string) {
 	w.t.Helper()
 	os.Remove(w.file("msi.log"))
 	begin := time.Now()
-	if out, err := w.run(patience, "msiexec", how, file, "/qn", "/l*v", `C:\msi.log`); err != nil {
+	if out, err := w.run(patience, append([]string{"msiexec", how, file, "/qn", "/l*v", `C:\msi.log`}, properties...)...); err != nil {
 		w.t.Fatalf("msiexec %s %s: %v\n%s%s", how, filepath.Base(file), err, out, w.msiLog())
 	}
 	w.t.Logf("%.1f s: msiexec %s %s", time.Since(begin).Seconds(), how, filepath.Base(file))
@@ -216,6 +216,27 @@ func (w *windows) begin(args ...string) (ended <-chan error, end func()) {
 	}
 	w.t.Cleanup(end)
 	return done, end
+}
+
+// trays returns the processes of this Windows that are trays.
+func (w *windows) trays() []int {
+	w.t.Helper()
+	var found []int
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, process := range processes {
+		// What has ended meanwhile cannot be read.
+		command, _ := os.ReadFile(process + "/cmdline")
+		name, _, _ := strings.Cut(string(command), "\x00")
+		environment, _ := os.ReadFile(process + "/environ")
+		pid, err := strconv.Atoi(filepath.Base(process))
+		if err == nil && strings.HasSuffix(name, "adit-tray.exe") && strings.Contains(string(environment), "WINEPREFIX="+w.prefix+"\x00") {
+			found = append(found, pid)
+		}
+	}
+	return found
 }
 
 // file returns where Linux has a file of drive C.
@@ -275,6 +296,9 @@ func (w *windows) has(key string, value ...string) bool {
 
 // remove takes away what a failed test has left, for the next one.
 func (w *windows) remove() {
+	if len(w.trays()) > 0 {
+		w.run(patience, "taskkill", "/F", "/IM", "adit-tray.exe")
+	}
 	if w.exists(programs + "uninstall.exe") {
 		w.run(patience, `C:\Program Files\Adit\uninstall.exe`, "/S", "/PURGE", `_?=C:\Program Files\Adit`)
 		os.Remove(w.file(programs + "uninstall.exe"))

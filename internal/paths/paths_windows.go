@@ -1,12 +1,19 @@
 package paths
 
 import (
-	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/windows"
 )
 
+// serviceFolders asks the system, and not the environment, which a person may set
+// for what runs as administrator too.
 func serviceFolders() Folders {
-	dir := filepath.Join(absolute(os.Getenv("ProgramData"), `C:\ProgramData`), "Adit")
+	data, err := windows.KnownFolderPath(windows.FOLDERID_ProgramData, windows.KF_FLAG_DONT_VERIFY)
+	if err != nil {
+		data = ""
+	}
+	dir := filepath.Join(absolute(data, `C:\ProgramData`), "Adit")
 	return Folders{Config: dir, State: dir}
 }
 

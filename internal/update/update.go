@@ -207,33 +207,30 @@ const HealthLimit = 30 * time.Second
 
 // Replace puts program in the place of exe and calls restart, which starts the
 // daemon anew and returns when it is well. If it is not, the old program is put
-// back, and restarted too.
+// back, and restarted too. Where the tray has a program of its own beside exe, that
+// is replaced once the daemon is well: trays that run see it, and start it.
 func Replace(ctx context.Context, exe string, program []byte, restart func(ctx context.Context) error) error {
 	Sweep(exe)
-	next, err := os.CreateTemp(filepath.Dir(exe), nextPrefix+"*")
+	next, err := writeNext(exe, program)
 	if err != nil {
-		return fmt.Errorf("write the new program: %w", err)
+		return err
 	}
-	defer os.Remove(next.Name()) // gone already, if all went well
-	if _, err = next.Write(program); err == nil {
-		err = next.Sync()
-	}
-	if closeErr := next.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Chmod(next.Name(), 0o755)
-	}
-	if err != nil {
-		return fmt.Errorf("write the new program: %w", err)
+	defer os.Remove(next) // gone already, if all went well
+	trayFile, nextTray := tray(exe), ""
+	if trayFile != "" {
+		data, err := windowedFor(program)
+		if err != nil {
+			return err
+		}
+		if nextTray, err = writeNext(trayFile, data); err != nil {
+			return err
+		}
+		defer os.Remove(nextTray)
 	}
 	// Renamed and not copied: a program that runs may be moved, also on Windows,
 	// but not written to.
-	old := exe + ".old"
-	if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove what an earlier update has left: %w", err)
-	}
-	if err := exchange(next.Name(), exe, old); err != nil {
+	old, err := exchange(next, exe)
+	if err != nil {
 		return err
 	}
 	trying, cancel := context.WithTimeout(ctx, HealthLimit)
@@ -241,6 +238,13 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 	cancel()
 	if err == nil {
 		_ = os.Remove(old) // Windows keeps it while it runs; the next update removes it
+		if trayFile == "" {
+			return nil
+		}
+		if old, err = exchange(nextTray, trayFile); err != nil {
+			return fmt.Errorf("the new program is in place, but not the tray's: %w", err)
+		}
+		_ = os.Remove(old)
 		return nil
 	}
 	err = fmt.Errorf("the daemon is not well with the new program: %w", err)
@@ -255,23 +259,48 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 	return fmt.Errorf("%w; the old program is back and well", err)
 }
 
-// exchange puts the program next in the place of exe, which is called old from
-// then on. Where the system and the folder allow it, exe is there at every moment: a
-// machine whose power goes has the one program or the other.
-func exchange(next, exe, old string) error {
+// writeNext writes a program beside the one that it is to replace.
+func writeNext(exe string, program []byte) (file string, err error) {
+	next, err := os.CreateTemp(filepath.Dir(exe), nextPrefix+"*")
+	if err != nil {
+		return "", fmt.Errorf("write the new program: %w", err)
+	}
+	if _, err = next.Write(program); err == nil {
+		err = next.Sync()
+	}
+	if closeErr := next.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Chmod(next.Name(), 0o755)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("write the new program: %w", err), os.Remove(next.Name()))
+	}
+	return next.Name(), nil
+}
+
+// exchange puts the program next in the place of exe, and returns what that is
+// called from then on. Where the system and the folder allow it, exe is there at
+// every moment: a machine whose power goes has the one program or the other.
+func exchange(next, exe string) (old string, err error) {
+	old = exe + ".old"
+	if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("remove what an earlier update has left: %w", err)
+	}
 	if canReplace && os.Link(exe, old) == nil {
 		if err := atomicfile.Rename(next, exe); err != nil {
-			return errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Remove(old))
+			return "", errors.Join(fmt.Errorf("put the new program in place: %w", err), os.Remove(old))
 		}
-		return nil
+		return old, nil
 	}
 	if err := atomicfile.Rename(exe, old); err != nil {
-		return fmt.Errorf("set the old program aside: %w", err)
+		return "", fmt.Errorf("set the old program aside: %w", err)
 	}
 	if err := atomicfile.Rename(next, exe); err != nil {
-		return errors.Join(fmt.Errorf("put the new program in place: %w", err), atomicfile.Rename(old, exe))
+		return "", errors.Join(fmt.Errorf("put the new program in place: %w", err), atomicfile.Rename(old, exe))
 	}
-	return nil
+	return old, nil
 }
 
 func putBack(exe, old string) error {
@@ -290,20 +319,16 @@ func putBack(exe, old string) error {
 // Managed reports whether a package manager or an installer owns the file exe,
 // which then is not for us to replace.
 func Managed(exe string) bool {
-	p := strings.ToLower(filepath.ToSlash(exe))
-	if i := strings.Index(p, ":/"); i == 1 {
-		p = p[2:]
-	}
-	if strings.HasPrefix(p, "/usr/local/cellar/") {
+	if strings.HasPrefix(exe, "/usr/local/Cellar/") {
 		return true
 	}
-	if strings.HasPrefix(p, "/usr/local/") {
+	if strings.HasPrefix(exe, "/usr/local/") {
 		return false
 	}
-	for _, dir := range []string{"/usr/", "/bin/", "/nix/", "/snap/", "/opt/homebrew/", "/applications/", "/program files/"} {
-		if strings.HasPrefix(p, dir) {
+	for _, dir := range []string{"/usr/", "/bin/", "/nix/", "/snap/", "/opt/homebrew/", "/Applications/"} {
+		if strings.HasPrefix(exe, dir) {
 			return true
 		}
 	}
-	return false
+	return installed(exe)
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"debug/pe"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,10 +160,96 @@ func TestReplaceGoesBackIfItIsNot(t *testing.T) {
 	alone(t, exe)
 }
 
+// consoleProgram is as much of a program of Windows as is read, told apart by text.
+func consoleProgram(text string) []byte {
+	data := make([]byte, 0x200)
+	data[0x3c] = 0x80
+	binary.LittleEndian.PutUint16(data[0x80+24:], 0x20b) // PE32+
+	data[0x80+24+68] = pe.IMAGE_SUBSYSTEM_WINDOWS_CUI
+	return append(data, text...)
+}
+
+func TestReplaceBringsTheTrayItsProgram(t *testing.T) {
+	for name, tt := range map[string]struct {
+		well bool
+		want string
+	}{"well": {true, "new"}, "not well": {false, "old"}} {
+		t.Run(name, func(t *testing.T) {
+			exe := filepath.Join(t.TempDir(), "adit.exe")
+			trayExe := filepath.Join(filepath.Dir(exe), "adit-tray.exe")
+			write(t, exe, string(consoleProgram("old")))
+			write(t, trayExe, "the tray, old")
+			err := Replace(t.Context(), exe, consoleProgram("new"), func(context.Context) error {
+				if got := read(t, trayExe); got != "the tray, old" {
+					t.Error("the tray has the new program before the daemon is well with it")
+				}
+				if tt.well || strings.HasSuffix(read(t, exe), "old") {
+					return nil
+				}
+				return errors.New("no answer")
+			})
+			got := read(t, trayExe)
+			if (err == nil) != tt.well || !strings.HasSuffix(read(t, exe), tt.want) || !strings.HasSuffix(got, tt.want) {
+				t.Errorf("got error %v, %q and tray %q", err, read(t, exe), got)
+			}
+			if tt.well && got[0x80+24+68] != pe.IMAGE_SUBSYSTEM_WINDOWS_GUI {
+				t.Error("the tray has a console")
+			}
+			entries, err := os.ReadDir(filepath.Dir(exe))
+			if err != nil || len(entries) != 2 {
+				t.Errorf("got %v, error %v, want the two programs alone", entries, err)
+			}
+		})
+	}
+}
+
+func TestReplaceChangesNothingForAProgramThatHasNoTray(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "adit.exe")
+	write(t, exe, "old")
+	write(t, filepath.Join(filepath.Dir(exe), "adit-tray.exe"), "the tray, old")
+	err := Replace(t.Context(), exe, []byte("new"), func(context.Context) error { return nil })
+	if err == nil || read(t, exe) != "old" {
+		t.Errorf("got error %v and %q", err, read(t, exe))
+	}
+}
+
+func TestTheTrayIsSetAside(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "adit.exe")
+	trayExe := filepath.Join(filepath.Dir(exe), "adit-tray.exe")
+	if err := SetTrayAside(exe); err != nil {
+		t.Errorf("without a tray: %v", err)
+	}
+	write(t, trayExe, "the tray")
+	write(t, trayExe+".old", "of an earlier update")
+	before, err := os.Stat(trayExe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := SetTrayAside(exe); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.Stat(trayExe + ".old")
+	if err != nil || !os.SameFile(old, before) {
+		t.Errorf("what was set aside is not what was there; error %v", err)
+	}
+	now, err := os.Stat(trayExe)
+	if err != nil || os.SameFile(now, before) || !now.ModTime().Equal(before.ModTime()) || read(t, trayExe) != "the tray" {
+		t.Errorf("in its place is no copy of it; error %v", err)
+	}
+	for range 2 { // the second time there is nothing
+		if err := SweepTray(t.Context(), exe); err != nil {
+			t.Error(err)
+		}
+	}
+	alone(t, trayExe)
+}
+
 func TestManagedFilesAreTold(t *testing.T) {
 	for exe, want := range map[string]bool{
 		"/usr/bin/adit": true, "/usr/local/bin/adit": false, "/opt/adit/adit": false, "/Applications/Adit.app/Contents/MacOS/adit": true,
-		"/usr/local/Cellar/adit/1/bin/adit": true, "C:/Program Files/Adit/adit.exe": true, "C:/tools/adit.exe": false,
+		"/usr/local/Cellar/adit/1/bin/adit": true,
+		// Where the docs have a person put it whom no installer has served.
+		`C:\Program Files\Adit\adit.exe`: false, `C:\tools\adit.exe`: false,
 	} {
 		if got := Managed(exe); got != want {
 			t.Errorf("%s: got %t", exe, got)

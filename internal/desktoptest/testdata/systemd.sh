@@ -166,7 +166,6 @@ check "the old program answers" version 0.1.0
 check "an update is told" update check good
 check "an update is applied" update apply good
 check "the new program answers" version 0.2.0
-kill "$server"
 dpkg -i /first.deb >/tmp/said 2>&1
 check "a package that it hides says so" grep -q "/etc/systemd/system/adit.service hides" /tmp/said
 rm /tmp/said
@@ -175,6 +174,11 @@ refuse "it is not installed anew beside the package" "hides it" adit service ins
 check "uninstalls beside the package" adit service uninstall
 check "the package's service is in its place" soon version 0.1.0
 check "the package's service is enabled in its place" systemctl is-enabled adit
+dpkg-deb --fsys-tarfile /first.deb | tar -xO ./usr/bin/adit >/usr/local/bin/adit
+before=$(pid)
+check "an update of a program beside the package is applied" update apply good
+check "it leaves the package's service alone" test "$(pid)" = "$before"
+kill "$server"
 check "the package is purged" dpkg -P adit
 check "installs without a package again" adit service install
 ln -sf /gone /etc/systemd/system/multi-user.target.wants/adit.service
