@@ -10,9 +10,9 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,15 +20,15 @@ import (
 	"github.com/coder/websocket"
 
 	"adit/internal/freeport"
+	"adit/internal/identitytest"
 	"adit/internal/require"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
-var identityProgram = sync.OnceValues(func() (string, error) { return buildTool("github.com/zitadel/oidc/v3/example/server") })
+var identityProgram = sync.OnceValues(func() (string, error) { return buildTool(identitytest.Program) })
 
-// startProvider runs an identity provider, whose users are test-user@localhost
-// and test-user2, and returns its issuer.
+// startProvider runs an identity provider and returns its issuer.
 func startProvider(tb testing.TB, callback string) string {
 	tb.Helper()
 	if testing.Short() {
@@ -39,47 +39,33 @@ func startProvider(tb testing.TB, callback string) string {
 	if err != nil {
 		require.Missing(tb, "the identity provider cannot be built: %v", err)
 	}
-	port := freeport.Get(tb)
-	log, err := os.Create(filepath.Join(tb.TempDir(), "provider.log"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd := exec.CommandContext(tb.Context(), program)
-	cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", port), "REDIRECT_URI="+callback)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		log.Close()
-		if text, _ := os.ReadFile(log.Name()); tb.Failed() {
-			tb.Logf("the provider's log:\n%s", text)
-		}
-	})
-	eventually(tb, "the provider listens", func() bool {
-		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	return fmt.Sprintf("http://localhost:%d/", port)
+	return identitytest.Start(tb, program, callback)
 }
 
 // signInConfig is a relay's whose visitors sign in with a running provider.
 func signInConfig(tb testing.TB) Config {
 	tb.Helper()
 	cfg := testConfig(tb.TempDir())
-	cfg.EdgeHTTPSListen = freeport.Loopback(tb)
-	_, port, _ := net.SplitHostPort(cfg.EdgeHTTPSListen)
-	secret := filepath.Join(tb.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
+	port := freeport.Get(tb)
+	cfg.EdgeHTTPSListen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	cfg.SignIn = signInWith(tb, port)
+	return cfg
+}
+
+// signInWith runs a provider for relays whose https edge is at a port.
+func signInWith(tb testing.TB, port int) []SignIn {
+	tb.Helper()
+	issuer := startProvider(tb, fmt.Sprintf("https://sign-in.relay.test:%d/callback", port))
+	return []SignIn{{Name: "company", Issuer: issuer, ClientID: identitytest.ClientID, ClientSecretFile: secretFile(tb, identitytest.ClientSecret)}}
+}
+
+func secretFile(tb testing.TB, secret string) string {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cfg.SignIn = []SignIn{{Name: "company", Issuer: startProvider(tb, "https://sign-in.relay.test:"+port+"/callback"), ClientID: "web", ClientSecretFile: secret}}
-	return cfg
+	return file
 }
 
 // browser is a visitor with cookies, who follows redirects.
@@ -130,7 +116,7 @@ func signIn(tb testing.TB, c *http.Client, page, user string) (*http.Response, s
 	if resp.Request.URL.Hostname() != "localhost" || id == nil {
 		tb.Fatalf("%s led to %s: status %d, %s", page, resp.Request.URL, resp.StatusCode, body)
 	}
-	form := url.Values{"id": {id[1]}, "username": {user}, "password": {"verysecure"}}
+	form := url.Values{"id": {id[1]}, "username": {user}, "password": {identitytest.Password}}
 	return open(tb, c, http.MethodPost, resp.Request.URL.ResolveReference(&url.URL{Path: "/login/username"}).String(), form.Encode())
 }
 
@@ -413,5 +399,67 @@ func TestSignInKeyStays(t *testing.T) {
 	}
 	if again := key(startRelay(t, cfg)); again != first || len(first) != 32 {
 		t.Errorf("the key is %d bytes, and another one after a start", len(again))
+	}
+}
+
+// TestSignInOfSeveralNodes has a visitor whose every step may be another node's.
+func TestSignInOfSeveralNodes(t *testing.T) {
+	c := startNodes(t, 0)
+	port := freeport.Get(t)
+	provider := signInWith(t, port)
+	for i := range 2 {
+		cfg := c.config(i)
+		cfg.EdgeHTTPSListen = net.JoinHostPort(cfg.PublicHost, strconv.Itoa(port)) // they have one name, and so one port
+		cfg.SignIn = provider
+		c.all = append(c.all, startRelayWith(t, Options{Config: cfg}))
+	}
+	c.awaitWhole(c.all...)
+	s := &site{testRelay: c.all[0]}
+	a := connect(t, s.at(c.clientEverywhere("shop")), "i1")
+	page := a.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, startOrigin(t, http.HandlerFunc(whoSite))).PublicURL + "/cart?a=b"
+	s.setPolicy(t, "shop", onlyTheFirst)
+	for _, r := range c.all {
+		eventually(t, "every node has the tunnel and its policy", func() bool {
+			return len(r.edge.Endpoints()) == 1 && r.policies.get(store.TargetDomain("shop.relay.test")) != nil
+		})
+	}
+
+	// at has a browser's connections lead to a node from now on.
+	at := func(b *http.Client, i int) {
+		t.Helper()
+		transport := b.Transport.(*http.Transport)
+		transport.CloseIdleConnections()
+		transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			host, port, _ := net.SplitHostPort(addr)
+			if strings.HasSuffix(host, ".relay.test") {
+				host = c.config(i).PublicHost
+			}
+			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(host, port))
+		}
+	}
+	for i, name := range []string{"the callback alone at the second", "begun at the second and ended at the first", "begun at the first and ended at the second"} {
+		begins, returns, ends := i&1, 1-i>>1, i>>1
+		b := s.browser(t)
+		at(b, begins)
+		follow := b.CheckRedirect
+		b.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+			switch r.URL.Path {
+			case "/callback":
+				at(b, returns)
+			case "/.adit/sign-in":
+				at(b, ends)
+			}
+			return follow(r, via)
+		}
+		resp, body := signIn(t, b, page, "test-user@localhost")
+		if resp.StatusCode != 200 || resp.Request.URL.String() != page || !strings.Contains(body, "email=test-user@zitadel.ch") {
+			t.Errorf("%s: status %d at %s: %s", name, resp.StatusCode, resp.Request.URL, body)
+		}
+		for node := range c.all {
+			at(b, node)
+			if resp, body := open(t, b, http.MethodGet, page, ""); resp.StatusCode != 200 || !strings.Contains(body, "email=test-user@zitadel.ch") {
+				t.Errorf("%s: at node %d: status %d, %s", name, node, resp.StatusCode, body)
+			}
+		}
 	}
 }
