@@ -1,5 +1,5 @@
-// Package identitytest runs an identity provider for tests: the example of
-// github.com/zitadel/oidc, which a test builds by tools.mod.
+// Package identitytest runs identity providers for tests: the example of
+// github.com/zitadel/oidc, which a test builds by tools.mod, and a stand-in of GitHub.
 package identitytest
 
 import (

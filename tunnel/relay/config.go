@@ -83,10 +83,12 @@ type Sinks struct {
 	AllowPrivate bool `toml:"allow_private"` // loopback, private and link-local addresses too
 }
 
-// SignIn is an identity provider that visitors sign in with, by OpenID Connect.
+// SignIn is an identity provider that visitors sign in with.
 type SignIn struct {
 	Name             string   `toml:"name"`                  // as policies call it
-	Issuer           string   `toml:"issuer"`                // URL
+	Type             string   `toml:"type"`                  // oidc or github; empty: oidc
+	Issuer           string   `toml:"issuer"`                // URL; of oidc
+	URL              string   `toml:"url"`                   // of github: a GitHub Enterprise Server; empty: github.com
 	ClientID         string   `toml:"client_id"`             // of this relay there
 	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider asks for none
 	Scopes           []string `toml:"scopes"`                // empty: openid, email, profile

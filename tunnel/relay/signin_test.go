@@ -213,8 +213,22 @@ func TestSignInIsOfOneBrowserAndOneSite(t *testing.T) {
 		t.Errorf("a victim without a sign-in of its own: status %d, %s", resp.StatusCode, body)
 	}
 	open(t, victim, http.MethodGet, s.https+"/", "") // it begins one
-	if resp, body := open(t, victim, http.MethodGet, last.String(), ""); resp.StatusCode != 403 || !strings.Contains(body, "could not confirm") {
+	if resp, body := open(t, victim, http.MethodGet, last.String(), ""); resp.StatusCode != 400 || !strings.Contains(body, "out of date") {
 		t.Errorf("a victim that signs in itself: status %d, %s", resp.StatusCode, body)
+	}
+	// Nor with the victim's own state, which the code was not given for.
+	var own *url.URL
+	follow := victim.CheckRedirect
+	victim.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		own = r.URL
+		return http.ErrUseLastResponse
+	}
+	open(t, victim, http.MethodGet, s.https+"/", "")
+	victim.CheckRedirect = follow
+	mixed := last.Query()
+	mixed.Set("state", own.Query().Get("state"))
+	if resp, body := open(t, victim, http.MethodGet, s.https+last.Path+"?"+mixed.Encode(), ""); resp.StatusCode != 403 || !strings.Contains(body, "could not confirm") {
+		t.Errorf("the attacker's code with the victim's state: status %d, %s", resp.StatusCode, body)
 	}
 	resp, _ := signIn(t, victim, s.https+"/", "test-user@localhost")
 	if resp.StatusCode != 200 {
@@ -461,5 +475,83 @@ func TestSignInOfSeveralNodes(t *testing.T) {
 				t.Errorf("%s: at node %d: status %d, %s", name, node, resp.StatusCode, body)
 			}
 		}
+	}
+}
+
+func TestSettingsOfProvidersNameTheKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*SignIn)
+		want   string
+	}{
+		"a provider of OpenID Connect": {func(*SignIn) {}, ""},
+		"which may be said":            {func(s *SignIn) { s.Type = "oidc" }, ""},
+		"of another kind":              {func(s *SignIn) { s.Type = "saml" }, "sign_in[0].type: "},
+		"no name":                      {func(s *SignIn) { s.Name = "" }, "sign_in[0].name: "},
+		"no client":                    {func(s *SignIn) { s.ClientID = "" }, "sign_in[0].client_id: "},
+		"a long session":               {func(s *SignIn) { s.Session = "2161h" }, "sign_in[0].session: "},
+		"plain HTTP":                   {func(s *SignIn) { s.Issuer = "http://login.example.com" }, "sign_in[0].issuer: "},
+		"a password in the URL":        {func(s *SignIn) { s.Issuer = "https://a:b@login.example.com" }, "sign_in[0].issuer: "},
+		"scopes without openid":        {func(s *SignIn) { s.Scopes = []string{"email"} }, "sign_in[0].scopes: "},
+		"the URL of GitHub's":          {func(s *SignIn) { s.URL = "https://github.example.com" }, "sign_in[0].url: "},
+		"GitHub":                       {func(s *SignIn) { s.Type, s.Issuer = "github", "" }, ""},
+		"a server of GitHub's":         {func(s *SignIn) { s.Type, s.Issuer, s.URL = "github", "", "https://github.example.com/" }, ""},
+		"GitHub by an issuer":          {func(s *SignIn) { s.Type = "github" }, "sign_in[0].issuer: "},
+		"GitHub with scopes":           {func(s *SignIn) { s.Type, s.Issuer, s.Scopes = "github", "", []string{"repo"} }, "sign_in[0].scopes: "},
+		"GitHub with a claim":          {func(s *SignIn) { s.Type, s.Issuer, s.GroupsClaim = "github", "", "g" }, "sign_in[0].groups_claim: "},
+		"GitHub, unverified":           {func(s *SignIn) { s.Type, s.Issuer, s.UnverifiedEmails = "github", "", true }, "sign_in[0].unverified_emails: "},
+		"GitHub without a secret":      {func(s *SignIn) { s.Type, s.Issuer, s.ClientSecretFile = "github", "", "" }, "sign_in[0].client_secret_file: "},
+		"GitHub by plain HTTP":         {func(s *SignIn) { s.Type, s.Issuer, s.URL = "github", "", "http://github.example.com" }, "sign_in[0].url: "},
+		"the URL of its API":           {func(s *SignIn) { s.Type, s.Issuer, s.URL = "github", "", "https://github.example.com/api/v3" }, "sign_in[0].url: "},
+	} {
+		cfg := testConfig(t.TempDir())
+		cfg.SignIn = []SignIn{{Name: "company", Issuer: "https://login.example.com", ClientID: "adit", ClientSecretFile: "secret"}}
+		c.change(&cfg.SignIn[0])
+		if err := cfg.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestVisitorsSignInWithGitHub goes the whole way, with a stand-in of GitHub.
+func TestVisitorsSignInWithGitHub(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	port := freeport.Get(t)
+	cfg.EdgeHTTPSListen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	g := identitytest.StartGitHub(t, fmt.Sprintf("https://sign-in.relay.test:%d/callback", port))
+	g.Be(identitytest.Account{
+		ID: 583231, Login: "ann-at-home", Teams: []string{"acme/ops"},
+		Emails: []identitytest.Email{{Email: "ann@home.example", Verified: true, Primary: true}, {Email: "ann@example.com", Verified: true}},
+	})
+	cfg.SignIn = []SignIn{{Name: "github", Type: "github", URL: g.URL, ClientID: identitytest.ClientID, ClientSecretFile: secretFile(t, identitytest.ClientSecret)}}
+	s := startSite(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		whoSite(w, r)
+		fmt.Fprintf(w, " name=%s", r.Header.Get("X-Forwarded-Preferred-Username"))
+	}))
+	s.setPolicy(t, "shop", `{"sign_in":{"provider":"github","emails":["@example.com"],"groups":["acme/ops"]}}`)
+	b := s.browser(t)
+	page := s.https + "/cart?a=b"
+	resp, body := open(t, b, http.MethodGet, page, "")
+	if want := `/cart?a=b user=583231 email=ann@home.example groups=acme/ops cookie="" name=ann-at-home`; resp.StatusCode != 200 || body != want || resp.Request.URL.String() != page {
+		t.Fatalf("signed in: status %d at %s: %s", resp.StatusCode, resp.Request.URL, body)
+	}
+	recorded(t, s.Relay, "signed in", func(e wire.Access) bool { return e.User == "ann@home.example" && e.Status == 200 })
+	// She is let in by each of the two alone, and by what she has not she is not.
+	for rules, want := range map[string]int{`"emails":["ann@example.com"]`: 200, `"groups":["acme/ops"]`: 200, `"emails":["@elsewhere.example"]`: 403, `"groups":["acme"]`: 403} {
+		s.setPolicy(t, "shop", `{"sign_in":{"provider":"github",`+rules+`}}`)
+		if resp, body := open(t, b, http.MethodGet, page, ""); resp.StatusCode != want {
+			t.Errorf("%s: status %d, %s; want %d", rules, resp.StatusCode, body, want)
+		}
+	}
+	if shown := s.signInSettings().Providers; len(shown) != 1 || shown[0].Type != "github" || shown[0].Issuer != g.URL || shown[0].Error != "" {
+		t.Errorf("the settings say %+v", shown)
+	}
+	// The name cannot be of her own making.
+	s.setPolicy(t, "shop", `{"sign_in":{"provider":"github","anyone":true}}`)
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)
+	req.Header.Set("X-Forwarded-Preferred-Username", "boss")
+	if resp, err := b.Do(req); err != nil {
+		t.Error(err)
+	} else if body, _ := io.ReadAll(resp.Body); !strings.HasSuffix(string(body), " name=ann-at-home") {
+		t.Errorf("with its own header: %s", body)
 	}
 }

@@ -23,7 +23,9 @@ export const scenarios = {
       await button(page, 'Save policy').click();
       await page.locator('#p-signin-error', { hasText: 'no identity provider' }).waitFor();
       await page.locator('#p-signin:focus').waitFor();
-      mock.settings.sign_in = { providers: [{ name: 'company', issuer: 'https://example.com' }] };
+      mock.settings.sign_in = {
+        providers: [{ name: 'company', type: 'oidc', issuer: 'https://example.com' }],
+      };
       await button(page, 'Save policy').click();
       await text(page, 'It is in force').waitFor();
       assert.deepEqual(saved(), {

@@ -341,7 +341,7 @@ func (f *fakeRelay) ErrorList() []ReportedError {
 }
 
 func (f *fakeRelay) Settings(context.Context) (Settings, error) {
-	return Settings{SignIn: SignInSettings{CallbackURL: "https://sign-in.relay.test/callback", Providers: []SignInProvider{{Name: "company", Issuer: "https://login.example.com"}}}, Node: "n1", Domain: "relay.test", Limits: map[string]any{"sessions": 1}}, f.err()
+	return Settings{SignIn: SignInSettings{CallbackURL: "https://sign-in.relay.test/callback", Providers: []SignInProvider{{Name: "company", Type: "oidc", Issuer: "https://login.example.com"}}}, Node: "n1", Domain: "relay.test", Limits: map[string]any{"sessions": 1}}, f.err()
 }
 
 func (f *fakeRelay) NodeList() []Node {

@@ -187,7 +187,8 @@ type SignInSettings struct {
 // SignInProvider is an identity provider.
 type SignInProvider struct {
 	Name    string     `json:"name"`
-	Issuer  string     `json:"issuer"`
+	Type    string     `json:"type"`   // oidc or github
+	Issuer  string     `json:"issuer"` // URL; of GitHub its site
 	AskedAt *time.Time `json:"asked_at,omitempty"` // last; nil: never yet
 	Error   string     `json:"error,omitempty"`    // of that time
 }

@@ -1077,6 +1077,7 @@ export interface components {
             provider: string;
             /** @description Addresses, as ann@example.com, and all of a domain, as @example.com. */
             emails?: string[];
+            /** @description As the provider writes them; of GitHub org and org/team. */
             groups?: string[];
             anyone?: boolean;
         };
@@ -1313,6 +1314,9 @@ export interface components {
                 callback_url?: string;
                 providers?: {
                     name: string;
+                    /** @enum {string} */
+                    type: "oidc" | "github";
+                    /** @description Of github the URL of its site. */
                     issuer: string;
                     /**
                      * Format: date-time
