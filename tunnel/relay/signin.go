@@ -135,7 +135,7 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 	if err != nil {
 		return nil, err
 	}
-	conf := signin.Config{Key: key, Host: r.cfg.signInHost(), Origin: r.signInOrigin(secure), Log: r.log}
+	conf := signin.Config{Key: key, Host: r.cfg.signInHost(), Origin: r.signInOrigin(secure), Ended: r.store.Ended.At, Log: r.log}
 	for i, s := range r.cfg.SignIn {
 		p := signin.Provider{
 			Name: s.Name, Kind: s.Type, Issuer: s.Issuer, ClientID: s.ClientID, Scopes: s.Scopes, GroupsClaim: s.GroupsClaim,

@@ -124,6 +124,10 @@ func (f *fakeRelay) ClaimList() []Claim {
 
 func (f *fakeRelay) ReleaseClaim(_ context.Context, target string) error { return f.known(target) }
 
+func (f *fakeRelay) EndSignIns(_ context.Context, user string) (EndedSignIns, error) {
+	return EndedSignIns{User: user, EndedAt: fakeTime}, f.err()
+}
+
 func (f *fakeRelay) policy(target string) Policy {
 	return Policy{Target: target, ChangedAt: fakeTime, Policy: policy.Document{Deny: []string{"1.2.3.4"}, BasicAuth: []policy.User{{Name: "a"}}}}
 }

@@ -29,11 +29,12 @@ type SignIn struct {
 // Identity is who a visitor is, as a provider says it.
 type Identity struct {
 	Provider string
-	Subject  string   // the provider's own name for the person
-	Email    string   // in lower case; empty: none that the provider vouches for
-	Emails   []string // further such ones, at least those that the policy named when the visitor signed in
-	Name     string   // for people; it may be another's tomorrow. Empty: none
-	Groups   []string // at least those that the policy asked for when the visitor signed in
+	Subject  string    // the provider's own name for the person
+	Email    string    // in lower case; empty: none that the provider vouches for
+	Emails   []string  // further such ones, at least those that the policy named when the visitor signed in
+	Name     string    // for people; it may be another's tomorrow. Empty: none
+	Groups   []string  // at least those that the policy asked for when the visitor signed in
+	Since    time.Time // of the sign-in
 	Until    time.Time
 }
 

@@ -47,6 +47,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	case <-r.Context().Done():
 		return
 	}
+	began := time.Now().Truncate(time.Millisecond) // what is ended from now on is this, too
 	who, err := p.swap(r.Context(), trip{callback: v.URL(), wants: site.SignIn, secrets: secrets}, q.Get("code"))
 	if err != nil {
 		p.log.Warn("a sign-in failed", "provider", p.Name, "host", site.Name, "error", err)
@@ -54,7 +55,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 		return
 	}
 	back()
-	who.Provider, who.Until = p.Name, time.Now().Add(p.Session).Truncate(time.Second)
+	who.Provider, who.Since, who.Until = p.Name, began, time.Now().Add(p.Session).Truncate(time.Second)
 	who.Emails, who.Groups = fitting(site.SignIn.WantedEmails(who.Emails), emailBytes), fitting(site.SignIn.Wanted(who.Groups), groupBytes)
 	setCookie(w, site, visitorCookie, v.seal.close("visitor", site.Name, who), time.Until(who.Until))
 	setCookie(w, site, pendingCookie, "", -time.Second)

@@ -128,11 +128,13 @@ func TestSignInWithGitHub(t *testing.T) {
 		scope  string
 		asks   string // of the API
 	}{
-		"anyone":                     {wants: policy.SignIn{Anyone: true}, want: policy.Identity{Email: "ann@example.com"}},
-		"the primary address":        {wants: policy.SignIn{Emails: []string{"ann@example.com"}}, want: policy.Identity{Email: "ann@example.com"}},
-		"another that is verified":   {wants: policy.SignIn{Emails: []string{"@partner.example"}}, want: policy.Identity{Email: "ann@example.com", Emails: []string{"ann@partner.example"}}},
-		"one that is not verified":   {wants: policy.SignIn{Emails: []string{"boss@partner.example"}}, want: policy.Identity{Email: "ann@example.com"}},
-		"the primary is not either":  {wants: policy.SignIn{Emails: []string{"@example.com"}}, change: func(a *identitytest.Account) { a.Emails = []identitytest.Email{{Email: "ann@example.com", Primary: true}} }},
+		"anyone":                   {wants: policy.SignIn{Anyone: true}, want: policy.Identity{Email: "ann@example.com"}},
+		"the primary address":      {wants: policy.SignIn{Emails: []string{"ann@example.com"}}, want: policy.Identity{Email: "ann@example.com"}},
+		"another that is verified": {wants: policy.SignIn{Emails: []string{"@partner.example"}}, want: policy.Identity{Email: "ann@example.com", Emails: []string{"ann@partner.example"}}},
+		"one that is not verified": {wants: policy.SignIn{Emails: []string{"boss@partner.example"}}, want: policy.Identity{Email: "ann@example.com"}},
+		"the primary is not either": {wants: policy.SignIn{Emails: []string{"@example.com"}}, change: func(a *identitytest.Account) {
+			a.Emails = []identitytest.Email{{Email: "ann@example.com", Primary: true}}
+		}},
 		"no address at all":          {wants: policy.SignIn{Anyone: true}, change: func(a *identitytest.Account) { a.Emails = nil }},
 		"an organisation":            {wants: policy.SignIn{Groups: []string{"acme", "other"}}, want: policy.Identity{Email: "ann@example.com", Groups: []string{"acme"}}, scope: " read:org", asks: " /api/v3/user/orgs"},
 		"a team":                     {wants: policy.SignIn{Groups: []string{"acme/ops", "other/ops"}}, want: policy.Identity{Email: "ann@example.com", Groups: []string{"acme/ops"}}, scope: " read:org", asks: " /api/v3/user/teams"},

@@ -40,7 +40,10 @@ type Config struct {
 	// its site, without a path.
 	Host, Origin string
 	Providers    []Provider
-	Log          *slog.Logger
+	// Ended is the moment up to which the sign-ins of a user, by a name in lower
+	// case, count no more; zero: all count. May be nil.
+	Ended func(user string) time.Time
+	Log   *slog.Logger
 }
 
 // Visitors has visitors sign in.
@@ -107,15 +110,30 @@ type Refuse func(w http.ResponseWriter, r *http.Request, status int, title, text
 func Owns(path string) bool { return strings.HasPrefix(path, folder) }
 
 // Identity returns who a request's cookie says that the visitor is, and nil if it
-// says nothing or is out of date.
+// says nothing, is out of date or was ended.
 func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
 	for _, c := range r.CookiesNamed(cookieName(visitorCookie, site)) {
 		var who policy.Identity
-		if v.seal.open("visitor", site.Name, c.Value, &who) && time.Now().Before(who.Until) {
+		if v.seal.open("visitor", site.Name, c.Value, &who) && time.Now().Before(who.Until) && !v.Ended(&who) {
 			return &who
 		}
 	}
 	return nil
+}
+
+// Ended reports whether a sign-in was ended by the operator, under any of the names
+// that it has.
+func (v *Visitors) Ended(who *policy.Identity) bool {
+	if v.cfg.Ended == nil {
+		return false
+	}
+	return slices.ContainsFunc(append([]string{who.Subject, who.Email, who.Name}, who.Emails...), func(name string) bool {
+		if name == "" {
+			return false
+		}
+		at := v.cfg.Ended(strings.ToLower(name))
+		return !at.IsZero() && !who.Since.After(at)
+	})
 }
 
 // Navigates reports whether a request is a browser's for a page, which may be sent

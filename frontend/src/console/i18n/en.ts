@@ -449,6 +449,13 @@ export const en = {
   'providers.type.oidc': 'OpenID Connect',
   'providers.type.github': 'GitHub',
   'providers.issuer': 'Issuer',
+  'providers.end': "End a visitor's sign-ins",
+  'providers.end.action': 'End sign-ins',
+  'providers.end.text':
+    'At all sites, on all nodes, and at once. Whoever it is may sign in again, unless a policy or the provider is against it.',
+  'providers.end.user': 'Visitor',
+  'providers.end.user.hint': 'As the access log calls it, or the identity provider.',
+  'providers.end.done': 'The sign-ins of {user} are over.',
   'providers.fault': 'Cannot be used',
   'providers.ok': 'Answers',
   'providers.unasked': 'Not asked yet',

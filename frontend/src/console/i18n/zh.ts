@@ -437,6 +437,13 @@ export const zh: Messages = {
   'providers.type.oidc': 'OpenID Connect',
   'providers.type.github': 'GitHub',
   'providers.issuer': '颁发者',
+  'providers.end': '结束某位访客的登录',
+  'providers.end.action': '结束登录',
+  'providers.end.text':
+    '对所有站点和节点立即生效。对方仍可再次登录，除非访问策略或身份提供方不允许。',
+  'providers.end.user': '访客',
+  'providers.end.user.hint': '与访问日志或身份提供方中的名称一致。',
+  'providers.end.done': '{user} 的登录已结束。',
   'providers.fault': '无法使用',
   'providers.ok': '正常',
   'providers.unasked': '尚未访问',
