@@ -17,7 +17,7 @@ All but start and restore speak to the running relay. They find it by its data
 folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one
 elsewhere.`,
 		relayStartCommand(env), relayStatusCommand(env), relayNodesCommand(env), relayClientCommand(env), relayPolicyCommand(env), relayAccessCommand(env),
-		relayAuditCommand(env), relaySinkCommand(env), relayDomainsCommand(env), relayReleaseCommand(env),
+		relayAuditCommand(env), relaySinkCommand(env), relayDomainsCommand(env), relayReleaseCommand(env), relaySignOutCommand(env),
 		relayBackupCommand(env), relayRestoreCommand(env))
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,29 @@ func relayDomainsCommand(env *Env) *cobra.Command {
 		row:      func(d console.Domain) []any { return []any{d.Domain, d.Client, yesNo(d.Running), d.Proof} },
 		none:     "No client has a name now.",
 	}.command(a))
+}
+
+func relaySignOutCommand(env *Env) *cobra.Command {
+	a := &relayAdmin{env: env}
+	return a.flag(&cobra.Command{
+		Use: "sign-out USER", Short: "End all sign-ins that a visitor has now",
+		Long: `End all sign-ins that a visitor has now, at all sites and on all nodes. USER is
+what the access log calls it, or the identity provider. Whoever it is may sign
+in again, unless a policy or the provider is against it.`,
+		Example: "  adit relay sign-out ann@example.com",
+		Args:    args(1, 1, "the user, as an address"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var ended console.EndedSignIns
+			if err := a.call(cmd.Context(), http.MethodPost, "/api/v1/sign-ins/end", map[string]string{"user": args[0]}, &ended); err != nil {
+				return err
+			}
+			if a.env.json {
+				return a.env.print(ended, nil)
+			}
+			a.env.say("All sign-ins that %s had are over.", ended.User)
+			return nil
+		},
+	})
 }
 
 func relayReleaseCommand(env *Env) *cobra.Command {

@@ -75,6 +75,7 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "sink", "test", "siem"}, "", elsewhere, 1, "", "no sink named siem; `adit relay sink list` shows them"},
 		{[]string{"relay", "domains"}, "", elsewhere, 0, "No client has a name", ""},
 		{[]string{"relay", "release", "shop"}, "", elsewhere, 1, "", "no client has shop."},
+		{[]string{"relay", "sign-out", "ann@example.com"}, "", elsewhere, 1, "", "no identity provider"},
 		{[]string{"relay", "access", "--export", "-"}, "", elsewhere, 0, "", ""},
 		{[]string{"relay", "client", "rotate", "shop", "--overlap", "1h"}, "", elsewhere, 0, "adit_", "works for 1 hour more."},
 		{[]string{"relay", "client", "rotate", "shop", "--overlap", "0"}, "", elsewhere, 0, "adit_", "works no more."},

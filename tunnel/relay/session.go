@@ -345,6 +345,9 @@ func (r *Relay) sweep(ctx context.Context) {
 		}
 		r.reclaim(ctx, time.Now())
 		clients.turn(ctx, r, time.Now())
+		if err := r.store.Ended.Forget(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			r.log.Warn("forget whose sign-ins were ended", "error", err)
+		}
 		r.mu.Lock()
 		for key, since := range r.away {
 			if time.Since(since) > 2*awayTime {

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -33,11 +34,14 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 	if err != nil {
 		return nil, err
 	}
-	conf := signin.Config{Key: key, Host: r.cfg.SignInName(), Origin: r.signInOrigin(secure), Log: r.log}
+	conf := signin.Config{Key: key, Host: r.cfg.SignInName(), Origin: r.signInOrigin(secure), Ended: r.store.Ended.At, Log: r.log}
 	for i, s := range r.cfg.SignIn {
 		p := signin.Provider{
-			Name: s.Name, Issuer: s.Issuer, ClientID: s.ClientID, Scopes: s.Scopes, GroupsClaim: s.GroupsClaim,
+			Name: s.Name, Kind: s.Type, Issuer: s.Issuer, ClientID: s.ClientID, Scopes: s.Scopes, GroupsClaim: s.GroupsClaim,
 			UnverifiedEmails: s.UnverifiedEmails, Session: signInSession,
+		}
+		if s.Type == signin.GitHub {
+			p.Issuer = cmp.Or(s.URL, signin.GitHubURL)
 		}
 		if s.Session != "" {
 			p.Session, _ = time.ParseDuration(s.Session) // validated
@@ -100,7 +104,7 @@ func (r *Relay) signInSettings() console.SignInSettings {
 		return s
 	}
 	for _, p := range r.signIn.Status() {
-		shown := console.SignInProvider{Name: p.Name, Issuer: p.Issuer, Error: p.Error}
+		shown := console.SignInProvider{Name: p.Name, Type: p.Kind, Issuer: p.Issuer, Error: p.Error}
 		if !p.Asked.IsZero() {
 			asked := p.Asked.UTC()
 			shown.AskedAt = &asked

@@ -10,9 +10,10 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,16 +21,17 @@ import (
 	"github.com/coder/websocket"
 
 	"adit/internal/freeport"
+	"adit/internal/identitytest"
 	"adit/internal/require"
+	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
-var identityProgram = sync.OnceValues(func() (string, error) { return buildTool("github.com/zitadel/oidc/v3/example/server") })
+var identityProgram = sync.OnceValues(func() (string, error) { return buildTool(identitytest.Program) })
 
-// startProvider runs an identity provider, whose users are test-user@localhost
-// and test-user2, and returns its issuer.
+// startProvider runs an identity provider and returns its issuer.
 func startProvider(tb testing.TB, callback string) string {
 	tb.Helper()
 	if testing.Short() {
@@ -40,47 +42,33 @@ func startProvider(tb testing.TB, callback string) string {
 	if err != nil {
 		require.Missing(tb, "the identity provider cannot be built: %v", err)
 	}
-	port := freeport.Get(tb)
-	log, err := os.Create(filepath.Join(tb.TempDir(), "provider.log"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd := exec.CommandContext(tb.Context(), program)
-	cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", port), "REDIRECT_URI="+callback)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		log.Close()
-		if text, _ := os.ReadFile(log.Name()); tb.Failed() {
-			tb.Logf("the provider's log:\n%s", text)
-		}
-	})
-	eventually(tb, "the provider listens", func() bool {
-		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	return fmt.Sprintf("http://localhost:%d/", port)
+	return identitytest.Start(tb, program, callback)
 }
 
 // signInConfig is a relay's whose visitors sign in with a running provider.
 func signInConfig(tb testing.TB) config.Config {
 	tb.Helper()
 	cfg := testConfig(tb.TempDir())
-	cfg.EdgeHTTPSListen = freeport.Loopback(tb)
-	_, port, _ := net.SplitHostPort(cfg.EdgeHTTPSListen)
-	secret := filepath.Join(tb.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
+	port := freeport.Get(tb)
+	cfg.EdgeHTTPSListen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	cfg.SignIn = signInWith(tb, port)
+	return cfg
+}
+
+// signInWith runs a provider for relays whose https edge is at a port.
+func signInWith(tb testing.TB, port int) []config.SignIn {
+	tb.Helper()
+	issuer := startProvider(tb, fmt.Sprintf("https://sign-in.relay.test:%d/callback", port))
+	return []config.SignIn{{Name: "company", Issuer: issuer, ClientID: identitytest.ClientID, ClientSecretFile: secretFile(tb, identitytest.ClientSecret)}}
+}
+
+func secretFile(tb testing.TB, secret string) string {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cfg.SignIn = []config.SignIn{{Name: "company", Issuer: startProvider(tb, "https://sign-in.relay.test:"+port+"/callback"), ClientID: "web", ClientSecretFile: secret}}
-	return cfg
+	return file
 }
 
 // browser is a visitor with cookies, who follows redirects.
@@ -131,7 +119,7 @@ func signIn(tb testing.TB, c *http.Client, page, user string) (*http.Response, s
 	if resp.Request.URL.Hostname() != "localhost" || id == nil {
 		tb.Fatalf("%s led to %s: status %d, %s", page, resp.Request.URL, resp.StatusCode, body)
 	}
-	form := url.Values{"id": {id[1]}, "username": {user}, "password": {"verysecure"}}
+	form := url.Values{"id": {id[1]}, "username": {user}, "password": {identitytest.Password}}
 	return open(tb, c, http.MethodPost, resp.Request.URL.ResolveReference(&url.URL{Path: "/login/username"}).String(), form.Encode())
 }
 
@@ -228,8 +216,22 @@ func TestSignInIsOfOneBrowserAndOneSite(t *testing.T) {
 		t.Errorf("a victim without a sign-in of its own: status %d, %s", resp.StatusCode, body)
 	}
 	open(t, victim, http.MethodGet, s.https+"/", "") // it begins one
-	if resp, body := open(t, victim, http.MethodGet, last.String(), ""); resp.StatusCode != 403 || !strings.Contains(body, "could not confirm") {
+	if resp, body := open(t, victim, http.MethodGet, last.String(), ""); resp.StatusCode != 400 || !strings.Contains(body, "out of date") {
 		t.Errorf("a victim that signs in itself: status %d, %s", resp.StatusCode, body)
+	}
+	// Nor with the victim's own state, which the code was not given for.
+	var own *url.URL
+	follow := victim.CheckRedirect
+	victim.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		own = r.URL
+		return http.ErrUseLastResponse
+	}
+	open(t, victim, http.MethodGet, s.https+"/", "")
+	victim.CheckRedirect = follow
+	mixed := last.Query()
+	mixed.Set("state", own.Query().Get("state"))
+	if resp, body := open(t, victim, http.MethodGet, s.https+last.Path+"?"+mixed.Encode(), ""); resp.StatusCode != 403 || !strings.Contains(body, "could not confirm") {
+		t.Errorf("the attacker's code with the victim's state: status %d, %s", resp.StatusCode, body)
 	}
 	resp, _ := signIn(t, victim, s.https+"/", "test-user@localhost")
 	if resp.StatusCode != 200 {
@@ -414,5 +416,230 @@ func TestSignInKeyStays(t *testing.T) {
 	}
 	if again := key(startRelay(t, cfg)); again != first || len(first) != 32 {
 		t.Errorf("the key is %d bytes, and another one after a start", len(again))
+	}
+}
+
+// TestSignInOfSeveralNodes has a visitor whose every step may be another node's.
+func TestSignInOfSeveralNodes(t *testing.T) {
+	c := startNodes(t, 0)
+	port := freeport.Get(t)
+	provider := signInWith(t, port)
+	for i := range 2 {
+		cfg := c.config(i)
+		cfg.EdgeHTTPSListen = net.JoinHostPort(cfg.PublicHost, strconv.Itoa(port)) // they have one name, and so one port
+		cfg.SignIn = provider
+		c.all = append(c.all, startRelayWith(t, Options{Config: cfg}))
+	}
+	c.awaitWhole(c.all...)
+	s := &site{testRelay: c.all[0]}
+	a := connect(t, s.at(c.clientEverywhere("shop")), "i1")
+	page := a.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, startOrigin(t, http.HandlerFunc(whoSite))).PublicURL + "/cart?a=b"
+	s.setPolicy(t, "shop", onlyTheFirst)
+	for _, r := range c.all {
+		eventually(t, "every node has the tunnel and its policy", func() bool {
+			return len(r.edge.Endpoints()) == 1 && r.policies.Get(store.TargetDomain("shop.relay.test")) != nil
+		})
+	}
+
+	// at has a browser's connections lead to a node from now on.
+	at := func(b *http.Client, i int) {
+		t.Helper()
+		transport := b.Transport.(*http.Transport)
+		transport.CloseIdleConnections()
+		transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			host, port, _ := net.SplitHostPort(addr)
+			if strings.HasSuffix(host, ".relay.test") {
+				host = c.config(i).PublicHost
+			}
+			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(host, port))
+		}
+	}
+	for i, name := range []string{"the callback alone at the second", "begun at the second and ended at the first", "begun at the first and ended at the second"} {
+		begins, returns, ends := i&1, 1-i>>1, i>>1
+		b := s.browser(t)
+		at(b, begins)
+		follow := b.CheckRedirect
+		b.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+			switch r.URL.Path {
+			case "/callback":
+				at(b, returns)
+			case "/.adit/sign-in":
+				at(b, ends)
+			}
+			return follow(r, via)
+		}
+		resp, body := signIn(t, b, page, "test-user@localhost")
+		if resp.StatusCode != 200 || resp.Request.URL.String() != page || !strings.Contains(body, "email=test-user@zitadel.ch") {
+			t.Errorf("%s: status %d at %s: %s", name, resp.StatusCode, resp.Request.URL, body)
+		}
+		for node := range c.all {
+			at(b, node)
+			if resp, body := open(t, b, http.MethodGet, page, ""); resp.StatusCode != 200 || !strings.Contains(body, "email=test-user@zitadel.ch") {
+				t.Errorf("%s: at node %d: status %d, %s", name, node, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
+func TestSettingsOfProvidersNameTheKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*config.SignIn)
+		want   string
+	}{
+		"a provider of OpenID Connect": {func(*SignIn) {}, ""},
+		"which may be said":            {func(s *SignIn) { s.Type = "oidc" }, ""},
+		"of another kind":              {func(s *SignIn) { s.Type = "saml" }, "sign_in[0].type: "},
+		"no name":                      {func(s *SignIn) { s.Name = "" }, "sign_in[0].name: "},
+		"no client":                    {func(s *SignIn) { s.ClientID = "" }, "sign_in[0].client_id: "},
+		"a long session":               {func(s *SignIn) { s.Session = "2161h" }, "sign_in[0].session: "},
+		"plain HTTP":                   {func(s *SignIn) { s.Issuer = "http://login.example.com" }, "sign_in[0].issuer: "},
+		"a password in the URL":        {func(s *SignIn) { s.Issuer = "https://a:b@login.example.com" }, "sign_in[0].issuer: "},
+		"scopes without openid":        {func(s *SignIn) { s.Scopes = []string{"email"} }, "sign_in[0].scopes: "},
+		"the URL of GitHub's":          {func(s *SignIn) { s.URL = "https://github.example.com" }, "sign_in[0].url: "},
+		"GitHub":                       {func(s *SignIn) { s.Type, s.Issuer = "github", "" }, ""},
+		"a server of GitHub's":         {func(s *SignIn) { s.Type, s.Issuer, s.URL = "github", "", "https://github.example.com/" }, ""},
+		"GitHub by an issuer":          {func(s *SignIn) { s.Type = "github" }, "sign_in[0].issuer: "},
+		"GitHub with scopes":           {func(s *SignIn) { s.Type, s.Issuer, s.Scopes = "github", "", []string{"repo"} }, "sign_in[0].scopes: "},
+		"GitHub with a claim":          {func(s *SignIn) { s.Type, s.Issuer, s.GroupsClaim = "github", "", "g" }, "sign_in[0].groups_claim: "},
+		"GitHub, unverified":           {func(s *SignIn) { s.Type, s.Issuer, s.UnverifiedEmails = "github", "", true }, "sign_in[0].unverified_emails: "},
+		"GitHub without a secret":      {func(s *SignIn) { s.Type, s.Issuer, s.ClientSecretFile = "github", "", "" }, "sign_in[0].client_secret_file: "},
+		"GitHub by plain HTTP":         {func(s *SignIn) { s.Type, s.Issuer, s.URL = "github", "", "http://github.example.com" }, "sign_in[0].url: "},
+		"the URL of its API":           {func(s *SignIn) { s.Type, s.Issuer, s.URL = "github", "", "https://github.example.com/api/v3" }, "sign_in[0].url: "},
+	} {
+		cfg := testConfig(t.TempDir())
+		cfg.SignIn = []config.SignIn{{Name: "company", Issuer: "https://login.example.com", ClientID: "adit", ClientSecretFile: "secret"}}
+		c.change(&cfg.SignIn[0])
+		if err := cfg.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestVisitorsSignInWithGitHub goes the whole way, with a stand-in of GitHub.
+func TestVisitorsSignInWithGitHub(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	port := freeport.Get(t)
+	cfg.EdgeHTTPSListen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	g := identitytest.StartGitHub(t, fmt.Sprintf("https://sign-in.relay.test:%d/callback", port))
+	g.Be(identitytest.Account{
+		ID: 583231, Login: "ann-at-home", Teams: []string{"acme/ops"},
+		Emails: []identitytest.Email{{Email: "ann@home.example", Verified: true, Primary: true}, {Email: "ann@example.com", Verified: true}},
+	})
+	cfg.SignIn = []config.SignIn{{Name: "github", Type: "github", URL: g.URL, ClientID: identitytest.ClientID, ClientSecretFile: secretFile(t, identitytest.ClientSecret)}}
+	s := startSite(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		whoSite(w, r)
+		fmt.Fprintf(w, " name=%s", r.Header.Get("X-Forwarded-Preferred-Username"))
+	}))
+	s.setPolicy(t, "shop", `{"sign_in":{"provider":"github","emails":["@example.com"],"groups":["acme/ops"]}}`)
+	b := s.browser(t)
+	page := s.https + "/cart?a=b"
+	resp, body := open(t, b, http.MethodGet, page, "")
+	if want := `/cart?a=b user=583231 email=ann@home.example groups=acme/ops cookie="" name=ann-at-home`; resp.StatusCode != 200 || body != want || resp.Request.URL.String() != page {
+		t.Fatalf("signed in: status %d at %s: %s", resp.StatusCode, resp.Request.URL, body)
+	}
+	recorded(t, s.Relay, "signed in", func(e wire.Access) bool { return e.User == "ann@home.example" && e.Status == 200 })
+	// She is let in by each of the two alone, and by what she has not she is not.
+	for rules, want := range map[string]int{`"emails":["ann@example.com"]`: 200, `"groups":["acme/ops"]`: 200, `"emails":["@elsewhere.example"]`: 403, `"groups":["acme"]`: 403} {
+		s.setPolicy(t, "shop", `{"sign_in":{"provider":"github",`+rules+`}}`)
+		if resp, body := open(t, b, http.MethodGet, page, ""); resp.StatusCode != want {
+			t.Errorf("%s: status %d, %s; want %d", rules, resp.StatusCode, body, want)
+		}
+	}
+	if shown := s.signInSettings().Providers; len(shown) != 1 || shown[0].Type != "github" || shown[0].Issuer != g.URL || shown[0].Error != "" {
+		t.Errorf("the settings say %+v", shown)
+	}
+	// The name cannot be of her own making.
+	s.setPolicy(t, "shop", `{"sign_in":{"provider":"github","anyone":true}}`)
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)
+	req.Header.Set("X-Forwarded-Preferred-Username", "boss")
+	if resp, err := b.Do(req); err != nil {
+		t.Error(err)
+	} else if body, _ := io.ReadAll(resp.Body); !strings.HasSuffix(string(body), " name=ann-at-home") {
+		t.Errorf("with its own header: %s", body)
+	}
+}
+
+// TestSignInsOfOneUserEnd has the operator end them, at one of two nodes.
+func TestSignInsOfOneUserEnd(t *testing.T) {
+	c := startNodes(t, 0)
+	port := freeport.Get(t)
+	provider := signInWith(t, port)
+	for i := range 2 {
+		cfg := c.config(i)
+		cfg.EdgeHTTPSListen, cfg.SignIn = net.JoinHostPort(cfg.PublicHost, strconv.Itoa(port)), provider
+		c.all = append(c.all, startRelayWith(t, Options{Config: cfg}))
+	}
+	c.awaitWhole(c.all...)
+	s := &site{testRelay: c.all[0]}
+	a := connect(t, s.at(c.clientEverywhere("shop")), "i1")
+	origin := startOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			whoSite(w, r)
+			return
+		}
+		if c, err := websocket.Accept(w, r, nil); err == nil {
+			defer c.CloseNow()
+			c.Read(r.Context())
+		}
+	}))
+	page := a.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, origin).PublicURL + "/"
+	s.setPolicy(t, "shop", `{"sign_in":{"provider":"company","anyone":true}}`)
+	first, second, still := s.browser(t), s.browser(t), s.browser(t)
+	for b, user := range map[*http.Client]string{first: "test-user@localhost", second: "test-user@localhost", still: "test-user2"} {
+		if resp, body := signIn(t, b, page, user); resp.StatusCode != 200 {
+			t.Fatalf("%s: status %d, %s", user, resp.StatusCode, body)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, page, &websocket.DialOptions{HTTPClient: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+
+	// The other node is told, and this one hears of it.
+	ended, err := operator{c.all[1].Relay}.EndSignIns(t.Context(), " Test-User@Zitadel.ch ")
+	if err != nil || ended.User != "test-user@zitadel.ch" {
+		t.Fatalf("got %+v, %v", ended, err)
+	}
+	known := func(b *http.Client) bool {
+		_, body := open(t, b, http.MethodGet, page, "")
+		return strings.Contains(body, "user=")
+	}
+	eventually(t, "both browsers of the user are asked anew", func() bool { return !known(first) && !known(second) })
+	if _, _, err := conn.Read(ctx); err == nil || ctx.Err() != nil {
+		t.Errorf("what is open of the user: %v", err)
+	}
+	if !known(still) {
+		t.Error("somebody else is asked anew, too")
+	}
+	if resp, body := signIn(t, first, page, "test-user@localhost"); resp.StatusCode != 200 || !known(first) || known(second) {
+		t.Errorf("signed in again: status %d, %s", resp.StatusCode, body)
+	}
+	// By what the provider calls somebody it works as well.
+	if _, err := (operator{c.all[0].Relay}).EndSignIns(t.Context(), "id2"); err != nil {
+		t.Fatal(err)
+	}
+	if known(still) || !known(first) {
+		t.Error("by the provider's own name another was ended, or nobody")
+	}
+	var actions []string
+	if err := c.all[0].store.Audit.Newest(t.Context(), 0, func(e audit.Entry) bool {
+		if e.Action == "sign_in.end" {
+			actions = append(actions, e.Target)
+		}
+		return true
+	}); err != nil || !slices.Equal(actions, []string{"id2", "test-user@zitadel.ch"}) {
+		t.Errorf("the audit log has %q, %v", actions, err)
+	}
+	for _, user := range []string{"", " ", "a\nb", strings.Repeat("a", 321)} {
+		if _, err := (operator{c.all[0].Relay}).EndSignIns(t.Context(), user); err == nil {
+			t.Errorf("%q is taken for a user", user)
+		}
+	}
+	without := startRelay(t, testConfig(t.TempDir()))
+	if _, err := (operator{without.Relay}).EndSignIns(t.Context(), "ann@example.com"); err == nil || !strings.Contains(err.Error(), "no identity provider") {
+		t.Errorf("without a provider: %v", err)
 	}
 }

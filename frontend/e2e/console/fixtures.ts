@@ -429,12 +429,14 @@ export const settings: Settings = {
     providers: [
       {
         name: 'company',
+        type: 'oidc',
         issuer: 'https://login.example.com/realms/company',
         asked_at: ago(1),
       },
-      { name: 'clients', issuer: 'https://id.example.com' },
+      { name: 'clients', type: 'github', issuer: 'https://github.com' },
       {
         name: 'partners',
+        type: 'oidc',
         issuer: 'https://id.partner.example',
         asked_at: ago(2),
         error:

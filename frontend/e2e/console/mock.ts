@@ -66,6 +66,7 @@ export class ConsoleMock {
   policies = have.policies();
   /** Domains that were taken from their clients. */
   released = new Set<string>();
+  ended: string[] = [];
   audit = have.audit;
   accounts = have.accounts();
   tokens = have.tokens();
@@ -257,6 +258,21 @@ export class ConsoleMock {
         if (have.domains.find((d) => d.domain === name)?.running !== false)
           throw new Refusal(409, 'conflict', `${name} is in use now; stop its tunnel first`);
         this.released.add(name);
+      },
+    ],
+    [
+      'POST sign-ins/end',
+      (b) => {
+        const user = String(b.user).toLowerCase();
+        if (!user)
+          throw new Refusal(
+            400,
+            'invalid_parameter',
+            'user must be an address or a name, of at most 320 bytes',
+            'user',
+          );
+        this.ended.push(user);
+        return { user, ended_at: new Date().toISOString() };
       },
     ],
     ['GET errors', () => list(have.reported)],

@@ -23,7 +23,9 @@ export const scenarios = {
       await button(page, 'Save policy').click();
       await page.locator('#p-signin-error', { hasText: 'no identity provider' }).waitFor();
       await page.locator('#p-signin:focus').waitFor();
-      mock.settings.sign_in = { providers: [{ name: 'company', issuer: 'https://example.com' }] };
+      mock.settings.sign_in = {
+        providers: [{ name: 'company', type: 'oidc', issuer: 'https://example.com' }],
+      };
       await button(page, 'Save policy').click();
       await text(page, 'It is in force').waitFor();
       assert.deepEqual(saved(), {
@@ -61,5 +63,22 @@ export const scenarios = {
     await text(page, 'https://sign-in.relay.example/callback').waitFor();
     await button(page, 'Copy callback URL').click();
     await button(page, 'Copied').waitFor();
+    await row(page, 'clients').getByText('GitHub', { exact: true }).waitFor();
   }),
+
+  "visitors sign in: one person's sign-ins are ended": scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/settings`);
+      await button(page, "End a visitor's sign-ins").click();
+      await page.locator('#es-user:focus').waitFor();
+      await button(page, 'End sign-ins').click();
+      await page.locator('#es-user-error', { hasText: 'an address or a name' }).waitFor();
+      await page.getByLabel('Visitor', { exact: true }).fill(' ann@example.com ');
+      await button(page, 'End sign-ins').click();
+      await text(page, 'The sign-ins of ann@example.com are over.').waitFor();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      assert.deepEqual(mock.ended, ['ann@example.com']);
+    },
+    { allow: /status of 400/ },
+  ),
 };

@@ -83,6 +83,12 @@ issuer = "https://login.example.com"
 client_id = "adit"
 client_secret_file = "company.secret"
 session = "1h"
+[[sign_in]]
+name = "github"
+type = "github"
+url = "https://github.example.com/"
+client_id = "adit"
+client_secret_file = "github.secret"
 [limits]
 header_time = "5s"
 connections_per_address = 10
@@ -99,7 +105,7 @@ connections_per_address = 10
 	}
 	if cfg.Domain != "tunnel.example.com" || cfg.DataDir != filepath.Join(dir, "data") || cfg.Limits.ConnectionsPerAddress != 10 ||
 		cfg.Limits.IdleTime != "2m" || cfg.NATS.Replicas != 3 || len(cfg.TrustedProxies) != 2 ||
-		cfg.SignInName() != "login.example.com" || cfg.SignIn[0].ClientSecretFile != filepath.Join(dir, "company.secret") ||
+		cfg.SignInName() != "login.example.com" || cfg.SignIn[0].ClientSecretFile != filepath.Join(dir, "company.secret") || cfg.SignIn[1].URL != "https://github.example.com" ||
 		cfg.ACME.CA != filepath.Join(dir, "ca.pem") || !cfg.ACME.Wildcard || string(cfg.ACME.DNS.Secret) != "c2VjcmV0" {
 		t.Errorf("got %+v", cfg)
 	}

@@ -10,18 +10,23 @@ import (
 	"time"
 
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/signin"
 )
+
+// MaxSession is how long a visitor may be signed in at most.
+const MaxSession = 90 * 24 * time.Hour
 
 const (
 	signInLabel  = "sign-in" // under the relay's domain, unless sign_in_host is set
-	maxSession   = 90 * 24 * time.Hour
 	maxProviders = 50
 )
 
-// SignIn is an identity provider that visitors sign in with, by OpenID Connect.
+// SignIn is an identity provider that visitors sign in with.
 type SignIn struct {
 	Name             string   `toml:"name"`                  // as policies call it
-	Issuer           string   `toml:"issuer"`                // URL
+	Type             string   `toml:"type"`                  // oidc or github; empty: oidc
+	Issuer           string   `toml:"issuer"`                // URL; of oidc
+	URL              string   `toml:"url"`                   // of github: a GitHub Enterprise Server; empty: github.com
 	ClientID         string   `toml:"client_id"`             // of this relay there
 	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider asks for none
 	Scopes           []string `toml:"scopes"`                // empty: openid, email, profile
@@ -55,26 +60,73 @@ func (c *Config) validateSignIn() error {
 		return atKey("sign_in", "has more than %d identity providers", maxProviders)
 	}
 	for i := range c.SignIn {
-		key := func(name string) string { return fmt.Sprintf("sign_in[%d].%s", i, name) }
 		s := &c.SignIn[i]
-		switch {
-		case !policy.ValidProviderName(s.Name):
-			return atKey(key("name"), "%q is not a name for policies to call it by; write it in small letters, as company", s.Name)
-		case slices.ContainsFunc(c.SignIn[:i], func(o SignIn) bool { return o.Name == s.Name }):
-			return atKey(key("name"), "%q comes twice", s.Name)
-		case s.ClientID == "":
-			return atKey(key("client_id"), "is required: the name that the provider has for this relay")
-		case len(s.Scopes) > 0 && !slices.Contains(s.Scopes, "openid"):
-			return atKey(key("scopes"), `must have "openid" among them`)
+		if slices.ContainsFunc(c.SignIn[:i], func(o SignIn) bool { return o.Name == s.Name }) {
+			return atKey(fmt.Sprintf("sign_in[%d].name", i), "%q comes twice", s.Name)
 		}
-		if u, err := url.Parse(s.Issuer); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && !(u.Scheme == "http" && thisMachine(u.Hostname())) {
-			return atKey(key("issuer"), "%q is not an https URL; write it as the provider does, as https://login.example.com", s.Issuer)
-		}
-		if v, err := time.ParseDuration(s.Session); s.Session != "" && (err != nil || v < time.Minute || v > maxSession) {
-			return atKey(key("session"), "%q is not a duration of 1m to 2160h, as 12h", s.Session)
+		if err := s.validate(func(name string) string { return fmt.Sprintf("sign_in[%d].%s", i, name) }); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// validate checks what all providers have, and then what their kinds do; key names
+// a setting in full.
+func (s *SignIn) validate(key func(name string) string) error {
+	switch {
+	case !policy.ValidProviderName(s.Name):
+		return atKey(key("name"), "%q is not a name for policies to call it by; write it in small letters, as company", s.Name)
+	case s.ClientID == "":
+		return atKey(key("client_id"), "is required: the name that the provider has for this relay")
+	}
+	if v, err := time.ParseDuration(s.Session); s.Session != "" && (err != nil || v < time.Minute || v > MaxSession) {
+		return atKey(key("session"), "%q is not a duration of 1m to 2160h, as 12h", s.Session)
+	}
+	switch s.Type {
+	case "", signin.OpenID:
+		return s.validateOpenID(key)
+	case signin.GitHub:
+		return s.validateGitHub(key)
+	}
+	return atKey(key("type"), "%q is none; it is oidc or github", s.Type)
+}
+
+func (s *SignIn) validateOpenID(key func(string) string) error {
+	switch {
+	case s.URL != "":
+		return atKey(key("url"), `is for type = "github"; a provider of OpenID Connect has an issuer`)
+	case len(s.Scopes) > 0 && !slices.Contains(s.Scopes, "openid"):
+		return atKey(key("scopes"), `must have "openid" among them`)
+	case !validSite(s.Issuer):
+		return atKey(key("issuer"), "%q is not an https URL; write it as the provider does, as https://login.example.com", s.Issuer)
+	}
+	return nil
+}
+
+func (s *SignIn) validateGitHub(key func(string) string) error {
+	for _, other := range []struct {
+		name string
+		set  bool
+	}{{"issuer", s.Issuer != ""}, {"scopes", s.Scopes != nil}, {"groups_claim", s.GroupsClaim != ""}, {"unverified_emails", s.UnverifiedEmails}} {
+		if other.set {
+			return atKey(key(other.name), "is for providers of OpenID Connect, which GitHub is not; leave it out")
+		}
+	}
+	if s.ClientSecretFile == "" {
+		return atKey(key("client_secret_file"), "is required: GitHub asks for the secret that it gave the relay")
+	}
+	s.URL = strings.TrimSuffix(s.URL, "/")
+	if u, err := url.Parse(s.URL); s.URL != "" && (err != nil || !validSite(s.URL) || u.Path != "") {
+		return atKey(key("url"), "%q is not the URL of a GitHub Enterprise Server, as https://github.example.com", s.URL)
+	}
+	return nil
+}
+
+// validSite reports whether a text is a URL that secrets may be sent to.
+func validSite(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && (u.Scheme == "https" || u.Scheme == "http" && thisMachine(u.Hostname()))
 }
 
 // thisMachine reports whether a host is this machine.

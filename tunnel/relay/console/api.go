@@ -128,6 +128,16 @@ func (c *Console) relayRoutes() []route {
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		}},
+		{"POST /api/v1/sign-ins/end", func(w http.ResponseWriter, r *http.Request) error {
+			var q struct {
+				User string `json:"user"`
+			}
+			if err := read(r, &q); err != nil {
+				return err
+			}
+			v, err := relay.EndSignIns(r.Context(), q.User)
+			return give(w, v, err)
+		}},
 		{"GET /api/v1/policies", func(w http.ResponseWriter, _ *http.Request) error { return write(w, 200, items{relay.PolicyList()}) }},
 		{"GET /api/v1/policies/{target}", func(w http.ResponseWriter, r *http.Request) error {
 			p, err := relay.Policy(r.PathValue("target"))

@@ -49,6 +49,8 @@ func asks() []ask {
 		{"GET", api + "endpoints", "", "", 200, "", ""},
 		{"GET", api + "claims", "", "", 200, "", ""},
 		{"GET", api + "errors", "", "", 200, "", ""},
+		{"POST", api + "sign-ins/end", "", `{"user":"ann@example.com"}`, 200, "", ""},
+		{"POST", api + "sign-ins/end", "", `{"name":"ann@example.com"}`, 400, "invalid_parameter", "name"},
 		{"GET", api + "policies", "", "", 200, "", ""},
 		{"GET", one, api + "policies/shop", "", 200, "", ""},
 		{"GET", one, api + "policies/nobody", "", 404, "not_found", ""},

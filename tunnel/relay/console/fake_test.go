@@ -124,6 +124,10 @@ func (f *fakeRelay) ClaimList() []Claim {
 
 func (f *fakeRelay) ReleaseClaim(_ context.Context, target string) error { return f.known(target) }
 
+func (f *fakeRelay) EndSignIns(_ context.Context, user string) (EndedSignIns, error) {
+	return EndedSignIns{User: user, EndedAt: fakeTime}, f.err()
+}
+
 func (f *fakeRelay) policy(target string) Policy {
 	return Policy{Target: target, ChangedAt: fakeTime, Policy: policy.Document{Deny: []string{"1.2.3.4"}, BasicAuth: []policy.User{{Name: "a"}}}}
 }
@@ -341,7 +345,7 @@ func (f *fakeRelay) ErrorList() []ReportedError {
 }
 
 func (f *fakeRelay) Settings(context.Context) (Settings, error) {
-	return Settings{SignIn: SignInSettings{CallbackURL: "https://sign-in.relay.test/callback", Providers: []SignInProvider{{Name: "company", Issuer: "https://login.example.com"}}}, Node: "n1", Domain: "relay.test", Limits: map[string]any{"sessions": 1}}, f.err()
+	return Settings{SignIn: SignInSettings{CallbackURL: "https://sign-in.relay.test/callback", Providers: []SignInProvider{{Name: "company", Type: "oidc", Issuer: "https://login.example.com"}}}, Node: "n1", Domain: "relay.test", Limits: map[string]any{"sessions": 1}}, f.err()
 }
 
 func (f *fakeRelay) NodeList() []Node {

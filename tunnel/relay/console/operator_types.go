@@ -33,6 +33,8 @@ type Operator interface {
 	SetSink(ctx context.Context, name string, document []byte, e Expected) (Sink, error)
 	DeleteSink(ctx context.Context, name string, e Expected) error
 	TestSink(ctx context.Context, name string) (SinkTest, error)
+	// EndSignIns ends all sign-ins that a visitor has now.
+	EndSignIns(ctx context.Context, user string) (EndedSignIns, error)
 	DomainList(ctx context.Context) []Domain
 	// ErrorList is what agents reported, those that left too, newest first.
 	ErrorList() []ReportedError
@@ -181,10 +183,17 @@ type SignInSettings struct {
 	Providers   []SignInProvider `json:"providers"`
 }
 
+// EndedSignIns says whose sign-ins count no more, if they are older.
+type EndedSignIns struct {
+	User    string    `json:"user"`
+	EndedAt time.Time `json:"ended_at"`
+}
+
 // SignInProvider is an identity provider.
 type SignInProvider struct {
 	Name    string     `json:"name"`
-	Issuer  string     `json:"issuer"`
+	Type    string     `json:"type"`               // oidc or github
+	Issuer  string     `json:"issuer"`             // URL; of GitHub its site
 	AskedAt *time.Time `json:"asked_at,omitempty"` // last; nil: never yet
 	Error   string     `json:"error,omitempty"`    // of that time
 }

@@ -35,6 +35,11 @@ func (d door) ask(q *policy.Request) {
 	}
 }
 
+// signedOut reports whether the operator has ended the sign-in of a guest.
+func (e *Edge) signedOut(g policy.Guest) bool {
+	return e.cfg.SignIn != nil && g.Identity != nil && e.cfg.SignIn.Ended(g.Identity)
+}
+
 // refuse answers one who is not let in. A browser that opens a page is sent to
 // sign in instead, or told as whom it has.
 func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *policy.Identity) {

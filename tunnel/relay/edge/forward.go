@@ -23,7 +23,7 @@ type forward struct {
 }
 
 // The headers that tell an origin who the visitor is, where a policy asks.
-var whoHeaders = [...]string{"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups"}
+var whoHeaders = [...]string{"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Preferred-Username"}
 
 // scheme is the one that the visitor sees.
 func (f forward) scheme() string {
@@ -146,7 +146,7 @@ func (f forward) each(set func(name, value string)) {
 func (f forward) name(set func(name, value string)) {
 	values := [len(whoHeaders)]string{f.who.User.Name}
 	if i := f.who.Identity; i != nil {
-		values = [...]string{i.Subject, i.Email, strings.Join(i.Groups, ",")}
+		values = [...]string{i.Subject, i.Email, strings.Join(i.Groups, ","), i.Name}
 	}
 	for i, value := range values {
 		if value != "" && httpguts.ValidHeaderFieldValue(value) {

@@ -91,6 +91,9 @@ func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Deci
 	if ep.stopped() {
 		return policy.Decision{Rule: policy.RuleQuota}
 	}
+	if e.signedOut(g) {
+		return policy.Decision{Rule: policy.RuleSignIn}
+	}
 	if now := e.cfg.Policy(ep.Target); now != nil && now != p && !now.Shadow() {
 		return now.Keeps(g, time.Now())
 	}
@@ -132,7 +135,9 @@ func (e *Edge) Recheck(target string) {
 	now := time.Now()
 	for _, ep := range e.table.withLeaving() {
 		if ep.Target == target {
-			ep.visits.endEach(func(v *presence) bool { return v.guest != nil && !p.Keeps(*v.guest, now).Allowed })
+			ep.visits.endEach(func(v *presence) bool {
+				return v.guest != nil && (!p.Keeps(*v.guest, now).Allowed || e.signedOut(*v.guest))
+			})
 			if ep.listener != nil && ep.listener.udp != nil {
 				ep.listener.udp.end(func(f *flow) bool { return !p.Keeps(policy.Guest{Addr: f.visitor.Addr()}, now).Allowed })
 			}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -28,21 +29,18 @@ type SignIn struct {
 // Identity is who a visitor is, as a provider says it.
 type Identity struct {
 	Provider string
-	Subject  string   // the provider's own name for the person
-	Email    string   // in lower case; empty: none that the provider vouches for
-	Name     string   // for people
-	Groups   []string // at least those that the policy asked for when the visitor signed in
+	Subject  string    // the provider's own name for the person
+	Email    string    // in lower case; empty: none that the provider vouches for
+	Emails   []string  // further such ones, at least those that the policy named when the visitor signed in
+	Name     string    // for people; it may be another's tomorrow. Empty: none
+	Groups   []string  // at least those that the policy asked for when the visitor signed in
+	Since    time.Time // of the sign-in
 	Until    time.Time
 }
 
-// Label is what logs and origins know the person by: the address, else the
-// provider's own name.
-func (i Identity) Label() string {
-	if i.Email != "" {
-		return i.Email
-	}
-	return i.Subject
-}
+// Label is what logs and people know the person by: the address, else the name,
+// else the provider's own name.
+func (i Identity) Label() string { return cmp.Or(i.Email, i.Name, i.Subject) }
 
 // maxWho bounds each list of those who are let in.
 const maxWho = 1000
@@ -96,17 +94,30 @@ func (s *SignIn) Wanted(groups []string) []string {
 	return wanted
 }
 
+// WantedEmails are those of addresses that the policy lets in.
+func (s *SignIn) WantedEmails(emails []string) []string {
+	var wanted []string
+	for _, e := range emails {
+		if s.names(e) {
+			wanted = append(wanted, e)
+		}
+	}
+	return wanted
+}
+
+// names reports whether an address, in lower case, is one that is let in.
+func (s *SignIn) names(email string) bool {
+	at := strings.LastIndexByte(email, '@')
+	return at > 0 && (slices.Contains(s.Emails, email) || slices.Contains(s.Emails, email[at:]))
+}
+
 // admits reports whether somebody has signed in and is among those let in. It is
 // not asked for how long.
 func (s *SignIn) admits(who *Identity) bool {
 	if s == nil || who == nil || who.Provider != s.Provider {
 		return false
 	}
-	if s.Anyone || len(s.Wanted(who.Groups)) > 0 {
-		return true
-	}
-	at := strings.LastIndexByte(who.Email, '@')
-	return at > 0 && (slices.Contains(s.Emails, who.Email) || slices.Contains(s.Emails, who.Email[at:]))
+	return s.Anyone || len(s.Wanted(who.Groups)) > 0 || s.names(who.Email) || slices.ContainsFunc(who.Emails, s.names)
 }
 
 // decide says what becomes of who has signed in; nil: nobody has.

@@ -1,7 +1,8 @@
 // Package signin has visitors of http and https tunnels sign in with an identity
-// provider, by OpenID Connect (Core 1.0, section 3.1: an authorization code, with
-// PKCE of RFC 7636), and reads from a cookie who has done so. Who is let in is
-// policy's to say, and which requests it is asked about edge's.
+// provider, by an authorization code with PKCE (RFC 6749, section 4.1; RFC 7636),
+// and reads from a cookie who has done so. A provider speaks OpenID Connect (Core
+// 1.0, section 3.1) or is GitHub: two kinds of source. Who is let in is policy's to
+// say, and which requests it is asked about edge's.
 //
 // No node keeps anything of it: what must be known again is in sealed texts that
 // the visitor's browser carries, under a key that all nodes have. The way of one
@@ -14,6 +15,7 @@
 //  3. the site: Serve swaps the code for the identity, leaves the cookie that says
 //     who the visitor is, and sends it to where it came from
 //
-// The code's verifier and the identity's nonce are made of the state and the random
-// text, so that a code is of use only to the browser that asked for it.
+// The code's verifier, the identity's nonce and a part of the state are made of the
+// state's number and the random text, so that a code or a state is of use only to the
+// browser that asked for it.
 package signin

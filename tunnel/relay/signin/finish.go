@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"adit/tunnel/relay/policy"
 )
 
 // errorCode is how providers name a fault (RFC 6749, section 4.1.2.1).
@@ -20,11 +18,12 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	q, own := r.URL.Query(), pendingOf(r, site)
 	p := v.providers[site.SignIn.Provider]
 	known := v.seal.open("state", "", q.Get("state"), &st)
+	secrets := v.secretsOf(own, st.ID)
 	switch {
-	case !known, time.Now().Unix() >= st.Until, own == "", p == nil, st.Provider != p.Name, !strings.EqualFold(st.Host, site.Host), st.Scheme != site.Scheme:
+	case !known, time.Now().Unix() >= st.Until, own == "", !same(st.Browser, secrets.browser), p == nil, st.Provider != p.Name, !strings.EqualFold(st.Host, site.Host), st.Scheme != site.Scheme:
 		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
 		return
-	case q.Has("iss") && q.Get("iss") != p.Issuer: // RFC 9207, section 2.4
+	case q.Has("iss") && !p.issued(q.Get("iss")): // RFC 9207, section 2.4
 		p.log.Warn("a sign-in comes from another provider than it was sent to", "provider", p.Name, "host", site.Name)
 		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "Another identity provider has answered than the one that was asked. Open the site's address to try again.")
 		return
@@ -48,14 +47,16 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	case <-r.Context().Done():
 		return
 	}
-	who, err := v.swap(r, p, q.Get("code"), v.secretsOf(own, st.ID))
+	began := time.Now().Truncate(time.Millisecond) // what is ended from now on is this, too
+	who, err := p.swap(r.Context(), trip{callback: v.URL(), wants: site.SignIn, secrets: secrets}, q.Get("code"))
 	if err != nil {
 		p.log.Warn("a sign-in failed", "provider", p.Name, "host", site.Name, "error", err)
 		refuse(w, r, http.StatusForbidden, "You are not signed in", "The relay could not confirm what the identity provider says of you; its log has the reason. Open the site's address to try again.")
 		return
 	}
 	back()
-	who.Groups = fitting(site.SignIn.Wanted(who.Groups))
+	who.Provider, who.Since, who.Until = p.Name, began, time.Now().Add(p.Session).Truncate(time.Second)
+	who.Emails, who.Groups = fitting(site.SignIn.WantedEmails(who.Emails), emailBytes), fitting(site.SignIn.Wanted(who.Groups), groupBytes)
 	setCookie(w, site, visitorCookie, v.seal.close("visitor", site.Name, who), time.Until(who.Until))
 	setCookie(w, site, pendingCookie, "", -time.Second)
 	w.Header().Set("Cache-Control", "no-store")
@@ -63,21 +64,13 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	http.Redirect(w, r, fmt.Sprintf("%s://%s%s", site.Scheme, site.Host, st.Target), http.StatusSeeOther)
 }
 
-func (v *Visitors) swap(r *http.Request, p *provider, code string, s secrets) (*policy.Identity, error) {
-	known, err := p.discover(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return known.swap(r.Context(), v.URL(), code, s)
-}
-
-// fitting are as many of groups as a cookie has room for.
-func fitting(groups []string) []string {
+// fitting are as many of texts as there is room for in a cookie.
+func fitting(texts []string, room int) []string {
 	size := 0
-	for i, g := range groups {
-		if size += len(asJSON(g)); size > groupBytes {
-			return groups[:i]
+	for i, text := range texts {
+		if size += len(asJSON(text)); size > room {
+			return texts[:i]
 		}
 	}
-	return groups
+	return texts
 }

@@ -4,81 +4,90 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/coreos/go-oidc/v3/oidc"
-	"golang.org/x/oauth2"
 
 	"adit/tunnel/relay/policy"
 )
 
 const (
-	askFor        = 10 * time.Second // a provider is waited for
-	knownFor      = time.Hour        // after which a provider's addresses are asked for again
-	failedFor     = 5 * time.Second  // after which one that did not answer is asked again
-	maxAnswer     = 1 << 20          // bytes of a provider's answer
-	maxSubject    = 255              // bytes (OpenID Connect Core 1.0, section 2)
-	defaultGroups = "groups"         // the claim
+	askFor         = 10 * time.Second // a provider is waited for
+	maxAnswer      = 1 << 20          // bytes of a provider's answer
+	maxAnswerHeads = 64 << 10         // bytes of its headers
+	maxEmail       = 320              // bytes
+)
+
+// Kinds of providers.
+const (
+	OpenID = "oidc"
+	GitHub = "github"
 )
 
 // Provider is an identity provider that visitors sign in with.
 type Provider struct {
-	Name         string
-	Issuer       string // URL, as the provider itself writes it
+	Name string
+	Kind string // empty: OpenID
+	// Issuer is a URL: of OpenID as the provider itself writes it, of GitHub its
+	// site without a slash at the end.
+	Issuer       string
 	ClientID     string
-	ClientSecret string        // empty: a public client
-	Scopes       []string      // nil: openid, email and profile
-	GroupsClaim  string        // that has the names of groups; empty: groups
-	Session      time.Duration // how long a visitor is signed in
+	ClientSecret string         // empty: a public client
+	Session      time.Duration  // how long a visitor is signed in
+	CA           *x509.CertPool // that its certificate is from; nil: the system's
+
+	// Of OpenID alone.
+	Scopes      []string // nil: openid, email and profile
+	GroupsClaim string   // that has the names of groups; empty: groups
 	// UnverifiedEmails takes addresses of which the provider does not say that they
 	// are verified.
 	UnverifiedEmails bool
-	CA               *x509.CertPool // that its certificate is from; nil: the system's
 }
 
-// provider is a Provider with what is known of it.
+// provider is a Provider that can be asked.
 type provider struct {
 	Provider
-	log    *slog.Logger
-	client *http.Client
-	asking chan struct{} // held by the one who asks
-
-	mu     sync.Mutex
-	found  *known // nil: never
-	at     time.Time
-	failed time.Time // when it was last asked in vain
-	err    error
+	source
+	log *slog.Logger
 }
 
-// known is what a provider says of itself.
-type known struct {
-	of      *provider
-	remote  *oidc.Provider
-	prompts []string
+// source is how a kind of provider is asked who a visitor is, by OAuth 2.
+type source interface {
+	// authorize is where a visitor is sent, with a text to bring back. An error is
+	// the provider's, who cannot be asked.
+	authorize(ctx context.Context, t trip, sealed string) (string, error)
+	// swap swaps the code that the visitor brings for who it is. Of the identity
+	// the caller adds which provider has said it, and for how long.
+	swap(ctx context.Context, t trip, code string) (*policy.Identity, error)
+	// issued reports whether an answer that names its issuer is of this provider
+	// (RFC 9207, section 2.4).
+	issued(issuer string) bool
+	// lastAsked is when the provider was last asked, and what went wrong; empty:
+	// nothing.
+	lastAsked() (at time.Time, fault string)
+}
+
+// trip is one visitor's way to the provider and back.
+type trip struct {
+	callback string         // where it is sent back to
+	wants    *policy.SignIn // what there is to be known of it
+	secrets  secrets
+	other    bool // the provider is to offer another account
 }
 
 func newProvider(p Provider, log *slog.Logger) *provider {
-	if p.Scopes == nil {
-		p.Scopes = []string{oidc.ScopeOpenID, "email", "profile"}
-	}
-	if p.GroupsClaim == "" {
-		p.GroupsClaim = defaultGroups
-	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{RootCAs: p.CA}
 	t.MaxIdleConnsPerHost = 4
-	return &provider{
-		Provider: p, log: log, asking: make(chan struct{}, 1),
-		client: &http.Client{Timeout: askFor, Transport: bounded{t}},
+	t.MaxResponseHeaderBytes = maxAnswerHeads
+	client := &http.Client{Timeout: askFor, Transport: bounded{t}}
+	if p.Kind == GitHub {
+		return &provider{p, newGitHub(p, client), log}
 	}
+	return &provider{p, newOpenID(p, client), log}
 }
 
 // bounded ends answers that are longer than any provider's.
@@ -92,188 +101,14 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// lastAsked is when the provider was last asked, and what went wrong; empty: nothing.
-func (p *provider) lastAsked() (at time.Time, fault string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil {
-		return p.at, ""
-	}
-	return p.failed, p.err.Error()
-}
-
-// fresh returns what is known, and whether that needs no asking now.
-func (p *provider) fresh() (*known, error, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch now := time.Now(); {
-	case p.found != nil && now.Sub(p.at) < knownFor:
-		return p.found, nil, true
-	case p.err != nil && now.Sub(p.failed) < failedFor:
-		if p.found != nil {
-			return p.found, nil, true
-		}
-		return nil, p.err, true
-	}
-	return nil, nil, false
-}
-
-// discover returns the provider's addresses (OpenID Connect Discovery 1.0, section
-// 4). One visitor asks for all; if it fails, old ones are as good.
-func (p *provider) discover(ctx context.Context) (*known, error) {
-	if k, err, ok := p.fresh(); ok {
-		return k, err
-	}
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if k, err, ok := p.fresh(); ok {
-		return k, err
-	}
-	// The visitor may leave; those who wait for the answer may not.
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), askFor)
-	defer cancel()
-	remote, err := oidc.NewProvider(ctx, p.Issuer)
-	k := &known{of: p, remote: remote}
-	if err == nil {
-		k.prompts, err = promptsOf(remote)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil {
-		p.failed, p.err = time.Now(), fmt.Errorf("read the configuration of %s: %w", p.Issuer, cutShort(err))
-		if p.found != nil {
-			return p.found, nil
-		}
-		return nil, p.err
-	}
-	p.found, p.at, p.err = k, time.Now(), nil
-	return k, nil
-}
-
 // cutShort keeps a provider's page out of logs: its answer is in the error.
 func cutShort(err error) error {
 	const most = 300
+	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fmt.Errorf("the answer has more than %d bytes", long.Limit)
+	}
 	if text := err.Error(); len(text) > most {
 		return errors.New(strings.ToValidUTF8(text[:most], "") + "…")
 	}
 	return err
-}
-
-func promptsOf(remote *oidc.Provider) ([]string, error) {
-	var said struct {
-		Prompts []string `json:"prompt_values_supported"`
-	}
-	if remote.Endpoint().AuthURL == "" || remote.Endpoint().TokenURL == "" {
-		return nil, errors.New("it names no addresses for authorization and tokens")
-	}
-	return said.Prompts, remote.Claims(&said)
-}
-
-func (k *known) config(callback string) *oauth2.Config {
-	return &oauth2.Config{
-		ClientID: k.of.ClientID, ClientSecret: k.of.ClientSecret, Endpoint: k.remote.Endpoint(),
-		RedirectURL: callback, Scopes: k.of.Scopes,
-	}
-}
-
-// authorize is where a visitor is sent; other asks the provider to offer another
-// account.
-func (k *known) authorize(callback, sealed string, s secrets, other bool) string {
-	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.verifier), oidc.Nonce(s.nonce)}
-	if other {
-		prompt := "select_account"
-		if len(k.prompts) > 0 && !slices.Contains(k.prompts, prompt) {
-			prompt = "login"
-		}
-		options = append(options, oauth2.SetAuthURLParam("prompt", prompt))
-	}
-	return k.config(callback).AuthCodeURL(sealed, options...)
-}
-
-// swap swaps a code for who the visitor is.
-func (k *known) swap(ctx context.Context, callback, code string, s secrets) (*policy.Identity, error) {
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, k.of.client), askFor)
-	defer cancel()
-	token, err := k.config(callback).Exchange(ctx, code, oauth2.VerifierOption(s.verifier))
-	if err != nil {
-		return nil, fmt.Errorf("swap the code: %w", cutShort(err))
-	}
-	raw, _ := token.Extra("id_token").(string)
-	if raw == "" {
-		return nil, errors.New("the provider's answer has no id_token")
-	}
-	id, err := k.remote.VerifierContext(ctx, &oidc.Config{ClientID: k.of.ClientID}).Verify(ctx, raw)
-	if err != nil {
-		return nil, fmt.Errorf("verify the id_token: %w", cutShort(err))
-	}
-	if id.Nonce != s.nonce {
-		return nil, errors.New("the id_token is of another sign-in: its nonce differs")
-	}
-	claims := map[string]json.RawMessage{}
-	if err := id.Claims(&claims); err != nil {
-		return nil, fmt.Errorf("read the id_token: %w", err)
-	}
-	if (claims["email"] == nil || claims[k.of.GroupsClaim] == nil) && k.remote.UserInfoEndpoint() != "" {
-		if err := k.more(ctx, token, id.Subject, claims); err != nil {
-			return nil, err
-		}
-	}
-	return k.of.identity(id.Subject, claims)
-}
-
-// more asks for what the id_token leaves out (OpenID Connect Core 1.0, section 5.3).
-func (k *known) more(ctx context.Context, token *oauth2.Token, subject string, claims map[string]json.RawMessage) error {
-	info, err := k.remote.UserInfo(ctx, oauth2.StaticTokenSource(token))
-	if err != nil {
-		return fmt.Errorf("ask who it is: %w", cutShort(err))
-	}
-	if info.Subject != subject {
-		return errors.New("the provider says of another than the id_token who it is")
-	}
-	further := map[string]json.RawMessage{}
-	if err := info.Claims(&further); err != nil {
-		return fmt.Errorf("read who it is: %w", err)
-	}
-	if claims["email"] == nil { // the two belong together
-		claims["email"], claims["email_verified"] = further["email"], further["email_verified"]
-	}
-	if claims[k.of.GroupsClaim] == nil {
-		claims[k.of.GroupsClaim] = further[k.of.GroupsClaim]
-	}
-	return nil
-}
-
-// identity reads claims. What is not of the kind that it should be is not there.
-func (p *Provider) identity(subject string, claims map[string]json.RawMessage) (*policy.Identity, error) {
-	if subject == "" || len(subject) > maxSubject {
-		return nil, errors.New("the provider names nobody")
-	}
-	who := &policy.Identity{Provider: p.Name, Subject: subject, Until: time.Now().Add(p.Session).Truncate(time.Second)}
-	if email := textOf(claims["email"]); len(email) <= 320 && (p.UnverifiedEmails || truthOf(claims["email_verified"])) {
-		who.Email = strings.ToLower(email)
-	}
-	if json.Unmarshal(claims[p.GroupsClaim], &who.Groups) != nil {
-		who.Groups = nil
-		if one := textOf(claims[p.GroupsClaim]); one != "" {
-			who.Groups = []string{one}
-		}
-	}
-	return who, nil
-}
-
-func textOf(claim json.RawMessage) string {
-	var text string
-	_ = json.Unmarshal(claim, &text) // else it is no text
-	return text
-}
-
-// truthOf also reads the text "true", as some providers write it.
-func truthOf(claim json.RawMessage) bool {
-	var truth bool
-	_ = json.Unmarshal(claim, &truth) // else it is no truth
-	return truth || textOf(claim) == "true"
 }

@@ -255,7 +255,7 @@ func TestProviderThatIsAway(t *testing.T) {
 		t.Errorf("the status says %+v", said)
 	}
 	// It is back, and known; then away again, and still good enough.
-	p := v.providers["company"]
+	p := v.providers["company"].source.(*openID)
 	f.down = false
 	age(p, failedFor)
 	if _, who := f.signIn(t, v, s); who == nil || v.Status()[0].Error != "" {
@@ -267,13 +267,13 @@ func TestProviderThatIsAway(t *testing.T) {
 		t.Errorf("it is away again: %+v, %q", who, v.Status()[0].Error)
 	}
 	f.issuer = "https://login.example.com"
-	if _, err := newProvider(Provider{Name: "x", Issuer: f.URL}, slog.New(slog.DiscardHandler)).discover(t.Context()); err == nil {
+	if _, err := newOpenID(Provider{Name: "x", Issuer: f.URL}, http.DefaultClient).discover(t.Context()); err == nil {
 		t.Error("a provider of another name is believed")
 	}
 }
 
 // age lets time go by for what is known of a provider.
-func age(p *provider, by time.Duration) {
+func age(p *openID, by time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at, p.failed = p.at.Add(-by), p.failed.Add(-by)

@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 
@@ -20,6 +21,7 @@ type state struct {
 	Host     string `json:"h"`
 	Target   string `json:"t"`
 	ID       string `json:"i"`
+	Browser  string `json:"b"` // of secrets
 	Until    int64  `json:"u"` // seconds since 1970
 }
 
@@ -79,7 +81,8 @@ func (s *seal) open(purpose, place, text string, value any) bool {
 // secrets bind a sign-in to the browser that began it.
 type secrets struct {
 	verifier string // of PKCE (RFC 7636, section 4.1)
-	nonce    string // which the identity has in it
+	nonce    string // which the identity has in it, if it is signed
+	browser  string // which the state has in it
 }
 
 // secretsOf makes the secrets of the sign-in with an id, in the browser that has
@@ -90,8 +93,11 @@ func (v *Visitors) secretsOf(own, id string) secrets {
 		m.Write([]byte(what + "\n" + own + "\n" + id))
 		return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 	}
-	return secrets{verifier: of("verifier"), nonce: of("nonce")}
+	return secrets{verifier: of("verifier"), nonce: of("nonce"), browser: of("browser")}
 }
+
+// same compares what nobody is to guess in parts.
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // randomText is 128 bits nobody can guess.
 func randomText() string {

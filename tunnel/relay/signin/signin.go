@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -26,9 +27,9 @@ const returnPath = "/callback"
 const (
 	// pendingLife is how long a visitor may take at the provider.
 	pendingLife = 15 * time.Minute
-	// groupBytes bounds the groups that a cookie has, as JSON: browsers take 4,096
-	// bytes of a cookie.
-	groupBytes = 1536
+	// groupBytes and emailBytes bound the groups and the further addresses that a
+	// cookie has, as JSON: browsers take 4,096 bytes of a cookie.
+	groupBytes, emailBytes = 1536, 512
 )
 
 // Config is what a Visitors needs.
@@ -39,7 +40,10 @@ type Config struct {
 	// its site, without a path.
 	Host, Origin string
 	Providers    []Provider
-	Log          *slog.Logger
+	// Ended is the moment up to which the sign-ins of a user, by a name in lower
+	// case, count no more; zero: all count. May be nil.
+	Ended func(user string) time.Time
+	Log   *slog.Logger
 }
 
 // Visitors has visitors sign in.
@@ -64,9 +68,9 @@ func (v *Visitors) Names() []string { return slices.Sorted(maps.Keys(v.providers
 
 // Status is what is known of a provider.
 type Status struct {
-	Name, Issuer string
-	Asked        time.Time // when it was asked last; zero: never yet
-	Error        string    // of that time; empty: none
+	Name, Kind, Issuer string
+	Asked              time.Time // when it was asked last; zero: never yet
+	Error              string    // of that time; empty: none
 }
 
 // Status returns what is known of all providers, sorted by name.
@@ -75,7 +79,7 @@ func (v *Visitors) Status() []Status {
 	for _, name := range v.Names() {
 		p := v.providers[name]
 		asked, err := p.lastAsked()
-		list = append(list, Status{Name: name, Issuer: p.Issuer, Asked: asked, Error: err})
+		list = append(list, Status{Name: name, Kind: cmp.Or(p.Kind, OpenID), Issuer: p.Issuer, Asked: asked, Error: err})
 	}
 	return list
 }
@@ -106,15 +110,30 @@ type Refuse func(w http.ResponseWriter, r *http.Request, status int, title, text
 func Owns(path string) bool { return strings.HasPrefix(path, folder) }
 
 // Identity returns who a request's cookie says that the visitor is, and nil if it
-// says nothing or is out of date.
+// says nothing, is out of date or was ended.
 func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
 	for _, c := range r.CookiesNamed(cookieName(visitorCookie, site)) {
 		var who policy.Identity
-		if v.seal.open("visitor", site.Name, c.Value, &who) && time.Now().Before(who.Until) {
+		if v.seal.open("visitor", site.Name, c.Value, &who) && time.Now().Before(who.Until) && !v.Ended(&who) {
 			return &who
 		}
 	}
 	return nil
+}
+
+// Ended reports whether a sign-in was ended by the operator, under any of the names
+// that it has.
+func (v *Visitors) Ended(who *policy.Identity) bool {
+	if v.cfg.Ended == nil {
+		return false
+	}
+	return slices.ContainsFunc(append([]string{who.Subject, who.Email, who.Name}, who.Emails...), func(name string) bool {
+		if name == "" {
+			return false
+		}
+		at := v.cfg.Ended(strings.ToLower(name))
+		return !at.IsZero() && !who.Since.After(at)
+	})
 }
 
 // Navigates reports whether a request is a browser's for a page, which may be sent
@@ -140,11 +159,6 @@ func (v *Visitors) begin(w http.ResponseWriter, r *http.Request, site Site, targ
 		refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The relay has no identity provider of the name that the site asks for. Its operator can mend that.")
 		return
 	}
-	known, err := p.discover(r.Context())
-	if err != nil {
-		v.unreachable(w, r, p, err, refuse)
-		return
-	}
 	own := pendingOf(r, site)
 	if own == "" {
 		own = randomText()
@@ -153,10 +167,17 @@ func (v *Visitors) begin(w http.ResponseWriter, r *http.Request, site Site, targ
 	if len(target) > 1024 {
 		st.Target = "/"
 	}
+	t := trip{callback: v.URL(), wants: site.SignIn, secrets: v.secretsOf(own, st.ID), other: other}
+	st.Browser = t.secrets.browser
+	to, err := p.authorize(r.Context(), t, v.seal.close("state", "", st))
+	if err != nil {
+		v.unreachable(w, r, p, err, refuse)
+		return
+	}
 	setCookie(w, site, pendingCookie, own, pendingLife)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, known.authorize(v.URL(), v.seal.close("state", "", st), v.secretsOf(own, st.ID), other), http.StatusFound)
+	http.Redirect(w, r, to, http.StatusFound)
 }
 
 func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provider, err error, refuse Refuse) {

@@ -40,6 +40,8 @@ type Backup struct {
 	Proofs []Proof       `json:"proofs,omitempty"`
 	Sinks  []StoredSink  `json:"sinks,omitempty"`
 	Audit  []audit.Entry `json:"audit,omitempty"`
+	// Ended has sign-ins that count again without it, as their key is in Settings.
+	Ended []EndedSignIns `json:"ended_sign_ins,omitempty"`
 	// Operators are accounts and API tokens of the console.
 	Operators map[string]json.RawMessage `json:"operators,omitempty"`
 }
@@ -90,7 +92,7 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 		return Backup{}, err
 	}
 	b.Operators = s.Operators.lasting()
-	b.Usages, b.Proofs, b.Sinks = s.Usages.table.list(), s.Proofs.List(), s.Sinks.List()
+	b.Usages, b.Proofs, b.Sinks, b.Ended = s.Usages.table.list(), s.Proofs.List(), s.Sinks.List(), s.Ended.List()
 	for _, v := range b.Sinks {
 		if v.Fault != nil {
 			return Backup{}, fmt.Errorf("read sink %s: %w", v.Name, v.Fault)
@@ -152,7 +154,7 @@ func (s *Store) empty(ctx context.Context) error {
 		return err
 	}
 	have := int(last) + len(settings) + len(s.Clients.List()) + len(s.Claims.List()) + len(s.Policies.List()) +
-		len(s.Operators.lasting()) + len(s.Usages.table.list()) + len(s.Proofs.List()) + len(s.Sinks.List())
+		len(s.Operators.lasting()) + len(s.Usages.table.list()) + len(s.Proofs.List()) + len(s.Sinks.List()) + len(s.Ended.List())
 	if have > 0 {
 		return ErrNotEmpty
 	}
@@ -193,6 +195,11 @@ func (s *Store) fill(ctx context.Context, b Backup) error {
 	}
 	for _, v := range b.Sinks {
 		if err := s.Sinks.table.put(ctx, v.Name, s.Sinks.close(v)); err != nil {
+			return err
+		}
+	}
+	for _, v := range b.Ended {
+		if err := s.Ended.table.put(ctx, endedKey(v.User), v); err != nil {
 			return err
 		}
 	}

@@ -91,6 +91,8 @@ type Store struct {
 	Activities *Activities
 	Proofs     *Proofs
 	Sinks      *Sinks
+	// Ended are sign-ins of visitors that count no more.
+	Ended *Ended
 	// Certificates are those of an ACME authority.
 	Certificates *Certificates
 	// Nodes are the relay's nodes; nil with a server in this process, which is one alone.
@@ -348,6 +350,11 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 	if err := s.Operators.sealAll(ctx); err != nil {
 		return err
 	}
+	ended, err := openTable[EndedSignIns](ctx, life, s, bucket, "ended")
+	if err != nil {
+		return err
+	}
+	s.Ended = &Ended{ended}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err

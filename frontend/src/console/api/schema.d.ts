@@ -315,6 +315,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sign-ins/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End all sign-ins that a visitor has now, at all sites and on all nodes. It may sign in again. */
+        post: operations["endSignIns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/domains": {
         parameters: {
             query?: never;
@@ -1071,12 +1088,25 @@ export interface components {
             name: string;
             password?: string;
         };
+        EndSignIns: {
+            /** @description As the access log calls it, or the provider. Upper and lower case are the same. */
+            user: string;
+        };
+        EndedSignIns: {
+            user: string;
+            /**
+             * Format: date-time
+             * @description Sign-ins up to then count no more.
+             */
+            ended_at: string;
+        };
         /** @description Who has signed in with an identity provider and is let in: by emails or groups, or anyone whom it knows. Beside basic_auth either lets in. */
         VisitorSignIn: {
             /** @description The name of one of the settings' providers. */
             provider: string;
             /** @description Addresses, as ann@example.com, and all of a domain, as @example.com. */
             emails?: string[];
+            /** @description As the provider writes them; of GitHub org and org/team. */
             groups?: string[];
             anyone?: boolean;
         };
@@ -1313,6 +1343,9 @@ export interface components {
                 callback_url?: string;
                 providers?: {
                     name: string;
+                    /** @enum {string} */
+                    type: "oidc" | "github";
+                    /** @description Of github the URL of its site. */
                     issuer: string;
                     /**
                      * Format: date-time
@@ -1417,6 +1450,9 @@ export interface components {
         };
         SinkAnswer: {
             data: components["schemas"]["Sink"];
+        };
+        EndedSignInsAnswer: {
+            data: components["schemas"]["EndedSignIns"];
         };
         SinkTestAnswer: {
             data: components["schemas"]["SinkTest"];
@@ -2142,6 +2178,35 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+        };
+    };
+    endSignIns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndSignIns"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedSignInsAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMedia"];
         };
     };
     listDomains: {

@@ -176,6 +176,16 @@ const chinese: readonly Sentence[] = [
   ['a member of {0}', '{0} 的成员'],
   // What is wrong with an identity provider.
   ['read the configuration of {0}: {1*}', '读取 {0} 的配置：{1*}'],
+  [
+    'user must be an address or a name, of at most {0} bytes',
+    'user 必须是地址或名称，最多 {0} 字节',
+  ],
+  ['nobody has signed in: the relay has no identity provider', '没有人登录过：中继没有身份提供方'],
+  ['swap the code: {0*}', '换取授权码：{0*}'],
+  ['read /{0}: it names nobody', '读取 /{0}：未说明是谁'],
+  ['read /{0}: it answers {1*}', '读取 /{0}：返回 {1*}'],
+  ['read /{0}: the answer has more than {1} bytes', '读取 /{0}：返回内容超过 {1} 字节'],
+  ['read /{0}: {1*}', '读取 /{0}：{1*}'],
   ['it names no addresses for authorization and tokens', '其中没有授权和令牌的地址'],
   ['{0} is not among the {1} listed', '{0} 不在所列的 {1} 条之中'],
   ['{0} is in {1}', '{0} 在 {1} 之中'],

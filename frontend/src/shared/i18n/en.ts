@@ -59,7 +59,8 @@ export const en = {
   'policy.signin.emails.hint':
     'As ann@example.com, or all of a domain as @example.com; one a line.',
   'policy.signin.groups': 'Groups',
-  'policy.signin.groups.hint': 'As the provider writes them, one a line.',
+  'policy.signin.groups.hint':
+    'As the provider writes them, one a line. At GitHub: org, or org/team.',
   'policy.signin.told':
     'Your service is told who it is: in X-Forwarded-User, X-Forwarded-Email and X-Forwarded-Groups.',
   'policy.signin.nobody': 'Say who is let in, by address or group; or choose anyone.',

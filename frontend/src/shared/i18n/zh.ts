@@ -59,7 +59,7 @@ export const zh: Record<keyof typeof en, string> = {
   'policy.signin.emails': '邮箱地址',
   'policy.signin.emails.hint': '如 ann@example.com，或以 @example.com 表示整个域名；每行一个。',
   'policy.signin.groups': '群组',
-  'policy.signin.groups.hint': '与身份提供方的写法一致，每行一个。',
+  'policy.signin.groups.hint': '与身份提供方的写法一致，每行一个。GitHub 为 org 或 org/team。',
   'policy.signin.told':
     '访客身份会通过 X-Forwarded-User、X-Forwarded-Email 和 X-Forwarded-Groups 告知你的服务。',
   'policy.signin.nobody': '请填写允许进入的地址或群组，或选择任何登录者。',
