@@ -44,8 +44,8 @@ func Start(tb testing.TB, program, callback string) string {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 		log.Close()
 		if text, _ := os.ReadFile(log.Name()); tb.Failed() {
 			tb.Logf("the provider's log:\n%s", text)

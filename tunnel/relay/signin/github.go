@@ -102,7 +102,7 @@ func (g *gitHub) swap(ctx context.Context, t trip, code string) (*policy.Identit
 	defer cancel()
 	token, err := g.config(t).Exchange(context.WithValue(ctx, oauth2.HTTPClient, g.client), code, oauth2.VerifierOption(t.secrets.verifier))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "bad_verification_code" {
-		g.note(ctx, nil) // whoever brought the code is at fault
+		_ = g.note(ctx, nil) // whoever brought the code is at fault
 		return nil, errors.New("swap the code: GitHub does not know it, or it is of another browser's sign-in")
 	}
 	if err != nil {
