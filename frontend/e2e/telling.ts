@@ -54,6 +54,7 @@ export const scenarios = {
 
   'a request of an earlier day says which': scenario(
     async (page, mock) => {
+      await page.clock.setFixedTime('2026-05-04T12:00:00Z'); // at any hour, midnight is far
       await page.goto(`${mock.url}/#/inspector`);
       const time = page.locator('#r-r_40 .time');
       for (const width of [390, 1000, 1280]) {
@@ -63,7 +64,12 @@ export const scenarios = {
         assert.deepEqual(await cutOff(page), [], `the list is cut off at ${width}`);
       }
     },
-    { prepare: (mock) => (mock.requests[39] = summary(40, { time: '2024-09-28T10:20:30Z' })) },
+    {
+      prepare: (mock) => {
+        mock.requests[38] = summary(39, { time: '2026-05-04T11:59:00Z' });
+        mock.requests[39] = summary(40, { time: '2024-09-28T10:20:30Z' });
+      },
+    },
   ),
 
   'a button that is a picture says its name to the keyboard': scenario(async (page) => {

@@ -54,8 +54,12 @@ var outward = map[string]string{
 
 // before is what a document takes as given.
 var before = map[string][]string{
-	"docs/commands.md":  {"adit relay start --domain example.com", "adit relay client add docs"},
-	"docs/relay.md":     {`mkdir -p ~/.config/adit && printf '%s\n' '[[sign_in]]' 'name = "company"' 'issuer = "https://login.example.com"' 'client_id = "adit"' > ~/.config/adit/relay.toml`},
+	"docs/commands.md": {"adit relay start --domain example.com", "adit relay client add docs"},
+	"docs/relay.md": {
+		"mkdir -p ~/.config/adit && echo secret > ~/.config/adit/secret && chmod 600 ~/.config/adit/secret",
+		`printf '%s\n' '[[sign_in]]' 'name = "company"' 'issuer = "https://login.example.com"' 'client_id = "adit"' ` +
+			`'[[sign_in]]' 'name = "github"' 'type = "github"' 'client_id = "adit"' 'client_secret_file = "secret"' > ~/.config/adit/relay.toml`,
+	},
 	"docs/local-api.md": {"adit relay start --domain example.com", "adit relay client add docs", "adit start"},
 }
 
