@@ -2,7 +2,9 @@ package tray
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -14,6 +16,12 @@ var ErrReplaced = errors.New("the tray's program has been replaced")
 
 const (
 	programLook = 3 * time.Second
+	// Each third look is a close one, for a program of the same size and time, as
+	// two packages have that were made of one commit.
+	closeLooks = 3
+	// programHead is how much of a program a close look reads: what Go's linker
+	// writes there differs from build to build.
+	programHead = 64 << 10
 	// goneLimit is for how long a program may be missing: an installer may remove
 	// the old one, and stop the service, before it lays the new one.
 	goneLimit = 2 * time.Minute
@@ -29,11 +37,12 @@ func watchProgram(ctx context.Context, file string) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	head, _ := headOf(file) // empty: no close looks
 	var next fs.FileInfo
 	var gone time.Time
 	ticker := time.NewTicker(programLook)
 	defer ticker.Stop()
-	for {
+	for look := 1; ; look++ {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -51,6 +60,8 @@ func watchProgram(ctx context.Context, file string) error {
 			} else if time.Since(gone) >= goneLimit {
 				return nil
 			}
+		case err == nil && sameProgram(now, first) && look%closeLooks == 0 && otherHead(file, head):
+			return ErrReplaced
 		case err != nil || sameProgram(now, first):
 			next = nil
 		case next != nil && sameProgram(now, next) && readable(file):
@@ -65,6 +76,27 @@ func watchProgram(ctx context.Context, file string) error {
 // in the program's place meanwhile, which is no other program.
 func sameProgram(a, b fs.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// otherHead reports whether a program begins in another way than one that is known.
+func otherHead(file, known string) bool {
+	head, err := headOf(file)
+	return known != "" && err == nil && head != known
+}
+
+// headOf returns the SHA-256 of the beginning of a program.
+func headOf(file string) (string, error) {
+	f, err := openShared(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, programHead))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(head)
+	return string(sum[:]), nil
 }
 
 // readable reports whether nobody keeps the file to themself, as who still writes

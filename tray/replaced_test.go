@@ -57,6 +57,9 @@ func TestAReplacedProgramEndsTheTray(t *testing.T) {
 		"of another time": {func(t *testing.T, file string) {
 			lay(t, file, "new", 2)
 		}, ErrReplaced, 2 * programLook},
+		"of the same size and time": {func(t *testing.T, file string) {
+			lay(t, file, "new", 1)
+		}, ErrReplaced, closeLooks * programLook},
 		"set aside for a copy of itself": {func(t *testing.T, file string) {
 			if err := os.Rename(file, file+".old"); err != nil {
 				t.Error(err)

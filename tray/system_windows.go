@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"strings"
 	"syscall"
@@ -225,6 +226,20 @@ func comeBack(command []string) error {
 		return fmt.Errorf("have the tray started again after an update: result %#x", result)
 	}
 	return nil
+}
+
+// openShared opens a file without keeping others from replacing it meanwhile.
+func openShared(file string) (*os.File, error) {
+	name, err := windows.UTF16PtrFromString(file)
+	if err != nil {
+		return nil, err
+	}
+	const all = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	handle, err := windows.CreateFile(name, windows.GENERIC_READ, all, nil, windows.OPEN_EXISTING, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: file, Err: err}
+	}
+	return os.NewFile(uintptr(handle), file), nil
 }
 
 func declined() bool { return hasValue(registry.CURRENT_USER, ownKey, noLogin) }
