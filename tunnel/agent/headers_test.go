@@ -16,7 +16,7 @@ import (
 // changes, and starts the agent anew.
 func TestHeadersAreClaimed(t *testing.T) {
 	r := newFakeRelay(t)
-	r.features = []string{wire.FeatureHeaders}
+	r.does(wire.FeatureHeaders)
 	var log bytes.Buffer
 	dir := t.TempDir()
 	a, _ := configured(t, r, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -80,7 +80,7 @@ func TestHeadersAreClaimed(t *testing.T) {
 // changes, and the daemon would say that all is well.
 func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
-	r.features = []string{"another"}
+	r.does("another")
 	a, _ := configured(t, r, Config{})
 	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
 	const want = "the relay refused: the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it"

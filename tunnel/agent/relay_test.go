@@ -58,6 +58,13 @@ type fakeSession struct {
 	events chan wire.Event
 }
 
+// does has the relay say what it does from now on.
+func (r *fakeRelay) does(features ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.features = features
+}
+
 func newFakeRelay(t *testing.T) *fakeRelay {
 	t.Helper()
 	authority, err := link.NewAuthority()
