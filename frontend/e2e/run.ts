@@ -3,6 +3,7 @@
  * scenario has a mock of its own; nothing waits for luck, all for conditions.
  */
 import { launch } from './browser';
+import { scenarios as headers } from './headers';
 import { scenarios as keyboard } from './keyboard';
 import { scenarios as leaving } from './leaving';
 import { scenarios as reading } from './reading';
@@ -16,6 +17,6 @@ import { tour } from './tour';
 // The scenarios share the browser's one clipboard, so they go one by one; the
 // tour beside them is cut in two.
 await runAll(await launch(), [
-  { ...scenarios, ...reading, ...keyboard, ...leaving, ...signin, ...slow, ...telling },
+  { ...scenarios, ...reading, ...keyboard, ...leaving, ...signin, ...slow, ...telling, ...headers },
   ...dealt(tour(), 2),
 ]);
