@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,33 +25,36 @@ func loginCommand(env *Env) *cobra.Command {
 
 The relay's operator makes a token with "adit relay client add NAME". The daemon
 uses it at once, and keeps it. A token that the relay refuses changes nothing.
+Where no daemon runs, and none is installed as a service, the token is kept for
+those that you run yourself.
 With - the token is read from the standard input, which keeps it out of the
 shell's history.`,
 		Example: `  adit login adit_AbCd…
   adit login - < token.txt
   adit login adit_AbCd… workshop-nas`,
 		Args: args(1, 2, "TOKEN [CLIENT_ID]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			in := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			token := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
 			if args[0] == "-" {
 				line, err := bufio.NewReader(io.LimitReader(env.In, maxToken)).ReadString('\n')
 				if err != nil && err != io.EOF {
 					return fmt.Errorf("read the token from the standard input: %w", err)
 				}
-				in.AuthToken = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // as PowerShell writes files
+				token.AuthToken = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // as PowerShell writes files
 			}
-			if in.AuthToken == "" {
+			if token.AuthToken == "" {
 				return usagef("the token is empty")
 			}
 			if len(args) > 1 {
-				in.ClientID = args[1]
+				token.ClientID = args[1]
 			}
-			c, err := env.client(cmd.Context())
+			c, in, err := env.daemon(cmd.Context(), "adit login")
 			if err != nil {
 				return err
 			}
+			defer func() { err = cmp.Or(in.end(), err) }()
 			auth, err := patiently(cmd.Context(), func() (client.AuthStatus, error) {
-				return c.ConfigureAuth(cmd.Context(), in)
+				return c.ConfigureAuth(cmd.Context(), token)
 			})
 			var refusal *client.Error
 			if errors.As(err, &refusal) && refusal.Code == client.ErrorCodeRelayUnreachable {
@@ -62,6 +66,10 @@ shell's history.`,
 			}
 			return env.print(auth, func(w io.Writer) {
 				fmt.Fprintf(w, "Connected to %s with the token %s.\n", auth.Relay, auth.TokenHint)
+				if in.runs() {
+					fmt.Fprintf(w, "The token is kept, and no daemon runs yet: the next command runs one while it lasts,\n")
+					fmt.Fprintf(w, "adit start runs one that goes on. A service has a token of its own.\n")
+				}
 				fmt.Fprintf(w, "Publish something: adit https 3000\n")
 			})
 		},

@@ -30,6 +30,9 @@ type Env struct {
 	OpenBrowser func(ctx context.Context, url string) error
 	// Daemon runs the daemon until ctx ends.
 	Daemon func(ctx context.Context, opts DaemonOptions) error
+	// Inside runs it as a part of another command, whose name is runBy, until ctx
+	// ends, and calls ready once it answers. Nil: no command does that.
+	Inside func(ctx context.Context, runBy string, ready func()) error
 
 	json bool // --json
 	ran  bool // a command has begun: its errors are no usage errors
@@ -45,7 +48,7 @@ type DaemonOptions struct {
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: isTerminal(os.Stdout), Screen: func() (int, int) { return screenSize(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon,
+		Terminal: isTerminal(os.Stdout), Screen: func() (int, int) { return screenSize(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: insideDaemon,
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,10 @@ func shortCommand(kind string) func(*Env) *cobra.Command {
 			Use:   kind + " PORT|HOST:PORT",
 			Short: "Publish a local port over " + kind + " until Ctrl-C",
 			Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
-tunnel is removed; "adit tunnel create" makes one that stays.`,
+tunnel is removed; "adit tunnel create" makes one that stays.
+
+Where no daemon runs, and none is installed as a service, it runs one until it
+ends.`,
 			Example: shortExamples[kind],
 			Args:    args(1, 1, "PORT"),
 			RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,6 +82,14 @@ type published struct {
 	Password string // that visitors are asked for; empty: none
 }
 
+// command is the short form itself.
+func (p published) command() string {
+	if p.Folder != "" {
+		return "adit files"
+	}
+	return "adit " + string(p.Type)
+}
+
 // publishedTunnel is a tunnel as a short form's JSON document has it.
 type publishedTunnel struct {
 	client.Tunnel
@@ -87,29 +99,36 @@ type publishedTunnel struct {
 }
 
 // live publishes what says until ctx ends, and shows what happens.
-func (e *Env) live(ctx context.Context, what published) error {
+func (e *Env) live(ctx context.Context, what published) (err error) {
 	// Whoever reads what is shown may go first, as in adit https 3000 | head, or
 	// with a connection by ssh: that ends it, and not the process at once, which
 	// would leave the tunnel public for a while.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
 	defer stop()
-	c, err := e.client(ctx)
+	c, in, err := e.daemon(ctx, what.command())
 	if err != nil {
 		return err
 	}
+	defer func() { err = cmp.Or(in.end(), err) }() // what ended the daemon is the cause
 	held := heldTunnel{client: c, wanted: what.TunnelCreate}
 	defer held.release()
 	t, err := held.create(ctx, what.TunnelCreate)
 	if err != nil {
 		return err
 	}
-	view := &liveView{env: e, published: what, tunnel: t, web: c.BaseURL(), behind: true}
+	view := &liveView{env: e, inside: in, published: what, tunnel: t, web: c.BaseURL(), behind: true}
 	watchErr := view.follow(ctx, &held)
+	if in.failed() != nil {
+		return nil // nothing is left to be removed; in.end says why
+	}
 	// The end of ctx is the usual way here: giving the address back has its own time.
 	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	id := view.tunnel.ID
 	_, err = patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, id) })
+	if in.gone(view.status, err) {
+		err = nil
+	}
 	if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
 		return fmt.Errorf("remove the tunnel %s: %w", id, err)
 	}
@@ -136,6 +155,7 @@ const notServed = "visitor not served"
 // liveView is what a short form shows.
 type liveView struct {
 	env       *Env
+	inside    *inside
 	published published
 	tunnel    client.Tunnel
 	web       string
@@ -164,6 +184,9 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 			v.env.say("Visitors are asked for a password, with any user name: %s", printable(v.published.Password))
 		}
 	}
+	if v.inside.runs() && !v.env.Terminal {
+		v.env.say("No daemon runs on this machine: this command runs one until it ends.")
+	}
 	v.draw()
 	for event, err := range held.client.Events(ctx, "") {
 		if err != nil {
@@ -176,6 +199,12 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 			}
 			v.lost, v.behind = err.Error(), true
 			v.draw()
+			if v.inside.failed() != nil {
+				return nil
+			}
+			if v.inside.takeOver(ctx, v.status) && !v.env.Terminal {
+				v.env.say("%s this command runs the daemon now", clock(time.Now()))
+			}
 			continue
 		}
 		if v.lost != "" && !v.env.Terminal {
@@ -371,6 +400,9 @@ func (v *liveView) draw() {
 	}
 	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
 	row("Inspector", v.web)
+	if v.inside.runs() {
+		row("Daemon", "this command runs it, and ends it")
+	}
 	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,
 		v.endpoint.Connections.Total, bytesize.Text(v.endpoint.Bytes.In), bytesize.Text(v.endpoint.Bytes.Out)))
 	if v.trouble != "" {

@@ -66,8 +66,15 @@ var clocks = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d`)
 // startLive runs a short form; end is Ctrl-C.
 func startLive(t *testing.T, terminal bool, args ...string) (out, errs *lockedBuffer, end func() int) {
 	t.Helper()
+	return startLiveIn(t, func(env *Env) { env.Terminal = terminal }, args...)
+}
+
+// startLiveIn is startLive in a world that change makes.
+func startLiveIn(t *testing.T, change func(*Env), args ...string) (out, errs *lockedBuffer, end func() int) {
+	t.Helper()
 	out, errs = new(lockedBuffer), new(lockedBuffer)
-	env := &Env{In: strings.NewReader(""), Out: out, Err: errs, Getenv: os.Getenv, Terminal: terminal}
+	env := &Env{In: strings.NewReader(""), Out: out, Err: errs, Getenv: os.Getenv}
+	change(env)
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
 	go func() { code <- Run(ctx, env, args) }()

@@ -61,11 +61,14 @@ A first look, without a relay of your own and without leaving this machine:
 
 With a relay and its token:
 
-  adit start             runs the daemon (or: adit service install)
-  adit login TOKEN       connects it to the relay
+  adit login TOKEN       keeps the token
   adit https 3000        publishes port 3000 until Ctrl-C
+
+For what shall stay:
+
+  adit start             runs the daemon (or: adit service install)
   adit tunnel create 3000 --domain shop
-                         publishes it for good
+                         publishes port 3000 for good
 
 A flag is named as its configuration key; --local-port is --local_port, too.
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,

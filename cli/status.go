@@ -44,7 +44,11 @@ func writeStatus(w io.Writer, st client.Status) {
 		fmt.Fprintf(w, "Relay\t%s\n", printable(st.Relay))
 	}
 	fmt.Fprintf(w, "Endpoints\t%d\n", st.EndpointCount)
-	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d, since %s\n", st.Version, st.OS, st.Arch, st.PID, localTime(st.StartedAt))
+	partOf := ""
+	if st.RunBy != "" {
+		partOf = " (" + printable(st.RunBy) + ", and ends with it)"
+	}
+	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d%s, since %s\n", st.Version, st.OS, st.Arch, st.PID, partOf, localTime(st.StartedAt))
 	switch {
 	case !st.Configured || st.State == "rejected":
 		fmt.Fprintf(w, "Next\tadit login TOKEN\n")

@@ -55,6 +55,9 @@ type Daemon struct {
 	// standard error.
 	Log   *slog.Logger
 	LogTo io.Writer
+	// RunBy is the command that runs the daemon as a part of itself, as "adit
+	// https"; empty: it is there by itself.
+	RunBy string
 	// Relay is where a relay in the same process listens. No tunnel leads there.
 	Relay []netip.AddrPort
 	// Ready, if set, is called once the local API listens, with its address.
@@ -87,7 +90,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	defer ln.Close()
 	network := make(chan struct{}, 1)
 	a, err := agent.New(agent.Config{
-		StateDir: d.StateDir, Logger: log, Version: buildinfo.Get().Version,
+		StateDir: d.StateDir, Logger: log, Version: buildinfo.Get().Version, RunBy: d.RunBy,
 		AuthToken: settings.authToken, ClientID: os.Getenv(envClientID),
 		Transport: settings.transport(), Refuse: own{addrPort(ln.Addr()), d.Relay}.refuse, NetworkChanged: network,
 		Inspect: settings.inspect(),

@@ -97,7 +97,9 @@ type Status struct {
 	// The daemon's process.
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
-	Bytes     Bytes     `json:"bytes"`
+	// The command that the daemon is a part of and ends with; absent where it is there by itself.
+	RunBy string `json:"run_by,omitempty"`
+	Bytes Bytes  `json:"bytes"`
 }
 
 // Setting: One value in force.

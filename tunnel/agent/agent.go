@@ -247,6 +247,7 @@ func (a *Agent) statusLocked() Status {
 		Arch:       runtime.GOARCH,
 		PID:        os.Getpid(),
 		StartedAt:  monotime.Wall(a.started),
+		RunBy:      a.cfg.RunBy,
 		Bytes:      Bytes{In: a.in.Load(), Out: a.out.Load()},
 	}
 	s.Connected = s.State == StateConnected

@@ -20,6 +20,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Version is adit's own, told to the relay and shown in Status.
 	Version string
+	// RunBy is the command whose part the agent is, shown in Status; may be empty.
+	RunBy string
 	// AuthToken configures the agent at start if it has no token yet; ClientID
 	// goes with it.
 	AuthToken, ClientID string
@@ -76,6 +78,7 @@ type Status struct {
 	Arch           string     `json:"arch"`
 	PID            int        `json:"pid"`
 	StartedAt      time.Time  `json:"started_at"`
+	RunBy          string     `json:"run_by,omitempty"` // the command that the daemon is a part of, and ends with
 	// Bytes count visitors' payload since the start: In from visitors, Out to them.
 	Bytes Bytes `json:"bytes"`
 }

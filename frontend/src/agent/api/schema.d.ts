@@ -676,6 +676,11 @@ export interface components {
             pid: number;
             /** Format: date-time */
             started_at: string;
+            /**
+             * @description The command that the daemon is a part of and ends with; absent where it is there by itself.
+             * @example adit https
+             */
+            run_by?: string;
             bytes: components["schemas"]["Bytes"];
         };
         /**

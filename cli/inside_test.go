@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adit/localapi/client"
+	"adit/service"
+)
+
+// notYet takes the fake daemon's address away until the returned function runs it
+// inside a command. log tells what was run, and what had been asked by its end.
+func (d *fakeDaemon) notYet(t *testing.T) (inside func(ctx context.Context, runBy string, ready func()) error, log func() []string) {
+	t.Helper()
+	path := filepath.Join(os.Getenv("ADIT_STATE_DIR"), "runtime.json")
+	info, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	return func(ctx context.Context, runBy string, ready func()) error {
+		said = append(said, runBy)
+		if err := os.WriteFile(path, info, 0o600); err != nil {
+			return err
+		}
+		ready()
+		<-ctx.Done()
+		asked := d.requests()
+		said = append(said, asked[max(0, len(asked)-1):]...)
+		return os.Remove(path)
+	}, func() []string { return said }
+}
+
+func TestShortFormRunsTheDaemonWhereNoneRuns(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents(liveEvents()...)
+	run, log := d.notYet(t)
+	out, errs, end := startLiveIn(t, func(env *Env) { env.Inside = run }, "http", "3000")
+	out.waitFor(t, "session paused")
+	if code := end(); code != exitDone || errs.String() != "" {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if !strings.Contains(out.String(), "this command runs one until it ends") {
+		t.Errorf("it does not say so:\n%s", out)
+	}
+	// It ends after the tunnel is given back.
+	if got := strings.Join(log(), "; "); got != "adit http; DELETE /api/v1/tunnels/t_1" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestLoginRunsTheDaemonWhereNoneRuns(t *testing.T) {
+	d := newFakeDaemon(t)
+	run, log := d.notYet(t)
+	env, out, _ := testEnv("")
+	env.Inside = run
+	if code := Run(context.Background(), env, []string{"login", "adit_secret"}); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(out.String(), "no daemon runs yet") {
+		t.Errorf("it does not say so:\n%s", out)
+	}
+	if got := log(); len(got) != 2 || got[0] != "adit login" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// What ends the daemon in it ends a short form, with the daemon's reason.
+func TestShortFormEndsWithTheDaemonInIt(t *testing.T) {
+	d := newFakeDaemon(t)
+	run, _ := d.notYet(t)
+	for name, inside := range map[string]func(ctx context.Context, runBy string, ready func()) error{
+		"from the start": func(context.Context, string, func()) error { return errors.New("adit.toml is odd") },
+		"later": func(ctx context.Context, runBy string, ready func()) error {
+			ctx, stop := context.WithCancel(ctx)
+			_ = run(ctx, runBy, func() { ready(); stop() })
+			return errors.New("adit.toml is odd")
+		},
+	} {
+		env, _, errs := testEnv("")
+		env.Inside = inside
+		if code := Run(t.Context(), env, []string{"http", "3000"}); code != exitFailed || !strings.Contains(errs.String(), "adit.toml is odd") {
+			t.Errorf("%s: exit code %d, %s", name, code, errs)
+		}
+	}
+}
+
+// Two that begin at once: one has the port, the other finds it there.
+func TestACommandThatIsLateTakesTheDaemonOfTheOther(t *testing.T) {
+	d := newFakeDaemon(t)
+	run, _ := d.notYet(t)
+	env, _, errs := testEnv("")
+	other, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	defer func() { stop(); <-ended }()
+	env.Inside = func(context.Context, string, func()) error {
+		ready := make(chan struct{})
+		go func() { ended <- run(other, "adit https", func() { close(ready) }) }()
+		<-ready
+		return errors.New("the port is in use")
+	}
+	if code := Run(t.Context(), env, []string{"login", "adit_secret"}); code != exitDone {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestNothingIsRunBesideAServiceThatStands(t *testing.T) {
+	for state, want := range map[string]bool{
+		service.NotInstalled: true, "": true,
+		service.Stopped: false, service.Starting: false, service.Running: false, service.Failed: false,
+	} {
+		if got := mayRunInside(service.Status{State: state}); got != want {
+			t.Errorf("%q: got %v, want %v", state, got, want)
+		}
+	}
+}
+
+// A daemon that another runs is left to it: adit start is started again by whoever
+// ended it. Of another short form's, a short form takes the place.
+func TestShortFormTakesThePlaceOfAnotherShortForm(t *testing.T) {
+	for runBy, want := range map[string]bool{"": false, "adit http": true} {
+		began := false
+		in := &inside{env: &Env{Inside: func(ctx context.Context, _ string, ready func()) error {
+			began = true
+			ready()
+			<-ctx.Done()
+			return nil
+		}}}
+		if got := in.takeOver(t.Context(), client.Status{RunBy: runBy}); got != want || began != want {
+			t.Errorf("%q: got %v, begun %v; want %v", runBy, got, began, want)
+		}
+		if err := in.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestStatusSaysWhichCommandTheDaemonIsAPartOf(t *testing.T) {
+	var text bytes.Buffer
+	writeStatus(&text, client.Status{PID: 4711, RunBy: "adit http"})
+	if !strings.Contains(text.String(), "process 4711 (adit http, and ends with it)") {
+		t.Errorf("got %s", text.String())
+	}
+}
