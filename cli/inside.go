@@ -77,7 +77,7 @@ func (in *inside) begin(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		stop()
-		<-ended
+		_ = <-ended // the interruption is the reason
 		return ctx.Err()
 	}
 }
