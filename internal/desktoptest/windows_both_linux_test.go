@@ -108,6 +108,8 @@ func TestMSIRefusesAndMendsInItsPlace(t *testing.T) {
 	for _, order := range [][2]string{
 		{"AppSearch", "LaunchConditions"},
 		{"LaunchConditions", "InstallInitialize"},
+		{"InstallInitialize", "RemoveExistingProducts"}, // or a failed upgrade leaves no adit
+		{"RemoveExistingProducts", "FindEnder"},
 		{"InstallInitialize", "FindEnder"},
 		{"FindEnder", "EndTray"},
 		{"EndTray", "SweepTrays"},
