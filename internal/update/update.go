@@ -272,7 +272,7 @@ func writeNext(exe string, program []byte) (file string, err error) {
 		err = closeErr
 	}
 	if err == nil {
-		err = os.Chmod(next.Name(), 0o755)
+		err = keep(exe, next.Name())
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("write the new program: %w", err), os.Remove(next.Name()))

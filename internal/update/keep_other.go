@@ -1,0 +1,5 @@
+//go:build !windows && !linux
+
+package update
+
+func keepCapabilities(_, _ string) error { return nil }
