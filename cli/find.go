@@ -155,7 +155,6 @@ func explain(err error) string {
 			client.ErrorCodeInvalidToken:     "; copy the whole token again, or ask the relay's operator for a new one",
 			client.ErrorCodeUnauthorized:     "; put the token of [local_api] bearer_token into ADIT_BEARER_TOKEN",
 			client.ErrorCodeRelayUnreachable: "; `adit doctor` finds out why",
-			client.ErrorCodeControlBusy:      "; try again",
 			// The relay's sentence ends with: read it again.
 			client.ErrorCodePreconditionFailed: " with `adit tunnel policy show`",
 		}[refusal.Code]

@@ -77,8 +77,7 @@ func (in *inside) begin(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		stop()
-		_ = <-ended // the interruption is the reason
-		return ctx.Err()
+		return errors.Join(ctx.Err(), <-ended)
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"adit/localapi/client"
 	"adit/service"
@@ -148,5 +150,32 @@ func TestStatusSaysWhichCommandTheDaemonIsAPartOf(t *testing.T) {
 	writeStatus(&text, client.Status{PID: 4711, RunBy: "adit http"})
 	if !strings.Contains(text.String(), "process 4711 (adit http, and ends with it)") {
 		t.Errorf("got %s", text.String())
+	}
+}
+
+// The relay may need its time, or not be the one that the token names.
+func TestShortFormSaysWhatItWaitsFor(t *testing.T) {
+	defer func(was time.Duration) { waitUntold = was }(waitUntold)
+	waitUntold = time.Millisecond
+	d := newFakeDaemon(t)
+	d.set("GET /api/v1/status", `{"data":`+pausedJSON+`}`)
+	d.streamEvents(liveEvents()...)
+	said := make(chan struct{})
+	plain := d.Config.Handler
+	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == "/api/v1/tunnels" {
+			select {
+			case <-said:
+			case <-time.After(20 * time.Second):
+			}
+		}
+		plain.ServeHTTP(w, r)
+	})
+	out, errs, end := startLive(t, true, "http", "3000")
+	errs.waitFor(t, "Waiting for the session, which is paused: paused by a person")
+	close(said)
+	out.waitFor(t, "Forwarding")
+	if code := end(); code != exitDone {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -112,7 +112,9 @@ func (e *Env) live(ctx context.Context, what published) (err error) {
 	defer func() { err = cmp.Or(in.end(), err) }() // what ended the daemon is the cause
 	held := heldTunnel{client: c, wanted: what.TunnelCreate}
 	defer held.release()
+	told := e.tellOfWait(ctx, c)
 	t, err := held.create(ctx, what.TunnelCreate)
+	told()
 	if err != nil {
 		return err
 	}
