@@ -117,6 +117,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var took time.Duration
 	refused := h.guard(cw, r, to, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
+		e.takeCookies(r)
 		if socket != nil {
 			to.waits = new(held)
 			socket.stream = e.untaken.follow(to.waits, socket.stream, r, -1, cw.presence)
