@@ -40,10 +40,27 @@ type Config struct {
 	// its site, without a path.
 	Host, Origin string
 	Providers    []Provider
-	// Ended is the moment up to which the sign-ins of a user, by a name in lower
-	// case, count no more; zero: all count. May be nil.
-	Ended func(user string) time.Time
-	Log   *slog.Logger
+	// Ended is up to when the sign-ins of a user, by a name in lower case, count no
+	// more; zero: all count. May be nil.
+	Ended func(user string) End
+	// Mark is the mark of a sign-in that is made now. May be nil.
+	Mark func() policy.Mark
+	Log  *slog.Logger
+}
+
+// End is up to when sign-ins count no more.
+type End struct {
+	At   time.Time
+	Mark policy.Mark
+}
+
+// over reports whether a sign-in is one of those. Nodes' clocks differ: what they
+// say counts only if the marks are of two stores, as when one was restored.
+func (e End) over(who *policy.Identity) bool {
+	if e.Mark.Store != 0 && e.Mark.Store == who.Mark.Store {
+		return e.Mark.Number > who.Mark.Number
+	}
+	return !e.At.IsZero() && !who.Since.After(e.At)
 }
 
 // Visitors has visitors sign in.
@@ -128,11 +145,7 @@ func (v *Visitors) Ended(who *policy.Identity) bool {
 		return false
 	}
 	return slices.ContainsFunc(append([]string{who.Subject, who.Email, who.Name}, who.Emails...), func(name string) bool {
-		if name == "" {
-			return false
-		}
-		at := v.cfg.Ended(strings.ToLower(name))
-		return !at.IsZero() && !who.Since.After(at)
+		return name != "" && v.cfg.Ended(strings.ToLower(name)).over(who)
 	})
 }
 
