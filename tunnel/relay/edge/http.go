@@ -356,10 +356,14 @@ func (w *countedWriter) WriteHeader(status int) {
 	}
 	if final {
 		w.status = status
-		if header := w.Header(); w.altSvc != nil {
+		header := w.Header()
+		if w.altSvc != nil {
 			header["Alt-Svc"] = w.altSvc
 		} else {
 			delete(header, "Alt-Svc")
+		}
+		if _, typed := header["Content-Type"]; !typed {
+			header["Content-Type"] = nil // it is the origin's to say; no guess
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)
