@@ -33,11 +33,9 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	case !fresh, !mine:
 		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
 		return
-	case q.Has("iss") && !p.issued(q.Get("iss")): // RFC 9207, section 2.4
-		p.log.Warn("a sign-in comes from another provider than it was sent to", "provider", p.Name, "host", site.Name)
-		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "Another identity provider has answered than the one that was asked. Open the site's address to try again.")
-		return
-	case q.Get("code") == "":
+	}
+	elsewhere := q.Has("iss") && !p.issued(q.Get("iss")) // RFC 9207, section 2.4
+	if !elsewhere && q.Get("code") == "" {
 		said := q.Get("error")
 		if !errorCode.MatchString(said) {
 			said = "without a reason"
@@ -49,6 +47,11 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	if !ok {
 		w.Header().Set("Retry-After", "60")
 		refuse(w, r, http.StatusTooManyRequests, http.StatusText(http.StatusTooManyRequests), "Too many sign-ins from your address have failed. Try again in a minute.")
+		return
+	}
+	if elsewhere {
+		p.log.Warn("a sign-in comes from another provider than it was sent to", "provider", p.Name, "host", site.Name)
+		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "Another identity provider has answered than the one that was asked. Open the site's address to try again.")
 		return
 	}
 	select {

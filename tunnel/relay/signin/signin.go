@@ -194,7 +194,10 @@ func (v *Visitors) begin(w http.ResponseWriter, r *http.Request, site Site, targ
 }
 
 func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provider, err error, refuse Refuse) {
-	p.log.Warn("an identity provider cannot be asked", "provider", p.Name, "error", err)
+	// Many visitors have the answer to one question, which is said once.
+	if at, _ := p.lastAsked(); r.Context().Err() == nil && p.told.Swap(at.UnixNano()) != at.UnixNano() {
+		p.log.Warn("an identity provider cannot be asked", "provider", p.Name, "error", err)
+	}
 	w.Header().Set("Retry-After", "10")
 	refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The identity provider does not answer as it should. Try again in a moment.")
 }
