@@ -5,6 +5,7 @@
 package folder
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -112,12 +113,12 @@ func (f opened) local(requested string) (string, error) {
 	if name == "" {
 		return ".", nil
 	}
-	for parent, rest := ".", name; rest != ""; {
-		part, behind, _ := strings.Cut(rest, "/")
-		if hiddenName(part) && !f.hidden || strings.Contains(part, "~") && !f.has(parent, part) {
+	for at := 0; at < len(name); {
+		part, _, _ := strings.Cut(name[at:], "/")
+		if hiddenName(part) && !f.hidden || strings.Contains(part, "~") && !f.has(cmp.Or(strings.TrimSuffix(name[:at], "/"), "."), part) {
 			return "", fs.ErrNotExist
 		}
-		parent, rest = path.Join(parent, part), behind
+		at += len(part) + len("/")
 	}
 	return localize(name)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -263,5 +264,21 @@ func TestNamesThatAreNotUnicodeAreServed(t *testing.T) {
 	}
 	if body := bodyOf(t, ask(f, "GET", "/")); !strings.Contains(body, `"./caf%E9.txt"`) {
 		t.Errorf("got %s, want it listed", body)
+	}
+}
+
+// TestLongPathsCostLittle: the work for a path must not rise with the square of its
+// parts, of which a request has room for tens of thousands.
+func TestLongPathsCostLittle(t *testing.T) {
+	f := shared(t, Options{})
+	target := "/" + strings.Repeat("a/", 30_000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if resp := ask(f, "GET", target); resp.StatusCode != 404 {
+		t.Errorf("got %d, want 404", resp.StatusCode)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+		t.Errorf("a path of %d bytes takes %d", len(target), used)
 	}
 }
