@@ -65,15 +65,23 @@ func (f *Folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache") // files change while they are shared
-	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "This folder can only be read.", http.StatusMethodNotAllowed)
 		return
-	case f.gate != nil && !f.gate.admits(r):
-		h.Set("WWW-Authenticate", `Basic realm="A shared folder", charset="UTF-8"`)
-		http.Error(w, "A password is needed.", http.StatusUnauthorized)
-		return
+	}
+	if f.gate != nil {
+		switch f.gate.judge(r) {
+		case admitted:
+		case tooMany:
+			h.Set("Retry-After", "6")
+			http.Error(w, "Too many wrong passwords came from your address. Try again in a moment.", http.StatusTooManyRequests)
+			return
+		default:
+			h.Set("WWW-Authenticate", `Basic realm="A shared folder", charset="UTF-8"`)
+			http.Error(w, "A password is needed.", http.StatusUnauthorized)
+			return
+		}
 	}
 	switch err := f.answer(w, r); {
 	case err == nil:
