@@ -30,6 +30,8 @@ const (
 	// groupBytes and emailBytes bound the groups and the further addresses that a
 	// cookie has, as JSON: browsers take 4,096 bytes of a cookie.
 	groupBytes, emailBytes = 1536, 512
+	// clocksDiffer is by how much those of nodes may.
+	clocksDiffer = 10 * time.Minute
 )
 
 // Config is what a Visitors needs.
@@ -54,13 +56,17 @@ type End struct {
 	Mark policy.Mark
 }
 
-// over reports whether a sign-in is one of those. Nodes' clocks differ: what they
-// say counts only if the marks are of two stores, as when one was restored.
+// over reports whether a sign-in is one of those. Nodes' clocks differ, and marks do
+// not, but for those of two stores. One that was set back to what it was has the same
+// numbers twice: what is long before the end is over in any case.
 func (e End) over(who *policy.Identity) bool {
-	if e.Mark.Store != 0 && e.Mark.Store == who.Mark.Store {
-		return e.Mark.Number > who.Mark.Number
+	switch {
+	case e.At.IsZero():
+		return false
+	case e.Mark.Store != 0 && e.Mark.Store == who.Mark.Store:
+		return e.Mark.Number > who.Mark.Number || e.At.Sub(who.Since) > clocksDiffer
 	}
-	return !e.At.IsZero() && !who.Since.After(e.At)
+	return !who.Since.After(e.At)
 }
 
 // Visitors has visitors sign in.
