@@ -80,7 +80,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 
 // files serves a folder on loopback and publishes it until ctx ends.
 func (e *Env) files(ctx context.Context, dir string, opts folder.Options, in client.TunnelCreate) error {
-	served, err := folder.Open(dir, opts)
+	served, err := folder.New(dir, opts)
 	if err != nil {
 		var path *os.PathError
 		if errors.As(err, &path) {
@@ -88,7 +88,6 @@ func (e *Env) files(ctx context.Context, dir string, opts folder.Options, in cli
 		}
 		return fmt.Errorf("%s is not a folder that can be read: %w", dir, err)
 	}
-	defer served.Close()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for the daemon: %w", err)

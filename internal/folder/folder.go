@@ -5,6 +5,7 @@
 package folder
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,24 +29,26 @@ type Options struct {
 	Password string
 }
 
-// Folder is an http.Handler of one folder.
+// Folder is an http.Handler of what is at one path. Each request opens it anew: a
+// build that removes its folder and makes another serves that one.
 type Folder struct {
-	root   *os.Root
+	dir    string // as far as can be, from the file system's root
 	name   string // for people
 	hidden bool
 	gate   *gate // nil without a password
 }
 
-// Open opens the folder at dir. Close closes it.
-func Open(dir string, opts Options) (*Folder, error) {
+// New returns the Folder at dir, where there must be one that can be opened.
+func New(dir string, opts Options) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{root: root, name: filepath.Base(dir), hidden: opts.Hidden}
+	_ = root.Close() // it was only looked at
 	if abs, err := filepath.Abs(dir); err == nil {
-		f.name = filepath.Base(abs)
+		dir = abs
 	}
+	f := &Folder{dir: dir, name: filepath.Base(dir), hidden: opts.Hidden}
 	if opts.Password != "" {
 		f.gate = newGate(opts.Password)
 	}
@@ -55,9 +58,6 @@ func Open(dir string, opts Options) (*Folder, error) {
 // Name is the last element of the folder's path.
 func (f *Folder) Name() string { return f.name }
 
-// Close closes the folder. What visitors still read goes on.
-func (f *Folder) Close() error { return f.root.Close() }
-
 // indexFile is served in place of the folder that it is in.
 const indexFile = "index.html"
 
@@ -65,21 +65,25 @@ func (f *Folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache") // files change while they are shared
-	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "This folder can only be read.", http.StatusMethodNotAllowed)
 		return
-	case f.gate != nil && !f.gate.admits(r):
-		h.Set("WWW-Authenticate", `Basic realm="A shared folder", charset="UTF-8"`)
-		http.Error(w, "A password is needed.", http.StatusUnauthorized)
-		return
 	}
-	name, err := f.local(r.URL.Path)
-	if err == nil {
-		err = f.serve(w, r, name)
+	if f.gate != nil {
+		switch f.gate.judge(r) {
+		case admitted:
+		case tooMany:
+			h.Set("Retry-After", "6")
+			http.Error(w, "Too many wrong passwords came from your address. Try again in a moment.", http.StatusTooManyRequests)
+			return
+		default:
+			h.Set("WWW-Authenticate", `Basic realm="A shared folder", charset="UTF-8"`)
+			http.Error(w, "A password is needed.", http.StatusUnauthorized)
+			return
+		}
 	}
-	switch {
+	switch err := f.answer(w, r); {
 	case err == nil:
 	case errors.Is(err, fs.ErrPermission):
 		http.Error(w, "This cannot be read by who shares it.", http.StatusForbidden)
@@ -88,20 +92,52 @@ func (f *Folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// answer answers with what a request asks for. Nothing is answered yet if it returns
+// an error.
+func (f *Folder) answer(w http.ResponseWriter, r *http.Request) error {
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	o := opened{f, root}
+	name, err := o.local(r.URL.Path)
+	if err != nil {
+		return err
+	}
+	return o.serve(w, r, name)
+}
+
+// opened is a Folder as one request finds it.
+type opened struct {
+	*Folder
+
+	root *os.Root
+}
+
 // local is where in the folder a request's path is, in the system's own form.
-func (f *Folder) local(requested string) (string, error) {
+func (f opened) local(requested string) (string, error) {
 	name := strings.Trim(path.Clean("/"+requested), "/")
 	if name == "" {
 		return ".", nil
 	}
-	for parent, rest := ".", name; rest != ""; {
-		part, behind, _ := strings.Cut(rest, "/")
-		if hiddenName(part) && !f.hidden || strings.Contains(part, "~") && !f.has(parent, part) {
+	for at := 0; at < len(name); {
+		part, _, _ := strings.Cut(name[at:], "/")
+		if hiddenName(part) && !f.hidden || strings.Contains(part, "~") && !f.has(cmp.Or(strings.TrimSuffix(name[:at], "/"), "."), part) {
 			return "", fs.ErrNotExist
 		}
-		parent, rest = path.Join(parent, part), behind
+		at += len(part) + len("/")
 	}
-	return filepath.Localize(name)
+	return localize(name)
+}
+
+// localize is filepath.Localize for names that need not be Unicode, which those of
+// old archives are not.
+func localize(name string) (string, error) {
+	if _, err := filepath.Localize(strings.ToValidUTF8(name, "_")); err != nil {
+		return "", err
+	}
+	return filepath.FromSlash(name), nil
 }
 
 // hiddenName reports whether a name begins with a dot, also behind characters
@@ -112,8 +148,8 @@ func hiddenName(name string) bool {
 
 // has reports whether a folder has something of exactly that name, and not of a
 // longer one that Windows has a short form of, as GIT~1 of .git.
-func (f *Folder) has(parent, name string) bool {
-	local, err := filepath.Localize(parent)
+func (f opened) has(parent, name string) bool {
+	local, err := localize(parent)
 	if err != nil {
 		return false
 	}
@@ -133,9 +169,8 @@ func (f *Folder) has(parent, name string) bool {
 	}
 }
 
-// serve answers with a file or a folder. Nothing is answered yet if it returns an
-// error.
-func (f *Folder) serve(w http.ResponseWriter, r *http.Request, name string) error {
+// serve answers with a file or a folder, as answer does.
+func (f opened) serve(w http.ResponseWriter, r *http.Request, name string) error {
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return err
@@ -172,7 +207,7 @@ var errNoFile = errors.New("not a file")
 
 // serveFile answers with a file. A pipe or a device, whose opening may last for
 // ever, is none.
-func (f *Folder) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
+func (f opened) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return err
@@ -185,6 +220,7 @@ func (f *Folder) serveFile(w http.ResponseWriter, r *http.Request, name string) 
 		return err
 	}
 	defer file.Close()
+	_ = f.root.Close() // to read the file may last
 	if info, err = file.Stat(); err != nil {
 		return fmt.Errorf("look at %s: %w", name, err)
 	}

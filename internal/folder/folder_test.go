@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -33,17 +34,16 @@ func shared(t *testing.T, opts Options) *Folder {
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(dir, opts)
+	f, err := New(dir, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
 	return f
 }
 
 func link(t *testing.T, f *Folder, to, name string) {
 	t.Helper()
-	if err := os.Symlink(to, filepath.Join(f.root.Name(), name)); err != nil {
+	if err := os.Symlink(to, filepath.Join(f.dir, name)); err != nil {
 		t.Skip("links cannot be made:", err)
 	}
 }
@@ -163,7 +163,7 @@ func TestListShowsNamesInOrderAndNoMarkup(t *testing.T) {
 func TestLongListIsCut(t *testing.T) {
 	f := shared(t, Options{})
 	for i := range maxListed + 1 {
-		if err := os.WriteFile(filepath.Join(f.root.Name(), "empty", fmt.Sprint(i)), nil, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(f.dir, "empty", fmt.Sprint(i)), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestPartsAndChangesOfAFile(t *testing.T) {
 	if resp := ask(f, "GET", "/a.txt", known); resp.StatusCode != 304 {
 		t.Errorf("what is known already: got %d, want 304", resp.StatusCode)
 	}
-	path := filepath.Join(f.root.Name(), "a.txt")
+	path := filepath.Join(f.dir, "a.txt")
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -207,17 +207,78 @@ func TestOnlyReading(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhatIsNoFolder(t *testing.T) {
+func TestNewSaysWhatIsNoFolder(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(filepath.Join(dir, "none"), Options{}); err == nil {
+	if _, err := New(filepath.Join(dir, "none"), Options{}); err == nil {
 		t.Error("a folder that is not there was opened")
 	}
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := Open(file, Options{}); err == nil {
-		f.Close()
+	if _, err := New(file, Options{}); err == nil {
 		t.Error("a file was opened as a folder")
+	}
+}
+
+// TestFolderThatIsReplacedIsServed: a build removes its folder and makes it anew.
+func TestFolderThatIsReplacedIsServed(t *testing.T) {
+	f := shared(t, Options{})
+	if err := os.Rename(f.dir, f.dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if resp := ask(f, "GET", "/a.txt"); resp.StatusCode != 404 {
+		t.Errorf("without the folder: got %d, want 404", resp.StatusCode)
+	}
+	if err := os.Mkdir(f.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, "a.txt"), []byte("new"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if body := bodyOf(t, ask(f, "GET", "/a.txt")); body != "new" {
+		t.Errorf("got %q, want the file of the new folder", body)
+	}
+	if body := bodyOf(t, ask(f, "GET", "/")); strings.Contains(body, "site") || !strings.Contains(body, "a.txt") {
+		t.Errorf("got %s, want the list of the new folder", body)
+	}
+}
+
+// TestNamesThatAreNotUnicodeAreServed: what a list shows can be read, as names from
+// old archives.
+func TestNamesThatAreNotUnicodeAreServed(t *testing.T) {
+	f := shared(t, Options{})
+	for _, name := range []string{"caf\xe9.txt", "caf\xe9~1", "d\xe9/a.txt"} {
+		path := filepath.Join(f.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Skip("there can be no such names here:", err)
+		}
+		if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+			t.Skip("there can be no such names here:", err)
+		}
+	}
+	for _, target := range []string{"/caf%E9.txt", "/caf%E9~1", "/d%E9/a.txt"} {
+		if resp := ask(f, "GET", target); resp.StatusCode != 200 || bodyOf(t, resp) != "old" {
+			t.Errorf("%s: got %d, want the file", target, resp.StatusCode)
+		}
+	}
+	if body := bodyOf(t, ask(f, "GET", "/")); !strings.Contains(body, `"./caf%E9.txt"`) {
+		t.Errorf("got %s, want it listed", body)
+	}
+}
+
+// TestLongPathsCostLittle: the work for a path must not rise with the square of its
+// parts, of which a request has room for tens of thousands.
+func TestLongPathsCostLittle(t *testing.T) {
+	f := shared(t, Options{})
+	target := "/" + strings.Repeat("a/", 30_000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if resp := ask(f, "GET", target); resp.StatusCode != 404 {
+		t.Errorf("got %d, want 404", resp.StatusCode)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+		t.Errorf("a path of %d bytes takes %d", len(target), used)
 	}
 }

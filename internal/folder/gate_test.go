@@ -2,8 +2,8 @@ package folder
 
 import (
 	"context"
+	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,49 +25,64 @@ func TestPasswordIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestGuessesTakeTheirTime: guessing has a pace, however many guess at once, and
-// whoever knows the password does not wait behind them.
-func TestGuessesTakeTheirTime(t *testing.T) {
+// from has a request come from an address, by way of a relay.
+func from(forwarded string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("X-Forwarded-For", forwarded) }
+}
+
+// TestGuessesHaveAPace also where somebody does not wait for the answer: it is to be
+// no sign of a right guess that there is one.
+func TestGuessesHaveAPace(t *testing.T) {
 	f := shared(t, Options{Password: "opensesame"})
 	synctest.Test(t, func(t *testing.T) {
-		f.gate = newGate("opensesame") // its waits are of the bubble's time
-		start := time.Now()
-		var guesses sync.WaitGroup
-		for range 3 * wrongAtOnce {
-			guesses.Go(func() {
-				if resp := ask(f, "GET", "/a.txt", with("guess")); resp.StatusCode != 401 {
-					t.Errorf("a guess: got %d, want 401", resp.StatusCode)
-				}
-			})
+		const guesser = "192.0.2.1"
+		guess := func(password string) int {
+			ctx, giveUp := context.WithTimeout(t.Context(), time.Millisecond)
+			defer giveUp()
+			return ask(f, "GET", "/a.txt", with(password), from(guesser), func(r *http.Request) { *r = *r.WithContext(ctx) }).StatusCode
 		}
-		synctest.Wait()
-		if resp := ask(f, "GET", "/a.txt", with("opensesame")); resp.StatusCode != 200 || time.Since(start) != 0 {
-			t.Errorf("who knows it: got %d after %s, want 200 at once", resp.StatusCode, time.Since(start))
+		for range 100 {
+			guess("guess")
 		}
-		guesses.Wait()
-		if took := time.Since(start); took != 3*wrongWait {
-			t.Errorf("three turns of guesses took %s, want %s", took, 3*wrongWait)
+		if got := guess("opensesame"); got != 429 {
+			t.Errorf("the 101st guess, which is right: got %d, want 429", got)
+		}
+		for name, forwarded := range map[string]string{
+			"another visitor": "192.0.2.2", "one behind a load balancer": "192.0.2.1, 192.0.2.3, 198.51.100.1",
+			"one behind another relay": "192.0.2.1, 2001:db8::1, 198.51.100.1",
+		} {
+			if got := ask(f, "GET", "/a.txt", with("opensesame"), from(forwarded)).StatusCode; got != 200 {
+				t.Errorf("%s: got %d, want 200", name, got)
+			}
+		}
+		time.Sleep(triesAgain)
+		if got := guess("opensesame"); got != 200 {
+			t.Errorf("after a while: got %d, want 200", got)
+		}
+		// Who knows it needs no tries.
+		for range 100 {
+			if got := guess("opensesame"); got != 200 {
+				t.Fatalf("who knows it: got %d, want 200", got)
+			}
+		}
+		if got := guess("guess"); got != 401 {
+			t.Errorf("a wrong one: got %d, want 401", got)
+		}
+		if got := guess("opensesame"); got != 429 {
+			t.Errorf("behind a wrong one, which was the last: got %d, want 429", got)
 		}
 	})
 }
 
-func TestGuessThatIsGivenUpHoldsNoPlace(t *testing.T) {
+// TestGuessersAreForgotten: as many addresses as there are do not take all memory.
+func TestGuessersAreForgotten(t *testing.T) {
 	f := shared(t, Options{Password: "opensesame"})
-	synctest.Test(t, func(t *testing.T) {
-		f.gate = newGate("opensesame")
-		ctx, cancel := context.WithCancel(t.Context())
-		var guesses sync.WaitGroup
-		for range 2 * wrongAtOnce {
-			guesses.Go(func() {
-				ask(f, "GET", "/", with("guess"), func(r *http.Request) { *r = *r.WithContext(ctx) })
-			})
-		}
-		synctest.Wait()
-		start := time.Now()
-		cancel()
-		guesses.Wait()
-		if took := time.Since(start); took != 0 {
-			t.Errorf("guesses that were given up held on for %s", took)
-		}
-	})
+	for i := range 2*maxGuessers + 1 {
+		ask(f, "GET", "/a.txt", with("guess"), from(fmt.Sprintf("2001:db8:%x:%x::1", i>>16, i&0xffff)))
+	}
+	f.gate.mu.Lock()
+	defer f.gate.mu.Unlock()
+	if n := len(f.gate.tries); n > maxGuessers {
+		t.Errorf("%d are remembered", n)
+	}
 }

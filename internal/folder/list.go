@@ -22,7 +22,7 @@ import (
 const maxListed = 5000
 
 // list answers with what is in a folder.
-func (f *Folder) list(w http.ResponseWriter, r *http.Request, name string) error {
+func (f opened) list(w http.ResponseWriter, r *http.Request, name string) error {
 	entries, more, err := f.entries(name)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (f *Folder) title(name string) string {
 
 // entries are what visitors may see of a folder, folders first; more reports
 // whether there are others.
-func (f *Folder) entries(name string) (entries []fs.FileInfo, more bool, err error) {
+func (f opened) entries(name string) (entries []fs.FileInfo, more bool, err error) {
 	dir, err := f.root.Open(name)
 	if err != nil {
 		return nil, false, err

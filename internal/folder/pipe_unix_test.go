@@ -14,7 +14,7 @@ import (
 func TestPipeIsNoFile(t *testing.T) {
 	f := shared(t, Options{})
 	for _, name := range []string{"pipe", "empty/index.html"} {
-		if err := syscall.Mkfifo(filepath.Join(f.root.Name(), name), 0o600); err != nil {
+		if err := syscall.Mkfifo(filepath.Join(f.dir, name), 0o600); err != nil {
 			t.Skip("no pipe can be made:", err)
 		}
 	}

@@ -157,6 +157,35 @@ func TestResponseHeadersAreChanged(t *testing.T) {
 	}
 }
 
+// TestContentTypeThatIsRemovedIsNotGuessed: a relay that guessed one would make a
+// page of what the tunnel's owner wants to be none.
+func TestContentTypeThatIsRemovedIsNotGuessed(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>page") })
+	untyped := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		io.WriteString(w, "<html>page")
+	})
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	for name, c := range map[string]struct {
+		addr    string
+		h2      bool
+		changes wire.HeaderChanges
+	}{
+		"removed":         {startOrigin(t, page), false, wire.ChangeHeaders(map[string]string{"Content-Type": ""})},
+		"removed-h2c":     {startH2C(t, page), true, wire.ChangeHeaders(map[string]string{"Content-Type": ""})},
+		"never-there":     {startOrigin(t, untyped), false, wire.HeaderChanges{}},
+		"never-there-h2c": {startH2C(t, untyped), true, wire.HeaderChanges{}},
+	} {
+		s.agent.mustClaim(name, wire.Claim{Type: wire.TypeHTTPS, Domain: name, HTTP2: c.h2, ResponseHeaders: c.changes}, c.addr)
+		for version, visitor := range s.secureVisitors(t, s.testRelay) {
+			resp, _, body := answered(t, visitor, "https://"+name+".relay.test/")
+			if body != "<html>page" || resp.Header["Content-Type"] != nil {
+				t.Errorf("%s by %s: got %q of type %q", name, version, body, resp.Header["Content-Type"])
+			}
+		}
+	}
+}
+
 // TestHeadersOfAWebSocketAreChanged: the change of protocol is a request and an
 // answer as others are.
 func TestHeadersOfAWebSocketAreChanged(t *testing.T) {

@@ -20,7 +20,7 @@ func (r *Relay) preparePolicies() {
 			}
 			return nil
 		},
-		Known: r.knownProvider, Recheck: func(target string) { r.edge.Recheck(target) }, Log: r.log,
+		Known: r.knownProvider, Recheck: func(targets ...string) { r.edge.Recheck(targets...) }, Log: r.log,
 	})
 }
 

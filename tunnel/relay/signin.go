@@ -34,7 +34,7 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 	if err != nil {
 		return nil, err
 	}
-	conf := signin.Config{Key: key, Host: r.cfg.SignInName(), Origin: r.signInOrigin(secure), Ended: r.store.Ended.At, Log: r.log}
+	conf := signin.Config{Key: key, Host: r.cfg.SignInName(), Origin: r.signInOrigin(secure), Ended: r.endOf, Mark: r.mark, Log: r.log}
 	for i, s := range r.cfg.SignIn {
 		p := signin.Provider{
 			Name: s.Name, Kind: s.Type, Issuer: s.Issuer, ClientID: s.ClientID, Scopes: s.Scopes, GroupsClaim: s.GroupsClaim,
@@ -57,6 +57,20 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 		conf.Providers = append(conf.Providers, p)
 	}
 	return signin.New(conf), nil
+}
+
+// endOf is up to when a user's sign-ins are over.
+func (r *Relay) endOf(user string) signin.End {
+	at, number := r.store.Ended.At(user)
+	if at.IsZero() {
+		return signin.End{}
+	}
+	return signin.End{At: at, Mark: policy.Mark{Store: r.store.Ended.Store(), Number: number}}
+}
+
+// mark is that of a sign-in that is made now.
+func (r *Relay) mark() policy.Mark {
+	return policy.Mark{Store: r.store.Ended.Store(), Number: r.store.Ended.Newest()}
 }
 
 // signInOrigin is the site that identity providers send visitors back to, or would

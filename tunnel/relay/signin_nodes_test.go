@@ -118,6 +118,9 @@ func TestSignInsOfOneUserEnd(t *testing.T) {
 	}
 	defer conn.CloseNow()
 
+	if a, b := c.all[0].store.Ended.Store(), c.all[1].store.Ended.Store(); a == 0 || a != b {
+		t.Errorf("of one store the nodes think that it is %d and %d", a, b)
+	}
 	// The other node is told, and this one hears of it.
 	ended, err := operator{c.all[1].Relay}.EndSignIns(t.Context(), " Test-User@Zitadel.ch ")
 	if err != nil || ended.User != "test-user@zitadel.ch" {

@@ -214,8 +214,11 @@ func TestSignInIsOfOneBrowserAndOneSite(t *testing.T) {
 		t.Errorf("a victim without a sign-in of its own: status %d, %s", resp.StatusCode, body)
 	}
 	open(t, victim, http.MethodGet, s.https+"/", "") // it begins one
-	if resp, body := open(t, victim, http.MethodGet, last.String(), ""); resp.StatusCode != 400 || !strings.Contains(body, "out of date") {
-		t.Errorf("a victim that signs in itself: status %d, %s", resp.StatusCode, body)
+	if resp, body := open(t, victim, http.MethodGet, last.String(), ""); resp.Request.URL.Hostname() != "localhost" || !hiddenID.MatchString(body) {
+		t.Errorf("a victim that signs in itself, and is to do so: status %d at %s: %s", resp.StatusCode, resp.Request.URL, body)
+	}
+	if resp, body := open(t, victim, http.MethodGet, s.https+"/", ""); resp.Request.URL.Hostname() != "localhost" {
+		t.Errorf("a victim that took the attacker's last step is signed in: status %d, %s", resp.StatusCode, body)
 	}
 	// Nor with the victim's own state, which the code was not given for.
 	var own *url.URL

@@ -21,9 +21,6 @@ func (x *exchange) answer(answer *http.Response) {
 		}
 		h[name] = values
 	}
-	if _, typed := h["Content-Type"]; !typed {
-		h["Content-Type"] = nil // it is the origin's to say; no guess
-	}
 	announced := len(answer.Trailer)
 	if announced > 0 {
 		names := make([]string, 0, announced)

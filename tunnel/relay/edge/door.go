@@ -67,13 +67,18 @@ func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Gues
 	if guest.User.Name != "" {
 		r.Header.Del("Authorization")
 	}
-	if p.SignIn() != nil {
-		signin.Strip(r.Header)
-	}
 	for _, name := range whoHeaders { // a load balancer's own
 		r.Header.Del(name)
 	}
 	to.forward.who = guest
+}
+
+// takeCookies takes the relay's own cookies out of a request that goes on to an
+// origin: browsers keep them longer than the policy that asked for a sign-in.
+func (e *Edge) takeCookies(r *http.Request) {
+	if e.cfg.SignIn != nil {
+		signin.Strip(r.Header)
+	}
 }
 
 // refuseText is refuse for those who know no page.

@@ -120,27 +120,33 @@ func (e *Edge) guardRaw(ep *Endpoint, client netip.Addr) (refused string, in boo
 	return d.Rule, false, release
 }
 
-// Recheck holds what is open on a target to its policy of now: what it no longer
-// lets in ends, and bandwidths change.
-func (e *Edge) Recheck(target string) {
+// Recheck holds what is open on targets to their policies of now: what these no
+// longer let in ends, and bandwidths change. It looks through all endpoints, so many
+// targets are not to be given one by one.
+func (e *Edge) Recheck(targets ...string) {
+	meant := make(map[string]bool, len(targets))
+	for _, target := range targets {
+		meant[target] = true
+	}
 	for _, ep := range e.table.withLeaving() {
-		if ep.Target == target {
+		if meant[ep.Target] {
 			e.bind(ep)
 		}
 	}
-	p := e.cfg.Policy(target)
-	if p == nil || p.Shadow() {
-		return
-	}
 	now := time.Now()
 	for _, ep := range e.table.withLeaving() {
-		if ep.Target == target {
-			ep.visits.endEach(func(v *presence) bool {
-				return v.guest != nil && (!p.Keeps(*v.guest, now).Allowed || e.signedOut(*v.guest))
-			})
-			if ep.listener != nil && ep.listener.udp != nil {
-				ep.listener.udp.end(func(f *flow) bool { return !p.Keeps(policy.Guest{Addr: f.visitor.Addr()}, now).Allowed })
-			}
+		if !meant[ep.Target] {
+			continue
+		}
+		p := e.cfg.Policy(ep.Target)
+		if p == nil || p.Shadow() {
+			continue
+		}
+		ep.visits.endEach(func(v *presence) bool {
+			return v.guest != nil && (!p.Keeps(*v.guest, now).Allowed || e.signedOut(*v.guest))
+		})
+		if ep.listener != nil && ep.listener.udp != nil {
+			ep.listener.udp.end(func(f *flow) bool { return !p.Keeps(policy.Guest{Addr: f.visitor.Addr()}, now).Allowed })
 		}
 	}
 }

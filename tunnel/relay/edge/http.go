@@ -117,6 +117,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var took time.Duration
 	refused := h.guard(cw, r, to, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
+		e.takeCookies(r)
 		if socket != nil {
 			to.waits = new(held)
 			socket.stream = e.untaken.follow(to.waits, socket.stream, r, -1, cw.presence)
@@ -355,10 +356,14 @@ func (w *countedWriter) WriteHeader(status int) {
 	}
 	if final {
 		w.status = status
-		if header := w.Header(); w.altSvc != nil {
+		header := w.Header()
+		if w.altSvc != nil {
 			header["Alt-Svc"] = w.altSvc
 		} else {
 			delete(header, "Alt-Svc")
+		}
+		if _, typed := header["Content-Type"]; !typed {
+			header["Content-Type"] = nil // it is the origin's to say; no guess
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)

@@ -3,9 +3,11 @@
 package geo
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -78,7 +80,7 @@ func (f *File) Watch(ctx context.Context, changed func()) {
 	}
 	tick := time.NewTicker(cmp.Or(f.Every, checkEvery))
 	defer tick.Stop()
-	bad := time.Time{}
+	var bad os.FileInfo // whose content is none; nil: none is known
 	for {
 		select {
 		case <-ctx.Done():
@@ -86,52 +88,74 @@ func (f *File) Watch(ctx context.Context, changed func()) {
 		case <-tick.C:
 		}
 		info, err := os.Stat(f.Path)
-		if err != nil || info.ModTime().Equal(f.db.Load().changed) || info.ModTime().Equal(bad) {
+		// Behind a wrong file no other is known by its looks: what seems to be the one
+		// in force may have got its number.
+		if err != nil || same(info, bad) || f.fault.Load() == nil && same(info, f.db.Load().file) {
 			continue
 		}
-		db, err := Open(f.Path)
+		db, read, err := open(f.Path)
 		if err != nil {
-			bad = info.ModTime()
-			f.Log.Warn("the new geo database is not used", "error", err)
-			fault := err.Error()
-			f.fault.Store(&fault)
+			bad = read
+			if fault := err.Error(); fault != f.Fault() {
+				f.Log.Warn("the new geo database is not used", "error", err)
+				f.fault.Store(&fault)
+			}
 			continue
 		}
 		f.db.Store(db)
+		bad = nil
 		f.fault.Store(nil)
 		f.Log.Info("geo database read again", "file", f.Path)
 		changed()
 	}
 }
 
+// same reports whether nothing has been written to a file, nor another been put in
+// its place: the time of change alone may be the same, as tools copy it.
+func same(a, b os.FileInfo) bool {
+	return a != nil && b != nil && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
+}
+
 // Database is a database of countries and regions in MaxMind's format. It is
 // read into memory: a mapped file that somebody cuts short would end the process.
 type Database struct {
-	reader  *maxminddb.Reader
-	changed time.Time // the file's
-	loaded  time.Time
+	reader *maxminddb.Reader
+	file   os.FileInfo
+	loaded time.Time
 }
 
 const maxSize = 1 << 30
 
 // Open reads a database.
 func Open(path string) (*Database, error) {
-	info, err := os.Stat(path)
+	db, _, err := open(path)
+	return db, err
+}
+
+// open also returns which file was read, of one that is no database too; nil: none
+// could be.
+func open(path string) (*Database, os.FileInfo, error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return nil, sentence.File("geo.database", path, err)
+		return nil, nil, sentence.File("geo.database", path, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, sentence.File("geo.database", path, err)
 	}
 	if info.Size() > maxSize {
-		return nil, fmt.Errorf("geo.database: %s is larger than 1 GiB", path)
+		return nil, info, fmt.Errorf("geo.database: %s is larger than 1 GiB", path)
 	}
-	data, err := os.ReadFile(path)
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(file, maxSize)); err != nil {
+		return nil, nil, sentence.File("geo.database", path, err)
+	}
+	reader, err := maxminddb.OpenBytes(data.Bytes())
 	if err != nil {
-		return nil, sentence.File("geo.database", path, err)
+		return nil, info, fmt.Errorf("geo.database: %s is not a database in MMDB format: %w", path, err)
 	}
-	reader, err := maxminddb.OpenBytes(data)
-	if err != nil {
-		return nil, fmt.Errorf("geo.database: %s is not a database in MMDB format: %w", path, err)
-	}
-	return &Database{reader, info.ModTime(), time.Now().UTC()}, nil
+	return &Database{reader, info, time.Now().UTC()}, info, nil
 }
 
 // Country returns where an address is, as far as the database says.

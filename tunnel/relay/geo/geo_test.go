@@ -87,3 +87,70 @@ func TestFileThatIsReplacedIsReadAgain(t *testing.T) {
 		t.Fatal("the new database was not read")
 	}
 }
+
+// TestFileOfTheSameTimeIsReadAgain: tools that keep a file's time of change, as cp -p
+// and tar, put others in the place of a wrong one or of the one in force.
+func TestFileOfTheSameTimeIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	f := &File{Path: filepath.Join(dir, "geo.mmdb"), Every: time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	then := time.Now().Add(-time.Hour).Truncate(time.Second)
+	put := func(write func(path string)) {
+		t.Helper()
+		next := filepath.Join(dir, "next")
+		write(next)
+		if err := os.Chtimes(next, then, then); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, f.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	country := func(code string) func(string) {
+		return func(path string) { geotest.Write(t, path, map[string][2]string{"127.0.0.0/8": {code, ""}}) }
+	}
+	put(country("DE"))
+	if err := f.Read(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Watch(ctx, func() {}) }()
+	defer func() { stop(); <-ended }()
+	until := func(what string, is func() bool) {
+		t.Helper()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		limit := time.After(20 * time.Second)
+		for !is() {
+			select {
+			case <-tick.C:
+			case <-limit:
+				t.Fatalf("%s: it is in %q, and the fault is %q", what, f.Place(netip.MustParseAddr("127.0.0.1")), f.Fault())
+			}
+		}
+	}
+	in := func(code string) func() bool {
+		return func() bool { return f.Place(netip.MustParseAddr("127.0.0.1")) == code && f.Fault() == "" }
+	}
+	put(country("FR"))
+	until("another database", in("FR"))
+	wrong := func(path string) {
+		if err := os.WriteFile(path, []byte("no database"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(wrong)
+	until("a wrong file", func() bool { return f.Fault() != "" })
+	put(country("US"))
+	until("a right one behind a wrong one", in("US"))
+	kept := filepath.Join(dir, "kept")
+	if err := os.Link(f.Path, kept); err != nil {
+		t.Skip("there are no hard links here:", err)
+	}
+	put(wrong)
+	until("a wrong file", func() bool { return f.Fault() != "" })
+	if err := os.Rename(kept, f.Path); err != nil {
+		t.Fatal(err)
+	}
+	until("the one in force, which is back", in("US"))
+}

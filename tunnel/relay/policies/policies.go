@@ -19,7 +19,7 @@ const hoursCheck = time.Second
 type Config struct {
 	Geo     func() policy.Geo            // the database in force; may return nil
 	Known   func(s *policy.SignIn) error // why a policy's provider is of no use
-	Recheck func(target string)          // holds what is open on a target to its policy
+	Recheck func(targets ...string)      // holds what is open on targets to their policies
 	Log     *slog.Logger
 }
 
@@ -98,7 +98,7 @@ func (t *Table) recheck(pick func(*policy.Policy) bool) {
 		}
 	}
 	t.mu.RUnlock()
-	for _, target := range list {
-		t.cfg.Recheck(target)
+	if len(list) > 0 {
+		t.cfg.Recheck(list...)
 	}
 }

@@ -20,6 +20,7 @@ import (
 type laid struct {
 	*Table
 	rechecked []string
+	times     int
 	log       bytes.Buffer
 }
 
@@ -33,7 +34,7 @@ func lay() *laid {
 			}
 			return nil
 		},
-		Recheck: func(target string) { l.rechecked = append(l.rechecked, target) },
+		Recheck: func(targets ...string) { l.rechecked, l.times = append(l.rechecked, targets...), l.times+1 },
 		Log:     slog.New(slog.NewTextHandler(&l.log, nil)),
 	})
 	return l
@@ -82,18 +83,23 @@ func TestWhatIsOpenIsHeldToThePoliciesThatDecideOtherwise(t *testing.T) {
 		l.put("anybody", `{}`)
 		l.put("by country", `{"deny_countries":["DE"]}`)
 		l.put("by hours", `{"hours":{"zone":"UTC","open":[{"days":["mon"],"from":"09:00","to":"17:00"}]}}`)
+		l.put("by name", `{"sign_in":{"provider":"company","anyone":true}}`)
 		if l.Moved(); !slices.Equal(l.rechecked, []string{"by country"}) {
 			t.Errorf("another database: %q", l.rechecked)
 		}
-		l.rechecked = nil
+		l.rechecked, l.times = nil, 0
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); l.WatchHours(ctx) }()
 		time.Sleep(2*hoursCheck + hoursCheck/2)
 		stop()
 		<-ended
-		if !slices.Equal(l.rechecked, []string{"by hours", "by hours"}) {
+		if slices.Sort(l.rechecked); !slices.Equal(l.rechecked, []string{"by hours", "by hours", "by name", "by name"}) {
 			t.Errorf("in two seconds: %q", l.rechecked)
+		}
+		// Each time all endpoints are looked through.
+		if l.times != 2 {
+			t.Errorf("in two seconds what is open was gone through %d times, want 2", l.times)
 		}
 	})
 }

@@ -35,7 +35,15 @@ type Identity struct {
 	Name     string    // for people; it may be another's tomorrow. Empty: none
 	Groups   []string  // at least those that the policy asked for when the visitor signed in
 	Since    time.Time // of the sign-in
+	Mark     Mark      // the same, by no clock
 	Until    time.Time
+}
+
+// Mark is a place in the order in which the relay's store has taken the ends of
+// sign-ins.
+type Mark struct {
+	Store  int64  // which store it is; zero: there is no mark
+	Number uint64 // of the last end before
 }
 
 // Label is what logs and people know the person by: the address, else the name,

@@ -2,6 +2,7 @@ package signin
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,6 +42,11 @@ func pendingOf(r *http.Request, site Site) string {
 // Strip takes the relay's cookies out of a request, which are not for its origin.
 func Strip(h http.Header) {
 	lines := h["Cookie"]
+	if !slices.ContainsFunc(lines, func(line string) bool {
+		return strings.Contains(line, visitorCookie) || strings.Contains(line, pendingCookie)
+	}) {
+		return
+	}
 	kept := make([]string, 0, len(lines))
 	for _, line := range lines {
 		var parts []string

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"adit/tunnel/relay/policy"
 )
 
 // errorCode is how providers name a fault (RFC 6749, section 4.1.2.1).
@@ -17,17 +19,23 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	var st state
 	q, own := r.URL.Query(), pendingOf(r, site)
 	p := v.providers[site.SignIn.Provider]
-	known := v.seal.open("state", "", q.Get("state"), &st)
+	here := v.seal.open("state", "", q.Get("state"), &st) && strings.EqualFold(st.Host, site.Host) && st.Scheme == site.Scheme
+	fresh := here && time.Now().Unix() < st.Until && p != nil && st.Provider == p.Name
 	secrets := v.secretsOf(own, st.ID)
+	mine := own != "" && same(st.Browser, secrets.browser)
 	switch {
-	case !known, time.Now().Unix() >= st.Until, own == "", !same(st.Browser, secrets.browser), p == nil, st.Provider != p.Name, !strings.EqualFold(st.Host, site.Host), st.Scheme != site.Scheme:
+	case here && !mine && v.Identity(r, site) != nil: // by another tab, meanwhile
+		back(w, r, site, st.Target)
+		return
+	case fresh && !mine && own != "": // two tabs began at once, and this one's text was overwritten
+		v.begin(w, r, site, st.Target, false, refuse)
+		return
+	case !fresh, !mine:
 		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
 		return
-	case q.Has("iss") && !p.issued(q.Get("iss")): // RFC 9207, section 2.4
-		p.log.Warn("a sign-in comes from another provider than it was sent to", "provider", p.Name, "host", site.Name)
-		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "Another identity provider has answered than the one that was asked. Open the site's address to try again.")
-		return
-	case q.Get("code") == "":
+	}
+	elsewhere := q.Has("iss") && !p.issued(q.Get("iss")) // RFC 9207, section 2.4
+	if !elsewhere && q.Get("code") == "" {
 		said := q.Get("error")
 		if !errorCode.MatchString(said) {
 			said = "without a reason"
@@ -35,10 +43,15 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 		refuse(w, r, http.StatusForbidden, "You are not signed in", "The identity provider has refused: "+said+". Open the site's address to try again.")
 		return
 	}
-	back, ok := site.Try()
+	giveBack, ok := site.Try()
 	if !ok {
 		w.Header().Set("Retry-After", "60")
 		refuse(w, r, http.StatusTooManyRequests, http.StatusText(http.StatusTooManyRequests), "Too many sign-ins from your address have failed. Try again in a minute.")
+		return
+	}
+	if elsewhere {
+		p.log.Warn("a sign-in comes from another provider than it was sent to", "provider", p.Name, "host", site.Name)
+		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "Another identity provider has answered than the one that was asked. Open the site's address to try again.")
 		return
 	}
 	select {
@@ -47,21 +60,30 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	case <-r.Context().Done():
 		return
 	}
-	began := time.Now().Truncate(time.Millisecond) // what is ended from now on is this, too
+	// What is ended from now on is this, too.
+	began, mark := time.Now().Truncate(time.Millisecond), policy.Mark{}
+	if v.cfg.Mark != nil {
+		mark = v.cfg.Mark()
+	}
 	who, err := p.swap(r.Context(), trip{callback: v.URL(), wants: site.SignIn, secrets: secrets}, q.Get("code"))
 	if err != nil {
 		p.log.Warn("a sign-in failed", "provider", p.Name, "host", site.Name, "error", err)
 		refuse(w, r, http.StatusForbidden, "You are not signed in", "The relay could not confirm what the identity provider says of you; its log has the reason. Open the site's address to try again.")
 		return
 	}
-	back()
-	who.Provider, who.Since, who.Until = p.Name, began, time.Now().Add(p.Session).Truncate(time.Second)
+	giveBack()
+	who.Provider, who.Since, who.Mark, who.Until = p.Name, began, mark, time.Now().Add(p.Session).Truncate(time.Second)
 	who.Emails, who.Groups = fitting(site.SignIn.WantedEmails(who.Emails), emailBytes), fitting(site.SignIn.Wanted(who.Groups), groupBytes)
 	setCookie(w, site, visitorCookie, v.seal.close("visitor", site.Name, who), time.Until(who.Until))
 	setCookie(w, site, pendingCookie, "", -time.Second)
+	back(w, r, site, st.Target)
+}
+
+// back sends a visitor to where it came from.
+func back(w http.ResponseWriter, r *http.Request, site Site, target string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, fmt.Sprintf("%s://%s%s", site.Scheme, site.Host, st.Target), http.StatusSeeOther)
+	http.Redirect(w, r, fmt.Sprintf("%s://%s%s", site.Scheme, site.Host, target), http.StatusSeeOther)
 }
 
 // fitting are as many of texts as there is room for in a cookie.

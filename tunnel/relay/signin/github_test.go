@@ -286,7 +286,10 @@ func TestGitHubSignInIsOfOneBrowser(t *testing.T) {
 	last := attacker.comeBack(attacker.begin())
 	own := victim.begin().Query().Get("state")
 	g.Asked()
-	if answer, who := victim.finish(last); who != nil || answer.Code != http.StatusBadRequest || len(g.Asked()) != 0 {
+	if answer, who := victim.finish(last); who != nil || answer.Code != http.StatusFound || !strings.HasPrefix(answer.Header().Get("Location"), g.URL+"/login/oauth/authorize?") || len(g.Asked()) != 0 {
+		t.Errorf("the last step of another, where one's own is under way: status %d, %+v", answer.Code, who)
+	}
+	if answer, who := newBrowser(t, v, &policy.SignIn{Anyone: true}).finish(last); who != nil || answer.Code != http.StatusBadRequest || len(g.Asked()) != 0 {
 		t.Errorf("the last step of another: status %d, %+v", answer.Code, who)
 	}
 	if answer, who := victim.finish(url.Values{"code": last["code"], "state": {own}}); who != nil || answer.Code != http.StatusForbidden {

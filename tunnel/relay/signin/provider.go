@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"adit/tunnel/relay/policy"
@@ -51,7 +52,8 @@ type Provider struct {
 type provider struct {
 	Provider
 	source
-	log *slog.Logger
+	log  *slog.Logger
+	told atomic.Int64 // when it was asked in vain, as far as the log has it
 }
 
 // source is how a kind of provider is asked who a visitor is, by OAuth 2.
@@ -85,9 +87,9 @@ func newProvider(p Provider, log *slog.Logger) *provider {
 	t.MaxResponseHeaderBytes = maxAnswerHeads
 	client := &http.Client{Timeout: askFor, Transport: bounded{t}}
 	if p.Kind == GitHub {
-		return &provider{p, newGitHub(p, client), log}
+		return &provider{Provider: p, source: newGitHub(p, client), log: log}
 	}
-	return &provider{p, newOpenID(p, client), log}
+	return &provider{Provider: p, source: newOpenID(p, client), log: log}
 }
 
 // bounded ends answers that are longer than any provider's.

@@ -30,6 +30,8 @@ const (
 	// groupBytes and emailBytes bound the groups and the further addresses that a
 	// cookie has, as JSON: browsers take 4,096 bytes of a cookie.
 	groupBytes, emailBytes = 1536, 512
+	// clocksDiffer is by how much those of nodes may.
+	clocksDiffer = 10 * time.Minute
 )
 
 // Config is what a Visitors needs.
@@ -40,10 +42,31 @@ type Config struct {
 	// its site, without a path.
 	Host, Origin string
 	Providers    []Provider
-	// Ended is the moment up to which the sign-ins of a user, by a name in lower
-	// case, count no more; zero: all count. May be nil.
-	Ended func(user string) time.Time
-	Log   *slog.Logger
+	// Ended is up to when the sign-ins of a user, by a name in lower case, count no
+	// more; zero: all count. May be nil.
+	Ended func(user string) End
+	// Mark is the mark of a sign-in that is made now. May be nil.
+	Mark func() policy.Mark
+	Log  *slog.Logger
+}
+
+// End is up to when sign-ins count no more.
+type End struct {
+	At   time.Time
+	Mark policy.Mark
+}
+
+// over reports whether a sign-in is one of those. Nodes' clocks differ, and marks do
+// not, but for those of two stores. One that was set back to what it was has the same
+// numbers twice: what is long before the end is over in any case.
+func (e End) over(who *policy.Identity) bool {
+	switch {
+	case e.At.IsZero():
+		return false
+	case e.Mark.Store != 0 && e.Mark.Store == who.Mark.Store:
+		return e.Mark.Number > who.Mark.Number || e.At.Sub(who.Since) > clocksDiffer
+	}
+	return !who.Since.After(e.At)
 }
 
 // Visitors has visitors sign in.
@@ -128,11 +151,7 @@ func (v *Visitors) Ended(who *policy.Identity) bool {
 		return false
 	}
 	return slices.ContainsFunc(append([]string{who.Subject, who.Email, who.Name}, who.Emails...), func(name string) bool {
-		if name == "" {
-			return false
-		}
-		at := v.cfg.Ended(strings.ToLower(name))
-		return !at.IsZero() && !who.Since.After(at)
+		return name != "" && v.cfg.Ended(strings.ToLower(name)).over(who)
 	})
 }
 
@@ -181,7 +200,10 @@ func (v *Visitors) begin(w http.ResponseWriter, r *http.Request, site Site, targ
 }
 
 func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provider, err error, refuse Refuse) {
-	p.log.Warn("an identity provider cannot be asked", "provider", p.Name, "error", err)
+	// Many visitors have the answer to one question, which is said once.
+	if at, _ := p.lastAsked(); r.Context().Err() == nil && p.told.Swap(at.UnixNano()) != at.UnixNano() {
+		p.log.Warn("an identity provider cannot be asked", "provider", p.Name, "error", err)
+	}
 	w.Header().Set("Retry-After", "10")
 	refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The identity provider does not answer as it should. Try again in a moment.")
 }

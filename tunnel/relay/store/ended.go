@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // EndedSignIns says that the sign-ins of a visitor up to a moment are over.
@@ -16,7 +19,25 @@ type EndedSignIns struct {
 }
 
 // Ended are those of all users.
-type Ended struct{ table *table[EndedSignIns] }
+type Ended struct {
+	table *table[EndedSignIns]
+	store int64 // which store it is
+}
+
+// openEnded also finds out which store it is: revisions of another say nothing.
+func openEnded(ctx context.Context, t *table[EndedSignIns]) (*Ended, error) {
+	e := &Ended{table: t}
+	return e, patiently(ctx, func(ctx context.Context) error {
+		status, err := t.kv.Status(ctx)
+		if err != nil {
+			return fmt.Errorf("ask how old the store of %s is: %w", t.name, err)
+		}
+		if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
+			e.store = s.StreamInfo().Created.UnixNano()
+		}
+		return nil
+	})
+}
 
 // endedKey is the key of a user, who may be called by any text.
 func endedKey(user string) string {
@@ -35,11 +56,18 @@ func (e *Ended) Set(ctx context.Context, v EndedSignIns) error {
 	return err
 }
 
-// At is the moment up to which a user's sign-ins are over; zero: none are.
-func (e *Ended) At(user string) time.Time {
-	v, _, _ := e.table.get(endedKey(user))
-	return v.At
+// At is the moment up to which a user's sign-ins are over, zero if none are, and its
+// number, which rises from one to the next whatever the clocks of nodes say.
+func (e *Ended) At(user string) (at time.Time, number uint64) {
+	v, number, _ := e.table.get(endedKey(user))
+	return v.At, number
 }
+
+// Newest is the highest number that this node knows of.
+func (e *Ended) Newest() uint64 { return e.table.top() }
+
+// Store tells this store, whose numbers At and Newest have, from others.
+func (e *Ended) Store() int64 { return e.store }
 
 // List returns all, in no order.
 func (e *Ended) List() []EndedSignIns { return e.table.list() }

@@ -354,7 +354,9 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 	if err != nil {
 		return err
 	}
-	s.Ended = &Ended{ended}
+	if s.Ended, err = openEnded(ctx, ended); err != nil {
+		return err
+	}
 	certificates, err := bucket("certificates")
 	if err != nil {
 		return err

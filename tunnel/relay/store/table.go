@@ -107,6 +107,16 @@ func (t *table[T]) get(key string) (T, uint64, bool) {
 	return e.value, e.rev, ok && !e.removed
 }
 
+// top is the highest revision that is in memory.
+func (t *table[T]) top() (rev uint64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, e := range t.entries {
+		rev = max(rev, e.rev)
+	}
+	return rev
+}
+
 // each calls f with every value, in no order, until it returns false.
 func (t *table[T]) each(f func(key string, value T) bool) {
 	t.mu.RLock()
