@@ -1,7 +1,6 @@
 package signature
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -170,6 +169,19 @@ func (p *Proof) Proves(body func(io.Writer)) (Print, bool) {
 	return Print{}, false
 }
 
+// whole is a text in one piece, unless it is longer than what is left for it.
+type whole struct {
+	b    []byte
+	left int
+}
+
+func (w *whole) Write(b []byte) (int, error) {
+	if w.left -= len(b); w.left >= 0 {
+		w.b = append(w.b, b...)
+	}
+	return len(b), nil
+}
+
 func (p *Proof) provedBy(i int, key []byte, body func(io.Writer)) bool {
 	switch p.v.scheme.Provider {
 	case GitLab:
@@ -177,10 +189,9 @@ func (p *Proof) provedBy(i int, key []byte, body func(io.Writer)) bool {
 		got, want := sha256.Sum256([]byte(p.token)), sha256.Sum256(key)
 		return hmac.Equal(got[:], want[:])
 	case Discord:
-		var text bytes.Buffer
-		text.Write(p.before)
+		text := whole{p.before, maxDiscord}
 		body(&text)
-		return len(p.sums[0]) == ed25519.SignatureSize && ed25519.Verify(p.v.publics[i], text.Bytes(), p.sums[0])
+		return text.left >= 0 && len(p.sums[0]) == ed25519.SignatureSize && ed25519.Verify(p.v.publics[i], text.b, p.sums[0])
 	}
 	mac := hmac.New(p.v.hash, key)
 	mac.Write(p.before)

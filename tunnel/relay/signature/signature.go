@@ -46,8 +46,8 @@ const (
 	// MaxSecrets is how many secrets may be right at once: while one takes the
 	// place of another.
 	MaxSecrets = 3
-	// maxDiscord bounds the body of a request that is signed as a whole, which no
-	// hash goes over while it comes. Interactions are far smaller.
+	// maxDiscord bounds what Discord signs, which is checked in one piece.
+	// Interactions are far smaller.
 	maxDiscord = 1 << 20
 
 	// There is no bound on guesses, since providers' addresses are shared: the
@@ -175,14 +175,6 @@ func (v *Verifier) add(secret string) string {
 	}
 	v.keys = append(v.keys, key)
 	return ""
-}
-
-// MaxBody is the longest body that can be checked; 0: any.
-func (v *Verifier) MaxBody() int64 {
-	if v.scheme.Provider == Discord {
-		return maxDiscord
-	}
-	return 0
 }
 
 // NeedsBody reports whether the body is signed.

@@ -187,6 +187,13 @@ func TestDiscord(t *testing.T) {
 	if _, ok := proves(v, h, body, 1700000301); ok {
 		t.Error("an old one is let in")
 	}
+	long := bytes.Repeat([]byte("x"), maxDiscord+1)
+	for size, want := range map[int]bool{maxDiscord: true, maxDiscord + 1: false} {
+		h.Set("X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(private, append([]byte("1700000000"), long[:size]...))))
+		if _, ok := proves(v, h, long[:size], 1700000000); ok != want {
+			t.Errorf("%d bytes: got %v, want %v", size, ok, want)
+		}
+	}
 	h.Set("X-Signature-Ed25519", "00")
 	if _, ok := proves(v, h, body, 1700000000); ok {
 		t.Error("a short signature is let in")
