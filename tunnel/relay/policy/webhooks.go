@@ -230,18 +230,11 @@ func (p *Policy) hookSteps(r Request) (steps []Step, only bool) {
 	case !d.Allowed:
 		return []Step{{d.Rule, true, d.Detail}}, true
 	case h == nil:
-		return []Step{{RuleWebhook, false, "the path is none of the " + count(len(p.hooks), "path") + " of webhooks"}}, false
+		return []Step{{RuleWebhook, false, "the path is no webhook's"}}, false
 	}
 	who := strings.Join(h.providers, " or ")
 	if r.Signed {
 		return []Step{{RuleWebhook, false, "signed by " + who + ", for " + h.path}}, true
 	}
 	return []Step{{RuleWebhook, true, "a request to " + h.path + " must be signed by " + who}}, true
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }

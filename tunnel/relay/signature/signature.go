@@ -114,8 +114,8 @@ func New(s Scheme, secrets []Secret) (*Verifier, error) {
 		return nil, &FieldError{"secrets", fmt.Sprintf("has more than %d secrets", MaxSecrets)}
 	}
 	for i, secret := range secrets {
-		if err := v.add(string(secret)); err != "" {
-			return nil, &FieldError{fmt.Sprintf("secrets[%d]", i), err}
+		if err := v.add(fmt.Sprintf("secrets[%d]", i), string(secret)); err != nil {
+			return nil, err
 		}
 	}
 	return v, nil
@@ -126,7 +126,7 @@ var algorithms = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha
 func (s Scheme) check() error {
 	switch {
 	case !slices.Contains(Providers(), s.Provider):
-		return &FieldError{"provider", "must be one of " + strings.Join(Providers(), ", ")}
+		return &FieldError{"provider", fmt.Sprintf("must be one of %s", strings.Join(Providers(), ", "))}
 	case s.Provider != HMAC && s.Header != "":
 		return &FieldError{"header", "is for the provider hmac"}
 	case s.Provider != HMAC && s.Algorithm != "":
@@ -150,12 +150,12 @@ func (s Scheme) check() error {
 }
 
 // add takes one more secret, or says why it is none.
-func (v *Verifier) add(secret string) string {
+func (v *Verifier) add(field, secret string) error {
 	switch {
 	case len(secret) < minSecret || len(secret) > maxSecret:
-		return fmt.Sprintf("must have %d to %d bytes", minSecret, maxSecret)
+		return &FieldError{field, fmt.Sprintf("must have %d to %d bytes", minSecret, maxSecret)}
 	case strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, unicode.IsControl):
-		return "must not begin or end with a space, nor have line ends"
+		return &FieldError{field, "must not begin or end with a space, nor have line ends"}
 	}
 	key := []byte(secret)
 	switch v.scheme.Provider {
@@ -163,18 +163,18 @@ func (v *Verifier) add(secret string) string {
 		text := strings.TrimRight(strings.TrimPrefix(secret, "whsec_"), "=")
 		decoded, err := base64.RawStdEncoding.DecodeString(text)
 		if err != nil || len(decoded) < minSecret {
-			return "must be base64, with or without whsec_ before it"
+			return &FieldError{field, "must be base64, with or without whsec_ before it"}
 		}
 		key = decoded
 	case Discord:
 		decoded, err := hex.DecodeString(secret)
 		if err != nil || len(decoded) != ed25519.PublicKeySize {
-			return "must be the application's public key: 64 hexadecimal digits"
+			return &FieldError{field, "must be the application's public key: 64 hexadecimal digits"}
 		}
 		v.publics = append(v.publics, decoded)
 	}
 	v.keys = append(v.keys, key)
-	return ""
+	return nil
 }
 
 // NeedsBody reports whether the body is signed.
