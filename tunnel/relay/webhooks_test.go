@@ -6,18 +6,20 @@ import (
 	"compress/gzip"
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"adit/internal/require"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/wire"
 )
@@ -268,128 +270,6 @@ func TestWebhookRulesComeInOrder(t *testing.T) {
 	eventually(t, "no body is held", func() bool { return s.holding() == 0 })
 }
 
-// TestUnsignedBodyIsNotAskedFor has a visitor wait for 100 Continue.
-func TestUnsignedBodyIsNotAskedFor(t *testing.T) {
-	s := hookSite(t, hookPolicy)
-	host := strings.TrimPrefix(s.http, "http://")
-	for signed, want := range map[string]string{"": "HTTP/1.1 401 ", "X-Hub-Signature-256: " + hubSignature([]byte("body")) + "\r\n": "HTTP/1.1 100 "} {
-		c, err := net.Dial("tcp", hostOf(t, s.http))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(patience))
-		io.WriteString(c, "POST /hooks/github HTTP/1.1\r\nHost: "+host+"\r\nExpect: 100-continue\r\nContent-Length: 4\r\n"+signed+"\r\n")
-		br := bufio.NewReader(c)
-		line, err := br.ReadString('\n')
-		if err != nil || !strings.HasPrefix(line, want) {
-			t.Errorf("signed %v: got %q, %v", signed != "", line, err)
-		}
-		if signed == "" {
-			continue
-		}
-		io.WriteString(c, "body")
-		br.ReadString('\n')
-		if resp, err := http.ReadResponse(br, nil); err != nil || resp.StatusCode != 200 {
-			t.Errorf("got %v, %v", resp, err)
-		}
-	}
-}
-
-// TestHeldBodiesAreBounded fills the room of an address with bodies that do not
-// end, which then break off.
-func TestHeldBodiesAreBounded(t *testing.T) {
-	s := hookSite(t, hookPolicy)
-	body, out := io.Pipe()
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http+"/hooks/github", body)
-	req.Header.Set("X-Hub-Signature-256", hubSignature(nil))
-	done := make(chan error, 1)
-	go func() {
-		resp, err := s.visitor.Do(req)
-		if err == nil {
-			resp.Body.Close()
-		}
-		done <- err
-	}()
-	if _, err := out.Write(make([]byte, 31<<20+1<<19)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "much is held", func() bool { return s.holding() > 31<<20 })
-	next := func() *http.Response {
-		b := make([]byte, 1<<20)
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http+"/hooks/github", bytes.NewReader(b))
-		req.Header.Set("X-Hub-Signature-256", hubSignature(b))
-		resp, err := s.visitor.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp
-	}
-	if resp := next(); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "5" {
-		t.Errorf("status %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
-	}
-	recorded(t, s.Relay, "the second", func(e wire.Access) bool { return e.Refused == "webhooks_busy" })
-	out.CloseWithError(io.ErrUnexpectedEOF)
-	if err := <-done; err == nil {
-		t.Error("a body that broke off was answered")
-	}
-	eventually(t, "nothing is held", func() bool { return s.holding() == 0 })
-	if resp := next(); resp.StatusCode != 200 {
-		t.Errorf("status %d", resp.StatusCode)
-	}
-}
-
-// TestSlowWebhookEnds has a body that does not come, by each version of HTTP.
-func TestSlowWebhookEnds(t *testing.T) {
-	s := hookSiteWith(t, 300*time.Millisecond)
-	for version, visitor := range map[string]*http.Client{"1": s.visitor, "2": s.visitor, "3": s.visitor3(t)} {
-		base := s.https
-		if version == "1" {
-			base = s.http
-		}
-		body, out := io.Pipe()
-		defer out.Close()
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/hooks/github", body)
-		req.Header.Set("X-Hub-Signature-256", hubSignature(nil))
-		go out.Write([]byte("some"))
-		resp, err := visitor.Do(req)
-		if err != nil {
-			t.Fatalf("by HTTP/%s: %v", version, err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != 408 {
-			t.Errorf("by HTTP/%s: status %d", version, resp.StatusCode)
-		}
-		recorded(t, s.Relay, version, func(e wire.Access) bool { return e.Refused == "webhooks_body" && e.Status == 408 })
-	}
-}
-
-// TestNextRequestHasItsOwnTime comes by a connection whose webhook was in time.
-func TestNextRequestHasItsOwnTime(t *testing.T) {
-	s := hookSiteWith(t, 300*time.Millisecond)
-	c, err := net.Dial("tcp", hostOf(t, s.http))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
-	br := bufio.NewReader(c)
-	host := strings.TrimPrefix(s.http, "http://")
-	ask := func(text string) {
-		t.Helper()
-		io.WriteString(c, text)
-		resp, err := http.ReadResponse(br, nil)
-		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("got %v, %v", resp, err)
-		}
-		io.Copy(io.Discard, resp.Body)
-	}
-	ask("POST /hooks/github HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 4\r\nX-Hub-Signature-256: " + hubSignature([]byte("body")) + "\r\n\r\nbody")
-	time.Sleep(400 * time.Millisecond) // longer than the webhook had
-	ask("GET / HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Basic YW5uOnNlY3JldA==\r\n\r\n")
-}
-
 // TestWebhooksInShadowMode records, and lets bodies go on as they come.
 func TestWebhooksInShadowMode(t *testing.T) {
 	first := make(chan string)
@@ -505,31 +385,6 @@ func TestWebhooksCloseOtherTypes(t *testing.T) {
 	recorded(t, r.Relay, "a connection", func(e wire.Access) bool { return e.Refused == "webhooks" })
 }
 
-// TestRefusedWebhookLeavesItsConnection has several webhooks by one connection.
-func TestRefusedWebhookLeavesItsConnection(t *testing.T) {
-	s := hookSite(t, hookPolicy)
-	c, err := tls.Dial("tcp", hostOf(t, s.https), &tls.Config{RootCAs: s.roots(t), ServerName: "shop.relay.test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
-	br := bufio.NewReader(c)
-	host := strings.TrimPrefix(s.https, "https://")
-	for _, sig := range []string{"", hubSignature([]byte("other")), hubSignature([]byte("body")), "sha256=zz", hubSignature([]byte("body"))} {
-		want := 401
-		if sig == hubSignature([]byte("body")) {
-			want = 200
-		}
-		fmt.Fprintf(c, "POST /hooks/github HTTP/1.1\r\nHost: %s\r\nContent-Length: 4\r\nX-Hub-Signature-256: %s\r\n\r\nbody", host, sig)
-		resp, err := http.ReadResponse(br, nil)
-		if err != nil || resp.StatusCode != want {
-			t.Fatalf("%q: got %v, %v", sig, resp, err)
-		}
-		io.Copy(io.Discard, resp.Body)
-	}
-}
-
 func TestWebhooksAreExplainedToTheOperator(t *testing.T) {
 	s := hookSite(t, hookPolicy)
 	for path, c := range map[string]struct {
@@ -539,6 +394,35 @@ func TestWebhooksAreExplainedToTheOperator(t *testing.T) {
 		e, err := (operator{s.Relay}).Explain(console.Question{Target: "shop", Address: "127.0.0.1", Path: path, Signed: c.signed})
 		if err != nil || e.Rule != c.rule {
 			t.Errorf("%q: got %+v, %v", path, e, err)
+		}
+	}
+}
+
+// TestWebhookIsTriedAsTheDocumentSays runs the commands of docs/relay.md that sign
+// a body as GitHub does.
+func TestWebhookIsTriedAsTheDocumentSays(t *testing.T) {
+	for _, name := range []string{"bash", "openssl", "curl"} {
+		require.Tool(t, name)
+	}
+	s := hookSite(t, strings.Replace(hookPolicy, "an older secret", "a long random text", 1))
+	document, err := os.ReadFile("../../docs/relay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(document), "### Webhooks")
+	_, rest, _ = strings.Cut(rest, "```bash\n")
+	commands, _, ok := strings.Cut(rest, "```")
+	const shown = "https://shop.tunnel.example.com"
+	if !ok || strings.Count(commands, shown) != 1 {
+		t.Fatalf("the document has %q", commands)
+	}
+	u, _ := url.Parse(s.https)
+	address := fmt.Sprintf("--noproxy '*' -s --cacert %s --resolve %s:127.0.0.1 %s", s.CAFile(), u.Host, s.https)
+	commands = strings.Replace(commands, shown, address, 1)
+	for script, want := range map[string]string{commands: "origin: /hooks/github", strings.Replace(commands, "a long random text", "another one", 1): "401"} {
+		out, err := exec.CommandContext(t.Context(), "bash", "-euc", script).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: got %s, %v; want %s", script, out, err, want)
 		}
 	}
 }
