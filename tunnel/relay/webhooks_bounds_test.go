@@ -112,6 +112,17 @@ func TestSlowWebhookEnds(t *testing.T) {
 	}
 }
 
+// TestSlowWebhookOfKnownLengthEnds has one by HTTP/1 whose length is said: net/http
+// would wait for the rest of it before it answers.
+func TestSlowWebhookOfKnownLengthEnds(t *testing.T) {
+	s := hookSiteWith(t, 300*time.Millisecond)
+	start := time.Now()
+	resp, _ := s.raw(t, "POST /hooks/github HTTP/1.1\r\nHost: "+strings.TrimPrefix(s.http, "http://")+"\r\nContent-Length: 10\r\nX-Hub-Signature-256: "+hubSignature(nil)+"\r\n\r\nsome")
+	if took := time.Since(start); resp.StatusCode != 408 || !resp.Close || took > patience/2 {
+		t.Errorf("status %d, closes %v, after %v", resp.StatusCode, resp.Close, took)
+	}
+}
+
 // TestNextRequestHasItsOwnTime comes by a connection whose webhook was in time.
 func TestNextRequestHasItsOwnTime(t *testing.T) {
 	s := hookSiteWith(t, 300*time.Millisecond)

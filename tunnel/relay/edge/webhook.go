@@ -225,14 +225,24 @@ func (k *webhook) decide(ctx context.Context, w *countedWriter, r *http.Request)
 }
 
 // take reads a body until its end.
-func (k *webhook) take(ctx context.Context, w *countedWriter, body io.Reader) error {
+func (k *webhook) take(ctx context.Context, w *countedWriter, body io.Reader) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.ep.edge.limits.WebhookTime)
 	defer cancel()
 	control := http.NewResponseController(w.ResponseWriter)
-	ended := context.AfterFunc(ctx, func() { _ = control.SetReadDeadline(time.Now()) })
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_ = control.SetReadDeadline(time.Now())
+	})
 	defer func() {
-		if !ended() { // the connection's next request has a time of its own
+		if !stop() {
+			<-done // it would come behind the next
+		}
+		switch {
+		case err == nil: // what comes next on the connection has a time of its own
 			_ = control.SetReadDeadline(time.Time{})
+		case ctx.Err() == nil: // net/http reads some of what is left before it answers
+			_ = control.SetReadDeadline(time.Now().Add(lingerTime))
 		}
 	}()
 	var mem lend.Buffer
