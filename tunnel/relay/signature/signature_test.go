@@ -35,11 +35,14 @@ func vectors() []vector {
 	const standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	standard := func(family, secret string) vector {
 		return vector{
-			"standard, " + family + ", " + secret[:5], Scheme{Provider: Standard}, []Secret{Secret(secret)},
+			"standard, " + family + ", " + secret[:5],
+			Scheme{Provider: Standard},
+			[]Secret{Secret(secret)},
 			map[string]string{
 				family + "-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek", family + "-Timestamp": "1614265330",
 				family + "-Signature": "v1a,bm90 v1,bm9ldHUjKzFob2VudXRob2VodWUzMjRvdWVvdW9ldQo= v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
-			}, `{"test": 2432232314}`, 1614265330,
+			},
+			`{"test": 2432232314}`, 1614265330,
 		}
 	}
 	jefe := func(name, algorithm, encoding, prefix, sum string) vector {
