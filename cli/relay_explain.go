@@ -45,6 +45,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 	f.StringVar(&asked.User, "user", "", "user that the visitor names")
 	f.StringVar(&asked.Email, "email", "", "address of a visitor who has signed in")
 	f.StringSliceVar(&asked.Groups, "group", nil, "group of a visitor who has signed in")
+	f.BoolVar(&asked.Signed, "signed", false, "ask about a webhook whose signature is right")
 	f.StringVar(&passwordFile, "password_file", "", "file with that user's password; - is standard input")
 	return cmd
 }

@@ -277,4 +277,8 @@ export const mistake: NonNullable<Config['error']> = {
 export const guarded: PolicyDocument = {
   basic_auth: [{ name: 'ann' }],
   sign_in: { provider: 'company', emails: ['@example.com'], groups: ['shop-admins'] },
+  webhooks: [
+    { path: '/hooks/github', provider: 'github' },
+    { path: '/hooks/ci', provider: 'hmac', header: 'X-CI-Signature', prefix: 'sha256=' },
+  ],
 };

@@ -75,6 +75,8 @@ export class Mock {
   mayGuard = true;
   /** The relay's identity providers; undefined: none, or an older relay. */
   providers: string[] | undefined = ['company', 'partners'];
+  /** The providers whose webhooks the relay can verify; undefined: an older relay. */
+  webhooks: string[] | undefined = ['github', 'slack', 'discord', 'hmac'];
   /** What the page asked for, newest last. */
   seen: string[] = [];
 
@@ -285,12 +287,14 @@ export class Mock {
     return this.setTunnel({ ...this.#find(id), ...body, error: '' } as Tunnel);
   }
 
-  /** As the relay does, it never tells a password again. */
+  /** As the relay does, it never tells a password or a secret again. */
   #policyOf(id = '') {
-    const { basic_auth, ...rest } = this.policies.get(this.#find(id).id) ?? {};
-    const policy = basic_auth
-      ? { ...rest, basic_auth: basic_auth.map(({ name }) => ({ name })) }
-      : rest;
+    const { basic_auth, webhooks, ...rest } = this.policies.get(this.#find(id).id) ?? {};
+    const policy = {
+      ...rest,
+      ...(basic_auth && { basic_auth: basic_auth.map(({ name }) => ({ name })) }),
+      ...(webhooks && { webhooks: webhooks.map((w) => ({ ...w, secrets: undefined })) }),
+    };
     const set = this.policies.has(id);
     return {
       policy,
@@ -298,6 +302,7 @@ export class Mock {
       set_by: set ? 'workshop-nas' : '',
       changed_at: set ? now() : null,
       ...(this.providers && { sign_in_providers: this.providers }),
+      ...(this.webhooks && { webhook_providers: this.webhooks }),
     };
   }
 

@@ -13,10 +13,21 @@ import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
 import { tour } from './tour';
+import { scenarios as webhooks } from './webhooks';
 
 // The scenarios share the browser's one clipboard, so they go one by one; the
 // tour beside them is cut in two.
 await runAll(await launch(), [
-  { ...scenarios, ...reading, ...keyboard, ...leaving, ...signin, ...slow, ...telling, ...headers },
+  {
+    ...scenarios,
+    ...reading,
+    ...keyboard,
+    ...leaving,
+    ...signin,
+    ...slow,
+    ...telling,
+    ...headers,
+    ...webhooks,
+  },
   ...dealt(tour(), 2),
 ]);

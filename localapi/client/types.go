@@ -285,13 +285,13 @@ const (
 )
 
 // Policy: Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
-// `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `shadow`.
+// `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `webhooks`, `shadow`.
 type Policy struct {
 }
 
 // TunnelPolicy: Who is let in to a tunnel.
 type TunnelPolicy struct {
-	// A Policy, without passwords; {} lets everybody in.
+	// A Policy, without passwords and secrets; {} lets everybody in.
 	Policy map[string]any `json:"policy"`
 	// The relay's operator lets this client set it.
 	Editable bool `json:"editable"`
@@ -301,6 +301,8 @@ type TunnelPolicy struct {
 	ChangedAt *time.Time `json:"changed_at"`
 	// Names of the relay's identity providers that visitors can sign in with.
 	SignInProviders []string `json:"sign_in_providers,omitempty"`
+	// Providers whose webhooks the relay can verify.
+	WebhookProviders []string `json:"webhook_providers,omitempty"`
 }
 
 // TunnelEvent: A tunnel came, changed or went.

@@ -13,7 +13,7 @@ import (
 
 // TunnelPolicy says who is let in to a tunnel, as the relay holds it.
 type TunnelPolicy struct {
-	// Policy is the document, without passwords; {} lets everybody in.
+	// Policy is the document, without passwords and secrets; {} lets everybody in.
 	Policy json.RawMessage `json:"policy"`
 	// Editable reports whether the relay's operator lets this client set it.
 	Editable  bool       `json:"editable"`
@@ -22,6 +22,8 @@ type TunnelPolicy struct {
 	// Providers are the names of the relay's identity providers, which visitors can
 	// sign in with.
 	Providers []string `json:"sign_in_providers,omitempty"`
+	// Webhooks are the providers whose webhooks the relay can verify.
+	Webhooks []string `json:"webhook_providers,omitempty"`
 	// Tag is its ETag: another one with every change. Empty: the relay tells none.
 	Tag string `json:"-"`
 }
@@ -69,7 +71,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 	if err != nil {
 		return TunnelPolicy{}, relayError(err, "")
 	}
-	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Tag: header.Get("ETag")}
+	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Webhooks: p.Webhooks, Tag: header.Get("ETag")}
 	if !p.Changed.IsZero() {
 		changed := p.Changed.UTC()
 		v.ChangedAt = &changed

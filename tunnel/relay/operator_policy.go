@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,10 +46,11 @@ func (o operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
 			v.SetBy = c.Name
 		}
 	}
-	if err := json.Unmarshal(p.Document, &v.Policy); err != nil {
+	d, err := policy.ReadStored(p.Document)
+	if err = cmp.Or(p.Fault, err); err != nil {
 		return v, err
 	}
-	v.Policy = v.Policy.Redacted()
+	v.Policy = d.Redacted()
 	return v, nil
 }
 
@@ -91,8 +91,8 @@ func (o operator) Policy(text string) (console.Policy, error) {
 	return o.shownPolicy(p)
 }
 
-// SetPolicy stores a policy. A user that comes without a password keeps the one
-// that the policy before had, since hashes are not shown.
+// SetPolicy stores a policy. A user that comes without a password, and a webhook
+// without secrets, keep those that the policy before had, since they are not shown.
 func (o operator) SetPolicy(ctx context.Context, text string, document []byte, e console.Expected) (console.Policy, error) {
 	target, err := o.target(text)
 	if err != nil {
@@ -107,16 +107,15 @@ const setByOperator = "operator"
 // setPolicy stores a policy that by, a client's id or "" for the operator, sets.
 func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against[store.StoredPolicy]) (console.Policy, error) {
 	var d policy.Document
-	var silent []string // users who keep the passwords that they have
+	var silent silence
 	if old := o.policies.Get(target); old != nil && json.Unmarshal(document, &d) == nil {
-		kept, names := keepHashes(d, old.Document(), func(u policy.User) bool { return u.Password == "" && u.Hash == "" })
-		if len(names) > 0 {
+		if of := silenceOf(d); of.any() {
 			// Unknown fields are found before they would be lost here.
-			if _, err := policy.Parse(document); isPasswordMissing(err) {
-				if document, err = json.Marshal(kept); err != nil {
+			if _, err := policy.Parse(document); isSecretMissing(err) {
+				if document, err = json.Marshal(of.fill(d, old.Document())); err != nil {
 					return console.Policy{}, err
 				}
-				silent = names
+				silent = of
 			}
 		}
 	}
@@ -136,11 +135,10 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 	}
 	err = o.store.Policies.Change(ctx, target, by, func(old store.StoredPolicy, _ bool) ([]byte, error) {
 		next := d
-		var before policy.Document
-		if len(silent) > 0 && json.Unmarshal(old.Document, &before) == nil { // somebody may have set one meanwhile
-			next, _ = keepHashes(d, before, func(u policy.User) bool { return slices.Contains(silent, u.Name) })
+		if before, err := policy.ReadStored(old.Document); silent.any() && err == nil { // somebody may have set one meanwhile
+			next = silent.fill(d, before)
 		}
-		return json.Marshal(next)
+		return next.Stored()
 	}, against)
 	if err != nil {
 		return console.Policy{}, err
@@ -148,30 +146,6 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 	o.log.Info("policy set", "target", shown(target))
 	o.Record(ctx, "policy.set", shown(target), d.Redacted())
 	return o.Policy(shown(target))
-}
-
-func isPasswordMissing(err error) bool {
-	var field *policy.FieldError
-	return errors.As(err, &field) && strings.HasSuffix(field.Field, ".password")
-}
-
-// keepHashes gives some users of a document the hashes that they have in the one
-// before, and returns the names of those.
-func keepHashes(d, before policy.Document, of func(policy.User) bool) (policy.Document, []string) {
-	d.BasicAuth = slices.Clone(d.BasicAuth)
-	var names []string
-	for i := range d.BasicAuth {
-		u := &d.BasicAuth[i]
-		if !of(*u) {
-			continue
-		}
-		for _, old := range before.BasicAuth {
-			if old.Name == u.Name {
-				u.Hash, names = old.Hash, append(names, u.Name)
-			}
-		}
-	}
-	return d, names
 }
 
 func (o operator) DeletePolicy(ctx context.Context, text string, e console.Expected) error {
@@ -225,10 +199,18 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	isHTTP := store.DomainOf(target) != "" && q.Type != wire.TypeTLS
 	d, steps := p.Explain(policy.Request{
 		Addr: addr, HTTP: isHTTP, BodySize: -1, User: q.User, Password: q.Password, HasUser: q.User != "",
-		Identity: identityOf(q, p.SignIn(), now),
+		Identity: identityOf(q, p.SignIn(), now), Target: pathOf(q.Path), Signed: q.Signed,
 	}, now)
 	e.Allowed, e.Rule, e.Detail, e.Steps, e.Shadow = d.Allowed, d.Rule, d.Detail, steps, p.Shadow()
 	return e, nil
+}
+
+// pathOf is the path that a question is about, as visitors ask for it.
+func pathOf(asked string) string {
+	if strings.HasPrefix(asked, "/") {
+		return asked
+	}
+	return "/" + asked
 }
 
 // identityOf is the visitor whom a question is about; nil: one who has not signed in.

@@ -57,6 +57,7 @@ type Options struct {
 	auditMost     int           // tests have less of it; may be zero
 	balance       time.Duration // tests hurry it; may be zero
 	halfOpen      time.Duration // tests have more of it; may be zero
+	webhookTime   time.Duration // tests have less of it; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -196,7 +197,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.Edge()
-	limits.HalfOpen = r.opts.halfOpen
+	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,

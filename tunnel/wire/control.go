@@ -182,8 +182,11 @@ type Policy struct {
 	Editable bool            `json:"editable"` // by this client
 	SetBy    string          `json:"set_by,omitempty"`
 	// Providers are the names of identity providers that a document may have.
-	Providers []string  `json:"sign_in_providers,omitempty"`
-	Changed   time.Time `json:"changed,omitzero"`
+	Providers []string `json:"sign_in_providers,omitempty"`
+	// Webhooks are the providers whose webhooks a document may have. None: the relay
+	// does not know of webhooks.
+	Webhooks []string  `json:"webhook_providers,omitempty"`
+	Changed  time.Time `json:"changed,omitzero"`
 }
 
 // AgentError is something that went wrong at the agent's side of a tunnel.

@@ -276,6 +276,7 @@ export const policies = (): Policy[] => [
         emails: ['@example.com', 'carl@partner.example'],
         groups: ['shop-admins'],
       },
+      webhooks: [{ path: '/hooks/github', provider: 'github' }],
     },
   },
   {
@@ -462,5 +463,22 @@ export function signedIn(target: string, q: { email?: unknown; groups?: unknown 
     shadow: false,
     ...(known ? {} : { rule: step.rule, detail: step.detail }),
     steps: [{ rule: 'hours', refuses: false, detail: 'open' }, step],
+  };
+}
+
+/** What becomes of a request to a path with a webhook of Stripe. */
+export function hooked(target: string, q: { path?: unknown; signed?: unknown }): Explanation {
+  const path = String(q.path);
+  const step = q.signed
+    ? { rule: 'webhooks', refuses: false, detail: `signed by stripe, for ${path}` }
+    : { rule: 'webhooks', refuses: true, detail: `a request to ${path} must be signed by stripe` };
+  return {
+    target,
+    node: 'relay-1',
+    path,
+    allowed: !step.refuses,
+    shadow: false,
+    ...(step.refuses ? { rule: step.rule, detail: step.detail } : {}),
+    steps: [step],
   };
 }

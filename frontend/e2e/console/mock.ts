@@ -367,6 +367,7 @@ export class ConsoleMock {
       'POST policies/([^/]+)/explain',
       (b, m) => {
         const bad = String(b.address).startsWith('192.0.2.');
+        if (b.path) return have.hooked(m[1] ?? '', b);
         if (b.email || b.groups) return have.signedIn(m[1] ?? '', b);
         return {
           target: m[1],

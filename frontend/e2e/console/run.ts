@@ -9,9 +9,19 @@ import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
 import { tour } from './tour';
+import { scenarios as webhooks } from './webhooks';
 
 // The scenarios share the browser's one clipboard, so they go one by one.
 await runAll(await launch(), [
-  { ...scenarios, ...editing, ...keyboard, ...reading, ...signin, ...slow, ...telling },
+  {
+    ...scenarios,
+    ...editing,
+    ...keyboard,
+    ...reading,
+    ...signin,
+    ...slow,
+    ...telling,
+    ...webhooks,
+  },
   tour(),
 ]);

@@ -137,6 +137,7 @@ type Question struct {
 	// Email and Groups are of one who has signed in.
 	Email  string   `json:"email,omitempty"`
 	Groups []string `json:"groups,omitempty"`
+	Signed bool     `json:"signed,omitempty"` // it is a webhook whose signature is right
 	Type   string   `json:"type,omitempty"`
 }
 

@@ -32,6 +32,7 @@ type countedBody struct {
 	asked bool // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
 	word  word // on that; used if asked
 	http1 bool // what comes behind the body is the next request
+	kept  bool // it has come, and was counted
 	held  held // by HTTP/2 and HTTP/3
 
 	trailer http.Header // of the request; set behind the body
@@ -45,7 +46,7 @@ type countedBody struct {
 
 func newCountedBody(ctx context.Context, r *http.Request, ep *Endpoint, count func(int)) *countedBody {
 	return &countedBody{
-		word: word{own: r.ProtoMajor == 1},
+		word: word{own: r.ProtoMajor == 1}, kept: kept(r),
 		body: r.Body, count: count, ctx: ctx, ep: ep, trailer: r.Trailer,
 		asked: r.ProtoAtLeast(1, 1) && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"), http1: r.ProtoMajor == 1,
 	}
@@ -83,8 +84,7 @@ func (c *countedBody) read(b []byte) (int, error) {
 		c.word.reads()
 		defer c.word.hasRead()
 	}
-	n, err := c.ep.in().Read(c.ctx, c.body, b)
-	c.count(n)
+	n, err := c.next(b)
 	if err != nil {
 		c.mu.Lock()
 		if c.ended == nil {
@@ -97,6 +97,16 @@ func (c *countedBody) read(b []byte) (int, error) {
 			c.onward[name] = c.trailer[name]
 		}
 	}
+	return n, err
+}
+
+// next reads the body's next piece when it may pass.
+func (c *countedBody) next(b []byte) (int, error) {
+	if c.kept {
+		return c.body.Read(b)
+	}
+	n, err := c.ep.in().Read(c.ctx, c.body, b)
+	c.count(n)
 	return n, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +31,7 @@ type Limits struct {
 	StreamIdle            time.Duration // of a connection, or of a request under way, without a byte; 2 h
 	OriginTime            time.Duration // for an origin's response header; 5 min
 	ConnectionsPerAddress int           // open at once; 1,024; IPv6 by /64
+	WebhookTime           time.Duration // for the body of a webhook, whose signature is to be checked; 30 s
 	HalfOpen              time.Duration // for a visitor who sends no more, without a byte to it; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
 	UDPFlowsPerAddress    int           // of one endpoint; 64
@@ -54,6 +56,7 @@ func (l Limits) withDefaults() Limits {
 	defTime(&l.StreamIdle, 2*time.Hour)
 	defTime(&l.OriginTime, 5*time.Minute)
 	def(&l.ConnectionsPerAddress, 1024)
+	defTime(&l.WebhookTime, 30*time.Second)
 	defTime(&l.HalfOpen, 2*time.Second)
 	def(&l.UDPFlows, 4096)
 	def(&l.UDPFlowsPerAddress, 64)
@@ -124,6 +127,7 @@ type Edge struct {
 	served  servedNames
 	unread  unread
 	untaken untaken
+	kept    atomic.Int64 // bytes of webhooks' bodies
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc

@@ -23,11 +23,12 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
 	}
-	guest, d := policy.Guest{Addr: client}, policy.Decision{Allowed: true}
+	guest, d := policy.Guest{Addr: client, Target: to.target}, policy.Decision{Allowed: true}
 	p := h.edge.cfg.Policy(ep.Target)
 	door := h.doorOf(p, r, to)
+	var hook *webhook
 	if p != nil {
-		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength}
+		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.target}
 		door.ask(&q)
 		if p.AsksPassword() {
 			q.User, q.Password, q.HasUser = r.BasicAuth()
@@ -35,12 +36,24 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		var release func()
 		d, release = p.Enter(q, time.Now())
 		defer release()
+		if d.Hook != nil {
+			if hook, d = h.webhookOf(p, d.Hook, r, to); d.Allowed {
+				defer hook.close()
+				r, d = hook.decide(ctx, w, r)
+			}
+			if !d.Allowed {
+				h.edge.log.Debug("webhook", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
+			}
+		}
 		if !d.Allowed && !p.Shadow() {
 			door.refuse(w, d, q.Identity)
 			return d.Rule
 		}
 		if d.Allowed {
 			guest = p.Guest(q)
+			if hook != nil {
+				guest.Proof = hook.print
+			}
 		}
 	}
 	v.letIn(guest)
@@ -59,12 +72,12 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 	if !p.Shadow() {
 		h.takeNames(r, p, guest, to)
 	}
-	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody {
+	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody && !kept(r) {
 		r = r.WithContext(ctx) // the server's own must stay as it is
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
 	next(ctx, r)
-	if !d.Allowed {
+	if d = hook.verdict(d); !d.Allowed {
 		return shadowed + d.Rule
 	}
 	return ""
@@ -75,6 +88,10 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	switch d.Rule {
 	case policy.RuleBasicAuth:
 		w.Header().Set("WWW-Authenticate", `Basic realm="site", charset="UTF-8"`)
+	case policy.RuleWebhook:
+		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // RFC 9110, section 15.5.2 wants one
+	case policy.RuleWebhookBusy:
+		w.Header().Set("Retry-After", "5")
 	case policy.RuleRate, policy.RulePerAddress, policy.RuleConnections:
 		w.Header().Set("Retry-After", "1")
 	case policy.RuleHours, policy.RuleQuota:

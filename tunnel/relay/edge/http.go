@@ -129,7 +129,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			r = r.WithContext(ctx) // the server's own must stay as it is
 			cw.body = newCountedBody(ctx, r, ep, count)
-			if r.ProtoMajor > 1 {
+			if r.ProtoMajor > 1 && !cw.body.kept {
 				to.waits = &cw.body.held
 				cw.body.body = e.untaken.follow(to.waits, cw.body.body, r, r.ContentLength, cw.presence)
 				defer e.untaken.forget(to.waits)

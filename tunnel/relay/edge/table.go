@@ -121,6 +121,7 @@ type Endpoint struct {
 	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
 	listener    *portListener              // tcp, udp
 	visits      present
+	holding     holding
 	closed      atomic.Bool // it is served no more: table.withdraw has been at it
 	flowing
 }

@@ -3,8 +3,8 @@
 package policies
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -47,10 +47,10 @@ func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
 	before := t.Get(target)
 	var next *policy.Policy
 	if exists {
-		var d policy.Document
-		if err := json.Unmarshal(stored.Document, &d); err != nil {
+		d, err := policy.ReadStored(stored.Document)
+		if err = cmp.Or(stored.Fault, err); err != nil {
 			// Nobody is let in by a policy that cannot be read.
-			t.cfg.Log.Error("a stored policy does not parse; its target is closed", "target", target, "error", err)
+			t.cfg.Log.Error("a stored policy cannot be read; its target is closed", "target", target, "error", err)
 			d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
 		}
 		if err := t.cfg.Known(d.SignIn); err != nil {

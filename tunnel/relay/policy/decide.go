@@ -8,6 +8,7 @@ import (
 
 	"adit/internal/netblock"
 	"adit/tunnel/relay/shape"
+	"adit/tunnel/relay/signature"
 )
 
 // Geo knows the country of an address, and its region if the database has it.
@@ -30,6 +31,10 @@ type Request struct {
 	Identity *Identity
 	// SigningIn is a request that is a part of signing in: nobody asks it who it is.
 	SigningIn bool
+	// Target is what the request asks for, exactly as its origin is to get it.
+	Target string
+	// Signed is a webhook whose signature is right. Only Explain believes it.
+	Signed bool
 }
 
 // Decision is what a policy says.
@@ -37,6 +42,9 @@ type Decision struct {
 	Allowed bool
 	Rule    string // the rule that refused; "" if allowed
 	Detail  string // for the operator, not for the visitor
+	// Hook is set if the request is let in only if its signature is right, which is
+	// for the caller to find out.
+	Hook *Hook
 }
 
 // Step is a rule and what it says, for an explanation.
@@ -53,6 +61,7 @@ type Policy struct {
 	deny, allow blocks
 	users       *passwords // nil: nobody is asked
 	hours       *plan      // nil: always open
+	hooks       hooks
 	*state
 }
 
@@ -77,7 +86,7 @@ func New(d Document, geo func() Geo) *Policy {
 // Renew makes the policy that takes the place of old, which may be nil: it goes
 // on with what old has counted, and the bandwidth of what is open is d's at once.
 func Renew(old *Policy, d Document, geo func() Geo) *Policy {
-	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow)}
+	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow), hooks: hooksOf(d.Webhooks)}
 	if old != nil {
 		p.state = old.state
 	} else {
@@ -134,6 +143,8 @@ type Guest struct {
 	Identity *Identity // that was let in; nil: nobody has signed in
 	// SigningIn is a visitor who is only to tell who it is.
 	SigningIn bool
+	Target    string          // of the request; empty: it is a connection or flow
+	Proof     signature.Print // of the secret that signed; zero: none did
 }
 
 // Name is what the visitor is known by: of its password or its identity; empty:
@@ -147,7 +158,11 @@ func (g Guest) Name() string {
 
 // Guest returns who came with a request that the policy has allowed.
 func (p *Policy) Guest(r Request) Guest {
-	g := Guest{Addr: r.Addr, SigningIn: r.SigningIn}
+	g := Guest{Addr: r.Addr, SigningIn: r.SigningIn, Target: r.Target}
+	if h, _ := p.hook(r.HTTP, r.Target); h != nil { // its password, if it has one, was not tried
+		g.SigningIn = false
+		return g
+	}
 	if p.doc.SignIn.admits(r.Identity) {
 		g.Identity = r.Identity
 	} else if p.users != nil {
@@ -157,10 +172,18 @@ func (p *Policy) Guest(r Request) Guest {
 }
 
 // Keeps decides whether a guest, perhaps of a policy before this one, may stay:
-// by address, hour and password. Limits are for those who come.
+// by address, hour, signature and password. Limits are for those who come.
 func (p *Policy) Keeps(g Guest, now time.Time) Decision {
 	if d := p.standing(g.Addr, now); !d.Allowed {
 		return d
+	}
+	switch h, d := p.hook(g.Target != "", g.Target); {
+	case !d.Allowed:
+		return Decision{Rule: d.Rule, Detail: d.Detail}
+	case h != nil && h.knows(g.Proof):
+		return Decision{Allowed: true}
+	case h != nil:
+		return Decision{Rule: RuleWebhook}
 	}
 	proved := p.users != nil && g.User.Hash != "" && p.users.users[g.User.Name] == g.User.Hash
 	switch {
@@ -300,7 +323,10 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 	if limit := p.doc.MaxBody; limit > 0 && r.HTTP {
 		steps = append(steps, Step{RuleMaxBody, r.BodySize > limit, fmt.Sprintf("at most %d bytes", limit)})
 	}
-	steps = append(steps, p.nameSteps(r, tries, now)...)
+	hooked, only := p.hookSteps(r)
+	if steps = append(steps, hooked...); !only {
+		steps = append(steps, p.nameSteps(r, tries, now)...)
+	}
 	for _, s := range steps {
 		if s.Refuses {
 			return Decision{Rule: s.Rule, Detail: s.Detail}, steps
@@ -310,13 +336,18 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 }
 
 // Enter decides on a request and counts it; release is called when it is over,
-// if it is allowed. In shadow mode it is for the caller to let it in all the same.
+// if it is allowed. Where the decision has a Hook it is for the caller to find out
+// whether the signature is right; in shadow mode, to let it in all the same.
 func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 	release = func() {}
 	if d := p.standing(r.Addr, now); !d.Allowed {
 		return d, release
 	}
-	who, password := netblock.Of(r.Addr), p.asks(r, now)
+	who, password := netblock.Of(r.Addr), passwordNotAsked
+	hook, unclear := p.hook(r.HTTP, r.Target)
+	if hook == nil {
+		password = p.asks(r, now)
+	}
 	p.mu.Lock()
 	switch {
 	case p.doc.Connections > 0 && p.all >= p.doc.Connections:
@@ -327,6 +358,8 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 		d.Rule = RuleRate
 	case p.doc.MaxBody > 0 && r.HTTP && r.BodySize > p.doc.MaxBody:
 		d.Rule = RuleMaxBody
+	case !unclear.Allowed:
+		d = unclear
 	case password == passwordMissing:
 		d = p.unnamed(r, now)
 	case password == passwordAsked && p.tokens(p.failed, who, triesRate, triesBurst, now) < 1:
@@ -363,5 +396,5 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 			return Decision{Rule: RuleConnections, Detail: "too many passwords wait to be checked"}, func() {}
 		}
 	}
-	return Decision{Allowed: true}, release
+	return Decision{Allowed: true, Hook: hook}, release
 }

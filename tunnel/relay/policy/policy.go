@@ -1,7 +1,7 @@
 // Package policy decides which visitors an endpoint lets in: by their address
-// and country, by how many there are and how much they ask for, by a password,
-// and by who an identity provider says they are. One JSON document says it all; the same rules that decide also
-// explain.
+// and country, by how many there are and how much they ask for, by a password, by
+// who an identity provider says they are, and by the signature of a webhook. One
+// JSON document says it all; the same rules that decide also explain.
 package policy
 
 import (
@@ -52,6 +52,9 @@ type Document struct {
 	// SignIn is the identity provider that visitors sign in with (http, https);
 	// nil: none. Beside BasicAuth either lets in. Other types refuse their visitors.
 	SignIn *SignIn `json:"sign_in,omitempty"`
+	// Webhooks are the paths at which a provider's webhooks are let in, and nobody
+	// else (http, https). Other types refuse their visitors.
+	Webhooks []Webhook `json:"webhooks,omitempty"`
 	// Shadow lets everybody in and records who would have been refused.
 	Shadow bool `json:"shadow,omitempty"`
 }
@@ -155,6 +158,9 @@ func (d *Document) check() error {
 	if err := d.SignIn.check(); err != nil {
 		return err
 	}
+	if err := checkWebhooks(d.Webhooks); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for i := range d.BasicAuth {
 		u, field := &d.BasicAuth[i], fmt.Sprintf("basic_auth[%d]", i)
@@ -198,7 +204,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// Redacted is the document without its hashes, for eyes.
+// Redacted is the document without its hashes and secrets, for eyes.
 func (d Document) Redacted() Document {
 	users := make([]User, len(d.BasicAuth))
 	for i, u := range d.BasicAuth {
@@ -207,5 +213,6 @@ func (d Document) Redacted() Document {
 	if len(users) > 0 {
 		d.BasicAuth = users
 	}
+	d.Webhooks = withoutSecrets(d.Webhooks)
 	return d
 }

@@ -14,8 +14,12 @@ const (
 	RuleMaxBody        = "max_body"
 	RuleBasicAuth      = "basic_auth"
 	RuleTries          = "basic_auth_tries"
-	RuleSignIn         = "sign_in"     // nobody has signed in
-	RuleSignInWho      = "sign_in_who" // who has signed in is not among those let in
+	RuleSignIn         = "sign_in"       // nobody has signed in
+	RuleSignInWho      = "sign_in_who"   // who has signed in is not among those let in
+	RuleWebhook        = "webhooks"      // no secret fits the signature, or there is none
+	RuleWebhookPath    = "webhooks_path" // it cannot be said whether the path is a webhook's
+	RuleWebhookBody    = "webhooks_body" // the body did not come whole, to be checked
+	RuleWebhookBusy    = "webhooks_busy" // too many bodies are held to be checked
 	// RuleQuota is no policy's: the client has used up its month.
 	RuleQuota = "quota"
 )
@@ -23,11 +27,15 @@ const (
 // Status is the HTTP status of a refusal by a rule.
 func Status(rule string) int {
 	switch rule {
-	case RuleBasicAuth, RuleSignIn:
+	case RuleBasicAuth, RuleSignIn, RuleWebhook: // Discord asks for this one of wrong signatures
 		return 401
+	case RuleWebhookPath:
+		return 400
+	case RuleWebhookBody:
+		return 408
 	case RuleRate, RuleTries, RulePerAddress:
 		return 429
-	case RuleConnections, RuleHours, RuleQuota:
+	case RuleConnections, RuleHours, RuleQuota, RuleWebhookBusy:
 		return 503
 	case RuleMaxBody:
 		return 413
@@ -44,6 +52,14 @@ func Text(rule string) string {
 		return "Sign in first: open the site's address in a browser."
 	case RuleSignInWho:
 		return "The site does not let in who you are signed in as."
+	case RuleWebhook:
+		return "Only signed webhooks are let in here. The signature is missing or wrong, or its time is."
+	case RuleWebhookPath:
+		return "Servers differ in what they make of this path. Write it without encoded signs, dots and parameters."
+	case RuleWebhookBody:
+		return "The request's body did not come whole in time."
+	case RuleWebhookBusy:
+		return "Too many webhooks wait to be checked. Try again in a moment."
 	case RuleRate, RulePerAddress:
 		return "Too many requests come from your address. Try again in a moment."
 	case RuleTries:

@@ -105,6 +105,11 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 		return Backup{}, err
 	}
 	b.Policies, b.Claims, b.Clients = s.Policies.List(), s.Claims.List(), s.Clients.List()
+	for _, v := range b.Policies {
+		if v.Fault != nil {
+			return Backup{}, fmt.Errorf("read the policy of %s: %w", v.Target, v.Fault)
+		}
+	}
 	return b, nil
 }
 
@@ -174,7 +179,7 @@ func (s *Store) fill(ctx context.Context, b Backup) error {
 		}
 	}
 	for _, v := range b.Policies {
-		if err := s.Policies.table.put(ctx, v.Target, v); err != nil {
+		if err := s.Policies.table.put(ctx, v.Target, s.Policies.close(v)); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,24 +21,77 @@ type StoredPolicy struct {
 	// is not the next owner's. Empty: nobody's yet; the first to claim has it.
 	ClientID string `json:"client_id,omitempty"`
 	By       string `json:"by,omitempty"` // the client that set it; empty: the operator
+	// Fault is why the document could not be opened; there is none then.
+	Fault error `json:"-"`
 }
 
 // Policies are the documents by target: the key of a Claim.
 type Policies struct {
 	table  *table[StoredPolicy]
 	claims *Claims
+	seal   *seal // nil: documents are kept as they are
+}
+
+// close seals a document that has secrets, if the relay has one of its own: it is a
+// list, as package policy writes those. In the bucket it is then a text, which is no
+// document to versions that cannot open it. open undoes it.
+func (p *Policies) close(v StoredPolicy) StoredPolicy {
+	if p.seal != nil && bytes.HasPrefix(v.Document, []byte("[")) {
+		v.Document, _ = json.Marshal(p.seal.close(policySealName(v.Target), v.Document)) // bytes have no error
+	}
+	return v
+}
+
+func (p *Policies) open(v StoredPolicy) StoredPolicy {
+	if !bytes.HasPrefix(v.Document, []byte(`"`)) {
+		return v
+	}
+	var sealed []byte
+	if v.Fault = json.Unmarshal(v.Document, &sealed); v.Fault == nil && !isSealed(sealed) {
+		v.Fault = errors.New("it is sealed in a way that this version does not know")
+	}
+	v.Document = nil
+	if v.Fault == nil {
+		v.Document, v.Fault = p.seal.open(policySealName(v.Target), sealed)
+	}
+	return v
+}
+
+// policySealName is what a policy's document is sealed as. No setting is called so.
+func policySealName(target string) string { return "policy/" + target }
+
+// sealAll seals what was stored before the relay had a secret.
+func (p *Policies) sealAll(ctx context.Context) error {
+	if p.seal == nil {
+		return nil
+	}
+	for _, v := range p.table.list() {
+		if bytes.Equal(p.close(v).Document, v.Document) {
+			continue
+		}
+		_, err := p.table.change(ctx, v.Target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
+			if !exists {
+				return v, ErrNotFound
+			}
+			return p.close(v), nil // Changed stays: it is the same policy
+		})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("seal the policy of %s: %w", v.Target, err)
+		}
+	}
+	return nil
 }
 
 // Get returns the policy of a target.
 func (p *Policies) Get(target string) (StoredPolicy, bool) {
 	v, _, ok := p.table.get(target)
-	return v, ok
+	return p.open(v), ok
 }
 
 // List returns all policies by target.
 func (p *Policies) List() []StoredPolicy {
 	list := []StoredPolicy{}
-	p.table.each(func(_ string, v StoredPolicy) bool { list = append(list, v); return true })
+	p.table.each(func(_ string, v StoredPolicy) bool { list = append(list, p.open(v)); return true })
 	slices.SortFunc(list, func(a, b StoredPolicy) int { return natural.Compare(a.Target, b.Target) })
 	return list
 }
@@ -61,11 +116,11 @@ func (p *Policies) Change(ctx context.Context, target, by string, f func(v Store
 			if err := against(v, exists); err != nil {
 				return v, err
 			}
-			document, err := f(v, exists)
+			document, err := f(p.open(v), exists)
 			if err != nil {
 				return v, err
 			}
-			return StoredPolicy{Target: target, Document: document, Changed: nextTime(v.Changed), ClientID: claim.ClientID, By: by}, nil
+			return p.close(StoredPolicy{Target: target, Document: document, Changed: nextTime(v.Changed), ClientID: claim.ClientID, By: by}), nil
 		})
 		return err
 	})
@@ -115,5 +170,5 @@ func (p *Policies) DeleteUnless(ctx context.Context, target string, against Agai
 // OnValues calls f with every policy, and then after every change of one, of this
 // node or another. It returns between the two. f must not wait.
 func (p *Policies) OnValues(f func(target string, v StoredPolicy, exists bool)) {
-	p.table.onValues(f)
+	p.table.onValues(func(target string, v StoredPolicy, exists bool) { f(target, p.open(v), exists) })
 }

@@ -338,7 +338,7 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 	if err != nil {
 		return err
 	}
-	s.Policies = &Policies{policies, s.Claims}
+	s.Policies = &Policies{policies, s.Claims, s.Settings.seal}
 	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
 		return err
 	}
@@ -426,7 +426,7 @@ func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string)
 		return err
 	}
 	s.Usages, s.Activities, s.Proofs, s.Sinks = &Usages{usages}, &Activities{activities}, &Proofs{proofs}, &Sinks{sinks, s.Settings.seal}
-	return s.Sinks.sealAll(ctx)
+	return errors.Join(s.Sinks.sealAll(ctx), s.Policies.sealAll(ctx))
 }
 
 // Close closes the store and unlocks its folder.

@@ -962,14 +962,14 @@ export interface components {
         TunnelState: "starting" | "running" | "waiting" | "stopped" | "failed";
         /**
          * @description Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
-         *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `shadow`.
+         *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `webhooks`, `shadow`.
          */
         Policy: {
             [key: string]: unknown;
         };
         /** @description Who is let in to a tunnel. */
         TunnelPolicy: {
-            /** @description A Policy, without passwords; {} lets everybody in. */
+            /** @description A Policy, without passwords and secrets; {} lets everybody in. */
             policy: {
                 [key: string]: unknown;
             };
@@ -984,6 +984,8 @@ export interface components {
             changed_at: string | null;
             /** @description Names of the relay's identity providers that visitors can sign in with. */
             sign_in_providers?: string[];
+            /** @description Providers whose webhooks the relay can verify. */
+            webhook_providers?: string[];
         };
         TunnelPolicyAnswer: {
             data: components["schemas"]["TunnelPolicy"];

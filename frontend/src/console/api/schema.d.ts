@@ -1110,6 +1110,27 @@ export interface components {
             groups?: string[];
             anyone?: boolean;
         };
+        /**
+         * @description A provider's webhooks are let in at a path and below it, and nobody else is. The secrets are written only; a
+         *     webhook without them keeps those that the policy before had for its provider and path. header, algorithm,
+         *     encoding and prefix are the provider hmac's.
+         */
+        Webhook: {
+            /** @description As /hooks/github; empty or / is every path. Upper and lower case are the same. */
+            path?: string;
+            /** @enum {string} */
+            provider: "github" | "gitlab" | "stripe" | "slack" | "shopify" | "discord" | "standard" | "hmac";
+            /** @description At most three, any of which may have signed; of discord the application's public key. */
+            secrets?: string[];
+            /** @description That has the signature. */
+            header?: string;
+            /** @enum {string} */
+            algorithm?: "sha256" | "sha512" | "sha1";
+            /** @enum {string} */
+            encoding?: "hex" | "base64";
+            /** @description Before the signature, as sha256=. */
+            prefix?: string;
+        };
         /** @description No days are all days. */
         Opening: {
             days?: string[];
@@ -1137,6 +1158,7 @@ export interface components {
             max_body?: number;
             basic_auth?: components["schemas"]["BasicUser"][];
             sign_in?: components["schemas"]["VisitorSignIn"];
+            webhooks?: components["schemas"]["Webhook"][];
             shadow?: boolean;
         };
         /** @description target is a domain, tcp.PORT or udp.PORT. */
@@ -1155,6 +1177,8 @@ export interface components {
             /** @description Of a visitor who has signed in. */
             email?: string;
             groups?: string[];
+            /** @description It is a webhook whose signature is right. */
+            signed?: boolean;
             type?: string;
             /** Format: date-time */
             at?: string;

@@ -339,6 +339,8 @@ export const en = {
   'explain.email': 'Signed in as',
   'explain.groups': 'In the groups',
   'explain.groups.hint': 'One a line.',
+  'explain.path': 'Path',
+  'explain.signed': 'Signed by the provider',
   'explain.do': 'Explain',
   'explain.allowed': 'Let in',
   'explain.refused': 'Refused',

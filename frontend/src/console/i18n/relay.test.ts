@@ -30,6 +30,11 @@ const decisions = import.meta.glob<string>('../../../../tunnel/relay/policy/deci
   import: 'default',
   eager: true,
 });
+const webhooks = import.meta.glob<string>('../../../../tunnel/relay/policy/webhooks.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 const names = import.meta.glob<string>('../../../../tunnel/relay/policy/signin.go', {
   query: '?raw',
   import: 'default',
@@ -71,6 +76,13 @@ const all = [
     { begins: 'step.Detail = ', part: 0 },
     { begins: 'verdict != rightPassword, ', part: 0 },
   ),
+  ...of(
+    webhooks,
+    { begins: 'RuleWebhook, Detail: ', part: 0 },
+    { begins: 'RuleWebhookPath, Detail: ', part: 0 },
+    { begins: 'RuleWebhook, true, ', part: 0 },
+    { begins: 'RuleWebhook, false, ', part: 0 },
+  ),
 ];
 
 test('the test finds what the relay says to its operator', () => {
@@ -80,6 +92,7 @@ test('the test finds what the relay says to its operator', () => {
   expect(all).toContain('X has signed in with X');
   expect(all).toContain('visitors sign in with X');
   expect(all).toContain('one of X users is asked for');
+  expect(all).toContain('a request to X must be signed by X');
 });
 
 test.each([...new Set(all)])('%s has a translation', (sentence) =>

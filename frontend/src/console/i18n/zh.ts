@@ -329,6 +329,8 @@ export const zh: Messages = {
   'explain.email': '登录身份',
   'explain.groups': '所属群组',
   'explain.groups.hint': '每行一个。',
+  'explain.path': '路径',
+  'explain.signed': '带有提供方的签名',
   'explain.do': '查看结果',
   'explain.allowed': '允许',
   'explain.refused': '拒绝',

@@ -9,6 +9,9 @@ export interface QuestionForm {
   /** As whom the visitor has signed in. */
   email: string;
   groups: string;
+  path: string;
+  /** It is a webhook whose signature is right. */
+  signed: boolean;
 }
 
 export const emptyQuestion = (): QuestionForm => ({
@@ -17,16 +20,19 @@ export const emptyQuestion = (): QuestionForm => ({
   password: '',
   email: '',
   groups: '',
+  path: '',
+  signed: false,
 });
 
 /** Returns the question of a form. What is left empty is not asked about. */
 export function questionOf(f: QuestionForm): Partial<Question> {
-  const { groups, ...texts } = f;
+  const { groups, signed, ...texts } = f;
   const asked = Object.entries(texts).filter(([, text]) => text.trim());
   const members = groupsIn(groups);
   return {
     ...Object.fromEntries(asked),
     ...(texts.email.trim() ? { email: texts.email.trim() } : {}),
     ...(members.length > 0 ? { groups: members } : {}),
+    ...(signed ? { signed } : {}),
   };
 }

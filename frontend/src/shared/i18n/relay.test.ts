@@ -15,6 +15,10 @@ const policies = import.meta.glob<string>(
   ['../../../../tunnel/relay/policy/*.go', '!../../../../tunnel/relay/policy/*_test.go'],
   { query: '?raw', import: 'default', eager: true },
 );
+const signatures = import.meta.glob<string>(
+  ['../../../../tunnel/relay/signature/*.go', '!../../../../tunnel/relay/signature/*_test.go'],
+  { query: '?raw', import: 'default', eager: true },
+);
 const providers = import.meta.glob<string>('../../../../tunnel/relay/signin.go', {
   query: '?raw',
   import: 'default',
@@ -36,6 +40,9 @@ const all = [
   ...Object.values(sources).flatMap((code) => sentencesOf(code, makers)),
   ...Object.values(providers).flatMap((code) => sentencesOf(code, [{ begins: 'bad(', part: 3 }])),
   ...Object.values(policies).flatMap((code) =>
+    sentencesOf(code, [{ begins: 'FieldError{', part: 1, before: 'X: ' }]),
+  ),
+  ...Object.values(signatures).flatMap((code) =>
     sentencesOf(code, [{ begins: 'FieldError{', part: 1, before: 'X: ' }]),
   ),
 ];

@@ -244,6 +244,41 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ['the relay has no identity provider {0}; it has {1}', '中继没有身份提供方 {0}；现有 {1}'],
   ['{0}: has more than {1} users', '{0}：用户超过 {1} 个'],
+  ['{0}: has more than {1} webhooks', '{0}：webhook 超过 {1} 个'],
+  ['{0}: must begin with a slash, as /hooks/github', '{0}：须以斜杠开头，例如 /hooks/github'],
+  [
+    '{0}: must be plain, as /hooks/github: no encoded signs, wildcards, parameters, nor segments that are empty or begin or end with a dot',
+    '{0}：须为 /hooks/github 这样的普通路径：不含编码字符、通配符、参数，也没有为空或以点开头、结尾的段',
+  ],
+  ["{0}: is the relay's own", '{0}：由中继自用'],
+  [
+    '{0}: comes twice with this provider; a webhook may have several secrets',
+    '{0}：与此提供方重复；一个 webhook 可有多个密钥',
+  ],
+  ['{0}: are missing', '{0}：缺少'],
+  ['{0}: has more than {1} secrets', '{0}：密钥超过 {1} 个'],
+  ['{0}: is for the provider hmac', '{0}：仅用于提供方 hmac'],
+  [
+    '{0}: must be base64, with or without whsec_ before it',
+    '{0}：须为 base64，前面可有或没有 whsec_',
+  ],
+  ['{0}: must be hex or base64', '{0}：须为 hex 或 base64'],
+  ['{0}: must be one of {1}', '{0}：须为以下之一：{1}'],
+  ['{0}: must be sha256, sha512 or sha1', '{0}：须为 sha256、sha512 或 sha1'],
+  [
+    "{0}: must be the application's public key: 64 hexadecimal digits",
+    '{0}：须为应用的公钥：64 位十六进制数字',
+  ],
+  ['{0}: must be the name of the header that has the signature', '{0}：须为签名所在的请求头名称'],
+  ['{0}: must have {1} to {2} bytes', '{0}：须为 {1} 到 {2} 字节'],
+  [
+    '{0}: must have at most 64 characters of ASCII and no space',
+    '{0}：最多 64 个 ASCII 字符，且不含空格',
+  ],
+  [
+    '{0}: must not begin or end with a space, nor have line ends',
+    '{0}：首尾不能有空格，也不能有换行',
+  ],
   ['{0}: {1} is not an address or CIDR', '{0}：{1} 不是地址或 CIDR'],
   [
     '{0}: {1} is not a country as CN, or a region as US-CA',

@@ -8,6 +8,14 @@ import {
   type SignInFaults,
   type SignInForm,
 } from './signinform';
+import {
+  webhookFaults,
+  webhookForm,
+  webhookOf,
+  type WebhookDocument,
+  type WebhookFaults,
+  type WebhookForm,
+} from './webhookform';
 
 /** Who is let in, as both APIs have it. */
 export interface PolicyDocument {
@@ -32,6 +40,7 @@ export interface PolicyDocument {
   max_body?: number;
   basic_auth?: { name: string; password?: string }[];
   sign_in?: SignInDocument;
+  webhooks?: WebhookDocument[];
   shadow?: boolean;
 }
 
@@ -52,6 +61,7 @@ export interface PolicyForm {
   maxBody: string;
   users: { name: string; password: string; kept: boolean }[];
   signIn: SignInForm;
+  webhooks: WebhookForm[];
   zone: string;
   open: { days: string[]; from: string; to: string }[];
   shadow: boolean;
@@ -74,6 +84,7 @@ const known: readonly string[] = [
   'max_body',
   'basic_auth',
   'sign_in',
+  'webhooks',
   'shadow',
 ] satisfies (keyof PolicyDocument)[];
 
@@ -95,6 +106,7 @@ export function formOf(d: PolicyDocument): PolicyForm {
     maxBody: writeBytes(d.max_body),
     users: (d.basic_auth ?? []).map((u) => ({ name: u.name, password: '', kept: true })),
     signIn: signInForm(d.sign_in),
+    webhooks: (d.webhooks ?? []).map(webhookForm),
     zone: d.hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
     open: (d.hours?.open ?? []).map((o) => ({
       days: [...(o.days ?? days)],
@@ -107,7 +119,7 @@ export function formOf(d: PolicyDocument): PolicyForm {
 }
 
 /** What to say of the fields that are not filled in as they have to be, by their names in the document. */
-export type Faults = Partial<Record<keyof PolicyDocument, Mistake>> & SignInFaults;
+export type Faults = Partial<Record<keyof PolicyDocument, Mistake>> & SignInFaults & WebhookFaults;
 
 /** Returns what to say of a field; undefined: nothing. */
 export const mistakeIn = (faults: Faults, field: string): Mistake | undefined =>
@@ -117,8 +129,9 @@ export const mistakeIn = (faults: Faults, field: string): Mistake | undefined =>
 export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: Faults } {
   const d: PolicyDocument = { ...f.rest };
   const sign_in = signInOf(f.signIn);
-  const faults: Faults = signInFaults(sign_in);
+  const faults: Faults = { ...signInFaults(sign_in), ...webhookFaults(f.webhooks) };
   if (sign_in) d.sign_in = sign_in;
+  if (f.webhooks.length > 0) d.webhooks = f.webhooks.map(webhookOf);
   const list = (key: 'deny' | 'allow' | 'deny_countries' | 'allow_countries', text: string) => {
     const all = lines(text);
     if (all.length > 0) d[key] = key.endsWith('countries') ? all.map((c) => c.toUpperCase()) : all;
@@ -167,6 +180,7 @@ export type Part = Exclude<keyof PolicyForm, 'zone'>;
 const parts: readonly Part[] = [
   'users',
   'signIn',
+  'webhooks',
   'deny',
   'allow',
   'denyCountries',

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { changed, documentOf, formOf } from './policyform';
+import {
+  keeps,
+  newWebhook,
+  offered,
+  webhookFaults,
+  webhookForm,
+  webhookOf,
+  type WebhookDocument,
+} from './webhookform';
+
+const stored: WebhookDocument = { path: '/hooks/github', provider: 'github' };
+const hmac: WebhookDocument = {
+  path: '/in',
+  provider: 'hmac',
+  header: 'X-Sign',
+  algorithm: 'sha512',
+  encoding: 'base64',
+  prefix: 'v1=',
+};
+
+describe('webhooks, and their form', () => {
+  it.each([stored, hmac])('keep each other: %o', (d) => {
+    expect(webhookOf(webhookForm(d))).toEqual(d);
+    expect(documentOf(formOf({ webhooks: [d] }))).toEqual({
+      document: { webhooks: [d] },
+      faults: {},
+    });
+  });
+  it('are left out where there is none', () => expect(documentOf(formOf({})).document).toEqual({}));
+  it('send the secret, and the one before it', () => {
+    const form = webhookForm(stored);
+    Object.assign(form, { secret: ' the new one\n', former: 'the old one' });
+    expect(webhookOf(form).secrets).toEqual(['the new one', 'the old one']);
+  });
+  it('are every path without one', () =>
+    expect(webhookOf({ ...newWebhook('slack'), path: ' ' }).path).toBe('/'));
+  it('send what is of HMAC for HMAC alone', () => {
+    const form = webhookForm(hmac);
+    form.provider = 'github';
+    expect(webhookOf(form)).toEqual({ path: '/in', provider: 'github' });
+  });
+  it('keep what a newer relay has', () => {
+    const newer = { ...stored, moon_phase: 'full' } as WebhookDocument;
+    expect(webhookOf(webhookForm(newer))).toEqual(newer);
+  });
+  it('offer what the relay knows, and what is there', () => {
+    const known = ['hmac', 'github', 'tomorrow'];
+    expect(offered(newWebhook('slack'), known)).toEqual(['github', 'hmac', 'tomorrow', 'slack']);
+  });
+  it('are a part of the form that can change', () => {
+    const before = formOf({ webhooks: [stored] });
+    const after = formOf({ webhooks: [stored] });
+    expect(changed(before, after)).toEqual([]);
+    after.webhooks[0]!.secret = 'another one';
+    expect(changed(before, after)).toEqual(['webhooks']);
+  });
+});
+
+describe('what is checked', () => {
+  it('is a secret, unless the relay has one for path and provider', () => {
+    const form = webhookForm(stored);
+    expect([keeps(form), webhookFaults([form])]).toEqual([true, {}]);
+    form.path = '/Hooks/GitHub/';
+    expect(keeps(form)).toBe(true);
+    form.path = '/another';
+    const missing = { 'webhooks[0].secrets': { key: 'policy.webhook.secret.missing' } };
+    expect([keeps(form), webhookFaults([form])]).toEqual([false, missing]);
+    form.path = '/hooks/github';
+    form.former = 'the old one alone';
+    expect(webhookFaults([form])).toEqual(missing);
+  });
+  it('is the path', () => {
+    const [a, b] = [newWebhook('github'), newWebhook('github')];
+    a.secret = b.secret = 'long enough';
+    a.path = 'hooks';
+    b.path = '/HOOKS/';
+    expect(webhookFaults([a, b])).toEqual({
+      'webhooks[0].path': { key: 'policy.webhook.path.slash' },
+    });
+    a.path = '/hooks';
+    expect(webhookFaults([a, b])).toEqual({ 'webhooks[1].path': { key: 'policy.webhook.twice' } });
+  });
+  it('is the header of HMAC', () =>
+    expect(webhookFaults([{ ...newWebhook('hmac'), secret: 'long enough' }])).toEqual({
+      'webhooks[0].header': { key: 'policy.webhook.header.missing' },
+    }));
+});

@@ -1,0 +1,39 @@
+package policy
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestOlderRelaysCannotReadWebhooks reads what is stored as versions do that know
+// of no webhooks: into what they know, the rest left out.
+func TestOlderRelaysCannotReadWebhooks(t *testing.T) {
+	type older struct {
+		Allow []string `json:"allow,omitempty"`
+	}
+	for document, readable := range map[string]bool{`{"allow":["192.0.2.1"]}`: true, `{}`: true, twoHooks: false} {
+		d := parsed(t, document).Document()
+		stored, err := d.Stored()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(stored, new(older)); (err == nil) != readable {
+			t.Errorf("%s: an older relay reads %s: %v", document, stored, err)
+		}
+		if back, err := ReadStored(stored); err != nil || !reflect.DeepEqual(back, d) {
+			t.Errorf("%s: read as %+v, %v", document, back, err)
+		}
+	}
+	for _, stored := range []string{
+		"", "null", `"sealed"`, "7", "[]", `[["webhooks"]]`, `[["webhooks"],null]`, `[["webhooks","tomorrow"],{"allow":[]}]`, `[{},{}]`, `[["webhooks"],{},{}]`, `{"allow":7}`,
+	} {
+		if d, err := ReadStored([]byte(stored)); err == nil {
+			t.Errorf("%q is read as %+v", stored, d)
+		}
+	}
+	if _, err := ReadStored([]byte(`[["tomorrow"],{}]`)); err == nil || !strings.Contains(err.Error(), "tomorrow") {
+		t.Errorf("got %v", err)
+	}
+}
