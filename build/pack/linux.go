@@ -71,6 +71,10 @@ func (p *packer) writeNFPM(file, arch, kind string, contents []content) error {
 		return err
 	}
 	script := func(name string) string { return filepath.Join(dir, name) }
+	compression := "gzip:-1" // nfpm's own; the other two have no such setting
+	if p.quick {
+		compression = "gzip:1"
+	}
 	config := map[string]any{
 		"name":           "adit",
 		"arch":           arch,
@@ -98,7 +102,8 @@ func (p *packer) writeNFPM(file, arch, kind string, contents []content) error {
 		},
 		"apk":       map[string]any{"scripts": map[string]any{"postupgrade": script("postinstall.sh")}},
 		"archlinux": map[string]any{"packager": "The adit authors", "scripts": map[string]any{"postupgrade": script("postinstall.sh")}},
-		"rpm":       map[string]any{"group": "Applications/Internet", "summary": strings.ToUpper(summary[:1]) + summary[1:], "buildhost": "localhost"},
+		"deb":       map[string]any{"compression": compression},
+		"rpm":       map[string]any{"compression": compression, "group": "Applications/Internet", "summary": strings.ToUpper(summary[:1]) + summary[1:], "buildhost": "localhost"},
 	}
 	data, err := json.MarshalIndent(config, "", " ")
 	if err != nil {

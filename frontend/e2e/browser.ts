@@ -20,8 +20,11 @@ const quiet = [
   '--disable-sync',
   '--disable-domain-reliability',
   '--no-pings',
+  // The last three are a page behind the address bar, which each window would draw in a
+  // process of its own before anybody types there: more work than many a page under test.
   '--disable-features=OptimizationHints,MediaRouter,Translate,AutofillServerCommunication,' +
-    'CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions',
+    'CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,' +
+    'WebUIOmniboxPopup,WebUIOmniboxFullPopup,WebUIOmniboxAimPopup',
 ];
 
 /** Which browser drives the scenarios: Chromium, or with ADIT_BROWSER=firefox Debian's Firefox. */

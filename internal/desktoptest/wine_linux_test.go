@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,8 +17,8 @@ import (
 )
 
 // windows is a Windows of its own, in a network of its own, so that the daemon's
-// fixed address meets no other. All tests share it, one after the other: each
-// has it from newWindows to its end.
+// fixed address meets no other. Tests share a few, as each takes long to make: a
+// test has one from newWindows to its end.
 type windows struct {
 	t      *testing.T
 	dir    string // holds all of it
@@ -29,18 +30,31 @@ type windows struct {
 
 const wine64 = "/usr/lib/wine/wine64"
 
-// theWindows is made when it is first needed and ended by TestMain.
-var theWindows struct {
-	once sync.Once
-	busy sync.Mutex // of the test that has it
-	made *windows
-	err  error
+// place is where a Windows is, or will be once a test needs it.
+type place struct {
+	make func() (*windows, error)
 	end  []func()
 }
 
+// places are those that no test has. Programs in Wine wait for most of their
+// time, so that two take little longer than one.
+var places = func() chan *place {
+	all := make(chan *place, 2)
+	for i := range cap(all) {
+		p := &place{}
+		p.make = sync.OnceValues(func() (*windows, error) { return p.makeWindows(i) })
+		all <- p
+	}
+	return all
+}()
+
+// endWindows ends all of them, which no test has any more.
 func endWindows() {
-	for i := len(theWindows.end) - 1; i >= 0; i-- {
-		theWindows.end[i]()
+	for range cap(places) {
+		p := <-places
+		for _, end := range slices.Backward(p.end) {
+			end()
+		}
 	}
 }
 
@@ -54,30 +68,26 @@ func newWindows(t *testing.T) *windows {
 	if _, err := os.Stat(wine64); err != nil {
 		require.Missing(t, "Wine: %v", err)
 	}
-	theWindows.once.Do(func() {
-		begin := time.Now()
-		theWindows.made, theWindows.err = makeWindows()
-		t.Logf("a Windows: %.1f s", time.Since(begin).Seconds())
-	})
-	if theWindows.err != nil {
-		t.Fatal(theWindows.err)
+	p := <-places
+	t.Cleanup(func() { places <- p })
+	begin := time.Now()
+	made, err := p.make()
+	if err != nil {
+		t.Fatal(err)
 	}
-	theWindows.busy.Lock()
-	w := *theWindows.made
+	t.Logf("a Windows: %.1f s", time.Since(begin).Seconds())
+	w := *made
 	w.t = t
-	t.Cleanup(func() {
-		defer theWindows.busy.Unlock()
-		w.remove()
-	})
+	t.Cleanup(w.remove)
 	return &w
 }
 
-func makeWindows() (*windows, error) {
+func (p *place) makeWindows(number int) (*windows, error) {
 	dir, err := shared()
 	if err != nil {
 		return nil, err
 	}
-	w := &windows{dir: filepath.Join(dir, "windows"), net: fmt.Sprintf("aditwine%d", os.Getpid())}
+	w := &windows{dir: filepath.Join(dir, fmt.Sprintf("windows%d", number)), net: fmt.Sprintf("aditwine%d-%d", os.Getpid(), number)}
 	w.prefix, w.opened = filepath.Join(w.dir, "prefix"), filepath.Join(w.dir, "opened")
 	if err := os.RemoveAll(w.dir); err != nil { // of an earlier run
 		return nil, err
@@ -94,7 +104,7 @@ func makeWindows() (*windows, error) {
 	if said, err := exec.Command("ip", "netns", "add", w.net).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("make a network: %w: %s", err, said)
 	}
-	theWindows.end = append(theWindows.end, func() { exec.Command("ip", "netns", "del", w.net).Run() })
+	p.end = append(p.end, func() { exec.Command("ip", "netns", "del", w.net).Run() })
 	if said, err := exec.Command("ip", "-n", w.net, "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("make a network: %w: %s", err, said)
 	}
@@ -102,7 +112,7 @@ func makeWindows() (*windows, error) {
 	if err != nil {
 		return nil, err
 	}
-	theWindows.end = append(theWindows.end, endDisplay)
+	p.end = append(p.end, endDisplay)
 	w.env = []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + home, "DISPLAY=" + display, "LANG=C.UTF-8",
 		"WINEPREFIX=" + w.prefix, "WINEARCH=win64", "WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d",
@@ -112,14 +122,14 @@ func makeWindows() (*windows, error) {
 	if err := wm.Start(); err != nil {
 		return nil, err
 	}
-	theWindows.end = append(theWindows.end, func() { wm.Process.Kill(); wm.Wait() })
+	p.end = append(p.end, func() { wm.Process.Kill(); wm.Wait() })
 
 	// One that stays: a server that ends when nothing runs would start all
 	// services anew with each program. It starts the system by itself with the
 	// first program; a second start by hand gives two service managers, of which
 	// each knows half of the services.
 	server := "/usr/lib/wine/wineserver64"
-	theWindows.end = append(theWindows.end, func() { w.inside(time.Minute, server, "-k", "-w") })
+	p.end = append(p.end, func() { w.inside(time.Minute, server, "-k", "-w") })
 	if said, err := w.inside(time.Minute, server, "-p"); err != nil {
 		return nil, fmt.Errorf("start Wine's server: %w: %s", err, said)
 	}
