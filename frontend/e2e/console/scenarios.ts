@@ -516,8 +516,11 @@ export const scenarios = {
       await row(page, 's_0').waitFor();
       await mock.stop();
       await text(page, 'The relay does not answer').waitFor();
-      await mock.start();
+      // Asked for while it is away: once it is back the page may be sooner than a click.
+      const asked = page.waitForRequest((request) => request.url().includes('/api/'));
       await button(page, 'Try again').click();
+      await asked;
+      await mock.start();
       await text(page, 'The relay does not answer').waitFor({ state: 'detached' });
     },
     { allow: /ERR_/ },
