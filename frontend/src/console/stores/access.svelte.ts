@@ -61,6 +61,9 @@ export class AccessLog {
   /** Events that came too fast to be shown live. */
   missed = $state(0);
   #turn = 0;
+  #searched = Promise.resolve();
+  /** What comes live while a search is under way, which its answer may not have. */
+  #meanwhile: Access[] | undefined;
 
   /** The filter without its empty fields. */
   clean(filter: Filter): Record<string, string> {
@@ -70,12 +73,15 @@ export class AccessLog {
   }
 
   async search(filter: Filter): Promise<void> {
-    this.#turn++;
+    const turn = ++this.#turn;
     this.missed = 0;
-    await this.#ask(filter, '', (found, next) => {
-      this.events = unique(found);
+    this.#meanwhile = [];
+    this.#searched = this.#ask(filter, '', (found, next) => {
+      this.events = unique([...(this.#meanwhile ?? []), ...found]);
       this.next = next;
     });
+    await this.#searched;
+    if (turn === this.#turn) this.#meanwhile = undefined;
   }
 
   async more(filter: Filter): Promise<void> {
@@ -85,8 +91,10 @@ export class AccessLog {
     });
   }
 
-  /** Brings in what came while the stream was away, above what was there. */
-  async #catchUp(filter: Filter): Promise<void> {
+  /** Brings in what came before the stream was there, above what was there. */
+  async #catchUp(filter: Filter, signal: AbortSignal): Promise<void> {
+    await this.#searched;
+    if (signal.aborted) return;
     const before = this.events ?? [];
     const old = new Set(before.map(eventKey));
     await this.#ask(filter, '', (found, next) => {
@@ -131,14 +139,14 @@ export class AccessLog {
 
   async #stream(filter: Filter, signal: AbortSignal): Promise<void> {
     const query = new URLSearchParams(this.clean({ ...filter, since: '', until: '' }));
-    for (let again = false; !signal.aborted; again = true) {
+    while (!signal.aborted) {
       try {
         const resting = await attended(signal, async (mine, heard) => {
           const answer = await send('GET', `access/live?${query.toString()}`, {
             signal: mine,
             headers: { Accept: 'text/event-stream' },
           });
-          if (again) void this.#catchUp(filter);
+          void this.#catchUp(filter, mine);
           await readEvents(answer, heard, (events) => this.#take(events));
         });
         if (resting) {
@@ -161,6 +169,7 @@ export class AccessLog {
         this.missed += (JSON.parse(e.data) as { count?: number }).count ?? 1;
     }
     if (fresh.length === 0) return;
+    this.#meanwhile?.unshift(...fresh);
     const room = Math.max(kept, this.events?.length ?? 0);
     this.events = unique([...fresh, ...(this.events ?? [])]).slice(0, room);
   }

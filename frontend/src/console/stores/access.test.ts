@@ -59,6 +59,25 @@ describe('AccessLog', () => {
     expect(asked[2]?.query.get('cursor')).toBe('after-new');
   });
 
+  it('has no hole between what is found and what comes live', async () => {
+    const log = new AccessLog();
+    const first = log.search({});
+    const end = log.follow({});
+    await vi.advanceTimersByTimeAsync(10);
+    streams[0]?.enqueue(live(4)); // sooner than the answer, which was made before it
+    await vi.advanceTimersByTimeAsync(10);
+    asked[0]?.answer([event(2), event(1)], 'older');
+    await first;
+    expect(ids(log)).toBe('e4 e2 e1');
+    await vi.advanceTimersByTimeAsync(10);
+    streams[0]?.enqueue(live(5));
+    await vi.advanceTimersByTimeAsync(10);
+    asked.at(-1)?.answer([event(4), event(3), event(2), event(1)], 'cursor');
+    await vi.advanceTimersByTimeAsync(10);
+    expect([ids(log), log.next]).toEqual(['e5 e4 e3 e2 e1', 'older']);
+    end();
+  });
+
   it('has no hole where the stream was away', async () => {
     const log = new AccessLog();
     const first = log.search({});
