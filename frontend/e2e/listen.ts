@@ -2,9 +2,8 @@
 import type { Server } from 'node:http';
 
 // Below the ports that systems give out by themselves: a mock that was stopped
-// finds its own free when it is back, whatever else has connected meanwhile. What
-// runs beside another has ports of its own: ADIT_MOCK_PORTS is the first of them.
-const first = Number(process.env.ADIT_MOCK_PORTS ?? 11_000);
+// finds its own free when it is back, whatever else has connected meanwhile.
+const first = 11_000;
 const many = 1000;
 let next = Math.floor(Math.random() * many);
 
