@@ -1,18 +1,10 @@
 /** Who has to sign in to a tunnel, as its form has it. */
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import type { Mock } from './mock';
+import { openPolicy, save } from './policy';
 import { scenario } from './scenarios';
 
-const save = (page: Page) => page.getByRole('button', { name: 'Save policy' }).click();
 const provider = (page: Page) => page.getByLabel('Identity provider');
-
-async function openPolicy(page: Page, mock: Mock, id: string): Promise<void> {
-  await page.goto(`${mock.url}/#/tunnels`);
-  await page.locator('dialog').waitFor({ state: 'detached' });
-  await page.goto(`${mock.url}/#/tunnels/policy:${id}`);
-  await page.getByLabel('Refused addresses').waitFor();
-}
 
 export const scenarios = {
   'visitors sign in: chosen, checked, and kept': scenario(async (page, mock) => {

@@ -1,17 +1,7 @@
 /** Webhooks that a tunnel lets in, as its form has them. */
 import assert from 'node:assert/strict';
-import type { Page } from 'playwright-core';
-import type { Mock } from './mock';
+import { openPolicy, save } from './policy';
 import { scenario } from './scenarios';
-
-const save = (page: Page) => page.getByRole('button', { name: 'Save policy' }).click();
-
-async function openPolicy(page: Page, mock: Mock, id: string): Promise<void> {
-  await page.goto(`${mock.url}/#/tunnels`);
-  await page.locator('dialog').waitFor({ state: 'detached' });
-  await page.goto(`${mock.url}/#/tunnels/policy:${id}`);
-  await page.getByLabel('Refused addresses').waitFor();
-}
 
 export const scenarios = {
   'webhooks: added, checked, and kept with their secrets': scenario(async (page, mock) => {

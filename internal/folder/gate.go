@@ -6,37 +6,18 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
-	"time"
 
+	"adit/internal/guess"
 	"adit/internal/netblock"
-)
-
-// An address has some wrong passwords at once, and one more after a while. No
-// password is looked at from one that has none left: if a right one were answered
-// all the same, guessing would have no pace.
-const (
-	triesAtOnce = 10
-	triesAgain  = 6 * time.Second
-	maxGuessers = 10_000 // addresses that are remembered
 )
 
 // gate asks for a password.
 type gate struct {
-	sum [sha256.Size]byte
-
-	mu    sync.Mutex
-	tries map[netip.Prefix]tries
+	sum     [sha256.Size]byte
+	guesses guess.Pace // by the address of the visitor
 }
 
-type tries struct {
-	left float64
-	at   time.Time
-}
-
-func newGate(password string) *gate {
-	return &gate{sum: sha256.Sum256([]byte(password)), tries: make(map[netip.Prefix]tries)}
-}
+func newGate(password string) *gate { return &gate{sum: sha256.Sum256([]byte(password))} }
 
 // verdict is what a gate says of a request.
 type verdict int
@@ -52,43 +33,15 @@ func (g *gate) judge(r *http.Request) verdict {
 	if !given {
 		return unnamed
 	}
-	sum, who, now := sha256.Sum256([]byte(password)), netblock.Of(visitor(r)), time.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	left := g.left(who, now)
-	switch {
-	case left < 1:
+	who := netblock.Of(visitor(r)).String()
+	if !g.guesses.Take(who) {
 		return tooMany
-	case subtle.ConstantTimeCompare(sum[:], g.sum[:]) == 1:
-		return admitted
 	}
-	if _, known := g.tries[who]; !known && len(g.tries) >= maxGuessers {
-		g.forget(now)
+	if sum := sha256.Sum256([]byte(password)); subtle.ConstantTimeCompare(sum[:], g.sum[:]) != 1 {
+		return unnamed
 	}
-	g.tries[who] = tries{left - 1, now}
-	return unnamed
-}
-
-// left is how many wrong passwords an address has now; g.mu is held.
-func (g *gate) left(who netip.Prefix, now time.Time) float64 {
-	t, known := g.tries[who]
-	if !known {
-		return triesAtOnce
-	}
-	return min(triesAtOnce, t.left+float64(now.Sub(t.at))/float64(triesAgain))
-}
-
-// forget drops the addresses that have all tries back, and if that is none, all:
-// a flood of them must not take all memory. g.mu is held.
-func (g *gate) forget(now time.Time) {
-	for who := range g.tries {
-		if g.left(who, now) >= triesAtOnce {
-			delete(g.tries, who)
-		}
-	}
-	if len(g.tries) >= maxGuessers {
-		clear(g.tries)
-	}
+	g.guesses.Right(who)
+	return admitted
 }
 
 // visitor is the address of a request's visitor. The last of X-Forwarded-For is by

@@ -2,11 +2,12 @@ package folder
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"adit/internal/guess"
 )
 
 func with(password string) func(*http.Request) {
@@ -36,15 +37,15 @@ func TestGuessesHaveAPace(t *testing.T) {
 	f := shared(t, Options{Password: "opensesame"})
 	synctest.Test(t, func(t *testing.T) {
 		const guesser = "192.0.2.1"
-		guess := func(password string) int {
+		try := func(password string) int {
 			ctx, giveUp := context.WithTimeout(t.Context(), time.Millisecond)
 			defer giveUp()
 			return ask(f, "GET", "/a.txt", with(password), from(guesser), func(r *http.Request) { *r = *r.WithContext(ctx) }).StatusCode
 		}
 		for range 100 {
-			guess("guess")
+			try("guess")
 		}
-		if got := guess("opensesame"); got != 429 {
+		if got := try("opensesame"); got != 429 {
 			t.Errorf("the 101st guess, which is right: got %d, want 429", got)
 		}
 		for name, forwarded := range map[string]string{
@@ -55,34 +56,21 @@ func TestGuessesHaveAPace(t *testing.T) {
 				t.Errorf("%s: got %d, want 200", name, got)
 			}
 		}
-		time.Sleep(triesAgain)
-		if got := guess("opensesame"); got != 200 {
+		time.Sleep(guess.Again)
+		if got := try("opensesame"); got != 200 {
 			t.Errorf("after a while: got %d, want 200", got)
 		}
 		// Who knows it needs no tries.
 		for range 100 {
-			if got := guess("opensesame"); got != 200 {
+			if got := try("opensesame"); got != 200 {
 				t.Fatalf("who knows it: got %d, want 200", got)
 			}
 		}
-		if got := guess("guess"); got != 401 {
+		if got := try("guess"); got != 401 {
 			t.Errorf("a wrong one: got %d, want 401", got)
 		}
-		if got := guess("opensesame"); got != 429 {
+		if got := try("opensesame"); got != 429 {
 			t.Errorf("behind a wrong one, which was the last: got %d, want 429", got)
 		}
 	})
-}
-
-// TestGuessersAreForgotten: as many addresses as there are do not take all memory.
-func TestGuessersAreForgotten(t *testing.T) {
-	f := shared(t, Options{Password: "opensesame"})
-	for i := range 2*maxGuessers + 1 {
-		ask(f, "GET", "/a.txt", with("guess"), from(fmt.Sprintf("2001:db8:%x:%x::1", i>>16, i&0xffff)))
-	}
-	f.gate.mu.Lock()
-	defer f.gate.mu.Unlock()
-	if n := len(f.gate.tries); n > maxGuessers {
-		t.Errorf("%d are remembered", n)
-	}
 }

@@ -221,7 +221,7 @@ func (c *Console) prove(ctx context.Context, name, password, code string) (recor
 		return a, errCodeNeeded
 	case a.TOTP != "":
 		// Counted for the account: the password is known, and addresses are cheap.
-		if !c.limits.take("code " + name) {
+		if !c.limits.Take("code " + name) {
 			return a, errTries
 		}
 	}
@@ -237,7 +237,7 @@ func (c *Console) prove(ctx context.Context, name, password, code string) (recor
 		return nil
 	})
 	if err == nil && a.TOTP != "" {
-		c.limits.right("code " + name)
+		c.limits.Right("code " + name)
 	}
 	return a, err
 }

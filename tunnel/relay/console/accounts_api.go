@@ -110,7 +110,7 @@ func (c *Console) deleteAccount(w http.ResponseWriter, r *http.Request) error {
 // own proves the password of who asks, again: a browser left open must not be
 // enough to take an account over.
 func (c *Console) own(r *http.Request, who who, password string) error {
-	if !c.limits.take("own " + who.account) {
+	if !c.limits.Take("own " + who.account) {
 		return errTries
 	}
 	a, _, _ := c.account(who.account)
@@ -121,7 +121,7 @@ func (c *Console) own(r *http.Request, who who, password string) error {
 	if !right {
 		return invalid("password", "the password is wrong")
 	}
-	c.limits.right("own " + who.account)
+	c.limits.Right("own " + who.account)
 	return nil
 }
 
@@ -200,7 +200,7 @@ func (c *Console) confirmTOTP(w http.ResponseWriter, r *http.Request, who who) e
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	if !c.limits.take("code " + who.account) {
+	if !c.limits.Take("code " + who.account) {
 		return errTries
 	}
 	codes, kept := newRecoveryCodes()
@@ -215,7 +215,7 @@ func (c *Console) confirmTOTP(w http.ResponseWriter, r *http.Request, who who) e
 	if err != nil {
 		return err
 	}
-	c.limits.right("code " + who.account)
+	c.limits.Right("code " + who.account)
 	c.endLogins(r.Context(), who.account, who.login)
 	c.note(r, "user.set", who.account, map[string]any{"totp": true})
 	return write(w, http.StatusOK, struct {

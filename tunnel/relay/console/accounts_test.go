@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/guess"
 	"adit/tunnel/relay/audit"
 )
 
@@ -284,7 +285,7 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	r.owner()
 	b := &browser{r: r}
 	last := 0
-	for range triesAtOnce + 3 {
+	for range guess.AtOnce + 3 {
 		resp, _ := b.send("POST", "/api/v1/session", `{"name":"ann","password":"guess guess"}`)
 		last = resp.StatusCode
 	}
@@ -293,28 +294,6 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	}
 	// From here not even what is right: who guesses must not learn that it was.
 	b.want(429, "POST", "/api/v1/session", `{"name":"ann","password":"`+testPass+`"}`)
-}
-
-func TestLimiterForgetsAndRefills(t *testing.T) {
-	l := limiter{tries: map[string]*try{}}
-	for range triesAtOnce {
-		if !l.take("a") {
-			t.Fatal("refused too early")
-		}
-	}
-	if l.take("a") {
-		t.Error("not refused")
-	}
-	l.tries["a"].at = time.Now().Add(-triesAgain - time.Second)
-	if !l.take("a") || l.take("a") {
-		t.Error("want one try more")
-	}
-	for i := range maxTries + 10 {
-		l.take(fmt.Sprint(i))
-	}
-	if len(l.tries) > maxTries {
-		t.Errorf("%d keys are remembered", len(l.tries))
-	}
 }
 
 func TestAddressesAreCountedByNetwork(t *testing.T) {

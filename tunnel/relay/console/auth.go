@@ -106,11 +106,11 @@ func (c *Console) bearer(r *http.Request, secret string) (who, error) {
 		return w, nil
 	}
 	key := addressKey(r)
-	if !c.limits.take(key) {
+	if !c.limits.Take(key) {
 		return who{}, errTries
 	}
 	if c.isAdmin(secret) {
-		c.limits.right(key)
+		c.limits.Right(key)
 		return w, nil
 	}
 	c.log.Warn("console: wrong token", "address", addressOf(r))

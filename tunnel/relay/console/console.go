@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/internal/guess"
 	"adit/internal/webfiles"
 	"adit/tunnel/relay/store"
 )
@@ -81,7 +82,7 @@ type Console struct {
 	mux       *http.ServeMux
 	page      *webfiles.Files
 	cross     *http.CrossOriginProtection
-	limits    limiter
+	limits    *guess.Pace
 	refusals  *refusals
 	hashes    hashes
 	history   history
@@ -100,7 +101,7 @@ func New(cfg Config) (*Console, error) {
 	}
 	c := &Console{
 		cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.AdminToken)), adminMark: adminMarkOf(cfg.AdminToken), mux: http.NewServeMux(),
-		cross: http.NewCrossOriginProtection(), limits: limiter{tries: make(map[string]*try)}, refusals: newRefusals(),
+		cross: http.NewCrossOriginProtection(), limits: new(guess.Pace), refusals: newRefusals(),
 		hashes: hashes{make(chan struct{}, hashesAtOnce), cmp.Or(cfg.hashMemory, argonMemory)}, used: make(map[string]time.Time),
 	}
 	var err error

@@ -56,7 +56,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	key := addressKey(r)
-	if !c.limits.take(key) && !c.sureOf(q.Token) {
+	if !c.limits.Take(key) && !c.sureOf(q.Token) {
 		return errTries
 	}
 	var a record // none: by the admin token
@@ -72,7 +72,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 		a, err = c.prove(r.Context(), q.Name, q.Password, q.Code)
 	}
 	if err == nil || errors.Is(err, errCodeNeeded) {
-		c.limits.right(key)
+		c.limits.Right(key)
 	}
 	actor := Actor{Kind: KindAdminToken, Address: addressOf(r)}
 	if q.Token == "" {
@@ -129,7 +129,7 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) (err error) {
 		return err
 	}
 	key := addressKey(r)
-	if !c.limits.take(key) {
+	if !c.limits.Take(key) {
 		return errTries
 	}
 	c.setupMu.Lock() // so that a code that is right twice at once works once
@@ -141,7 +141,7 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) (err error) {
 		c.log.Warn("console: wrong set-up code", "address", addressOf(r))
 		return &Error{http.StatusUnauthorized, "wrong_code", "the set-up code is wrong; the relay printed it when it started, and keeps it in the file setup_code of its data folder", "code"}
 	}
-	c.limits.right(key)
+	c.limits.Right(key)
 	end, err := c.cfg.Relay.BeginChange(r.Context(), r.Method+" "+r.URL.Path)
 	if err != nil {
 		return err

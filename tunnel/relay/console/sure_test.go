@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 	"testing"
+
+	"adit/internal/guess"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 // exhaust makes wrong tries until none is left.
 func exhaust(b *browser) {
 	b.r.t.Helper()
-	for range triesAtOnce {
+	for range guess.AtOnce {
 		b.want(401, "POST", "/api/v1/session", wrongLogin)
 	}
 	b.want(429, "POST", "/api/v1/session", rightLogin)
@@ -36,7 +38,7 @@ func TestSecretsThatNobodyGuessesAreNotLockedOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.limits = limiter{tries: r.limits.tries}
+	c.limits = r.limits
 	for _, secret := range []string{strong, "wrong"} {
 		req, err := http.NewRequest(http.MethodGet, "/api/v1/clients", nil)
 		if err != nil {
