@@ -100,7 +100,8 @@ export const en = {
   'status.diagnose': 'Run diagnostics',
   'transport.dtls': 'DTLS (UDP)',
   'transport.tls': 'TLS (TCP)',
-  'status.run_by': 'Part of {command}, and ends with it. What shall stay needs adit start or the service.',
+  'status.run_by':
+    'Part of {command}, and ends with it. What shall stay needs adit start or the service.',
   'transport.tls.hint': 'UDP seems to be blocked here; adit returns to it when it can.',
   pause: 'Pause',
   resume: 'Resume',

@@ -89,7 +89,8 @@ export const zh: Messages = {
   'status.diagnose': '运行诊断',
   'transport.dtls': 'DTLS（UDP）',
   'transport.tls': 'TLS（TCP）',
-  'status.run_by': '随 {command} 一起运行，并随其结束。要长期保持，请使用 adit start 或安装为服务。',
+  'status.run_by':
+    '随 {command} 一起运行，并随其结束。要长期保持，请使用 adit start 或安装为服务。',
   'transport.tls.hint': '这里似乎屏蔽了 UDP；一旦可用，adit 会自动切回。',
   pause: '暂停',
   resume: '恢复',
