@@ -310,7 +310,7 @@ func (v *liveView) catchUp(ctx context.Context, held *heldTunnel) error {
 		v.tunnel.State = client.TunnelStateStarting
 		v.draw()
 		t, err = held.again(ctx, v.tunnel)
-		v.endpoint = client.Endpoint{}
+		v.endpoint, was = client.Endpoint{}, "" // the address is said again
 	}
 	if err != nil {
 		return v.later(ctx, err)

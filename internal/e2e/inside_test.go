@@ -55,7 +55,8 @@ func TestShortFormsNeedNoDaemon(t *testing.T) {
 		t.Errorf("the first ended with exit code %d, %s", code, first.stderr.String())
 	}
 	took := await(t, "the second goes on", func() error {
-		if !strings.Contains(second.stdout.String(), "this command runs the daemon now") {
+		// Its tunnel is made anew once it says the address again.
+		if _, taken, _ := strings.Cut(second.stdout.String(), "this command runs the daemon now"); !strings.Contains(taken, stays+" -> ") {
 			return fmt.Errorf("it says %q", second.stdout.String())
 		}
 		return answers(visitor, stays)()
