@@ -278,6 +278,9 @@ func FuzzRead(f *testing.F) {
 		Standard: {"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"},
 	}
 	f.Fuzz(func(t *testing.T, provider, values, body string) {
+		if !slices.Contains(Providers(), provider) {
+			return // there is nothing to be read
+		}
 		s := Scheme{Provider: provider}
 		if provider == HMAC {
 			s.Header = "X-Sign"
@@ -285,7 +288,7 @@ func FuzzRead(f *testing.F) {
 		// A secret that nobody is told: nothing may be right.
 		v, err := New(s, []Secret{"d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"})
 		if err != nil {
-			t.Skip()
+			t.Fatal(err)
 		}
 		h := http.Header{}
 		for i, value := range strings.SplitN(values, "\n", len(headers[provider])) {
