@@ -218,14 +218,16 @@ func (a *Agent) Close() error {
 // Run keeps session and tunnels until ctx ends.
 func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
-	ctx, cancel := context.WithCancel(ctx)
+	use, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() { a.inspector.Run(ctx) })
-	wg.Go(func() { a.publishActivity(ctx) })
-	wg.Go(func() { a.keepSecond(ctx) })
+	wg.Go(func() { a.inspector.Run(use) })
+	wg.Go(func() { a.publishActivity(use) })
+	wg.Go(func() { a.keepSecond(use) })
 	wg.Go(func() { a.keepHeld(ctx) })
-	a.keep(ctx)
+	wg.Go(func() { a.keep(use) })
+	<-ctx.Done()
+	a.part(use)
 	cancel()
 	wg.Wait()
 	return nil

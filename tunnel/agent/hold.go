@@ -10,6 +10,13 @@ import (
 // has lost its connection may come back.
 const holdGrace = 15 * time.Second
 
+// parting bounds how long the end of the agent waits for what is given back, and
+// partingPace is how often it looks whether a control-plane request still runs.
+const (
+	parting     = 2 * time.Second
+	partingPace = 10 * time.Millisecond
+)
+
 // lettingAgain is how long letting go of a tunnel waits for a control-plane
 // request that runs.
 const lettingAgain = 200 * time.Millisecond
@@ -25,6 +32,7 @@ type Hold struct {
 // holders are who holds a tunnel. The agent's mutex guards them.
 type holders struct {
 	count int
+	had   bool      // there was one
 	left  time.Time // when the last one went, or the tunnel came
 }
 
@@ -40,6 +48,7 @@ func (a *Agent) Hold(id string) (Hold, error) {
 		return Hold{}, invalid("held", "the tunnel %s was not created with it, so it stays without being held", id)
 	}
 	t.holders.count++
+	t.holders.had = true
 	return Hold{Gone: t.gone, Release: sync.OnceFunc(func() { a.letGo(t) })}, nil
 }
 
@@ -132,4 +141,39 @@ func (a *Agent) dueUnheld() (due []*tunnel, next time.Time) {
 		}
 	}
 	return due, next
+}
+
+// part gives back, before the sessions end, what the relay would serve or keep for
+// minutes though nobody comes back for it: what is owed already, and tunnels whose
+// creator was gone before it could hold them, as a short form that is interrupted
+// and ends the daemon in it. One that was held is kept: its holder has it made anew
+// by the next daemon.
+func (a *Agent) part(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, parting)
+	defer cancel()
+	for !a.control.TryLock() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(partingPace):
+		}
+	}
+	defer a.control.Unlock()
+	a.mu.Lock()
+	cur := a.cur
+	var unheld []*tunnel
+	for _, t := range a.sortedLocked() {
+		if t.spec.Held && !t.holders.had {
+			unheld = append(unheld, t)
+		}
+	}
+	a.mu.Unlock()
+	for _, t := range unheld {
+		if err := a.remove(ctx, t); err != nil {
+			a.log.Warn("tunnel that nobody holds not removed", "tunnel", t.id, "error", err)
+		}
+	}
+	if cur != nil && cur.alive() {
+		cur.releaseAll(ctx)
+	}
 }

@@ -164,3 +164,46 @@ func TestUnheldTunnelIsTakenFromTheRelay(t *testing.T) {
 		return !ok
 	})
 }
+
+func TestAgentThatEndsGivesBackWhatNobodyCameToHold(t *testing.T) {
+	r := newFakeRelay(t)
+	a, stop := configured(t, r, Config{})
+	left := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+	held := mustCreate(t, a, TunnelSpec{LocalPort: 81, Ephemeral: true, Held: true})
+	stays := mustCreate(t, a, TunnelSpec{LocalPort: 82, Ephemeral: true})
+	hold, err := a.Hold(held.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold.Release() // as the end of the local API does
+	stop()
+	for id, want := range map[string]bool{left.ID: false, held.ID: true, stays.ID: true} {
+		if _, got := r.claim(id); got != want {
+			t.Errorf("the relay has the claim of %s: got %t, want %t", id, got, want)
+		}
+	}
+}
+
+// TestAgentThatEndsGivesBackATunnelInTheMaking has the one who wishes for a tunnel
+// give up, and end the agent, while the relay is at it.
+func TestAgentThatEndsGivesBackATunnelInTheMaking(t *testing.T) {
+	r := newFakeRelay(t)
+	a, stop := configured(t, r, Config{})
+	gone, giveUp := context.WithCancel(t.Context())
+	r.set(func() {
+		r.onClaim = func(string, wire.Claim) *wire.Problem {
+			giveUp()
+			go stop()
+			return nil
+		}
+	})
+	if made, err := a.Create(gone, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true}); err == nil {
+		t.Logf("it was made all the same, as %s", made.ID)
+	}
+	stop()
+	r.set(func() {
+		if n := len(r.claims); n != 0 {
+			t.Errorf("the relay has %d claims, want none", n)
+		}
+	})
+}
