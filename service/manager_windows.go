@@ -137,12 +137,7 @@ func Harden() error {
 	if err := service.SetRecoveryActions(actions, 3600); err != nil {
 		return fmt.Errorf("set the recovery actions: %w", err)
 	}
-	// Wine's service manager knows neither of these.
-	delayed := windows.SERVICE_DELAYED_AUTO_START_INFO{IsDelayedAutoStartUp: 1}
-	err = windows.ChangeServiceConfig2(service.Handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, (*byte)(unsafe.Pointer(&delayed)))
-	if err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
-		return fmt.Errorf("have the service start after the others: %w", err)
-	}
+	// Wine's service manager does not know this one.
 	if err := service.SetRecoveryActionsOnNonCrashFailures(true); err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return fmt.Errorf("set the recovery actions: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -134,6 +135,13 @@ func (explorer) open(address string) error {
 	return nil
 }
 
+// clipboardWait is how long another program may hold the clipboard, as those do
+// for a moment that keep what was in it, and clipboardPace how often it is asked for.
+const (
+	clipboardWait = time.Second
+	clipboardPace = 20 * time.Millisecond
+)
+
 func (explorer) copyText(text string) error {
 	const (
 		cfUnicodeText = 13
@@ -146,8 +154,14 @@ func (explorer) copyText(text string) error {
 	// The clipboard is open to the thread that has opened it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if ok, _, err := openClipboard.Call(0); ok == 0 {
-		return fmt.Errorf("copy: another program holds the clipboard: %w", err)
+	for end := time.Now().Add(clipboardWait); ; time.Sleep(clipboardPace) {
+		ok, _, err := openClipboard.Call(0)
+		if ok != 0 {
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("copy: another program holds the clipboard: %w", err)
+		}
 	}
 	defer closeClipboard.Call()
 	emptyClipboard.Call()
@@ -190,25 +204,6 @@ func (explorer) panelLook() Look {
 	}
 }
 
-const (
-	runKey   = `Software\Microsoft\Windows\CurrentVersion\Run`
-	runValue = "Adit"
-	ownKey   = `Software\Adit`
-	// noLogin is set by a person who does not want what the installer set up
-	// for everybody.
-	noLogin = "NoTrayAtLogin"
-)
-
-// startsAtLogin reports whether a Run key starts the tray, and the person has
-// not declined it.
-func (explorer) startsAtLogin() bool {
-	return !declined() && (hasValue(registry.CURRENT_USER, runKey, runValue) || hasValue(registry.LOCAL_MACHINE, runKey, runValue))
-}
-
-// Declined reports whether the person wants no tray at login although the
-// installer starts one for everybody.
-func Declined() bool { return declined() }
-
 // comeBack has the system start command again where it ends this program for an
 // update, as Windows Installer may by the Restart Manager. What ends otherwise
 // stays ended: at login the Run key starts the tray.
@@ -240,66 +235,6 @@ func openShared(file string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: file, Err: err}
 	}
 	return os.NewFile(uintptr(handle), file), nil
-}
-
-func declined() bool { return hasValue(registry.CURRENT_USER, ownKey, noLogin) }
-
-func hasValue(root registry.Key, path, name string) bool {
-	key, err := registry.OpenKey(root, path, registry.QUERY_VALUE)
-	if err != nil {
-		return false
-	}
-	defer key.Close()
-	_, _, err = key.GetValue(name, nil)
-	return err == nil
-}
-
-func (explorer) setStartAtLogin(command []string, on bool) error {
-	everybody := hasValue(registry.LOCAL_MACHINE, runKey, runValue)
-	var err error
-	switch {
-	case on:
-		err = deleteValue(ownKey, noLogin)
-		if err == nil && !everybody {
-			quoted := make([]string, len(command))
-			for i, arg := range command {
-				quoted[i] = syscall.EscapeArg(arg)
-			}
-			err = setValue(runKey, runValue, strings.Join(quoted, " "))
-		}
-	case everybody:
-		err = setValue(ownKey, noLogin, "1")
-	default:
-		err = deleteValue(runKey, runValue)
-	}
-	if err != nil {
-		return fmt.Errorf("change what starts at login: %w", err)
-	}
-	return nil
-}
-
-func setValue(path, name, value string) error {
-	key, _, err := registry.CreateKey(registry.CURRENT_USER, path, registry.SET_VALUE)
-	if err != nil {
-		return err
-	}
-	defer key.Close()
-	return key.SetStringValue(name, value)
-}
-
-func deleteValue(path, name string) error {
-	key, err := registry.OpenKey(registry.CURRENT_USER, path, registry.SET_VALUE)
-	if errors.Is(err, registry.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer key.Close()
-	if err := key.DeleteValue(name); err != nil && !errors.Is(err, registry.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // languages returns the person's languages, the dearest first.
