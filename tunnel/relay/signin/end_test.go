@@ -1,6 +1,8 @@
 package signin
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -33,6 +35,34 @@ func TestWhatAnEndEnds(t *testing.T) {
 		}
 		if (End{}).over(who) {
 			t.Errorf("%s: no end ends it", name)
+		}
+	}
+}
+
+func TestSignInEndsWithItsProvider(t *testing.T) {
+	f := newFakeProvider(t)
+	at := site(&policy.SignIn{Provider: "company", Anyone: true})
+	done, who := f.signIn(t, f.visitors(nil), at)
+	if who == nil {
+		t.Fatal("nobody signed in")
+	}
+	next := httptest.NewRequest(http.MethodGet, "https://shop.relay.test/cart", nil)
+	for _, c := range done.Result().Cookies() {
+		next.AddCookie(c)
+	}
+	for name, c := range map[string]struct {
+		change func(*Provider)
+		want   bool
+	}{
+		"the same":                       {nil, true},
+		"another secret":                 {func(p *Provider) { p.ClientSecret = "rotated" }, true},
+		"another issuer of the name":     {func(p *Provider) { p.Issuer = "https://other.example" }, false},
+		"known there as another":         {func(p *Provider) { p.ClientID = "other" }, false},
+		"of another kind":                {func(p *Provider) { p.Kind = GitHub }, false},
+		"no provider of the name at all": {func(p *Provider) { p.Name = "other" }, false},
+	} {
+		if got := f.visitors(c.change).Identity(next, at) != nil; got != c.want {
+			t.Errorf("%s: the visitor is signed in: got %t, want %t", name, got, c.want)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package signin
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,6 +81,13 @@ type trip struct {
 	wants    *policy.SignIn // what there is to be known of it
 	secrets  secrets
 	other    bool // the provider is to offer another account
+}
+
+// mark tells a provider from another that has had its name: by who it is, and as
+// what the relay is known there.
+func (p *Provider) mark() string {
+	sum := sha256.Sum256(asJSON([]string{cmp.Or(p.Kind, OpenID), p.Issuer, p.ClientID}))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
 func newProvider(p Provider, log *slog.Logger) *provider {

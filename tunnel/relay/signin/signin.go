@@ -132,13 +132,24 @@ type Refuse func(w http.ResponseWriter, r *http.Request, status int, title, text
 // Owns reports whether a path of a site where visitors sign in is the relay's.
 func Owns(path string) bool { return strings.HasPrefix(path, folder) }
 
+// signedIn is what the cookie of a visitor who has signed in has in it.
+type signedIn struct {
+	policy.Identity
+
+	Of string // the provider's mark
+}
+
 // Identity returns who a request's cookie says that the visitor is, and nil if it
-// says nothing, is out of date or was ended.
+// says nothing, is out of date, was ended, or has the word of a provider that the
+// relay's configuration has no more.
 func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
 	for _, c := range r.CookiesNamed(cookieName(visitorCookie, site)) {
-		var who policy.Identity
-		if v.seal.open("visitor", site.Name, c.Value, &who) && time.Now().Before(who.Until) && !v.Ended(&who) {
-			return &who
+		var who signedIn
+		if !v.seal.open("visitor", site.Name, c.Value, &who) || !time.Now().Before(who.Until) {
+			continue
+		}
+		if p := v.providers[who.Provider]; p != nil && p.mark() == who.Of && !v.Ended(&who.Identity) {
+			return &who.Identity
 		}
 	}
 	return nil
