@@ -1,0 +1,68 @@
+package edge
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"adit/tunnel/wire"
+)
+
+// FuzzStrip has the target of a request by HTTP/2 be the one of HTTP/1.1, byte for
+// byte, unless it begins with what would be a host.
+func FuzzStrip(f *testing.F) {
+	for _, target := range []string{"/api", "/api?", "/api?q=%zz", "/%61pi/x%2F%41?a=[b]", "/api//x?q", "/api/\"x\"", "/api/%zz", "/api/../x", "/api/x:y"} {
+		f.Add(target)
+	}
+	b := &Backend{path: "/api", prefix: "/api"}
+	f.Fuzz(func(t *testing.T, asked string) {
+		if _, ok := wire.MatchPath(b.path, asked); !ok {
+			return
+		}
+		for i := range len(asked) {
+			if !sayable(asked[i]) {
+				return
+			}
+		}
+		u, err := url.ParseRequestURI(asked)
+		if err != nil {
+			return // net/http refuses it
+		}
+		r := &http.Request{URL: u, Header: make(http.Header)}
+		r.URL.Scheme, r.URL.Host = "http", "origin"
+		b.strip(r, asked)
+		got, want := r.URL.RequestURI(), b.target(asked)
+		if strings.HasPrefix(want, "//") {
+			want = "//"
+			got = got[:min(len(got), 2)]
+		}
+		if got != want {
+			t.Fatalf("%q: got %q, want %q", asked, got, want)
+		}
+	})
+}
+
+// TestTunnelsWithoutPathsCostNothing, nor do their requests look at any.
+func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
+	e := New(Config{})
+	without, with := new(Backend), &Backend{Paths: []wire.ClaimPath{{Path: "/api/v2"}, {Path: "/api", Strip: true}}}
+	e.fork(without)
+	e.fork(with)
+	list := []*Backend{without}
+	if n := testing.AllocsPerRun(100, func() { led(list, "/api/v2/x") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	list = []*Backend{with}
+	for target, want := range map[string]*Backend{"/api/v2/x": with.forks[0], "/api/x": with.forks[1], "/x": with, "*": with, "": with} {
+		if got := led(list, target); got[0] != want {
+			t.Errorf("%s goes to %s", target, got[0].name())
+		}
+	}
+	if list[0] != with {
+		t.Error("the list itself was changed")
+	}
+	if n := testing.AllocsPerRun(100, func() { led(list, "/x") }); n != 0 {
+		t.Errorf("%v allocations where no path leads", n)
+	}
+}
