@@ -93,7 +93,6 @@ func rewrite(p *httputil.ProxyRequest) {
 	f := to.forward
 	p.Out.URL.Scheme = "http"
 	p.Out.URL.Host = "origin" // streams need no address
-	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	asWritten(p.Out.URL, to.target)
 	p.Out.Host = p.In.Host
 	for name := range p.Out.Header {

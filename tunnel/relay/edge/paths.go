@@ -72,11 +72,9 @@ func (b *Backend) target(asked string) string {
 
 // strip takes the path out of a request by HTTP/2, which is a copy.
 func (b *Backend) strip(r *http.Request, asked string) {
-	target := b.target(asked)
-	path, query, has := strings.Cut(target, "?")
-	u := r.URL
-	u.Opaque, u.RawQuery, u.ForceQuery = "", query, has && query == ""
-	u.Path, u.RawPath = path, ""
+	target, u := b.target(asked), r.URL
+	path, _, _ := strings.Cut(target, "?")
+	u.Opaque, u.Path, u.RawPath = "", path, ""
 	if plain, err := url.PathUnescape(path); err == nil {
 		u.Path, u.RawPath = plain, path
 	}
@@ -84,10 +82,12 @@ func (b *Backend) strip(r *http.Request, asked string) {
 	r.Header[prefixHeader] = []string{b.prefix}
 }
 
-// asWritten has a URL be sent as target. What begins with two slashes would be sent
-// as a URL with a host then, and is sent as net/url writes it.
+// asWritten has a URL, whose path target has, be sent as target. What begins with two
+// slashes would be sent as a URL with a host, and is sent as net/url writes it.
 func asWritten(u *url.URL, target string) {
+	path, query, asked := strings.Cut(target, "?")
+	u.RawQuery, u.ForceQuery = query, asked && query == ""
 	if !strings.HasPrefix(target, "//") && target != u.RequestURI() {
-		u.Opaque = target
+		u.Opaque = path
 	}
 }

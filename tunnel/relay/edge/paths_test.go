@@ -1,7 +1,9 @@
 package edge
 
 import (
+	"context"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 	"testing"
@@ -41,6 +43,22 @@ func FuzzStrip(f *testing.F) {
 			t.Fatalf("%q: got %q, want %q", asked, got, want)
 		}
 	})
+}
+
+// TestTargetByHTTP2IsAsWritten, with the query once.
+func TestTargetByHTTP2IsAsWritten(t *testing.T) {
+	for _, target := range []string{"/x", "/x?", "/\"x\"?q=1", "/\"x\"?", "/%41?a=%zz", "//x?q", "*"} {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := (&http.Request{URL: u, Header: make(http.Header)}).WithContext(context.WithValue(t.Context(), routeKey{}, &route{target: target}))
+		out := in.Clone(t.Context())
+		rewrite(&httputil.ProxyRequest{In: in, Out: out})
+		if got := out.URL.RequestURI(); got != target {
+			t.Errorf("%s: got %s", target, got)
+		}
+	}
 }
 
 // TestTunnelsWithoutPathsCostNothing, nor do their requests look at any.
