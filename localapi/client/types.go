@@ -258,7 +258,7 @@ type TunnelUpdate struct {
 	RequestHeaders  *HeaderChanges `json:"request_headers,omitempty"`
 	ResponseHeaders *HeaderChanges `json:"response_headers,omitempty"`
 	// All of them; an empty list leaves none.
-	Paths         []TunnelPath   `json:"paths,omitempty"`
+	Paths         *[]TunnelPath  `json:"paths,omitempty"`
 	ProxyProtocol *ProxyProtocol `json:"proxy_protocol,omitempty"`
 	Inspect       *bool          `json:"inspect,omitempty"`
 }
@@ -365,8 +365,10 @@ type RequestSummary struct {
 	DurationMillis float64 `json:"duration_ms"`
 	Method         string  `json:"method,omitempty"`
 	Host           string  `json:"host,omitempty"`
-	// With the query.
+	// With the query, as the local service is asked for it.
 	Path string `json:"path,omitempty"`
+	// The tunnel's path that led it to a local service of its own.
+	TunnelPath string `json:"tunnel_path,omitempty"`
 	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
 	Status int `json:"status,omitempty"`
 	// Of the answer.
