@@ -28,7 +28,7 @@ type ClaimPath struct {
 // CheckPaths says what is wrong with the paths of a tunnel.
 func CheckPaths(paths []string) error {
 	if len(paths) > MaxPaths {
-		return fmt.Errorf("there must be at most %d", MaxPaths)
+		return fmt.Errorf("there must be at most %d paths", MaxPaths)
 	}
 	seen := make(map[string]bool, len(paths))
 	for _, path := range paths {

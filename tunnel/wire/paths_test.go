@@ -21,7 +21,7 @@ func TestPathsThatAreNone(t *testing.T) {
 		{[]string{"/api", "/api/v2", "/Api", "/a b", "/50%", "/é", "/a=b,strip", "/...", many[0]}, ""},
 		{[]string{"/" + strings.Repeat("a", MaxPath-1)}, ""},
 		{many[:MaxPaths], ""},
-		{many, "there must be at most 32"},
+		{many, "there must be at most 32 paths"},
 		{[]string{"/" + strings.Repeat("a", MaxPath)}, "a path must have at most 128 bytes"},
 		{[]string{"/a", "/b", "/a"}, "the path /a is there twice"},
 		{[]string{""}, `the path "" must begin with /`},
