@@ -50,7 +50,7 @@ func newFakeDaemon(t *testing.T) *fakeDaemon {
 		"POST /api/v1/tunnels/t_1/stop":    `{"data":` + tunnelJSON + `}`,
 		"DELETE /api/v1/tunnels/t_1":       ``,
 		"GET /api/v1/requests":             `{"data":{"items":[{` + requestRow + `},{` + flowRow + `}]}}`,
-		"GET /api/v1/requests/r_1":         `{"data":{` + requestRow + `,"request":{"line":"POST /orders HTTP/1.1","proto":"HTTP/1.1","headers":[{"name":"Authorization","value":"","redacted":true},{"name":"Accept","value":"*/*"}],"body":{"size":8,"text":"{\"a\":\t1}"}},"response":{"line":"HTTP/1.1 201 Created","proto":"HTTP/1.1","headers":[],"body":{"size":5000,"base64":"AAA=","truncated":true}},"curl":"curl -X POST https://shop.relay.example/orders"}}`,
+		"GET /api/v1/requests/r_1":         `{"data":{` + requestRow + `,"tunnel_path":"/shop","request":{"line":"POST /orders HTTP/1.1","proto":"HTTP/1.1","headers":[{"name":"Authorization","value":"","redacted":true},{"name":"Accept","value":"*/*"}],"body":{"size":8,"text":"{\"a\":\t1}"}},"response":{"line":"HTTP/1.1 201 Created","proto":"HTTP/1.1","headers":[],"body":{"size":5000,"base64":"AAA=","truncated":true}},"curl":"curl -X POST https://shop.relay.example/orders"}}`,
 		"GET /api/v1/requests/r_2":         `{"data":{` + flowRow + `}}`,
 		"POST /api/v1/requests/r_1/replay": `{"data":{` + requestRow + `}}`,
 		"DELETE /api/v1/requests":          ``,

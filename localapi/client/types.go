@@ -453,8 +453,10 @@ type RequestDetail struct {
 	DurationMillis float64 `json:"duration_ms"`
 	Method         string  `json:"method,omitempty"`
 	Host           string  `json:"host,omitempty"`
-	// With the query.
+	// With the query, as the local service is asked for it.
 	Path string `json:"path,omitempty"`
+	// The tunnel's path that led it to a local service of its own.
+	TunnelPath string `json:"tunnel_path,omitempty"`
 	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
 	Status int `json:"status,omitempty"`
 	// Of the answer.

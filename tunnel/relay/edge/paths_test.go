@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,5 +83,30 @@ func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { led(list, "/x") }); n != 0 {
 		t.Errorf("%v allocations where no path leads", n)
+	}
+}
+
+// BenchmarkLed finds where a request goes, for a tunnel without paths and for one
+// with as many as there may be.
+func BenchmarkLed(b *testing.B) {
+	e := New(Config{})
+	without, with := new(Backend), new(Backend)
+	for i := range wire.MaxPaths {
+		with.Paths = append(with.Paths, wire.ClaimPath{Path: "/assets/v" + strconv.Itoa(10+i)})
+	}
+	e.fork(without)
+	e.fork(with)
+	for _, c := range []struct {
+		name    string
+		backend *Backend
+		target  string
+	}{{"without", without, "/assets/v41/x.js"}, {"last of 32", with, "/assets/v41/x.js"}, {"none of 32", with, "/assets/x.js"}} {
+		b.Run(c.name, func(b *testing.B) {
+			list := []*Backend{c.backend}
+			b.ReportAllocs()
+			for b.Loop() {
+				led(list, c.target)
+			}
+		})
 	}
 }

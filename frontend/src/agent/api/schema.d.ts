@@ -1271,8 +1271,10 @@ export interface components {
             duration_ms: number;
             method?: string;
             host?: string;
-            /** @description With the query. */
+            /** @description With the query, as the local service is asked for it. */
             path?: string;
+            /** @description The tunnel's path that led it to a local service of its own. */
+            tunnel_path?: string;
             /** @description HTTP status of the answer; of the relay's, where the local service did not take the visitor. */
             status?: number;
             /** @description Of the answer. */
