@@ -90,7 +90,10 @@ func MatchPath(path, target string) (size int, ok bool) {
 		if at == len(target) {
 			return 0, false
 		}
-		c, n := decoded(target[at:])
+		c, n := target[at], 1
+		if c == '%' {
+			c, n = decoded(target[at:])
+		}
 		// No segment of path has a slash or a question mark, so only an encoded one is
 		// to be told from what ends a segment.
 		if c != path[i] || c == '/' && n > 1 {
