@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"adit/tunnel/wire"
 )
@@ -84,6 +86,36 @@ func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { led(list, "/x") }); n != 0 {
 		t.Errorf("%v allocations where no path leads", n)
 	}
+}
+
+// TestPathIsOutOfTurnByItself while its origin is down, and no longer.
+func TestPathIsOutOfTurnByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, session := newBalancedSite(t), new(origins)
+		session.down.Store(true)
+		b := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "led", Session: session}, Paths: []wire.ClaimPath{{Path: "/api"}, {Path: "/x"}}}
+		if _, err := s.edge.Attach(s.face, b); err != nil {
+			t.Fatal(err)
+		}
+		api := b.forks[0]
+		s.edge.takeOut(s.ep, api)
+		time.Sleep(time.Minute)
+		if !api.out.Load() || b.out.Load() || b.forks[1].out.Load() {
+			t.Errorf("out of turn: %v, the tunnel %v, its other path %v", api.out.Load(), b.out.Load(), b.forks[1].out.Load())
+		}
+		session.down.Store(false)
+		time.Sleep(time.Minute)
+		if api.out.Load() {
+			t.Error("it is out of turn, though its origin has been up for a minute")
+		}
+		session.down.Store(true)
+		s.edge.takeOut(s.ep, api)
+		s.edge.Detach(s.face, b) // and nobody probes it any more
+		time.Sleep(time.Minute)
+		if api.out.Load() {
+			t.Error("it is probed, though its tunnel is served no more")
+		}
+	})
 }
 
 // BenchmarkLed finds where a request goes, for a tunnel without paths and for one
