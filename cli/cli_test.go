@@ -234,6 +234,13 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 			`POST /api/v1/tunnels {"local_port":3000,"request_headers":{"Cookie":"","X-Env":"prod"},"response_headers":{"Server":""}}`,
 		},
 		{"", "tunnel update shop --request_header X-Env:a:b", `PATCH /api/v1/tunnels/t_1 {"request_headers":{"X-Env":"a:b"}}`},
+		{
+			"", "tunnel create 3000 --path /api=8080 --path /a=b/c=nas.lan:81,strip --path /v2=https://[::1]:8443/ --path=/g=h2c://9000,strip",
+			`POST /api/v1/tunnels {"local_port":3000,"paths":[{"path":"/api","local_port":8080},{"path":"/a=b/c","local_ip":"nas.lan","local_port":81,"strip":true},` +
+				`{"path":"/v2","local_ip":"::1","local_port":8443,"local_scheme":"https"},{"path":"/g","local_port":9000,"local_scheme":"h2c","strip":true}]}`,
+		},
+		{"", "tunnel update shop --path /api=8080", `PATCH /api/v1/tunnels/t_1 {"paths":[{"path":"/api","local_port":8080}]}`},
+		{"", "tunnel update shop --path=", `PATCH /api/v1/tunnels/t_1 {"paths":[]}`},
 		{"", "tunnel update shop --response_header=", `PATCH /api/v1/tunnels/t_1 {"response_headers":{}}`},
 		{"", "tunnel create [::1]:8080", `POST /api/v1/tunnels {"local_ip":"::1","local_port":8080}`},
 		{"", "tunnel update shop --local-port 3001 --inspect=false --domain=", `PATCH /api/v1/tunnels/t_1 {"local_port":3001,"domain":"","inspect":false}`},
@@ -270,6 +277,31 @@ func TestHeaderFlagsThatAreNone(t *testing.T) {
 	}
 	code, _, errs := run(t, "", "https", "3000", "--response_header", "X-Env: a", "--response_header", "x-env: b")
 	if code != exitUsage || !strings.Contains(errs, "X-Env is there twice") {
+		t.Errorf("twice: got exit code %d, %q", code, errs)
+	}
+}
+
+func TestPathFlagsThatAreNone(t *testing.T) {
+	const form = "it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path"
+	for flag, want := range map[string]string{
+		"8080":              form,
+		"api=8080":          form,
+		"/api":              form,
+		"/api,strip":        form,
+		"/api=":             `the port must be 1 to 65535, and "" is not`,
+		"/api=0":            `the port must be 1 to 65535, and "0" is not`,
+		"/api=8080,stripp":  `the port must be 1 to 65535, and "8080,stripp" is not`,
+		"/api=http://a":     `the port must be 1 to 65535, and "a" is not`,
+		"/api=http://a:1/x": `the port must be 1 to 65535, and "1/x" is not`,
+		"/api=::1:80":       `"::1:80" is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [::1]:80`,
+	} {
+		code, _, errs := run(t, "", "tunnel", "create", "3000", "--path", flag)
+		if code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%q: got exit code %d, %q", flag, code, errs)
+		}
+	}
+	code, _, errs := run(t, "", "https", "3000", "--path", "/api=1", "--path", "/api=2")
+	if code != exitUsage || !strings.Contains(errs, "/api is there twice") {
 		t.Errorf("twice: got exit code %d, %q", code, errs)
 	}
 }

@@ -28,6 +28,7 @@ var shortExamples = map[string]string{
   adit http 192.168.1.20:80 --host_header printer.lan`,
 	"https": `  adit https 3000
   adit https 3000 --domain shop
+  adit https 3000 --path /api=8080
   adit https 3000 --request_header X-Env:demo --response_header Server:`,
 	"tcp": `  adit tcp 22
   adit tcp 192.168.1.20:22 --remote_port 20022`,
@@ -62,7 +63,7 @@ ends.`,
 		f.shared(cmd.Flags())
 		others := []string{"remote_port"} // the daemon refuses them, and says why
 		if kind == "tcp" || kind == "udp" {
-			others = []string{"domain", "host_header", "request_header", "response_header", "local_scheme"}
+			others = []string{"domain", "host_header", "request_header", "response_header", "path", "local_scheme"}
 		}
 		if kind == "udp" {
 			others = append(others, "proxy_protocol")
@@ -182,6 +183,9 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 		}
 	} else if !v.env.Terminal {
 		v.env.say("%s", v.address())
+		for _, p := range v.tunnel.Paths {
+			v.env.say("  %s", printable(pathText(p)))
+		}
 		if v.published.Password != "" {
 			v.env.say("Visitors are asked for a password, with any user name: %s", printable(v.published.Password))
 		}
@@ -397,6 +401,9 @@ func (v *liveView) draw() {
 		row("Reason", v.status.LastError)
 	}
 	row("Forwarding", v.address())
+	for _, p := range v.tunnel.Paths {
+		row("", pathText(p))
+	}
 	if v.published.Password != "" {
 		row("Password", v.published.Password+" (any user name)")
 	}

@@ -263,6 +263,9 @@ func requestClearCommand(env *Env) *cobra.Command {
 
 func writeRequest(w io.Writer, d client.RequestDetail) {
 	fmt.Fprintf(w, "%s, %s, %s\n", localTime(d.Time), d.TunnelName, printable(d.Visitor))
+	if d.TunnelPath != "" {
+		fmt.Fprintf(w, "by the tunnel's path %s\n", printable(d.TunnelPath))
+	}
 	if d.Error != "" {
 		fmt.Fprintf(w, "%s\n", printable(d.Error))
 	}

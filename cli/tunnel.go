@@ -37,6 +37,7 @@ type tunnelFlags struct {
 	localPort, remotePort                                                     int
 	inspect                                                                   bool
 	requestHeaders, responseHeaders                                           headerFlag
+	paths                                                                     pathFlag
 }
 
 // shared adds the flags that the short forms have too.
@@ -49,6 +50,7 @@ func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
 	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
 	flags.Var(&f.requestHeaders, "request_header", "a header that the local service gets, in place of the visitor's; \"Name:\" removes one; may be repeated")
 	flags.Var(&f.responseHeaders, "response_header", "the same for what visitors get")
+	flags.Var(&f.paths, "path", "a path that leads to a local service of its own: /api=8080, =HOST:PORT or =https://HOST:PORT; with \",strip\" behind that is asked without the path; may be repeated")
 	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")
 	flags.BoolVar(&f.inspect, "inspect", true, "show what passes in the inspector")
 }
@@ -65,7 +67,7 @@ func (f *tunnelFlags) create() client.TunnelCreate {
 		Type: client.TunnelType(f.kind), Mode: client.TunnelMode(f.mode), LocalIP: f.localIP, LocalPort: f.localPort,
 		Domain: f.domain, Name: f.name, LocalScheme: client.LocalScheme(f.localScheme), RemotePort: f.remotePort,
 		HostHeader: f.hostHeader, RequestHeaders: f.requestHeaders.fields, ResponseHeaders: f.responseHeaders.fields,
-		ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
+		Paths: f.paths.paths, ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
 	}
 	if !f.inspect {
 		in.Inspect = &f.inspect
@@ -92,6 +94,7 @@ func (f *tunnelFlags) update(flags *pflag.FlagSet) client.TunnelUpdate {
 	given("host_header", func() { in.HostHeader = &f.hostHeader })
 	given("request_header", func() { in.RequestHeaders = &f.requestHeaders.fields })
 	given("response_header", func() { in.ResponseHeaders = &f.responseHeaders.fields })
+	given("path", func() { in.Paths = &f.paths.paths })
 	given("proxy_protocol", func() { in.ProxyProtocol = (*client.ProxyProtocol)(&f.proxyProtocol) })
 	given("inspect", func() { in.Inspect = &f.inspect })
 	return in
@@ -123,7 +126,8 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 		Short: "Publish a local service for good",
 		Example: `  adit tunnel create 3000 --domain shop
   adit tunnel create --type tcp --local_port 22 --remote_port 20022
-  adit tunnel create 192.168.1.20:80 --type http --host_header printer.lan`,
+  adit tunnel create 192.168.1.20:80 --type http --host_header printer.lan
+  adit tunnel create 3000 --path /api=8080 --path /files=9000,strip`,
 		Args: args(0, 1, "PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -351,6 +355,7 @@ func writeTunnel(w io.Writer, t client.Tunnel) {
 	row("Host header", t.HostHeader)
 	writeHeaders(w, "Request header", t.RequestHeaders)
 	writeHeaders(w, "Response header", t.ResponseHeaders)
+	writePaths(w, t.Paths)
 	row("PROXY protocol", string(t.ProxyProtocol))
 	if t.Declared {
 		row("Declared", "in adit.toml; change it there")

@@ -116,7 +116,7 @@ func decodeStrict(b []byte, v any) error {
 	if first := bytes.TrimLeft(b, " \t\r\n"); first[0] != '{' {
 		return badJSON("the body must be a JSON object")
 	}
-	if err := checkKeys(b, fieldsOf(v)); err != nil {
+	if err := checkKeys(b, reflect.TypeOf(v).Elem()); err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -138,10 +138,11 @@ func decodeStrict(b []byte, v any) error {
 	return badJSON("the body does not fit: " + err.Error())
 }
 
-// checkKeys refuses keys of the outermost object that are not among known, also
-// if only case differs, and those that come twice: readers do not agree on which
-// of two counts.
-func checkKeys(b []byte, known []string) error {
+// checkKeys refuses keys of the outermost object, and of those in its lists, that are
+// no fields of t, also if only case differs, and those that come twice: readers do
+// not agree on which of two counts.
+func checkKeys(b []byte, t reflect.Type) error {
+	known := fieldsOf(t)
 	d := json.NewDecoder(bytes.NewReader(b))
 	if _, err := d.Token(); err != nil {
 		return badJSON("the body is not JSON")
@@ -167,17 +168,45 @@ func checkKeys(b []byte, known []string) error {
 			return invalid(name, name+" is there twice")
 		}
 		seen[name] = true
-		var skipped json.RawMessage
-		if err := d.Decode(&skipped); err != nil {
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
 			return badJSON("the body is not JSON")
+		}
+		if inside := itemsOf(t, name); inside != nil {
+			var items []json.RawMessage
+			_ = json.Unmarshal(value, &items) // what is no list is refused where it is decoded
+			for _, item := range items {
+				if item[0] != '{' {
+					continue
+				}
+				if err := checkKeys(item, inside); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
 }
 
-// fieldsOf returns the JSON names of the struct that v points to.
-func fieldsOf(v any) []string {
-	t := reflect.TypeOf(v).Elem()
+// itemsOf is the struct that the field of a name in t is a list of; nil if it is none.
+func itemsOf(t reflect.Type, name string) reflect.Type {
+	for field := range t.Fields() {
+		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag != name {
+			continue
+		}
+		list := field.Type
+		if list.Kind() == reflect.Pointer {
+			list = list.Elem()
+		}
+		if list.Kind() == reflect.Slice && list.Elem().Kind() == reflect.Struct {
+			return list.Elem()
+		}
+	}
+	return nil
+}
+
+// fieldsOf returns the JSON names of a struct's fields.
+func fieldsOf(t reflect.Type) []string {
 	var names []string
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

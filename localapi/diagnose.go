@@ -26,7 +26,7 @@ const (
 	diagnoseTimeout = 25 * time.Second
 	checkTimeout    = 5 * time.Second
 	checksAtOnce    = 8
-	maxOrigins      = 50 // tunnels whose local service is tried
+	maxOrigins      = 50 // local services that are tried
 )
 
 // Outcomes of a check.
@@ -240,20 +240,34 @@ func checkListener(listen string) agent.Check {
 	return c
 }
 
-// checkOrigins tries the local service of each tunnel that should answer.
+// origin is a local service of a tunnel.
+type origin struct {
+	tunnel agent.Tunnel
+	addr   string
+	path   string // whose it is; empty: the tunnel's own
+}
+
+// checkOrigins tries the local services of each tunnel that should answer.
 func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []agent.Check {
-	var wanted []agent.Tunnel
+	var wanted []origin
 	for _, t := range tunnels {
-		if t.State != agent.TunnelStopped && len(wanted) < maxOrigins {
-			wanted = append(wanted, t)
+		if t.State == agent.TunnelStopped {
+			continue
+		}
+		wanted = append(wanted, origin{tunnel: t, addr: net.JoinHostPort(t.LocalIP, strconv.Itoa(t.LocalPort))})
+		for _, p := range t.Paths {
+			if t.State != agent.TunnelFailed { // it is the tunnel's own that says so
+				wanted = append(wanted, origin{tunnel: t, addr: net.JoinHostPort(p.LocalIP, strconv.Itoa(p.LocalPort)), path: p.Path})
+			}
 		}
 	}
+	wanted = wanted[:min(len(wanted), maxOrigins)]
 	checks := make([]agent.Check, len(wanted))
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
-	for i, t := range wanted {
+	for i, o := range wanted {
 		group.Go(func() error {
-			checks[i] = w.checkOrigin(ctx, t)
+			checks[i] = w.checkOrigin(ctx, o)
 			return nil
 		})
 	}
@@ -261,9 +275,12 @@ func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []agent
 	return checks
 }
 
-func (w world) checkOrigin(ctx context.Context, t agent.Tunnel) agent.Check {
-	addr := net.JoinHostPort(t.LocalIP, strconv.Itoa(t.LocalPort))
+func (w world) checkOrigin(ctx context.Context, o origin) agent.Check {
+	t, addr := o.tunnel, o.addr
 	c := agent.Check{Name: "local_service", Tried: fmt.Sprintf("%s, the local service of the tunnel %s", addr, t.Name), Status: checkOK}
+	if o.path != "" {
+		c.Tried = fmt.Sprintf("%s, the local service of %s of the tunnel %s", addr, o.path, t.Name)
+	}
 	if t.State == agent.TunnelFailed {
 		c.Status, c.Result = checkFailed, "the tunnel failed: "+t.Error
 		c.Advice = "Change the tunnel as the reason says, or delete it."
@@ -279,6 +296,9 @@ func (w world) checkOrigin(ctx context.Context, t agent.Tunnel) agent.Check {
 	if err != nil {
 		c.Status, c.Result = checkFailed, reason(err)
 		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors are turned away until then."
+		if o.path != "" {
+			c.Advice = "Start the service on " + addr + ", or change where " + o.path + " leads; its visitors are turned away until then."
+		}
 		return c
 	}
 	conn.Close()

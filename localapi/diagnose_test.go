@@ -76,44 +76,44 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 	}{
 		{
 			"all is well", testWorld(nil, nil), connected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"nothing configured", testWorld(nil, nil), fresh,
 			agent.AuthStatus{},
-			"token=failed clock=ok proxy=ok relay_dns=skipped relay_tcp=skipped relay_udp=skipped session=skipped listener=ok local_service=ok",
+			"token=failed clock=ok proxy=ok relay_dns=skipped relay_tcp=skipped relay_udp=skipped session=skipped listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"no name server", testWorld(map[string]error{"relay.example": &net.DNSError{Err: "server misbehaving"}}, nil), lost, auth,
-			"token=ok clock=ok proxy=ok relay_dns=failed relay_tcp=skipped relay_udp=skipped session=failed listener=ok local_service=ok",
+			"token=ok clock=ok proxy=ok relay_dns=failed relay_tcp=skipped relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"relay down", testWorld(map[string]error{"relay.example:4433": refusal}, nil), lost, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok",
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"TCP blocked", testWorld(map[string]error{"relay.example:4433": refusal}, nil), connected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=warning relay_udp=ok session=ok listener=ok local_service=ok",
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=warning relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"UDP blocked", testWorld(nil, nil), fallback, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=warning session=ok listener=ok local_service=ok",
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=warning session=ok listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"revoked", testWorld(nil, nil), rejected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=skipped session=failed listener=ok local_service=ok",
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"origin down", testWorld(map[string]error{"127.0.0.1:3000": refusal}, nil), connected, auth,
-			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=failed",
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=failed local_service=ok",
 		},
 		{
 			"clock of 1970", late, connected, auth,
-			"token=ok clock=failed proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
+			"token=ok clock=failed proxy=ok relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"broken proxy", testWorld(nil, map[string]string{"HTTPS_PROXY": "http://proxy:port"}), connected, auth,
-			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok",
+			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
 		},
 	} {
 		f := newFakeAgent()
@@ -149,14 +149,22 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 		{Name: "b", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelFailed, Error: "the port is taken"},
 		{Name: "c", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelStopped},
 		{Name: "d", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelWaiting},
+		{Name: "e", Type: "http", LocalIP: "::1", LocalPort: 80, State: agent.TunnelRunning, Paths: []agent.TunnelPath{
+			{Path: "/api", LocalIP: "::1", LocalPort: 81}, {Path: "/down", LocalIP: "::1", LocalPort: 22},
+		}},
+		{Name: "f", Type: "http", State: agent.TunnelFailed, Paths: []agent.TunnelPath{{Path: "/api", LocalIP: "::1", LocalPort: 22}}},
 	}
 	w := testWorld(map[string]error{"[::1]:22": context.DeadlineExceeded}, nil)
 	got := w.checkOrigins(t.Context(), tunnels)
-	if want := "local_service=skipped local_service=failed local_service=failed"; outcomes(got) != want {
+	if want := "local_service=skipped local_service=failed local_service=failed local_service=ok local_service=ok local_service=failed local_service=failed"; outcomes(got) != want {
 		t.Errorf("got %s, want %s", outcomes(got), want)
 	}
 	if got[2].Result != "no answer within 5s" {
 		t.Errorf("got %q", got[2].Result)
+	}
+	if c := got[5]; c.Tried != "[::1]:22, the local service of /down of the tunnel e" ||
+		c.Advice != "Start the service on [::1]:22, or change where /down leads; its visitors are turned away until then." {
+		t.Errorf("got %+v", c)
 	}
 	many := make([]agent.Tunnel, maxOrigins*2)
 	if n := len(w.checkOrigins(t.Context(), many)); n != maxOrigins {

@@ -40,6 +40,7 @@ func newFakeAgent() *fakeAgent {
 	f.tunnels = []agent.Tunnel{{
 		ID: "t_1", Name: "shop", Type: "https", Mode: "standard", LocalIP: "127.0.0.1", LocalPort: 3000,
 		RequestHeaders: agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
+		Paths:          []agent.TunnelPath{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
 		Domain:         "shop", PublicURL: "https://shop.relay.example", State: agent.TunnelRunning, Inspect: true,
 		CreatedAt: fakeTime.In(time.FixedZone("there", 7200)),
 	}}

@@ -143,11 +143,21 @@ func declaredSpecs(file *config.File) []agent.TunnelSpec {
 		specs = append(specs, agent.TunnelSpec{
 			Type: t.Type, Mode: t.Mode, LocalIP: t.LocalIP, LocalPort: t.LocalPort, Domain: t.Domain, Name: t.Name,
 			LocalScheme: t.LocalScheme, RemotePort: t.RemotePort, HostHeader: t.HostHeader,
-			RequestHeaders: agent.Headers(t.RequestHeaders), ResponseHeaders: agent.Headers(t.ResponseHeaders),
+			RequestHeaders: agent.Headers(t.RequestHeaders), ResponseHeaders: agent.Headers(t.ResponseHeaders), Paths: declaredPaths(t.Paths),
 			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
 		})
 	}
 	return specs
+}
+
+func declaredPaths(paths []config.Path) []agent.TunnelPath {
+	var out []agent.TunnelPath
+	for _, p := range paths {
+		out = append(out, agent.TunnelPath{
+			Path: p.Path, LocalIP: p.LocalIP, LocalPort: p.LocalPort, LocalScheme: p.LocalScheme, HostHeader: p.HostHeader, Strip: p.Strip,
+		})
+	}
+	return out
 }
 
 // declareMistake is what the agent says of the tunnels of file, with their place

@@ -84,3 +84,27 @@ func TestDeclaredTunnelChangesHeaders(t *testing.T) {
 		}
 	}
 }
+
+// Paths of a declared tunnel reach the agent, and a mistake in them is told with its
+// place in the file.
+func TestDeclaredTunnelHasPaths(t *testing.T) {
+	for text, want := range map[string]string{
+		"[[tunnel.paths]]\npath = \"/api\"\nlocal_port = 8080\nstrip = true\n": "",
+		"\n[[tunnel.paths]]\npath = \"api\"\nlocal_port = 8080\n":              `adit.toml:5: tunnel[0].paths: the path "api" must begin with /`,
+		"paths = [{ path = \"/api\" }]\n":                                      "adit.toml:4: tunnel[0].paths: local_port of /api must be 1 to 65535",
+		"type = \"tcp\"\n[[tunnel.paths]]\npath = \"/a\"\nlocal_port = 1\n":    "adit.toml:5: tunnel[0].paths: is for http and https tunnels only",
+	} {
+		file, err := config.Parse("adit.toml", []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs := declaredSpecs(file)
+		got := declareMistake(file, agent.CheckDeclared(specs, nil))
+		if (got == nil) != (want == "") || got != nil && got.Error() != want {
+			t.Errorf("%q: got %v, want %s", text, got, want)
+		}
+		if p := specs[0].Paths; want == "" && (len(p) != 1 || p[0] != agent.TunnelPath{Path: "/api", LocalPort: 8080, Strip: true}) {
+			t.Errorf("got %+v", p)
+		}
+	}
+}

@@ -87,8 +87,19 @@ type Tunnel struct {
 	// Fields by name; an empty value removes one.
 	RequestHeaders  map[string]string `toml:"request_headers"`
 	ResponseHeaders map[string]string `toml:"response_headers"`
+	Paths           []Path            `toml:"paths"`
 	ProxyProtocol   string            `toml:"proxy_protocol"`
 	Inspect         *bool             `toml:"inspect"`
+}
+
+// Path is a path of a declared tunnel that leads to a local service of its own.
+type Path struct {
+	Path        string `toml:"path"`
+	LocalIP     string `toml:"local_ip"`
+	LocalPort   int    `toml:"local_port"`
+	LocalScheme string `toml:"local_scheme"`
+	HostHeader  string `toml:"host_header"`
+	Strip       bool   `toml:"strip"`
 }
 
 // Error is a mistake in the file.
@@ -300,8 +311,8 @@ func (f *File) Mistake(table string, index int, key, message string) *Error {
 	return e
 }
 
-// line finds where a key is set, or else where its table begins; 0 if neither
-// is found.
+// line finds where a key is set, or a table of its name within the table begins, or
+// else where the table itself does; 0 if none is found.
 func (f *File) line(table string, index int, key string) int {
 	current, count, begins := "", -1, 0
 	for i, text := range strings.Split(string(f.text), "\n") {
@@ -312,6 +323,8 @@ func (f *File) line(table string, index int, key string) int {
 				if count++; index < 0 || count == index {
 					begins = i + 1
 				}
+			} else if strings.EqualFold(current, table+"."+key) && (index < 0 || count == index) {
+				return i + 1
 			}
 			continue
 		}

@@ -153,6 +153,18 @@ request_headers = { X-Env = "prod", "Cookie" = "" }
 [tunnel.response_headers]
 Server = ""
 Cache-Control = "max-age=60"
+
+[[tunnel.paths]]
+path = "/api"
+local_ip = "::1"
+local_port = 8080
+local_scheme = "h2c"
+host_header = "api.lan"
+strip = true
+
+[[tunnel.paths]]
+path = "/files"
+local_port = 8081
 `
 
 func TestEveryKeyIsRead(t *testing.T) {
@@ -174,8 +186,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 	if w := f.Tunnels[2]; fmt.Sprint(w.RequestHeaders, w.ResponseHeaders) != "map[Cookie: X-Env:prod] map[Cache-Control:max-age=60 Server:]" {
 		t.Errorf("got %+v", w)
 	}
-	if e := f.Mistake("tunnel", 2, "request_headers", "no"); e.Line != 37 {
-		t.Errorf("got line %d", e.Line)
+	if w := f.Tunnels[2]; fmt.Sprint(w.Paths) != "[{/api ::1 8080 h2c api.lan true} {/files  8081   false}]" {
+		t.Errorf("got %+v", w.Paths)
+	}
+	for key, want := range map[string]int{"request_headers": 37, "response_headers": 39, "paths": 43, "local_port": 36} {
+		if e := f.Mistake("tunnel", 2, key, "no"); e.Line != want {
+			t.Errorf("%s: got line %d, want %d", key, e.Line, want)
+		}
 	}
 	if !f.Sets("", "http_listen") || !f.Sets("log", "level") || f.Sets("local_api", "bearer_token_file") {
 		t.Error("Sets does not tell what the file has")

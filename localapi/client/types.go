@@ -189,6 +189,22 @@ const (
 // 32, and 8 KiB of names and values. Values may be secrets; whoever may ask this API is shown them.
 type HeaderChanges map[string]string
 
+// TunnelPath: A path of an `http` or `https` tunnel that leads to a local service of its own. A request goes to the longest path
+// that is the beginning of its own, segment by segment (`/api` has `/api` and `/api/users`, and not `/apis`); what no
+// path has goes to the tunnel's local service.
+type TunnelPath struct {
+	// As `/api`: it begins with a slash, and is decoded, without a query.
+	Path string `json:"path"`
+	// The local service's address or host name.
+	LocalIP     string      `json:"local_ip,omitempty"`
+	LocalPort   int         `json:"local_port"`
+	LocalScheme LocalScheme `json:"local_scheme,omitempty"`
+	// The Host that this local service sees; empty: as for the tunnel.
+	HostHeader string `json:"host_header,omitempty"`
+	// The local service is asked without the path, which it is told in `X-Forwarded-Prefix`.
+	Strip bool `json:"strip,omitempty"`
+}
+
 // LocalScheme: How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
 type LocalScheme string
 
@@ -217,7 +233,9 @@ type TunnelCreate struct {
 	HostHeader      string        `json:"host_header,omitempty"`
 	RequestHeaders  HeaderChanges `json:"request_headers,omitempty"`
 	ResponseHeaders HeaderChanges `json:"response_headers,omitempty"`
-	ProxyProtocol   ProxyProtocol `json:"proxy_protocol,omitempty"`
+	// The paths that lead to local services of their own, in any order.
+	Paths         []TunnelPath  `json:"paths,omitempty"`
+	ProxyProtocol ProxyProtocol `json:"proxy_protocol,omitempty"`
 	// Show what passes in the inspector.
 	Inspect *bool `json:"inspect,omitempty"`
 	// Gone when the daemon ends.
@@ -239,8 +257,10 @@ type TunnelUpdate struct {
 	HostHeader      *string        `json:"host_header,omitempty"`
 	RequestHeaders  *HeaderChanges `json:"request_headers,omitempty"`
 	ResponseHeaders *HeaderChanges `json:"response_headers,omitempty"`
-	ProxyProtocol   *ProxyProtocol `json:"proxy_protocol,omitempty"`
-	Inspect         *bool          `json:"inspect,omitempty"`
+	// All of them; an empty list leaves none.
+	Paths         *[]TunnelPath  `json:"paths,omitempty"`
+	ProxyProtocol *ProxyProtocol `json:"proxy_protocol,omitempty"`
+	Inspect       *bool          `json:"inspect,omitempty"`
 }
 
 // Tunnel: A declared mapping; it survives restarts.
@@ -259,9 +279,11 @@ type Tunnel struct {
 	HostHeader      string        `json:"host_header"`
 	RequestHeaders  HeaderChanges `json:"request_headers"`
 	ResponseHeaders HeaderChanges `json:"response_headers"`
-	ProxyProtocol   ProxyProtocol `json:"proxy_protocol"`
-	Inspect         bool          `json:"inspect"`
-	Ephemeral       bool          `json:"ephemeral"`
+	// Longest first.
+	Paths         []TunnelPath  `json:"paths"`
+	ProxyProtocol ProxyProtocol `json:"proxy_protocol"`
+	Inspect       bool          `json:"inspect"`
+	Ephemeral     bool          `json:"ephemeral"`
 	// From `adit.toml`; not to be changed here.
 	Declared bool `json:"declared"`
 	// Where visitors reach it; empty until the relay gave one.
@@ -343,8 +365,10 @@ type RequestSummary struct {
 	DurationMillis float64 `json:"duration_ms"`
 	Method         string  `json:"method,omitempty"`
 	Host           string  `json:"host,omitempty"`
-	// With the query.
+	// With the query, as the local service is asked for it.
 	Path string `json:"path,omitempty"`
+	// The tunnel's path that led it to a local service of its own.
+	TunnelPath string `json:"tunnel_path,omitempty"`
 	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
 	Status int `json:"status,omitempty"`
 	// Of the answer.
@@ -429,8 +453,10 @@ type RequestDetail struct {
 	DurationMillis float64 `json:"duration_ms"`
 	Method         string  `json:"method,omitempty"`
 	Host           string  `json:"host,omitempty"`
-	// With the query.
+	// With the query, as the local service is asked for it.
 	Path string `json:"path,omitempty"`
+	// The tunnel's path that led it to a local service of its own.
+	TunnelPath string `json:"tunnel_path,omitempty"`
 	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
 	Status int `json:"status,omitempty"`
 	// Of the answer.

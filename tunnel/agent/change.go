@@ -40,10 +40,13 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 		if patch.ResponseHeaders == nil && !web(want.Type) {
 			want.ResponseHeaders = wire.HeaderChanges{}
 		}
+		if patch.Paths == nil && !web(want.Type) {
+			want.Paths = nil
+		}
 	}
 	spec, no := a.normalize(want)
-	if no == nil && (spec.LocalIP != before.LocalIP || spec.LocalPort != before.LocalPort) {
-		no = a.checkHost(ctx, spec.LocalIP, spec.LocalPort)
+	if no == nil {
+		no = a.checkHosts(ctx, spec, before)
 	}
 	if no != nil {
 		return Tunnel{}, no
@@ -75,7 +78,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 		t.grant.RemotePort = 0
 	}
 	moved := spec.Type != before.Type || spec.Domain != before.Domain || spec.RemotePort != before.RemotePort
-	changed := t.claim(false) != old || fault != "" || failure != "" || !servesAlike(before, spec)
+	changed := !t.claim(false).Equal(old) || fault != "" || failure != "" || !servesAlike(before, spec)
 	if changed {
 		t.rev++
 	}
@@ -117,6 +120,8 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	}
 	if t.route.Load().local != wasOrigin || spec.Type != before.Type {
 		t.conns.abort() // their service is another's now
+	} else {
+		t.cutStrays()
 	}
 	a.publish()
 	if !ask {

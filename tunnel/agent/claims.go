@@ -103,6 +103,12 @@ func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, e
 			Message: "the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it",
 		}}
 	}
+	if len(c.Paths) > 0 && !slices.Contains(l.welcome.Features, wire.FeaturePaths) {
+		return wire.Grant{}, &refused{problem: &wire.Problem{
+			Code: wire.CodeInvalid, Field: "paths",
+			Message: "the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it",
+		}}
+	}
 	return l.ctl.claim(ctx, key, c)
 }
 

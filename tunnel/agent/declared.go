@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"reflect"
+	"slices"
 	"time"
 )
 
@@ -43,9 +45,12 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 			return err
 		}
 	}
-	changed, cut := a.setDeclared(order, wanted)
+	changed, cut, led := a.setDeclared(order, wanted)
 	for _, t := range cut {
 		t.conns.abort()
+	}
+	for _, t := range led {
+		t.cutStrays()
 	}
 	if !changed {
 		return nil
@@ -98,8 +103,9 @@ func (a *Agent) checkDeclared(specs []TunnelSpec) (order []string, wanted map[st
 }
 
 // setDeclared makes the declared tunnels those of wanted, and returns whether
-// anything changed, and the tunnels whose visitors now have another's service.
-func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (changed bool, cut []*tunnel) {
+// anything changed, the tunnels whose visitors now have another's service, and those
+// that lead their paths in another way.
+func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (changed bool, cut, led []*tunnel) {
 	now := time.Now().UTC()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,18 +126,20 @@ func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (chang
 		changed = true
 		if t.spec.LocalIP != spec.LocalIP || t.spec.LocalPort != spec.LocalPort || t.spec.Type != spec.Type {
 			cut = append(cut, t)
+		} else if !slices.Equal(t.spec.Paths, spec.Paths) {
+			led = append(led, t)
 		}
 		if t.spec.Type != spec.Type || t.spec.Domain != spec.Domain || t.spec.RemotePort != spec.RemotePort {
 			t.grant = grant{}
 		}
 		before, alike := t.claim(false), servesAlike(t.spec, spec)
 		t.setSpec(spec)
-		if t.claim(false) != before || t.failure != "" || !alike {
+		if !t.claim(false).Equal(before) || t.failure != "" || !alike {
 			t.rev++
 			t.failure = ""
 		}
 	}
-	return changed, cut
+	return changed, cut, led
 }
 
 // taken reports whether a tunnel that is not declared has the name.
@@ -160,8 +168,5 @@ func (a *Agent) undeclared(wanted map[string]TunnelSpec) []*tunnel {
 	return out
 }
 
-func same(a, b TunnelSpec) bool {
-	x, y := *a.Inspect, *b.Inspect
-	a.Inspect, b.Inspect = nil, nil
-	return a == b && x == y
-}
+// same reports whether two specs, both normalized, are.
+func same(a, b TunnelSpec) bool { return reflect.DeepEqual(a, b) }

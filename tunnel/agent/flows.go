@@ -197,7 +197,7 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 	}
 	fs.open[key] = f
 	fs.mu.Unlock()
-	t.conns.add(f, era)
+	t.conns.add(f, f.route, era)
 	t.counters.open.Add(1)
 	t.counters.total.Add(1)
 	a.active()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -64,8 +65,15 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 		_ = l.answer(stream, errors.New("this tunnel is not running"))
 		return
 	}
-	r := t.route.Load()
-	origin, err := l.agent.dialOrigin(ctx, r, preface.Kind, proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
+	own := t.route.Load()
+	r := own.at(preface.Path)
+	if r == nil { // it has changed since the relay was told
+		r, err = own, fmt.Errorf("this tunnel has no path %s", preface.Path)
+	}
+	var origin halfCloser
+	if err == nil {
+		origin, err = l.agent.dialOrigin(ctx, r, preface.Kind, proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
+	}
 	if err != nil {
 		l.agent.complain(r, err.Error())
 		l.agent.notTaken(r, preface, stream, err)
@@ -186,8 +194,11 @@ func (p *pipe) abort() {
 // pipe copies both ways until both are over, for a visitor that came in era.
 func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 	t, stream, origin := p.tunnel, p.stream, p.origin
-	t.conns.add(p, era)
+	t.conns.add(p, p.route, era)
 	defer t.conns.remove(p)
+	if p.route.path != "" && !t.leads(p.route) {
+		p.abort() // it was cut while its origin was dialled
+	}
 	t.counters.open.Add(1)
 	t.counters.total.Add(1)
 	a.active()
@@ -272,7 +283,7 @@ func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil
 	}
-	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String(), Secret: r.secret}
+	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String(), Secret: r.secret, Path: r.path, Prefix: r.prefix}
 	switch {
 	case preface.Kind == wire.StreamHTTP:
 		return a.inspector.HTTP(meta)

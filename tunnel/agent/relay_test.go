@@ -329,6 +329,11 @@ var (
 
 // visit opens a visitor's stream to the tunnel of key.
 func (r *fakeRelay) visit(key string, kind wire.StreamKind) (link.Stream, error) {
+	return r.visitPath(key, kind, "")
+}
+
+// visitPath is visit for a path of the tunnel.
+func (r *fakeRelay) visitPath(key string, kind wire.StreamKind, path string) (link.Stream, error) {
 	r.mu.Lock()
 	number := r.numbers[key]
 	r.mu.Unlock()
@@ -338,7 +343,7 @@ func (r *fakeRelay) visit(key string, kind wire.StreamKind) (link.Stream, error)
 	if err != nil {
 		return nil, err
 	}
-	b, err := wire.AppendPreface(nil, wire.Preface{Visitor: testVisitor, Edge: testEdge, Endpoint: number, Kind: kind})
+	b, err := wire.AppendPreface(nil, wire.Preface{Visitor: testVisitor, Edge: testEdge, Endpoint: number, Kind: kind, Path: path})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -83,6 +84,11 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()
 	r := t.route.Load()
+	if again.TunnelID == "" { // imported, as a visitor asked for it
+		r, again.Bytes = r.led(again.Bytes)
+	} else if r = r.at(again.TunnelPath); r == nil {
+		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: fmt.Sprintf("the tunnel has no path %s any more", again.TunnelPath)}
+	}
 	if !web(r.spec.Type) {
 		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
 	}
@@ -99,7 +105,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	stop := context.AfterFunc(ctx, func() { origin.Close() })
 	defer stop()
 
-	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id, Secret: r.secret}
+	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id, Secret: r.secret, Path: r.path, Prefix: r.prefix}
 	var tap *inspect.Tap
 	if byHTTP2 {
 		tap = a.inspector.HTTP2(meta)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,10 @@ type route struct {
 	secret   []string // request fields that the tunnel gives its origin
 	inspect  bool
 	local    string // host:port
+
+	forks  []*route // one for each of spec's paths, in their order
+	path   string   // of a fork
+	prefix string   // of a fork: what its service is told was taken out of its requests; empty: nothing was
 }
 
 // counters count visitors.
@@ -67,8 +72,8 @@ type counters struct {
 // conns are the visitors' connections of one tunnel, to be cut when it stops.
 type conns struct {
 	mu   sync.Mutex
-	open map[interface{ abort() }]struct{}
-	cuts int // how often they were
+	open map[interface{ abort() }]*route
+	cuts int // how often all of them were
 }
 
 // era is for add. An era ends when the connections are cut: a visitor that came
@@ -79,16 +84,16 @@ func (c *conns) era() int {
 	return c.cuts
 }
 
-// add keeps p, of a visitor that came in era, until remove, or ends it if the
+// add keeps p, of a visitor of r that came in era, until remove, or ends it if the
 // tunnel was cut while its origin was dialled.
-func (c *conns) add(p interface{ abort() }, era int) {
+func (c *conns) add(p interface{ abort() }, r *route, era int) {
 	c.mu.Lock()
 	late := c.cuts != era
 	if !late {
 		if c.open == nil {
-			c.open = make(map[interface{ abort() }]struct{})
+			c.open = make(map[interface{ abort() }]*route)
 		}
-		c.open[p] = struct{}{}
+		c.open[p] = r
 	}
 	c.mu.Unlock()
 	if late {
@@ -102,12 +107,22 @@ func (c *conns) remove(p interface{ abort() }) {
 	delete(c.open, p)
 }
 
+// abort cuts all of them.
 func (c *conns) abort() {
 	c.mu.Lock()
 	c.cuts++
+	c.mu.Unlock()
+	c.cut(func(*route) bool { return true })
+}
+
+// cut cuts those of the routes that gone picks.
+func (c *conns) cut(gone func(*route) bool) {
+	c.mu.Lock()
 	list := make([]interface{ abort() }, 0, len(c.open))
-	for p := range c.open {
-		list = append(list, p)
+	for p, r := range c.open {
+		if gone(r) {
+			list = append(list, p)
+		}
 	}
 	c.mu.Unlock()
 	for _, p := range list {
@@ -127,11 +142,15 @@ func (t *tunnel) setSpec(spec TunnelSpec) {
 	for name := range spec.RequestHeaders.All() {
 		secret = append(secret, name)
 	}
-	t.route.Store(&route{
+	r := &route{
 		id: t.id, name: spec.Name, spec: spec, secret: secret,
 		inspect: spec.Inspect == nil || *spec.Inspect,
 		local:   net.JoinHostPort(spec.LocalIP, strconv.Itoa(spec.LocalPort)),
-	})
+	}
+	for _, p := range spec.Paths {
+		r.forks = append(r.forks, r.fork(p))
+	}
+	t.route.Store(r)
 }
 
 // claim returns what the relay is asked for. What it gave before is asked for
@@ -141,7 +160,7 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 		Type: t.spec.Type, Mode: t.spec.Mode, Domain: t.spec.Domain, RemotePort: t.spec.RemotePort,
 		Name: t.spec.Name, HostHeader: t.spec.HostHeader, Ephemeral: t.spec.Ephemeral,
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
+		Paths: claimPaths(t.spec.Paths), Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
 	}
 	if !fresh {
 		if c.Domain == "" {
@@ -159,7 +178,8 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 // and lets go of those at a new claim: else the inspector would go on seeing a
 // tunnel that is not to be inspected any more.
 func servesAlike(one, other TunnelSpec) bool {
-	return *one.Inspect == *other.Inspect && one.LocalScheme == other.LocalScheme && one.ProxyProtocol == other.ProxyProtocol
+	return *one.Inspect == *other.Inspect && one.LocalScheme == other.LocalScheme && one.ProxyProtocol == other.ProxyProtocol &&
+		slices.Equal(one.Paths, other.Paths)
 }
 
 // remembers reports whether claim asks for what the relay gave before, and not
@@ -200,7 +220,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		LocalIP: t.spec.LocalIP, LocalPort: t.spec.LocalPort, LocalScheme: t.spec.LocalScheme,
 		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
+		Paths: append([]TunnelPath{}, t.spec.Paths...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
 	}

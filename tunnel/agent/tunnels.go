@@ -44,7 +44,7 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	defer a.control.Unlock()
 	spec, no := a.normalize(spec)
 	if no == nil {
-		no = a.checkHost(ctx, spec.LocalIP, spec.LocalPort)
+		no = a.checkHosts(ctx, spec, TunnelSpec{})
 	}
 	if no != nil {
 		return Tunnel{}, no

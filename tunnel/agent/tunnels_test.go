@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestTunnelRunsAndIsRestored(t *testing.T) {
 	stop()
 	b, _ := startAgent(t, Config{StateDir: dir})
 	for _, want := range []Tunnel{tun, second} {
-		if got := wantTunnel(t, b, want.ID, TunnelRunning); got != want {
+		if got := wantTunnel(t, b, want.ID, TunnelRunning); !reflect.DeepEqual(got, want) {
 			t.Errorf("after a restart: got %+v, want %+v", got, want)
 		}
 	}
@@ -198,7 +199,7 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("bank"), LocalPort: new(82)})
 	wantCode(t, err, CodeRelayRejected, "domain")
 	after, _ := a.Tunnel(tun.ID)
-	if after != got {
+	if !reflect.DeepEqual(after, got) {
 		t.Errorf("after the refusal: got %+v, want %+v", after, got)
 	}
 	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(0)})
@@ -243,7 +244,7 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	}
 	setWrite(a, write)
 	got := a.Tunnels()
-	if len(got) != 1 || got[0] != tun {
+	if len(got) != 1 || !reflect.DeepEqual(got[0], tun) {
 		t.Errorf("got %+v, want %+v alone", got, tun)
 	}
 	r.set(func() {

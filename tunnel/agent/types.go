@@ -109,6 +109,7 @@ type TunnelSpec struct {
 	// origin's answers.
 	RequestHeaders  wire.HeaderChanges `json:"request_headers,omitzero"`
 	ResponseHeaders wire.HeaderChanges `json:"response_headers,omitzero"`
+	Paths           []TunnelPath       `json:"paths,omitempty"`          // http, https
 	ProxyProtocol   string             `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
 	Inspect         *bool              `json:"inspect,omitempty"`        // default true
 	Ephemeral       bool               `json:"ephemeral,omitempty"`      // gone when the daemon ends
@@ -132,6 +133,7 @@ type TunnelPatch struct {
 	HostHeader      *string             `json:"host_header,omitempty"`
 	RequestHeaders  *wire.HeaderChanges `json:"request_headers,omitempty"` // all of them
 	ResponseHeaders *wire.HeaderChanges `json:"response_headers,omitempty"`
+	Paths           *[]TunnelPath       `json:"paths,omitempty"` // all of them
 	ProxyProtocol   *string             `json:"proxy_protocol,omitempty"`
 	Inspect         *bool               `json:"inspect,omitempty"`
 }
@@ -150,6 +152,7 @@ type Tunnel struct {
 	HostHeader      string             `json:"host_header"`
 	RequestHeaders  wire.HeaderChanges `json:"request_headers"`
 	ResponseHeaders wire.HeaderChanges `json:"response_headers"`
+	Paths           []TunnelPath       `json:"paths"` // longest first; never nil
 	ProxyProtocol   string             `json:"proxy_protocol"`
 	Inspect         bool               `json:"inspect"`
 	Ephemeral       bool               `json:"ephemeral"`

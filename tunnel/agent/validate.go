@@ -98,6 +98,9 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 		return spec, err
 	}
 	spec.LocalIP = host
+	if spec.Paths, err = a.normalPaths(spec.Paths, web); err != nil {
+		return spec, err
+	}
 	if spec.Domain != "" {
 		domain, err := normalDomain(spec.Domain)
 		if err != nil {
@@ -261,6 +264,7 @@ func patched(spec TunnelSpec, p TunnelPatch) TunnelSpec {
 	set(&spec.HostHeader, p.HostHeader)
 	set(&spec.RequestHeaders, p.RequestHeaders)
 	set(&spec.ResponseHeaders, p.ResponseHeaders)
+	set(&spec.Paths, p.Paths)
 	set(&spec.ProxyProtocol, p.ProxyProtocol)
 	if p.Inspect != nil {
 		v := *p.Inspect

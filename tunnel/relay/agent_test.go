@@ -116,6 +116,7 @@ type fakeAgent struct {
 
 	mu      sync.Mutex
 	origins map[uint32]string // number → address
+	paths   map[string]string // of claims, for all numbers → address
 	wg      sync.WaitGroup
 	cancel  context.CancelFunc
 	deaf    atomic.Int32 // streams for originDeaf
@@ -218,6 +219,13 @@ func (a *fakeAgent) mustClaim(key string, c wire.Claim, origin string) wire.Gran
 	return g
 }
 
+// leads has the streams for a claim's paths go to other origins than its own.
+func (a *fakeAgent) leads(paths map[string]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.paths = paths
+}
+
 func (a *fakeAgent) readEvents(ctx context.Context) {
 	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://relay"+wire.PathEvents, nil)
 	resp, err := a.http.Do(req)
@@ -283,6 +291,15 @@ func (a *fakeAgent) forward(s link.Stream) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+	if p.Path != "" {
+		a.mu.Lock()
+		origin, ok = a.paths[p.Path]
+		a.mu.Unlock()
+		if !ok {
+			s.Write(wire.AppendAnswer(nil, errors.New("this tunnel has no path "+p.Path)))
+			return
+		}
 	}
 	if origin == originDeaf {
 		a.deaf.Add(1)

@@ -118,7 +118,35 @@ func checkClaim(c *wire.Claim) error {
 	if c.HostHeader != "" && !validHost(c.HostHeader) {
 		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
 	}
-	return checkHeaders(c)
+	if err := checkHeaders(c); err != nil {
+		return err
+	}
+	return checkPaths(c)
+}
+
+// checkPaths says which paths of a claim the edge cannot lead, and sorts them.
+func checkPaths(c *wire.Claim) error {
+	if len(c.Paths) == 0 {
+		c.Paths = nil
+		return nil
+	}
+	if c.Type != wire.TypeHTTP && c.Type != wire.TypeHTTPS {
+		return invalid("paths", "a tunnel of type %s has no paths; leave paths out", c.Type)
+	}
+	names := make([]string, len(c.Paths))
+	for i, p := range c.Paths {
+		names[i] = p.Path
+	}
+	if err := wire.CheckPaths(names); err != nil {
+		return invalid("paths", "paths: %v", err)
+	}
+	for _, p := range c.Paths {
+		if p.HostHeader != "" && !validHost(p.HostHeader) {
+			return invalid("paths", "paths: host_header of %s: %q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", p.Path, visible.Clip(p.HostHeader, 128))
+		}
+	}
+	c.Paths = slices.SortedFunc(slices.Values(c.Paths), func(a, b wire.ClaimPath) int { return wire.ComparePaths(a.Path, b.Path) })
+	return nil
 }
 
 // checkHeaders says which header fields of a claim the edge cannot change.

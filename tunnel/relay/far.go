@@ -96,7 +96,7 @@ func (f *far) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 		return
 	}
 	if old := a.tunnels[t.Key]; old != nil {
-		if old.tunnel == t {
+		if old.tunnel.Equal(t) {
 			return
 		}
 		// The old tunnel is dropped after the new one is there, so that a visitor
@@ -157,7 +157,8 @@ func (f *far) review(target string) {
 // node tells or behind. f.mu is held.
 func (f *far) settle(t *farTunnel) {
 	r := f.members.relay
-	if !f.holds(t) || checkHeaders(&t.tunnel.Claim) != nil { // another version may change what this one must not
+	// Another version may change or lead what this one must not.
+	if !f.holds(t) || checkHeaders(&t.tunnel.Claim) != nil || checkPaths(&t.tunnel.Claim) != nil {
 		f.detach(t)
 		return
 	}
@@ -335,5 +336,6 @@ func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
 	return &edge.Backend{
 		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2,
 		Requests: edge.ChangeHeaders(c.RequestHeaders), Answers: edge.ChangeHeaders(c.ResponseHeaders),
+		Paths: c.Paths,
 	}
 }

@@ -10,6 +10,7 @@ package wire
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 )
 
@@ -74,8 +75,11 @@ type Welcome struct {
 	Features []string `json:"features,omitempty"`
 }
 
-// FeatureHeaders is of a relay that changes headers as a Claim says.
-const FeatureHeaders = "headers"
+// Features of a relay.
+const (
+	FeatureHeaders = "headers" // it changes headers as a Claim says
+	FeaturePaths   = "paths"   // it leads the paths of a Claim to services of their own
+)
 
 // Tunnel types and modes.
 const (
@@ -102,6 +106,9 @@ type Claim struct {
 	// Only a relay with FeatureHeaders does.
 	RequestHeaders  HeaderChanges `json:"request_headers,omitzero"`
 	ResponseHeaders HeaderChanges `json:"response_headers,omitzero"`
+	// Paths have services of their own (http, https): the streams to those name the
+	// path in their Preface. Only a relay with FeaturePaths leads them.
+	Paths []ClaimPath `json:"paths,omitempty"`
 	// Ephemeral claims are forgotten when the session ends; others are kept for the client.
 	Ephemeral bool `json:"ephemeral,omitempty"`
 	// Unshared streams carry the requests of one visitor only (http, https),
@@ -116,6 +123,9 @@ type Claim struct {
 func (c *Claim) ChangesHeaders() bool {
 	return !c.RequestHeaders.IsZero() || !c.ResponseHeaders.IsZero()
 }
+
+// Equal reports whether two claims ask for the same.
+func (c Claim) Equal(o Claim) bool { return reflect.DeepEqual(c, o) }
 
 // Grant answers a Claim that was accepted: the endpoint runs.
 type Grant struct {

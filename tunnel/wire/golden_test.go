@@ -60,6 +60,10 @@ var prefaces = []struct {
 		Visitor: netip.MustParseAddrPort("[2001:db8::9]:40000"), Edge: netip.MustParseAddrPort("[2001:db8::1]:443"),
 		Endpoint: 0xfffffffe, Kind: StreamHTTP, Authority: "shop.example.com",
 	}},
+	{"http-path", Preface{
+		Visitor: netip.MustParseAddrPort("203.0.113.9:40000"), Edge: netip.MustParseAddrPort("198.51.100.1:443"),
+		Endpoint: 7, Kind: StreamHTTP, Authority: "shop.example.com", Path: "/api",
+	}},
 }
 
 var flows = []struct {

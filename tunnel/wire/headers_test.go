@@ -52,7 +52,7 @@ func TestClaimsStayAsTheyAre(t *testing.T) {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
 		var back Claim
-		if err := json.Unmarshal(got, &back); err != nil || back != c {
+		if err := json.Unmarshal(got, &back); err != nil || !back.Equal(c) {
 			t.Errorf("read back: got %+v, %v", back, err)
 		}
 	}

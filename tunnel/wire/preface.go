@@ -31,6 +31,7 @@ const (
 const (
 	tlvEndpoint  = proxyproto.PP2Type(0xE0) // uint32, the Grant's Number
 	tlvKind      = proxyproto.PP2Type(0xE1) // one byte, StreamKind
+	tlvPath      = proxyproto.PP2Type(0xE2) // the Claim's Path that the stream is for
 	tlvAuthority = proxyproto.PP2Type(0x02) // PP2_TYPE_AUTHORITY
 )
 
@@ -52,6 +53,9 @@ type Preface struct {
 	Kind          StreamKind
 	// Authority is the name that the visitor asked for (SNI or Host), if any.
 	Authority string
+	// Path is the one of the Claim's whose service the stream is for; empty: the
+	// tunnel's own.
+	Path string
 }
 
 // ErrPreface is matched by every error about a stream's first bytes.
@@ -72,6 +76,12 @@ func AppendPreface(b []byte, p Preface) ([]byte, error) {
 	}
 	if p.Authority != "" && len(p.Authority) <= maxAuthority {
 		tlvs = append(tlvs, proxyproto.TLV{Type: tlvAuthority, Value: []byte(p.Authority)})
+	}
+	switch {
+	case len(p.Path) > MaxPath:
+		return nil, fmt.Errorf("write stream header: a path of %d bytes", len(p.Path))
+	case p.Path != "":
+		tlvs = append(tlvs, proxyproto.TLV{Type: tlvPath, Value: []byte(p.Path)})
 	}
 	h := proxyproto.HeaderProxyFromAddrs(2, tcpAddr(p.Visitor), tcpAddr(p.Edge))
 	if err := h.SetTLVs(tlvs); err != nil {
@@ -148,6 +158,11 @@ func parsePreface(all []byte) (Preface, error) {
 				return Preface{}, prefaceError("the authority is not a name")
 			}
 			p.Authority = string(t.Value)
+		case tlvPath:
+			if len(t.Value) == 0 || len(t.Value) > MaxPath || !utf8.Valid(t.Value) {
+				return Preface{}, prefaceError("the path is none")
+			}
+			p.Path = string(t.Value)
 		}
 	}
 	if !seen[tlvEndpoint] || !seen[tlvKind] {

@@ -413,7 +413,7 @@ func (e *entry) summaryLocked() Summary {
 	}
 	s := Summary{
 		ID: formatID(e.seq), Kind: e.kind, TunnelID: e.meta.TunnelID, TunnelName: e.meta.TunnelName,
-		Type: e.meta.Type, Time: e.start.UTC(), Visitor: e.meta.Visitor, State: e.state,
+		Type: e.meta.Type, TunnelPath: e.meta.Path, Time: e.start.UTC(), Visitor: e.meta.Visitor, State: e.state,
 		DurationMillis: float64(end.Sub(e.start).Microseconds()) / 1000,
 		BytesIn:        e.in.Load(), BytesOut: e.out.Load(), Error: e.problem,
 		ReplayOf: e.meta.ReplayOf, Imported: e.imported,

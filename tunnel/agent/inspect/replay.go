@@ -25,9 +25,10 @@ var (
 
 // Repeat is a request made ready to be sent again.
 type Repeat struct {
-	TunnelID string
-	Method   string
-	Bytes    []byte // the request, as it goes over the wire in HTTP/1.1
+	TunnelID   string
+	TunnelPath string // that led it to a service of its own; empty: none did
+	Method     string
+	Bytes      []byte // the request, as it goes over the wire in HTTP/1.1
 	// HTTP2 is set if the request came by HTTP/2, or by a later version, which an
 	// imported one may have.
 	HTTP2       bool
@@ -75,7 +76,7 @@ func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 	if edit.Headers != nil {
 		headers = withSecrets(edit.Headers, headers, s.secret)
 	}
-	again := Repeat{TunnelID: s.summary.TunnelID, Method: method, HTTP2: parts[2] == "HTTP/2.0" || parts[2] == "HTTP/3.0", ContentType: get(headers, "Content-Type")}
+	again := Repeat{TunnelID: s.summary.TunnelID, TunnelPath: s.summary.TunnelPath, Method: method, HTTP2: parts[2] == "HTTP/2.0" || parts[2] == "HTTP/3.0", ContentType: get(headers, "Content-Type")}
 	return again.build(path, headers, body, newBody)
 }
 

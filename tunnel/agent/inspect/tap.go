@@ -17,6 +17,9 @@ type Meta struct {
 	// Secret are names of request fields whose values are hidden beside the usual
 	// ones: what the tunnel itself gives its origin.
 	Secret []string
+	// Path is the tunnel's path that the connection came by, if it has one of its own
+	// for it, and Prefix what was taken out of the requests' paths; empty: nothing was.
+	Path, Prefix string
 }
 
 // maxPending is how many requests may wait for their response on one connection.

@@ -32,12 +32,14 @@ type Summary struct {
 	Type       string    `json:"type"` // the tunnel's
 	Time       time.Time `json:"time"`
 	Visitor    string    `json:"visitor"` // address:port
+	// TunnelPath is the path of the tunnel that led the request to a service of its own.
+	TunnelPath string `json:"tunnel_path,omitempty"`
 	// State is open while bytes may still come, then done or failed.
 	State          string  `json:"state"`
 	DurationMillis float64 `json:"duration_ms"`
 	Method         string  `json:"method,omitempty"`
 	Host           string  `json:"host,omitempty"`
-	Path           string  `json:"path,omitempty"` // with the query
+	Path           string  `json:"path,omitempty"` // with the query, as the origin gets it
 	Status         int     `json:"status,omitempty"`
 	ContentType    string  `json:"content_type,omitempty"` // of the response
 	BytesIn        int64   `json:"bytes_in"`               // from the visitor

@@ -149,6 +149,7 @@ type snapshot struct {
 	url      string
 	req, res kept
 	secret   []string // Meta.Secret
+	prefix   string   // Meta.Prefix
 	messages []said
 	unheard  int
 }
@@ -166,7 +167,7 @@ func (c *capture) copy() kept {
 func (e *entry) snapshot() snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := snapshot{summary: e.summaryLocked(), url: e.url, secret: e.meta.Secret, messages: slices.Clone(e.messages), unheard: e.unheard}
+	s := snapshot{summary: e.summaryLocked(), url: e.url, secret: e.meta.Secret, prefix: e.meta.Prefix, messages: slices.Clone(e.messages), unheard: e.unheard}
 	if e.kind == KindHTTP {
 		s.proto = e.parsedLocked().proto
 	}
@@ -205,7 +206,7 @@ func (s snapshot) address() string {
 	if s.summary.Host == "" {
 		return ""
 	}
-	return proto + "://" + s.summary.Host + s.summary.Path
+	return proto + "://" + s.summary.Host + s.prefix + s.summary.Path
 }
 
 func (c kept) message(reveal bool, secret []string, passed int64) *Message {
@@ -285,7 +286,7 @@ func curl(s snapshot, reveal bool) string {
 	for _, h := range headers {
 		switch strings.ToLower(h.Name) {
 		case "host", "content-length", "transfer-encoding", "connection", "accept-encoding",
-			"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded":
+			"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix", "forwarded":
 			continue // curl's own, or the edge's
 		}
 		if steers(h.Name + h.Value) {

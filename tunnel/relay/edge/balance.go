@@ -19,10 +19,14 @@ const (
 // pick returns the backends in the order in which to try them: the one with the
 // fewest visitors first, in turn among equals, those out of turn after them, and
 // further ways to the same tunnels last.
-func (ep *Endpoint) pick() []*Backend {
-	order := inTurn(ep.Backends(), ep.turn.Add(1))
+func (ep *Endpoint) pick() []*Backend { return ep.pickFor("") }
+
+// pickFor is pick for a request. A path's origin that is down puts its path alone
+// out of turn: the tunnel's others may be up, and other tunnels' for the path.
+func (ep *Endpoint) pickFor(target string) []*Backend {
+	order := inTurn(led(ep.Backends(), target), ep.turn.Add(1))
 	if spare := ep.spare.Load(); spare != nil {
-		order = append(slices.Clone(order), *spare...)
+		order = append(slices.Clone(order), led(*spare, target)...)
 	}
 	return order
 }
@@ -40,7 +44,7 @@ func inTurn(list []*Backend, turn uint32) []*Backend {
 	order := make([]place, len(list))
 	for i := range list {
 		b := list[(start+i)%len(list)]
-		order[i] = place{b, b.out.Load() || b.Agent.Session.Err() != nil, b.busy.Load()}
+		order[i] = place{b, b.out.Load() || b.Agent.Session.Err() != nil, b.tunnel().busy.Load()}
 	}
 	slices.SortStableFunc(order, func(a, b place) int {
 		if a.out != b.out {
@@ -64,7 +68,7 @@ func (e *Edge) takeOut(ep *Endpoint, b *Backend) {
 	if len(ep.Backends()) < 2 || e.life.Err() != nil || !b.out.CompareAndSwap(false, true) {
 		return
 	}
-	e.log.Info("origin down; its tunnel is out of turn", "endpoint", ep.ID(), "client", b.Agent.ClientID, "key", b.Key)
+	e.log.Info("origin down; its tunnel is out of turn", "endpoint", ep.ID(), "client", b.Agent.ClientID, "key", b.name())
 	e.attach.Lock()
 	defer e.attach.Unlock()
 	if !e.ending { // shutDown waits for ports after it has set it
@@ -86,13 +90,13 @@ func (e *Edge) probe(ep *Endpoint, b *Backend) {
 			timer.Stop()
 			return
 		}
-		if !slices.Contains(ep.Backends(), b) {
+		if !slices.Contains(ep.Backends(), b.tunnel()) {
 			b.out.Store(false) // it may come back as the best way to its tunnel, and is probed no more
 			return
 		}
 		if e.reaches(b) {
 			b.out.Store(false)
-			e.log.Info("origin back; its tunnel takes its turn", "endpoint", ep.ID(), "client", b.Agent.ClientID, "key", b.Key)
+			e.log.Info("origin back; its tunnel takes its turn", "endpoint", ep.ID(), "client", b.Agent.ClientID, "key", b.name())
 			return
 		}
 	}

@@ -18,5 +18,6 @@
 //   - udp.go and flows.go, for udp
 //
 // certs.go, filecert.go and names.go answer handshakes; pages.go and custom.go
-// are what visitors see in place of a site; balance.go picks among agents.
+// are what visitors see in place of a site; balance.go picks among agents, and
+// paths.go among the origins of one tunnel.
 package edge

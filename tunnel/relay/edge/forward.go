@@ -93,10 +93,7 @@ func rewrite(p *httputil.ProxyRequest) {
 	f := to.forward
 	p.Out.URL.Scheme = "http"
 	p.Out.URL.Host = "origin" // streams need no address
-	p.Out.URL.RawQuery = p.In.URL.RawQuery
-	if !strings.HasPrefix(to.target, "//") && to.target != p.Out.URL.RequestURI() {
-		p.Out.URL.Opaque = to.target // as the visitor wrote it
-	}
+	asWritten(p.Out.URL, to.target)
 	p.Out.Host = p.In.Host
 	for name := range p.Out.Header {
 		if strings.HasPrefix(name, "X-Forwarded-") && !f.trusted || disguised(name) {

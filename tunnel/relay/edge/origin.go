@@ -45,7 +45,7 @@ type visit struct {
 // openStream opens a stream to a backend; the preface goes out with the first write.
 func (e *Edge) openStream(ctx context.Context, b *Backend, kind wire.StreamKind, v visit) (*originConn, error) {
 	preface, err := wire.AppendPreface(nil, wire.Preface{
-		Visitor: v.visitor, Edge: v.edge, Endpoint: b.Number, Kind: kind, Authority: v.authority,
+		Visitor: v.visitor, Edge: v.edge, Endpoint: b.Number, Kind: kind, Authority: v.authority, Path: b.path,
 	})
 	if err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ type roundTripper struct{}
 // route is what the handler has found for a request.
 type route struct {
 	endpoint *Endpoint
-	target   string // what is asked of the origin
+	target   string // what the visitor asks for
 	forward  forward
 	visit    visit
 	grpc     bool
@@ -269,7 +269,7 @@ type route struct {
 
 // choose sorts the endpoint's backends.
 func (to *route) choose(r *http.Request) {
-	list := to.endpoint.pick()
+	list := to.endpoint.pickFor(to.target)
 	to.only = len(list) < 2
 	upgrade := to.upgrade(r) != ""
 	for i, b := range list {
@@ -299,7 +299,7 @@ func (to *route) onward(ctx context.Context, r *http.Request, err error) bool {
 func (to *route) take(b *Backend) {
 	to.leave()
 	to.used, to.held = b, b
-	b.busy.Add(1)
+	b.tunnel().busy.Add(1)
 	if to.waits != nil {
 		to.waits.agent.Store(b.Agent)
 	}
@@ -307,7 +307,7 @@ func (to *route) take(b *Backend) {
 
 func (to *route) leave() {
 	if to.held != nil {
-		to.held.busy.Add(-1)
+		to.held.tunnel().busy.Add(-1)
 		to.held = nil
 	}
 }
@@ -320,7 +320,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	for i, b := range order {
 		to.take(b)
 		out, end := to.attempt(r)
-		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil {
+		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil || b.prefix != "" {
 			out = out.Clone(b.Answers.follow(r.Context()))
 			if b.HostHeader != "" {
 				out.Host = b.HostHeader
@@ -330,6 +330,9 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			if b.Requests != nil {
 				b.Requests.request(out)
+			}
+			if b.prefix != "" {
+				b.strip(out, to.target)
 			}
 		}
 		if to.body != nil {

@@ -63,11 +63,11 @@ func (x *exchange) writeHead() error {
 		w.Reset(nil)
 		writers.Put(w)
 	}()
-	write(w, r.Method, " ", x.to.target, " HTTP/1.1\r\n")
+	write(w, r.Method, " ", x.backend.target(x.to.target), " HTTP/1.1\r\n")
 	header(w, "Host", host)
-	connection, changes := r.Header["Connection"], x.backend.Requests
+	connection, changes, prefix := r.Header["Connection"], x.backend.Requests, x.backend.prefix
 	for name, values := range r.Header {
-		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.to.forward.trusted) || has(connection, name) || changes.hides(name) {
+		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, x.to.forward.trusted) || has(connection, name) || changes.hides(name) || prefix != "" && name == prefixHeader {
 			continue
 		}
 		if name == "Expect" && !r.ProtoAtLeast(1, 1) {
@@ -81,6 +81,9 @@ func (x *exchange) writeHead() error {
 		changes.write(w)
 	}
 	x.to.forward.each(func(name, value string) { header(w, name, value) })
+	if prefix != "" {
+		header(w, prefixHeader, prefix)
+	}
 	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
 		header(w, "Te", "trailers")
 	}

@@ -73,10 +73,17 @@ type Backend struct {
 	Answers    *HeaderChanges
 	Unshared   bool // a stream carries the requests of one visitor's connection only
 	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
+	// Paths lead to origins of their own; longer ones come first.
+	Paths []wire.ClaimPath
+
+	forks  []*Backend // one for each of Paths
+	whole  *Backend   // of a fork: whose it is
+	path   string     // of a fork
+	prefix string     // of a fork: path as it is told to an origin that is asked without it; else empty
 
 	idle idleStreams     // for HTTP/1.1, which the agent may look into
 	h2   *http.Transport // for gRPC, and for origins that are to be spoken to so
-	busy atomic.Int64    // visitors' requests, connections and flows with it now
+	busy atomic.Int64    // visitors' requests, connections and flows with the tunnel now
 	out  atomic.Bool     // it is out of turn: its origin was down, and is probed
 }
 
@@ -84,6 +91,9 @@ type Backend struct {
 func (b *Backend) end() {
 	b.idle.close()
 	b.h2.CloseIdleConnections()
+	for _, of := range b.forks {
+		of.end()
+	}
 }
 
 // same reports whether o is the same tunnel by way of the same node.
@@ -251,7 +261,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	if e.ending {
 		return nil, ErrEnding
 	}
-	b.h2 = e.newTransport(b)
+	e.fork(b)
 	ep := e.table.get(f.place())
 	if ep != nil && (ep.Type != f.Type || ep.Mode != f.Mode) {
 		e.drop(ep)

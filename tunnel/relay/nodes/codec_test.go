@@ -48,26 +48,48 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// TestTunnelsThatChangeHeaders: a node of before that finds no slot, and all of it
-// fits in a line, whatever the values are.
-func TestTunnelsThatChangeHeaders(t *testing.T) {
+// TestTunnelsThatNotEveryNodeServes: a node that would serve one in part finds no
+// slot of it, and all of it fits in a line, whatever the values are.
+func TestTunnelsThatNotEveryNodeServes(t *testing.T) {
 	long := strings.Repeat(`"\u2028`+"\t<&>", wire.MaxHeaderBytes)[:wire.MaxHeaderBytes-len("X-Env")-1] + "!"
 	long = strings.ToValidUTF8(long, "")
 	changes := wire.ChangeHeaders(map[string]string{"X-Env": long})
 	if err := changes.Check(wire.Requests); err != nil {
 		t.Fatal(err)
 	}
+	names := make([]string, wire.MaxPaths)
+	paths := make([]wire.ClaimPath, wire.MaxPaths)
+	for i := range paths {
+		names[i] = fmt.Sprintf("/%02d", i) + strings.Repeat(`"`, wire.MaxPath-3)
+		paths[i] = wire.ClaimPath{Path: names[i], Strip: true, HostHeader: strings.Repeat("a", 253), HTTP2: true}
+	}
+	if err := wire.CheckPaths(names); err != nil {
+		t.Fatal(err)
+	}
 	plain := Tunnel{Session: "s1", Key: "k", Target: "t", Slot: "tls", Claim: wire.Claim{Type: wire.TypeHTTPS}}
-	changing := plain
+	changing, leading, both := plain, plain, plain
 	changing.Claim.RequestHeaders, changing.Claim.ResponseHeaders = changes, changes
-	for before, v := range map[string]Tunnel{"tls": plain, "": changing} {
+	leading.Claim.Paths = paths
+	both.Claim = changing.Claim
+	both.Claim.Paths = paths
+	for _, c := range []struct {
+		v                   Tunnel
+		before, withHeaders string // what a node finds that knows neither, and one that knows no paths
+	}{{plain, "tls", "tls"}, {changing, "", "tls"}, {leading, "", ""}, {both, "", ""}} {
 		var b bytes.Buffer
-		if err := newLines(&b).Encode(tunnelLine(v)); err != nil || b.Len() > maxLine-8<<10 {
+		if err := newLines(&b).Encode(tunnelLine(c.v)); err != nil || b.Len() > maxLine-4<<10 {
 			t.Errorf("a line of %d bytes, %v", b.Len(), err)
 		}
 		var l line
-		if err := json.Unmarshal(b.Bytes(), &l); err != nil || l.Tunnel.Slot != before || l.told() != v {
+		if err := json.Unmarshal(b.Bytes(), &l); err != nil || l.Tunnel.Slot != c.before || !l.told().Equal(c.v) {
 			t.Errorf("read %.100s as %.100s, %v", b.Bytes(), fmt.Sprint(l.told()), err)
+		}
+		old := *l.Tunnel
+		if old.Slot == "" && old.Claim.ChangesHeaders() {
+			old.Slot = l.Slot
+		}
+		if old.Slot != c.withHeaders {
+			t.Errorf("a node that knows no paths finds %q of %.100s", old.Slot, b.Bytes())
 		}
 	}
 }

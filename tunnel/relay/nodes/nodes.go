@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,9 @@ type Tunnel struct {
 	Domain  string     `json:"domain,omitempty"`
 	Port    int        `json:"port,omitempty"`
 }
+
+// Equal reports whether two are the same in all.
+func (t Tunnel) Equal(o Tunnel) bool { return reflect.DeepEqual(t, o) }
 
 // Flow carries one UDP visitor's packets to an agent.
 type Flow interface {

@@ -27,7 +27,10 @@ type line struct {
 	Key     string  `json:"key,omitempty"`
 	// Slot is that of a Tunnel that changes headers, which has none itself: a node
 	// of before that finds no claim of it, and so serves nobody without the changes.
-	Slot string `json:"slot,omitempty"`
+	// PathsSlot is in its place where a Tunnel has paths, which not every node knows
+	// that knows of headers.
+	Slot      string `json:"slot,omitempty"`
+	PathsSlot string `json:"paths_slot,omitempty"`
 
 	Change json.RawMessage `json:"change,omitempty"`
 	Age    int64           `json:"age,omitempty"` // of a Change of before, in milliseconds
@@ -36,7 +39,10 @@ type line struct {
 // tunnelLine tells of v.
 func tunnelLine(v Tunnel) line {
 	l := line{Op: opTunnel, Tunnel: &v}
-	if v.Claim.ChangesHeaders() {
+	switch {
+	case len(v.Claim.Paths) > 0:
+		l.PathsSlot, v.Slot = v.Slot, ""
+	case v.Claim.ChangesHeaders():
 		l.Slot, v.Slot = v.Slot, ""
 	}
 	return l
@@ -45,7 +51,11 @@ func tunnelLine(v Tunnel) line {
 // told is the tunnel that a line tells of.
 func (l *line) told() Tunnel {
 	v := *l.Tunnel
-	if v.Slot == "" && v.Claim.ChangesHeaders() {
+	switch {
+	case v.Slot != "":
+	case len(v.Claim.Paths) > 0:
+		v.Slot = l.PathsSlot
+	case v.Claim.ChangesHeaders():
 		v.Slot = l.Slot
 	}
 	return v

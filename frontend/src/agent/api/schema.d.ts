@@ -866,6 +866,29 @@ export interface components {
             [key: string]: string;
         };
         /**
+         * @description A path of an `http` or `https` tunnel that leads to a local service of its own. A request goes to the longest path
+         *     that is the beginning of its own, segment by segment (`/api` has `/api` and `/api/users`, and not `/apis`); what no
+         *     path has goes to the tunnel's local service.
+         */
+        TunnelPath: {
+            /** @description As `/api`: it begins with a slash, and is decoded, without a query. */
+            path: string;
+            /**
+             * @description The local service's address or host name.
+             * @default 127.0.0.1
+             */
+            local_ip?: string;
+            local_port: number;
+            local_scheme?: components["schemas"]["LocalScheme"];
+            /** @description The Host that this local service sees; empty: as for the tunnel. */
+            host_header?: string;
+            /**
+             * @description The local service is asked without the path, which it is told in `X-Forwarded-Prefix`.
+             * @default false
+             */
+            strip?: boolean;
+        };
+        /**
          * @description How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
          * @enum {string}
          */
@@ -893,6 +916,8 @@ export interface components {
             host_header?: string;
             request_headers?: components["schemas"]["HeaderChanges"];
             response_headers?: components["schemas"]["HeaderChanges"];
+            /** @description The paths that lead to local services of their own, in any order. */
+            paths?: components["schemas"]["TunnelPath"][];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             /**
              * @description Show what passes in the inspector.
@@ -923,6 +948,8 @@ export interface components {
             host_header?: string;
             request_headers?: components["schemas"]["HeaderChanges"];
             response_headers?: components["schemas"]["HeaderChanges"];
+            /** @description All of them; an empty list leaves none. */
+            paths?: components["schemas"]["TunnelPath"][];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             inspect?: boolean;
         };
@@ -942,6 +969,8 @@ export interface components {
             host_header: string;
             request_headers: components["schemas"]["HeaderChanges"];
             response_headers: components["schemas"]["HeaderChanges"];
+            /** @description Longest first. */
+            paths: components["schemas"]["TunnelPath"][];
             proxy_protocol: components["schemas"]["ProxyProtocol"];
             inspect: boolean;
             ephemeral: boolean;
@@ -1009,6 +1038,16 @@ export interface components {
          *         "response_headers": {
          *           "Server": ""
          *         },
+         *         "paths": [
+         *           {
+         *             "path": "/api",
+         *             "local_ip": "127.0.0.1",
+         *             "local_port": 8080,
+         *             "local_scheme": "http",
+         *             "host_header": "",
+         *             "strip": false
+         *           }
+         *         ],
          *         "proxy_protocol": "",
          *         "inspect": true,
          *         "ephemeral": false,
@@ -1081,8 +1120,10 @@ export interface components {
             duration_ms: number;
             method?: string;
             host?: string;
-            /** @description With the query. */
+            /** @description With the query, as the local service is asked for it. */
             path?: string;
+            /** @description The tunnel's path that led it to a local service of its own. */
+            tunnel_path?: string;
             /** @description HTTP status of the answer; of the relay's, where the local service did not take the visitor. */
             status?: number;
             /** @description Of the answer. */
@@ -1230,8 +1271,10 @@ export interface components {
             duration_ms: number;
             method?: string;
             host?: string;
-            /** @description With the query. */
+            /** @description With the query, as the local service is asked for it. */
             path?: string;
+            /** @description The tunnel's path that led it to a local service of its own. */
+            tunnel_path?: string;
             /** @description HTTP status of the answer; of the relay's, where the local service did not take the visitor. */
             status?: number;
             /** @description Of the answer. */

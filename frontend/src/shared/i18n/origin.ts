@@ -6,6 +6,7 @@ import type { Sentence } from './sentences';
  */
 export const originSentences: readonly Sentence[] = [
   ['nothing listens at the local address {0}', '本地地址 {0} 上没有服务在监听'],
+  ['this tunnel has no path {0}', '此隧道没有路径 {0}'],
   ['the local service at {0} does not accept connections', '{0} 的本地服务不接受连接'],
   ['the local service at {0} cannot be reached: {1*}', '无法连接 {0} 的本地服务：{1*}'],
   [

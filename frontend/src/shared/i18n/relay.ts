@@ -92,6 +92,12 @@ export const relaySentences: readonly Sentence[] = [
     'a tunnel of type {0} has no port of its own; leave remote_port out',
     '{0} 类型的隧道没有自己的端口，请不要填写 remote_port',
   ],
+  ['a tunnel of type {0} has no paths; leave paths out', '{0} 类型的隧道没有路径，请不要填写路径'],
+  [
+    'paths: host_header of {0}: {1} is not a host; write a name or an address, as app.local or 192.0.2.1:8080',
+    '路径 {0} 的 Host 请求头：{1} 不是主机，请填写名称或地址，例如 app.local 或 192.0.2.1:8080',
+  ],
+  ['paths: {0*}', '路径：{0*}'],
   ['a tunnel of type {0} has no headers; leave {1} out', '{0} 类型的隧道没有标头，请不要填写 {1}'],
   ['the port must be 1 to 65535', '端口须为 1 到 65535'],
   ['the name has at most 128 bytes', '名称最多 128 字节'],

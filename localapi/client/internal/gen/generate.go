@@ -108,7 +108,7 @@ func declare(out *bytes.Buffer, name string, s *schema) error {
 		tag := p.name
 		if !slices.Contains(s.Required, p.name) {
 			tag += ",omitempty"
-			if pointer(name, &p.schema) && !strings.HasPrefix(goType, "[]") && goType != "any" {
+			if pointer(name, &p.schema) && (name == "TunnelUpdate" || !strings.HasPrefix(goType, "[]")) && goType != "any" {
 				goType = "*" + goType
 			}
 		}
@@ -122,7 +122,8 @@ func declare(out *bytes.Buffer, name string, s *schema) error {
 }
 
 // pointer reports whether an optional property must tell "not there" from zero:
-// in what changes something, where the default is not zero, and for objects.
+// in what changes something, where the default is not zero, and for objects. Of a list
+// that is only so in TunnelUpdate, where an empty one leaves none.
 func pointer(owner string, s *schema) bool {
 	ref := strings.TrimPrefix(s.Ref, refPrefix)
 	return owner == "TunnelUpdate" || owner == "Replay" || s.Default == true ||

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"adit/localapi/client"
+)
+
+// pathFlag collects paths that lead to local services of their own: /api=8080,
+// /api=host:port or /api=https://host:port, with ",strip" behind for one whose service
+// is asked without the path. An empty one says that there is none.
+type pathFlag struct{ paths []client.TunnelPath }
+
+// String implements pflag.Value; there is no default to show.
+func (f *pathFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (f *pathFlag) Type() string { return "/PATH=PORT" }
+
+// Set implements pflag.Value.
+func (f *pathFlag) Set(text string) error {
+	if f.paths == nil {
+		f.paths = []client.TunnelPath{}
+	}
+	if text == "" {
+		return nil
+	}
+	text, strip := strings.CutSuffix(text, ",strip")
+	at := strings.LastIndexByte(text, '=') // a path may have one, a service has none
+	if at < 0 || !strings.HasPrefix(text, "/") {
+		return errors.New("it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path")
+	}
+	p := client.TunnelPath{Path: text[:at], Strip: strip}
+	service := text[at+1:]
+	if scheme, rest, ok := strings.Cut(service, "://"); ok {
+		p.LocalScheme, service = client.LocalScheme(scheme), strings.TrimSuffix(rest, "/")
+	}
+	var err error
+	if p.LocalIP, p.LocalPort, err = parseLocal(service); err != nil {
+		return err
+	}
+	for _, o := range f.paths {
+		if o.Path == p.Path {
+			return fmt.Errorf("%s is there twice", p.Path)
+		}
+	}
+	f.paths = append(f.paths, p)
+	return nil
+}
+
+// pathText is a path with where it leads.
+func pathText(p client.TunnelPath) string {
+	to := net.JoinHostPort(p.LocalIP, strconv.Itoa(p.LocalPort))
+	if p.LocalScheme != "" && p.LocalScheme != client.LocalSchemeHTTP {
+		to = string(p.LocalScheme) + "://" + to
+	}
+	text := p.Path + " -> " + to
+	if p.Strip {
+		text += ", without the path"
+	}
+	if p.HostHeader != "" {
+		text += ", as " + p.HostHeader
+	}
+	return text
+}
+
+// writePaths writes a row for each path.
+func writePaths(w io.Writer, paths []client.TunnelPath) {
+	for _, p := range paths {
+		fmt.Fprintf(w, "Path\t%s\n", printable(pathText(p)))
+	}
+}

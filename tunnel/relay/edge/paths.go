@@ -1,0 +1,93 @@
+package edge
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"adit/tunnel/wire"
+)
+
+// prefixHeader tells an origin which path was taken out of what it is asked for.
+const prefixHeader = "X-Forwarded-Prefix"
+
+// fork makes a backend for each of b's paths: what it keeps between requests, how
+// its origin is spoken to, and whether that is down is each one's own.
+func (e *Edge) fork(b *Backend) {
+	b.h2 = e.newTransport(b)
+	for _, p := range b.Paths {
+		of := &Backend{
+			Agent: b.Agent, Number: b.Number, Key: b.Key, HostHeader: cmp.Or(p.HostHeader, b.HostHeader),
+			Requests: b.Requests, Answers: b.Answers, Unshared: b.Unshared, HTTP2: p.HTTP2,
+			whole: b, path: p.Path,
+		}
+		if p.Strip {
+			of.prefix = (&url.URL{Path: p.Path}).EscapedPath()
+		}
+		of.h2 = e.newTransport(of)
+		b.forks = append(b.forks, of)
+	}
+}
+
+// tunnel is the backend of the whole tunnel, which is b's own unless that is one of
+// a path.
+func (b *Backend) tunnel() *Backend {
+	if b.whole != nil {
+		return b.whole
+	}
+	return b
+}
+
+// name tells b from the others of its client in a log.
+func (b *Backend) name() string { return b.Key + b.path }
+
+// led returns where each of list has a request for target go: to the longest of its
+// paths that has it, or to its own origin. It is list itself if that is so for all.
+func led(list []*Backend, target string) []*Backend {
+	out := list
+	for i, b := range list {
+		for _, of := range b.forks {
+			if _, ok := wire.MatchPath(of.path, target); ok {
+				if &out[0] == &list[0] {
+					out = slices.Clone(list)
+				}
+				out[i] = of
+				break
+			}
+		}
+	}
+	return out
+}
+
+// target is what b's origin is asked for in place of what the visitor asked for.
+func (b *Backend) target(asked string) string {
+	if b.prefix == "" {
+		return asked
+	}
+	size, _ := wire.MatchPath(b.path, asked)
+	return wire.StripPath(asked, size)
+}
+
+// strip takes the path out of a request by HTTP/2, which is a copy.
+func (b *Backend) strip(r *http.Request, asked string) {
+	target, u := b.target(asked), r.URL
+	path, _, _ := strings.Cut(target, "?")
+	u.Opaque, u.Path, u.RawPath = "", path, ""
+	if plain, err := url.PathUnescape(path); err == nil {
+		u.Path, u.RawPath = plain, path
+	}
+	asWritten(u, target)
+	r.Header[prefixHeader] = []string{b.prefix}
+}
+
+// asWritten has a URL, whose path target has, be sent as target. What begins with two
+// slashes would be sent as a URL with a host, and is sent as net/url writes it.
+func asWritten(u *url.URL, target string) {
+	path, query, asked := strings.Cut(target, "?")
+	u.RawQuery, u.ForceQuery = query, asked && query == ""
+	if !strings.HasPrefix(target, "//") && target != u.RequestURI() {
+		u.Opaque = path
+	}
+}

@@ -1,0 +1,144 @@
+package edge
+
+import (
+	"context"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/wire"
+)
+
+// FuzzStrip has the target of a request by HTTP/2 be the one of HTTP/1.1, byte for
+// byte, unless it begins with what would be a host.
+func FuzzStrip(f *testing.F) {
+	for _, target := range []string{"/api", "/api?", "/api?q=%zz", "/%61pi/x%2F%41?a=[b]", "/api//x?q", "/api/\"x\"", "/api/%zz", "/api/../x", "/api/x:y"} {
+		f.Add(target)
+	}
+	b := &Backend{path: "/api", prefix: "/api"}
+	f.Fuzz(func(t *testing.T, asked string) {
+		if _, ok := wire.MatchPath(b.path, asked); !ok {
+			return
+		}
+		for i := range len(asked) {
+			if !sayable(asked[i]) {
+				return
+			}
+		}
+		u, err := url.ParseRequestURI(asked)
+		if err != nil {
+			return // net/http refuses it
+		}
+		r := &http.Request{URL: u, Header: make(http.Header)}
+		r.URL.Scheme, r.URL.Host = "http", "origin"
+		b.strip(r, asked)
+		got, want := r.URL.RequestURI(), b.target(asked)
+		if strings.HasPrefix(want, "//") {
+			want = "//"
+			got = got[:min(len(got), 2)]
+		}
+		if got != want {
+			t.Fatalf("%q: got %q, want %q", asked, got, want)
+		}
+	})
+}
+
+// TestTargetByHTTP2IsAsWritten, with the query once.
+func TestTargetByHTTP2IsAsWritten(t *testing.T) {
+	for _, target := range []string{"/x", "/x?", "/\"x\"?q=1", "/\"x\"?", "/%41?a=%zz", "//x?q", "*"} {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := (&http.Request{URL: u, Header: make(http.Header)}).WithContext(context.WithValue(t.Context(), routeKey{}, &route{target: target}))
+		out := in.Clone(t.Context())
+		rewrite(&httputil.ProxyRequest{In: in, Out: out})
+		if got := out.URL.RequestURI(); got != target {
+			t.Errorf("%s: got %s", target, got)
+		}
+	}
+}
+
+// TestTunnelsWithoutPathsCostNothing, nor do their requests look at any.
+func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
+	e := New(Config{})
+	without, with := new(Backend), &Backend{Paths: []wire.ClaimPath{{Path: "/api/v2"}, {Path: "/api", Strip: true}}}
+	e.fork(without)
+	e.fork(with)
+	list := []*Backend{without}
+	if n := testing.AllocsPerRun(100, func() { led(list, "/api/v2/x") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	list = []*Backend{with}
+	for target, want := range map[string]*Backend{"/api/v2/x": with.forks[0], "/api/x": with.forks[1], "/x": with, "*": with, "": with} {
+		if got := led(list, target); got[0] != want {
+			t.Errorf("%s goes to %s", target, got[0].name())
+		}
+	}
+	if list[0] != with {
+		t.Error("the list itself was changed")
+	}
+	if n := testing.AllocsPerRun(100, func() { led(list, "/x") }); n != 0 {
+		t.Errorf("%v allocations where no path leads", n)
+	}
+}
+
+// TestPathIsOutOfTurnByItself while its origin is down, and no longer.
+func TestPathIsOutOfTurnByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, session := newBalancedSite(t), new(origins)
+		session.down.Store(true)
+		b := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "led", Session: session}, Paths: []wire.ClaimPath{{Path: "/api"}, {Path: "/x"}}}
+		if _, err := s.edge.Attach(s.face, b); err != nil {
+			t.Fatal(err)
+		}
+		api := b.forks[0]
+		s.edge.takeOut(s.ep, api)
+		time.Sleep(time.Minute)
+		if !api.out.Load() || b.out.Load() || b.forks[1].out.Load() {
+			t.Errorf("out of turn: %v, the tunnel %v, its other path %v", api.out.Load(), b.out.Load(), b.forks[1].out.Load())
+		}
+		session.down.Store(false)
+		time.Sleep(time.Minute)
+		if api.out.Load() {
+			t.Error("it is out of turn, though its origin has been up for a minute")
+		}
+		session.down.Store(true)
+		s.edge.takeOut(s.ep, api)
+		s.edge.Detach(s.face, b) // and nobody probes it any more
+		time.Sleep(time.Minute)
+		if api.out.Load() {
+			t.Error("it is probed, though its tunnel is served no more")
+		}
+	})
+}
+
+// BenchmarkLed finds where a request goes, for a tunnel without paths and for one
+// with as many as there may be.
+func BenchmarkLed(b *testing.B) {
+	e := New(Config{})
+	without, with := new(Backend), new(Backend)
+	for i := range wire.MaxPaths {
+		with.Paths = append(with.Paths, wire.ClaimPath{Path: "/assets/v" + strconv.Itoa(10+i)})
+	}
+	e.fork(without)
+	e.fork(with)
+	for _, c := range []struct {
+		name    string
+		backend *Backend
+		target  string
+	}{{"without", without, "/assets/v41/x.js"}, {"last of 32", with, "/assets/v41/x.js"}, {"none of 32", with, "/assets/x.js"}} {
+		b.Run(c.name, func(b *testing.B) {
+			list := []*Backend{c.backend}
+			b.ReportAllocs()
+			for b.Loop() {
+				led(list, c.target)
+			}
+		})
+	}
+}

@@ -1,0 +1,306 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"adit/internal/freeport"
+	"adit/tunnel/wire"
+)
+
+// asked answers with what an origin was asked for: its name, the Host and the target
+// that it got, and every header that it could take for the prefix.
+func asked(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var prefix []string
+		for name, values := range r.Header {
+			if strings.Contains(wire.PlainHeader(name), "prefix") {
+				prefix = append(prefix, values...)
+			}
+		}
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s %s %s", name, r.Host, r.RequestURI, strings.Join(prefix, ","), body)
+	})
+}
+
+// askTarget asks for a target as it is written.
+func askTarget(t *testing.T, visitor *http.Client, base, target, body string) string {
+	t.Helper()
+	method, reader := http.MethodGet, io.Reader(nil)
+	if body != "" {
+		method, reader = http.MethodPost, strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, base, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, query, _ := strings.Cut(target, "?")
+	plain, err := url.PathUnescape(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.URL.Path, req.URL.RawPath, req.URL.RawQuery = plain, path, query
+	for _, name := range []string{"X-Forwarded-Prefix", "X_forwarded_prefix", "X-Forwarded_prefix", "X.Forwarded.Prefix"} {
+		req.Header[name] = []string{"/evil"}
+	}
+	resp, err := visitor.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Sprint("status ", resp.StatusCode)
+	}
+	return string(got)
+}
+
+// TestRequestsGoWhereTheirPathsLead asks by each version of HTTP for paths of a
+// tunnel whose services are spoken to in each way.
+func TestRequestsGoWhereTheirPathsLead(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.leads(map[string]string{
+		"/api": startOrigin(t, asked("api")), "/api/v2": startH2C(t, asked("v2")), "/h2": startH2C(t, asked("h2")),
+		"/a b/é": startOrigin(t, asked("odd")), "/down": freeport.Loopback(t),
+	})
+	claim := wire.Claim{Type: wire.TypeHTTPS, Domain: "led", HostHeader: "inner.example", Paths: []wire.ClaimPath{
+		{Path: "/api", Strip: true},
+		{Path: "/api/v2", HTTP2: true},
+		{Path: "/h2", HTTP2: true, Strip: true, HostHeader: "h2.example:81"},
+		{Path: "/a b/é", Strip: true},
+		{Path: "/down"},
+		{Path: "/gone"},
+	}}
+	for _, unshared := range []bool{false, true} {
+		claim.Unshared = unshared
+		s.agent.mustClaim("led", claim, startOrigin(t, asked("own")))
+		for version, visitor := range s.secureVisitors(t, s.testRelay) {
+			for target, want := range map[string]string{
+				"/":                   "own inner.example / ",
+				"/apis?q":             "own inner.example /apis?q ",
+				"/x/../api":           "own inner.example /x/../api ",
+				"/api%2Fv2":           "own inner.example /api%2Fv2 ",
+				"//api":               "own inner.example //api ",
+				"/api":                "api inner.example / /api",
+				"/api?q=%41":          "api inner.example /?q=%41 /api",
+				"/%61pi/x%2F%41?a=b":  "api inner.example /x%2F%41?a=b /api",
+				"/api/../x":           "api inner.example /../x /api",
+				"/api//x":             "api inner.example //x /api",
+				"/api/v2":             "v2 inner.example /api/v2 ",
+				"/api/v2/%41":         "v2 inner.example /api/v2/%41 ",
+				"/api/v2x":            "api inner.example /v2x /api",
+				"/h2":                 "h2 h2.example:81 / /h2",
+				"/%682/x%2F%41?a=%5B": "h2 h2.example:81 /x%2F%41?a=%5B /h2",
+				"/h2//x":              "h2 h2.example:81 //x /h2",
+				"/a%20b/%C3%A9/x":     "odd inner.example /x /a%20b/%C3%A9",
+				"/down/x":             "status 502",
+				"/gone":               "status 502",
+			} {
+				for _, body := range []string{"", "hello"} {
+					if got := askTarget(t, visitor, "https://led.relay.test", target, body); got != want+" "+body && got != want {
+						t.Errorf("%s by %s, unshared %v: got %q, want %q", target, version, unshared, got, want)
+					}
+				}
+			}
+		}
+	}
+	// What is written of a visit is what the visitor asked for.
+	askTarget(t, s.secureVisitors(t, s.testRelay)["HTTP/2.0"], "https://led.relay.test", "/%61pi/last", "")
+	recorded(t, s.Relay, "the path as it was asked for", func(e wire.Access) bool { return e.Path == "/api/last" && e.Key == "led" })
+}
+
+// TestPrefixOfALoadBalancerIsNotTold: an origin that is told what was taken out of
+// its path is told that alone.
+func TestPrefixOfALoadBalancerIsNotTold(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TrustedProxies = []string{"127.0.0.0/8"}
+	s := startSite(t, cfg, text(""))
+	s.agent.leads(map[string]string{"/api": startOrigin(t, asked("api")), "/h2": startH2C(t, asked("h2")), "/kept": startOrigin(t, asked("kept"))})
+	g := s.agent.mustClaim("led", wire.Claim{Type: wire.TypeHTTPS, Domain: "led", Paths: []wire.ClaimPath{{Path: "/api", Strip: true}, {Path: "/h2", Strip: true, HTTP2: true}, {Path: "/kept"}}}, startOrigin(t, asked("own")))
+	for path, want := range map[string]string{"/api": " /x /api ", "/h2": " /x /h2 ", "/kept": " /kept/x /evil "} {
+		if got := askTarget(t, s.visitor, g.PublicURL, path+"/x", ""); !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestWebSocketOfAPath is led as other requests are.
+func TestWebSocketOfAPath(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	got := make(chan string, 1)
+	socket := startOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.RequestURI + " " + fmt.Sprint(r.Header["X-Forwarded-Prefix"])
+		wsEcho(t).ServeHTTP(w, r)
+	}))
+	s.agent.leads(map[string]string{"/ws": socket, "/h2": socket})
+	// HTTP/2 is for all but changes of protocol.
+	g := s.agent.mustClaim("socket", wire.Claim{Type: wire.TypeHTTPS, Domain: "socket", HTTP2: true, Paths: []wire.ClaimPath{{Path: "/ws", Strip: true}, {Path: "/h2", HTTP2: true}}}, freeport.Loopback(t))
+	for version, client := range s.webSocketClients(t) {
+		for path, want := range map[string]string{"/ws/chat?room=1": "/chat?room=1 [/ws]", "/h2/chat": "/h2/chat []"} {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			c, _, err := websocket.Dial(ctx, g.PublicURL+path, &websocket.DialOptions{HTTPClient: client, HTTPHeader: http.Header{"X-Forwarded-Prefix": {"/evil"}}, Subprotocols: []string{"v2.chat"}})
+			if err != nil {
+				t.Fatalf("%s by %s: %v", path, version, err)
+			}
+			if err := c.Write(ctx, websocket.MessageText, []byte("hello")); err != nil {
+				t.Errorf("%s by %s: %v", path, version, err)
+			}
+			if _, echo, err := c.Read(ctx); err != nil || string(echo) != "hello" {
+				t.Errorf("%s by %s: got %q, %v", path, version, echo, err)
+			}
+			c.CloseNow()
+			if asked := <-got; asked != want {
+				t.Errorf("%s by %s: the origin was asked for %s, want %s", path, version, asked, want)
+			}
+		}
+	}
+}
+
+// TestGRPCOfAPath goes to the path's service by HTTP/2, whatever is said of it.
+func TestGRPCOfAPath(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.leads(map[string]string{"/pkg.Service": startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		io.WriteString(w, r.RequestURI+" ")
+		io.Copy(w, r.Body)
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+	}))})
+	g := s.agent.mustClaim("grpc", wire.Claim{Type: wire.TypeHTTPS, Domain: "grpc", Paths: []wire.ClaimPath{{Path: "/pkg.Service"}}}, freeport.Loopback(t))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.PublicURL+"/pkg.Service/Method", strings.NewReader("\x00\x00\x00\x00\x02hi"))
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("TE", "trailers")
+	resp, err := s.visitor.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "/pkg.Service/Method \x00\x00\x00\x00\x02hi" || resp.Trailer.Get("Grpc-Status") != "0" {
+		t.Errorf("got %q, trailer %v", body, resp.Trailer)
+	}
+}
+
+// TestPathWhoseServiceIsDownLeavesTheTurnAlone shares an address between two agents,
+// of whom one has a path's service down, and one has no such path.
+func TestPathWhoseServiceIsDownLeavesTheTurnAlone(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token, visitor := r.client(t, "shop"), r.visitor(t)
+	down := freeport.Loopback(t)
+	claim := wire.Claim{Type: wire.TypeHTTP, Domain: "shared", Mode: wire.ModeBalanced, Paths: []wire.ClaimPath{{Path: "/api", Strip: true}}}
+	a, b := connect(t, token, "i1"), connect(t, token, "i2")
+	a.leads(map[string]string{"/api": down})
+	b.leads(map[string]string{"/api": startOrigin(t, asked("api 2"))})
+	a.mustClaim("k", claim, startOrigin(t, text("own 1")))
+	url := b.mustClaim("k", claim, startOrigin(t, text("own 2"))).PublicURL
+	seen := map[string]int{}
+	for i := range 60 {
+		target := []string{"", "/api/x", "/api/x"}[i%3]
+		code, body := get(t, visitor, url+target)
+		if want := "api 2 " + strings.TrimPrefix(url, "http://") + " /x /api "; code != http.StatusOK || target != "" && body != want {
+			t.Fatalf("%s: got status %d, %q", target, code, body)
+		}
+		seen[body]++
+	}
+	if seen["own 1"] < 5 || seen["own 2"] < 5 {
+		t.Errorf("got %v, want both agents to have their share of what no path has", seen)
+	}
+	// Back, it gets its share of the path again.
+	ln, err := net.Listen("tcp", down)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: asked("api 1")}
+	go s.Serve(ln)
+	defer s.Close()
+	eventually(t, "the path's service has its turn", func() bool {
+		_, body := get(t, visitor, url+"/api/x")
+		return strings.HasPrefix(body, "api 1")
+	})
+	// Each agent's own paths hold for what it gets.
+	claim.Paths = nil
+	b.mustClaim("k", claim, startOrigin(t, asked("without")))
+	found := map[string]bool{}
+	eventually(t, "each is asked in its way", func() bool {
+		_, body := get(t, visitor, url+"/api/x")
+		switch {
+		case strings.HasPrefix(body, "api 1 ") && strings.HasSuffix(body, " /x /api "), strings.HasPrefix(body, "without ") && strings.HasSuffix(body, " /api/x  "):
+			found[body[:5]] = true
+		case !strings.HasPrefix(body, "api 2"):
+			t.Fatalf("got %q", body)
+		}
+		return len(found) == 2
+	})
+}
+
+// TestPathsChangeWithTheClaim claims a tunnel anew, at the agent's node and for
+// visitors of another.
+func TestPathsChangeWithTheClaim(t *testing.T) {
+	c := startNodes(t, 2)
+	here, there := c.all[0], c.all[1]
+	a := connect(t, there.at(c.clientEverywhere("shop")), "i1")
+	a.leads(map[string]string{"/x": startOrigin(t, asked("x")), "/x/y": startOrigin(t, asked("y"))})
+	own := startOrigin(t, asked("own"))
+	visitor := &http.Client{Transport: &http.Transport{}}
+	for _, step := range []struct {
+		paths []wire.ClaimPath
+		want  string
+	}{
+		{[]wire.ClaimPath{{Path: "/x"}}, "x shop.relay.test /x  "},
+		{nil, "own shop.relay.test /x  "},
+		{[]wire.ClaimPath{{Path: "/x/y"}, {Path: "/x", Strip: true}}, "x shop.relay.test / /x "},
+		{[]wire.ClaimPath{{Path: "/x/y"}}, "own shop.relay.test /x  "},
+		{[]wire.ClaimPath{{Path: "/x", HostHeader: "inner.example"}}, "x inner.example /x  "},
+	} {
+		a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop", Paths: step.paths}, own)
+		for name, r := range map[string]*testRelay{"the agent's node": there, "another node": here} {
+			eventually(t, fmt.Sprintf("%s has %v", name, step.paths), func() bool {
+				code, got := r.page(t, visitor, "shop.relay.test")
+				return code == http.StatusOK && got == step.want
+			})
+		}
+	}
+	if n := len(here.edge.Endpoints()); n != 1 {
+		t.Errorf("the other node has %d endpoints", n)
+	}
+}
+
+func TestPathClaimsAreChecked(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.client(t, "shop"), "i1")
+	if !slices.Contains(a.welcome.Features, wire.FeaturePaths) {
+		t.Errorf("features: %v", a.welcome.Features)
+	}
+	for _, c := range []struct{ kind, paths, want string }{
+		{"http", `[{"path":"/api/"}]`, `paths: the path "/api/" must not end with /; without it, what is below it is meant, too`},
+		{"https", `[{"path":"/api"},{"path":"/api","strip":true}]`, `paths: the path /api is there twice`},
+		{"https", `[{"path":"/api","host_header":"a b"}]`, `paths: host_header of /api: "a b" is not a host; write a name or an address, as app.local or 192.0.2.1:8080`},
+		{"tcp", `[{"path":"/api"}]`, `a tunnel of type tcp has no paths; leave paths out`},
+		{"tls", `[{"path":"/api"}]`, `a tunnel of type tls has no paths; leave paths out`},
+	} {
+		body := fmt.Sprintf(`{"type":%q,"mode":"standard","paths":%s}`, c.kind, c.paths)
+		err := a.call(http.MethodPut, wire.PathClaims+"k", json.RawMessage(body), new(wire.Grant))
+		if p := problem(t, err, wire.CodeInvalid); p.Field != "paths" || p.Message != c.want {
+			t.Errorf("%s: got %q (%s), want %q", body, p.Message, p.Field, c.want)
+		}
+	}
+	if claims := r.store.Claims.List(); len(claims) != 0 {
+		t.Errorf("refused claims are kept: %+v", claims)
+	}
+	// None is none, whatever the type.
+	if _, err := a.claim("k", wire.Claim{Type: wire.TypeTCP, Paths: []wire.ClaimPath{}}, ""); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
