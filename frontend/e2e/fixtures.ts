@@ -8,6 +8,7 @@ import type {
   RequestSummary,
   SocketMessage,
   Tunnel,
+  TunnelPath,
 } from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
 
@@ -31,6 +32,7 @@ export function tunnel(n: number, change: Partial<Tunnel> = {}): Tunnel {
     host_header: '',
     request_headers: {},
     response_headers: {},
+    paths: [],
     proxy_protocol: '',
     inspect: true,
     ephemeral: false,
@@ -44,6 +46,17 @@ export function tunnel(n: number, change: Partial<Tunnel> = {}): Tunnel {
     ...change,
   };
 }
+
+/** A path as the daemon shows it. */
+export const tunnelPath = (path: string, change: Partial<TunnelPath> = {}): TunnelPath => ({
+  path,
+  local_ip: '127.0.0.1',
+  local_port: 8080,
+  local_scheme: 'http',
+  host_header: '',
+  strip: false,
+  ...change,
+});
 
 export function endpoint(t: Tunnel, open = 1, total = 12): Endpoint {
   return {
@@ -64,9 +77,27 @@ export function endpoint(t: Tunnel, open = 1, total = 12): Endpoint {
 export function someTunnels(): Tunnel[] {
   return [
     tunnel(1, { name: 'shop', local_port: 3000 }),
-    tunnel(2, { name: 'api', local_port: 8080, mode: 'balanced' }),
+    tunnel(2, {
+      name: 'api',
+      local_port: 8080,
+      mode: 'balanced',
+      paths: [
+        tunnelPath('/assets/images', {
+          local_ip: 'nas.local',
+          local_port: 8443,
+          local_scheme: 'https',
+        }),
+        tunnelPath('/chat', { local_port: 9000, strip: true, host_header: 'chat.internal:9000' }),
+      ],
+    }),
     tunnel(3, { name: 'ssh', type: 'tcp', local_port: 22, local_ip: '192.168.1.20' }),
-    tunnel(4, { name: 'docs', type: 'http', local_port: 8000, declared: true }),
+    tunnel(4, {
+      name: 'docs',
+      type: 'http',
+      local_port: 8000,
+      declared: true,
+      paths: [tunnelPath('/search', { local_port: 7700, strip: true })],
+    }),
     tunnel(5, { name: 'game', type: 'udp', local_port: 27_015 }),
     tunnel(6, { name: 'staging', state: 'stopped', local_port: 5173, public_url: '' }),
     tunnel(7, {

@@ -12,6 +12,8 @@ import type {
   SocketMessage,
   Status,
   Tunnel,
+  TunnelPath,
+  TunnelUpdate,
 } from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
 import {
@@ -19,6 +21,7 @@ import {
   config,
   detail,
   endpoint,
+  tunnelPath,
   someLogs,
   someTunnels,
   socket,
@@ -77,6 +80,8 @@ export class Mock {
   providers: string[] | undefined = ['company', 'partners'];
   /** The providers whose webhooks the relay can verify; undefined: an older relay. */
   webhooks: string[] | undefined = ['github', 'slack', 'discord', 'hmac'];
+  /** What tunnels were changed by, newest last. */
+  changes: TunnelUpdate[] = [];
   /** What the page asked for, newest last. */
   seen: string[] = [];
 
@@ -160,7 +165,7 @@ export class Mock {
     ['GET', /^endpoints$/, () => ({ items: this.#running().map((t) => endpoint(t)) })],
     ['GET', /^tunnels$/, () => ({ items: [...this.tunnels.values()] })],
     ['POST', /^tunnels$/, (body) => this.#create(body)],
-    ['PATCH', /^tunnels\/([^/]+)$/, (body, [id]) => this.#change(id, body)],
+    ['PATCH', /^tunnels\/([^/]+)$/, (body, [id]) => this.#update(id, body)],
     ['POST', /^tunnels\/([^/]+)\/start$/, (_, [id]) => this.#change(id, { state: 'running' })],
     ['POST', /^tunnels\/([^/]+)\/stop$/, (_, [id]) => this.#change(id, { state: 'stopped' })],
     ['DELETE', /^tunnels\/([^/]+)$/, (_, [id]) => this.#delete(id)],
@@ -272,7 +277,13 @@ export class Mock {
       );
     const id = `t_new${this.#next}`;
     const name = String(body.name ?? body.domain ?? `brave-${this.#next}`);
-    const made = { ...someTunnels()[0], ...body, id, name, created_at: now() } as Tunnel;
+    const made = {
+      ...someTunnels()[0],
+      ...withPaths(body),
+      id,
+      name,
+      created_at: now(),
+    } as Tunnel;
     made.public_url = `${made.type}://${String(body.domain ?? name)}.${this.domain}`;
     return this.setTunnel(made, 'created');
   }
@@ -283,8 +294,13 @@ export class Mock {
     return t;
   }
 
+  #update(id: string | undefined, body: Record<string, unknown>): Tunnel {
+    this.changes.push(body);
+    return this.#change(id, body);
+  }
+
   #change(id: string | undefined, body: Record<string, unknown>): Tunnel {
-    return this.setTunnel({ ...this.#find(id), ...body, error: '' } as Tunnel);
+    return this.setTunnel({ ...this.#find(id), ...withPaths(body), error: '' } as Tunnel);
   }
 
   /** As the relay does, it never tells a password or a secret again. */
@@ -384,6 +400,15 @@ export class Mock {
     );
     return { added: 1 };
   }
+}
+
+/** As the daemon does, it shows every part of a path, and the longest first. */
+function withPaths(body: Record<string, unknown>): Record<string, unknown> {
+  const paths = body.paths as TunnelPath[] | undefined;
+  if (paths?.some((p) => p.path === '/refused'))
+    throw new Refusal(400, 'invalid_parameter', 'paths: /refused is not to be led away', 'paths');
+  const longer = (a: TunnelPath, b: TunnelPath) => b.path.length - a.path.length;
+  return paths ? { ...body, paths: paths.map((p) => tunnelPath(p.path, p)).sort(longer) } : body;
 }
 
 const now = () => new Date().toISOString();

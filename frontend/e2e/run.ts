@@ -6,6 +6,7 @@ import { launch } from './browser';
 import { scenarios as headers } from './headers';
 import { scenarios as keyboard } from './keyboard';
 import { scenarios as leaving } from './leaving';
+import { scenarios as paths } from './paths';
 import { scenarios as reading } from './reading';
 import { dealt, runAll } from './runner';
 import { scenarios } from './scenarios';
@@ -27,6 +28,7 @@ await runAll(await launch(), [
     ...slow,
     ...telling,
     ...headers,
+    ...paths,
     ...webhooks,
   },
   ...dealt(tour(), 2),

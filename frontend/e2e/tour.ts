@@ -11,6 +11,7 @@ export const stops: readonly Stop[] = [
   ['overview', '#/overview', 'text=shop.relay.example'],
   ['tunnels', '#/tunnels', '[data-tunnel=t_0001]'],
   ['create', '#/tunnels/new', '#f-local_port'],
+  ['paths', '#/tunnels/t_0002', '#f-paths [role=group]'],
   ['policy', '#/tunnels/policy:t_0001', '#p-signin'],
   ['declared', '#/tunnels/t_0004', 'dialog [role=status]'],
   ['inspector', '#/inspector', '#r-r_40'],
@@ -46,6 +47,7 @@ async function begin() {
       mock.status = stop === 'first' ? { ...configured, ...unconfigured } : configured;
     },
     arrived: async (page: Page, stop: string, ready: string) => {
+      if (stop === 'paths') await page.locator('#f-paths').evaluate((e) => e.scrollIntoView());
       if (stop !== 'diagnostics') return;
       await page.locator(ready).click();
       await page.locator('li .advice').first().waitFor();

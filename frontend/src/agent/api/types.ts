@@ -9,6 +9,7 @@ export type Config = Schemas['Config'];
 export type Setting = Schemas['Setting'];
 export type Endpoint = Schemas['Endpoint'];
 export type Tunnel = Schemas['Tunnel'];
+export type TunnelPath = Schemas['TunnelPath'];
 export type TunnelType = Schemas['TunnelType'];
 export type TunnelMode = Schemas['TunnelMode'];
 export type TunnelState = Schemas['TunnelState'];

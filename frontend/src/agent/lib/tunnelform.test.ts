@@ -9,6 +9,7 @@ import {
   toUpdate,
   type TunnelForm,
 } from './tunnelform';
+import { newPath, type PathForm } from './pathform';
 
 const form = (change: Partial<TunnelForm> = {}): TunnelForm => ({
   ...emptyForm,
@@ -29,6 +30,7 @@ const tunnel: Tunnel = {
   host_header: '',
   request_headers: { 'X-Env': 'prod', Cookie: '' },
   response_headers: {},
+  paths: [],
   proxy_protocol: '',
   inspect: true,
   ephemeral: false,
@@ -76,6 +78,15 @@ describe('check', () => {
     ['headers that TCP does not have', { type: 'tcp', request_headers: 'X-Env' }, {}],
     ['a name of 129', { name: 'x'.repeat(129) }, { name: 'form.name.long' }],
   ])('%s', (_, change, want) => expect(check(form(change), '37271')).toEqual(want));
+
+  it('has the mistakes of paths, where there are paths', () => {
+    const row = { ...newPath(), path: 'api', to: '37271' };
+    expect(check(form({ paths: [row] }), '37271')).toEqual({
+      [`paths-${row.key}-path`]: 'form.path.slash',
+      [`paths-${row.key}-to`]: 'form.port.own',
+    });
+    expect(check(form({ type: 'tls', paths: [row] }), '37271')).toEqual({});
+  });
 });
 
 describe('toCreate', () => {
@@ -95,6 +106,7 @@ describe('toCreate', () => {
         domain: 'shop',
         host_header: 'x',
         request_headers: 'X-Env: a',
+        paths: [{ ...newPath(), path: '/api', to: '8080' }],
         proxy_protocol: 'v1',
       }),
     );
@@ -105,6 +117,26 @@ describe('toCreate', () => {
     expect(
       toCreate(form({ request_headers: 'X-Env: a\n\n', response_headers: 'Server:' })),
     ).toMatchObject({ request_headers: { 'X-Env': 'a' }, response_headers: { Server: '' } });
+  });
+
+  it('sends paths with what they are', () => {
+    const paths = [
+      { ...newPath(), path: '/api', to: '8080' },
+      { ...newPath(), path: '/chat', to: 'h2c://nas.local:90', strip: true, host_header: ' chat ' },
+    ];
+    expect(toCreate(form({ paths }))).toMatchObject({
+      paths: [
+        { path: '/api', local_ip: '127.0.0.1', local_port: 8080 },
+        {
+          path: '/chat',
+          local_ip: 'nas.local',
+          local_port: 90,
+          local_scheme: 'h2c',
+          host_header: 'chat',
+          strip: true,
+        },
+      ],
+    });
   });
 
   it('sends every choice', () => {
@@ -146,6 +178,36 @@ describe('toUpdate', () => {
     expect(toUpdate({ ...formOf(tunnel), request_headers: '' }, tunnel)).toEqual({
       request_headers: {},
     });
+  });
+  it('has all paths if one changed, and none to remove them', () => {
+    const api = { path: '/api', local_ip: '127.0.0.1', local_port: 8080 };
+    const chat = { path: '/chat', local_ip: '::1', local_port: 9000, strip: true };
+    const led: Tunnel = {
+      ...tunnel,
+      paths: [
+        { ...chat, local_scheme: 'http', host_header: '' },
+        { ...api, strip: false },
+      ],
+    };
+    const { paths, ...rest } = formOf(led);
+    const [first, second] = paths as [PathForm, PathForm];
+    expect(toUpdate({ ...rest, paths }, led)).toBeUndefined();
+    // In whatever order: the daemon has one of its own.
+    expect(toUpdate({ ...rest, paths: [second, first] }, led)).toBeUndefined();
+    expect(toUpdate({ ...rest, paths: [{ ...first, strip: false }, second] }, led)).toEqual({
+      paths: [{ path: '/chat', local_ip: '::1', local_port: 9000 }, api],
+    });
+    expect(toUpdate({ ...rest, paths: [second] }, led)).toEqual({ paths: [api] });
+    expect(toUpdate({ ...rest, paths: [] }, led)).toEqual({ paths: [] });
+  });
+  it('knows of no paths where the daemon is older', () => {
+    const older: Partial<Tunnel> = { ...tunnel };
+    delete older.paths;
+    const form = formOf(older as Tunnel);
+    expect(toUpdate(form, older as Tunnel)).toBeUndefined();
+    expect(
+      toUpdate({ ...form, paths: [{ ...newPath(), path: '/api', to: '8080' }] }, older as Tunnel),
+    ).toEqual({ paths: [{ path: '/api', local_ip: '127.0.0.1', local_port: 8080 }] });
   });
 });
 

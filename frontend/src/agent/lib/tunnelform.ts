@@ -1,6 +1,8 @@
 import type { MessageKey } from '../i18n';
 import type { Tunnel, TunnelCreate, TunnelMode, TunnelType, TunnelUpdate } from '../api/types';
+import { addressFault, isHost, isLoopback, isName, portOf } from './address';
 import { headersOf, headersText, parseHeaders } from './headerlines';
+import { checkPaths, pathForms, readPaths, type PathField, type PathForm } from './pathform';
 
 /** A tunnel as it is being typed: numbers are still text, and so are headers, a line each. */
 export interface TunnelForm {
@@ -15,12 +17,13 @@ export interface TunnelForm {
   host_header: string;
   request_headers: string;
   response_headers: string;
+  paths: readonly PathForm[];
   proxy_protocol: '' | 'v1' | 'v2';
   inspect: boolean;
   ephemeral: boolean;
 }
 
-export type FormField = keyof TunnelForm;
+export type FormField = keyof TunnelForm | PathField;
 export type FormErrors = Partial<Record<FormField, MessageKey>>;
 
 export const emptyForm: TunnelForm = {
@@ -35,6 +38,7 @@ export const emptyForm: TunnelForm = {
   host_header: '',
   request_headers: '',
   response_headers: '',
+  paths: [],
   proxy_protocol: '',
   inspect: true,
   ephemeral: false,
@@ -48,6 +52,7 @@ export function formOf(tunnel: Tunnel): TunnelForm {
     remote_port: tunnel.remote_port ? String(tunnel.remote_port) : '',
     request_headers: headersText(tunnel.request_headers),
     response_headers: headersText(tunnel.response_headers),
+    paths: pathForms(tunnel),
   };
 }
 
@@ -56,50 +61,28 @@ export const hasDomain = (type: TunnelType) => type !== 'tcp' && type !== 'udp';
 export const hasPort = (type: TunnelType) => type === 'tcp' || type === 'udp';
 export const isHttp = (type: TunnelType) => type === 'http' || type === 'https';
 
-const name =
-  /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
-const ipv4 = /^(25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/;
-const ipv6 = /^[0-9a-f:]*:[0-9a-f:]*(:\d+\.\d+\.\d+\.\d+)?(%[\w.-]+)?$/i;
-const metadata = ['169.254.169.254', 'fd00:ec2::254'];
-
-function port(text: string): number | undefined {
-  const n = Number(text);
-  return /^\d{1,5}$/.test(text) && n >= 1 && n <= 65535 ? n : undefined;
-}
-
-function isLoopback(ip: string): boolean {
-  return ip === 'localhost' || ip === '::1' || ip.startsWith('127.');
-}
-
-function isAddress(text: string): boolean {
-  // What looks like an IPv4 address must be one.
-  if (/^[\d.]+$/.test(text)) return ipv4.test(text);
-  return text.includes(':') ? ipv6.test(text) : name.test(text);
-}
-
 /** Checks a form as it is typed. ownPort is where this page was served. */
 export function check(f: TunnelForm, ownPort = ''): FormErrors {
   const errors: FormErrors = {};
   const ip = f.local_ip.trim().toLowerCase();
   if (!f.local_port.trim()) errors.local_port = 'form.port.missing';
-  else if (!port(f.local_port.trim())) errors.local_port = 'form.port.invalid';
+  else if (!portOf(f.local_port.trim())) errors.local_port = 'form.port.invalid';
   else if (isLoopback(ip || '127.0.0.1') && f.local_port.trim() === ownPort)
     errors.local_port = 'form.port.own';
-  if (metadata.includes(ip)) errors.local_ip = 'form.ip.metadata';
-  else if (ip && !isAddress(ip)) errors.local_ip = 'form.ip.invalid';
+  const address = ip && addressFault(ip);
+  if (address) errors.local_ip = address;
   const domain = f.domain.trim();
-  if (hasDomain(f.type) && domain && !name.test(domain)) errors.domain = 'form.domain.invalid';
-  if (hasPort(f.type) && f.remote_port.trim() && !port(f.remote_port.trim()))
+  if (hasDomain(f.type) && domain && !isName(domain)) errors.domain = 'form.domain.invalid';
+  if (hasPort(f.type) && f.remote_port.trim() && !portOf(f.remote_port.trim()))
     errors.remote_port = 'form.port.invalid';
-  const host = f.host_header.trim().replace(/:\d{1,5}$/, '');
-  if (isHttp(f.type) && host && !name.test(host) && !/^\[[0-9a-f:.]+\]$/i.test(host))
-    errors.host_header = 'form.host.invalid';
+  const host = f.host_header.trim();
+  if (isHttp(f.type) && host && !isHost(host)) errors.host_header = 'form.host.invalid';
   for (const field of ['request_headers', 'response_headers'] as const) {
     const fields = parseHeaders(f[field]);
     if (isHttp(f.type) && typeof fields === 'string') errors[field] = fields;
   }
   if ([...f.name].length > 128) errors.name = 'form.name.long';
-  return errors;
+  return isHttp(f.type) ? { ...errors, ...checkPaths(f.paths, ownPort) } : errors;
 }
 
 /** Returns the request that creates the tunnel of a form that has no errors. */
@@ -118,6 +101,7 @@ export function toCreate(f: TunnelForm): TunnelCreate {
     if (f.host_header.trim()) wanted.host_header = f.host_header.trim();
     for (const field of ['request_headers', 'response_headers'] as const)
       if (f[field].trim()) wanted[field] = headersOf(f[field]);
+    if (f.paths.length > 0) wanted.paths = readPaths(f.paths);
   }
   if (f.proxy_protocol && f.type !== 'udp') wanted.proxy_protocol = f.proxy_protocol;
   if (!f.inspect) wanted.inspect = false;
@@ -125,30 +109,36 @@ export function toCreate(f: TunnelForm): TunnelCreate {
   return wanted;
 }
 
+/** Returns all that can be changed in a tunnel. */
+function changeable(f: TunnelForm): Required<Omit<TunnelUpdate, 'type'>> {
+  return {
+    mode: f.mode,
+    name: f.name.trim(),
+    local_ip: f.local_ip.trim() || '127.0.0.1',
+    local_port: Number(f.local_port),
+    local_scheme: f.local_scheme,
+    domain: f.domain.trim(),
+    remote_port: Number(f.remote_port || 0),
+    host_header: f.host_header.trim(),
+    request_headers: headersOf(f.request_headers),
+    response_headers: headersOf(f.response_headers),
+    paths: readPaths(f.paths),
+    proxy_protocol: f.proxy_protocol,
+    inspect: f.inspect,
+  };
+}
+
+/** Returns a value as text that is the same in whatever order its parts stand. */
+function ordered(value: unknown): string {
+  if (Array.isArray(value)) return value.map(ordered).sort().join('\n\n');
+  return typeof value === 'object' ? headersText({ ...value }) : String(value);
+}
+
 /** Returns what differs from the tunnel; undefined if nothing does. */
 export function toUpdate(f: TunnelForm, tunnel: Tunnel): TunnelUpdate | undefined {
-  const wanted = { ...formOf(tunnel), ...f };
-  const next: Required<Omit<TunnelUpdate, 'type'>> = {
-    mode: wanted.mode,
-    name: wanted.name.trim(),
-    local_ip: wanted.local_ip.trim() || '127.0.0.1',
-    local_port: Number(wanted.local_port),
-    local_scheme: wanted.local_scheme,
-    domain: wanted.domain.trim(),
-    remote_port: Number(wanted.remote_port || 0),
-    host_header: wanted.host_header.trim(),
-    request_headers: headersOf(wanted.request_headers),
-    response_headers: headersOf(wanted.response_headers),
-    proxy_protocol: wanted.proxy_protocol,
-    inspect: wanted.inspect,
-  };
-  const same = { ...tunnel, local_scheme: tunnel.local_scheme || 'http' };
-  const differs = (a: unknown, b: unknown) =>
-    typeof a === 'object' && typeof b === 'object'
-      ? headersText({ ...a }) !== headersText({ ...b })
-      : a !== b;
-  const changed = Object.entries(next).filter(([key, value]) =>
-    differs(same[key as keyof typeof next], value),
+  const before = changeable(formOf(tunnel));
+  const changed = Object.entries(changeable(f)).filter(
+    ([key, value]) => ordered(value) !== ordered(before[key as keyof typeof before]),
   );
   return changed.length > 0 ? (Object.fromEntries(changed) as TunnelUpdate) : undefined;
 }
