@@ -57,7 +57,7 @@ func requestListCommand(env *Env) *cobra.Command {
 				if r.Status == 0 {
 					status = r.State
 				}
-				table.row(r.ID, localTime(r.Time), r.TunnelName, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
+				table.row(r.ID, localTime(r.Time), r.TunnelName+r.TunnelPath, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
 			}
 			return env.printTable(listOf(list), table, "Nothing was seen yet.")
 		},

@@ -283,6 +283,7 @@ export const en = {
   'request.state.open': 'Open',
   'request.state.done': 'Done',
   'request.state.failed': 'Failed',
+  'request.path': 'Path of the tunnel',
   'request.tunnel': 'Tunnel',
   'request.url': 'URL',
   'request.visitor': 'Visitor',

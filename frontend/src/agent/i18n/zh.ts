@@ -270,6 +270,7 @@ export const zh: Messages = {
   'request.state.open': '进行中',
   'request.state.done': '完成',
   'request.state.failed': '失败',
+  'request.path': '隧道路径',
   'request.tunnel': '隧道',
   'request.url': '网址',
   'request.visitor': '访客',

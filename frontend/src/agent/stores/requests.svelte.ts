@@ -36,7 +36,7 @@ export function matches(r: RequestSummary, f: RequestFilter): boolean {
   } else if (f.status && Math.floor((r.status ?? 0) / 100) !== Number(f.status[0])) return false;
   const text = f.text.trim().toLowerCase();
   if (!text) return true;
-  return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${r.visitor} ${r.tunnel_name}`
+  return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${r.visitor} ${r.tunnel_name}${r.tunnel_path ?? ''}`
     .toLowerCase()
     .includes(text);
 }
