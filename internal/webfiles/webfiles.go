@@ -1,6 +1,6 @@
-// Package webfiles serves a built web page: files that are read once, kept with
-// their compressed forms, and looked up by their whole path, so that no request
-// leads anywhere else.
+// Package webfiles serves a built web page: files that are read once, compressed
+// when a browser first asks for that, and looked up by their whole path, so that
+// no request leads anywhere else.
 package webfiles
 
 import (
@@ -15,6 +15,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // maxTotal bounds what is read of one file system.
@@ -27,8 +28,8 @@ type file struct {
 	kind    string // media type
 	etag    string
 	plain   []byte
-	zipped  []byte // nil if that is not smaller
-	forever bool   // its name changes with its content
+	zipped  func() []byte // nil if it is of a kind that does not get smaller; returns nil if this one does not
+	forever bool          // its name changes with its content
 }
 
 // Read reads all files of the file systems; a later one replaces what an earlier
@@ -70,9 +71,8 @@ func (s *Files) read(from fs.FS) error {
 			forever: strings.HasPrefix(name, "assets/"),
 		}
 		if compressible(f.kind) {
-			if zipped := zip(b); len(zipped) < len(b) {
-				f.zipped = zipped
-			}
+			// Not now: few starts are followed by a browser.
+			f.zipped = sync.OnceValue(func() []byte { return zip(b) })
 		}
 		s.files["/"+name] = f
 		return nil
@@ -118,9 +118,11 @@ func (s *Files) Serve(w http.ResponseWriter, r *http.Request, path string) {
 	if f.zipped != nil {
 		h.Add("Vary", "Accept-Encoding")
 		if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-			h.Set("Content-Encoding", "gzip")
-			h.Set("Etag", strings.TrimSuffix(f.etag, `"`)+`-gz"`)
-			body = f.zipped
+			if zipped := f.zipped(); zipped != nil {
+				h.Set("Content-Encoding", "gzip")
+				h.Set("Etag", strings.TrimSuffix(f.etag, `"`)+`-gz"`)
+				body = zipped
+			}
 		}
 	}
 	if r.Header.Get("If-None-Match") == h.Get("Etag") {
@@ -166,11 +168,15 @@ func compressible(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasPrefix(kind, "application/") || kind == "image/svg+xml"
 }
 
+// zip returns b compressed, or nil if that is not smaller.
 func zip(b []byte) []byte {
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is a valid one
 	_, _ = z.Write(b)                                       // a bytes.Buffer takes all
 	_ = z.Close()
+	if out.Len() >= len(b) {
+		return nil
+	}
 	return out.Bytes()
 }
 
