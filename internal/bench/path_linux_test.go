@@ -43,7 +43,7 @@ func TestAPathIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep, err := measurePath(ctx, options{
-		program: program, each: 300 * time.Millisecond, transports: []string{"direct", "dtls"},
+		program: program, each: time.Second, transports: []string{"direct", "dtls"},
 		only: regexp.MustCompile("^(tcp down x1|tcp requests x1|http new connections|udp)$"),
 	}, path)
 	if err != nil {
