@@ -30,3 +30,7 @@ export function requestTone(r: RequestSummary): Tone {
   if (status >= 300) return 'info';
   return 'ok';
 }
+
+/** Says which tunnel a request came by, and by which of its paths if it has one for it. */
+export const tunnelOf = (r: RequestSummary): string =>
+  (r.tunnel_name || r.host || '') + (r.tunnel_path ?? '');
