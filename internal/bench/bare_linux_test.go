@@ -26,7 +26,7 @@ func TestTheFloorIsMeasured(t *testing.T) {
 	ctx, origin := withOrigin(t)
 	table := newTable()
 	o := options{
-		plan: loopbackPlan, each: 100 * time.Millisecond,
+		plan: loopbackPlan, each: 500 * time.Millisecond,
 		only: regexp.MustCompile("^(tcp (down|up) x1|tcp requests x(1|64)|http requests x1|tcp new connections|udp)$"),
 	}
 	bareColumns := []string{"bare-udp", "bare-tcp", "bare-tls"}

@@ -17,7 +17,7 @@ func TestSSHIsMeasured(t *testing.T) {
 	}
 	ctx, origin := withOrigin(t)
 	table := newTable()
-	o := options{plan: loopbackPlan, each: 100 * time.Millisecond, only: regexp.MustCompile("^(tcp (down|up) x1|(tcp|http) requests x1|udp)$")}
+	o := options{plan: loopbackPlan, each: 500 * time.Millisecond, only: regexp.MustCompile("^(tcp (down|up) x1|(tcp|http) requests x1|udp)$")}
 	if err := measureOther(ctx, table, "ssh", filepath.Join(t.TempDir(), "ssh"), origin, o); err != nil {
 		t.Fatal(err)
 	}
