@@ -60,6 +60,22 @@ func TestDeclaredTunnelTakesItsNameOnceItIsFree(t *testing.T) {
 	eventually("the mistake is gone", func() bool { return !mistaken() })
 }
 
+// wantDeclared returns the tunnel that a file with text in its table declares, which must
+// have that mistake; empty: none.
+func wantDeclared(t *testing.T, text, mistake string) agent.TunnelSpec {
+	t.Helper()
+	file, err := config.Parse("adit.toml", []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := declaredSpecs(file)
+	got := declareMistake(file, agent.CheckDeclared(specs, nil))
+	if (got == nil) != (mistake == "") || got != nil && got.Error() != mistake {
+		t.Errorf("%q: got %v, want %s", text, got, mistake)
+	}
+	return specs[0]
+}
+
 // Headers of a declared tunnel reach the agent, and a mistake in them is told with
 // its place in the file.
 func TestDeclaredTunnelChangesHeaders(t *testing.T) {
@@ -70,17 +86,9 @@ func TestDeclaredTunnelChangesHeaders(t *testing.T) {
 		"request_headers = { X-Env = \"a\", x-env = \"b\" }":                                                "adit.toml:4: tunnel[0].request_headers: X-Env is there twice",
 		"request_headers = { X-Env = \"geheim\\u0007\" }":                                                   "adit.toml:4: tunnel[0].request_headers: the value of X-Env has control characters",
 	} {
-		file, err := config.Parse("adit.toml", []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		specs := declaredSpecs(file)
-		got := declareMistake(file, agent.CheckDeclared(specs, nil))
-		if (got == nil) != (want == "") || got != nil && got.Error() != want {
-			t.Errorf("%q: got %v, want %s", text, got, want)
-		}
-		if want == "" && (specs[0].RequestHeaders != agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}) || specs[0].ResponseHeaders != agent.Headers(map[string]string{"Server": ""})) {
-			t.Errorf("got %+v", specs[0])
+		spec := wantDeclared(t, text, want)
+		if want == "" && (spec.RequestHeaders != agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}) || spec.ResponseHeaders != agent.Headers(map[string]string{"Server": ""})) {
+			t.Errorf("got %+v", spec)
 		}
 	}
 }
@@ -94,16 +102,8 @@ func TestDeclaredTunnelHasPaths(t *testing.T) {
 		"paths = [{ path = \"/api\" }]\n":                                      "adit.toml:4: tunnel[0].paths: local_port of /api must be 1 to 65535",
 		"type = \"tcp\"\n[[tunnel.paths]]\npath = \"/a\"\nlocal_port = 1\n":    "adit.toml:5: tunnel[0].paths: is for http and https tunnels only",
 	} {
-		file, err := config.Parse("adit.toml", []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		specs := declaredSpecs(file)
-		got := declareMistake(file, agent.CheckDeclared(specs, nil))
-		if (got == nil) != (want == "") || got != nil && got.Error() != want {
-			t.Errorf("%q: got %v, want %s", text, got, want)
-		}
-		if p := specs[0].Paths; want == "" && (len(p) != 1 || p[0] != agent.TunnelPath{Path: "/api", LocalPort: 8080, Strip: true}) {
+		spec := wantDeclared(t, text, want)
+		if p := spec.Paths; want == "" && (len(p) != 1 || p[0] != agent.TunnelPath{Path: "/api", LocalPort: 8080, Strip: true}) {
 			t.Errorf("got %+v", p)
 		}
 	}

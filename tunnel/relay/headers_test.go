@@ -283,12 +283,7 @@ func TestHeadersChangeWithTheClaim(t *testing.T) {
 			changes = wire.ChangeHeaders(map[string]string{"X-Env": env})
 		}
 		a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop", RequestHeaders: changes, ResponseHeaders: changes}, addr)
-		for name, r := range map[string]*testRelay{"the agent's node": there, "another node": here} {
-			eventually(t, fmt.Sprintf("%s has %.10q", name, env), func() bool {
-				code, got := r.page(t, visitor, "shop.relay.test")
-				return code == http.StatusOK && got == env
-			})
-		}
+		everywhere(t, c.all, visitor, "shop.relay.test", env)
 	}
 	if n := len(here.edge.Endpoints()); n != 1 {
 		t.Errorf("the other node has %d endpoints", n)

@@ -89,6 +89,17 @@ func (r *testRelay) page(tb testing.TB, v *http.Client, name string) (int, strin
 	return resp.StatusCode, string(body)
 }
 
+// everywhere waits until a visitor of any node has that page of a name.
+func everywhere(t *testing.T, nodes []*testRelay, v *http.Client, name, want string) {
+	t.Helper()
+	for i, r := range nodes {
+		eventually(t, fmt.Sprintf("node %d gives %.40q", i, want), func() bool {
+			code, got := r.page(t, v, name)
+			return code == http.StatusOK && got == want
+		})
+	}
+}
+
 func TestAnyNodeTakesAnyVisitor(t *testing.T) {
 	c := startNodes(t, 3)
 	token := c.all[0].client(t, "shop")

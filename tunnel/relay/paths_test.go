@@ -265,12 +265,7 @@ func TestPathsChangeWithTheClaim(t *testing.T) {
 		{[]wire.ClaimPath{{Path: "/x", HostHeader: "inner.example"}}, "x inner.example /x  "},
 	} {
 		a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop", Paths: step.paths}, own)
-		for name, r := range map[string]*testRelay{"the agent's node": there, "another node": here} {
-			eventually(t, fmt.Sprintf("%s has %v", name, step.paths), func() bool {
-				code, got := r.page(t, visitor, "shop.relay.test")
-				return code == http.StatusOK && got == step.want
-			})
-		}
+		everywhere(t, c.all, visitor, "shop.relay.test", step.want)
 	}
 	if n := len(here.edge.Endpoints()); n != 1 {
 		t.Errorf("the other node has %d endpoints", n)
