@@ -367,7 +367,7 @@ func (a *Agent) publish() {
 		now := t.snapshot(a.tunnelStateLocked(t, state))
 		if t.published == nil {
 			changes = append(changes, change{EventTunnel, TunnelEvent{Action: "created", Tunnel: now}})
-		} else if !reflect.DeepEqual(*t.published, now) {
+		} else if !reflect.DeepEqual(t.published, &now) { // by pointers, so that nothing is copied
 			changes = append(changes, change{EventTunnel, TunnelEvent{Action: "changed", Tunnel: now}})
 		}
 		was := t.published != nil && t.published.State == TunnelRunning
