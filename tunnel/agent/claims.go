@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/wire"
 )
 
@@ -107,6 +108,12 @@ func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, e
 		return wire.Grant{}, &refused{problem: &wire.Problem{
 			Code: wire.CodeInvalid, Field: "paths",
 			Message: "the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it",
+		}}
+	}
+	if wildcard.Is(c.Domain) && !slices.Contains(l.welcome.Features, wire.FeatureWildcards) {
+		return wire.Grant{}, &refused{problem: &wire.Problem{
+			Code: wire.CodeInvalid, Field: "domain",
+			Message: "the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it",
 		}}
 	}
 	return l.ctl.claim(ctx, key, c)

@@ -55,7 +55,7 @@ func TestCreateRefusals(t *testing.T) {
 		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "::ffff:127.0.0.1"}},
 		{"domain", with(func(s *TunnelSpec) { s.Domain = "-a" })},
 		{"domain", with(func(s *TunnelSpec) { s.Domain = "a..b" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "*.example.com" })},
+		{"domain", with(func(s *TunnelSpec) { s.Domain = "x.*.example.com" })},
 		{"domain", with(func(s *TunnelSpec) { s.Domain = "a b" })},
 		{"domain", with(func(s *TunnelSpec) { s.Domain = "192.0.2.1" })},
 		{"domain", with(func(s *TunnelSpec) { s.Domain = "http://example.com" })},

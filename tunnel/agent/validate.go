@@ -10,9 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"adit/tunnel/wire"
-
 	"golang.org/x/net/idna"
+
+	"adit/internal/wildcard"
+	"adit/tunnel/wire"
 )
 
 var (
@@ -204,19 +205,25 @@ func plainLabels(name string, underscores bool) bool {
 	return true
 }
 
-// normalDomain returns a full name or a label in lower case and ASCII.
+// normalDomain returns a full name or a label, or the wildcard of either, in lower
+// case and ASCII.
 func normalDomain(domain string) (string, *Error) {
 	if utf8.RuneCountInString(domain) > maxDomain {
 		return "", invalid("domain", "must have at most %d characters", maxDomain)
 	}
-	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(strings.TrimSpace(domain), "."))
+	base, all := wildcard.Base(strings.TrimSuffix(strings.TrimSpace(domain), "."))
+	name, err := idna.Lookup.ToASCII(base)
 	if err != nil || name == "" || len(name) > maxDomain || !plainLabels(name, false) {
-		return "", invalid("domain", "%q is not a domain name, such as shop or shop.example.com", clip(domain))
+		return "", invalid("domain", "%q is not a domain name, such as shop or shop.example.com; for all names below one, write *.shop or *.shop.example.com", clip(domain))
 	}
 	if numericTail(name) {
 		return "", invalid("domain", "%q is an address, not a domain name", clip(domain))
 	}
-	return strings.ToLower(name), nil
+	name = strings.ToLower(name)
+	if all {
+		return "*." + name, nil
+	}
+	return name, nil
 }
 
 func validHostHeader(h string) bool {

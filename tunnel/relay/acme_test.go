@@ -86,7 +86,7 @@ func (l *acmeLab) serverCertificate(tb testing.TB) (certFile, keyFile string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	local, err := edge.NewLocalCertificates(ca, func(string) bool { return true })
+	local, err := edge.NewLocalCertificates(ca, func(name string) string { return name })
 	if err != nil {
 		tb.Fatal(err)
 	}

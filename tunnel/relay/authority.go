@@ -68,7 +68,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	if err != nil {
 		return nil, err
 	}
-	if r.local, err = edge.NewLocalCertificates(ca, r.certified); err != nil {
+	if r.local, err = edge.NewLocalCertificates(ca, r.subject); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {
@@ -103,7 +103,7 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 	if err != nil {
 		return err
 	}
-	c.Domain, c.Storage, c.Allowed, c.Log = r.cfg.Domain, r.store.Certificates, r.certified, r.log
+	c.Domain, c.Storage, c.Subject, c.Log = r.cfg.Domain, r.store.Certificates, r.subject, r.log
 	c.Wait = r.cfg.Limits.Edge().HeaderTime * 3 / 4 // what is left is for the handshake itself
 	c.HTTP, _ = netip.ParseAddrPort(plain.String())
 	c.HTTPS, _ = netip.ParseAddrPort(secure.String())

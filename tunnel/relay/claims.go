@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"adit/internal/visible"
+	"adit/internal/wildcard"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
@@ -205,11 +206,14 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 		if err := s.mayHave(ctx, p.scope, name); err != nil {
 			return nil, err
 		}
+		if err := s.relay.certifiable(c.Type, name); err != nil {
+			return nil, err
+		}
 		face.Domain, face.Target = name, store.TargetDomain(name)
 		return s.open(ctx, p, face)
 	}
 	for _, old := range p.held { // the name that it had
-		if name := store.DomainOf(old.Target); name != "" && s.mayHave(ctx, p.scope, name) == nil {
+		if name := store.DomainOf(old.Target); name != "" && !wildcard.Is(name) && s.mayHave(ctx, p.scope, name) == nil {
 			face.Domain, face.Target = name, old.Target
 			if t, err := s.open(ctx, p, face); err == nil {
 				return t, nil
@@ -368,21 +372,6 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 		}
 	}
 	return nil
-}
-
-// fullName is the name that a claim's domain means: one label is under the
-// relay's domain.
-func (r *Relay) fullName(domain string) (string, error) {
-	if !strings.Contains(domain, ".") && domain != r.cfg.Domain {
-		domain += "." + r.cfg.Domain
-	}
-	switch {
-	case !config.ValidName(domain):
-		return "", invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
-	case domain == r.cfg.Domain, domain == r.cfg.PublicHost, domain == r.cfg.SignInName():
-		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name; choose another"}
-	}
-	return domain, nil
 }
 
 func givenLabel() string {

@@ -6,7 +6,8 @@
 //
 // Where to begin: relay.go has its life, from New to the end of Run, and listen.go
 // its sockets. An agent's session is in session.go, what it asks for in control.go,
-// and how a tunnel gets its name or port in claims.go. Around these:
+// how a tunnel gets its name or port in claims.go, and what a name means in domains.go.
+// Around these:
 //
 //   - who may have what: clients.go, scopes.go, proofs.go (domains of clients, with
 //     package proof), strangers.go (sessions before their hello), policies.go (which

@@ -21,15 +21,15 @@ import (
 	"adit/tunnel/wire"
 )
 
-// wildcard makes a certificate of *.relay.test in files of cfg.
-func wildcard(t *testing.T, cfg *config.Config) {
+// wildcardFiles makes a certificate of names in files of cfg.
+func wildcardFiles(t *testing.T, cfg *config.Config, names ...string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"*.relay.test"},
+		SerialNumber: big.NewInt(1), DNSNames: names,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -65,7 +65,7 @@ func TestConnectionsOfOneSiteForAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := testConfig(t.TempDir())
 			if c.wildcard {
-				wildcard(t, &cfg)
+				wildcardFiles(t, &cfg, "*.relay.test")
 			}
 			s := startSite(t, cfg, text("served"))
 			s.agent.mustClaim("other", wire.Claim{Type: wire.TypeHTTPS, Domain: "other"}, s.agent.origins[1])

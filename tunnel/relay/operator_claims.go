@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
@@ -41,8 +42,9 @@ func (o operator) ReleaseClaim(ctx context.Context, text string) error {
 		}
 		return nil
 	})
-	proof, proved := o.store.Proofs.Get(store.DomainOf(target))
-	if errors.Is(err, store.ErrNotFound) && proved {
+	name, all := wildcard.Base(store.DomainOf(target))
+	proof, proved := o.store.Proofs.Get(name)
+	if errors.Is(err, store.ErrNotFound) && proved && !all {
 		had.ClientID, err = proof.ClientID, nil
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -51,7 +53,7 @@ func (o operator) ReleaseClaim(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	if proved && proof.ClientID == had.ClientID {
+	if proved && proof.ClientID == had.ClientID && !slices.ContainsFunc(provedBy(name), o.claimed) {
 		if err := o.store.Proofs.Delete(ctx, proof.Domain); err != nil {
 			return err
 		}

@@ -31,13 +31,17 @@ func (o operator) DomainList(ctx context.Context) []console.Domain {
 		}
 	}
 	for _, p := range o.store.Proofs.List() {
-		d := found[p.Domain]
-		if d == nil {
-			d = &console.Domain{Domain: p.Domain, ClientID: p.ClientID}
-			found[p.Domain] = d
+		used := false
+		for _, name := range provedBy(p.Domain) {
+			if d := found[name]; d != nil {
+				used = true
+				if d.ClientID == p.ClientID {
+					d.ProvedAt, d.Proof = &p.Proved, p.By
+				}
+			}
 		}
-		if d.ClientID == p.ClientID {
-			d.ProvedAt, d.Proof = &p.Proved, p.By
+		if !used {
+			found[p.Domain] = &console.Domain{Domain: p.Domain, ClientID: p.ClientID, ProvedAt: &p.Proved, Proof: p.By}
 		}
 	}
 	// A store that is far away must not keep the page waiting.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
@@ -19,8 +20,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// target reads what the operator calls a target: a domain or its one label, or
-// tcp.PORT or udp.PORT.
+// target reads what the operator calls a target: a domain or its one label, a
+// wildcard as *.shop, or tcp.PORT or udp.PORT.
 func (r *Relay) target(text string) (string, error) {
 	text = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(text), "."))
 	if network, port, ok := store.PortOf(text); ok {
@@ -29,10 +30,12 @@ func (r *Relay) target(text string) (string, error) {
 		}
 		return store.TargetPort(network, port), nil
 	}
-	if !strings.Contains(text, ".") && text != r.cfg.Domain {
+	base, _ := wildcard.Base(text)
+	if !strings.Contains(base, ".") && base != r.cfg.Domain {
+		base += "." + r.cfg.Domain
 		text += "." + r.cfg.Domain
 	}
-	if !config.ValidName(text) {
+	if !config.ValidName(base) {
 		return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is neither a domain nor tcp.PORT or udp.PORT", text)
 	}
 	return store.TargetDomain(text), nil
@@ -106,6 +109,9 @@ const setByOperator = "operator"
 
 // setPolicy stores a policy that by, a client's id or "" for the operator, sets.
 func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against[store.StoredPolicy]) (console.Policy, error) {
+	if all := o.leader(store.DomainOf(target)); all != "" && o.policies.Get(target) == nil {
+		return console.Policy{}, bad(http.StatusConflict, "conflict", "", "%s is led by the tunnel of %s, whose policy is the one for it; change that, or give the name a tunnel of its own first", shown(target), all)
+	}
 	var d policy.Document
 	var silent silence
 	if old := o.policies.Get(target); old != nil && json.Unmarshal(document, &d) == nil {
@@ -173,6 +179,9 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	target, err := o.target(q.Target)
 	if err != nil {
 		return console.Explanation{}, err
+	}
+	if all := o.leader(store.DomainOf(target)); all != "" {
+		target = store.TargetDomain(all)
 	}
 	addr, err := netip.ParseAddr(strings.TrimSpace(q.Address))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/store"
@@ -31,8 +32,10 @@ func (r *Relay) openProofs(ctx context.Context) error {
 }
 
 // prove reports why a client may not have a name outside of the relay's domain:
-// without a DNS record that is its, or the operator's word, it may not.
-func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, name string) error {
+// without a DNS record that is its, or the operator's word, it may not. Who has a
+// name has all under it, so that a wildcard is proved by the name that it is under.
+func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, wanted string) error {
+	name, _ := wildcard.Base(wanted)
 	have, known := r.store.Proofs.Get(name)
 	if known && have.ClientID == c.ID {
 		return nil
@@ -48,15 +51,18 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, na
 		r.log.Info("domain proved", "client", c.Name, "domain", name)
 		return r.proved(ctx, store.Proof{Domain: name, ClientID: c.ID, Proved: time.Now().UTC(), By: store.ProvedByRecord})
 	}
-	message := fmt.Sprintf("to use %s, prove that it is yours: add the DNS TXT record %s.%s with the value %s, and try again", name, proof.Label, name, r.records.Value(c.ID))
+	message := fmt.Sprintf("to use %s, prove that it is yours: add the DNS TXT record %s.%s with the value %s, and try again", wanted, proof.Label, name, r.records.Value(c.ID))
 	if err != nil {
 		message += " (asking the DNS: " + err.Error() + ")"
 	}
 	return &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: message}
 }
 
-// proved keeps a proof. Of a name that changed hands, the claim of who had it
-// before is given back.
+// provedBy are the names that a proof of a name is for.
+func provedBy(name string) []string { return []string{name, "*." + name} }
+
+// proved keeps a proof. Of a name that changed hands, the claims of who had it
+// before are given back.
 func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	client, _ := r.store.Clients.ByID(p.ClientID)
 	ctx = audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: client.Name})
@@ -65,7 +71,11 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 		return err
 	}
 	defer func() { end(err) }()
-	if claim, ok := r.store.Claims.Get(store.TargetDomain(p.Domain)); ok && claim.ClientID != p.ClientID {
+	for _, name := range provedBy(p.Domain) {
+		claim, ok := r.store.Claims.Get(store.TargetDomain(name))
+		if !ok || claim.ClientID == p.ClientID {
+			continue
+		}
 		for _, h := range claim.Holders {
 			if err := r.store.Claims.Release(ctx, claim.Target, claim.ClientID, h.Instance, h.Key); err != nil {
 				return err
@@ -88,7 +98,9 @@ func (r *Relay) proofChanged(domain string, p store.Proof, exists bool) {
 	for _, s := range r.sessionList() {
 		if s.client.ID != p.ClientID {
 			r.task(func() {
-				s.lose(domain, "the name "+domain+" was proved to be another client's; choose another, or ask the relay's operator")
+				for _, name := range provedBy(domain) {
+					s.lose(name, "the name "+domain+" was proved to be another client's; choose another, or ask the relay's operator")
+				}
 			})
 		}
 	}

@@ -201,7 +201,7 @@ func (r *Relay) open(ctx context.Context) error {
 	r.edge = edge.New(edge.Config{
 		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
+		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Alone: r.alone, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	r.accounts = quota.New(quota.Config{Clients: r.store.Clients, Usages: r.store.Usages, Edge: r.edge, Log: r.log})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {
@@ -221,18 +221,6 @@ func (r *Relay) open(ctx context.Context) error {
 	r.store.Proofs.OnChange(r.proofChanged)
 	r.unpublish, err = r.publish()
 	return err
-}
-
-// claimed reports whether a domain is a client's.
-func (r *Relay) claimed(domain string) bool {
-	_, ok := r.store.Claims.Get(store.TargetDomain(domain))
-	return ok
-}
-
-// certified reports whether a name may have a certificate: a client's, or the one
-// that identity providers send visitors back to.
-func (r *Relay) certified(domain string) bool {
-	return domain != "" && domain == r.cfg.SignInName() || r.claimed(domain)
 }
 
 // Addrs returns where the relay listens.

@@ -64,8 +64,9 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 	return len(found)
 }
 
-// mayHave reports why a client may not have a full name. What is outside of the
-// relay's domain is looked up in the DNS if it is not yet proved.
+// mayHave reports why a client may not have a full name, or all names of a wildcard.
+// What is outside of the relay's domain is looked up in the DNS if it is not yet
+// proved.
 func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) error {
 	r := s.relay
 	if !scope.AllowsDomain(name, r.cfg.Domain) {
@@ -96,9 +97,6 @@ func (r *Relay) apart(clientID string, scope store.Scope, name string) error {
 	}
 	return nil
 }
-
-// ownName reports whether a name is under the relay's domain.
-func (r *Relay) ownName(name string) bool { return strings.HasSuffix(name, "."+r.cfg.Domain) }
 
 // mayHavePort reports why a client may not have a port.
 func mayHavePort(scope store.Scope, port int) error {

@@ -79,6 +79,8 @@ type Welcome struct {
 const (
 	FeatureHeaders = "headers" // it changes headers as a Claim says
 	FeaturePaths   = "paths"   // it leads the paths of a Claim to services of their own
+	// FeatureWildcards: the Domain of a Claim may be all names below one.
+	FeatureWildcards = "wildcards"
 )
 
 // Tunnel types and modes.
@@ -98,7 +100,7 @@ const (
 type Claim struct {
 	Type       string `json:"type"`
 	Mode       string `json:"mode"`
-	Domain     string `json:"domain,omitempty"`      // full name or one label; empty: the relay gives one
+	Domain     string `json:"domain,omitempty"`      // full name or one label, or *. and either; empty: the relay gives one
 	RemotePort int    `json:"remote_port,omitempty"` // tcp, udp; 0: the relay gives one
 	Name       string `json:"name,omitempty"`
 	HostHeader string `json:"host_header,omitempty"` // http, https: rewritten for the origin at the edge

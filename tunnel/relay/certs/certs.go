@@ -21,6 +21,8 @@ import (
 
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+
+	"adit/internal/wildcard"
 )
 
 // challengeProto is what an authority alone offers for TLS-ALPN-01 (RFC 8737); the
@@ -39,7 +41,7 @@ const (
 // DNSProvider changes the records of challenges.
 type DNSProvider = certmagic.DNSProvider
 
-// Config is what the certificates are got with. Domain, Storage and Allowed are
+// Config is what the certificates are got with. Domain, Storage and Subject are
 // required.
 type Config struct {
 	Domain    string
@@ -59,8 +61,9 @@ type Config struct {
 	// HTTP and HTTPS are where the edge listens.
 	HTTP, HTTPS netip.AddrPort
 	Storage     certmagic.Storage
-	// Allowed reports whether a name may have a certificate.
-	Allowed func(name string) bool
+	// Subject is what a name's certificate is for: the name itself, or the wildcard
+	// that it is one of; a wildcard's is itself. Empty: the name may have none.
+	Subject func(name string) string
 	// Wait is how long a handshake waits for a certificate. If zero, 8 s.
 	Wait time.Duration
 	Log  *slog.Logger // may be nil
@@ -216,6 +219,9 @@ func (a *ACME) configOf(subject string) *certmagic.Config {
 	return a.names
 }
 
+// Wildcards reports whether certificates of wildcards can be had.
+func (a *ACME) Wildcards() bool { return a.dns != nil }
+
 // subject is what a name's certificate is issued for. ok is false if the name
 // may have none.
 func (a *ACME) subject(name string) (subject string, ok bool) {
@@ -224,7 +230,13 @@ func (a *ACME) subject(name string) (subject string, ok bool) {
 			return "*." + a.cfg.Domain, true
 		}
 	}
-	return name, a.cfg.Allowed(name)
+	subject = a.cfg.Subject(name)
+	return subject, subject != "" && (a.Wildcards() || !wildcard.Is(subject))
+}
+
+// wanted reports whether a subject may have a certificate.
+func (a *ACME) wanted(subject string) bool {
+	return a.cfg.Wildcard && subject == "*."+a.cfg.Domain || subject != "" && a.cfg.Subject(subject) == subject
 }
 
 // event is told by certmagic what it does; an error to cert_obtaining stops it.
@@ -233,10 +245,7 @@ func (a *ACME) event(_ context.Context, kind string, data map[string]any) error 
 	renewal, _ := data["renewal"].(bool)
 	switch kind {
 	case "cert_obtaining":
-		if subject == "*."+a.cfg.Domain && a.cfg.Wildcard {
-			return nil
-		}
-		if !a.cfg.Allowed(subject) {
+		if !a.wanted(subject) {
 			return certmagic.ErrNoRetry{Err: errNoSite}
 		}
 	case "cert_obtained":

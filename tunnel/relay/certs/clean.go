@@ -81,11 +81,6 @@ func (a *ACME) below(ctx context.Context, key string) ([]string, error) {
 	return list, err
 }
 
-// wanted reports whether a subject may have a certificate.
-func (a *ACME) wanted(subject string) bool {
-	return a.cfg.Wildcard && subject == "*."+a.cfg.Domain || a.cfg.Allowed(subject)
-}
-
 // remove removes what there is of a subject, unless its certificate may be of use.
 func (a *ACME) remove(ctx context.Context, site, subject string) (gone bool, err error) {
 	if old, err := a.expired(ctx, site); !old || err != nil {

@@ -9,25 +9,41 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/certmagic"
+
+	"adit/internal/wildcard"
 )
 
-func newStateACME(t *testing.T, wildcard bool) (*ACME, certmagic.Storage) {
+func newStateACME(t *testing.T, dns bool) (*ACME, certmagic.Storage) {
 	t.Helper()
 	storage := &certmagic.FileStorage{Path: t.TempDir()}
 	cfg := Config{
 		Domain: "relay.test", Directory: "https://acme.test/dir", HTTP01: true, Storage: storage,
-		Allowed: func(name string) bool { return name == "shop.relay.test" || name == "www.shop.test" },
+		Subject: subjectOf("shop.relay.test", "www.shop.test", "*.all.relay.test", "*.all.test"),
 	}
-	if wildcard {
+	if dns {
 		cfg.Wildcard, cfg.DNS = true, &Update{}
 	}
 	a := New(cfg)
 	t.Cleanup(a.Close)
 	return a, storage
+}
+
+// subjectOf has names, and wildcards with those that they stand for, that may have
+// certificates.
+func subjectOf(names ...string) func(string) string {
+	return func(name string) string {
+		for _, subject := range []string{name, wildcard.Of(name)} {
+			if slices.Contains(names, subject) {
+				return subject
+			}
+		}
+		return ""
+	}
 }
 
 func leafPEM(t *testing.T, until time.Time, names ...string) []byte {
@@ -56,6 +72,9 @@ func TestStateIsOfTheStoredCertificate(t *testing.T) {
 		{"www.shop.test", "www.shop.test", false},
 		{"shop.relay.test", "shop.relay.test", false},
 		{"shop.relay.test", "*.relay.test", true},
+		{"*.all.relay.test", "*.all.relay.test", true},
+		{"one.all.relay.test", "*.all.relay.test", true},
+		{"*.all.test", "*.all.test", true},
 	} {
 		a, storage := newStateACME(t, test.wildcard)
 		if s := a.State(t.Context(), test.name); s != (State{}) {

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"strings"
 	"sync"
 	"time"
 )
@@ -63,25 +62,27 @@ func serial() *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-// LocalCertificates mints a certificate for each name that may have one, when
+// LocalCertificates mints a certificate for each subject that may have one, when
 // it is first asked for.
 type LocalCertificates struct {
 	pair    tls.Certificate
 	caPEM   []byte
-	allowed func(name string) bool
+	subject func(name string) string
 
 	mu     sync.Mutex
 	leaves map[string]*tls.Certificate
 }
 
 // NewLocalCertificates returns the certificates of an authority of NewVisitorCA.
-func NewLocalCertificates(ca []byte, allowed func(name string) bool) (*LocalCertificates, error) {
+// subject is what the certificate of a name is for: the name, or the wildcard that it
+// is one of; empty: it may have none.
+func NewLocalCertificates(ca []byte, subject func(name string) string) (*LocalCertificates, error) {
 	pair, err := tls.X509KeyPair(ca, ca)
 	if err != nil {
 		return nil, fmt.Errorf("read visitors' authority: %w", err)
 	}
 	caPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
-	return &LocalCertificates{pair: pair, caPEM: caPEM, allowed: allowed, leaves: make(map[string]*tls.Certificate)}, nil
+	return &LocalCertificates{pair: pair, caPEM: caPEM, subject: subject, leaves: make(map[string]*tls.Certificate)}, nil
 }
 
 // CA is the authority's certificate as PEM, for visitors.
@@ -91,8 +92,8 @@ var errNoCertificate = errors.New("there is no site of this name")
 
 // Get returns the certificate for a handshake.
 func (l *LocalCertificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
-	if name == "" || !l.allowed(name) {
+	name := l.subject(serverName(hello.ServerName))
+	if name == "" {
 		return nil, errNoCertificate
 	}
 	l.mu.Lock()
@@ -121,7 +122,7 @@ func (l *LocalCertificates) sane(now time.Time) time.Time {
 	return now
 }
 
-// Leaf returns the certificate that was last made for a name; nil: none yet.
+// Leaf returns the certificate that was last made for a subject; nil: none yet.
 func (l *LocalCertificates) Leaf(name string) *x509.Certificate {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ func localCertificates(t *testing.T) *LocalCertificates {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewLocalCertificates(ca, func(string) bool { return true })
+	l, err := NewLocalCertificates(ca, func(name string) string { return name })
 	if err != nil {
 		t.Fatal(err)
 	}

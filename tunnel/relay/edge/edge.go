@@ -92,8 +92,12 @@ type Config struct {
 	Trusted []netip.Prefix
 	// Proxy says whether connections of load balancers begin with a PROXY header.
 	Proxy ProxyHeader
-	// Claimed reports whether a domain is some client's, running or not. May be nil.
+	// Claimed reports whether a domain, or a wildcard, is some client's, running or
+	// not. May be nil.
 	Claimed func(domain string) bool
+	// Alone reports whether a name is not to be led by the wildcard that it is one
+	// of. May be nil.
+	Alone func(domain string) bool
 	// Policy returns the policy of a target, or nil. May be nil.
 	Policy func(target string) *policy.Policy
 	// SignIn has visitors sign in where a policy asks for it. May be nil: there is
@@ -140,6 +144,9 @@ func New(cfg Config) *Edge {
 	}
 	if cfg.Claimed == nil {
 		cfg.Claimed = func(string) bool { return false }
+	}
+	if cfg.Alone == nil {
+		cfg.Alone = func(string) bool { return false }
 	}
 	if cfg.Policy == nil {
 		cfg.Policy = func(string) *policy.Policy { return nil }

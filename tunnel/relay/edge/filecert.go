@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"adit/internal/wildcard"
 )
 
 // FileCertificate is a certificate in files. Run reads them again when they
@@ -95,10 +97,11 @@ func (f *FileCertificate) Run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Covers returns the certificate if it is for the name, else nil.
+// Covers returns the certificate if it is for the name, or all names of a wildcard,
+// else nil.
 func (f *FileCertificate) Covers(name string) *x509.Certificate {
 	leaf := f.cert.Load().Leaf
-	if leaf.VerifyHostname(name) != nil {
+	if leaf.VerifyHostname(wildcard.Example(name)) != nil {
 		return nil
 	}
 	return leaf
@@ -114,7 +117,7 @@ func (f *FileCertificate) Fault(domain string, others bool, at time.Time) string
 		return "it has expired: renew it"
 	case at.Before(leaf.NotBefore):
 		return "it is not valid yet: is this machine's clock right?"
-	case !others && f.Covers("any."+domain) == nil:
+	case !others && f.Covers("*."+domain) == nil:
 		return "it is not for the names of tunnels: use one for the wildcard *." + domain + ", or add [acme]"
 	}
 	return ""

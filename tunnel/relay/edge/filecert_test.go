@@ -24,7 +24,7 @@ func writeCertificate(t *testing.T, dir, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewLocalCertificates(pemCA, func(string) bool { return true })
+	l, err := NewLocalCertificates(pemCA, func(name string) string { return name })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -213,9 +213,9 @@ func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request
 // find returns the endpoint that serves a name on this listener.
 func (h *handler) find(name string) *Endpoint {
 	if !h.secure {
-		return h.edge.table.domain(name, store.SlotPlain)
+		return h.edge.domain(name, store.SlotPlain)
 	}
-	if ep := h.edge.table.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeHTTPS {
+	if ep := h.edge.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeHTTPS {
 		return ep
 	}
 	return nil
@@ -224,7 +224,7 @@ func (h *handler) find(name string) *Endpoint {
 // unknown answers a request for a name that no endpoint serves on this listener.
 func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target string) {
 	e := h.edge
-	ep := e.table.domain(name, store.SlotTLS)
+	ep := e.domain(name, store.SlotTLS)
 	if h.secure && ep != nil { // its TLS is the origin's own, by another connection
 		e.refuseMisdirected(w, r)
 		return
@@ -239,14 +239,14 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 	}
 	e.tally.unknown.Add(1)
 	switch { // its agent is connected
-	case h.secure && e.table.domain(name, store.SlotPlain) != nil:
+	case h.secure && e.domain(name, store.SlotPlain) != nil:
 		e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "The name is served by a tunnel of type http: its address begins with http://."})
 		return
 	case ep != nil && ep.Type == wire.TypeTLS:
 		e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "The name is served by a tunnel of type tls, which visitors must reach by TLS."})
 		return
 	}
-	if e.cfg.Claimed(name) {
+	if e.claimed(name) {
 		w.Header().Set("Retry-After", "5")
 		e.refuse(w, r, page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."})
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // servedNames are the certificates that visitors were given, by the name that
-// they asked for.
+// they asked for; see Edge.shownAs.
 type servedNames struct {
 	mu     sync.Mutex
 	leaves map[string]*x509.Certificate
@@ -34,7 +34,7 @@ func (s *servedNames) get(name string) *x509.Certificate {
 func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := e.cfg.Certificates(hello)
 	if err == nil && cert != nil && cert.Leaf != nil {
-		e.served.note(serverName(hello.ServerName), cert.Leaf)
+		e.served.note(e.shownAs(serverName(hello.ServerName)), cert.Leaf)
 	}
 	return cert, err
 }
@@ -51,6 +51,6 @@ func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
 	if asked == name {
 		return false
 	}
-	leaf := e.served.get(asked)
+	leaf := e.served.get(e.shownAs(asked))
 	return leaf != nil && leaf.VerifyHostname(name) != nil
 }

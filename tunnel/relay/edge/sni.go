@@ -73,7 +73,7 @@ func (e *Edge) passThrough(name string) *Endpoint {
 	if name == "" {
 		return nil
 	}
-	if ep := e.table.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeTLS {
+	if ep := e.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeTLS {
 		return ep
 	}
 	return nil

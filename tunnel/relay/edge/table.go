@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/internal/wildcard"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -225,6 +226,7 @@ type table struct {
 	endpoints map[string]*Endpoint   // that are served, by place
 	leaving   map[*Endpoint]struct{} // that are closed and have visitors still
 	passing   atomic.Int32           // how many are of type tls
+	wildcards atomic.Int32           // how many are of a wildcard
 }
 
 func (t *table) get(place string) *Endpoint {
@@ -233,8 +235,19 @@ func (t *table) get(place string) *Endpoint {
 	return t.endpoints[place]
 }
 
+// domain finds the endpoint of a name, or of a wildcard itself.
 func (t *table) domain(name, slot string) *Endpoint {
 	return t.get(Face{Target: store.TargetDomain(name), Slot: slot}.place())
+}
+
+// count counts an endpoint that begins to be served, n 1, or ends, n -1.
+func (t *table) count(f Face, n int32) {
+	if f.Type == wire.TypeTLS {
+		t.passing.Add(n)
+	}
+	if wildcard.Is(f.Domain) {
+		t.wildcards.Add(n)
+	}
 }
 
 // Endpoints returns all endpoints that are served, by target.
@@ -274,9 +287,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		if err := e.openPort(ep); err != nil {
 			return nil, err
 		}
-		if f.Type == wire.TypeTLS {
-			e.table.passing.Add(1)
-		}
+		e.table.count(f, 1)
 		e.table.mu.Lock()
 		e.table.endpoints[f.place()] = ep
 		e.table.mu.Unlock()
@@ -316,9 +327,7 @@ func (e *Edge) Detach(f Face, b *Backend) {
 func (e *Edge) drop(ep *Endpoint) {
 	e.table.withdraw(ep)
 	e.review(ep)
-	if ep.Type == wire.TypeTLS {
-		e.table.passing.Add(-1)
-	}
+	e.table.count(ep.Face, -1)
 	if ep.listener != nil {
 		ep.listener.close()
 	}

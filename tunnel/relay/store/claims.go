@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/internal/wildcard"
 )
 
 // Claim is a client's right to a name or a port. It outlives sessions, so that
@@ -39,8 +40,17 @@ const (
 	SlotPort  = "port"  // tcp, udp
 )
 
+// allNames is the first label of a wildcard in a target, which is a key of the
+// store: those have no *. No name of a client has it as a label.
+const allNames = "_."
+
 // TargetDomain names a domain as a claim's target.
-func TargetDomain(name string) string { return "domain." + name }
+func TargetDomain(name string) string {
+	if base, ok := wildcard.Base(name); ok {
+		name = allNames + base
+	}
+	return "domain." + name
+}
 
 // TargetPort names a port of "tcp" or "udp" as a claim's target.
 func TargetPort(network string, port int) string { return network + "." + strconv.Itoa(port) }
@@ -50,6 +60,9 @@ func DomainOf(target string) string {
 	name, ok := strings.CutPrefix(target, "domain.")
 	if !ok {
 		return ""
+	}
+	if base, all := strings.CutPrefix(name, allNames); all {
+		return "*." + base
 	}
 	return name
 }
@@ -158,7 +171,8 @@ func (c *Claims) CountOfClient(id string) int {
 }
 
 // Related returns another client's name that name is under, below base, or that
-// is under name. Of a name that the client has already there is none.
+// is under name. Wildcards are above all names below theirs. Of a name that the
+// client has already there is none.
 func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -166,12 +180,15 @@ func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
 		return "", false
 	}
 	for _, above, more := strings.Cut(name, "."); more && above != base; _, above, more = strings.Cut(above, ".") {
-		if owner, taken := c.owner[TargetDomain(above)]; taken && owner != clientID {
-			return above, true
+		for _, at := range []string{above, "*." + above} {
+			if owner, taken := c.owner[TargetDomain(at)]; taken && owner != clientID {
+				return at, true
+			}
 		}
 	}
+	below, _ := wildcard.Base(name)
 	for target, owner := range c.owner {
-		if owner != clientID && strings.HasSuffix(target, "."+name) {
+		if owner != clientID && strings.HasSuffix(target, "."+below) {
 			return DomainOf(target), true
 		}
 	}
