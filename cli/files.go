@@ -69,7 +69,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&kind, "type", "", "http or https (default https)")
-	f.StringVar(&in.Domain, "domain", "", "full name, or one label under the relay's domain, as shop; empty lets the relay give one")
+	f.StringVar(&in.Domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
 	f.StringVar(&in.Name, "name", "", "a name for people; empty for the folder's")
 	f.BoolVar(&makeUp, "password", false, "ask visitors for a password, which is made up and shown here")
 	f.StringVar(&passwordFile, "password_file", "", "file with a password to ask visitors for; - is standard input")

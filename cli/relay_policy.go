@@ -30,7 +30,8 @@ const policyFields = `A policy is one JSON document. All of its fields are optio
 func relayPolicyCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	return a.flag(group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
-domain, or tcp.PORT or udp.PORT.
+domain, '*.' and either for a tunnel of all names below it, tcp.PORT or
+udp.PORT.
 
 `+policyFields,
 		relayPolicySetCommand(env, a),

@@ -43,7 +43,7 @@ type tunnelFlags struct {
 // shared adds the flags that the short forms have too.
 func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "", "standard, or balanced to share the address with other agents")
-	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; empty lets the relay give one")
+	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
 	flags.StringVar(&f.name, "name", "", "a name for people")
 	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
 	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")

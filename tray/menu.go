@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"adit/internal/visible"
+	"adit/internal/wildcard"
 )
 
 // Kind is what a click does.
@@ -188,7 +189,7 @@ func endpointItems(v View, w words) []Item {
 			break
 		}
 		items = append(items, Item{Title: clip(endpointTitle(e, w), maxText), Disabled: e.PublicURL == "", Action: Action{Kind: CopyURL, Arg: e.PublicURL}})
-		if strings.HasPrefix(e.PublicURL, "http://") || strings.HasPrefix(e.PublicURL, "https://") {
+		if isPage(e.PublicURL) {
 			title := clip(e.PublicURL, maxText)
 			pages = append(pages, Item{Title: title, Action: Action{Kind: OpenURL, Arg: e.PublicURL}})
 			codes = append(codes, Item{Title: title, Action: Action{Kind: OpenWebUI, Arg: qrPlace(e)}})
@@ -204,6 +205,13 @@ func endpointItems(v View, w words) []Item {
 		}
 	}
 	return append(items, Item{Separator: true})
+}
+
+// isPage reports whether a browser can open a public URL: one of all names below
+// another has nothing at it.
+func isPage(publicURL string) bool {
+	scheme, host, _ := strings.Cut(publicURL, "://")
+	return (scheme == "http" || scheme == "https") && !wildcard.Is(host)
 }
 
 // endpointTitle is the address, its name if that says more, and its state

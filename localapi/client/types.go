@@ -222,7 +222,7 @@ type TunnelCreate struct {
 	// The local service's address or host name.
 	LocalIP   string `json:"local_ip,omitempty"`
 	LocalPort int    `json:"local_port"`
-	// A full name that the client may use, or one label under the relay's domain; without it the relay gives one.
+	// A full name that the client may use, or one label under the relay's domain; without it the relay gives one. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page.
 	Domain string `json:"domain,omitempty"`
 	// For people.
 	Name        string      `json:"name,omitempty"`

@@ -905,7 +905,7 @@ export interface components {
              */
             local_ip?: string;
             local_port: number;
-            /** @description A full name that the client may use, or one label under the relay's domain; without it the relay gives one. */
+            /** @description A full name that the client may use, or one label under the relay's domain; without it the relay gives one. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page. */
             domain?: string;
             /** @description For people. */
             name?: string;

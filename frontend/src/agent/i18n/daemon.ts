@@ -258,8 +258,8 @@ const chinese: readonly Sentence[] = [
   ],
   ['domain: must have at most {0} characters', '域名最多 {0} 个字符'],
   [
-    'domain: {0} is not a domain name, such as shop or shop.example.com',
-    '{0} 不是域名，例如 shop 或 shop.example.com',
+    'domain: {0} is not a domain name, such as shop or shop.example.com; for all names below one, write *.shop or *.shop.example.com',
+    '{0} 不是域名，例如 shop 或 shop.example.com；若要使用某名称下的所有名称，请写 *.shop 或 *.shop.example.com',
   ],
   ['domain: {0} is an address, not a domain name', '{0} 是地址，不是域名'],
   ['remote_port: is for tcp and udp tunnels only', '公网端口仅用于 tcp 和 udp 隧道'],
@@ -310,6 +310,10 @@ const chinese: readonly Sentence[] = [
   [
     'the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it',
     '中继的版本不能让路径通往各自的服务，请不要填写路径，或联系其运营者更新中继',
+  ],
+  [
+    'the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it',
+    '中继的版本不能让一条隧道使用某名称下的所有名称，请选择单个名称，或联系其运营者更新中继',
   ],
   ['request_headers: {0*}', '请求头：{0*}'],
   ['response_headers: {0*}', '响应头：{0*}'],

@@ -185,8 +185,9 @@ export const en = {
   'form.ip.metadata': 'Cloud metadata addresses must not be published.',
   'form.domain': 'Domain',
   'form.domain.auto': 'chosen by the relay',
-  'form.domain.hint': 'A name under the relay’s domain, such as “shop”, or a full name of yours.',
-  'form.domain.invalid': 'Letters, digits and hyphens, parted by dots.',
+  'form.domain.hint':
+    'A name under the relay’s domain, such as “shop”, or a full name of yours. “*.shop” is all names below it.',
+  'form.domain.invalid': 'Letters, digits and hyphens, parted by dots; a “*.” may come first.',
   'form.remote_port': 'Public port',
   'form.remote_port.hint': 'One of the ports the relay offers.',
   'form.name': 'Name',

@@ -172,8 +172,9 @@ export const zh: Messages = {
   'form.ip.metadata': '不能发布云平台的元数据地址。',
   'form.domain': '域名',
   'form.domain.auto': '由中继分配',
-  'form.domain.hint': '中继域名下的名称，如“shop”，或您自己的完整域名。',
-  'form.domain.invalid': '只能包含字母、数字和连字符，以点分隔。',
+  'form.domain.hint':
+    '中继域名下的名称，如“shop”，或您自己的完整域名。“*.shop”表示其下的所有名称。',
+  'form.domain.invalid': '只能包含字母、数字和连字符，以点分隔；开头可以是“*.”。',
   'form.remote_port': '公网端口',
   'form.remote_port.hint': '须在中继提供的端口范围内。',
   'form.name': '名称',

@@ -7,7 +7,10 @@ const ipv4 = /^(25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/;
 const ipv6 = /^[0-9a-f:]*:[0-9a-f:]*(:\d+\.\d+\.\d+\.\d+)?(%[\w.-]+)?$/i;
 const metadata = ['169.254.169.254', 'fd00:ec2::254'];
 
-export const isName = (text: string): boolean => name.test(text);
+const isName = (text: string): boolean => name.test(text);
+
+/** A name, or all those below one: *.shop. */
+export const isDomain = (text: string): boolean => isName(text.replace(/^\*\./, ''));
 
 export function portOf(text: string): number | undefined {
   const n = Number(text);

@@ -60,6 +60,9 @@ describe('check', () => {
     ['a full name', { domain: 'shop.example.com' }, {}],
     ['a URL for a name', { domain: 'https://shop' }, { domain: 'form.domain.invalid' }],
     ['a name ending in a hyphen', { domain: 'shop-' }, { domain: 'form.domain.invalid' }],
+    ['a star alone', { domain: '*.' }, { domain: 'form.domain.invalid' }],
+    ['a star within', { domain: 'a.*.shop' }, { domain: 'form.domain.invalid' }],
+    ['all names below one', { domain: '*.shop.example.com' }, {}],
     ['a bad name that TCP does not have', { type: 'tcp', domain: '!' }, {}],
     [
       'a bad public port',

@@ -1,6 +1,6 @@
 import type { MessageKey } from '../i18n';
 import type { Tunnel, TunnelCreate, TunnelMode, TunnelType, TunnelUpdate } from '../api/types';
-import { addressFault, isHost, isLoopback, isName, portOf } from './address';
+import { addressFault, isHost, isLoopback, isDomain, portOf } from './address';
 import { headersOf, headersText, parseHeaders } from './headerlines';
 import { checkPaths, pathForms, readPaths, type PathField, type PathForm } from './pathform';
 
@@ -72,7 +72,7 @@ export function check(f: TunnelForm, ownPort = ''): FormErrors {
   const address = ip && addressFault(ip);
   if (address) errors.local_ip = address;
   const domain = f.domain.trim();
-  if (hasDomain(f.type) && domain && !isName(domain)) errors.domain = 'form.domain.invalid';
+  if (hasDomain(f.type) && domain && !isDomain(domain)) errors.domain = 'form.domain.invalid';
   if (hasPort(f.type) && f.remote_port.trim() && !portOf(f.remote_port.trim()))
     errors.remote_port = 'form.port.invalid';
   const host = f.host_header.trim();

@@ -2183,7 +2183,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description shop, shop.example.com, tcp.20001 or udp.20001. */
+                /** @description shop, shop.example.com, *.shop.example.com, tcp.20001 or udp.20001. */
                 target: string;
             };
             cookie?: never;

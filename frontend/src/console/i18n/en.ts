@@ -307,7 +307,8 @@ export const en = {
   'policy.add': 'Add',
   'policy.edit': 'Show',
   'policy.target': 'For',
-  'policy.target.hint': "A domain, its one label under the relay's domain, tcp.PORT or udp.PORT.",
+  'policy.target.hint':
+    "A domain, its one label under the relay's domain, *.NAME for a tunnel of all names below one, tcp.PORT or udp.PORT.",
   'policy.rules': 'Rules',
   'policy.empty': 'lets everybody in',
   'policy.by': 'Set by',

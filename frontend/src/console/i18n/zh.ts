@@ -297,7 +297,8 @@ export const zh: Messages = {
   'policy.add': '添加',
   'policy.edit': '查看',
   'policy.target': '适用于',
-  'policy.target.hint': '域名、中继域名下的单个标签、tcp.端口 或 udp.端口。',
+  'policy.target.hint':
+    '域名、中继域名下的单个标签、*.名称（其下所有名称的隧道）、tcp.端口 或 udp.端口。',
   'policy.rules': '规则',
   'policy.empty': '允许所有访客',
   'policy.by': '设置者',

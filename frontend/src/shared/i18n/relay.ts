@@ -179,6 +179,14 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ["{0} is the relay's own name; choose another", '{0} 是中继自己的名称，请换一个'],
   [
+    '{0} would be the names of all clients; choose a name below, as *.shop.{1}',
+    '{0} 将包含所有客户端的名称，请选择更下一级的名称，例如 *.shop.{1}',
+  ],
+  [
+    'the relay gets no certificate for {0}: authorities give those for dns-01 only, which it is not set up for; choose the type http or tls, or ask its operator',
+    '中继无法获得 {0} 的证书：证书颁发机构只通过 dns-01 签发此类证书，而中继未配置 dns-01；请选择类型 http 或 tls，或联系其运营者',
+  ],
+  [
     '{0} is not a domain name; names of other scripts are written in their xn-- form',
     '{0} 不是域名；其他文字的域名须写成 xn-- 形式',
   ],
@@ -303,6 +311,10 @@ export const relaySentences: readonly Sentence[] = [
   [
     '{0}: costs the relay too much; take bcrypt with a cost of {1} at most, or argon2id with {2} KiB and {3} passes at most',
     '{0}：对中继开销过大；请使用成本不超过 {1} 的 bcrypt，或不超过 {2} KiB、{3} 轮的 argon2id',
+  ],
+  [
+    '{0} is led by the tunnel of {1}, whose policy is the one for it; change that, or give the name a tunnel of its own first',
+    '{0} 由 {1} 的隧道承载，适用该隧道的策略；请修改那条策略，或先为此名称建立自己的隧道',
   ],
   [
     '{0} is in use now; stop its tunnel first, or revoke its client',

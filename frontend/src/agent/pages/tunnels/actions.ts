@@ -3,6 +3,7 @@ import { t } from '../../i18n';
 import { act } from '../../lib/act';
 import { explain } from '../../lib/explain';
 import { href, router } from '../../stores/route.svelte';
+import { isWildcard } from '../../../shared/lib/publicurl';
 import { toasts } from '../../../shared/stores/toasts.svelte';
 import { tunnels, undoFor } from '../../stores/tunnels.svelte';
 import type { MenuItem } from '../../../shared/ui/menu';
@@ -47,7 +48,7 @@ export function menuOf(tunnel: Tunnel): MenuItem[] {
     icon: 'policies',
     run: () => router.go('tunnels', policyPrefix + tunnel.id),
   });
-  if (tunnel.public_url)
+  if (tunnel.public_url && !isWildcard(tunnel.public_url))
     items.push({
       label: t('qr.title'),
       icon: 'qr',
