@@ -16,6 +16,7 @@ import (
 
 	"adit/internal/bytesize"
 	"adit/internal/visible"
+	"adit/internal/wildcard"
 	"adit/localapi/client"
 )
 
@@ -363,7 +364,7 @@ func (v *liveView) note(r client.RequestSummary) {
 	known := slices.IndexFunc(v.recent, func(old client.RequestSummary) bool { return old.ID == r.ID })
 	ended := r.State != "open" && (known < 0 || v.recent[known].State == "open")
 	if ended && !v.env.Terminal {
-		v.env.say("%s", requestLine(r, usualColumns))
+		v.env.say("%s", requestLine(r, v.tunnel, usualColumns))
 	}
 	if known >= 0 {
 		v.recent[known] = r
@@ -420,7 +421,7 @@ func (v *liveView) draw() {
 	head = append(head, "")
 	var list []string
 	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
-		list = append(list, requestLine(r, width))
+		list = append(list, requestLine(r, v.tunnel, width))
 	}
 	if text := screen.fit(head, list); text != v.drawn || screen != v.drawnOn {
 		clearing := "\x1b[H"
@@ -445,14 +446,23 @@ func stateReason(st client.Status) string {
 // timeColumns is what the time that a request took has of its line.
 const timeColumns = 12
 
-// requestLine is a request on one line of at most so many columns. What a visitor
-// sent is shown without what a screen would obey.
-func requestLine(r client.RequestSummary, columns int) string {
+// asked is what a request is for: by its path, and by its host where the tunnel has
+// all names below one.
+func asked(r client.RequestSummary, t client.Tunnel) string {
+	if wildcard.Is(t.Domain) {
+		return r.Method + " " + r.Host + r.Path
+	}
+	return r.Method + " " + r.Path
+}
+
+// requestLine is a tunnel's request on one line of at most so many columns. What a
+// visitor sent is shown without what a screen would obey.
+func requestLine(r client.RequestSummary, t client.Tunnel, columns int) string {
 	result := r.State
 	if r.Status != 0 {
 		result = fmt.Sprint(r.Status)
 	}
-	line := fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(r.Method+" "+r.Path))
+	line := fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(asked(r, t)))
 	if r.Kind == "flow" {
 		line = fmt.Sprintf("%s %-6s %s %s in, %s out", clock(r.Time), result, printable(r.Visitor), bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut))
 	}

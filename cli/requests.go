@@ -43,6 +43,10 @@ func requestListCommand(env *Env) *cobra.Command {
 					return err
 				}
 			}
+			by, err := tunnelsByID(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
 			list, err := c.Requests(cmd.Context(), f)
 			if err != nil {
 				return err
@@ -50,7 +54,7 @@ func requestListCommand(env *Env) *cobra.Command {
 			table := newTable("ID|TIME|TUNNEL|STATUS|REQUEST|MS",
 				shorten("TIME", shortTime), squeeze("TUNNEL", 12), squeeze("REQUEST", 24))
 			for _, r := range list {
-				what, status := r.Method+" "+r.Path, fmt.Sprint(r.Status)
+				what, status := asked(r, by[r.TunnelID]), fmt.Sprint(r.Status)
 				if r.Kind == "flow" {
 					what = r.Visitor
 				}

@@ -250,6 +250,19 @@ func findTunnel(ctx context.Context, c *client.Client, named string) (string, er
 	return "", fmt.Errorf("%d tunnels have the name or domain %q; name one by its id: %s", len(found), named, strings.Join(found, ", "))
 }
 
+// tunnelsByID are the daemon's tunnels.
+func tunnelsByID(ctx context.Context, c *client.Client) (map[string]client.Tunnel, error) {
+	all, err := c.Tunnels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[string]client.Tunnel, len(all))
+	for _, t := range all {
+		by[t.ID] = t
+	}
+	return by, nil
+}
+
 // hasDomain reports whether a tunnel's domain is this one: as it was asked for, or
 // as visitors see it.
 func hasDomain(t client.Tunnel, name string) bool {

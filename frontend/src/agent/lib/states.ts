@@ -1,4 +1,6 @@
 import type { RequestSummary, Status, TunnelState } from '../api/types';
+import { isWildcard } from '../../shared/lib/publicurl';
+import { t } from '../i18n';
 import type { Tone } from '../../shared/lib/tone';
 
 export type { Tone };
@@ -31,6 +33,17 @@ export function requestTone(r: RequestSummary): Tone {
   return 'ok';
 }
 
+/** Says how a request ended, in a word or by its status. */
+export function resultOf(r: RequestSummary): string {
+  if (r.status) return String(r.status);
+  if (r.state === 'failed') return t('request.error');
+  return r.state === 'open' ? '…' : '–';
+}
+
 /** Says which tunnel a request came by, and by which of its paths if it has one for it. */
 export const tunnelOf = (r: RequestSummary): string =>
   (r.tunnel_name || r.host || '') + (r.tunnel_path ?? '');
+
+/** What a request is for: by its path, and by its host where a tunnel has all names below one. */
+export const askedOf = (r: RequestSummary, publicURL = ''): string =>
+  (isWildcard(publicURL) ? (r.host ?? '') : '') + (r.path ?? '/');
