@@ -235,9 +235,9 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 		},
 		{"", "tunnel update shop --request_header X-Env:a:b", `PATCH /api/v1/tunnels/t_1 {"request_headers":{"X-Env":"a:b"}}`},
 		{
-			"", "tunnel create 3000 --path /api=8080 --path /a=b/c=nas.lan:81,strip --path /v2=https://[::1]:8443/ --path=/g=h2c://9000,strip",
+			"", "tunnel create 3000 --path /api=8080 --path /a=b/c=nas.lan:81,strip --path /v2=https://[::1]:8443/ --path=/g=h2c://9000,strip --path /h=82,strip,host=app.local:8080 --path /i,host=x=83,host=b.local,strip",
 			`POST /api/v1/tunnels {"local_port":3000,"paths":[{"path":"/api","local_port":8080},{"path":"/a=b/c","local_ip":"nas.lan","local_port":81,"strip":true},` +
-				`{"path":"/v2","local_ip":"::1","local_port":8443,"local_scheme":"https"},{"path":"/g","local_port":9000,"local_scheme":"h2c","strip":true}]}`,
+				`{"path":"/v2","local_ip":"::1","local_port":8443,"local_scheme":"https"},{"path":"/g","local_port":9000,"local_scheme":"h2c","strip":true},{"path":"/h","local_port":82,"host_header":"app.local:8080","strip":true},{"path":"/i,host=x","local_port":83,"host_header":"b.local","strip":true}]}`,
 		},
 		{"", "tunnel update shop --path /api=8080", `PATCH /api/v1/tunnels/t_1 {"paths":[{"path":"/api","local_port":8080}]}`},
 		{"", "tunnel update shop --path=", `PATCH /api/v1/tunnels/t_1 {"paths":[]}`},
@@ -282,7 +282,7 @@ func TestHeaderFlagsThatAreNone(t *testing.T) {
 }
 
 func TestPathFlagsThatAreNone(t *testing.T) {
-	const form = "it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path"
+	const form = "it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path, and ,host=NAME for the Host that it sees"
 	for flag, want := range map[string]string{
 		"8080":              form,
 		"api=8080":          form,
@@ -290,6 +290,7 @@ func TestPathFlagsThatAreNone(t *testing.T) {
 		"/api,strip":        form,
 		"/api=":             `the port must be 1 to 65535, and "" is not`,
 		"/api=0":            `the port must be 1 to 65535, and "0" is not`,
+		"/api=8080,host=":   "host= says no Host; write one, as host=app.local",
 		"/api=8080,stripp":  `the port must be 1 to 65535, and "8080,stripp" is not`,
 		"/api=http://a":     `the port must be 1 to 65535, and "a" is not`,
 		"/api=http://a:1/x": `the port must be 1 to 65535, and "1/x" is not`,

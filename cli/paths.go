@@ -13,7 +13,8 @@ import (
 
 // pathFlag collects paths that lead to local services of their own: /api=8080,
 // /api=host:port or /api=https://host:port, with ",strip" behind for one whose service
-// is asked without the path. An empty one says that there is none.
+// is asked without the path, and ",host=NAME" for one that sees this Host. An empty one
+// says that there is none.
 type pathFlag struct{ paths []client.TunnelPath }
 
 // String implements pflag.Value; there is no default to show.
@@ -30,12 +31,15 @@ func (f *pathFlag) Set(text string) error {
 	if text == "" {
 		return nil
 	}
-	text, strip := strings.CutSuffix(text, ",strip")
+	text, p := pathWords(text)
+	if strings.HasSuffix(text, ",host=") {
+		return errors.New("host= says no Host; write one, as host=app.local")
+	}
 	at := strings.LastIndexByte(text, '=') // a path may have one, a service has none
 	if at < 0 || !strings.HasPrefix(text, "/") {
-		return errors.New("it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path")
+		return errors.New("it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path, and ,host=NAME for the Host that it sees")
 	}
-	p := client.TunnelPath{Path: text[:at], Strip: strip}
+	p.Path = text[:at]
 	service := text[at+1:]
 	if scheme, rest, ok := strings.Cut(service, "://"); ok {
 		p.LocalScheme, service = client.LocalScheme(scheme), strings.TrimSuffix(rest, "/")
@@ -51,6 +55,26 @@ func (f *pathFlag) Set(text string) error {
 	}
 	f.paths = append(f.paths, p)
 	return nil
+}
+
+// pathWords takes what is said behind a path and its service.
+func pathWords(text string) (rest string, p client.TunnelPath) {
+	for {
+		at := strings.LastIndexByte(text, ',')
+		if at < 0 {
+			return text, p
+		}
+		host, isHost := strings.CutPrefix(text[at:], ",host=")
+		switch {
+		case text[at:] == ",strip" && !p.Strip:
+			p.Strip = true
+		case isHost && host != "" && p.HostHeader == "":
+			p.HostHeader = host
+		default:
+			return text, p
+		}
+		text = text[:at]
+	}
 }
 
 // pathText is a path with where it leads.

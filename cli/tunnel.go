@@ -50,7 +50,7 @@ func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
 	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
 	flags.Var(&f.requestHeaders, "request_header", "a header that the local service gets, in place of the visitor's; \"Name:\" removes one; may be repeated")
 	flags.Var(&f.responseHeaders, "response_header", "the same for what visitors get")
-	flags.Var(&f.paths, "path", "a path that leads to a local service of its own: /api=8080, =HOST:PORT or =https://HOST:PORT; with \",strip\" behind that is asked without the path; may be repeated")
+	flags.Var(&f.paths, "path", "a path that leads to a local service of its own: /api=8080, =HOST:PORT or =https://HOST:PORT; with \",strip\" behind that is asked without the path, and with \",host=NAME\" sees this Host; may be repeated")
 	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")
 	flags.BoolVar(&f.inspect, "inspect", true, "show what passes in the inspector")
 }
