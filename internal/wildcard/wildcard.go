@@ -7,14 +7,31 @@ import "strings"
 
 const prefix = "*."
 
-// Of returns the wildcard that a name is one of; "" if there is none: the name is a
-// single label, or a wildcard itself.
+// maxLabel is how long a label may be, in bytes (RFC 1035, section 2.3.4).
+const maxLabel = 63
+
+// Of returns the wildcard that a name in lower case is one of; "" if there is none: the
+// name is a single label, or a wildcard itself, or begins with what is no label.
 func Of(name string) string {
 	label, under, found := strings.Cut(name, ".")
-	if !found || label == "" || label == "*" || under == "" {
+	if !found || under == "" || !isLabel(label) {
 		return ""
 	}
 	return prefix + under
+}
+
+// isLabel reports whether strangers may make a name with such a label: of letters,
+// digits and inner hyphens, and of underscores, which browsers take.
+func isLabel(label string) bool {
+	if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(label) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
 }
 
 // Base returns the name whose names a wildcard stands for. ok is false if name is

@@ -1,17 +1,28 @@
 package wildcard
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestOf(t *testing.T) {
 	for name, want := range map[string]string{
-		"a.shop.example.com":   "*.shop.example.com",
-		"shop.example.com":     "*.example.com",
-		"com":                  "",
-		"*.shop.example.com":   "",
-		"":                     "",
-		".example.com":         "",
-		"a.":                   "",
-		"a.b.shop.example.com": "*.b.shop.example.com",
+		"a.shop.example.com":                     "*.shop.example.com",
+		"shop.example.com":                       "*.example.com",
+		"com":                                    "",
+		"*.shop.example.com":                     "",
+		"":                                       "",
+		".example.com":                           "",
+		"a.":                                     "",
+		"a.b.shop.example.com":                   "*.b.shop.example.com",
+		"a_b.shop.example.com":                   "*.shop.example.com",
+		"x-1.shop.example.com":                   "*.shop.example.com",
+		"-a.shop.example.com":                    "",
+		"a-.shop.example.com":                    "",
+		"a[b.shop.example.com":                   "",
+		"a:b:.shop.example.co":                   "",
+		strings.Repeat("a", 63) + ".example.com": "*.example.com",
+		strings.Repeat("a", 64) + ".example.com": "",
 	} {
 		if got := Of(name); got != want {
 			t.Errorf("Of(%q) = %q, want %q", name, got, want)
