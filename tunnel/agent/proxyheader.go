@@ -8,7 +8,8 @@ import (
 )
 
 // proxyHeader returns the PROXY protocol header (haproxy's proxy-protocol.txt)
-// that tells an origin who its visitor is; nil for no version.
+// that tells an origin who its visitor is, or, without addresses, that this machine asks
+// for itself, as it does to repeat a request; nil for no version.
 func proxyHeader(version string, visitor, edge netip.AddrPort) []byte {
 	var v byte
 	switch version {
@@ -19,11 +20,10 @@ func proxyHeader(version string, visitor, edge netip.AddrPort) []byte {
 	default:
 		return nil
 	}
-	if !visitor.IsValid() || !edge.IsValid() {
-		visitor = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		edge = visitor
+	h := &proxyproto.Header{Version: v, Command: proxyproto.LOCAL}
+	if visitor.IsValid() && edge.IsValid() {
+		h = proxyproto.HeaderProxyFromAddrs(v, net.TCPAddrFromAddrPort(visitor), net.TCPAddrFromAddrPort(edge))
 	}
-	h := proxyproto.HeaderProxyFromAddrs(v, net.TCPAddrFromAddrPort(visitor), net.TCPAddrFromAddrPort(edge))
 	b, err := h.Format()
 	if err != nil {
 		return nil

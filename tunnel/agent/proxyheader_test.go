@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 
@@ -16,12 +17,13 @@ import (
 )
 
 // TestProxyHeaderComesBeforeTLS has a local service that speaks TLS read the header
-// in front of it, as nginx and haproxy do, from a visitor and from a replay.
+// in front of it, as nginx and haproxy do, from a visitor and from a replay. It is the
+// tunnel's own, and then that of one of its paths.
 func TestProxyHeaderComesBeforeTLS(t *testing.T) {
 	plain := httptest.NewUnstartedServer(nil)
 	plain.StartTLS() // for its certificate
 	defer plain.Close()
-	headers := make(chan string, 2)
+	headers := make(chan string, 4)
 	port := origin(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
 		header, err := in.ReadString('\n')
@@ -35,29 +37,42 @@ func TestProxyHeaderComesBeforeTLS(t *testing.T) {
 			t.Errorf("no request came: %v", err)
 			return
 		}
-		fmt.Fprintf(secure, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n%s", req.URL.Path)
+		fmt.Fprintf(secure, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(req.URL.Path), req.URL.Path)
 		secure.Close()
 	})
 	r := newFakeRelay(t)
+	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "https", LocalPort: port, LocalScheme: "https", ProxyProtocol: "v1"})
-	s := r.mustVisit(tun.ID, wire.StreamHTTP)
-	if _, body := edge(t, s, "GET", "/hey", ""); body != "/hey" {
-		t.Errorf("got %q, want /hey", body)
-	}
-	if got, want := <-headers, "PROXY TCP4 192.0.2.7 192.0.2.1 4711 443\r\n"; got != want {
-		t.Errorf("got the header %q, want %q", got, want)
-	}
-	var id string
-	eventually(t, "the request is listed", func() bool {
-		list := a.Requests(inspect.Filter{})
-		if len(list) == 1 && list[0].State == "done" {
-			id = list[0].ID
+	for path, spec := range map[string]TunnelSpec{
+		"":     {LocalPort: port, LocalScheme: "https", ProxyProtocol: "v1"},
+		"/api": {LocalPort: refusing(t), ProxyProtocol: "v1", Paths: []TunnelPath{{Path: "/api", LocalPort: port, LocalScheme: "https"}}},
+	} {
+		tun := mustCreate(t, a, spec)
+		s, err := r.visitPath(tun.ID, wire.StreamHTTP, path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return id != ""
-	})
-	if d, err := a.Replay(t.Context(), id, inspect.Edit{}); err != nil || d.Status != 200 {
-		t.Errorf("replay: got status %d, %v", d.Status, err)
+		t.Cleanup(s.Reset)
+		if _, body := edge(t, s, "GET", path+"/hey", ""); body != path+"/hey" {
+			t.Errorf("got %q, want %s/hey", body, path)
+		}
+		if got, want := <-headers, "PROXY TCP4 192.0.2.7 192.0.2.1 4711 443\r\n"; got != want {
+			t.Errorf("%s: got the header %q, want %q", path, got, want)
+		}
+		var id string
+		eventually(t, "the request is listed", func() bool {
+			list := a.Requests(inspect.Filter{TunnelID: tun.ID})
+			if len(list) == 1 && list[0].State == "done" {
+				id = list[0].ID
+			}
+			return id != ""
+		})
+		if d, err := a.Replay(t.Context(), id, inspect.Edit{}); err != nil || d.Status != 200 {
+			t.Errorf("%s: replay: got status %d, %v", path, d.Status, err)
+		}
+		if got := <-headers; got != "PROXY UNKNOWN\r\n" {
+			t.Errorf("%s: the replay got the header %q", path, got)
+		}
 	}
 }
 
@@ -108,4 +123,15 @@ func TestChangeOfHowStreamsAreServedIsClaimedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the declared one is claimed anew", func() bool { return claims.Load() == before+1 })
+}
+
+// TestProxyHeaderOfNobody is what a proxy says of a connection that it makes for itself.
+func TestProxyHeaderOfNobody(t *testing.T) {
+	for version, want := range map[string]string{
+		"": "", "v1": "PROXY UNKNOWN\r\n", "v2": "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00",
+	} {
+		if got := string(proxyHeader(version, netip.AddrPort{}, netip.AddrPort{})); got != want {
+			t.Errorf("%q: got %q, want %q", version, got, want)
+		}
+	}
 }
