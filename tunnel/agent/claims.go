@@ -217,7 +217,9 @@ func (l *live) claimAll(ctx context.Context) {
 	}
 }
 
-// claimRound tries every tunnel once and returns how many should be tried again.
+// claimRound tries every tunnel once and returns how many should be tried again. Where
+// one got what it asked for, what another was refused may be free by now: then it has
+// claimAll look again.
 func (l *live) claimRound(ctx context.Context) int {
 	a := l.agent
 	a.mu.Lock()
@@ -232,21 +234,28 @@ func (l *live) claimRound(ctx context.Context) int {
 		wg   sync.WaitGroup
 		mu   sync.Mutex
 		left int
+		got  int // how many were granted
+		lost int // how many asked for what another has
 		next = make(chan *tunnel)
 	)
 	for range min(claimers, len(todo)) {
 		wg.Go(func() {
 			for t := range next {
 				err := l.claim(ctx, t, true)
-				if err == nil {
-					continue
+				if err != nil {
+					a.log.Warn("tunnel not claimed", "tunnel", t.id, "error", err)
 				}
-				a.log.Warn("tunnel not claimed", "tunnel", t.id, "error", err)
-				if !isProblem(err) || unavailable(err) {
-					mu.Lock()
+				var p *wire.Problem
+				mu.Lock()
+				switch {
+				case err == nil:
+					got++
+				case !isProblem(err) || unavailable(err):
 					left++
-					mu.Unlock()
+				case errors.As(err, &p) && p.Code == wire.CodeTaken:
+					lost++
 				}
+				mu.Unlock()
 			}
 		})
 	}
@@ -261,6 +270,9 @@ func (l *live) claimRound(ctx context.Context) int {
 	}
 	close(next)
 	wg.Wait()
+	if got > 0 && lost > 0 {
+		l.look()
+	}
 	return left
 }
 

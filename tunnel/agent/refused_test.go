@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"sync"
 	"testing"
 
 	"adit/tunnel/wire"
@@ -78,4 +79,48 @@ func TestNodeThatIsTooOldForAChangeServesTheTunnelNoLonger(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "both serve it again", func() bool { return all[1].serves(tun.ID) })
+}
+
+// TestNameThatOneDeclaredTunnelGivesAnother is taken though the relay is asked for it
+// before it is given up.
+func TestNameThatOneDeclaredTunnelGivesAnother(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	specs := []TunnelSpec{{Name: "one", Domain: "a", LocalPort: 80}, {Name: "two", Domain: "b", LocalPort: 80}}
+	declare := func() {
+		t.Helper()
+		if err := a.Declare(t.Context(), specs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	declare()
+	one, two := declaredID("one"), declaredID("two")
+	wantTunnel(t, a, one, TunnelRunning)
+	wantTunnel(t, a, two, TunnelRunning)
+	refused := make(chan struct{})
+	var once sync.Once
+	r.set(func() {
+		r.onClaim = func(key string, c wire.Claim) (no *wire.Problem) {
+			if key == two {
+				<-refused
+				return nil
+			}
+			r.set(func() {
+				if r.claims[two].Domain == c.Domain {
+					no = &wire.Problem{Code: wire.CodeTaken, Message: "taken by another tunnel of this client", Field: "domain"}
+				}
+			})
+			if no != nil {
+				once.Do(func() { close(refused) })
+			}
+			return no
+		}
+	})
+	specs[0].Domain, specs[1].Domain = "b", "c"
+	declare()
+	eventually(t, "both have their new names", func() bool {
+		first, _ := a.Tunnel(one)
+		second, _ := a.Tunnel(two)
+		return first.State == TunnelRunning && first.PublicURL == "https://b.relay.test" && second.State == TunnelRunning && second.PublicURL == "https://c.relay.test"
+	})
 }
