@@ -71,6 +71,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	old := t.claim(false)
 	wasOrigin := t.route.Load().local
 	t.setSpec(spec)
+	tried := t.route.Load()
 	if spec.Type != before.Type || spec.Domain != before.Domain {
 		t.grant.Domain = ""
 	}
@@ -92,6 +93,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 			t.rev++
 		}
 		a.mu.Unlock()
+		t.undo(tried)
 	}
 	if ask {
 		if no := a.claimNow(ctx, t); no != nil {

@@ -56,39 +56,86 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		a.mu.Unlock()
 		got, err = l.ask(ctx, t.id, want)
 	}
+	stale, gone := l.asked(t, asked{rev, got, err, beside, note})
+	if gone {
+		t.conns.abort()
+	}
+	for _, had := range stale {
+		had.takeDownStale(ctx, t)
+	}
+	return err
+}
+
+// takeDownStale has the relay of l take down what t was before; t.claiming is held.
+// Whom it sends until then, or if it cannot be told, finds no tunnel here.
+func (l *live) takeDownStale(ctx context.Context, t *tunnel) {
+	a := l.agent
+	a.mu.Lock()
+	t.asking = l
+	a.mu.Unlock()
+	err := l.release(ctx, t.id, true)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.asking = nil
-	if (beside || a.second == l) && (t.stopped || t.deleted) {
-		l.takeBackLocked(t, err)
-		return err
+	if err != nil && l.oweLocked(t, err) { // should it be stopped by now
+		l.look()
 	}
-	if a.second == l {
-		if err == nil {
-			if t.other.live == l && t.other.number != got.Number {
-				l.unregister(t.other.number, t)
-			}
-			t.other = held{live: l, claimed: rev, number: got.Number}
-			l.register(got.Number, t)
+}
+
+// asked is what a claim has come to.
+type asked struct {
+	rev          int // of what was asked for
+	got          wire.Grant
+	err          error
+	beside, note bool
+}
+
+// asked notes what a claim of t on l has come to. It returns the sessions that are to
+// take down what t was before, since the relay, or one node of it, does not do what it
+// is now, and whether nobody serves t any more.
+func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
+	a := l.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t.asking = nil
+	refused := isProblem(c.err) && !unavailable(c.err) && t.rev == c.rev
+	switch {
+	case (c.beside || a.second == l) && (t.stopped || t.deleted):
+		l.takeBackLocked(t, c.err)
+	case a.second == l && c.err == nil:
+		if t.other.live == l && t.other.number != c.got.Number {
+			l.unregister(t.other.number, t)
 		}
-		return err
-	}
-	if err != nil {
-		if note && isProblem(err) && !unavailable(err) && t.rev == rev {
-			t.failure = clipMessage(err.Error())
+		t.other = held{live: l, claimed: c.rev, number: c.got.Number}
+		l.register(c.got.Number, t)
+	case a.second == l:
+		if refused && t.other.live == l {
+			l.unregister(t.other.number, t)
+			t.other = held{}
+			stale = []*live{l}
 		}
-		return err
+	case c.err == nil:
+		if t.live == l && t.number != c.got.Number {
+			l.unregister(t.number, t)
+		}
+		t.live, t.claimed, t.number, t.endpointID = l, c.rev, c.got.Number, c.got.EndpointID
+		t.failure = ""
+		t.grant = grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort}
+		t.since = time.Now()
+		l.register(c.got.Number, t)
+		a.second.look()
+	case refused && c.note:
+		t.failure = clipMessage(c.err.Error())
+		if t.live != l {
+			break
+		}
+		if stale = []*live{l}; t.other.live != nil {
+			stale = append(stale, t.other.live)
+		}
+		t.unclaimLocked()
+		gone = true
 	}
-	if t.live == l && t.number != got.Number {
-		l.unregister(t.number, t)
-	}
-	t.live, t.claimed, t.number, t.endpointID = l, rev, got.Number, got.EndpointID
-	t.failure = ""
-	t.grant = grant{PublicURL: got.PublicURL, Domain: got.Domain, RemotePort: got.RemotePort}
-	t.since = time.Now()
-	l.register(got.Number, t)
-	a.second.look()
-	return nil
+	return stale, gone
 }
 
 // ask asks the relay for a claim. One that would not do all of it is not asked: it
@@ -177,7 +224,9 @@ func (l *live) claimAll(ctx context.Context) {
 	}
 }
 
-// claimRound tries every tunnel once and returns how many should be tried again.
+// claimRound tries every tunnel once and returns how many should be tried again. Where
+// one got what it asked for, what another was refused may be free by now: then it has
+// claimAll look again.
 func (l *live) claimRound(ctx context.Context) int {
 	a := l.agent
 	a.mu.Lock()
@@ -192,21 +241,28 @@ func (l *live) claimRound(ctx context.Context) int {
 		wg   sync.WaitGroup
 		mu   sync.Mutex
 		left int
+		got  int // how many were granted
+		lost int // how many asked for what another has
 		next = make(chan *tunnel)
 	)
 	for range min(claimers, len(todo)) {
 		wg.Go(func() {
 			for t := range next {
 				err := l.claim(ctx, t, true)
-				if err == nil {
-					continue
+				if err != nil {
+					a.log.Warn("tunnel not claimed", "tunnel", t.id, "error", err)
 				}
-				a.log.Warn("tunnel not claimed", "tunnel", t.id, "error", err)
-				if !isProblem(err) || unavailable(err) {
-					mu.Lock()
+				var p *wire.Problem
+				mu.Lock()
+				switch {
+				case err == nil:
+					got++
+				case !isProblem(err) || unavailable(err):
 					left++
-					mu.Unlock()
+				case errors.As(err, &p) && p.Code == wire.CodeTaken:
+					lost++
 				}
+				mu.Unlock()
 			}
 		})
 	}
@@ -221,6 +277,9 @@ func (l *live) claimRound(ctx context.Context) int {
 	}
 	close(next)
 	wg.Wait()
+	if got > 0 && lost > 0 {
+		l.look()
+	}
 	return left
 }
 

@@ -51,7 +51,8 @@ type tunnel struct {
 	heard atomic.Pointer[netip.AddrPort]
 }
 
-// route is what forwarding needs to know of a tunnel. It is never changed.
+// route is what forwarding needs to know of a tunnel. It is never changed, but for
+// undone.
 type route struct {
 	id, name string
 	spec     TunnelSpec
@@ -62,6 +63,8 @@ type route struct {
 	forks  []*route // one for each of spec's paths, in their order
 	path   string   // of a fork
 	prefix string   // of a fork: what its service is told was taken out of its requests; empty: nothing was
+
+	undone *atomic.Bool // the change that it is of has not come to be; its forks have the same
 }
 
 // counters count visitors.
@@ -85,7 +88,7 @@ func (c *conns) era() int {
 }
 
 // add keeps p, of a visitor of r that came in era, until remove, or ends it if the
-// tunnel was cut while its origin was dialled.
+// tunnel was cut, or its route was undone, while its origin was dialled.
 func (c *conns) add(p interface{ abort() }, r *route, era int) {
 	c.mu.Lock()
 	late := c.cuts != era
@@ -96,7 +99,7 @@ func (c *conns) add(p interface{ abort() }, r *route, era int) {
 		c.open[p] = r
 	}
 	c.mu.Unlock()
-	if late {
+	if late || r.undone.Load() {
 		p.abort()
 	}
 }
@@ -146,11 +149,20 @@ func (t *tunnel) setSpec(spec TunnelSpec) {
 		id: t.id, name: spec.Name, spec: spec, secret: secret,
 		inspect: spec.Inspect == nil || *spec.Inspect,
 		local:   net.JoinHostPort(spec.LocalIP, strconv.Itoa(spec.LocalPort)),
+		undone:  new(atomic.Bool),
 	}
 	for _, p := range spec.Paths {
 		r.forks = append(r.forks, r.fork(p))
 	}
 	t.route.Store(r)
+}
+
+// undo ends the connections of a route that was t's while a change was tried. Else
+// they would go on to where that would have led: the relay has the claim of before,
+// and uses their streams again.
+func (t *tunnel) undo(r *route) {
+	r.undone.Store(true)
+	t.conns.cut(func(r *route) bool { return r.undone.Load() })
 }
 
 // claim returns what the relay is asked for. What it gave before is asked for

@@ -3,12 +3,15 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"net"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
@@ -383,4 +386,60 @@ func TestManyTunnelsAreClaimedAgain(t *testing.T) {
 	}
 	r.drop()
 	eventually(t, "all run again", func() bool { return a.Status().EndpointCount == many })
+}
+
+// TestVisitorsOfAChangeThatWasRefusedAreCut: they were led to what the change would
+// have led to, and the relay keeps their streams for the requests to come.
+func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
+	r := newFakeRelay(t)
+	r.does(wire.FeaturePaths)
+	a, _ := configured(t, r, Config{})
+	waits := func() int { return origin(t, func(c net.Conn) { io.Copy(c, c) }) }
+	before := TunnelSpec{Type: "http", LocalPort: waits(), Paths: []TunnelPath{{Path: "/api", LocalPort: waits()}}}
+	tun := mustCreate(t, a, before)
+	visits := func() map[string]link.Stream {
+		all := map[string]link.Stream{}
+		for _, path := range []string{"", "/api"} {
+			s, err := r.visitPath(tun.ID, wire.StreamRaw, path)
+			if err != nil {
+				t.Errorf("%q: %v", path, err)
+				continue
+			}
+			t.Cleanup(s.Reset)
+			all[path] = s
+		}
+		return all
+	}
+	echo := func(s link.Stream) error {
+		if _, err := s.Write([]byte("x")); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(s, make([]byte, 1))
+		return err
+	}
+	early, late := visits(), map[string]link.Stream{}
+	r.set(func() {
+		r.onClaim = func(string, wire.Claim) *wire.Problem {
+			late = visits()
+			for path, s := range late {
+				if err := echo(s); err != nil {
+					t.Errorf("%q while the relay is asked: %v", path, err)
+				}
+			}
+			return &wire.Problem{Code: wire.CodeTaken, Message: "taken", Field: "domain"}
+		}
+	})
+	_, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("bank"), LocalPort: new(waits()), Paths: &[]TunnelPath{{Path: "/api", LocalPort: waits()}}})
+	wantCode(t, err, CodeRelayRejected, "domain")
+	if len(early) != 2 || len(late) != 2 {
+		t.FailNow()
+	}
+	for path := range late {
+		if err := echo(early[path]); err != nil {
+			t.Errorf("%q from before: %v", path, err)
+		}
+		if echo(late[path]) == nil {
+			t.Errorf("%q still leads to where the refused change would have", path)
+		}
+	}
 }

@@ -166,7 +166,7 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 		}
 		v.Conn = pc
 	}
-	if !e.visits.enter(v.addr.Addr()) {
+	if !e.visits.enter(v.addr.Addr(), e.trusted(v.addr.Addr())) {
 		e.turnAway(v.addr.Addr(), errTurnedAway.Error())
 		e.visits.work(v)
 		return nil

@@ -69,7 +69,7 @@ type handshakeKey struct{}
 // its end.
 func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	addr := addrPort(info.RemoteAddr).Addr()
-	if !q.edge.visits.enter(addr) {
+	if !q.edge.visits.enter(addr, q.edge.trusted(addr)) {
 		q.edge.turnAway(addr, errTurnedAway.Error())
 		return nil, errTurnedAway
 	}

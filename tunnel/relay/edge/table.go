@@ -307,6 +307,8 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 }
 
 // Detach takes a tunnel from behind its face, which is closed if no other is left.
+// Visitors that are under way stay where they are, but for flows of a tunnel that has
+// no other way.
 func (e *Edge) Detach(f Face, b *Backend) {
 	e.attach.Lock()
 	defer e.attach.Unlock()
@@ -319,6 +321,11 @@ func (e *Edge) Detach(f Face, b *Backend) {
 	ep.set(next)
 	if len(next) == 0 {
 		e.drop(ep)
+		return
+	}
+	if ep.listener != nil && ep.listener.udp != nil && !slices.ContainsFunc(next, b.sibling) {
+		// Their agent drops what comes for them from now on: another is to have it.
+		ep.listener.udp.end(func(f *flow) bool { return f.backend.sibling(b) })
 	}
 }
 

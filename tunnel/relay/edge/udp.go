@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -185,7 +186,8 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	p.flows[from] = f
 	p.owners[netblock.Of(from.Addr())]++
 	p.mu.Unlock()
-	if !p.edge.keeps(p.ep, nil, policy.Guest{Addr: from.Addr()}).Allowed {
+	// Its tunnel may have been taken away, or its policy changed, before it was found here.
+	if !slices.ContainsFunc(p.ep.all(), f.backend.sibling) || !p.edge.keeps(p.ep, nil, policy.Guest{Addr: from.Addr()}).Allowed {
 		p.endOne(f)
 		return nil
 	}

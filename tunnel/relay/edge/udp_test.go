@@ -49,3 +49,60 @@ func TestRefusedPacketsAreRecordedOnceForEachVisitor(t *testing.T) {
 		t.Error("a visitor that is refused again after a while is not told of")
 	}
 }
+
+// TestFlowsOfATunnelThatWasTakenAwayGoToAnother of the same port: their agent, which
+// is connected still, drops what comes for it. Those of a tunnel that has only changed
+// stay where they are.
+func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 10)
+	e := New(Config{HTTP: ln, HTTPS: ln, PortHost: "127.0.0.1", Record: func(_ *Endpoint, b *Backend, _ wire.Access) { told <- b.Agent.Instance }})
+	defer e.Close()
+	face := Face{Target: "udp:1", Slot: "port", Type: wire.TypeUDP, Mode: wire.ModeBalanced}
+	attach := func(a *Agent) *Backend {
+		t.Helper()
+		b := &Backend{Key: "k", Agent: a}
+		if _, err := e.Attach(face, b); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	came := make(chan struct{}, 10)
+	first, second := &gatherer{came: came}, &gatherer{came: came}
+	one := &Agent{ClientID: "c", Instance: "one", Session: first}
+	before := attach(one)
+	visitor, err := net.Dial("udp", e.table.get(face.place()).listener.udp.conn.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer visitor.Close()
+	send := func(text string) {
+		t.Helper()
+		if _, err := visitor.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-came:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%q went nowhere", text)
+		}
+	}
+	send("1")
+	other := attach(&Agent{ClientID: "c", Instance: "two", Session: second})
+	defer e.ports.Wait()
+	defer e.Detach(face, other)
+	after := attach(one)
+	e.Detach(face, before)
+	send("2")
+	if len(first.sent) != 2 || len(told) != 0 {
+		t.Errorf("after a change: the first agent got %q, the second %q", first.sent, second.sent)
+	}
+	e.Detach(face, after)
+	send("3")
+	if len(first.sent) != 2 || len(second.sent) != 1 || len(told) != 1 || <-told != "one" {
+		t.Errorf("after it was taken away: the first agent got %q, the second %q", first.sent, second.sent)
+	}
+}

@@ -29,14 +29,16 @@ type visitors struct {
 	cut      bool // nor may one that is open ask for nothing
 }
 
-func (v *visitors) enter(a netip.Addr) bool {
+// enter counts a connection in, unless its address has too many. A load balancer's are
+// many visitors', and not bounded.
+func (v *visitors) enter(a netip.Addr, balancer bool) bool {
 	from := netblock.Of(a)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.open == nil {
 		v.open = make(map[netip.Prefix]int)
 	}
-	if v.draining || v.open[from] >= v.limit {
+	if v.draining || v.open[from] >= v.limit && !balancer {
 		return false
 	}
 	v.open[from]++

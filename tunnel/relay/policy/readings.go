@@ -9,16 +9,19 @@ const (
 	maxReadingBytes = 32 << 10 // of them all
 )
 
-// readings returns the paths that origins may take a request's target for, each
-// once, the path as it was written first. They differ in what they decode, in what
-// they take for a slash, and in what they make of dots, empty segments and
-// parameters, and in which order. It reports false if there are too many.
-func readings(target string) ([]string, bool) {
-	path, _, _ := strings.Cut(target, "?")
+// reader reads the paths of one request, and counts what it makes of them.
+type reader struct{ count, size int }
+
+// readings returns the paths that origins may take a path for, each once, the path
+// as it was written first. They differ in what they decode, in what they take for a
+// slash, and in what they make of dots, empty segments and parameters, and in which
+// order. It reports false if there are too many.
+func (r *reader) readings(path string) ([]string, bool) {
 	if plain(path) {
 		return []string{path}, true
 	}
-	all, known, size := []string{path}, map[string]bool{path: true}, len(path)
+	all, known := []string{path}, map[string]bool{path: true}
+	r.count, r.size = r.count+1, r.size+len(path)
 	for i := 0; i < len(all); i++ {
 		for _, other := range others {
 			p := other(all[i])
@@ -28,7 +31,8 @@ func readings(target string) ([]string, bool) {
 			if known[p] {
 				continue
 			}
-			if size += len(p); len(all) == maxReadings || size > maxReadingBytes {
+			r.count, r.size = r.count+1, r.size+len(p)
+			if r.count > maxReadings || r.size > maxReadingBytes {
 				return all, false
 			}
 			known[p] = true

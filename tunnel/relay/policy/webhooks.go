@@ -149,17 +149,53 @@ func (all hooks) find(target string) (*Hook, bool) {
 	if len(all[0].segments) == 0 { // there is one, of every path
 		return all[0], true
 	}
-	paths, every := readings(target)
-	first := all.of(paths[0], func(a, b string) bool { return a == b })
+	path, _, _ := strings.Cut(target, "?")
+	var r reader
+	paths, every := r.readings(path)
+	first := all.of(path, func(a, b string) bool { return a == b })
 	if !every {
 		return nil, false
 	}
+	sure := func(p string) bool {
+		return all.of(p, strings.EqualFold) == first && all.of(p, func(a, b string) bool { return a == b }) == first
+	}
 	for _, p := range paths {
-		if all.of(p, strings.EqualFold) != first || all.of(p, func(a, b string) bool { return a == b }) != first {
+		if !sure(p) {
 			return nil, false
 		}
 	}
+	if len(paths) == 1 { // so has what is left of it
+		return first, true
+	}
+	// An origin may be asked without the beginning of the path, which the tunnel leads
+	// to it (wire.StripPath). To that one .. leads no higher than to there.
+	for at := 1; at < len(path); at++ {
+		if path[at] != '/' {
+			continue
+		}
+		taken := decoded(path[:at])
+		if !all.below(taken) {
+			break // nor is any below what is longer
+		}
+		rest, every := r.readings(path[at:])
+		if !every {
+			return nil, false
+		}
+		for _, p := range rest {
+			if !sure(taken + p) {
+				return nil, false
+			}
+		}
+	}
 	return first, true
+}
+
+// below reports whether one of the webhooks' paths is below a path.
+func (all hooks) below(path string) bool {
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	return slices.ContainsFunc(all, func(h *Hook) bool {
+		return len(h.segments) > len(segments) && slices.EqualFunc(segments, h.segments[:len(segments)], strings.EqualFold)
+	})
 }
 
 // Signs are what a request to webhooks has for proof. They are yet to be found

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adit/tunnel/wire"
 )
 
 func parsed(t testing.TB, document string) *Policy {
@@ -104,6 +106,17 @@ func TestWhichPathsAreWebhooks(t *testing.T) {
 		"/hooks/github/x/..%252f../../x": unclear,
 		"/hooks/github/inn%65r":          unclear,
 		"/hooks/github/x/../inner":       unclear,
+		"/hooks/../github":               unclear, // to an origin that is asked without /hooks
+		"/hooks/..":                      none,
+		"/hooks/../x":                    none,
+		"/hooks/x/../../github":          unclear,
+		"/hooks/%2e%2e/github":           unclear,
+		"/hooks/..%2fgithub":             unclear,
+		"/h%6foks/../github":             unclear,
+		"/hooks//x/github":               unclear,
+		"/hooks/%5cx/github":             unclear,
+		"/hooks/github/../inner":         unclear,
+		"/hooks/x//x/github":             none,
 		"/" + strings.Repeat("%2525%2e;/.\\..//a.%20", 50): unclear, // too much to be tried
 		"/" + strings.Repeat("%61/../", 9):                 none,
 	} {
@@ -191,7 +204,7 @@ var origins = map[string]func(string) (string, bool){
 // FuzzPaths holds what is said of a target against how origins read it.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{
-		"/hooks/github", "/hooks/github/../x", "/x/%2e%2e/hooks/github", "//hooks/github", "/hooks%2Fgithub", "/hooks/github;x", "/Hooks/GitHub/x",
+		"/hooks/github", "/hooks/github/../x", "/x/%2e%2e/hooks/github", "//hooks/github", "/hooks%2Fgithub", "/hooks/github;x", "/hooks/../github", "/hooks//x/github", "/Hooks/GitHub/x",
 		"/x%2Fy/%2e%2e/hooks/github", "/hooks/github/a%20b", "//x/hooks/github", `/x\..\hooks\github`, "/hooks/github%252f..", "/a//../hooks/github",
 	} {
 		f.Add(seed)
@@ -212,6 +225,16 @@ func FuzzPaths(f *testing.F) {
 			}
 			if is := seen == "/hooks/github" || strings.HasPrefix(seen, "/hooks/github/"); is != (h != nil) {
 				t.Errorf("%q, which an origin reads %s as %q: it is said to be a webhook's: %v", target, name, seen, h != nil)
+			}
+			size, led := wire.MatchPath("/hooks", target)
+			if !led {
+				continue
+			}
+			if seen, ok = read(wire.StripPath(target, size)); !ok {
+				continue
+			}
+			if is := seen == "/github" || strings.HasPrefix(seen, "/github/"); is != (h != nil) {
+				t.Errorf("%q, of which an origin that is asked without /hooks reads %s %q: it is said to be a webhook's: %v", target, name, seen, h != nil)
 			}
 		}
 	})

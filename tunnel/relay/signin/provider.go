@@ -55,6 +55,7 @@ type Provider struct {
 type provider struct {
 	Provider
 	source
+	is   string // its mark
 	log  *slog.Logger
 	told atomic.Int64 // when it was asked in vain, as far as the log has it
 }
@@ -97,9 +98,9 @@ func newProvider(p Provider, log *slog.Logger) *provider {
 	t.MaxResponseHeaderBytes = maxAnswerHeads
 	client := &http.Client{Timeout: askFor, Transport: bounded{t}}
 	if p.Kind == GitHub {
-		return &provider{Provider: p, source: newGitHub(p, client), log: log}
+		return &provider{Provider: p, source: newGitHub(p, client), is: p.mark(), log: log}
 	}
-	return &provider{Provider: p, source: newOpenID(p, client), log: log}
+	return &provider{Provider: p, source: newOpenID(p, client), is: p.mark(), log: log}
 }
 
 // bounded ends answers that are longer than any provider's.

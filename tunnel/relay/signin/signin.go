@@ -148,7 +148,7 @@ func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
 		if !v.seal.open("visitor", site.Name, c.Value, &who) || !time.Now().Before(who.Until) {
 			continue
 		}
-		if p := v.providers[who.Provider]; p != nil && p.mark() == who.Of && !v.Ended(&who.Identity) {
+		if p := v.providers[who.Provider]; p != nil && p.is == who.Of && !v.Ended(&who.Identity) {
 			return &who.Identity
 		}
 	}
