@@ -229,6 +229,10 @@ func must(t *testing.T, env []string, args ...string) string {
 	return r.stdout
 }
 
+// longWait is after how long a wait is told of, with what it was for: it came to an
+// end, but whoever reads of figures asks why they were so.
+const longWait = 10 * time.Second
+
 // await waits until the condition returns nil, and ends the test with its last
 // error if it never does.
 func await(t *testing.T, what string, condition func() error) time.Duration {
@@ -236,11 +240,17 @@ func await(t *testing.T, what string, condition func() error) time.Duration {
 	begin := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
+	var last error
 	for {
 		err := condition()
 		if err == nil {
-			return time.Since(begin)
+			took := time.Since(begin)
+			if took > longWait {
+				t.Logf("%s: only after %v; before that: %v", what, took.Round(time.Millisecond), last)
+			}
+			return took
 		}
+		last = err
 		if time.Since(begin) > patience {
 			t.Fatalf("%s: %v", what, err)
 		}
