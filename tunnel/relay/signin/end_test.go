@@ -66,3 +66,28 @@ func TestSignInEndsWithItsProvider(t *testing.T) {
 		}
 	}
 }
+
+// TestSignInByHTTPIsNoneByHTTPS has who reads a cookie on its way by http bring it by
+// https, where nobody could have read one.
+func TestSignInByHTTPIsNoneByHTTPS(t *testing.T) {
+	f := newFakeProvider(t)
+	v := f.visitors(nil)
+	for from, to := range map[string]string{"http": "https", "https": "http"} {
+		at := site(&policy.SignIn{Provider: "company", Anyone: true})
+		at.Scheme = from
+		done, who := f.signIn(t, v, at)
+		if who == nil {
+			t.Fatalf("by %s nobody is signed in: %d %s", from, done.Code, done.Body)
+		}
+		other := at
+		other.Scheme = to
+		next := httptest.NewRequest(http.MethodGet, "https://shop.relay.test/cart", nil)
+		for _, c := range done.Result().Cookies() {
+			c.Name = cookieName(visitorCookie, other)
+			next.AddCookie(c)
+		}
+		if v.Identity(next, other) != nil {
+			t.Errorf("a sign-in by %s is one by %s", from, to)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	giveBack()
 	who.Provider, who.Since, who.Mark, who.Until = p.Name, began, mark, time.Now().Add(p.Session).Truncate(time.Second)
 	who.Emails, who.Groups = fitting(site.SignIn.WantedEmails(who.Emails), emailBytes), fitting(site.SignIn.Wanted(who.Groups), groupBytes)
-	setCookie(w, site, visitorCookie, v.seal.close("visitor", site.Name, signedIn{*who, p.is}), time.Until(who.Until))
+	setCookie(w, site, visitorCookie, v.seal.close("visitor", site.sealedFor(), signedIn{*who, p.is}), time.Until(who.Until))
 	setCookie(w, site, pendingCookie, "", -time.Second)
 	back(w, r, site, st.Target)
 }

@@ -126,6 +126,10 @@ type Site struct {
 	Try func() (back func(), ok bool)
 }
 
+// sealedFor is what a visitor's cookie is sealed for: one that was read on its way by
+// http is of no use by https.
+func (s Site) sealedFor() string { return s.Scheme + "://" + s.Name }
+
 // Refuse answers with a page, the operator's own if there is one.
 type Refuse func(w http.ResponseWriter, r *http.Request, status int, title, text string)
 
@@ -145,7 +149,7 @@ type signedIn struct {
 func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
 	for _, c := range r.CookiesNamed(cookieName(visitorCookie, site)) {
 		var who signedIn
-		if !v.seal.open("visitor", site.Name, c.Value, &who) || !time.Now().Before(who.Until) {
+		if !v.seal.open("visitor", site.sealedFor(), c.Value, &who) || !time.Now().Before(who.Until) {
 			continue
 		}
 		if p := v.providers[who.Provider]; p != nil && p.is == who.Of && !v.Ended(&who.Identity) {
