@@ -465,7 +465,7 @@ func requestLine(r client.RequestSummary, columns int) string {
 	}
 	line := fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(r.Method+" "+r.Path))
 	if r.Kind == "flow" {
-		line = fmt.Sprintf("%s %-6s %s %s in, %s out", clock(r.Time), result, printable(r.Visitor), bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut))
+		line = fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(flowText(r)))
 	}
 	columns = min(columns, usualColumns) - timeColumns
 	line = cut(line, columns)
