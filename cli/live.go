@@ -128,7 +128,7 @@ func (e *Env) live(ctx context.Context, what published) (err error) {
 	t, err := held.create(ctx, what.TunnelCreate)
 	told()
 	if err != nil {
-		return err
+		return withoutToken(ctx, c, err)
 	}
 	view := &liveView{env: e, inside: in, published: what, tunnel: t, web: c.BaseURL(), behind: true}
 	watchErr := view.follow(ctx, &held)

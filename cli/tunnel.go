@@ -125,7 +125,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 			}
 			t, err := patiently(cmd.Context(), func() (client.Tunnel, error) { return c.CreateTunnel(cmd.Context(), f.create()) })
 			if err != nil {
-				return err
+				return withoutToken(cmd.Context(), c, err)
 			}
 			return env.printPage(t, func(w io.Writer) { writeTunnel(w, t) })
 		},
