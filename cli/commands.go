@@ -19,6 +19,7 @@ var parts = []part{
 	{"publish", "To publish a service:", []func(*Env) *cobra.Command{
 		shortCommand("http"),
 		shortCommand("https"),
+		shortCommand("tls"),
 		shortCommand("tcp"),
 		shortCommand("udp"),
 		filesCommand,

@@ -93,10 +93,10 @@ func (e *Env) files(ctx context.Context, dir string, opts folder.Options, in cli
 		return fmt.Errorf("listen for the daemon: %w", err)
 	}
 	in.LocalPort = listener.Addr().(*net.TCPAddr).Port
-	if name := served.Name(); in.Name == "" && nameable(name) {
-		in.Name = name
-	}
 	what := published{TunnelCreate: in, Folder: dir, Password: opts.Password}
+	if name := served.Name(); in.Name == "" && nameable(name) {
+		what.Name, what.AnyName = name, true
+	}
 	if abs, err := filepath.Abs(dir); err == nil {
 		what.Folder = abs
 	}

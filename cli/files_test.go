@@ -146,3 +146,33 @@ func TestFolderOfAnyNameIsPublished(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesOfTwoFoldersOfOneName: the name is the folder's only while no other
+// tunnel has it; one that was asked for is refused.
+func TestFilesOfTwoFoldersOfOneName(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents("status " + statusJSON)
+	plain := d.Config.Handler
+	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPost && (strings.Contains(string(body), `"photos"`) || strings.Contains(string(body), `"photos-2"`)) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"code":"invalid_parameter","message":"another tunnel is called so already","field":"name"}}`)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		plain.ServeHTTP(w, r)
+	})
+	dir := sharedFolder(t, "hello")
+	out, _, end := startLive(t, false, "files", dir)
+	out.waitFor(t, "session connected")
+	if in := d.firstWanted(t); in.Name != "photos-3" {
+		t.Errorf("got the name %q, want the first that is free", in.Name)
+	}
+	end()
+	code, _, errs := run(t, "", "files", dir, "--name", "photos")
+	if code != exitFailed || !strings.Contains(errs, "another tunnel is called so already") {
+		t.Errorf("a name that was asked for: got %d and %q, want the refusal", code, errs)
+	}
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -164,4 +165,16 @@ func explain(err error) string {
 		return strings.Replace(err.Error(), file.Error(), said, 1)
 	}
 	return err.Error()
+}
+
+// withoutToken is err, and where it says that there is no token, why the daemon has
+// none of use: that of ADIT_AUTH_TOKEN may be mistyped.
+func withoutToken(ctx context.Context, c *client.Client, err error) error {
+	if !client.IsCode(err, client.ErrorCodeNotConfigured) {
+		return err
+	}
+	if st, no := c.Status(ctx); no == nil && st.LastError != "" {
+		return fmt.Errorf("%s; run `adit login TOKEN`", st.LastError)
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,11 +18,21 @@ const (
 	againTries = 10
 )
 
+// nameTries is how many names are tried before the daemon gives one.
+const nameTries = 9
+
+// refuses reports whether err is the daemon's refusal of a field of the request.
+func refuses(err error, field string) bool {
+	var refusal *client.Error
+	return errors.As(err, &refusal) && refusal.Code == client.ErrorCodeInvalidParameter && refusal.Field == field
+}
+
 // heldTunnel is the tunnel of a short form. The daemon deletes it soon after the
 // short form has gone, however it went.
 type heldTunnel struct {
-	client *client.Client
-	wanted client.TunnelCreate
+	client  *client.Client
+	wanted  client.TunnelCreate
+	anyName bool // where the wanted name is taken, another will do
 
 	stop context.CancelFunc // ends the hold; nil without one
 	wg   sync.WaitGroup
@@ -33,10 +44,16 @@ func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client
 	ask := func() (client.Tunnel, error) { return h.client.CreateTunnel(ctx, in) }
 	in.Held = true
 	t, err := patiently(ctx, ask)
-	var refusal *client.Error
-	if errors.As(err, &refusal) && refusal.Code == client.ErrorCodeInvalidParameter && refusal.Field == "held" {
+	if refuses(err, "held") {
 		// A daemon from before the last update still runs: it knows no holding.
 		in.Held = false
+		t, err = patiently(ctx, ask)
+	}
+	for i := 2; h.anyName && in.Name != "" && refuses(err, "name"); i++ {
+		in.Name = ""
+		if i <= nameTries {
+			in.Name = fmt.Sprintf("%s-%d", h.wanted.Name, i)
+		}
 		t, err = patiently(ctx, ask)
 	}
 	if err != nil {

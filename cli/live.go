@@ -29,8 +29,10 @@ var shortExamples = map[string]string{
   adit http 192.168.1.20:80 --host_header printer.lan`,
 	"https": `  adit https 3000
   adit https 3000 --domain shop
+  adit https https://nas.lan:8443
   adit https 3000 --path /api=8080
   adit https 3000 --request_header X-Env:demo --response_header Server:`,
+	"tls": `  adit tls 8443 --domain shop`,
 	"tcp": `  adit tcp 22
   adit tcp 192.168.1.20:22 --remote_port 20022`,
 	"udp": `  adit udp 51820
@@ -41,8 +43,12 @@ var shortExamples = map[string]string{
 func shortCommand(kind string) func(*Env) *cobra.Command {
 	return func(env *Env) *cobra.Command {
 		f := tunnelFlags{kind: kind}
+		takes := "PORT|HOST:PORT"
+		if kind == "http" || kind == "https" {
+			takes += "|URL"
+		}
 		cmd := &cobra.Command{
-			Use:   kind + " PORT|HOST:PORT",
+			Use:   kind + " " + takes,
 			Short: "Publish a local port over " + kind + " until Ctrl-C",
 			Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
 tunnel is removed; "adit tunnel create" makes one that stays.
@@ -52,8 +58,7 @@ ends.`,
 			Example: shortExamples[kind],
 			Args:    args(1, 1, "PORT"),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				var err error
-				if f.localIP, f.localPort, err = parseLocal(args[0]); err != nil {
+				if err := f.setLocal(args[0]); err != nil {
 					return err
 				}
 				in := f.create()
@@ -63,11 +68,16 @@ ends.`,
 		}
 		f.shared(cmd.Flags())
 		others := []string{"remote_port"} // the daemon refuses them, and says why
-		if kind == "tcp" || kind == "udp" {
-			others = []string{"domain", "host_header", "request_header", "response_header", "path", "local_scheme"}
+		if kind != "http" && kind != "https" {
+			others = []string{"host_header", "request_header", "response_header", "path", "local_scheme"}
 		}
-		if kind == "udp" {
-			others = append(others, "proxy_protocol")
+		switch kind {
+		case "tls":
+			others = append(others, "remote_port")
+		case "tcp":
+			others = append(others, "domain")
+		case "udp":
+			others = append(others, "domain", "proxy_protocol")
 		}
 		for _, name := range others {
 			_ = cmd.Flags().MarkHidden(name) // it is there
@@ -82,6 +92,7 @@ type published struct {
 
 	Folder   string // whose files it is; empty: another local service's
 	Password string // that visitors are asked for; empty: none
+	AnyName  bool   // nobody asked for the name: where it is taken, another will do
 }
 
 // command is the short form itself.
@@ -112,13 +123,13 @@ func (e *Env) live(ctx context.Context, what published) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(in.end(), err) }() // what ended the daemon is the cause
-	held := heldTunnel{client: c, wanted: what.TunnelCreate}
+	held := heldTunnel{client: c, wanted: what.TunnelCreate, anyName: what.AnyName}
 	defer held.release()
 	told := e.tellOfWait(ctx, c)
 	t, err := held.create(ctx, what.TunnelCreate)
 	told()
 	if err != nil {
-		return err
+		return withoutToken(ctx, c, err)
 	}
 	view := &liveView{env: e, inside: in, published: what, tunnel: t, web: c.BaseURL(), behind: true}
 	watchErr := view.follow(ctx, &held)
@@ -464,7 +475,7 @@ func requestLine(r client.RequestSummary, t client.Tunnel, columns int) string {
 	}
 	line := fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(asked(r, t)))
 	if r.Kind == "flow" {
-		line = fmt.Sprintf("%s %-6s %s %s in, %s out", clock(r.Time), result, printable(r.Visitor), bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut))
+		line = fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(flowText(r)))
 	}
 	columns = min(columns, usualColumns) - timeColumns
 	line = cut(line, columns)

@@ -253,3 +253,21 @@ func TestTheClientIsFoundInTheStateFolderAlone(t *testing.T) {
 		t.Errorf("got exit code %d and requests %v, want a failure and none", code, d.requests())
 	}
 }
+
+// TestATokenThatIsOfNoUseIsNotSaidToBeMissing: whoever mistyped ADIT_AUTH_TOKEN has
+// given one.
+func TestATokenThatIsOfNoUseIsNotSaidToBeMissing(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("POST /api/v1/tunnels", `{"error":{"code":"not_configured","message":"there is no auth token yet; configure one first"}}`)
+	for reason, want := range map[string]string{
+		"": "adit: there is no auth token yet; run `adit login TOKEN`\n",
+		"the configured token is of no use: a part is missing": "adit: the configured token is of no use: a part is missing; run `adit login TOKEN`\n",
+	} {
+		d.set("GET /api/v1/status", fmt.Sprintf(`{"data":{"state":"unconfigured","last_error":%q}}`, reason))
+		for _, args := range [][]string{{"http", "3000"}, {"tunnel", "create", "3000"}} {
+			if code, _, errs := run(t, "", args...); code != exitFailed || errs != want {
+				t.Errorf("adit %s: got %d and %q, want %q", strings.Join(args, " "), code, errs, want)
+			}
+		}
+	}
+}

@@ -40,14 +40,11 @@ func (f *pathFlag) Set(text string) error {
 		return errors.New("it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path, and ,host=NAME for the Host that it sees")
 	}
 	p.Path = text[:at]
-	service := text[at+1:]
-	if scheme, rest, ok := strings.Cut(service, "://"); ok {
-		p.LocalScheme, service = client.LocalScheme(scheme), strings.TrimSuffix(rest, "/")
-	}
-	var err error
-	if p.LocalIP, p.LocalPort, err = parseLocal(service); err != nil {
+	local, err := parseLocal(text[at+1:])
+	if err != nil {
 		return err
 	}
+	p.LocalScheme, p.LocalIP, p.LocalPort = client.LocalScheme(local.scheme), local.ip, local.port
 	for _, o := range f.paths {
 		if o.Path == p.Path {
 			return fmt.Errorf("%s is there twice", p.Path)

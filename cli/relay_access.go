@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,10 +28,19 @@ func relayAccessCommand(env *Env) *cobra.Command {
 		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := url.Values{"limit": {strconv.Itoa(min(limit, 1000))}}
+			now := time.Now()
 			for name, value := range filters {
-				if *value != "" {
-					q.Set(name, *value)
+				if *value == "" {
+					continue
 				}
+				if name == "since" || name == "until" {
+					at, err := parsePast(*value, now)
+					if err != nil {
+						return usagef("--%s: %s", name, err)
+					}
+					*value = at.Format(time.RFC3339Nano)
+				}
+				q.Set(name, *value)
 			}
 			if export != "" {
 				q.Del("limit")
@@ -74,9 +85,22 @@ func relayAccessCommand(env *Env) *cobra.Command {
 	for name, help := range map[string]string{
 		"endpoint_id": "only of one endpoint", "host": "only of one name", "address": "only of an address or CIDR", "path": "only with a path that begins so",
 		"client_id": "only of one client", "user": "only of one who has signed in or named itself by a password", "country": "only of a country as DE, a region as US-CA, or none", "method": "only with this method", "node": "only of one node",
-		"status": "only with a status as 404, or 4xx", "refused": "only refused by this rule; or any, none, shadow", "since": "only since a time as 2026-11-01T00:00:00Z", "until": "only until a time",
+		"status": "only with a status as 404, or 4xx", "refused": "only refused by this rule; or any, none, shadow", "since": "only since a time as 2026-11-01T00:00:00Z, a date, or a duration before now as 24h", "until": "only until such a time",
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)
 	}
 	return a.flag(cmd)
+}
+
+// parsePast reads a time, the day (of UTC) that begins then, or how long it is ago.
+func parsePast(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil {
+		return now.Add(-d).UTC(), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time as 2026-11-01T00:00:00Z, a date as 2026-11-01, or a duration before now as 24h", text)
 }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,10 +37,12 @@ const (
 type relayAdmin struct {
 	env     *Env
 	dataDir string // --data_dir
+	config  string // --config
 }
 
 func (a *relayAdmin) flag(cmd *cobra.Command) *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.dataDir, "data_dir", "", "data folder of the relay, if it is not the usual one")
+	cmd.PersistentFlags().StringVar(&a.config, "config", "", "configuration file of the relay, which names its data folder")
 	return cmd
 }
 
@@ -59,6 +62,12 @@ func (a *relayAdmin) find() (base, token string, err error) {
 	dirs := relayDataDirs()
 	if a.dataDir != "" {
 		dirs = []string{a.dataDir}
+	} else if a.config != "" {
+		cfg, _, err := loadRelayConfig(a.config)
+		if err != nil {
+			return "", "", err
+		}
+		dirs = []string{cfg.DataDir}
 	} else if cfg, _, err := loadRelayConfig(""); err == nil && cfg.DataDir != "" {
 		dirs = append([]string{cfg.DataDir}, dirs...)
 	}
@@ -213,13 +222,16 @@ func readReply(resp *http.Response, out any) error {
 	} else if e != nil && e.Code == "precondition_failed" {
 		return &changedError{e.Message}
 	} else if e != nil {
-		return errors.New(e.Message)
+		return errors.New(scopeField.ReplaceAllString(e.Message, "--$1:"))
 	}
 	if out == nil {
 		return nil
 	}
 	return json.Unmarshal(envelope.Data, out)
 }
+
+// scopeField is how the relay names what a client may have; here it is a flag.
+var scopeField = regexp.MustCompile(`^scope\.(\w+)(?:\[\d+\])?:`)
 
 // whatThereIs names the command that lists what the relay did not find at path.
 func whatThereIs(path string) string {

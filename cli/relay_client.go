@@ -142,7 +142,11 @@ func relayStatusCommand(env *Env) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, minute(s.StartedAt))
 				fmt.Fprintf(w, "clients\t%d\nagents\t%d\n", s.Clients, s.Sessions)
 				for _, x := range all.Sessions {
-					fmt.Fprintf(w, "  %s\t%s, %s, %d tunnels\n", x.Client, x.Address, x.Transport, x.Tunnels)
+					tunnels := "tunnels"
+					if x.Tunnels == 1 {
+						tunnels = "tunnel"
+					}
+					fmt.Fprintf(w, "  %s\t%s, %s, %d %s\n", x.Client, x.Address, x.Transport, x.Tunnels, tunnels)
 				}
 				fmt.Fprintf(w, "endpoints\t%d\n", s.Endpoints)
 				for _, x := range all.Endpoints {

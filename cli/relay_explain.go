@@ -71,6 +71,8 @@ func readSecret(env *Env, file string) (string, error) {
 
 func explanation(w io.Writer, e console.Explanation) {
 	switch {
+	case e.Allowed && len(e.Steps) == 0:
+		fmt.Fprintf(w, "let in to %s: no rule there is about who comes\n", e.Target)
 	case e.Allowed:
 		fmt.Fprintf(w, "let in to %s\n", e.Target)
 	case e.Shadow:

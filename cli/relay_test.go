@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,10 @@ func TestRelayCommands(t *testing.T) {
 	backup, restored := filepath.Join(t.TempDir(), "backup.json"), filepath.Join(t.TempDir(), "restored")
 	elsewhere := map[string]string{envAdminURL: "http://" + r.Addrs().Console, envAdminToken: r.AdminToken()}
 	here := []string{"--data_dir", cfg.DataDir}
+	file := filepath.Join(t.TempDir(), "relay.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "domain = %q\ndata_dir = %q\n", cfg.Domain, cfg.DataDir), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args   []string
 		in     string
@@ -59,7 +64,8 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "access", "--export", "/no/such/folder/a.csv"}, "", elsewhere, 1, "", "adit: open /no/such/folder/a.csv"},
 		{[]string{"relay", "backup", "-"}, "", elsewhere, 0, `"clients"`, ""},
 		{[]string{"relay", "backup", t.TempDir()}, "", elsewhere, 1, "", "is a folder"},
-		{[]string{"relay", "client", "set", "lab", "--types", "ftp"}, "", elsewhere, 1, "", "ftp"},
+		{[]string{"relay", "client", "set", "lab", "--types", "ftp"}, "", elsewhere, 1, "", "adit: --types: \"ftp\" is not one of"},
+		{[]string{"relay", "client", "set", "lab", "--bandwidth", "10"}, "", elsewhere, 1, "", "adit: --bandwidth: must be 0, or at least 1024"},
 		{[]string{"relay", "client", "set", "lab", "--bandwidth", "fast"}, "", elsewhere, 1, "", "number of bytes"},
 		{[]string{"relay", "client", "set", "lab", "--expires", "soon"}, "", elsewhere, 1, "", "2027-01-31"},
 		{[]string{"relay", "client", "add", "late", "--expires", "2020-01-01"}, "", elsewhere, 1, "", "2020-01-01 has passed"},
@@ -85,6 +91,7 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "policy", "set", "shop"}, `{"dny":[]}`, elsewhere, 1, "", "dny"},
 		{[]string{"relay", "policy", "explain", "shop", "203.0.113.9"}, "", elsewhere, 0, "refused at shop.relay.test by deny", ""},
 		{[]string{"relay", "policy", "explain", "shop", "198.51.100.1"}, "", elsewhere, 0, "let in", ""},
+		{[]string{"relay", "policy", "explain", "other", "198.51.100.1"}, "", elsewhere, 0, "let in to other.relay.test: no rule there is about who comes", ""},
 		{[]string{"relay", "policy", "set", "shop"}, `{"basic_auth":[{"name":"ann","password":"opensesame"}]}`, elsewhere, 0, "in force", ""},
 		{[]string{"relay", "policy", "explain", "shop", "198.51.100.1", "--user", "ann", "--password_file", "-"}, "opensesame\n", elsewhere, 0, "let in", ""},
 		{[]string{"relay", "policy", "explain", "shop", "198.51.100.1", "--user", "ann", "--password_file", "-"}, "guess\n", elsewhere, 0, "refused at shop.relay.test by ", ""},
@@ -94,6 +101,10 @@ func TestRelayCommands(t *testing.T) {
 		{[]string{"relay", "policy", "show", "shop"}, "", elsewhere, 1, "", "no policy is set for shop.relay.test; `adit relay policy list` shows them"},
 		{[]string{"relay", "status"}, "", elsewhere, 0, "relay.test", ""},
 		{[]string{"relay", "access", "--json"}, "", elsewhere, 0, `"items"`, ""},
+		{[]string{"relay", "access", "--since", "24h", "--until", "2026-11-01"}, "", elsewhere, 0, "has nothing like it", ""},
+		{[]string{"relay", "access", "--since", "yesterday"}, "", elsewhere, 2, "", "--since: \"yesterday\" is not a time as 2026-11-01T00:00:00Z, a date as 2026-11-01, or a duration before now as 24h"},
+		{[]string{"relay", "client", "list", "--config", file}, "", nil, 0, "shop", ""},
+		{[]string{"relay", "client", "list", "--config", filepath.Join(t.TempDir(), "none.toml")}, "", nil, 1, "", "none.toml"},
 		{[]string{"relay", "backup", backup}, "", elsewhere, 0, "private keys", ""},
 		{[]string{"relay", "backup"}, "", elsewhere, 2, "", "needs"},
 		{[]string{"relay", "restore", backup, "--data_dir", cfg.DataDir}, "", nil, 1, "", "not empty"},

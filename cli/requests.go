@@ -56,7 +56,7 @@ func requestListCommand(env *Env) *cobra.Command {
 			for _, r := range list {
 				what, status := asked(r, by[r.TunnelID]), fmt.Sprint(r.Status)
 				if r.Kind == "flow" {
-					what = r.Visitor
+					what = flowText(r)
 				}
 				if r.Status == 0 {
 					status = r.State
@@ -265,8 +265,17 @@ func requestClearCommand(env *Env) *cobra.Command {
 	}
 }
 
+// flowText says of a flow whose it is, where that is known, and what passed.
+func flowText(r client.RequestSummary) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s in, %s out", r.Visitor, bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut)))
+}
+
 func writeRequest(w io.Writer, d client.RequestDetail) {
-	fmt.Fprintf(w, "%s, %s, %s\n", localTime(d.Time), d.TunnelName, printable(d.Visitor))
+	of := localTime(d.Time) + ", " + d.TunnelName
+	if d.Visitor != "" {
+		of += ", " + d.Visitor
+	}
+	fmt.Fprintln(w, printable(of))
 	if d.TunnelPath != "" {
 		fmt.Fprintf(w, "by the tunnel's path %s\n", printable(d.TunnelPath))
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -100,47 +99,21 @@ func (f *tunnelFlags) update(flags *pflag.FlagSet) client.TunnelUpdate {
 	return in
 }
 
-// parseLocal reads PORT, or HOST:PORT for a service that is not on 127.0.0.1.
-func parseLocal(text string) (ip string, port int, err error) {
-	portText := text
-	if strings.Contains(text, ":") {
-		if ip, portText, err = net.SplitHostPort(text); err != nil {
-			host, last := text[:strings.LastIndex(text, ":")], text[strings.LastIndex(text, ":")+1:]
-			if _, ipErr := netip.ParseAddr(host); ipErr == nil {
-				return "", 0, usagef("%q is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [%s]:%s", text, host, last)
-			}
-			return "", 0, usagef("%q is neither a port nor HOST:PORT", text)
-		}
-	}
-	n, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil || n == 0 {
-		return "", 0, usagef("the port must be 1 to 65535, and %q is not", portText)
-	}
-	return ip, int(n), nil
-}
-
 func tunnelCreateCommand(env *Env) *cobra.Command {
 	var f tunnelFlags
 	cmd := &cobra.Command{
-		Use:   "create [PORT|HOST:PORT]",
+		Use:   "create [PORT|HOST:PORT|URL]",
 		Short: "Publish a local service for good",
 		Example: `  adit tunnel create 3000 --domain shop
   adit tunnel create --type tcp --local_port 22 --remote_port 20022
   adit tunnel create 192.168.1.20:80 --type http --host_header printer.lan
+  adit tunnel create https://nas.lan
   adit tunnel create 3000 --path /api=8080 --path /files=9000,strip`,
 		Args: args(0, 1, "PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				ip, port, err := parseLocal(args[0])
-				if err != nil {
+				if err := f.setLocal(args[0]); err != nil {
 					return err
-				}
-				if f.localPort != 0 || (ip != "" && f.localIP != "") {
-					return usagef("the local service is named twice: as %s and by a flag", args[0])
-				}
-				f.localPort = port
-				if ip != "" {
-					f.localIP = ip
 				}
 			}
 			if f.localPort < 1 || f.localPort > 65535 {
@@ -152,7 +125,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 			}
 			t, err := patiently(cmd.Context(), func() (client.Tunnel, error) { return c.CreateTunnel(cmd.Context(), f.create()) })
 			if err != nil {
-				return err
+				return withoutToken(cmd.Context(), c, err)
 			}
 			return env.printPage(t, func(w io.Writer) { writeTunnel(w, t) })
 		},

@@ -58,6 +58,9 @@ func flagMistake(cmd *cobra.Command, err error) error {
 		if wanted != "" {
 			return usagef("--%s: %q is not %s", bad.GetFlag().Name, bad.GetValue(), wanted)
 		}
+		if why := errors.Unwrap(bad); why != nil { // said by a flag's type of ours
+			return usagef("--%s: %s", bad.GetFlag().Name, why)
+		}
 	}
 	return usagef("%s", err)
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -380,6 +381,24 @@ func TestDocumentAndTableHaveTheSamePaths(t *testing.T) {
 			if _, ok := operation.(map[string]any); ok && method != "head" && !table[method+" "+path] {
 				t.Errorf("%s %s is in the document alone", method, path)
 			}
+		}
+	}
+}
+
+// TestPageHasEveryPath keeps the table of docs/local-api.md whole.
+func TestPageHasEveryPath(t *testing.T) {
+	page, err := os.ReadFile("../docs/local-api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := serve(t, nil)
+	for _, row := range r.table() {
+		path, ok := strings.CutPrefix(strings.ReplaceAll(row.path, ":id", "{id}"), "/api/v1")
+		if !ok || path == "/openapi.yaml" {
+			continue
+		}
+		if !strings.Contains(string(page), "`"+path+"`") {
+			t.Errorf("%s %s is not in docs/local-api.md", row.method, row.path)
 		}
 	}
 }

@@ -358,7 +358,7 @@ type RequestSummary struct {
 	Type string `json:"type"`
 	// When it began.
 	Time time.Time `json:"time"`
-	// Address and port.
+	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
 	Visitor string `json:"visitor"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`
@@ -446,7 +446,7 @@ type RequestDetail struct {
 	Type string `json:"type"`
 	// When it began.
 	Time time.Time `json:"time"`
-	// Address and port.
+	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
 	Visitor string `json:"visitor"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`

@@ -138,6 +138,19 @@ func TestTokenFromTheEnvironmentConfigures(t *testing.T) {
 	if got := c.Status(); got.State != StateUnconfigured || got.LastError == "" {
 		t.Errorf("malformed: got %+v, want unconfigured with the reason", got)
 	}
+	if got := c.checkState(); got.Status != checkOK {
+		t.Errorf("malformed: got %+v, want nothing of the state folder, which has nothing to do with it", got)
+	}
+	r.set(func() { r.addresses = nil })
+	if _, err := c.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Status(); got.State != StateUnconfigured || got.LastError != "" {
+		t.Errorf("forgotten: got %+v, want nothing more of the malformed one", got)
+	}
 }
 
 func TestRefusedTokenIsNotTriedAgainUntilConfiguredAnew(t *testing.T) {

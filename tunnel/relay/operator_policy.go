@@ -190,7 +190,7 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	now := time.Now()
 	if q.At != "" {
 		if now, err = time.Parse(time.RFC3339, q.At); err != nil {
-			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "at", "%q is not a time as 2006-01-02T15:04:05Z", q.At)
+			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "at", "%q is not a time as 2026-11-01T00:00:00Z", q.At)
 		}
 	}
 	e := console.Explanation{

@@ -92,7 +92,7 @@ func (q *query) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		q.fail(name, "%s must be a time as 2006-01-02T15:04:05Z", name)
+		q.fail(name, "%s must be a time as 2026-11-01T00:00:00Z", name)
 	}
 	return t
 }

@@ -1108,7 +1108,7 @@ export interface components {
              */
             time: string;
             /**
-             * @description Address and port.
+             * @description Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
              * @example 203.0.113.9:50122
              */
             visitor: string;
@@ -1259,7 +1259,7 @@ export interface components {
              */
             time: string;
             /**
-             * @description Address and port.
+             * @description Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
              * @example 203.0.113.9:50122
              */
             visitor: string;

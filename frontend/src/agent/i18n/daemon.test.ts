@@ -54,6 +54,12 @@ test.each(agentLooks)('%s has a translation', (sentence) =>
   expect(translated(sentence, 'zh-CN')).toMatch(/[\u4e00-\u9fff]/),
 );
 
+test('a token that is of no use is said to be, with the reason', () => {
+  const said =
+    'the configured token is of no use: not an auth token: it is too long; configure one anew';
+  expect(translated(said, 'zh-CN')).toBe('配置的令牌无法使用：不是认证令牌：内容过长；请重新配置');
+});
+
 test('what varies is kept, and English stays', () => {
   expect(translated('TCP to relay.example.com:4433', 'zh-CN')).toBe(
     '到 relay.example.com:4433 的 TCP',

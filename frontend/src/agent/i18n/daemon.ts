@@ -351,6 +351,10 @@ const chinese: readonly Sentence[] = [
     'the local service at {0} does not answer by HTTP/2: {1}',
     '位于 {0} 的本地服务未以 HTTP/2 应答：{1}',
   ],
+  [
+    'the configured token is of no use: {0*}; configure one anew',
+    '配置的令牌无法使用：{0*}；请重新配置',
+  ],
   ['not an auth token: {0*}', '不是认证令牌：{0*}'],
   ['it is too long', '内容过长'],
   ['it must begin with {0}', '须以 {0} 开头'],

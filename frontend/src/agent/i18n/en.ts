@@ -311,6 +311,8 @@ export const en = {
   'replay.headers.bad': 'Line {line} is not “Name: value”.',
   'replay.cut': 'Only the beginning was kept. Once you change it, it is sent as it stands here.',
   'replay.binary': 'A binary body is sent again as it was.',
+  'replay.binary.cut':
+    'It is binary, and only its beginning was kept. What you write here is sent in its place.',
   'replay.send': 'Send',
   body: 'Body',
   'body.raw': 'Raw',

@@ -297,6 +297,7 @@ export const zh: Messages = {
   'replay.headers.bad': '第 {line} 行不是“名称: 值”的格式。',
   'replay.cut': '只保留了开头部分。修改后将按此处内容发送。',
   'replay.binary': '二进制内容将按原样发送。',
+  'replay.binary.cut': '内容为二进制，且只保留了开头部分。将改为发送您在此填写的内容。',
   'replay.send': '发送',
   body: '正文',
   'body.raw': '原文',

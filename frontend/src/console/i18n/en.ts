@@ -200,7 +200,7 @@ export const en = {
   'client.id': 'Client ID',
   'client.system': 'System',
   'client.name': 'Name',
-  'client.name.hint': 'Letters, digits, dots, - and _; for instance the machine or team.',
+  'client.name.hint': 'Small letters, digits, dots, - and _; for instance the machine or team.',
   'client.add': 'Add client',
   'client.seen': 'Last seen',
   'client.now': 'now',

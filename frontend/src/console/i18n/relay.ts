@@ -84,7 +84,7 @@ const chinese: readonly Sentence[] = [
   ['the query string is malformed', '查询字符串格式有误'],
   ['{0} must be 1 to {1}', '{0} 须为 1 到 {1}'],
   ['{0} must be a status as 404, or 4xx', '{0} 须为状态码，例如 404 或 4xx'],
-  ['{0} must be a time as 2006-01-02T15:04:05Z', '{0} 须为时间，例如 2006-01-02T15:04:05Z'],
+  ['{0} must be a time as 2026-11-01T00:00:00Z', '{0} 须为时间，例如 2026-11-01T00:00:00Z'],
   ['{0} must be the number of an entry', '{0} 须为记录的编号'],
   ['scope is missing', '缺少 scope'],
   ['the password must have at least {0} characters', '密码至少 {0} 个字符'],
@@ -218,7 +218,7 @@ const geo: readonly Sentence[] = [
 const general: readonly Sentence[] = [
   ['{0} is not an address or CIDR', '{0} 不是地址或 CIDR'],
   ['{0} is not an address', '{0} 不是地址'],
-  ['{0} is not a time as 2006-01-02T15:04:05Z', '{0} 不是时间，例如 2006-01-02T15:04:05Z'],
+  ['{0} is not a time as 2026-11-01T00:00:00Z', '{0} 不是时间，例如 2026-11-01T00:00:00Z'],
 ];
 
 /** Returns what the relay said in a language; what is not known stays as it is. */

@@ -193,7 +193,7 @@ export const zh: Messages = {
   'client.id': '客户端 ID',
   'client.system': '系统',
   'client.name': '名称',
-  'client.name.hint': '字母、数字、点、- 和 _，例如机器名或团队名。',
+  'client.name.hint': '小写字母、数字、点、- 和 _，例如机器名或团队名。',
   'client.add': '添加客户端',
   'client.seen': '上次在线',
   'client.now': '现在',
