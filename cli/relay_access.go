@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,21 +12,22 @@ import (
 
 	"adit/internal/bytesize"
 	"adit/internal/span"
-	"adit/tunnel/relay/console"
 )
 
 func relayAccessCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	var limit int
 	var export string
+	var follow bool
 	filters := map[string]*string{}
 	cmd := &cobra.Command{
 		Use:     "access",
 		Short:   "Search the access log of a running relay",
-		Example: "  adit relay access --host shop.tunnel.example.com --status 5xx",
+		Example: `  adit relay access --host shop.tunnel.example.com --status 5xx
+  adit relay access --follow --refused any`,
 		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := url.Values{"limit": {strconv.Itoa(min(limit, 1000))}}
+			q := url.Values{}
 			now := time.Now()
 			for name, value := range filters {
 				if *value == "" {
@@ -42,8 +42,18 @@ func relayAccessCommand(env *Env) *cobra.Command {
 				}
 				q.Set(name, *value)
 			}
+			if follow {
+				switch {
+				case export != "":
+					return usagef("--follow shows what comes, and --export writes what there is; choose one of them")
+				case q.Has("until"):
+					return usagef("--follow shows what comes, which is after any time that --until can name")
+				case !cmd.Flags().Changed("limit"):
+					limit = followBefore
+				}
+				return a.follow(cmd.Context(), q, limit)
+			}
 			if export != "" {
-				q.Del("limit")
 				if cmd.Flags().Changed("limit") {
 					q.Set("limit", strconv.Itoa(limit))
 				}
@@ -53,19 +63,9 @@ func relayAccessCommand(env *Env) *cobra.Command {
 				}
 				return a.export(cmd.Context(), "/api/v1/access/export?"+q.Encode(), export)
 			}
-			var list console.AccessPage
-			for {
-				var page console.AccessPage
-				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/access?"+q.Encode(), nil, &page); err != nil {
-					return err
-				}
-				list.Items = append(list.Items, page.Items...)
-				list.Next, list.Complete = page.Next, page.Complete
-				if list.Complete || len(list.Items) >= limit {
-					break
-				}
-				q.Set("cursor", page.Next)
-				q.Set("limit", strconv.Itoa(min(limit-len(list.Items), 1000)))
+			list, err := a.accessList(cmd.Context(), q, limit)
+			if err != nil {
+				return err
 			}
 			table := newTable("TIME|VISITOR|USER|STATUS|REQUEST|IN|OUT|TOOK|REFUSED BY",
 				drop("IN"), drop("OUT"), drop("USER"), squeeze("REQUEST", 30), drop("TOOK"), squeeze("REQUEST", 20))
@@ -81,6 +81,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the last ten, or as many as --limit says, and go on with what comes, until Ctrl-C; with --json one document a line")
 	cmd.Flags().StringVar(&export, "export", "", "write all that is found to a file instead, .csv or NDJSON; - for standard output")
 	for name, help := range map[string]string{
 		"endpoint_id": "only of one endpoint", "host": "only of one name", "address": "only of an address or CIDR", "path": "only with a path that begins so",
