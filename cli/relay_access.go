@@ -21,11 +21,11 @@ func relayAccessCommand(env *Env) *cobra.Command {
 	var follow bool
 	filters := map[string]*string{}
 	cmd := &cobra.Command{
-		Use:     "access",
-		Short:   "Search the access log of a running relay",
+		Use:   "access",
+		Short: "Search the access log of a running relay",
 		Example: `  adit relay access --host shop.tunnel.example.com --status 5xx
   adit relay access --follow --refused any`,
-		Args:    args(0, 0, ""),
+		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := url.Values{}
 			now := time.Now()
