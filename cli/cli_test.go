@@ -505,3 +505,18 @@ func TestRefusedLoginSaysWhatHelps(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusSaysWhatIsToBeDone of a token that the relay does not take: a new one does
+// not help where its client's time has ended.
+func TestStatusSaysWhatIsToBeDone(t *testing.T) {
+	d := newFakeDaemon(t)
+	for reason, want := range map[string]string{
+		"the relay revoked the token: the client was revoked; ask its operator for a new one":                    "Next       adit login TOKEN\n",
+		"the relay refuses the token for now: the client's time ended on 2026-05-04 10:20 UTC; ask its operator": "Next       ask the relay's operator; adit tries again by itself\n",
+	} {
+		d.set("GET /api/v1/status", `{"data":{"configured":true,"state":"rejected","last_error":"`+reason+`"}}`)
+		if _, out, _ := run(t, "", "status"); !strings.HasSuffix(out, want) {
+			t.Errorf("%s: got %q", reason, out)
+		}
+	}
+}

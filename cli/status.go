@@ -35,6 +35,10 @@ func statusCommand(env *Env) *cobra.Command {
 	}
 }
 
+// forNow is said of a token that the relay may take again, as of a client whose time
+// has ended, which its operator may give more: a new one is not needed.
+const forNow = "refuses the token for now"
+
 func writeStatus(w io.Writer, st client.Status) {
 	fmt.Fprintf(w, "State\t%s\n", stateText(st))
 	if st.LastError != "" {
@@ -50,6 +54,8 @@ func writeStatus(w io.Writer, st client.Status) {
 	}
 	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d%s, since %s\n", st.Version, st.OS, st.Arch, st.PID, partOf, localTime(st.StartedAt))
 	switch {
+	case st.State == "rejected" && strings.Contains(st.LastError, forNow):
+		fmt.Fprintf(w, "Next\task the relay's operator; adit tries again by itself\n")
 	case !st.Configured || st.State == "rejected":
 		fmt.Fprintf(w, "Next\tadit login TOKEN\n")
 	case st.State == "paused":

@@ -436,7 +436,7 @@ func (a *Agent) refuse(l *live, reason string, p pardon) {
 			other.end("revoked")
 		}
 	}
-	a.log.Error("relay revoked the token", "relay", l.addr)
+	a.log.Error("session ended by the relay", "relay", l.addr, "reason", reason)
 	_ = l.session.Close("revoked")
 	a.publish()
 	a.poke()
