@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -44,6 +45,9 @@ func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
 	}
 	f, err := fsys.CreateTemp(dir, "."+base+".*"+suffix)
 	if err != nil {
+		if at := new(fs.PathError); errors.As(err, &at) { // of a name that nobody knows
+			err = &fs.PathError{Op: at.Op, Path: filepath.Clean(dir), Err: at.Err}
+		}
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
 	defer func() {

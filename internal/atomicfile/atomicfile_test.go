@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -180,5 +181,14 @@ func TestSweepRemovesWhatCutWritesHaveLeft(t *testing.T) {
 	}
 	if len(entries) != 1+len(others) {
 		t.Errorf("got %v, want the file and what is not of it", entries)
+	}
+}
+
+func TestMissingFolderIsNamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	path := filepath.Join(dir, "x.json")
+	err := Write(path, nil, 0o600)
+	if want := "replace " + path + ": open " + dir + ": "; !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
 	}
 }
