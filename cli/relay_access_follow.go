@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -135,9 +136,7 @@ func statusText(e wire.Access) string {
 // accessList asks for the newest events, newest first.
 func (a *relayAdmin) accessList(ctx context.Context, filters url.Values, limit int) (console.AccessPage, error) {
 	q := url.Values{"limit": {strconv.Itoa(min(limit, 1000))}}
-	for name, values := range filters {
-		q[name] = values
-	}
+	maps.Copy(q, filters)
 	var list console.AccessPage
 	for {
 		var page console.AccessPage

@@ -99,7 +99,7 @@ func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool
 	if len(due) == 0 {
 		return wait, more
 	}
-	if !a.control.TryLock() {
+	if !a.control.TryOwn() {
 		return lettingAgain, true
 	}
 	defer a.control.Unlock()
@@ -151,7 +151,7 @@ func (a *Agent) dueUnheld() (due []*tunnel, next time.Time) {
 func (a *Agent) part(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, parting)
 	defer cancel()
-	for !a.control.TryLock() {
+	for !a.control.TryOwn() {
 		select {
 		case <-ctx.Done():
 			return
