@@ -418,6 +418,11 @@ func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
 		return err
 	}
 	early, late := visits(), map[string]link.Stream{}
+	for path, s := range early { // they are under way
+		if err := echo(s); err != nil {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
 	r.set(func() {
 		r.onClaim = func(string, wire.Claim) *wire.Problem {
 			late = visits()
