@@ -48,14 +48,19 @@ func (r *Relay) subject(domain string) string {
 // ownName reports whether a name is under the relay's domain.
 func (r *Relay) ownName(name string) bool { return strings.HasSuffix(name, "."+r.cfg.Domain) }
 
-// fullName is the name that a claim's domain means: one label is under the
-// relay's domain.
-func (r *Relay) fullName(domain string) (string, error) {
-	base, all := wildcard.Base(domain)
-	if !strings.Contains(base, ".") && base != r.cfg.Domain {
-		base += "." + r.cfg.Domain
-		domain += "." + r.cfg.Domain
+// spelledOut is a name, or a wildcard, with the relay's domain where it is one label
+// under that, and the name that a wildcard is under, or the same name.
+func (r *Relay) spelledOut(name string) (full, base string) {
+	if base, _ = wildcard.Base(name); !strings.Contains(base, ".") && base != r.cfg.Domain {
+		return name + "." + r.cfg.Domain, base + "." + r.cfg.Domain
 	}
+	return name, base
+}
+
+// fullName is the name that a claim's domain means.
+func (r *Relay) fullName(domain string) (string, error) {
+	domain, base := r.spelledOut(domain)
+	all := base != domain
 	switch {
 	case !config.ValidName(base):
 		return "", invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)

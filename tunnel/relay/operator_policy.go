@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"adit/internal/wildcard"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
@@ -30,11 +29,7 @@ func (r *Relay) target(text string) (string, error) {
 		}
 		return store.TargetPort(network, port), nil
 	}
-	base, _ := wildcard.Base(text)
-	if !strings.Contains(base, ".") && base != r.cfg.Domain {
-		base += "." + r.cfg.Domain
-		text += "." + r.cfg.Domain
-	}
+	text, base := r.spelledOut(text)
 	if !config.ValidName(base) {
 		return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is neither a domain nor tcp.PORT or udp.PORT", text)
 	}
@@ -109,7 +104,7 @@ const setByOperator = "operator"
 
 // setPolicy stores a policy that by, a client's id or "" for the operator, sets.
 func (o operator) setPolicy(ctx context.Context, target string, document []byte, by string, against store.Against[store.StoredPolicy]) (console.Policy, error) {
-	if all := o.leader(store.DomainOf(target)); all != "" && o.policies.Get(target) == nil {
+	if all := o.leader(store.DomainOf(target)); all != "" {
 		return console.Policy{}, bad(http.StatusConflict, "conflict", "", "%s is led by the tunnel of %s, whose policy is the one for it; change that, or give the name a tunnel of its own first", shown(target), all)
 	}
 	var d policy.Document
