@@ -44,8 +44,9 @@ type Agent struct {
 	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	lookAgain time.Duration // see the constant; tests shorten it
 
-	control turn       // held by the one control-plane request that runs, or by own work
-	saving  sync.Mutex // held while a state file is written
+	speeding sync.Mutex // held while the speed is measured
+	control  turn       // held by the one control-plane request that runs, or by own work
+	saving   sync.Mutex // held while a state file is written
 	// publishing is held while changes are told, so that they are told in order.
 	publishing sync.Mutex
 	wake       chan struct{} // tells the keeper to look again; room for one

@@ -92,25 +92,31 @@ func (c *control) callWith(ctx context.Context, header http.Header, method, path
 	return res.Header, nil
 }
 
+// do makes a request of JSON, and gives its answer back as it comes.
 func (c *control) do(ctx context.Context, header http.Header, method, path string, in any) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
-		var data bytes.Buffer
-		enc := json.NewEncoder(&data)
-		enc.SetEscapeHTML(false) // a claim's headers may be half of what the relay reads
-		if err := enc.Encode(in); err != nil {
-			return nil, err
-		}
-		body = &data
+	if in == nil {
+		return c.send(ctx, header, method, path, nil)
 	}
+	var data bytes.Buffer
+	enc := json.NewEncoder(&data)
+	enc.SetEscapeHTML(false) // a claim's headers may be half of what the relay reads
+	if err := enc.Encode(in); err != nil {
+		return nil, err
+	}
+	with := maps.Clone(header)
+	if with == nil {
+		with = make(http.Header)
+	}
+	with.Set("Content-Type", "application/json")
+	return c.send(ctx, with, method, path, &data)
+}
+
+func (c *control) send(ctx context.Context, header http.Header, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, body)
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(req.Header, header)
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
 	res, err := c.client.Do(req)
 	if err != nil {
 		var wrapped *url.Error

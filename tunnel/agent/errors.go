@@ -24,6 +24,10 @@ func busy() *Error {
 	return &Error{Code: CodeControlBusy, Message: "another change is being made; try again in a moment"}
 }
 
+func noSession() *Error {
+	return &Error{Code: CodeRelayUnreachable, Message: "there is no session with the relay now; try again when it is connected"}
+}
+
 func notConfigured() *Error {
 	return &Error{Code: CodeNotConfigured, Message: "there is no auth token yet; configure one first"}
 }

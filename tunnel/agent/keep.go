@@ -243,7 +243,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	k.attempt = cancel
 	wg.Go(func() {
 		defer cancel()
-		l, addr, err := a.connectAny(try, addrs, joining{token, clientID, over, beside})
+		l, addr, err := a.connectAny(try, addrs, joining{token: token, clientID: clientID, over: over, beside: beside})
 		select {
 		case k.results <- outcome{live: l, err: err, addr: addr, epoch: epoch, upgrade: upgrade}:
 		case <-ctx.Done():

@@ -48,7 +48,7 @@ func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, err
 	a.mu.Unlock()
 	session, err := a.cfg.Dial(ctx, link.DialConfig{
 		Relay: addr, Fingerprint: j.token.Fingerprint, Transport: j.over,
-		Detour: a.cfg.Transport == link.Auto, Logger: a.log,
+		Detour: a.cfg.Transport == link.Auto && !j.trial, Logger: a.log,
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, err
 	hostname, _ := os.Hostname()
 	welcome, err := ctl.hello(ctx, wire.Hello{
 		Protocol: wire.Protocol, Secret: j.token.Secret[:], ClientID: j.clientID, Instance: instance,
-		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname, Beside: j.beside,
+		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname, Beside: j.beside, Trial: j.trial,
 	})
 	if err == nil && j.clientID != "" && welcome.ClientID != j.clientID {
 		err = &refused{problem: &wire.Problem{

@@ -54,7 +54,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 	case !configured:
 		return TunnelPolicy{}, notConfigured()
 	case cur == nil || !cur.alive():
-		return TunnelPolicy{}, &Error{Code: CodeRelayUnreachable, Message: "there is no session with the relay now; try again when it is connected"}
+		return TunnelPolicy{}, noSession()
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()

@@ -46,8 +46,9 @@ type fakeRelay struct {
 	held      int           // how many claims have come to wait for it
 	unable    int           // how many releases it cannot do
 	reports   []wire.AgentError
-	onPolicy  http.HandlerFunc // of all claims; nil: the relay knows no policies
-	features  []string         // that it says it has
+	onPolicy  http.HandlerFunc           // of all claims; nil: the relay knows no policies
+	features  []string                   // that it says it has
+	speeds    map[link.Transport]float64 // at which bytes come, as it says
 	addresses []string
 	node      string      // its id; empty: a relay that knows no nodes
 	nodes     []wire.Node // as it tells
@@ -171,7 +172,7 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		if refuse == nil && string(h.Secret) != string(r.secret[:]) {
 			refuse = &wire.Problem{Code: wire.CodeUnauthorized, Message: "the token is not known"}
 		}
-		if refuse == nil {
+		if refuse == nil && !h.Trial {
 			r.sessions = append(r.sessions, s)
 		}
 		if refuse == nil && h.Beside != "" && h.Beside == r.node {
@@ -279,6 +280,13 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 			on = http.NotFound
 		}
 		on(w, q)
+	})
+	mux.HandleFunc("GET "+wire.PathSpeed, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 100_000)) })
+	mux.HandleFunc("POST "+wire.PathSpeed, func(w http.ResponseWriter, _ *http.Request) {
+		r.mu.Lock()
+		speed := r.speeds[s.Transport()]
+		r.mu.Unlock()
+		answer(w, http.StatusOK, wire.Speed{BytesPerSecond: speed})
 	})
 	mux.HandleFunc("POST "+wire.PathErrors, func(w http.ResponseWriter, q *http.Request) {
 		var list []wire.AgentError

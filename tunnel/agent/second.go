@@ -137,7 +137,7 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	k.turn++
 	try, cancel := context.WithTimeout(ctx, secondTime)
 	defer cancel()
-	l, addr, err := a.connectAny(try, addrs, joining{token, clientID, over, first.welcome.NodeID})
+	l, addr, err := a.connectAny(try, addrs, joining{token: token, clientID: clientID, over: over, beside: first.welcome.NodeID})
 	if err == nil && l.welcome.NodeID == first.welcome.NodeID {
 		l.end("another node was meant")
 		err = errors.New("the same node answers at the address of another")

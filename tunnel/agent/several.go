@@ -30,6 +30,7 @@ type joining struct {
 	clientID string // that the token must be of; empty: any
 	over     link.Transport
 	beside   string // the node that the session must not be with; empty: any will do
+	trial    bool   // it serves no tunnel: see wire.Hello
 }
 
 // connectAny makes a session at one of several addresses of a relay and says

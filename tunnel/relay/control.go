@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/internal/goodput"
 	"adit/tunnel/wire"
 )
 
@@ -25,15 +26,15 @@ var claimKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // routes is the control plane of one session.
 func (s *session) routes() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern string, before bool, f func(http.ResponseWriter, *http.Request) error) {
+	handle := func(pattern string, allowed func() bool, most int64, f func(http.ResponseWriter, *http.Request) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if !s.enter() {
 				return // nobody hears the answer
 			}
 			defer s.requests.Done()
-			r.Body = http.MaxBytesReader(w, r.Body, maxControlBody)
+			r.Body = http.MaxBytesReader(w, r.Body, most)
 			err := error(&wire.Problem{Code: wire.CodeUnauthorized, Message: "the first request of a session is its hello"})
-			if before || s.isKnown() {
+			if allowed() {
 				err = f(w, r)
 			}
 			if err != nil {
@@ -41,13 +42,16 @@ func (s *session) routes() http.Handler {
 			}
 		})
 	}
-	handle("POST "+wire.PathHello, true, s.serveHello)
-	handle("PUT "+wire.PathClaims+"{key}", false, s.serveClaim)
-	handle("DELETE "+wire.PathClaims+"{key}", false, s.serveRelease)
-	handle("GET "+wire.PathEvents, false, s.serveEvents)
-	handle("POST "+wire.PathErrors, false, s.serveErrors)
-	handle("GET "+wire.PathPolicy+"{key}", false, s.servePolicy)
-	handle("PUT "+wire.PathPolicy+"{key}", false, s.serveSetPolicy)
+	anybody := func() bool { return true }
+	handle("POST "+wire.PathHello, anybody, maxControlBody, s.serveHello)
+	handle("PUT "+wire.PathClaims+"{key}", s.isKnown, maxControlBody, s.serveClaim)
+	handle("DELETE "+wire.PathClaims+"{key}", s.isKnown, maxControlBody, s.serveRelease)
+	handle("GET "+wire.PathEvents, s.isKnown, maxControlBody, s.serveEvents)
+	handle("POST "+wire.PathErrors, s.isKnown, maxControlBody, s.serveErrors)
+	handle("GET "+wire.PathSpeed, s.mayMeasure, maxControlBody, s.serveSpeed)
+	handle("POST "+wire.PathSpeed, s.mayMeasure, goodput.Most, s.serveSpeedUp)
+	handle("GET "+wire.PathPolicy+"{key}", s.isKnown, maxControlBody, s.servePolicy)
+	handle("PUT "+wire.PathPolicy+"{key}", s.isKnown, maxControlBody, s.serveSetPolicy)
 	return mux
 }
 
@@ -126,7 +130,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 	welcome := wire.Welcome{
 		SessionID: s.id, ClientID: s.client.ID, ClientName: s.client.Name,
 		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version, NodeID: s.relay.id,
-		Features: []string{wire.FeatureHeaders, wire.FeaturePaths, wire.FeatureWildcards},
+		Features: []string{wire.FeatureHeaders, wire.FeaturePaths, wire.FeatureWildcards, wire.FeatureSpeed},
 	}
 	if m := s.relay.members; m != nil {
 		welcome.Nodes = m.forAgent()
@@ -176,6 +180,12 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.hello, s.client = h, client
 	s.mu.Unlock()
 	s.agent.ClientID, s.agent.Instance, s.agent.Account = client.ID, h.Instance, s.relay.accounts.Of(client.ID)
+	if h.Trial {
+		s.mu.Lock()
+		s.trial = true
+		s.mu.Unlock()
+		return nil
+	}
 	if p := s.relay.join(s); p != nil {
 		return p
 	}

@@ -58,6 +58,7 @@ type session struct {
 	hello   wire.Hello // Secret is removed
 	client  store.Client
 	known   bool // the Hello was accepted
+	trial   bool // … and the session is no more than a measurement of speed
 	tried   bool
 	tunnels map[string]*tunnel // by key; nil once the session has ended
 	next    uint32
@@ -110,7 +111,10 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	group.Go(func() { _ = server.Serve(&streamListener{ctx: ctx, session: s}) })
 	group.Go(func() { _ = s.agent.Datagrams(ctx) })
 	late := time.AfterFunc(helloTime, func() {
-		if !s.isKnown() {
+		switch {
+		case s.mayMeasure() && !s.isKnown():
+			ls.Close("a measurement of speed is over")
+		case !s.isKnown():
 			ls.Close("no hello came in time")
 		}
 	})

@@ -23,6 +23,7 @@ const (
 	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back, with ?keep=1 only the endpoint ends and the name stays the client's
 	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends; without EventAccess if ParamAccess is AccessNone
 	PathErrors = "/v1/errors"  // POST []AgentError
+	PathSpeed  = "/v1/speed"   // GET sends bytes for a moment; POST takes such, answers Speed. Only a relay with FeatureSpeed
 	PathPolicy = "/v1/policy/" // GET answers the Policy of a claim at /v1/policy/{key}; PUT a Policy's Document, where the operator lets the client. Answers have an ETag, which a PUT may name in If-Match
 )
 
@@ -47,6 +48,14 @@ type Hello struct {
 	// Beside is the id of the node that the agent has its other session with.
 	// That node refuses this one with CodeHere.
 	Beside string `json:"beside,omitempty"`
+	// Trial: the session is for PathSpeed alone. It lasts for ten seconds, serves no
+	// tunnel, and takes no other session's place.
+	Trial bool `json:"trial,omitempty"`
+}
+
+// Speed answers a POST of PathSpeed.
+type Speed struct {
+	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
 // Node is where one node of the relay listens for agents.
@@ -81,6 +90,7 @@ const (
 	FeaturePaths   = "paths"   // it leads the paths of a Claim to services of their own
 	// FeatureWildcards: the Domain of a Claim may be all names below one.
 	FeatureWildcards = "wildcards"
+	FeatureSpeed     = "speed" // it has PathSpeed, and knows of a Trial
 )
 
 // Tunnel types and modes.

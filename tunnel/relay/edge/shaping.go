@@ -23,6 +23,15 @@ func (a *Account) Bytes() (in, out int64) { return a.bytesIn.Load(), a.bytesOut.
 // to them.
 type bounds struct{ in, out shape.Buckets }
 
+// Stopped reports whether the client has used up its traffic.
+func (a *Account) Stopped() bool { return a.stopped.Load() }
+
+// Count counts bytes that no endpoint has moved.
+func (a *Account) Count(in, out int) {
+	a.bytesIn.Add(int64(in))
+	a.bytesOut.Add(int64(out))
+}
+
 // flowing is what bounds an endpoint's bytes, and where they are counted.
 type flowing struct {
 	bytesIn, bytesOut atomic.Int64
@@ -68,7 +77,7 @@ func (f *flowing) countOut(n int) {
 // stopped reports whether the client has used up its traffic.
 func (f *flowing) stopped() bool {
 	a := f.account.Load()
-	return a != nil && a.stopped.Load()
+	return a != nil && a.Stopped()
 }
 
 // bind sets what bounds an endpoint: its policy and its client's account. It is

@@ -1,0 +1,170 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+
+	"adit/internal/goodput"
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// speedTime is how long the measurement of one transport may take, both ways.
+const speedTime = 4 * goodput.Time
+
+// Speed is how fast the way between this machine and the relay is over one transport.
+type Speed struct {
+	Transport string  `json:"transport"` // dtls or tls
+	InUse     bool    `json:"in_use"`    // whether the session runs over it now
+	RTTMillis float64 `json:"rtt_ms"`    // 0 if not measured
+	// PerSecond are bytes a second, which a tunnel gets if nothing else moves and the
+	// local service is fast; 0 if not measured.
+	PerSecond Bytes `json:"bytes_per_second"`
+	// Error says why something was not measured; empty if all was.
+	Error string `json:"error"`
+}
+
+// Speeds are those of both transports, that in use first.
+type Speeds struct {
+	Items []Speed `json:"items"`
+	// Advice says what to do; empty if the transport in use is right.
+	Advice string `json:"advice"`
+}
+
+// MeasureSpeed moves bytes between this machine and the relay for a moment, over
+// each transport and each way, beside what tunnels move. They count as the client's
+// traffic at the relay. Of two callers at once one is CodeControlBusy.
+func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
+	if !a.speeding.TryLock() {
+		return Speeds{}, &Error{Code: CodeControlBusy, Message: "the speed is being measured; try again in a moment"}
+	}
+	defer a.speeding.Unlock()
+	a.mu.Lock()
+	cur, configured := a.cur, a.stateLocked() != StateUnconfigured
+	j := joining{token: a.token, clientID: a.auth.ClientID, trial: true}
+	a.mu.Unlock()
+	switch {
+	case !configured:
+		return Speeds{}, notConfigured()
+	case cur == nil || !cur.alive():
+		return Speeds{}, noSession()
+	case !slices.Contains(cur.welcome.Features, wire.FeatureSpeed):
+		return Speeds{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
+	}
+	used := cur.session.Transport()
+	first := Speed{Transport: string(used), InUse: true}
+	first.measure(ctx, cur)
+	j.over = link.TLS
+	if used == link.TLS {
+		j.over = link.DTLS
+	}
+	second := Speed{Transport: string(j.over)}
+	a.trial(ctx, cur.addr, j, &second)
+	list := []Speed{first, second}
+	return Speeds{Items: list, Advice: speedAdvice(list, a.cfg.Transport)}, ctx.Err()
+}
+
+// trial measures a transport by a session of its own.
+func (a *Agent) trial(ctx context.Context, addr string, j joining, s *Speed) {
+	dialling, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	l, err := a.connect(dialling, addr, j)
+	switch {
+	case err == nil:
+		s.measure(ctx, l)
+		l.end("a measurement of speed is over")
+	case j.over == link.DTLS && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrTimeout)):
+		s.Error = "no UDP gets through to the relay at " + addr
+	default:
+		s.Error = describe(err, addr)
+	}
+}
+
+// measure fills in what a session shows.
+func (s *Speed) measure(ctx context.Context, l *live) {
+	ctx, cancel := context.WithTimeout(ctx, speedTime)
+	defer cancel()
+	s.RTTMillis = float64(l.session.Stats().RTT.Microseconds()) / 1000 // before the queues are full
+	in, err := l.ctl.speedIn(ctx)
+	s.PerSecond.In = int64(math.Round(in))
+	if err == nil {
+		var out float64
+		out, err = l.ctl.speedOut(ctx)
+		s.PerSecond.Out = int64(math.Round(out))
+	}
+	if err != nil {
+		s.Error = describe(err, l.addr)
+	}
+}
+
+// speedIn is how many bytes a second come from the relay.
+func (c *control) speedIn(ctx context.Context) (float64, error) {
+	res, err := c.send(ctx, nil, http.MethodGet, wire.PathSpeed, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+		return 0, problem(res.StatusCode, body)
+	}
+	return goodput.Receive(res.Body)
+}
+
+// speedOut is how many bytes a second come to the relay.
+func (c *control) speedOut(ctx context.Context) (float64, error) {
+	res, err := c.send(ctx, nil, http.MethodPost, wire.PathSpeed, goodput.Source())
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return 0, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return 0, problem(res.StatusCode, body)
+	}
+	var speed wire.Speed
+	if err := json.Unmarshal(body, &speed); err != nil || speed.BytesPerSecond < 0 || speed.BytesPerSecond > math.MaxInt32*1e3 {
+		return 0, fmt.Errorf("the relay's answer to POST %s does not parse", wire.PathSpeed)
+	}
+	return speed.BytesPerSecond, nil
+}
+
+const (
+	// plenty is a speed with which there is nothing to mend, in bytes a second.
+	plenty = 16 << 20
+	// better is how much faster another transport has to be for a change to be worth
+	// it: figures of a moment vary.
+	better = 1.5
+)
+
+// slowed reports whether a is too slow, one way, where b is faster.
+func slowed(a, b int64) bool { return a < plenty && float64(b) > better*float64(a) }
+
+// speedAdvice says whether another transport would be better than the one in use.
+// Some networks let UDP through, but little of it.
+func speedAdvice(list []Speed, set link.Transport) string {
+	used, other := list[0], list[1]
+	if used.Error != "" || other.Error != "" {
+		return ""
+	}
+	a, b := used.PerSecond, other.PerSecond
+	if !slowed(a.In, b.In) && !slowed(a.Out, b.Out) || slowed(b.In, a.In) || slowed(b.Out, a.Out) {
+		return ""
+	}
+	switch {
+	case used.Transport == string(link.DTLS):
+		return `This network lets less through by UDP than by TCP. With transport = "tls" under [session] in adit.toml adit uses TCP.`
+	case set == link.TLS:
+		return `This network lets more through by UDP than by TCP. With transport = "auto" under [session] in adit.toml adit uses UDP.`
+	}
+	return "This network lets more through by UDP than by TCP. Run `adit reconnect`, which begins with UDP."
+}

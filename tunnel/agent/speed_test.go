@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// A network that lets less through by UDP is found out by a session that takes
+// nobody's place.
+func TestSpeedOfBothTransports(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := startAgent(t, Config{Transport: link.DTLS})
+	wants(t, a, CodeNotConfigured)
+	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
+		t.Fatal(err)
+	}
+	before := r.session()
+	wants(t, a, CodeRelayRejected) // it does not say that it can
+
+	r.does(wire.FeatureSpeed)
+	r.set(func() { r.speeds = map[link.Transport]float64{link.DTLS: 1e6, link.TLS: 4e6} })
+	r.drop()
+	eventually(t, "connected again", func() bool { return a.Status().Connected })
+	now := r.session()
+	got, err := a.MeasureSpeed(t.Context())
+	if err != nil || len(got.Items) != 2 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for i, want := range []Speed{{Transport: "dtls", InUse: true, PerSecond: Bytes{Out: 1e6}}, {Transport: "tls", PerSecond: Bytes{Out: 4e6}}} {
+		s := got.Items[i]
+		if s.Transport != want.Transport || s.InUse != want.InUse || s.PerSecond.Out != want.PerSecond.Out || s.PerSecond.In == 0 || s.Error != "" {
+			t.Errorf("got %+v, want %+v", s, want)
+		}
+	}
+	if !strings.Contains(got.Advice, `transport = "tls"`) {
+		t.Errorf("the advice is %q", got.Advice)
+	}
+	if r.session() != now || now == before || now.Err() != nil {
+		t.Error("the session is another")
+	}
+
+	r.set(func() { r.refuse = &wire.Problem{Code: wire.CodeUnauthorized, Message: "not now"} })
+	if got, err := a.MeasureSpeed(t.Context()); err != nil || got.Items[0].Error != "" || !strings.Contains(got.Items[1].Error, "not now") || got.Advice != "" {
+		t.Errorf("with a trial that is refused: %+v, %v", got, err)
+	}
+}
+
+func wants(t *testing.T, a *Agent, code string) {
+	t.Helper()
+	_, err := a.MeasureSpeed(t.Context())
+	var e *Error
+	if !errors.As(err, &e) || e.Code != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+func TestSpeedWhereUDPIsBlocked(t *testing.T) {
+	r := newFakeRelay(t)
+	r.does(wire.FeatureSpeed)
+	waiting, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	a, _ := startAgent(t, Config{Dial: func(ctx context.Context, cfg link.DialConfig) (link.Session, error) {
+		if cfg.Transport == link.DTLS {
+			once.Do(func() { close(waiting) })
+			<-leave
+			return nil, context.DeadlineExceeded
+		}
+		return link.Dial(ctx, cfg)
+	}, Transport: link.TLS})
+	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		got, err := a.MeasureSpeed(t.Context())
+		if err != nil || len(got.Items) != 2 || got.Items[0].Error != "" || !strings.Contains(got.Items[1].Error, "no UDP gets through") || got.Advice != "" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	<-waiting
+	wants(t, a, CodeControlBusy) // one at a time
+	close(leave)
+	group.Wait()
+}
+
+func TestSpeedAdvice(t *testing.T) {
+	const slow, fast = 1 << 20, 8 << 20
+	of := func(used, other link.Transport, a, b Bytes) []Speed {
+		return []Speed{{Transport: string(used), InUse: true, PerSecond: a}, {Transport: string(other), PerSecond: b}}
+	}
+	broken := of(link.DTLS, link.TLS, Bytes{slow, slow}, Bytes{fast, fast})
+	broken[1].Error = "it broke"
+	for _, c := range []struct {
+		name string
+		list []Speed
+		set  link.Transport
+		want string
+	}{
+		{"as fast", of(link.DTLS, link.TLS, Bytes{slow, slow}, Bytes{slow * 5 / 4, slow}), link.Auto, ""},
+		{"UDP is slowed", of(link.DTLS, link.TLS, Bytes{slow, slow}, Bytes{slow, fast}), link.Auto, `"tls"`},
+		{"one way only, and faster the other", of(link.DTLS, link.TLS, Bytes{fast, slow}, Bytes{slow, fast}), link.Auto, ""},
+		{"fast enough", of(link.DTLS, link.TLS, Bytes{plenty, plenty}, Bytes{4 * plenty, 4 * plenty}), link.Auto, ""},
+		{"TCP was chosen", of(link.TLS, link.DTLS, Bytes{slow, slow}, Bytes{fast, fast}), link.TLS, `"auto"`},
+		{"TCP was fallen back to", of(link.TLS, link.DTLS, Bytes{slow, slow}, Bytes{fast, fast}), link.Auto, "reconnect"},
+		{"not measured", broken, link.Auto, ""},
+	} {
+		if got := speedAdvice(c.list, c.set); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package relay
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"adit/internal/goodput"
+	"adit/tunnel/relay/shape"
+	"adit/tunnel/wire"
+)
+
+// speedTime is for one measurement, one way: for one that stands still, too.
+const speedTime = 2 * goodput.Time
+
+// mayMeasure reports whether the session is a client's.
+func (s *session) mayMeasure() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known || s.trial
+}
+
+// serveSpeed sends as visitors' bytes are sent: within the client's bandwidth, and
+// counted as its traffic.
+func (s *session) serveSpeed(w http.ResponseWriter, r *http.Request) error {
+	if err := s.measured(w, r); err != nil {
+		return err
+	}
+	a := s.agent.Account
+	_, _ = io.Copy(w, shaped{r.Context(), goodput.Source(), shape.Buckets{&a.In}, func(n int) { a.Count(n, 0) }}) // the agent tells what came
+	return nil
+}
+
+// serveSpeedUp takes bytes as those to visitors are taken.
+func (s *session) serveSpeedUp(w http.ResponseWriter, r *http.Request) error {
+	if err := s.measured(w, r); err != nil {
+		return err
+	}
+	a := s.agent.Account
+	rate, err := goodput.Receive(shaped{r.Context(), r.Body, shape.Buckets{&a.Out}, func(n int) { a.Count(0, n) }})
+	if err != nil {
+		return &wire.Problem{Code: wire.CodeInvalid, Message: "the bytes to measure the speed by did not come"}
+	}
+	return writeJSON(w, wire.Speed{BytesPerSecond: rate})
+}
+
+// measured begins a measurement.
+func (s *session) measured(w http.ResponseWriter, r *http.Request) error {
+	if s.agent.Account.Stopped() {
+		return &wire.Problem{Code: wire.CodeForbidden, Message: "the client has used up its bytes of this month"}
+	}
+	w.Header().Set("Connection", "close") // with the stream go its deadlines
+	end, control := time.Now().Add(speedTime), http.NewResponseController(w)
+	if err := control.SetReadDeadline(end); err != nil {
+		return err
+	}
+	return control.SetWriteDeadline(end)
+}
+
+// shaped reads within a bandwidth.
+type shaped struct {
+	ctx   context.Context
+	from  io.Reader
+	bound shape.Buckets
+	count func(int)
+}
+
+func (s shaped) Read(b []byte) (int, error) {
+	n, err := s.bound.Read(s.ctx, s.from, b)
+	s.count(n)
+	return n, err
+}

@@ -1,0 +1,139 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"adit/internal/goodput"
+	"adit/tunnel/link"
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// measure asks a relay over a session for the speed of one way.
+func (a *fakeAgent) measure(method string, body io.Reader) (float64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://relay"+wire.PathSpeed, body)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := a.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		var p wire.Problem
+		if err := json.NewDecoder(answer.Body).Decode(&p); err != nil {
+			return 0, fmt.Errorf("status %d without a problem: %w", answer.StatusCode, err)
+		}
+		return 0, &p
+	}
+	if method == http.MethodGet {
+		return goodput.Receive(answer.Body)
+	}
+	var speed wire.Speed
+	err = json.NewDecoder(answer.Body).Decode(&speed)
+	return speed.BytesPerSecond, err
+}
+
+// begin opens a session that says nothing yet.
+func begin(t *testing.T, token wire.Token, kind link.Transport) *fakeAgent {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close("test over") })
+	return &fakeAgent{tb: t, session: s, http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.OpenStream(ctx) },
+	}}}
+}
+
+func (a *fakeAgent) trial(token wire.Token) error {
+	return a.call(http.MethodPost, wire.PathHello, wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "i1", Trial: true}, nil)
+}
+
+// A client's measurements are held to its bandwidth and counted as its traffic,
+// and are refused when it has used that up.
+func TestSpeedIsWhatVisitorsGet(t *testing.T) {
+	const bandwidth = 200_000
+	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond})
+	a := connect(t, r.scoped(t, "shop", store.Scope{Bandwidth: bandwidth}), "i1")
+	usage := func() console.Usage {
+		c, err := (operator{r.Relay}).Client("shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Usage
+	}
+	down, err := a.measure(http.MethodGet, nil)
+	if err != nil || down < bandwidth*8/10 || down > bandwidth*11/10 {
+		t.Errorf("%.0f bytes a second come of %d, %v", down, bandwidth, err)
+	}
+	up, err := a.measure(http.MethodPost, goodput.Source())
+	if err != nil || up < bandwidth*8/10 || up > bandwidth*11/10 {
+		t.Errorf("%.0f bytes a second go of %d, %v", up, bandwidth, err)
+	}
+	if u := usage(); u.BytesIn < bandwidth || u.BytesOut < bandwidth {
+		t.Errorf("counted are %+v", u)
+	}
+
+	r.rescope(t, "shop", store.Scope{Monthly: 50_000, OverQuota: store.OverStop})
+	eventually(t, "the client is stopped", func() bool { return usage().State == "stopped" })
+	_, err = a.measure(http.MethodGet, nil)
+	problem(t, err, wire.CodeForbidden)
+	_, err = a.measure(http.MethodPost, goodput.Source())
+	problem(t, err, wire.CodeForbidden)
+}
+
+// A trial serves nobody and takes nobody's place.
+func TestTrialMeasuresAndNoMore(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "shop")
+	a := connect(t, token, "i1")
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "served")
+	})))
+	for _, kind := range []link.Transport{link.DTLS, link.TLS} {
+		b := begin(t, token, kind)
+		_, err := b.measure(http.MethodGet, nil)
+		problem(t, err, wire.CodeUnauthorized)
+
+		bad := token
+		bad.Secret[0] ^= 1
+		stranger := begin(t, token, kind)
+		problem(t, stranger.trial(bad), wire.CodeUnauthorized)
+		_, err = stranger.measure(http.MethodGet, nil)
+		problem(t, err, wire.CodeUnauthorized)
+
+		trial := begin(t, token, kind)
+		if err := trial.trial(token); err != nil {
+			t.Fatal(err)
+		}
+		if down, err := trial.measure(http.MethodGet, nil); err != nil || down == 0 {
+			t.Errorf("%s: %.0f bytes a second come, %v", kind, down, err)
+		}
+		if up, err := trial.measure(http.MethodPost, bytes.NewReader(make([]byte, 1<<20))); err != nil || up == 0 {
+			t.Errorf("%s: %.0f bytes a second go, %v", kind, up, err)
+		}
+		problem(t, trial.call(http.MethodPut, wire.PathClaims+"other", wire.Claim{Type: wire.TypeHTTP, Domain: "other"}, nil), wire.CodeUnauthorized)
+		if n := len(r.sessionList()); n != 1 {
+			t.Errorf("%s: %d sessions beside a trial", kind, n)
+		}
+	}
+	if status, body := get(t, r.visitor(t), g.PublicURL); status != http.StatusOK || body != "served" {
+		t.Errorf("after trials, a visitor gets %d %q", status, body)
+	}
+}
