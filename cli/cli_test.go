@@ -468,6 +468,20 @@ func TestDoctorKeepsItsLinesShort(t *testing.T) {
 	}
 }
 
+func TestSpeedSaysWhatEachTransportGives(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("POST /api/v1/speed", `{"data":{"items":[{"transport":"dtls","in_use":true,"rtt_ms":23.4,"bytes_per_second":{"in":524288,"out":1048576},"error":""},`+
+		`{"transport":"tls","in_use":false,"rtt_ms":0,"bytes_per_second":{"in":0,"out":0},"error":"nothing answers"}],"advice":"Use another."}}`)
+	code, out, errs := run(t, "", "speed")
+	const want = `DTLS, in use  512.0 KiB/s from visitors, 1.0 MiB/s to visitors, round trip 23.4 ms
+TLS           not measured: nothing answers
+                -> Use another.
+`
+	if code != 0 || out != want || errs != "" {
+		t.Errorf("got %d, %q and\n%s", code, errs, out)
+	}
+}
+
 // TestDevKnowsWhetherItsPortIsServed: a newcomer who starts adit dev first and the
 // web server later is told why the URLs do not show it.
 func TestDevKnowsWhetherItsPortIsServed(t *testing.T) {

@@ -32,6 +32,7 @@ var parts = []part{
 		requestsCommand,
 		logsCommand,
 		doctorCommand,
+		speedCommand,
 	}},
 	{"session", "To have the session otherwise:", []func(*Env) *cobra.Command{
 		pauseCommand,

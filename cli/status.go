@@ -35,6 +35,8 @@ func statusCommand(env *Env) *cobra.Command {
 	}
 }
 
+func roundTrip(ms float64) string { return span.Text(time.Duration(ms * float64(time.Millisecond))) }
+
 // forNow is said of a token that the relay may take again, as of a client whose time
 // has ended, which its operator may give more: a new one is not needed.
 const forNow = "refuses the token for now"
@@ -70,7 +72,7 @@ func stateText(st client.Status) string {
 	}
 	text := st.State + " over " + strings.ToUpper(st.Transport)
 	if st.RTTMillis > 0 {
-		text += ", " + span.Text(time.Duration(st.RTTMillis*float64(time.Millisecond)))
+		text += ", " + roundTrip(st.RTTMillis)
 	}
 	if st.ConnectedSince != nil {
 		text += ", since " + localTime(*st.ConnectedSince)

@@ -89,9 +89,10 @@ type Archive interface {
 	ReadHAR(r io.Reader) (int, error)
 }
 
-// Doctor looks at what a session needs.
+// Doctor looks at what a session needs, and how fast its way is.
 type Doctor interface {
 	Diagnose(ctx context.Context) []agent.Check
+	MeasureSpeed(ctx context.Context) (agent.Speeds, error)
 }
 
 // Feed is one reader's place among the events.

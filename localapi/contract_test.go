@@ -89,6 +89,7 @@ func successes() []ask {
 		{method: "POST", path: "/api/v1/requests.har", body: `{"log":{"version":"1.2","creator":{},"entries":[]}}`, status: 200},
 		{method: "GET", path: "/api/v1/logs", target: "/api/v1/logs?level=debug&limit=5", status: 200},
 		{method: "POST", path: "/api/v1/diagnostics", status: 200},
+		{method: "POST", path: "/api/v1/speed", status: 200},
 		{method: "POST", path: "/api/v1/login-links", status: 201},
 		{method: "DELETE", path: "/api/v1/session", status: 204},
 	}
@@ -166,6 +167,10 @@ func failures() []ask {
 		{method: "POST", path: "/api/v1/pause", refuse: refusal("not_configured"), status: 400, code: "not_configured"},
 		{method: "POST", path: "/api/v1/resume", refuse: refusal("not_configured"), status: 400, code: "not_configured"},
 		{method: "POST", path: "/api/v1/reconnect", body: `{"a":1}`, status: 400, code: "invalid_parameter", field: "a"},
+		{method: "POST", path: "/api/v1/speed", body: `{"a":1}`, status: 400, code: "invalid_parameter", field: "a"},
+		{method: "POST", path: "/api/v1/speed", refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "POST", path: "/api/v1/speed", refuse: refusal("control_busy"), status: 409, code: "control_busy"},
+		{method: "POST", path: "/api/v1/speed", refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
 		{method: "GET", path: one, target: tunnels + "/nope", status: 404, code: "not_found"},
 		{method: "GET", path: "/api/v1/requests/{id}", target: "/api/v1/requests/nope", status: 404, code: "not_found"},
 		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/nope/replay", status: 404, code: "not_found"},

@@ -75,6 +75,19 @@ func (s *Server) runDiagnostics(w http.ResponseWriter, r *http.Request) error {
 	return writeItems(w, mergeChecks(own, append(agents, daemons...)))
 }
 
+func (s *Server) measureSpeed(w http.ResponseWriter, r *http.Request) error {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), diagnoseTimeout)
+	defer cancel()
+	speeds, err := s.cfg.Agent.MeasureSpeed(ctx)
+	if err != nil {
+		return err
+	}
+	return writeData(w, http.StatusOK, speeds)
+}
+
 // mergeChecks puts better checks in the place of own ones of the same name.
 func mergeChecks(own, better []agent.Check) []agent.Check {
 	var order []string

@@ -276,6 +276,16 @@ func (f *fakeAgent) Diagnose(context.Context) []agent.Check {
 	return []agent.Check{{Name: "token", Status: "ok", Tried: "the stored token", Result: "it is there"}}
 }
 
+func (f *fakeAgent) MeasureSpeed(context.Context) (agent.Speeds, error) {
+	if f.refuse != nil {
+		return agent.Speeds{}, f.refuse
+	}
+	return agent.Speeds{Items: []agent.Speed{
+		{Transport: "dtls", InUse: true, RTTMillis: 1.5, PerSecond: agent.Bytes{In: 1, Out: 2}},
+		{Transport: "tls", Error: "nothing answers"},
+	}}, nil
+}
+
 // fakeFeed holds events 1 to n, and gives those after the asked for.
 type fakeFeed struct {
 	mu     sync.Mutex

@@ -60,6 +60,7 @@ func (s *Server) table() []route {
 
 		{"GET   ", "/api/v1/logs", s.listLogs},
 		{"POST  ", "/api/v1/diagnostics", s.runDiagnostics},
+		{"POST  ", "/api/v1/speed", s.measureSpeed},
 
 		{"POST  ", "/api/v1/login-links", s.createLoginLink},
 		{"POST  ", "/api/v1/session", s.createSession},

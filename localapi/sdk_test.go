@@ -92,6 +92,10 @@ func TestClientSpeaksToTheServer(t *testing.T) {
 			return v[0].Fields["a"] == "b", err
 		},
 		"Diagnose":  func() (bool, error) { v, err := c.Diagnose(ctx); return v[0].Name == "token", err },
+		"MeasureSpeed": func() (bool, error) {
+			v, err := c.MeasureSpeed(ctx)
+			return v.Items[0].InUse && v.Items[0].BytesPerSecond.Out == 2 && v.Items[1].Error != "", err
+		},
 		"LoginLink": func() (bool, error) { v, err := c.LoginLink(ctx); return v.ExpiresAt != nil, err },
 	} {
 		if good, err := call(); err != nil || !good {

@@ -281,6 +281,12 @@ func (c *Client) Diagnose(ctx context.Context) ([]Check, error) {
 	return out.Items, err
 }
 
+// MeasureSpeed measures how fast the way to the relay is over both transports, which
+// takes some ten seconds and moves bytes that count as the client's traffic.
+func (c *Client) MeasureSpeed(ctx context.Context) (SpeedReport, error) {
+	return do[SpeedReport](ctx, c, http.MethodPost, api+"/speed", nil)
+}
+
 // LoginLink makes a link that signs one browser in, once. It is a secret.
 func (c *Client) LoginLink(ctx context.Context) (LoginLink, error) {
 	return do[LoginLink](ctx, c, http.MethodPost, api+"/login-links", nil)

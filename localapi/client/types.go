@@ -535,6 +535,33 @@ type Check struct {
 	Advice string `json:"advice"`
 }
 
+// Throughput: Bytes a second.
+type Throughput struct {
+	// From the relay to this machine; 0 if not measured.
+	In int64 `json:"in"`
+	// From this machine to the relay; 0 if not measured.
+	Out int64 `json:"out"`
+}
+
+// Speed: How fast the way between this machine and the relay is over one transport.
+type Speed struct {
+	Transport string `json:"transport"`
+	// The session runs over it.
+	InUse bool `json:"in_use"`
+	// Round trip to the relay; 0 if not measured.
+	RTTMillis      float64    `json:"rtt_ms"`
+	BytesPerSecond Throughput `json:"bytes_per_second"`
+	// Why something was not measured; empty if all was.
+	Error string `json:"error"`
+}
+
+// SpeedReport: is described in openapi.yaml.
+type SpeedReport struct {
+	Items []Speed `json:"items"`
+	// What to do; empty if the transport in use is right.
+	Advice string `json:"advice"`
+}
+
 // LoginLink: is described in openapi.yaml.
 type LoginLink struct {
 	// Open it in a browser of this machine. A secret until used.

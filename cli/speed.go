@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/bytesize"
+	"adit/localapi/client"
+)
+
+func speedCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "speed",
+		Short: "Measure how fast the way to the relay is",
+		Long: `Measure how fast the way to the relay is, over DTLS and over TLS.
+It moves bytes for some ten seconds, which count as this client's traffic at the
+relay, and says so where a network lets less through by UDP than by TCP.`,
+		Example: `  adit speed
+  adit speed --json | jq '.items[].bytes_per_second'`,
+		Args: args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if env.Terminal && !env.json {
+				fmt.Fprintln(env.Err, "Moving bytes to the relay and back, for some ten seconds …")
+			}
+			speeds, err := c.MeasureSpeed(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return env.printPage(speeds, func(w io.Writer) { writeSpeeds(w, speeds) })
+		},
+	}
+}
+
+func writeSpeeds(w io.Writer, speeds client.SpeedReport) {
+	for _, s := range speeds.Items {
+		use := ""
+		if s.InUse {
+			use = ", in use"
+		}
+		fmt.Fprintf(w, "%s%s\t%s\n", strings.ToUpper(s.Transport), use, printable(speedText(s)))
+	}
+	if speeds.Advice != "" {
+		fmt.Fprintf(w, "\t  -> %s\n", printable(speeds.Advice))
+	}
+}
+
+// speedText is what was measured of a transport.
+func speedText(s client.Speed) string {
+	if s.Error != "" {
+		return "not measured: " + s.Error
+	}
+	return fmt.Sprintf("%s/s from visitors, %s/s to visitors, round trip %s",
+		bytesize.Text(s.BytesPerSecond.In), bytesize.Text(s.BytesPerSecond.Out), roundTrip(s.RTTMillis))
+}
