@@ -9,6 +9,7 @@ import type {
   SocketMessage,
   Tunnel,
   TunnelPath,
+  SpeedReport,
 } from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
 
@@ -283,6 +284,27 @@ export const checks: Check[] = [
     advice: '',
   },
 ];
+
+export const speed: SpeedReport = {
+  items: [
+    {
+      transport: 'dtls',
+      in_use: true,
+      rtt_ms: 23.4,
+      bytes_per_second: { in: 610_000, out: 598_000 },
+      error: '',
+    },
+    {
+      transport: 'tls',
+      in_use: false,
+      rtt_ms: 23.6,
+      bytes_per_second: { in: 11_700_000, out: 4_800_000 },
+      error: '',
+    },
+  ],
+  advice:
+    'This network lets less through by UDP than by TCP. With transport = "tls" under [session] in adit.toml adit uses TCP.',
+};
 
 export const config: Config = {
   config_file: '/etc/adit/adit.toml',

@@ -18,6 +18,7 @@ import type {
 import type { PolicyDocument } from '../src/shared/policy/policyform';
 import {
   checks,
+  speed,
   config,
   detail,
   endpoint,
@@ -179,6 +180,7 @@ export class Mock {
     ['POST', /^requests\/([^/]+)\/replay$/, (body, [id]) => this.#replay(id, body)],
     ['GET', /^logs$/, () => ({ items: this.logs })],
     ['POST', /^diagnostics$/, () => ({ items: checks })],
+    ['POST', /^speed$/, () => speed],
   ];
 
   async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {

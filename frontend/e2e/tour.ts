@@ -51,6 +51,8 @@ async function begin() {
       if (stop !== 'diagnostics') return;
       await page.locator(ready).click();
       await page.locator('li .advice').first().waitFor();
+      await page.getByRole('button', { name: /Measure|测量/ }).click();
+      await page.getByText(/In use|使用中/).waitFor();
     },
     end: () => mock.stop(),
   };

@@ -501,6 +501,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/speed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Measure how fast the way to the relay is, over DTLS and over TLS.
+         * @description Moves bytes between this machine and the relay for some ten seconds, beside what tunnels move:
+         *     at most 64 MiB for each transport and each way. They count as the client's traffic at the
+         *     relay. A transport that cannot be measured says why in `error`.
+         */
+        post: operations["measureSpeed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/login-links": {
         parameters: {
             query?: never;
@@ -1392,6 +1414,68 @@ export interface components {
          */
         CheckListAnswer: {
             data: components["schemas"]["CheckList"];
+        };
+        /** @description Bytes a second. */
+        Throughput: {
+            /**
+             * Format: int64
+             * @description From the relay to this machine; 0 if not measured.
+             */
+            in: number;
+            /**
+             * Format: int64
+             * @description From this machine to the relay; 0 if not measured.
+             */
+            out: number;
+        };
+        /** @description How fast the way between this machine and the relay is over one transport. */
+        Speed: {
+            /** @enum {string} */
+            transport: "dtls" | "tls";
+            /** @description The session runs over it. */
+            in_use: boolean;
+            /** @description Round trip to the relay; 0 if not measured. */
+            rtt_ms: number;
+            bytes_per_second: components["schemas"]["Throughput"];
+            /** @description Why something was not measured; empty if all was. */
+            error: string;
+        };
+        SpeedReport: {
+            items: components["schemas"]["Speed"][];
+            /** @description What to do; empty if the transport in use is right. */
+            advice: string;
+        };
+        /**
+         * @example {
+         *       "data": {
+         *         "items": [
+         *           {
+         *             "transport": "dtls",
+         *             "in_use": true,
+         *             "rtt_ms": 23.4,
+         *             "bytes_per_second": {
+         *               "in": 610000,
+         *               "out": 598000
+         *             },
+         *             "error": ""
+         *           },
+         *           {
+         *             "transport": "tls",
+         *             "in_use": false,
+         *             "rtt_ms": 23.6,
+         *             "bytes_per_second": {
+         *               "in": 11700000,
+         *               "out": 4800000
+         *             },
+         *             "error": ""
+         *           }
+         *         ],
+         *         "advice": "This network lets less through by UDP than by TCP. With transport = \"tls\" under [session] in adit.toml adit uses TCP."
+         *       }
+         *     }
+         */
+        SpeedReportAnswer: {
+            data: components["schemas"]["SpeedReport"];
         };
         LoginLink: {
             /**
@@ -2521,6 +2605,31 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+        };
+    };
+    measureSpeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Both transports, that in use first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpeedReportAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Busy"];
+            503: components["responses"]["RelayUnreachable"];
         };
     };
     createLoginLink: {

@@ -29,6 +29,7 @@ export type Replay = Schemas['Replay'];
 export type LogEntry = Schemas['LogEntry'];
 export type LogLevel = Schemas['LogLevel'];
 export type Check = Schemas['Check'];
+export type SpeedReport = Schemas['SpeedReport'];
 export type ErrorCode = Schemas['ErrorCode'];
 export type ProblemBody = Schemas['Error'];
 

@@ -70,7 +70,7 @@ test('what varies is kept, and English stays', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,validate,paths,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control}.go',
+    '../../../../tunnel/agent/{errors,validate,paths,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed}.go',
     '../../../../tunnel/wire/{token,headers,paths}.go',
     '../../../../service/own.go',
     '../../../../localapi/*.go',

@@ -13,6 +13,24 @@ import { configSentences } from './config';
 const chinese: readonly Sentence[] = [
   ['the auth token', '认证令牌'],
   ['another session has taken over', '另一个会话已经接管'],
+  [
+    'This network lets less through by UDP than by TCP. With transport = "tls" under [session] in adit.toml adit uses TCP.',
+    '此网络对 UDP 的限速比 TCP 更严。在 adit.toml 的 [session] 下写 transport = "tls"，adit 便改用 TCP。',
+  ],
+  [
+    'This network lets more through by UDP than by TCP. With transport = "auto" under [session] in adit.toml adit uses UDP.',
+    '此网络上 UDP 比 TCP 更快。在 adit.toml 的 [session] 下写 transport = "auto"，adit 便改用 UDP。',
+  ],
+  [
+    'This network lets more through by UDP than by TCP. Run `adit reconnect`, which begins with UDP.',
+    '此网络上 UDP 比 TCP 更快。请运行 `adit reconnect`，它会先尝试 UDP。',
+  ],
+  ['no UDP gets through to the relay at {0}', '没有 UDP 能到达中继 {0}'],
+  ['the speed is being measured; try again in a moment', '正在测量速度，请稍后再试'],
+  [
+    'the relay is too old to measure the speed; ask its operator to update it',
+    '中继版本过旧，无法测量速度；请其运营者更新',
+  ],
   ['none is configured', '尚未配置'],
   ['{0}, for the relay {1}', '{0}，中继为 {1}'],
   [
