@@ -353,11 +353,20 @@ func (st *Stream) settle() {
 	}
 	delete(s.streams, st.id)
 	s.pieces -= len(st.have)
-	if st.id&1 != s.side() {
-		s.remoteClosed++
-		if limit := s.remoteClosed + uint64(s.cfg.MaxStreams); limit-s.ourStreams > uint64(s.cfg.MaxStreams)/8 {
-			s.ourStreams, s.tellStreams = limit, true
-			s.wake()
-		}
+	switch {
+	case st.id&1 == s.side():
+		s.own--
+		s.opening.Broadcast()
+	case st.accepted: // else it waits for that still, and takes the place of another
+		s.peerStreamOver()
+	}
+}
+
+// peerStreamOver lets the peer open a stream in the place of one that is over.
+func (s *Session) peerStreamOver() {
+	s.remoteClosed++
+	if limit := s.remoteClosed + uint64(s.cfg.MaxStreams); limit-s.ourStreams > uint64(s.cfg.MaxStreams)/8 {
+		s.ourStreams, s.tellStreams = limit, true
+		s.wake()
 	}
 }

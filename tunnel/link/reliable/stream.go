@@ -26,7 +26,8 @@ type Stream struct {
 	nextControl        *Stream
 	inControl          bool
 	credit             int  // bytes until its turn ends
-	announced          bool // handed to AcceptStream, or opened here
+	announced          bool // put before AcceptStream
+	accepted           bool // returned by it
 
 	// Sending: bytes below base are acknowledged, below sent were sent once,
 	// below end were written.
@@ -347,8 +348,12 @@ func (st *Stream) Close() error {
 		return nil
 	}
 	st.endWriting()
+	first := !st.closedRead
 	st.stopReading()
 	st.dropTimers()
+	if first && st.base < st.end {
+		st.s.closing(st)
+	}
 	return nil
 }
 
