@@ -77,4 +77,3 @@ func TestClosingDoesNotWaitForAPeerThatReadsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, closing) })
 	}
 }
-
