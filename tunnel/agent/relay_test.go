@@ -49,6 +49,7 @@ type fakeRelay struct {
 	onPolicy  http.HandlerFunc // of all claims; nil: the relay knows no policies
 	features  []string         // that it says it has
 	addresses []string
+	sendsOff  bool        // each session is asked to move on as soon as it is there
 	node      string      // its id; empty: a relay that knows no nodes
 	nodes     []wire.Node // as it tells
 }
@@ -173,6 +174,9 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		}
 		if refuse == nil {
 			r.sessions = append(r.sessions, s)
+		}
+		if r.sendsOff {
+			s.events <- wire.Event{Type: wire.EventDrain, Reason: "not here"}
 		}
 		if refuse == nil && h.Beside != "" && h.Beside == r.node {
 			refuse = &wire.Problem{Code: wire.CodeHere, Message: "it is here already"}
