@@ -26,3 +26,27 @@ func TestAcknowledgedPiecesCostLittle(t *testing.T) {
 		t.Errorf("%d pieces are sent again, want %d", len(st.again), packets/2)
 	}
 }
+
+// TestPiecesInAnyOrderCostLittle: a peer has a stream come in as many pieces as it
+// may, from its end on. In one list that takes twenty times as long.
+func TestPiecesInAnyOrderCostLittle(t *testing.T) {
+	took := func(add func(lo, hi uint64) uint64) time.Duration {
+		began := time.Now()
+		for i := uint64(maxGaps); i > 0; i-- {
+			add(2*i, 2*i+1)
+		}
+		return time.Since(began)
+	}
+	list, runs := time.Hour, time.Hour
+	for range 5 {
+		var p pieces
+		var one intervals
+		list, runs = min(list, took(one.add)), min(runs, took(p.add))
+		if p.n != maxGaps {
+			t.Fatalf("%d pieces, want %d", p.n, maxGaps)
+		}
+	}
+	if list < 4*runs {
+		t.Errorf("it took %v, and %v in one list", runs, list)
+	}
+}

@@ -243,10 +243,10 @@ func (s *Session) onStreamData(f *frame) error {
 	}
 	if len(data) > 0 {
 		st.in.write(st.read, off, data)
-		had := len(st.have)
+		had := st.have.n
 		s.bytesReceived += st.have.add(off, off+uint64(len(data)))
-		s.pieces += len(st.have) - had
-		if len(st.have) > maxGaps || s.pieces > maxPieces {
+		s.pieces += st.have.n - had
+		if st.have.n > maxGaps || s.pieces > maxPieces {
 			return s.violation(codeProtocol, "a stream in too many pieces")
 		}
 	}
@@ -324,8 +324,8 @@ func (st *Stream) discard() {
 	st.finished = true
 	st.s.consume(st.highest - st.read)
 	st.read = st.highest
-	st.s.pieces -= len(st.have)
-	st.have = nil
+	st.s.pieces -= st.have.n
+	st.have = pieces{}
 	if !st.copyingIn {
 		st.in.reset()
 	}
@@ -352,7 +352,7 @@ func (st *Stream) settle() {
 		return
 	}
 	delete(s.streams, st.id)
-	s.pieces -= len(st.have)
+	s.pieces -= st.have.n
 	switch {
 	case st.id&1 == s.side():
 		s.own--
