@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"adit/tunnel/wire"
@@ -33,6 +34,23 @@ func TestDrainWithNowhereToGo(t *testing.T) {
 	mustCreate(t, a, TunnelSpec{LocalPort: 81}) // waits for the next session
 	wantState(t, a, StateConnected)
 	wantTunnel(t, a, tun.ID, TunnelRunning)
+}
+
+// TestARelayThatSendsEverybodyOffIsNotStormed: it takes each session, and asks it to
+// move on at once.
+func TestARelayThatSendsEverybodyOffIsNotStormed(t *testing.T) {
+	const span, most = 3 * time.Second, 25 // with pauses of 50 to 650 ms
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	r.set(func() { r.sendsOff = true })
+	began, before := time.Now(), r.tries()
+	r.session().events <- wire.Event{Type: wire.EventDrain, Reason: "not here"}
+	eventually(t, "the end of the span", func() bool { return time.Since(began) > span })
+	if came := r.tries() - before; came > most || came < 2 {
+		t.Errorf("%d sessions in %v, want some and at most %d", came, span, most)
+	}
+	r.set(func() { r.sendsOff = false })
+	wantState(t, a, StateConnected)
 }
 
 func TestReasonsOfARelayAreCutShort(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 	maxUpgrade     = time.Minute
 	reconnectGrace = 30 * time.Second
 	// lasting is how long a session must have lived for another to be tried at
-	// once when it is lost.
+	// once when it is lost, or is to be left.
 	lasting = 10 * time.Second
 )
 
@@ -174,10 +174,14 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 		})
 	}
 	if cur != k.served {
+		sentOff := k.served != nil && k.served.leaving() && now.Sub(k.served.since) < lasting
 		k.served = cur
 		if cur != nil {
 			k.stop()
 			k.retry = time.Time{}
+			if sentOff { // a relay that takes sessions only to have them move on: this may be another
+				k.retry = now.Add(k.back.next())
+			}
 			k.upgrading = firstUpgrade
 			k.upgrade = time.Now().Add(k.upgrading)
 		}

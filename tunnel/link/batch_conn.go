@@ -81,6 +81,11 @@ type tryConn interface {
 // Flush writes what WriteNow left.
 func (c *batchConn) Flush() error { return c.below.flush() }
 
+// Close closes the connection below at once. tls.Conn's would first have its peer
+// told, for which it takes five seconds where that reads nothing; who has something
+// to tell uses CloseWrite.
+func (c *batchConn) Close() error { return c.below.Close() }
+
 // joinPool has the buffers of joiningConns, so that an idle one holds none.
 var joinPool = lend.Pool[[]byte]{New: func() *[]byte { b := make([]byte, 0, 192<<10); return &b }}
 

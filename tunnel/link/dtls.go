@@ -76,6 +76,7 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 		Initiator:  true,
 		KeepAlive:  cfg.KeepAlive,
 		MaxStreams: cfg.MaxStreams,
+		OwnStreams: cfg.MaxStreams,
 		OnSuspect: func() {
 			select {
 			case suspect <- struct{}{}:
@@ -92,6 +93,7 @@ func dtlsServer(conn *record.Conn, cfg *ListenConfig) Session {
 	return &dtlsSession{conn: conn, renewAfter: record.RenewAfter, Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
 		KeepAlive:  cfg.KeepAlive,
 		MaxStreams: cmp.Or(cfg.PeerStreams, cfg.MaxStreams),
+		OwnStreams: cfg.MaxStreams,
 		Budget:     cfg.budget,
 	})}
 }

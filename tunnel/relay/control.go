@@ -210,19 +210,30 @@ func (s *session) serveClaim(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &c); err != nil {
 		return err
 	}
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
-	grant, err := s.claim(r.Context(), key, c)
+	var grant wire.Grant
+	err := s.alone(func() (err error) {
+		grant, err = s.claim(r.Context(), key, c)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, grant)
 }
 
-func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
+// alone calls f while nothing else is done to the session's claims, by the relay
+// either. f must not answer the agent, who may read no answers.
+func (s *session) alone(f func() error) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	if err := s.release(r.Context(), r.PathValue("key"), r.URL.Query().Get("keep") == "1"); err != nil {
+	return f()
+}
+
+func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
+	err := s.alone(func() error {
+		return s.release(r.Context(), r.PathValue("key"), r.URL.Query().Get("keep") == "1")
+	})
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -96,32 +96,40 @@ func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
-	if s.gone.Load() {
-		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the session has ended"}
-	}
-	target, err := s.targetOf(r.PathValue("key"))
-	if err != nil {
+	var target string
+	err = s.alone(func() (err error) {
+		target, err = s.setOwnPolicy(r, document, e)
 		return err
-	}
-	switch {
-	case !s.scope().OwnPolicies:
-		return forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
-	case !s.mayEdit(target):
-		return errOperators
-	}
-	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
-	end, err := s.relay.BeginChange(ctx, "policy of "+shown(target))
-	if err != nil {
-		return err
-	}
-	err = s.setPolicy(ctx, target, document, e)
-	end(err)
+	})
 	if err != nil {
 		return err
 	}
 	return s.writePolicy(w, target)
+}
+
+// setOwnPolicy sets the policy of the tunnel that r names, and returns what name or
+// port that has; s.claiming is held.
+func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e console.Expected) (target string, err error) {
+	if s.gone.Load() {
+		return "", &wire.Problem{Code: wire.CodeUnauthorized, Message: "the session has ended"}
+	}
+	if target, err = s.targetOf(r.PathValue("key")); err != nil {
+		return "", err
+	}
+	switch {
+	case !s.scope().OwnPolicies:
+		return "", forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
+	case !s.mayEdit(target):
+		return "", errOperators
+	}
+	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
+	end, err := s.relay.BeginChange(ctx, "policy of "+shown(target))
+	if err != nil {
+		return "", err
+	}
+	err = s.setPolicy(ctx, target, document, e)
+	end(err)
+	return target, err
 }
 
 // own is what the client has against another's policy than its own, beside what

@@ -33,7 +33,7 @@ func (s *Session) writeLoop() {
 			}
 			began := time.Now()
 			if flush && s.write(batch, left) != nil {
-				ended = true
+				ended, flush = true, false
 			}
 			if ended {
 				if cw, ok := s.conn.(closeWriter); ok && flush {

@@ -13,10 +13,11 @@ import (
 )
 
 // Bounds of what waits for Receive: above them datagrams are dropped, as a full
-// network would.
+// network would. Until there are keys it is a stranger's, mostly, and much less.
 const (
 	queueBuffers = 512
 	queueBytes   = 4 << 20
+	earlyBytes   = 256 << 10
 )
 
 // Conn is one DTLS session. Send may be called by one goroutine at a time and
@@ -50,7 +51,9 @@ type Conn struct {
 	queue  chan *inbound
 	queued atomic.Int64
 	lost   atomic.Uint64
-	handed int // repeated handshake messages given to pion, by the reader
+	// By the reader: repeated handshake messages given to pion, and what came of the
+	// handshake, in bytes.
+	handed, strange int
 
 	direct  atomic.Pointer[func([]Packet)] // see Direct
 	few     []Packet                       // what it is given
@@ -182,18 +185,21 @@ func (c *Conn) enqueue(in *inbound) {
 	if c.handOver(in) {
 		return
 	}
-	if c.queued.Add(int64(len(in.buf))) > queueBytes {
-		if !c.isClient || !c.ready.Load() {
-			c.drop(in)
-			return
-		}
+	ready := c.ready.Load()
+	most := int64(queueBytes)
+	if !ready {
+		most = earlyBytes
+	}
+	if c.queued.Add(int64(len(in.buf))) > most && (!c.isClient || !ready) {
+		c.drop(in)
+		return
 	}
 	select {
 	case c.queue <- in:
 		return
 	default:
 	}
-	if !c.isClient || !c.ready.Load() {
+	if !c.isClient || !ready {
 		c.drop(in)
 		return
 	}

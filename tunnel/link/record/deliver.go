@@ -5,6 +5,10 @@ const (
 	maxFinished = 128
 	// maxRepeats bounds what of a finished handshake is given to pion again.
 	maxRepeats = 64
+	// maxStrange bounds the bytes of a client's handshake that pion is given, which
+	// keeps megabytes of messages that never become whole. A handshake has far less,
+	// also one that is repeated all the time.
+	maxStrange = 256 << 10
 )
 
 // deliver takes what the socket brought for this session. While pion has a part
@@ -46,7 +50,9 @@ func (c *Conn) share(f *feed, ready bool, in *inbound, p []byte) {
 		c.enqueue(in.copyOf(p))
 		return
 	case !ready:
-		f.push(p)
+		if c.strange += len(p); c.isClient || c.strange <= maxStrange {
+			f.push(p)
+		}
 		return
 	}
 	if r.epoch() > 0 {

@@ -44,8 +44,8 @@ type challenge struct {
 
 // noticePath is told of the newest authentic record. If it came another way,
 // that is asked to prove itself; until then everything goes on the old one
-// (RFC 9146 §6), so that an address that is not the peer's gets less from us
-// than it sent.
+// (RFC 9146 §6), so that an address that is not the peer's gets little from us:
+// with the answer to a challenge of its own at most twice what it sent.
 func (c *Conn) noticePath(in *inbound) {
 	cur := c.at.Load()
 	if c.isClient || in.src == cur.sock && in.from.SamePath(cur.addr) {

@@ -181,6 +181,43 @@ func TestUnprovenAddressGetsOnlyChallenges(t *testing.T) {
 	})
 }
 
+// TestChallengesFromAnUnprovenAddressAreHardlyMore: one that asks, each time from
+// another port, is asked and answered, and gets twice what it sent at most.
+func TestChallengesFromAnUnprovenAddressAreHardlyMore(t *testing.T) {
+	bubble(t, nil, func(n *memNet, c, s *Conn, atC, atS *inbox) {
+		thief := netip.MustParseAddr("203.0.113.9")
+		var in, out int // bytes from and to the thief's address
+		n.setJudge(func(from, to netip.AddrPort, p []byte) (bool, time.Duration) {
+			switch {
+			case to.Addr() == thief:
+				out += len(p)
+				return false, 0
+			case from.Addr() == thief:
+				in += len(p)
+			}
+			return true, 5 * time.Millisecond
+		})
+		for i := range 50 {
+			p := make([]byte, c.out.head+pathSize+c.out.tail)
+			p[c.out.head] = pathChallenge
+			c.sendMu.Lock()
+			c.out.seal(p, typeApplication, epoch1|(controlBase+c.ctl))
+			c.ctl++
+			c.sendMu.Unlock()
+			tap := &memSock{net: n, addr: netip.AddrPortFrom(thief, uint16(7+i)), done: make(chan struct{})}
+			if _, err := tap.WriteTo(p, s.listener.Addr()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		send(t, s, "to the owner")
+		atC.wait(t, 1)
+		if out <= in || out > 2*in {
+			t.Errorf("%d bytes went to an address that sent %d, want at most twice as many, and not fewer", out, in)
+		}
+	})
+}
+
 func TestServerFollowsAClientWhoseNATForgotIt(t *testing.T) {
 	bubble(t, nil, func(n *memNet, c, s *Conn, atC, atS *inbox) {
 		for i, outer := range []string{"203.0.113.1:5000", "203.0.113.1:5001", "203.0.113.2:5000"} {

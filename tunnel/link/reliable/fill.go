@@ -367,7 +367,7 @@ func (s *Session) onFrameLost(f *sentFrame) {
 		}
 		if lo, hi := max(f.offset, st.base), f.offset+uint64(f.length); lo < hi {
 			st.again.add(lo, hi)
-			for _, a := range st.acked {
+			for _, a := range st.acked[st.acked.from(lo):] {
 				if a.lo >= hi {
 					break
 				}

@@ -164,6 +164,58 @@ func FuzzRanges(f *testing.F) {
 	})
 }
 
+// FuzzPieces holds what has come of a stream against a plain bitmap: in runs that
+// are split and joined, as the numbers are spread.
+func FuzzPieces(f *testing.F) {
+	many := make([]byte, 0, 1200)
+	for i := range 400 {
+		many = append(many, byte(i*7%256), byte(i*7/256%4), 0)
+	}
+	f.Add(many)
+	f.Add(append(many, 0, 0, 255, 10, 1, 200))
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		var p pieces
+		var bits [1024 + 256*8]bool
+		for ; len(ops) >= 3; ops = ops[3:] {
+			lo := uint64(ops[0]) | uint64(ops[1]&3)<<8
+			hi := lo + 1 + uint64(ops[2])*8
+			var want uint64
+			for i := lo; i < hi; i++ {
+				if !bits[i] {
+					want++
+				}
+				bits[i] = true
+			}
+			if got := p.add(lo, hi); got != want {
+				t.Fatalf("add(%d, %d): got %d new, want %d", lo, hi, got, want)
+			}
+		}
+		all := slices.Concat(p.runs...)
+		if len(all) != p.n || p.n > 0 && all[0] != p.first() {
+			t.Fatalf("%d pieces of %d: %v", p.n, len(all), p.runs)
+		}
+		for _, run := range p.runs {
+			if len(run) == 0 || len(run) > 2*pieceRun {
+				t.Fatalf("a run of %d pieces", len(run))
+			}
+		}
+		for i := 1; i < len(all); i++ {
+			if all[i-1].hi >= all[i].lo {
+				t.Fatalf("not disjoint: %v", all)
+			}
+		}
+		n := 0
+		for i, want := range bits {
+			for n < len(all) && all[n].hi <= uint64(i) {
+				n++
+			}
+			if got := n < len(all) && all[n].lo <= uint64(i); got != want {
+				t.Fatalf("%d: got %v, want %v in %v", i, got, want, all)
+			}
+		}
+	})
+}
+
 // FuzzReceived holds the ranges of an ACK to what has arrived.
 func FuzzReceived(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 4, 6, 5, 3, 200, 9})

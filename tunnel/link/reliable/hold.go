@@ -66,3 +66,28 @@ func (st *Stream) giveUp() {
 func (s *Session) mostWindow() uint64 {
 	return max(initialStreamWindow, min(uint64(s.cfg.StreamWindow), uint64(s.share.Left(s.held()))/4))
 }
+
+// closing notes a stream that was closed while some of it waits for the peer, who
+// may never take it: nobody would notice. Once too much waits in such streams,
+// those that were closed first are given up.
+func (s *Session) closing(st *Stream) {
+	over := func(st *Stream) bool { return s.streams[st.id] != st || st.base == st.end }
+	if len(s.closed) > 64+2*len(s.streams) {
+		s.closed = slices.DeleteFunc(s.closed, over)
+	}
+	s.closed = append(s.closed, st)
+	if s.buffered <= int64(s.cfg.SendBuffer) {
+		return
+	}
+	s.closed = slices.DeleteFunc(s.closed, over)
+	var waits uint64
+	for _, st := range s.closed {
+		waits += st.end - st.base
+	}
+	given := 0
+	for ; waits > uint64(s.cfg.SendBuffer); given++ {
+		waits -= s.closed[given].end - s.closed[given].base
+		s.closed[given].resetWriting()
+	}
+	s.closed = slices.Delete(s.closed, 0, given)
+}

@@ -35,7 +35,7 @@ func TestHostilePeers(t *testing.T) {
 		"uses streams in one direction":      {[][]byte{data(2, 0, 1, false)}, codeStreamState},
 		"sends frames that do not exist":     {[][]byte{{0x3e}}, codeFrame},
 		"allows more streams than there are": {[][]byte{appendNumbers(nil, frameMaxStreams, 1<<61)}, codeFrame},
-		"leaves a stream in pieces":          {pieces(), codeProtocol},
+		"leaves a stream in pieces":          {inPieces(), codeProtocol},
 		"leaves many streams in pieces":      {manyPieces(), codeProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// pieces is every second byte of a stream.
-func pieces() (frames [][]byte) {
+// inPieces is every second byte of a stream.
+func inPieces() (frames [][]byte) {
 	for i := range uint64(maxGaps + 2) {
 		frames = append(frames, append(appendStreamHeader(nil, 0, 2*i, 1, false), 0))
 	}

@@ -23,12 +23,7 @@ func (r *intervals) add(lo, hi uint64) uint64 {
 		s[n-1].hi += fresh
 		return fresh
 	}
-	i, _ := slices.BinarySearchFunc(s, lo, func(e span, v uint64) int {
-		if e.hi < v {
-			return -1
-		}
-		return 1
-	})
+	i := s.from(lo)
 	fresh, j := hi-lo, i
 	merged := span{lo, hi}
 	for ; j < n && s[j].lo <= hi; j++ {
@@ -44,13 +39,24 @@ func (r *intervals) add(lo, hi uint64) uint64 {
 	return fresh
 }
 
+// from is the index of the first span that does not end before n.
+func (r intervals) from(n uint64) int {
+	i, _ := slices.BinarySearchFunc(r, n, func(e span, v uint64) int {
+		if e.hi < v {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
 // remove excludes [lo, hi).
 func (r *intervals) remove(lo, hi uint64) {
 	if lo >= hi {
 		return
 	}
 	s := *r
-	for i := 0; i < len(s); i++ {
+	for i := s.from(lo); i < len(s); i++ {
 		switch e := s[i]; {
 		case e.hi <= lo:
 		case e.lo >= hi:

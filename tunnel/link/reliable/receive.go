@@ -243,10 +243,10 @@ func (s *Session) onStreamData(f *frame) error {
 	}
 	if len(data) > 0 {
 		st.in.write(st.read, off, data)
-		had := len(st.have)
+		had := st.have.n
 		s.bytesReceived += st.have.add(off, off+uint64(len(data)))
-		s.pieces += len(st.have) - had
-		if len(st.have) > maxGaps || s.pieces > maxPieces {
+		s.pieces += st.have.n - had
+		if st.have.n > maxGaps || s.pieces > maxPieces {
 			return s.violation(codeProtocol, "a stream in too many pieces")
 		}
 	}
@@ -324,8 +324,8 @@ func (st *Stream) discard() {
 	st.finished = true
 	st.s.consume(st.highest - st.read)
 	st.read = st.highest
-	st.s.pieces -= len(st.have)
-	st.have = nil
+	st.s.pieces -= st.have.n
+	st.have = pieces{}
 	if !st.copyingIn {
 		st.in.reset()
 	}
@@ -352,12 +352,21 @@ func (st *Stream) settle() {
 		return
 	}
 	delete(s.streams, st.id)
-	s.pieces -= len(st.have)
-	if st.id&1 != s.side() {
-		s.remoteClosed++
-		if limit := s.remoteClosed + uint64(s.cfg.MaxStreams); limit-s.ourStreams > uint64(s.cfg.MaxStreams)/8 {
-			s.ourStreams, s.tellStreams = limit, true
-			s.wake()
-		}
+	s.pieces -= st.have.n
+	switch {
+	case st.id&1 == s.side():
+		s.own--
+		s.opening.Broadcast()
+	case st.accepted: // else it waits for that still, and takes the place of another
+		s.peerStreamOver()
+	}
+}
+
+// peerStreamOver lets the peer open a stream in the place of one that is over.
+func (s *Session) peerStreamOver() {
+	s.remoteClosed++
+	if limit := s.remoteClosed + uint64(s.cfg.MaxStreams); limit-s.ourStreams > uint64(s.cfg.MaxStreams)/8 {
+		s.ourStreams, s.tellStreams = limit, true
+		s.wake()
 	}
 }

@@ -236,7 +236,7 @@ func (s *Session) applyAck(now time.Duration, ranges []span, delay time.Duration
 		s.largestAcked = newest
 		if sample := now - newestPacket.sent; sample > 0 {
 			s.rtt.update(sample, delay)
-			if f.rtt = sample; sample > s.rtt.min+delay {
+			if f.rtt = sample; sample-delay > s.rtt.min { // delay may be the largest number there is
 				f.rtt = sample - min(delay, maxAckDelay)
 			}
 		}

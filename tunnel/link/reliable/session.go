@@ -55,6 +55,9 @@ type Config struct {
 	Timeout time.Duration
 	// MaxStreams is how many streams of the peer may be open. If zero, 16,384.
 	MaxStreams int
+	// OwnStreams is how many streams this side may have open, whatever the peer
+	// allows. If zero, 16,384.
+	OwnStreams int
 	// StreamWindow is how much of a stream may wait for its reader, at most. If
 	// zero, 16 MiB. Windows begin with 512 KiB and grow to the path.
 	StreamWindow int
@@ -62,7 +65,8 @@ type Config struct {
 	// Beyond it the streams of which most waits are reset.
 	SessionWindow int
 	// SendBuffer is how much written data may wait for the peer in all streams
-	// together, beside 64 KiB for each. If zero, 64 MiB.
+	// together, beside 64 KiB for each. If zero, 64 MiB. Of streams that are closed
+	// no more waits; beyond it those that were closed first are reset.
 	SendBuffer int
 	// Budget is what may wait for readers in all sessions of a process together,
 	// beyond 4 MiB in each. If nil, it is not bounded.
@@ -91,6 +95,7 @@ func (c Config) withDefaults() Config {
 		c.Timeout = 3 * time.Second
 	}
 	set(&c.MaxStreams, 16384)
+	set(&c.OwnStreams, 16384)
 	set(&c.StreamWindow, 16<<20)
 	set(&c.SessionWindow, 64<<20)
 	set(&c.SendBuffer, 64<<20)
@@ -128,9 +133,11 @@ type Session struct {
 	streams                 map[uint64]*Stream
 	nextLocal, nextRemote   uint64 // counts, not ids
 	peerStreams, ourStreams uint64 // how many may ever be opened
-	remoteClosed            uint64
+	own                     int    // streams of ours that are not over
+	remoteClosed            uint64 // streams of the peer that are over, and were accepted
 	accepts                 []*Stream
 	arrived                 []*Stream // whose readers take directly what came; of onPackets
+	closed                  []*Stream // of which something waited for the peer when they were closed; some are over
 
 	// Flow control of the session.
 	sentData, peerData    uint64 // new stream bytes sent, and allowed
@@ -311,15 +318,16 @@ func (s *Session) Suspect() bool {
 }
 
 // OpenStream opens a stream. The peer learns of it with its first bytes. It
-// waits while the peer's limit on open streams is reached.
+// waits while the peer's limit on open streams is reached, or this side's.
 func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.wait(ctx, &s.opening, func() bool { return s.nextLocal < s.peerStreams }); err != nil {
+	if err := s.wait(ctx, &s.opening, func() bool { return s.nextLocal < s.peerStreams && s.own < s.cfg.OwnStreams }); err != nil {
 		return nil, err
 	}
 	st := s.newStream(s.nextLocal<<2 | s.side())
 	s.nextLocal++
+	s.own++
 	return st, nil
 }
 
@@ -333,6 +341,9 @@ func (s *Session) AcceptStream(ctx context.Context) (*Stream, error) {
 	st := s.accepts[0]
 	s.accepts[0] = nil
 	s.accepts = s.accepts[1:]
+	if st.accepted = true; s.streams[st.id] != st {
+		s.peerStreamOver()
+	}
 	return st, nil
 }
 

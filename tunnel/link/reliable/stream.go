@@ -26,7 +26,8 @@ type Stream struct {
 	nextControl        *Stream
 	inControl          bool
 	credit             int  // bytes until its turn ends
-	announced          bool // handed to AcceptStream, or opened here
+	announced          bool // put before AcceptStream
+	accepted           bool // returned by it
 
 	// Sending: bytes below base are acknowledged, below sent were sent once,
 	// below end were written.
@@ -44,7 +45,7 @@ type Stream struct {
 
 	// Receiving: bytes below read were taken, below in's first span's end may be.
 	in                         buffer
-	have                       intervals
+	have                       pieces
 	read, highest, granted     uint64
 	window                     uint64
 	grownAt                    time.Duration
@@ -109,8 +110,8 @@ func (st *Stream) SetPriority(first bool) {
 
 // available is how far the stream has arrived without a gap.
 func (st *Stream) available() uint64 {
-	if len(st.have) > 0 && st.have[0].lo <= st.read {
-		return max(st.read, st.have[0].hi)
+	if st.have.n > 0 && st.have.first().lo <= st.read {
+		return max(st.read, st.have.first().hi)
 	}
 	return st.read
 }
@@ -210,7 +211,7 @@ func (st *Stream) took(count int) bool {
 	s.consume(uint64(count))
 	st.in.release(st.read)
 	st.renewWindow()
-	if len(st.have) == 1 && st.have[0].hi == st.read {
+	if st.have.n == 1 && st.have.first().hi == st.read {
 		st.in.reset() // an idle stream holds no memory
 	}
 	if st.finKnown && st.read == st.finalSize {
@@ -347,8 +348,12 @@ func (st *Stream) Close() error {
 		return nil
 	}
 	st.endWriting()
+	first := !st.closedRead
 	st.stopReading()
 	st.dropTimers()
+	if first && st.base < st.end {
+		st.s.closing(st)
+	}
 	return nil
 }
 
