@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"adit/tunnel/wire"
 )
@@ -41,6 +42,20 @@ func (r *fakeRelay) connected() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.sessions, func(s *fakeSession) bool { return s.Err() == nil })
+}
+
+// TestANodeThatEndsEachSessionIsNotStormed: it takes the second session, and ends it
+// at once.
+func TestANodeThatEndsEachSessionIsNotStormed(t *testing.T) {
+	const span, most = 3 * time.Second, 6 // with pauses of 0.2, 0.4, 0.8 and 1.6 s, give or take a half
+	all := newFakeNodes(t, 2)
+	all[1].set(func() { all[1].ends = true })
+	configured(t, all[0], Config{})
+	began := time.Now()
+	eventually(t, "the end of the span", func() bool { return time.Since(began) > span })
+	if came := all[1].tries(); came > most || came < 2 {
+		t.Errorf("%d sessions in %v, want some and at most %d", came, span, most)
+	}
 }
 
 // TestTwoNodesHaveSessions has the agent keep sessions with two nodes, claim its

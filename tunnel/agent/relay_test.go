@@ -50,6 +50,7 @@ type fakeRelay struct {
 	features  []string                   // that it says it has
 	speeds    map[link.Transport]float64 // at which bytes come, as it says
 	addresses []string
+	ends      bool        // each session ends as soon as it is there
 	sendsOff  bool        // each session is asked to move on as soon as it is there
 	node      string      // its id; empty: a relay that knows no nodes
 	nodes     []wire.Node // as it tells
@@ -175,6 +176,9 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		}
 		if refuse == nil && !h.Trial {
 			r.sessions = append(r.sessions, s)
+		}
+		if r.ends {
+			time.AfterFunc(10*time.Millisecond, func() { s.Close("not here") }) // with the answer to the hello before it
 		}
 		if r.sendsOff {
 			s.events <- wire.Event{Type: wire.EventDrain, Reason: "not here"}

@@ -55,9 +55,10 @@ func (a *Agent) keepSecond(ctx context.Context) {
 		timer.Reset(k.step(ctx))
 		var ended, first <-chan struct{}
 		var endedNode, firstNode string
+		var since time.Time
 		a.mu.Lock()
 		if a.second != nil {
-			ended, endedNode = a.second.session.Done(), a.second.welcome.NodeID
+			ended, endedNode, since = a.second.session.Done(), a.second.welcome.NodeID, a.second.since
 		}
 		if a.cur != nil {
 			first, firstNode = a.cur.session.Done(), a.cur.welcome.NodeID
@@ -81,7 +82,11 @@ func (a *Agent) keepSecond(ctx context.Context) {
 		case <-ended:
 			k.lost = endedNode
 			a.dropSecond()
-			k.soon(secondFirst)
+			if time.Since(since) < lasting { // a node that takes sessions only to end them
+				k.later()
+			} else {
+				k.soon(secondFirst)
+			}
 		case <-a.wakeSecond:
 			k.soon(secondGrace)
 		}
@@ -92,6 +97,14 @@ func (a *Agent) keepSecond(ctx context.Context) {
 func (k *seconder) soon(wait time.Duration) {
 	k.pause = secondFirst
 	k.retry = time.Now().Add(rand.N(wait))
+}
+
+// later makes the next attempt wait longer than the last one did.
+func (k *seconder) later() time.Duration {
+	k.pause = min(2*max(k.pause, secondFirst), secondMost)
+	wait := k.pause/2 + rand.N(k.pause)
+	k.retry = time.Now().Add(wait)
+	return wait
 }
 
 // step makes an attempt if one is due, and returns when to look again.
@@ -146,19 +159,19 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 		if !a.adoptSecond(l, epoch) {
 			l.end("not wished for any more")
 		}
-		k.pause, k.turn = secondFirst, 0
+		k.turn = 0
 		k.retry = time.Now().Add(secondFirst)
 		return secondFirst
 	}
 	if ctx.Err() == nil {
 		a.log.Debug("no second session", "relay", addr, "error", err)
 	}
-	k.pause = min(2*max(k.pause, secondFirst), secondMost)
+	wait := k.later()
 	if over == link.DTLS && a.cfg.Transport == link.Auto {
 		k.pause = maxUpgrade
+		wait = k.pause/2 + rand.N(k.pause)
+		k.retry = time.Now().Add(wait)
 	}
-	wait := k.pause/2 + rand.N(k.pause)
-	k.retry = time.Now().Add(wait)
 	return wait
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
-	"time"
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge"
@@ -83,7 +82,7 @@ func (f *far) SessionDown(s *nodes.Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byInstance[key] == nil {
-		r.away[key] = time.Now()
+		r.wentAway(key)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -33,6 +34,7 @@ const (
 	ephemeralTime   = 5 * time.Minute  // an ephemeral claim outlives its session
 	awayTime        = 15 * time.Minute // before another agent of the client may take a claim
 	sweepTime       = 30 * time.Second
+	maxAway         = 1 << 16 // agents that are away and remembered; some 250 bytes each
 )
 
 // session is one agent's session.
@@ -282,7 +284,7 @@ func (r *Relay) leave(s *session) {
 			r.byInstance[key] = older
 		} else {
 			delete(r.byInstance, key)
-			r.away[key] = time.Now() // far has another session of it, perhaps; gone asks
+			r.wentAway(key) // far has another session of it, perhaps; gone asks
 		}
 	}
 	r.mu.Unlock()
@@ -290,6 +292,15 @@ func (r *Relay) leave(s *session) {
 		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
+}
+
+// wentAway notes that an agent's last session has ended; r.mu is held. A client may
+// say hello under any number of instances, and then loses what it had of the others.
+func (r *Relay) wentAway(key instanceKey) {
+	if len(r.away) >= maxAway {
+		maps.DeleteFunc(r.away, func(other instanceKey, _ time.Time) bool { return other.client == key.client })
+	}
+	r.away[key] = time.Now()
 }
 
 // newestOf is the newest session of an agent, or nil; r.mu is held.
