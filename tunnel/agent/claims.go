@@ -112,7 +112,7 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	t.asking = nil
 	refused := isProblem(c.err) && !unavailable(c.err) && t.rev == c.rev
 	switch {
-	case (c.beside || a.second == l) && (t.stopped || t.deleted):
+	case t.deleted, (c.beside || a.second == l) && t.stopped:
 		l.takeBackLocked(t, c.err)
 	case a.second == l && c.err == nil:
 		if t.other.live == l && t.other.number != c.got.Number {
@@ -178,8 +178,8 @@ func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, e
 	return l.ctl.claim(ctx, key, c)
 }
 
-// takeBackLocked sees to it that a claim is taken back that was on its way on the second
-// session when t was withdrawn, which did not wait for it; err is how it ended.
+// takeBackLocked sees to it that a claim is taken back that was on its way when t was
+// withdrawn, which did not wait for it, or not to its end; err is how it ended.
 func (l *live) takeBackLocked(t *tunnel, err error) {
 	if !l.oweLocked(t, err) {
 		return
