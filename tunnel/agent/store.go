@@ -177,6 +177,9 @@ func (s store) load(name string, version int, v any) error {
 		if err = json.Unmarshal(data, v); err == nil {
 			return nil
 		}
+		if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) {
+			err = fmt.Errorf("%s is a %s", mismatch.Field, mismatch.Value)
+		}
 	}
 	kept := path + ".corrupt-" + time.Now().UTC().Format("20060102T150405Z")
 	if moveErr := os.Rename(path, kept); moveErr != nil {
