@@ -240,9 +240,21 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 		if v.gone {
 			return nil
 		}
+		if err := lasting(v.status); err != nil {
+			return err
+		}
 		v.draw()
 	}
 	return nil
+}
+
+// lasting is why the session does not come back by itself; nil if it may. A token that
+// was revoked never does, and visitors would be waited for in vain.
+func lasting(st client.Status) error {
+	if st.State != "rejected" || strings.Contains(st.LastError, forNow) {
+		return nil
+	}
+	return fmt.Errorf("nobody is served any more: %s", printable(st.LastError))
 }
 
 // take notes an event.

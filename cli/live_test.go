@@ -271,3 +271,30 @@ func TestATokenThatIsOfNoUseIsNotSaidToBeMissing(t *testing.T) {
 		}
 	}
 }
+
+// A token that was revoked never comes back: waiting for visitors is in vain then, and
+// a script must learn of it. One that is refused for now may be taken again.
+func TestShortFormEndsWithARevokedToken(t *testing.T) {
+	rejected := func(reason string) string {
+		return strings.NewReplacer(`"connected":true,"state":"connected"`, `"connected":false,"state":"rejected"`, `"last_error":""`, `"last_error":"`+reason+`"`).Replace(statusJSON)
+	}
+	const revoked = "the relay revoked the token: its operator has revoked it; ask its operator for a new one"
+	for name, terminal := range map[string]bool{"on a terminal": true, "in a script": false} {
+		t.Run(name, func(t *testing.T) {
+			d := newFakeDaemon(t)
+			d.streamEvents("status "+statusJSON, "status "+rejected("the relay refuses the token for now: its time has ended; ask its operator"), "status "+rejected(revoked))
+			out, errs, end := startLive(t, terminal, "http", "3000")
+			errs.waitFor(t, revoked)
+			if code := end(); code != exitFailed {
+				t.Errorf("got exit code %d, want 1", code)
+			}
+			if !strings.Contains(out.String(), "refuses the token for now") {
+				t.Errorf("got\n%s\nwant it to have said that it waits", out)
+			}
+			asked := d.changes()
+			if want := "DELETE /api/v1/tunnels/t_1"; asked[len(asked)-1] != want {
+				t.Errorf("at the end got %s, want %s", asked[len(asked)-1], want)
+			}
+		})
+	}
+}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"net"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +27,9 @@ which starts with the machine.`,
   adit start --http_listen 127.0.0.1:8181`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !listenable(opts.HTTPListen) {
+				return usagef("--http_listen must be an address and a port, as 127.0.0.1:37271, and %q is not", opts.HTTPListen)
+			}
 			if env.Daemon == nil {
 				return errors.New("this build has no daemon; take a released one")
 			}
@@ -45,4 +50,17 @@ func runDaemon(ctx context.Context, opts DaemonOptions) error {
 		releases.Sweep(exe) // where it may not write, the next update does it
 	}
 	return service.Host(ctx, service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State})
+}
+
+// listenable reports whether addr may be listened on, or says nothing.
+func listenable(addr string) bool {
+	if addr == "" {
+		return true
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }

@@ -242,8 +242,20 @@ Section "Uninstall"
   RMDir /REBOOTOK "$INSTDIR"
   Delete "$SMPROGRAMS\adit.lnk"
   DeleteRegValue HKLM "${RUN}" "Adit"
-  DeleteRegValue HKCU "${RUN}" "Adit"
-  DeleteRegKey HKCU "Software\Adit"
+  ; What the trays have noted for each person who is signed in: who removes adit may be
+  ; another, as the administrator whom an ordinary user has asked. The profile of whoever
+  ; is not signed in is not loaded; a value there names a program that is gone, and does
+  ; nothing.
+  StrCpy $1 0
+  ${Do}
+    EnumRegKey $0 HKU "" $1
+    ${If} $0 == ""
+      ${Break}
+    ${EndIf}
+    DeleteRegValue HKU "$0\${RUN}" "Adit"
+    DeleteRegKey HKU "$0\Software\Adit"
+    IntOp $1 $1 + 1
+  ${Loop}
   DeleteRegKey HKLM "${KEY}"
   ; What a person has configured stays, unless /PURGE asks for it.
   ${GetParameters} $0

@@ -105,7 +105,15 @@ export const scenarios = {
       const port = page.getByLabel('Local port');
       await port.fill('70000');
       await text(page, 'from 1 to 65535').waitFor();
-      // Pasting an address fills both parts of it.
+      // Typing an address fills both parts of it once it is whole; half of it is no mistake.
+      await port.press('ControlOrMeta+a');
+      await port.pressSequentially('localhost:30');
+      await page.locator('#f-local_port-error').waitFor({ state: 'detached' });
+      await port.pressSequentially('00');
+      await port.press('Tab');
+      await has(port, '3000');
+      await has(page.getByLabel('Local address'), 'localhost');
+      // And so does pasting one, at once.
       await page.evaluate(() => navigator.clipboard.writeText('http://192.168.1.9:8080/x'));
       await port.press('ControlOrMeta+a');
       await port.press('ControlOrMeta+v');

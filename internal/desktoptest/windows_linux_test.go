@@ -299,9 +299,23 @@ func setupUninstalls(w *windows) {
 	if declared := w.must("reg", "query", serviceKey); !strings.Contains(declared, `ADIT_STATE_DIR=C:\ProgramData\Adit`) {
 		w.t.Errorf("the service keeps its state where the environment says:\n%s", declared)
 	}
+	// Another person, who is signed in too.
+	const theirs = `HKU\S-1-5-21-1-2-3-1002\Software`
+	const theirRun = theirs + `\Microsoft\Windows\CurrentVersion\Run`
+	defer w.run(patience, "reg", "delete", `HKU\S-1-5-21-1-2-3-1002`, "/f")
+	w.must("reg", "add", theirRun, "/v", "Adit", "/d", `"C:\Program Files\Adit\adit-tray.exe"`, "/f")
+	w.must("reg", "add", theirRun, "/v", "Other", "/d", "other.exe", "/f")
+	w.must("reg", "add", theirs+`\Adit`, "/v", "NoTrayAtLogin", "/d", "1", "/f")
+	if !w.has(theirRun, "Adit") {
+		w.t.Fatal("there is no other person's registry")
+	}
 	// It goes on as a copy of itself, after the first program has ended.
 	w.must("cmd", "/c", `C:\lies\run.bat`, `C:\Program Files\Adit\uninstall.exe`, "/S", "/PURGE")
 	w.nothing()
+	if w.has(theirRun, "Adit") || w.has(theirs+`\Adit`) || !w.has(theirRun, "Other") {
+		w.t.Errorf("another person's: starts the tray at login %t, has adit's key %t, what is not adit's %t",
+			w.has(theirRun, "Adit"), w.has(theirs+`\Adit`), w.has(theirRun, "Other"))
+	}
 	w.silent()
 	until(w.t, patience, "the configuration is still there", func() bool { return !w.exists("ProgramData/Adit") })
 	if trays := w.trays(); len(trays) > 0 || !w.exists(lie) {

@@ -246,10 +246,11 @@ type TunnelCreate struct {
 
 // TunnelUpdate: The fields to change; what is left out stays.
 type TunnelUpdate struct {
-	Type            *TunnelType    `json:"type,omitempty"`
-	Mode            *TunnelMode    `json:"mode,omitempty"`
-	LocalIP         *string        `json:"local_ip,omitempty"`
-	LocalPort       *int           `json:"local_port,omitempty"`
+	Type      *TunnelType `json:"type,omitempty"`
+	Mode      *TunnelMode `json:"mode,omitempty"`
+	LocalIP   *string     `json:"local_ip,omitempty"`
+	LocalPort *int        `json:"local_port,omitempty"`
+	// As of TunnelCreate. Empty: a name that was asked for is given back, and the relay gives another.
 	Domain          *string        `json:"domain,omitempty"`
 	Name            *string        `json:"name,omitempty"`
 	LocalScheme     *LocalScheme   `json:"local_scheme,omitempty"`

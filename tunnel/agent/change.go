@@ -72,13 +72,12 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	wasOrigin := t.route.Load().local
 	t.setSpec(spec)
 	tried := t.route.Load()
-	if spec.Type != before.Type || spec.Domain != before.Domain {
-		t.grant.Domain = ""
-	}
-	if spec.Type != before.Type || spec.RemotePort != before.RemotePort {
-		t.grant.RemotePort = 0
-	}
 	moved := spec.Type != before.Type || spec.Domain != before.Domain || spec.RemotePort != before.RemotePort
+	if moved {
+		url := t.grant.PublicURL // until there is another
+		t.grant = t.grant.gaveUp()
+		t.grant.PublicURL = url
+	}
 	changed := !t.claim(false).Equal(old) || fault != "" || failure != "" || !servesAlike(before, spec)
 	if changed {
 		t.rev++
@@ -97,9 +96,12 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	}
 	if ask {
 		if no := a.claimNow(ctx, t); no != nil {
+			a.mu.Lock()
+			forgotten := t.grant.Domain == "" && t.grant.RemotePort == 0
+			a.mu.Unlock()
 			undo()
 			a.mu.Lock()
-			if no.Code == CodeRelayRejected && t.live != nil && failure == "" {
+			if no.Code == CodeRelayRejected && t.live != nil && failure == "" && !forgotten {
 				t.claimed = t.rev // the relay left the old claim as it was
 			}
 			l := a.cur

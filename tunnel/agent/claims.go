@@ -47,8 +47,19 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		remembers = false // only the first session may settle for another name
 	}
 	t.asking = l
+	chosen := t.spec.Domain != "" || t.spec.RemotePort != 0
+	forgo := !beside && !chosen && t.grant.GivenUp && t.grant.Chosen
 	a.mu.Unlock()
-	got, err := l.ask(ctx, t.id, want)
+	var (
+		got wire.Grant
+		err error
+	)
+	if forgo { // else the relay would give back what it has for the tunnel
+		err = l.forgo(ctx, t)
+	}
+	if err == nil {
+		got, err = l.ask(ctx, t.id, want)
+	}
 	if remembers && isProblem(err) && !unavailable(err) {
 		// What the relay gave before is another's now: anything will do.
 		a.mu.Lock()
@@ -56,7 +67,7 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		a.mu.Unlock()
 		got, err = l.ask(ctx, t.id, want)
 	}
-	stale, gone := l.asked(t, asked{rev, got, err, beside, note})
+	stale, gone := l.asked(t, asked{rev, got, err, chosen, beside, note})
 	if gone {
 		t.conns.abort()
 	}
@@ -87,6 +98,7 @@ type asked struct {
 	rev          int // of what was asked for
 	got          wire.Grant
 	err          error
+	chosen       bool // it asked for this name or port
 	beside, note bool
 }
 
@@ -100,7 +112,7 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	t.asking = nil
 	refused := isProblem(c.err) && !unavailable(c.err) && t.rev == c.rev
 	switch {
-	case (c.beside || a.second == l) && (t.stopped || t.deleted):
+	case t.deleted, (c.beside || a.second == l) && t.stopped:
 		l.takeBackLocked(t, c.err)
 	case a.second == l && c.err == nil:
 		if t.other.live == l && t.other.number != c.got.Number {
@@ -120,7 +132,7 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 		}
 		t.live, t.claimed, t.number, t.endpointID = l, c.rev, c.got.Number, c.got.EndpointID
 		t.failure = ""
-		t.grant = grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort}
+		t.grant = grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.of(t.spec)
 		t.since = time.Now()
 		l.register(c.got.Number, t)
 		a.second.look()
@@ -166,8 +178,8 @@ func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, e
 	return l.ctl.claim(ctx, key, c)
 }
 
-// takeBackLocked sees to it that a claim is taken back that was on its way on the second
-// session when t was withdrawn, which did not wait for it; err is how it ended.
+// takeBackLocked sees to it that a claim is taken back that was on its way when t was
+// withdrawn, which did not wait for it, or not to its end; err is how it ended.
 func (l *live) takeBackLocked(t *tunnel, err error) {
 	if !l.oweLocked(t, err) {
 		return
@@ -241,8 +253,8 @@ func (l *live) claimRound(ctx context.Context) int {
 		wg   sync.WaitGroup
 		mu   sync.Mutex
 		left int
-		got  int // how many were granted
-		lost int // how many asked for what another has
+		got  int       // how many were granted
+		lost []*tunnel // that asked for what another has
 		next = make(chan *tunnel)
 	)
 	for range min(claimers, len(todo)) {
@@ -260,7 +272,7 @@ func (l *live) claimRound(ctx context.Context) int {
 				case !isProblem(err) || unavailable(err):
 					left++
 				case errors.As(err, &p) && p.Code == wire.CodeTaken:
-					lost++
+					lost = append(lost, t)
 				}
 				mu.Unlock()
 			}
@@ -277,7 +289,7 @@ func (l *live) claimRound(ctx context.Context) int {
 	}
 	close(next)
 	wg.Wait()
-	if got > 0 && lost > 0 {
+	if len(lost) > 0 && (got > 0 || l.forgoFor(ctx, lost)) {
 		l.look()
 	}
 	return left

@@ -114,7 +114,7 @@ func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (chang
 		t := a.tunnels[id]
 		if t == nil {
 			t = newTunnel(id, spec, now.Add(time.Duration(i)))
-			t.declared, t.grant = true, a.granted[id]
+			t.declared, t.grant = true, a.granted[id].of(spec)
 			delete(a.releases, id)
 			a.tunnels[id] = t
 			changed = true
@@ -130,7 +130,7 @@ func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (chang
 			led = append(led, t)
 		}
 		if t.spec.Type != spec.Type || t.spec.Domain != spec.Domain || t.spec.RemotePort != spec.RemotePort {
-			t.grant = grant{}
+			t.grant = t.grant.gaveUp()
 		}
 		before, alike := t.claim(false), servesAlike(t.spec, spec)
 		t.setSpec(spec)

@@ -12,6 +12,9 @@ import (
 	"adit/tunnel/wire"
 )
 
+// errWithheld is why a visitor of a udp tunnel has not got all answers.
+var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
+
 func notFound(id string) *Error {
 	return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tunnel %q", clip(id))}
 }

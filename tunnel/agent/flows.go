@@ -40,6 +40,8 @@ type flow struct {
 	ended  atomic.Bool
 	why    atomic.Pointer[string] // why the service does not answer; nil if it does
 
+	withheld atomic.Bool // the relay did not pass an answer on
+
 	origins choice    // of what runs the flow
 	looked  time.Time // when its origin's name was looked up last; of the same
 	out     answers
@@ -67,6 +69,13 @@ func (f *flow) unheard(a *Agent, err error) {
 	why := describeOrigin(err, f.route.local).Error()
 	f.why.Store(&why)
 	a.complain(f.route, why)
+}
+
+// notPassed notes that the relay did not pass an answer on. It says so once.
+func (f *flow) notPassed(a *Agent) {
+	if !f.withheld.Swap(true) {
+		a.complain(f.route, errWithheld.Error())
+	}
 }
 
 // flows are the visitors of a session's udp tunnels.
@@ -104,10 +113,14 @@ func (l *live) receiveDatagrams(ctx context.Context) {
 				flush()
 				key = next
 			}
-			if d.Kind == wire.FlowClose {
+			if d.Kind == wire.FlowClose || d.Kind == wire.FlowWithheld {
 				flush()
-				if f := fs.get(key); f != nil {
+				switch f := fs.get(key); {
+				case f == nil:
+				case d.Kind == wire.FlowClose:
 					f.abort()
+				default:
+					f.notPassed(l.agent)
 				}
 				continue
 			}
@@ -211,6 +224,9 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 		fs.mu.Unlock()
 		t.conns.remove(f)
 		t.counters.open.Add(-1)
+		if f.withheld.Load() {
+			f.tap.Refuse(0, errWithheld.Error())
+		}
 		f.tap.Close()
 		a.active()
 	})

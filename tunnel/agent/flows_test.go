@@ -4,10 +4,12 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -85,4 +87,38 @@ func TestFlowOutlivesRefusals(t *testing.T) {
 	if err != nil || d.Kind == wire.FlowClose || string(d.Payload) != "here now" {
 		t.Errorf("the relay was sent %+v, %v; want the answer of the service that came back", d, err)
 	}
+}
+
+// The owner of a service whose answers are too long for visitors who may be forged
+// learns why nothing comes: at the flow, and once from the log and the relay.
+func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
+	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	r.mu.Lock()
+	number := r.numbers[tun.ID]
+	r.mu.Unlock()
+	send := func(kind wire.FlowKind) {
+		t.Helper()
+		if err := r.session().SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: kind, Endpoint: number, Number: 1})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the relay's operator is told", func() bool {
+		send(wire.FlowWhole)
+		send(wire.FlowWithheld)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(r.reports, func(e wire.AgentError) bool { return e.Key == tun.ID && e.Message == errWithheld.Error() })
+	})
+	send(wire.FlowClose)
+	eventually(t, "the flow says so", func() bool {
+		list := a.Requests(inspect.Filter{Kind: inspect.KindFlow})
+		return len(list) == 1 && list[0].State == "failed" && list[0].Error == errWithheld.Error()
+	})
 }

@@ -207,3 +207,25 @@ func TestAgentThatEndsGivesBackATunnelInTheMaking(t *testing.T) {
 		}
 	})
 }
+
+// The end of the agent does not wait for a relay that answers nothing: whoever ends it
+// would kill it after a while, and it would look like a crash.
+func TestEndDoesNotWaitForAClaimThatIsUnderWay(t *testing.T) {
+	r := newFakeRelay(t)
+	a, stop := configured(t, r, Config{})
+	mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+	hold := make(chan struct{})
+	defer close(hold)
+	r.set(func() { r.hold = hold })
+	r.drop()
+	eventually(t, "the tunnel is claimed again", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.held > 0
+	})
+	begin := time.Now()
+	stop()
+	if took := time.Since(begin); took > relayWait/2 {
+		t.Errorf("the end took %v, want about %v", took, parting)
+	}
+}

@@ -128,7 +128,13 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	// After a claim that is on its way, but for one on the second session: that may
 	// take long, and its end finds that it is not wanted any more.
 	if !slow {
-		t.claiming.Lock()
+		if !lockFor(ctx, &t.claiming) {
+			if keep && cur != nil {
+				cur.owe(t, ctx.Err()) // else what is under way sees that it is deleted
+				cur.look()
+			}
+			return
+		}
 		defer t.claiming.Unlock()
 	}
 	a.mu.Lock()
@@ -157,6 +163,18 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 			a.log.Error("tunnels not saved", "error", err)
 		}
 	}
+}
+
+// lockFor locks mu, unless ctx ends first.
+func lockFor(ctx context.Context, mu *sync.Mutex) bool {
+	for !mu.TryLock() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(turnPace):
+		}
+	}
+	return true
 }
 
 // withdrawSecond takes t's endpoint down on the second session too. Its name is

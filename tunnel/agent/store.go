@@ -90,6 +90,11 @@ type grant struct {
 	Domain     string `json:"domain,omitempty"`
 	RemotePort int    `json:"remote_port,omitempty"`
 	PublicURL  string `json:"public_url,omitempty"`
+	// Chosen is set if the tunnel asked for this name or port, and not for any.
+	Chosen bool `json:"chosen,omitempty"`
+	// GivenUp is set if the tunnel is to have another name or port now. The relay
+	// has this one for it until it gives the other.
+	GivenUp bool `json:"given_up,omitempty"`
 }
 
 // store reads and replaces the files of the state folder.
@@ -171,6 +176,9 @@ func (s store) load(name string, version int, v any) error {
 	if err == nil {
 		if err = json.Unmarshal(data, v); err == nil {
 			return nil
+		}
+		if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) {
+			err = fmt.Errorf("%s is a %s", mismatch.Field, mismatch.Value)
 		}
 	}
 	kept := path + ".corrupt-" + time.Now().UTC().Format("20060102T150405Z")

@@ -174,7 +174,7 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
 		Paths: claimPaths(t.spec.Paths), Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
 	}
-	if !fresh {
+	if !fresh && !t.grant.GivenUp {
 		if c.Domain == "" {
 			c.Domain = t.grant.Domain
 		}
@@ -197,7 +197,7 @@ func servesAlike(one, other TunnelSpec) bool {
 // remembers reports whether claim asks for what the relay gave before, and not
 // only for what the person asked for.
 func (t *tunnel) remembers() bool {
-	return t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0
+	return !t.grant.GivenUp && (t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0)
 }
 
 // unclaimLocked forgets the sessions that t's endpoint is claimed on.
@@ -236,10 +236,10 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
 	}
-	if s.Domain == "" {
+	if s.Domain == "" && !t.grant.GivenUp {
 		s.Domain = t.grant.Domain
 	}
-	if s.RemotePort == 0 {
+	if s.RemotePort == 0 && !t.grant.GivenUp {
 		s.RemotePort = t.grant.RemotePort
 	}
 	if state == TunnelStopped {

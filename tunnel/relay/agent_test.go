@@ -122,6 +122,8 @@ type fakeAgent struct {
 	deaf    atomic.Int32 // streams for originDeaf
 	open    atomic.Int32 // streams that are forwarded now
 
+	withheld atomic.Int32 // flows whose answers were not all passed on
+
 	visitors sync.Map // address of this end of a connection to an origin → the visitor's
 }
 
@@ -342,6 +344,10 @@ func (a *fakeAgent) datagrams(ctx context.Context) {
 		f, err := wire.ParseFlow(buf[:n])
 		if err != nil {
 			a.tb.Errorf("datagram from the relay: %v", err)
+			continue
+		}
+		if f.Kind == wire.FlowWithheld {
+			a.withheld.Add(1)
 			continue
 		}
 		payload := parts.Add(f)

@@ -240,6 +240,17 @@ func TestPortsOfAnotherNodesAgent(t *testing.T) {
 			return err == nil && bytes.Equal(buf[:n], want)
 		})
 	}
+	flood := a.mustClaim("flood", wire.Claim{Type: wire.TypeUDP}, "flood")
+	eventually(t, "the other node serves the flood", func() bool { return len(c.all[0].edge.Endpoints()) == 3 })
+	forged, err := net.Dial("udp", net.JoinHostPort(host, fmt.Sprint(flood.RemotePort)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forged.Close()
+	if _, err := forged.Write([]byte("0123456789")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the agent is told that the answer was withheld", func() bool { return a.withheld.Load() == 1 })
 }
 
 // TestSecondSessionServesOn has an agent on two nodes, the first of which ends in

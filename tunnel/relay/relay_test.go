@@ -461,6 +461,7 @@ func TestUDPIsNoAmplifier(t *testing.T) {
 	if n, err := c.Read(make([]byte, 2000)); err == nil && n > 600 {
 		t.Errorf("%d bytes came back for 200", n)
 	}
+	eventually(t, "the agent is told of it", func() bool { return a.withheld.Load() == 1 })
 }
 
 func TestDrainLetsRequestsFinish(t *testing.T) {

@@ -14,6 +14,7 @@ const (
 	FlowWhole    FlowKind = 1 // one UDP payload
 	FlowFragment FlowKind = 2 // a part of a UDP payload that is larger than the session's datagrams
 	FlowClose    FlowKind = 3 // the flow is over; no payload
+	FlowWithheld FlowKind = 4 // the relay did not pass an answer on, since the visitor's address may be forged; no payload
 )
 
 // Sizes of a flow datagram's header, and its bounds.
@@ -75,9 +76,9 @@ func ParseFlow(b []byte) (Flow, error) {
 		if f.Count < 2 || f.Count > maxFragments || f.Index >= f.Count {
 			return Flow{}, fmt.Errorf("%w: fragment %d of %d", ErrFlow, f.Index, f.Count)
 		}
-	case FlowClose:
+	case FlowClose, FlowWithheld:
 		if len(f.Payload) != 0 {
-			return Flow{}, fmt.Errorf("%w: a close with payload", ErrFlow)
+			return Flow{}, fmt.Errorf("%w: kind %d with payload", ErrFlow, f.Kind)
 		}
 	default:
 		return Flow{}, fmt.Errorf("%w: kind %d is not known", ErrFlow, f.Kind)

@@ -31,6 +31,7 @@ func TestFlowRefused(t *testing.T) {
 		"too many fragments": fragment(0, 129),
 		"empty fragment":     AppendFlow(nil, Flow{Kind: FlowFragment, Count: 2}),
 		"close with payload": AppendFlow(nil, Flow{Kind: FlowClose, Payload: []byte("x")}),
+		"withheld, payload":  AppendFlow(nil, Flow{Kind: FlowWithheld, Payload: []byte("x")}),
 		"too long":           AppendFlow(nil, Flow{Kind: FlowWhole, Payload: make([]byte, MaxUDPPayload+1)}),
 	} {
 		if _, err := ParseFlow(b); !errors.Is(err, ErrFlow) {

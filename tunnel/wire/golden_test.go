@@ -74,6 +74,7 @@ var flows = []struct {
 	{"empty", Flow{Kind: FlowWhole, Endpoint: 1, Number: 2, Payload: []byte{}}},
 	{"fragment", Flow{Kind: FlowFragment, Endpoint: 1, Number: 2, Packet: 0x0304, Index: 1, Count: 3, Payload: []byte("part")}},
 	{"close", Flow{Kind: FlowClose, Endpoint: 1, Number: 2, Payload: []byte{}}},
+	{"withheld", Flow{Kind: FlowWithheld, Endpoint: 1, Number: 2, Payload: []byte{}}},
 }
 
 func ExampleAppendAnswer() {

@@ -103,6 +103,8 @@ func (w *answers) take(f agentFlow, d wire.Flow) {
 		w.flush()
 		f.over()
 		return
+	case wire.FlowWithheld: // what is no agent's to say
+		return
 	case wire.FlowFragment:
 		payload = w.parts.Add(d)
 	}
@@ -160,6 +162,11 @@ func (r *Relayed) Send(payload []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.buf, _ = wire.SplitFlow(r.buf, out, s.MaxDatagram(), s.SendDatagram) // a lost packet is UDP's own
+}
+
+// Withheld tells the agent that an answer was not passed on.
+func (r *Relayed) Withheld() {
+	_ = r.agent.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWithheld, Endpoint: r.to, Number: r.number}))
 }
 
 // Close ends the flow and tells the agent.

@@ -185,7 +185,8 @@ func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 	e := &Edge{}
 	e.limits.UDPAmplification = 3
 	p := newUDPPort(e, &Endpoint{edge: e}, conn, nil)
-	f := &flow{port: p, visitor: far.LocalAddr().(*net.UDPAddr).AddrPort()}
+	session := &toldSession{}
+	f := &flow{port: p, number: 7, visitor: far.LocalAddr().(*net.UDPAddr).AddrPort(), backend: &Backend{Agent: &Agent{Session: session}, Number: 3}}
 	f.at.AddrPort = netip.AddrPortFrom(f.visitor.Addr().Unmap(), f.visitor.Port())
 	f.in.Store(10)
 	f.answer([][]byte{make([]byte, 10), make([]byte, 25), make([]byte, 20), []byte("more")})
@@ -199,6 +200,23 @@ func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 	if out, dropped := f.out.Load(), e.tally.unproved.Load(); out != 30 || dropped != 2 {
 		t.Errorf("counted %d bytes, and %d packets that may not go; want 30 and 2", out, dropped)
 	}
+	if len(session.told) != 1 {
+		t.Fatalf("the agent was told %d times of two packets, want once", len(session.told))
+	}
+	if d, err := wire.ParseFlow(session.told[0]); err != nil || d.Kind != wire.FlowWithheld || d.Endpoint != 3 || d.Number != 7 {
+		t.Errorf("the agent was told %+v, %v", d, err)
+	}
+}
+
+// toldSession keeps the datagrams that it is given.
+type toldSession struct {
+	link.Session
+	told [][]byte
+}
+
+func (s *toldSession) SendDatagram(b []byte) error {
+	s.told = append(s.told, slices.Clone(b))
+	return nil
 }
 
 // TestFlowNumbersOfOldFlowsAreNotGivenAgain has the numbers begin anew, as they do

@@ -50,6 +50,7 @@ type flow struct {
 	packet   atomic.Uint32
 	last     atomic.Int64 // a packet passed, by monotime.Now
 	in, out  atomic.Int64 // payload bytes
+	withheld atomic.Bool  // something did not, and the agent was told
 	answered atomic.Bool  // something went back to the visitor
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
 }
@@ -229,6 +230,7 @@ func (f *flow) lets(payload []byte) bool {
 	out := f.out.Load() + int64(len(payload))
 	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {
 		f.port.edge.tally.unproved.Add(1)
+		f.tellWithheld()
 		return false
 	}
 	f.last.Store(int64(monotime.Now()))
@@ -240,6 +242,16 @@ func (f *flow) lets(payload []byte) bool {
 	f.port.ep.countOut(len(payload))
 	f.answered.Store(true)
 	return true
+}
+
+// tellWithheld tells the agent, once, that the visitor does not get all answers: the
+// service's owner would look for the cause in vain.
+func (f *flow) tellWithheld() {
+	if f.withheld.Swap(true) {
+		return
+	}
+	d := wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWithheld, Endpoint: f.backend.Number, Number: f.number})
+	_ = f.backend.Agent.Session.SendDatagram(d) // a lost packet is UDP's own
 }
 
 // sweep forgets idle flows and those whose session has ended.

@@ -70,13 +70,22 @@ func (m *Mesh) serveFlows(ctx context.Context, s link.Session) {
 
 func (fs *flowSet) take(session string, d wire.Flow) {
 	key := flowKey{session, d.Number}
-	if d.Kind == wire.FlowClose {
+	switch d.Kind {
+	case wire.FlowClose:
 		fs.mu.Lock()
 		f := fs.flows[key]
 		delete(fs.flows, key)
 		fs.mu.Unlock()
 		if f != nil {
 			f.flow.Close()
+		}
+		return
+	case wire.FlowWithheld:
+		fs.mu.Lock()
+		f := fs.flows[key]
+		fs.mu.Unlock()
+		if f != nil {
+			f.flow.Withheld()
 		}
 		return
 	}

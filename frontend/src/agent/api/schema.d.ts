@@ -963,6 +963,7 @@ export interface components {
             mode?: components["schemas"]["TunnelMode"];
             local_ip?: string;
             local_port?: number;
+            /** @description As of TunnelCreate. Empty: a name that was asked for is given back, and the relay gives another. */
             domain?: string;
             name?: string;
             local_scheme?: components["schemas"]["LocalScheme"];

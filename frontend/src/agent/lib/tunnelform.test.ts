@@ -4,6 +4,8 @@ import {
   check,
   emptyForm,
   formOf,
+  apart,
+  mayBecomeOrigin,
   parseOrigin,
   toCreate,
   toUpdate,
@@ -211,6 +213,21 @@ describe('toUpdate', () => {
     expect(
       toUpdate({ ...form, paths: [{ ...newPath(), path: '/api', to: '8080' }] }, older as Tunnel),
     ).toEqual({ paths: [{ path: '/api', local_ip: '127.0.0.1', local_port: 8080 }] });
+  });
+});
+
+describe('an address that is typed where a part is asked for', () => {
+  it('is taken apart wherever it stands', () => {
+    const parts = { local_ip: '192.168.1.5', local_port: '8080', local_scheme: 'http' };
+    expect(apart(form({ local_port: 'http://192.168.1.5:8080' }))).toMatchObject(parts);
+    expect(apart(form({ local_ip: '192.168.1.5:8080' }))).toMatchObject(parts);
+    expect(check(apart(form({ local_port: 'localhost:3000' })))).toEqual({});
+  });
+  it('is none while it is a port, or a name alone', () => {
+    expect(apart(form())).toEqual(form());
+    expect(apart(form({ local_port: 'localhost' })).local_port).toBe('localhost');
+    expect(mayBecomeOrigin('30000')).toBe(false);
+    expect(mayBecomeOrigin('l')).toBe(true);
   });
 });
 

@@ -144,9 +144,18 @@ export function toUpdate(f: TunnelForm, tunnel: Tunnel): TunnelUpdate | undefine
 }
 
 /**
- * Takes an address apart that was pasted where only a part is asked for:
- * "http://localhost:5173/x", "192.168.1.4:8080", "[::1]:3000".
+ * Returns a form with the address taken apart that was written, whole, where only a part
+ * is asked for.
  */
+export const apart = (f: TunnelForm): TunnelForm => ({
+  ...f,
+  ...(parseOrigin(f.local_port) ?? parseOrigin(f.local_ip)),
+});
+
+/** Reports whether what is being typed as a port may become an address. */
+export const mayBecomeOrigin = (port: string): boolean => /[^\d\s]/.test(port);
+
+/** Reads an address: "http://localhost:5173/x", "192.168.1.4:8080", "[::1]:3000". */
 export function parseOrigin(
   text: string,
 ): Pick<TunnelForm, 'local_ip' | 'local_port' | 'local_scheme'> | undefined {

@@ -15,6 +15,10 @@ export const originSentences: readonly Sentence[] = [
   ],
   ['it does not speak TLS; set local_scheme to http', '它不使用 TLS；请将服务协议设为 http'],
   ['no answer within {0}', '{0} 内没有响应'],
+  [
+    "an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification",
+    '有一个回应未被转发：访客的地址可能是伪造的，而该回应超出了这类访客可得到的长度；中继的运营者可以用 udp_amplification 放宽',
+  ],
   ['connection refused', '连接被拒绝'],
   ['no such host', '没有这个主机名'],
   ['network is unreachable', '网络不可达'],

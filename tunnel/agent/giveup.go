@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"adit/tunnel/wire"
+)
+
+// gaveUp is g for a tunnel that is to have another name or port.
+func (g grant) gaveUp() grant {
+	if g.Domain == "" && g.RemotePort == 0 {
+		return grant{}
+	}
+	g.GivenUp, g.PublicURL = true, ""
+	return g
+}
+
+// of is g for a tunnel that is to be as spec says, which may be other than when it
+// was given.
+func (g grant) of(spec TunnelSpec) grant {
+	numbered := spec.Type == wire.TypeTCP || spec.Type == wire.TypeUDP
+	switch {
+	case g.Domain != "" && (numbered || spec.Domain != "" && !sameName(spec.Domain, g.Domain)),
+		g.RemotePort != 0 && (!numbered || spec.RemotePort != 0 && spec.RemotePort != g.RemotePort),
+		g.Chosen && spec.Domain == "" && spec.RemotePort == 0:
+		return g.gaveUp()
+	}
+	return g
+}
+
+// sameName reports whether two names may be one: either may be a label under the
+// relay's domain.
+func sameName(one, other string) bool {
+	return one == other || strings.HasPrefix(one, other+".") || strings.HasPrefix(other, one+".")
+}
+
+// wants reports whether t asks for what g was.
+func (t *tunnel) wants(g grant) bool {
+	return t.spec.Domain != "" && g.Domain != "" && sameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
+}
+
+// forgo has the relay forget the name or port that t has given up; t.claiming is held.
+func (l *live) forgo(ctx context.Context, t *tunnel) error {
+	if err := l.release(ctx, t.id, false); err != nil {
+		return err
+	}
+	l.agent.mu.Lock()
+	defer l.agent.mu.Unlock()
+	if t.grant.GivenUp {
+		t.grant = grant{}
+	}
+	return nil
+}
+
+// forgoFor has the relay forget what tunnels have given up and others were refused,
+// as two that exchange their names: neither could have the other's before that has
+// another. It reports whether there was any. What nobody waits for is kept, so that
+// a change that is refused can be undone.
+func (l *live) forgoFor(ctx context.Context, lost []*tunnel) (some bool) {
+	a := l.agent
+	a.mu.Lock()
+	var todo []*tunnel
+	for _, t := range a.sortedLocked() {
+		if a.second != l && t.grant.GivenUp && slices.ContainsFunc(lost, func(o *tunnel) bool { return o != t && o.wants(t.grant) }) {
+			todo = append(todo, t)
+		}
+	}
+	a.mu.Unlock()
+	for _, t := range todo {
+		some = l.forgoNow(ctx, t) || some
+	}
+	return some
+}
+
+// forgoNow is forgo for a tunnel whose claim may be under way.
+func (l *live) forgoNow(ctx context.Context, t *tunnel) bool {
+	t.claiming.Lock()
+	defer t.claiming.Unlock()
+	a := l.agent
+	a.mu.Lock()
+	still := a.cur == l && t.grant.GivenUp && !t.deleted
+	a.mu.Unlock()
+	if !still {
+		return false
+	}
+	if err := l.forgo(ctx, t); err != nil {
+		a.log.Warn("name not given up yet", "tunnel", t.id, "error", err)
+		return false
+	}
+	return true
+}
