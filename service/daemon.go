@@ -198,13 +198,13 @@ func watchNetwork(ctx context.Context, changed chan<- struct{}) error {
 // listenError says what a failed listen most often means.
 func listenError(ctx context.Context, addr string, err error) error {
 	if errors.Is(err, socketerr.InUse) {
-		return fmt.Errorf("listen on %s: the port is in use %s, or listen elsewhere, as with --http_listen 127.0.0.1:8181", addr, occupant(ctx, addr))
+		return fmt.Errorf("listen on %s: the port is in use %s, or listen elsewhere, as with `adit start --http_listen 127.0.0.1:8181`", addr, occupant(ctx, addr))
 	}
 	if errors.Is(err, socketerr.NotAllowed) {
-		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with --http_listen 127.0.0.1:8181", addr)
+		return fmt.Errorf("listen on %s: the system does not allow that port, which is below 1024 or in a range that it reserves; listen elsewhere, as with `adit start --http_listen 127.0.0.1:8181`", addr)
 	}
 	if errors.Is(err, socketerr.NoAddress) {
-		return fmt.Errorf("listen on %s: this machine has no such address; listen on one that it has, as with --http_listen 127.0.0.1:8181", addr)
+		return fmt.Errorf("listen on %s: this machine has no such address; listen on one that it has, as with `adit start --http_listen 127.0.0.1:8181`", addr)
 	}
 	var malformed *net.AddrError
 	if errors.As(err, &malformed) {
@@ -212,7 +212,7 @@ func listenError(ctx context.Context, addr string, err error) error {
 	}
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) {
-		return fmt.Errorf("listen on %s: the name %s does not resolve; listen on an address of this machine, as with --http_listen 127.0.0.1:8181", addr, unknown.Name)
+		return fmt.Errorf("listen on %s: the name %s does not resolve; listen on an address of this machine, as with `adit start --http_listen 127.0.0.1:8181`", addr, unknown.Name)
 	}
 	return fmt.Errorf("listen on %s: %w", addr, err)
 }
