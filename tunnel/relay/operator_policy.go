@@ -195,6 +195,12 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 		e.Allowed, e.Rule, e.Detail, e.Steps = false, step.Rule, step.Detail, append(e.Steps, step)
 		return e, nil
 	}
+	var presented *policy.Presented
+	if q.Certificate != "" {
+		if presented, err = policy.ReadPresented(q.Certificate); err != nil {
+			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "certificate", "certificate: %v", err)
+		}
+	}
 	p := o.policies.Get(target)
 	if p == nil {
 		e.Detail = "no policy is set: every visitor is let in"
@@ -203,7 +209,7 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	isHTTP := store.DomainOf(target) != "" && q.Type != wire.TypeTLS
 	d, steps := p.Explain(policy.Request{
 		Addr: addr, HTTP: isHTTP, BodySize: -1, User: q.User, Password: q.Password, HasUser: q.User != "",
-		Identity: identityOf(q, p.SignIn(), now), Target: pathOf(q.Path), Signed: q.Signed,
+		Identity: identityOf(q, p.SignIn(), now), Certificate: presentedBy(q.Type, presented), Target: pathOf(q.Path), Signed: q.Signed,
 	}, now)
 	e.Allowed, e.Rule, e.Detail, e.Steps, e.Shadow = d.Allowed, d.Rule, d.Detail, steps, p.Shadow()
 	return e, nil
@@ -215,6 +221,14 @@ func pathOf(asked string) string {
 		return asked
 	}
 	return "/" + asked
+}
+
+// presentedBy is what a visitor of a tunnel's type can present.
+func presentedBy(tunnelType string, p *policy.Presented) *policy.Presented {
+	if tunnelType == wire.TypeHTTP {
+		return nil
+	}
+	return p
 }
 
 // identityOf is the visitor whom a question is about; nil: one who has not signed in.

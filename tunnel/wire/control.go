@@ -198,6 +198,8 @@ type Policy struct {
 	// Webhooks are the providers whose webhooks a document may have. None: the relay
 	// does not know of webhooks.
 	Webhooks []string  `json:"webhook_providers,omitempty"`
+	// Certificates reports whether a document may have client_certificates.
+	Certificates bool `json:"client_certificates,omitempty"`
 	Changed  time.Time `json:"changed,omitzero"`
 }
 

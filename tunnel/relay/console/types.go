@@ -138,6 +138,8 @@ type Question struct {
 	Email  string   `json:"email,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 	Signed bool     `json:"signed,omitempty"` // it is a webhook whose signature is right
+	// Certificate is what the visitor presents, as PEM, its own first; empty: nothing.
+	Certificate string `json:"certificate,omitempty"`
 	Type   string   `json:"type,omitempty"`
 }
 
