@@ -198,7 +198,8 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	var presented *policy.Presented
 	if q.Certificate != "" {
 		if presented, err = policy.ReadPresented(q.Certificate); err != nil {
-			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "certificate", "certificate: %v", err)
+			fault := policy.FieldError{Field: "certificate", Message: err.Error()}
+			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", fault.Field, "%s", fault.Error())
 		}
 	}
 	p := o.policies.Get(target)
