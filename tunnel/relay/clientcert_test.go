@@ -513,6 +513,34 @@ func TestCertificatesOfOpenSSL(t *testing.T) {
 			}
 		}
 	}
+	// So it is in the document.
+	document, err := os.ReadFile("../../docs/relay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(document), "### Client certificates")
+	_, rest, _ = strings.Cut(rest, "```sh\n")
+	makes, rest, _ := strings.Cut(rest, "```")
+	makes, _, _ = strings.Cut(makes, "echo '{}'")
+	_, rest, _ = strings.Cut(rest, "```bash\n")
+	visits, _, ok := strings.Cut(rest, "```")
+	const shown = "https://shop.tunnel.example.com"
+	if !ok || strings.Count(visits, shown) != 1 {
+		t.Fatalf("the document has %q and %q", makes, visits)
+	}
+	if out, err := run("", require.Tool(t, "bash"), "-euc", makes); err != nil {
+		t.Fatalf("%s: %v: %s", makes, err, out)
+	}
+	made, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.setPolicy(t, "shop", certified(string(made)))
+	visits = strings.Replace(visits, shown, fmt.Sprintf("--noproxy '*' -s --cacert %s --resolve shop.relay.test:%s:127.0.0.1 https://shop.relay.test:%s", s.CAFile(), port, port), 1)
+	if out, err := run("", "bash", "-euc", visits); err != nil || !strings.Contains(out, "who: User=phone") {
+		t.Errorf("%s: %v: %s", visits, err, out)
+	}
+	s.setPolicy(t, "shop", certified(string(authority)))
 	// s_client shows whose certificates are wanted, and takes up a session.
 	client := func(more ...string) string {
 		out, err := run("GET / HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n\r\n", openssl, append([]string{"s_client", "-connect", "127.0.0.1:" + port, "-servername", "shop.relay.test", "-CAfile", s.CAFile(), "-ign_eof"}, more...)...)

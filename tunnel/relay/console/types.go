@@ -140,7 +140,7 @@ type Question struct {
 	Signed bool     `json:"signed,omitempty"` // it is a webhook whose signature is right
 	// Certificate is what the visitor presents, as PEM, its own first; empty: nothing.
 	Certificate string `json:"certificate,omitempty"`
-	Type   string   `json:"type,omitempty"`
+	Type        string `json:"type,omitempty"`
 }
 
 // Explanation says what would become of a visitor, and which rule decides.
