@@ -145,7 +145,7 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 		return console.Policy{}, err
 	}
 	o.log.Info("policy set", "target", shown(target))
-	o.Record(ctx, "policy.set", shown(target), d.Redacted())
+	o.Record(ctx, "policy.set", shown(target), d.Noted())
 	return o.Policy(shown(target))
 }
 

@@ -167,6 +167,11 @@ func (e *Edge) Recheck(targets ...string) {
 		if p == nil || p.Shadow() {
 			continue
 		}
+		if p.ClientAuthorities() != nil {
+			for _, shown := range ep.visits.presented() {
+				p.Keeps(policy.Guest{Target: "/", Certificate: shown}, now) // it is remembered
+			}
+		}
 		ep.visits.endEach(func(v *presence) bool {
 			return v.guest != nil && (!p.Keeps(*v.guest, now).Allowed || e.signedOut(*v.guest))
 		})

@@ -140,6 +140,23 @@ func parsePEM(text string, most int) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
+// Noted is the document for the audit log: as Redacted, with the authorities by their
+// fingerprints and subjects. Their text is so long that the entry might have no room for
+// the rest.
+func (d Document) Noted() Document {
+	d = d.Redacted()
+	if d.ClientCertificates == nil {
+		return d
+	}
+	list, _ := parseAuthorities(d.ClientCertificates.Authorities) // it was checked
+	var noted []string
+	for _, a := range list {
+		noted = append(noted, fingerprintOf(a)+" "+subjectOf(a))
+	}
+	d.ClientCertificates = &ClientCertificates{Authorities: strings.Join(noted, "\n"), Names: d.ClientCertificates.Names}
+	return d
+}
+
 // gate is a document's ClientCertificates, ready to decide. One whose authorities
 // cannot be read lets nobody in.
 type gate struct {

@@ -275,6 +275,10 @@ func TestClientCertificateFaults(t *testing.T) {
 	if shown := certified(t, "", home.PEM()).Document().Redacted(); shown.ClientCertificates.Authorities != home.PEM() {
 		t.Error("the authorities are not shown")
 	}
+	noted := certified(t, "", home.PEM(), "Ann").Document().Noted().ClientCertificates
+	if noted.Authorities != fingerprintOf(home.Certificate)+" CN=Home" || len(noted.Names) != 1 {
+		t.Errorf("noted as %+v", noted)
+	}
 	if d := New(Document{ClientCertificates: &ClientCertificates{Authorities: "damaged"}}, nil).Keeps(Guest{}, time.Now()); d.Allowed {
 		t.Error("authorities that cannot be read let in")
 	}
@@ -332,6 +336,32 @@ func FuzzClientCertificates(f *testing.F) {
 		if p, err := ReadPresented(authorities); err == nil {
 			c.gate().decide(p, time.Now())
 			_, _ = p.Label(), p.Email()
+		}
+	})
+}
+
+func BenchmarkCertificates(b *testing.B) {
+	home := certtest.New(b, "Home")
+	ann := home.Below(b, "Phones").Client(b, "Ann")
+	p := New(Document{ClientCertificates: &ClientCertificates{Authorities: home.PEM()}}, nil)
+	shown, err := ReadPresented(certtest.PEM(ann.Certificate...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, now := Request{HTTP: true, Certificate: shown}, time.Now()
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			if d, _, _ := p.gate.judge(shown.chain, now); !d.Allowed {
+				b.Fatal(d)
+			}
+		}
+	})
+	b.Run("next", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if d := p.presents(r, now); !d.Allowed {
+				b.Fatal(d)
+			}
 		}
 	})
 }
