@@ -475,7 +475,7 @@ func TestCertificatesOfOpenSSL(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	make := func(args ...string) {
+	makes := func(args ...string) {
 		t.Helper()
 		if out, err := run("", openssl, args...); err != nil {
 			t.Fatalf("openssl %v: %v: %s", args, err, out)
@@ -483,11 +483,12 @@ func TestCertificatesOfOpenSSL(t *testing.T) {
 	}
 	const ec = "ec_paramgen_curve:P-256"
 	for _, ca := range []string{"home", "other"} {
-		make("req", "-x509", "-newkey", "ec", "-pkeyopt", ec, "-nodes", "-days", "365", "-subj", "/CN="+ca, "-keyout", ca+".key", "-out", ca+".crt")
+		makes("req", "-x509", "-newkey", "ec", "-pkeyopt", ec, "-nodes", "-days", "365", "-subj", "/CN="+ca, "-keyout", ca+".key", "-out", ca+".crt")
 		for kind, key := range map[string][]string{"ec": {"ec", "-pkeyopt", ec}, "rsa": {"rsa:2048"}, "ed25519": {"ed25519"}} {
 			name := ca + "-" + kind
-			make(append([]string{"req", "-x509", "-nodes", "-days", "365", "-subj", "/CN=" + kind + "/O=Phones", "-CA", ca + ".crt", "-CAkey", ca + ".key",
-				"-addext", "extendedKeyUsage=clientAuth", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", name + ".key", "-out", name + ".crt", "-newkey"}, key...)...)
+			args := []string{"req", "-x509", "-nodes", "-days", "365", "-subj", "/CN=" + kind + "/O=Phones", "-CA", ca + ".crt", "-CAkey", ca + ".key"}
+			args = append(args, "-addext", "extendedKeyUsage=clientAuth", "-addext", "basicConstraints=critical,CA:FALSE")
+			makes(append(append(args, "-keyout", name+".key", "-out", name+".crt", "-newkey"), key...)...)
 		}
 	}
 	authority, err := os.ReadFile(filepath.Join(dir, "home.crt"))
@@ -520,16 +521,16 @@ func TestCertificatesOfOpenSSL(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(document), "### Client certificates")
 	_, rest, _ = strings.Cut(rest, "```sh\n")
-	makes, rest, _ := strings.Cut(rest, "```")
-	makes, _, _ = strings.Cut(makes, "echo '{}'")
+	script, rest, _ := strings.Cut(rest, "```")
+	script, _, _ = strings.Cut(script, "echo '{}'")
 	_, rest, _ = strings.Cut(rest, "```bash\n")
 	visits, _, ok := strings.Cut(rest, "```")
 	const shown = "https://shop.tunnel.example.com"
 	if !ok || strings.Count(visits, shown) != 1 {
-		t.Fatalf("the document has %q and %q", makes, visits)
+		t.Fatalf("the document has %q and %q", script, visits)
 	}
-	if out, err := run("", require.Tool(t, "bash"), "-euc", makes); err != nil {
-		t.Fatalf("%s: %v: %s", makes, err, out)
+	if out, err := run("", require.Tool(t, "bash"), "-euc", script); err != nil {
+		t.Fatalf("%s: %v: %s", script, err, out)
 	}
 	made, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
