@@ -12,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const maxPolicyFile = 1 << 20
+const (
+	maxPolicyFile   = 1 << 20
+	maxCertificates = 64 << 10
+)
 
 // policyUnseen is the help on a policy that two people change at once.
 const policyUnseen = `What "show --json" prints can be changed and set again: if somebody else has
@@ -22,12 +25,14 @@ does the same for a bare policy. Without either, what is there is replaced.`
 // policyInput is a policy that a person sets.
 type policyInput struct {
 	ifMatch  string // --if_match
+	issuer   string // --client_authorities, a file
 	document json.RawMessage
 	etag     string // of the policy that it may replace; empty for any
 }
 
 func (p *policyInput) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.ifMatch, "if_match", "", `replace only the policy that has this etag, as "show --json" prints it`)
+	cmd.Flags().StringVar(&p.issuer, "client_authorities", "", "PEM file of the authorities whose certificates let visitors in, in place of those in the policy")
 }
 
 // read reads a bare policy, or one as "show --json" prints it, from a file or from
@@ -63,11 +68,68 @@ func (p *policyInput) read(env *Env, file []string) error {
 			return err
 		}
 	}
+	if p.issuer != "" {
+		if p.document, err = withAuthorities(p.document, p.issuer); err != nil {
+			return err
+		}
+	}
 	if p.ifMatch != "" {
 		p.etag = p.ifMatch
 	}
 	p.etag = quotedTag(p.etag)
 	return nil
+}
+
+// withAuthorities puts the certificates of a file into a policy. The rest of it stays
+// as it is, also what this version does not know.
+func withAuthorities(document json.RawMessage, file string) (json.RawMessage, error) {
+	text, err := readPEM(file)
+	if err != nil {
+		return nil, err
+	}
+	var fields, inner map[string]json.RawMessage
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	const field = "client_certificates"
+	if there, ok := fields[field]; ok {
+		if err := json.Unmarshal(there, &inner); err != nil {
+			return nil, fmt.Errorf("read %s of the policy: %w", field, err)
+		}
+	}
+	if inner == nil {
+		inner = make(map[string]json.RawMessage)
+	}
+	if inner["authorities"], err = json.Marshal(text); err != nil {
+		return nil, err
+	}
+	if fields[field], err = json.Marshal(inner); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// readPEM reads a file of certificates.
+func readPEM(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read certificates: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxCertificates+1))
+	if err != nil {
+		return "", fmt.Errorf("read certificates: %w", err)
+	}
+	switch text := string(data); {
+	case len(data) > maxCertificates:
+		return "", fmt.Errorf("%s is over 64 KiB", file)
+	case strings.Contains(text, "PRIVATE KEY-----"):
+		return "", fmt.Errorf("%s has a private key in it, which stays with its owner: give the certificates only", file)
+	case !strings.Contains(text, "-----BEGIN CERTIFICATE-----"):
+		return "", fmt.Errorf("%s has no certificate as PEM, which begins with -----BEGIN CERTIFICATE-----", file)
+	default:
+		return text, nil
+	}
 }
 
 // quotedTag is an ETag with its quotes, which a shell may have taken.

@@ -14,7 +14,7 @@ import (
 
 func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 	var asked console.Question
-	var passwordFile string
+	var passwordFile, certificateFile string
 	cmd := &cobra.Command{
 		Use:   "explain TARGET ADDRESS",
 		Short: "Say which rule decides on a visitor of an address",
@@ -31,6 +31,13 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 				}
 				in.Password = password
 			}
+			if certificateFile != "" {
+				text, err := readPEM(certificateFile)
+				if err != nil {
+					return err
+				}
+				in.Certificate = text
+			}
 			var e console.Explanation
 			if err := a.call(cmd.Context(), http.MethodPost, policyPath(args[0])+"/explain", in, &e); err != nil {
 				return err
@@ -46,6 +53,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 	f.StringVar(&asked.Email, "email", "", "address of a visitor who has signed in")
 	f.StringSliceVar(&asked.Groups, "group", nil, "group of a visitor who has signed in")
 	f.BoolVar(&asked.Signed, "signed", false, "ask about a webhook whose signature is right")
+	f.StringVar(&certificateFile, "certificate", "", "PEM file with the certificate that the visitor presents, and those between it and the authority")
 	f.StringVar(&passwordFile, "password_file", "", "file with that user's password; - is standard input")
 	return cmd
 }

@@ -24,6 +24,7 @@ const policyFields = `A policy is one JSON document. All of its fields are optio
   bandwidth, max_body                   bytes a second; bytes of a request's body
   basic_auth                            [{"name":"ann","password":"…"}]
   sign_in                               {"provider": "company", "emails": ["ann@example.com", "@example.org"]}; also "groups", or "anyone": true
+  client_certificates                   {"authorities": "-----BEGIN CERTIFICATE-----…", "names": ["ann@example.com"]}: who presents one of theirs
   webhooks                              [{"path": "/hooks/github", "provider": "github", "secrets": ["…"]}]: only signed ones are let in there
   shadow                                true: let all in, and record who would have been refused`
 

@@ -79,6 +79,8 @@ export class Mock {
   mayGuard = true;
   /** The relay's identity providers; undefined: none, or an older relay. */
   providers: string[] | undefined = ['company', 'partners'];
+  /** The relay can let visitors in by their certificates; false: an older relay. */
+  certificates = true;
   /** The providers whose webhooks the relay can verify; undefined: an older relay. */
   webhooks: string[] | undefined = ['github', 'slack', 'discord', 'hmac'];
   /** What tunnels were changed by, newest last. */
@@ -320,6 +322,7 @@ export class Mock {
       set_by: set ? 'workshop-nas' : '',
       changed_at: set ? now() : null,
       ...(this.providers && { sign_in_providers: this.providers }),
+      ...(this.certificates && { client_certificates: true }),
       ...(this.webhooks && { webhook_providers: this.webhooks }),
     };
   }

@@ -14,6 +14,7 @@ import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
 import { tour } from './tour';
+import { scenarios as certificates } from './certificates';
 import { scenarios as webhooks } from './webhooks';
 
 // The scenarios share the browser's one clipboard, so they go one by one; the
@@ -29,6 +30,7 @@ await runAll(await launch(), [
     ...telling,
     ...headers,
     ...paths,
+    ...certificates,
     ...webhooks,
   },
   ...dealt(tour(), 2),

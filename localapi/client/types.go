@@ -308,7 +308,8 @@ const (
 )
 
 // Policy: Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
-// `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `webhooks`, `shadow`.
+// `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`,
+// `client_certificates`, `webhooks`, `shadow`.
 type Policy struct {
 }
 
@@ -326,6 +327,8 @@ type TunnelPolicy struct {
 	SignInProviders []string `json:"sign_in_providers,omitempty"`
 	// Providers whose webhooks the relay can verify.
 	WebhookProviders []string `json:"webhook_providers,omitempty"`
+	// The relay can let visitors in by their certificates.
+	ClientCertificates bool `json:"client_certificates,omitempty"`
 }
 
 // TunnelEvent: A tunnel came, changed or went.

@@ -24,6 +24,8 @@ type TunnelPolicy struct {
 	Providers []string `json:"sign_in_providers,omitempty"`
 	// Webhooks are the providers whose webhooks the relay can verify.
 	Webhooks []string `json:"webhook_providers,omitempty"`
+	// Certificates reports whether the relay can let visitors in by theirs.
+	Certificates bool `json:"client_certificates,omitempty"`
 	// Tag is its ETag: another one with every change. Empty: the relay tells none.
 	Tag string `json:"-"`
 }
@@ -71,7 +73,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 	if err != nil {
 		return TunnelPolicy{}, relayError(err, "")
 	}
-	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Webhooks: p.Webhooks, Tag: header.Get("ETag")}
+	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Webhooks: p.Webhooks, Certificates: p.Certificates, Tag: header.Get("ETag")}
 	if !p.Changed.IsZero() {
 		changed := p.Changed.UTC()
 		v.ChangedAt = &changed

@@ -39,7 +39,7 @@ const noPolicyTag = "none"
 
 // policy returns the policy of a target, and its tag.
 func (s *session) policy(target string) (wire.Policy, string, error) {
-	p := wire.Policy{Document: json.RawMessage("{}"), Editable: s.mayEdit(target), Providers: s.relay.providerNames(), Webhooks: signature.Providers()}
+	p := wire.Policy{Document: json.RawMessage("{}"), Editable: s.mayEdit(target), Providers: s.relay.providerNames(), Webhooks: signature.Providers(), Certificates: true}
 	stored, ok := s.relay.store.Policies.Get(target)
 	if !ok {
 		return p, noPolicyTag, nil

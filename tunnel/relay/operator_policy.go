@@ -145,7 +145,7 @@ func (o operator) setPolicy(ctx context.Context, target string, document []byte,
 		return console.Policy{}, err
 	}
 	o.log.Info("policy set", "target", shown(target))
-	o.Record(ctx, "policy.set", shown(target), d.Redacted())
+	o.Record(ctx, "policy.set", shown(target), d.Noted())
 	return o.Policy(shown(target))
 }
 
@@ -195,6 +195,13 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 		e.Allowed, e.Rule, e.Detail, e.Steps = false, step.Rule, step.Detail, append(e.Steps, step)
 		return e, nil
 	}
+	var presented *policy.Presented
+	if q.Certificate != "" {
+		if presented, err = policy.ReadPresented(q.Certificate); err != nil {
+			fault := policy.FieldError{Field: "certificate", Message: err.Error()}
+			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", fault.Field, "%s", fault.Error())
+		}
+	}
 	p := o.policies.Get(target)
 	if p == nil {
 		e.Detail = "no policy is set: every visitor is let in"
@@ -203,7 +210,7 @@ func (o operator) Explain(q console.Question) (console.Explanation, error) {
 	isHTTP := store.DomainOf(target) != "" && q.Type != wire.TypeTLS
 	d, steps := p.Explain(policy.Request{
 		Addr: addr, HTTP: isHTTP, BodySize: -1, User: q.User, Password: q.Password, HasUser: q.User != "",
-		Identity: identityOf(q, p.SignIn(), now), Target: pathOf(q.Path), Signed: q.Signed,
+		Identity: identityOf(q, p.SignIn(), now), Certificate: presentedBy(q.Type, presented), Target: pathOf(q.Path), Signed: q.Signed,
 	}, now)
 	e.Allowed, e.Rule, e.Detail, e.Steps, e.Shadow = d.Allowed, d.Rule, d.Detail, steps, p.Shadow()
 	return e, nil
@@ -215,6 +222,14 @@ func pathOf(asked string) string {
 		return asked
 	}
 	return "/" + asked
+}
+
+// presentedBy is what a visitor of a tunnel's type can present.
+func presentedBy(tunnelType string, p *policy.Presented) *policy.Presented {
+	if tunnelType == wire.TypeHTTP {
+		return nil
+	}
+	return p
 }
 
 // identityOf is the visitor whom a question is about; nil: one who has not signed in.

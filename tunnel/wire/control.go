@@ -207,8 +207,10 @@ type Policy struct {
 	Providers []string `json:"sign_in_providers,omitempty"`
 	// Webhooks are the providers whose webhooks a document may have. None: the relay
 	// does not know of webhooks.
-	Webhooks []string  `json:"webhook_providers,omitempty"`
-	Changed  time.Time `json:"changed,omitzero"`
+	Webhooks []string `json:"webhook_providers,omitempty"`
+	// Certificates reports whether a document may have client_certificates.
+	Certificates bool      `json:"client_certificates,omitempty"`
+	Changed      time.Time `json:"changed,omitzero"`
 }
 
 // AgentError is something that went wrong at the agent's side of a tunnel.

@@ -1,4 +1,5 @@
 /** What the stand-in relay has. */
+import { home } from '../certificate';
 import type {
   Access,
   Account,
@@ -463,6 +464,31 @@ export function signedIn(target: string, q: { email?: unknown; groups?: unknown 
     shadow: false,
     ...(known ? {} : { rule: step.rule, detail: step.detail }),
     steps: [{ rule: 'hours', refuses: false, detail: 'open' }, step],
+  };
+}
+
+/** What becomes of a visitor who presents a certificate, or none, where "Home CA" lets in. */
+export function presented(target: string, certificate: unknown): Explanation {
+  const step = !certificate
+    ? { rule: 'client_certificates', refuses: true, detail: 'no certificate was presented' }
+    : certificate === home
+      ? {
+          rule: 'client_certificates',
+          refuses: false,
+          detail: 'CN=ann presents a certificate that is good until 2036-11-23 13:46:57 UTC',
+        }
+      : {
+          rule: 'client_certificates_issuer',
+          refuses: true,
+          detail: 'CN=eve is from none of the authorities',
+        };
+  return {
+    target,
+    node: 'relay-1',
+    allowed: !step.refuses,
+    shadow: false,
+    ...(step.refuses ? { rule: step.rule, detail: step.detail } : {}),
+    steps: [step],
   };
 }
 

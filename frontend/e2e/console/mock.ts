@@ -368,6 +368,8 @@ export class ConsoleMock {
       (b, m) => {
         const bad = String(b.address).startsWith('192.0.2.');
         if (b.path) return have.hooked(m[1] ?? '', b);
+        const asked = this.policies.find((p) => p.target === m[1])?.policy.client_certificates;
+        if (asked) return have.presented(m[1] ?? '', b.certificate);
         if (b.email || b.groups) return have.signedIn(m[1] ?? '', b);
         return {
           target: m[1],

@@ -1,6 +1,7 @@
 /** The console's page against the mock relay, in a real browser. */
 import { launch } from '../browser';
 import { runAll } from '../runner';
+import { scenarios as certificates } from './certificates';
 import { scenarios as editing } from './editing';
 import { scenarios as keyboard } from './keyboard';
 import { scenarios as reading } from './reading';
@@ -15,6 +16,7 @@ import { scenarios as webhooks } from './webhooks';
 await runAll(await launch(), [
   {
     ...scenarios,
+    ...certificates,
     ...editing,
     ...keyboard,
     ...reading,

@@ -138,7 +138,9 @@ type Question struct {
 	Email  string   `json:"email,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 	Signed bool     `json:"signed,omitempty"` // it is a webhook whose signature is right
-	Type   string   `json:"type,omitempty"`
+	// Certificate is what the visitor presents, as PEM, its own first; empty: nothing.
+	Certificate string `json:"certificate,omitempty"`
+	Type        string `json:"type,omitempty"`
 }
 
 // Explanation says what would become of a visitor, and which rule decides.

@@ -211,8 +211,10 @@ type visitor struct {
 	addr, edge netip.AddrPort
 	replay     []byte
 	cut        func() // closes the connection underneath; may be called at any time
-	leave      func()
-	once       sync.Once
+
+	credentials credentials // of TLS, if it is ended here
+	leave       func()
+	once        sync.Once
 }
 
 func (v *visitor) Read(b []byte) (int, error) {

@@ -61,7 +61,7 @@ func (d door) serve(w http.ResponseWriter) {
 // takeNames takes out of a request what was meant for the edge, and has the origin
 // be told who the visitor is.
 func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Guest, to *route) {
-	if !p.AsksPassword() && p.SignIn() == nil {
+	if !p.AsksPassword() && p.SignIn() == nil && p.ClientAuthorities() == nil {
 		return
 	}
 	if guest.User.Name != "" {

@@ -126,6 +126,7 @@ type Edge struct {
 	quic    *quicServer // nil without HTTP/3
 	altSvc  []string    // nil without HTTP/3
 	tls     *tls.Config // of HTTPS
+	tickets *tls.Config // whose keys those have who were asked for a certificate
 	tally   tally
 	custom  *customPages
 	served  servedNames
@@ -154,7 +155,7 @@ func New(cfg Config) *Edge {
 	if cfg.Record == nil {
 		cfg.Record = func(*Endpoint, *Backend, wire.Access) {}
 	}
-	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log}
+	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log, tickets: new(tls.Config)}
 	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
 	e.custom = newCustomPages(cfg.PagesDir, e.log)
 	e.custom.check()
@@ -190,9 +191,10 @@ func (e *Edge) newServer(secure bool) *http.Server {
 	}
 	if secure {
 		s.TLSConfig = &tls.Config{
-			MinVersion:     tls.VersionTLS12,
-			NextProtos:     []string{"h2", "http/1.1"},
-			GetCertificate: e.certificate,
+			MinVersion:         tls.VersionTLS12,
+			NextProtos:         []string{"h2", "http/1.1"},
+			GetCertificate:     e.certificate,
+			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return e.asking(e.tls, hello) },
 		}
 		if e.cfg.Challenge != nil {
 			s.TLSConfig.NextProtos = append(s.TLSConfig.NextProtos, challengeProto)

@@ -144,6 +144,8 @@ func (f forward) name(set func(name, value string)) {
 	values := [len(whoHeaders)]string{f.who.User.Name}
 	if i := f.who.Identity; i != nil {
 		values = [...]string{i.Subject, i.Email, strings.Join(i.Groups, ","), i.Name}
+	} else if c := f.who.Certificate; c != nil {
+		values = [...]string{c.Label(), c.Email(), "", ""}
 	}
 	for i, value := range values {
 		if value != "" && httpguts.ValidHeaderFieldValue(value) {

@@ -30,6 +30,9 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 	if p != nil {
 		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.target}
 		door.ask(&q)
+		if p.ClientAuthorities() != nil {
+			q.Certificate, q.Unasked = h.edge.presented(r, to.visit.authority, to.forward.peer)
+		}
 		if p.AsksPassword() {
 			q.User, q.Password, q.HasUser = r.BasicAuth()
 		}
@@ -45,12 +48,15 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 				h.edge.log.Debug("webhook", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
 			}
 		}
+		if !d.Allowed && p.ClientAuthorities() != nil {
+			h.edge.log.Debug("client certificate", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
+		}
 		if !d.Allowed && !p.Shadow() {
 			door.refuse(w, d, q.Identity)
 			return d.Rule
 		}
 		if d.Allowed {
-			guest = p.Guest(q)
+			guest = p.Guest(q, time.Now())
 			if hook != nil {
 				guest.Proof = hook.print
 			}
@@ -88,6 +94,8 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	switch d.Rule {
 	case policy.RuleBasicAuth:
 		w.Header().Set("WWW-Authenticate", `Basic realm="site", charset="UTF-8"`)
+	case policy.RuleCertificateUnasked:
+		h.retire(w, r)
 	case policy.RuleWebhook:
 		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // RFC 9110, section 15.5.2 wants one
 	case policy.RuleWebhookBusy:
@@ -158,6 +166,11 @@ func (e *Edge) Recheck(targets ...string) {
 		p := e.cfg.Policy(ep.Target)
 		if p == nil || p.Shadow() {
 			continue
+		}
+		if p.ClientAuthorities() != nil {
+			for _, shown := range ep.visits.presented() {
+				p.Keeps(policy.Guest{Target: "/", Certificate: shown}, now) // it is remembered
+			}
 		}
 		ep.visits.endEach(func(v *presence) bool {
 			return v.guest != nil && (!p.Keeps(*v.guest, now).Allowed || e.signedOut(*v.guest))

@@ -79,12 +79,13 @@ func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.
 		over()
 		q.edge.visits.leave(addr)
 	})
+	ctx = context.WithValue(ctx, credentialsKey{}, new(credentials))
 	return context.WithValue(ctx, handshakeKey{}, over), nil
 }
 
 func (q *quicServer) config() (*tls.Config, *quic.Config) {
 	limits := q.edge.limits
-	secure := http3.ConfigureTLSConfig(&tls.Config{
+	base := &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if q.edge.passThrough(serverName(hello.ServerName)) != nil {
@@ -92,8 +93,9 @@ func (q *quicServer) config() (*tls.Config, *quic.Config) {
 			}
 			return q.edge.certificate(hello)
 		},
-	})
-	return secure, &quic.Config{
+	}
+	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return q.edge.asking(base, hello) }
+	return http3.ConfigureTLSConfig(base), &quic.Config{
 		HandshakeIdleTimeout:       limits.HeaderTime / 2, // twice that is the whole handshake's
 		MaxIdleTimeout:             limits.IdleTime,
 		MaxIncomingStreams:         quicStreams,
@@ -213,10 +215,11 @@ type quicConn struct {
 	visits  *visitors
 	visitor *visitor
 
-	mu     sync.Mutex
-	active int       // requests
-	ended  time.Time // when the last one was
-	timer  *time.Timer
+	mu      sync.Mutex
+	active  int       // requests
+	retired bool      // it is to end when it asks for nothing
+	ended   time.Time // when the last one was
+	timer   *time.Timer
 }
 
 type quicConnKey struct{}
@@ -240,15 +243,25 @@ func (c *quicConn) begin() {
 func (c *quicConn) end() {
 	c.mu.Lock()
 	c.active--
-	idle := c.active == 0
+	idle, retired := c.active == 0, c.retired
 	c.ended = time.Now()
 	c.mu.Unlock()
 	if idle {
 		c.visits.rest(c.visitor, c.visitor.cut)
 	}
+	if retired {
+		c.visitor.cut()
+	}
 	if c.life.Err() != nil { // it may have ended before rest
 		c.visits.work(c.visitor)
 	}
+}
+
+// retire has the connection end when it asks for nothing.
+func (c *quicConn) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
 }
 
 // cut closes the connection, if it still asks for nothing when the visitor has

@@ -2,7 +2,9 @@ package edge
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,6 +107,20 @@ func (p *present) endIdle(now, limit time.Duration) {
 		}
 		return now-v.since >= limit
 	})
+}
+
+// presented returns what visitors have presented, each connection's once. To verify it
+// takes a while, in which nobody is to be kept from coming.
+func (p *present) presented() []*policy.Presented {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make(map[*policy.Presented]struct{})
+	for v := range p.all {
+		if v.guest != nil && v.guest.Certificate != nil {
+			all[v.guest.Certificate] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(all))
 }
 
 // endEach ends those that are picked.

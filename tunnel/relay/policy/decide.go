@@ -31,6 +31,11 @@ type Request struct {
 	Identity *Identity
 	// SigningIn is a request that is a part of signing in: nobody asks it who it is.
 	SigningIn bool
+	// Certificate is what the visitor has presented for the site; nil: nothing.
+	Certificate *Presented
+	// Unasked is a request by a connection on which the site has asked for no
+	// certificate, while a new one may have it.
+	Unasked bool
 	// Target is what the request asks for, exactly as its origin is to get it.
 	Target string
 	// Signed is a webhook whose signature is right. Only Explain believes it.
@@ -61,6 +66,7 @@ type Policy struct {
 	deny, allow blocks
 	users       *passwords // nil: nobody is asked
 	hours       *plan      // nil: always open
+	gate        *gate      // nil: no certificate lets in
 	hooks       hooks
 	*state
 }
@@ -86,7 +92,7 @@ func New(d Document, geo func() Geo) *Policy {
 // Renew makes the policy that takes the place of old, which may be nil: it goes
 // on with what old has counted, and the bandwidth of what is open is d's at once.
 func Renew(old *Policy, d Document, geo func() Geo) *Policy {
-	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow), hooks: hooksOf(d.Webhooks)}
+	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow), gate: d.ClientCertificates.gate(), hooks: hooksOf(d.Webhooks)}
 	if old != nil {
 		p.state = old.state
 	} else {
@@ -116,7 +122,9 @@ func (p *Policy) End() {
 func (p *Policy) Bandwidth() (in, out *shape.Bucket) { return &p.in, &p.out }
 
 // Timed reports whether the policy decides otherwise as time goes by.
-func (p *Policy) Timed() bool { return (p.hours != nil || p.doc.SignIn != nil) && !p.doc.Shadow }
+func (p *Policy) Timed() bool {
+	return (p.hours != nil || p.doc.SignIn != nil || p.gate != nil) && !p.doc.Shadow
+}
 
 // Fenced reports whether the policy asks the geo database.
 func (p *Policy) Fenced() bool { return len(p.doc.DenyCountries)+len(p.doc.AllowCountries) > 0 }
@@ -141,31 +149,39 @@ type Guest struct {
 	Addr     netip.Addr
 	User     User      // whose password was right; zero: nobody asked for one
 	Identity *Identity // that was let in; nil: nobody has signed in
+	// Certificate let the visitor in, or would have; nil: none.
+	Certificate *Presented
 	// SigningIn is a visitor who is only to tell who it is.
 	SigningIn bool
 	Target    string          // of the request; empty: it is a connection or flow
 	Proof     signature.Print // of the secret that signed; zero: none did
 }
 
-// Name is what the visitor is known by: of its password or its identity; empty:
-// neither was asked for.
+// Name is what the visitor is known by: of its password, its identity or its
+// certificate; empty: none was asked for.
 func (g Guest) Name() string {
-	if g.Identity != nil {
+	switch {
+	case g.Identity != nil:
 		return g.Identity.Label()
+	case g.Certificate != nil:
+		return g.Certificate.Label()
 	}
 	return g.User.Name
 }
 
 // Guest returns who came with a request that the policy has allowed.
-func (p *Policy) Guest(r Request) Guest {
+func (p *Policy) Guest(r Request, now time.Time) Guest {
 	g := Guest{Addr: r.Addr, SigningIn: r.SigningIn, Target: r.Target}
 	if h, _ := p.hook(r.HTTP, r.Target); h != nil { // its password, if it has one, was not tried
 		g.SigningIn = false
 		return g
 	}
+	if p.presents(r, now).Allowed {
+		g.Certificate = r.Certificate
+	}
 	if p.doc.SignIn.admits(r.Identity) {
 		g.Identity = r.Identity
-	} else if p.users != nil {
+	} else if p.users != nil && g.Certificate == nil {
 		g.User = User{Name: r.User, Hash: p.users.users[r.User]}
 	}
 	return g
@@ -187,12 +203,14 @@ func (p *Policy) Keeps(g Guest, now time.Time) Decision {
 	}
 	proved := p.users != nil && g.User.Hash != "" && p.users.users[g.User.Name] == g.User.Hash
 	switch {
-	case p.users == nil && p.doc.SignIn == nil, proved, g.SigningIn && p.doc.SignIn != nil:
+	case !p.asksWho(), proved, g.SigningIn && p.doc.SignIn != nil, p.gate != nil && p.gate.decide(g.Certificate, now).Allowed:
 		return Decision{Allowed: true}
-	case p.doc.SignIn == nil:
+	case p.doc.SignIn != nil:
+		return p.doc.SignIn.decide(g.Identity, now)
+	case p.users != nil:
 		return Decision{Rule: RuleBasicAuth}
 	}
-	return p.doc.SignIn.decide(g.Identity, now)
+	return p.gate.decide(g.Certificate, now)
 }
 
 // standing decides by the visitor's address and the hour.

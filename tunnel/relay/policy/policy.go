@@ -1,7 +1,8 @@
 // Package policy decides which visitors an endpoint lets in: by their address
 // and country, by how many there are and how much they ask for, by a password, by
-// who an identity provider says they are, and by the signature of a webhook. One
-// JSON document says it all; the same rules that decide also explain.
+// who an identity provider says they are, by a client certificate, and by the
+// signature of a webhook. One JSON document says it all; the same rules that decide
+// also explain.
 package policy
 
 import (
@@ -52,6 +53,9 @@ type Document struct {
 	// SignIn is the identity provider that visitors sign in with (http, https);
 	// nil: none. Beside BasicAuth either lets in. Other types refuse their visitors.
 	SignIn *SignIn `json:"sign_in,omitempty"`
+	// ClientCertificates let in who presents one (https); nil: none does. Beside
+	// BasicAuth and SignIn any of them lets in. Other types refuse their visitors.
+	ClientCertificates *ClientCertificates `json:"client_certificates,omitempty"`
 	// Webhooks are the paths at which a provider's webhooks are let in, and nobody
 	// else (http, https). Other types refuse their visitors.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
@@ -156,6 +160,9 @@ func (d *Document) check() error {
 		}
 	}
 	if err := d.SignIn.check(); err != nil {
+		return err
+	}
+	if err := d.ClientCertificates.check(); err != nil {
 		return err
 	}
 	if err := checkWebhooks(d.Webhooks); err != nil {

@@ -279,7 +279,7 @@ func TestExplainAgreesWithWhatHappens(t *testing.T) {
 				doc, _ := json.Marshal(d)
 				t.Fatalf("seed %d, policy %d %s, request %+v: explained %+v, happened %+v", seed, i, doc, r, said, done)
 			}
-			if stays := p.Keeps(p.Guest(r), now); done.Allowed && !stays.Allowed {
+			if stays := p.Keeps(p.Guest(r, now), now); done.Allowed && !stays.Allowed {
 				t.Fatalf("seed %d, policy %d: let in, and ended at once by %+v", seed, i, stays)
 			}
 			if rng.IntN(2) == 0 {

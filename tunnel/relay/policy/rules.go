@@ -14,12 +14,19 @@ const (
 	RuleMaxBody        = "max_body"
 	RuleBasicAuth      = "basic_auth"
 	RuleTries          = "basic_auth_tries"
-	RuleSignIn         = "sign_in"       // nobody has signed in
-	RuleSignInWho      = "sign_in_who"   // who has signed in is not among those let in
-	RuleWebhook        = "webhooks"      // no secret fits the signature, or there is none
-	RuleWebhookPath    = "webhooks_path" // it cannot be said whether the path is a webhook's
-	RuleWebhookBody    = "webhooks_body" // the body did not come whole, to be checked
-	RuleWebhookBusy    = "webhooks_busy" // too many bodies are held to be checked
+	RuleSignIn         = "sign_in"     // nobody has signed in
+	RuleSignInWho      = "sign_in_who" // who has signed in is not among those let in
+	// Of certificates, where nothing else lets in.
+	RuleCertificate        = "client_certificates"         // none was presented
+	RuleCertificateIssuer  = "client_certificates_issuer"  // it is from none of the authorities, or not for clients
+	RuleCertificateTime    = "client_certificates_time"    // it has run out, or is not valid yet
+	RuleCertificateWho     = "client_certificates_who"     // who presents it is not among those let in
+	RuleCertificateUnasked = "client_certificates_unasked" // the connection was not asked for one
+
+	RuleWebhook     = "webhooks"      // no secret fits the signature, or there is none
+	RuleWebhookPath = "webhooks_path" // it cannot be said whether the path is a webhook's
+	RuleWebhookBody = "webhooks_body" // the body did not come whole, to be checked
+	RuleWebhookBusy = "webhooks_busy" // too many bodies are held to be checked
 	// RuleQuota is no policy's: the client has used up its month.
 	RuleQuota = "quota"
 )
@@ -29,6 +36,8 @@ func Status(rule string) int {
 	switch rule {
 	case RuleBasicAuth, RuleSignIn, RuleWebhook: // Discord asks for this one of wrong signatures
 		return 401
+	case RuleCertificateUnasked:
+		return 421
 	case RuleWebhookPath:
 		return 400
 	case RuleWebhookBody:
@@ -52,6 +61,16 @@ func Text(rule string) string {
 		return "Sign in first: open the site's address in a browser."
 	case RuleSignInWho:
 		return "The site does not let in who you are signed in as."
+	case RuleCertificate:
+		return "The site lets in who presents a certificate, and your browser or program presented none. Install yours there, and open the site anew."
+	case RuleCertificateIssuer:
+		return "Your certificate is not from an authority that the site lets in, or is not one for visitors."
+	case RuleCertificateTime:
+		return "Your certificate has run out, or is not valid yet."
+	case RuleCertificateWho:
+		return "The site does not let in whom your certificate names."
+	case RuleCertificateUnasked:
+		return "The site asks for a certificate when a connection to it is opened, and this one was opened otherwise. Ask again by a new one."
 	case RuleWebhook:
 		return "Only signed webhooks are let in here. The signature is missing or wrong, or its time is."
 	case RuleWebhookPath:

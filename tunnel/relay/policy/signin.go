@@ -148,11 +148,14 @@ const (
 	passwordMissing                    // and nothing takes its place
 )
 
+// asksWho reports whether visitors have to say who they are, by any means.
+func (p *Policy) asksWho() bool { return p.users != nil || p.doc.SignIn != nil || p.gate != nil }
+
 // asks says whether a request's password is to be tried.
 func (p *Policy) asks(r Request, now time.Time) credential {
 	s := p.doc.SignIn
 	switch {
-	case p.users == nil && s == nil, s != nil && r.HTTP && (r.SigningIn || s.decide(r.Identity, now).Allowed):
+	case !p.asksWho(), s != nil && r.HTTP && (r.SigningIn || s.decide(r.Identity, now).Allowed), p.presents(r, now).Allowed:
 		return passwordNotAsked
 	case p.users != nil && r.HTTP && r.HasUser:
 		return passwordAsked
@@ -160,20 +163,30 @@ func (p *Policy) asks(r Request, now time.Time) credential {
 	return passwordMissing
 }
 
-// unnamed refuses a request that neither a password nor an identity lets in.
+// unnamed refuses a request that neither a password nor an identity nor a
+// certificate lets in. Where a new connection may have the certificate, that is
+// tried before anybody is asked for something else.
 func (p *Policy) unnamed(r Request, now time.Time) Decision {
-	if p.doc.SignIn == nil {
+	switch {
+	case p.asksCertificate(r) && r.Unasked:
+		return p.presents(r, now)
+	case p.doc.SignIn != nil:
+		return p.doc.SignIn.decide(r.Identity, now)
+	case p.users != nil:
 		return Decision{Rule: RuleBasicAuth}
 	}
-	return p.doc.SignIn.decide(r.Identity, now)
+	return p.presents(r, now)
 }
 
-// nameSteps explains who is let in by password or identity. tries is how many
+// nameSteps explains who is let in by password, identity or certificate. tries is how many
 // passwords the address may try now.
 func (p *Policy) nameSteps(r Request, tries float64, now time.Time) []Step {
 	s := p.doc.SignIn
-	if p.users == nil && s == nil {
+	if !p.asksWho() {
 		return nil
+	}
+	if d := p.presents(r, now); p.gate != nil && (d.Allowed || p.users == nil && s == nil) {
+		return []Step{{cmp.Or(d.Rule, RuleCertificate), !d.Allowed, d.Detail}}
 	}
 	if p.asks(r, now) == passwordNotAsked {
 		return []Step{{RuleSignIn, false, r.Identity.Label() + " has signed in with " + s.Provider}}
@@ -199,6 +212,9 @@ func (p *Policy) nameSteps(r Request, tries float64, now time.Time) []Step {
 	default:
 		verdict := p.users.check(r.User, r.Password, func() (func(), bool) { return func() {}, true })
 		step.Refuses, step.Detail = verdict != rightPassword, "the password is checked"
+	}
+	if d := p.presents(r, now); p.gate != nil && step.Refuses { // it would have done, too
+		return []Step{step, {d.Rule, true, d.Detail}}
 	}
 	return []Step{step}
 }

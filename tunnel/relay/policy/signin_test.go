@@ -50,7 +50,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		if !got.Allowed {
 			continue
 		}
-		guest := p.Guest(r)
+		guest := p.Guest(r, now)
 		if later := p.Keeps(guest, now.Add(time.Minute)); !later.Allowed {
 			t.Errorf("%s: a minute later %+v", name, later)
 		}
@@ -119,7 +119,7 @@ func TestEitherPasswordOrSignIn(t *testing.T) {
 			t.Errorf("%s: explained as %+v", name, explained)
 		}
 		if got.Allowed {
-			if g := p.Guest(c.r); g.Name() != c.who || !p.Keeps(g, now).Allowed {
+			if g := p.Guest(c.r, now); g.Name() != c.who || !p.Keeps(g, now).Allowed {
 				t.Errorf("%s: let in as %+v", name, g)
 			}
 		}

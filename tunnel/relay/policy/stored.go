@@ -7,18 +7,28 @@ import (
 	"fmt"
 )
 
-// needsWebhooks is what a relay must know to hold a document with webhooks.
-const needsWebhooks = "webhooks"
+// What a relay must know to hold a document that has it.
+const (
+	needsWebhooks     = "webhooks"
+	needsCertificates = "client_certificates"
+)
 
-// Stored is how a document is kept. A relay that does not know of webhooks would
-// leave them out and let in who is refused here: so a document with webhooks is kept
-// as what it needs and the document, [["webhooks"],{…}], which is no document to it,
-// and it lets nobody in.
+// Stored is how a document is kept. A relay that does not know of webhooks, or of
+// client certificates, would leave them out and let in who is refused here: so a
+// document that has them is kept as what it needs and the document,
+// [["webhooks"],{…}], which is no document to it, and it lets nobody in.
 func (d Document) Stored() ([]byte, error) {
-	if len(d.Webhooks) == 0 {
+	var needs []string
+	if len(d.Webhooks) > 0 {
+		needs = append(needs, needsWebhooks)
+	}
+	if d.ClientCertificates != nil {
+		needs = append(needs, needsCertificates)
+	}
+	if needs == nil {
 		return json.Marshal(d)
 	}
-	return json.Marshal([]any{[]string{needsWebhooks}, d})
+	return json.Marshal([]any{needs, d})
 }
 
 // ReadStored reads what Stored made, here or by another version. A document that
@@ -43,7 +53,7 @@ func ReadStored(data []byte) (Document, error) {
 		return d, err
 	}
 	for _, need := range needs {
-		if need != needsWebhooks {
+		if need != needsWebhooks && need != needsCertificates {
 			return d, fmt.Errorf("it needs %q, which this version does not know", need)
 		}
 	}

@@ -5,15 +5,20 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"adit/internal/certtest"
 )
 
-// TestOlderRelaysCannotReadWebhooks reads what is stored as versions do that know
-// of no webhooks: into what they know, the rest left out.
-func TestOlderRelaysCannotReadWebhooks(t *testing.T) {
+// TestOlderRelaysCannotReadWhatTheyWouldLeaveOut reads what is stored as versions do
+// that know of no webhooks and client certificates: into what they know, the rest left
+// out.
+func TestOlderRelaysCannotReadWhatTheyWouldLeaveOut(t *testing.T) {
 	type older struct {
 		Allow []string `json:"allow,omitempty"`
 	}
-	for document, readable := range map[string]bool{`{"allow":["192.0.2.1"]}`: true, `{}`: true, twoHooks: false} {
+	certificates, _ := json.Marshal(certified(t, "", certtest.New(t, "Home").PEM()).Document())
+	both := strings.TrimSuffix(string(certificates), "}") + "," + strings.TrimPrefix(twoHooks, "{")
+	for document, readable := range map[string]bool{`{"allow":["192.0.2.1"]}`: true, `{}`: true, twoHooks: false, string(certificates): false, both: false} {
 		d := parsed(t, document).Document()
 		stored, err := d.Stored()
 		if err != nil {
@@ -24,6 +29,11 @@ func TestOlderRelaysCannotReadWebhooks(t *testing.T) {
 		}
 		if back, err := ReadStored(stored); err != nil || !reflect.DeepEqual(back, d) {
 			t.Errorf("%s: read as %+v, %v", document, back, err)
+		}
+	}
+	for document, needs := range map[string]string{twoHooks: `[["webhooks"],`, string(certificates): `[["client_certificates"],`, both: `[["webhooks","client_certificates"],`} {
+		if stored, _ := parsed(t, document).Document().Stored(); !strings.HasPrefix(string(stored), needs) {
+			t.Errorf("stored as %.60s, want %s", stored, needs)
 		}
 	}
 	for _, stored := range []string{

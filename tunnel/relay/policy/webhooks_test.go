@@ -320,7 +320,7 @@ func TestWebhookGoesBeforePassword(t *testing.T) {
 		if !read.Allowed {
 			return Guest{}, read
 		}
-		g := p.Guest(r)
+		g := p.Guest(r, now)
 		var decision Decision
 		g.Proof, decision = signs.Decide(func(w io.Writer) { io.WriteString(w, body) })
 		return g, decision

@@ -1014,7 +1014,8 @@ export interface components {
         TunnelState: "starting" | "running" | "waiting" | "stopped" | "failed";
         /**
          * @description Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
-         *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`, `webhooks`, `shadow`.
+         *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`,
+         *     `client_certificates`, `webhooks`, `shadow`.
          */
         Policy: {
             [key: string]: unknown;
@@ -1038,6 +1039,8 @@ export interface components {
             sign_in_providers?: string[];
             /** @description Providers whose webhooks the relay can verify. */
             webhook_providers?: string[];
+            /** @description The relay can let visitors in by their certificates. */
+            client_certificates?: boolean;
         };
         TunnelPolicyAnswer: {
             data: components["schemas"]["TunnelPolicy"];

@@ -1110,6 +1110,13 @@ export interface components {
             groups?: string[];
             anyone?: boolean;
         };
+        /** @description Who presents a certificate of one of these authorities is let in. */
+        ClientCertificates: {
+            /** @description Certificates as PEM, at most 16. One that is no authority, and its own issuer, lets in itself. */
+            authorities: string;
+            /** @description Who of them is let in: ann@example.com, @example.com, a URI, a DNS name, a common name, or sha256: and a fingerprint. Empty: all. */
+            names?: string[];
+        };
         /**
          * @description A provider's webhooks are let in at a path and below it, and nobody else is. The secrets are written only; a
          *     webhook without them keeps those that the policy before had for its provider and path. header, algorithm,
@@ -1158,6 +1165,7 @@ export interface components {
             max_body?: number;
             basic_auth?: components["schemas"]["BasicUser"][];
             sign_in?: components["schemas"]["VisitorSignIn"];
+            client_certificates?: components["schemas"]["ClientCertificates"];
             webhooks?: components["schemas"]["Webhook"][];
             shadow?: boolean;
         };
@@ -1179,6 +1187,8 @@ export interface components {
             groups?: string[];
             /** @description It is a webhook whose signature is right. */
             signed?: boolean;
+            /** @description What the visitor presents, as PEM, its own certificate first. */
+            certificate?: string;
             type?: string;
             /** Format: date-time */
             at?: string;

@@ -340,6 +340,8 @@ export const en = {
   'explain.email': 'Signed in as',
   'explain.groups': 'In the groups',
   'explain.groups.hint': 'One a line.',
+  'explain.certificate': 'Client certificate',
+  'explain.certificate.hint': 'As PEM: its own, and those between it and the authority.',
   'explain.path': 'Path',
   'explain.signed': 'Signed by the provider',
   'explain.do': 'Explain',

@@ -35,6 +35,11 @@ const webhooks = import.meta.glob<string>('../../../../tunnel/relay/policy/webho
   import: 'default',
   eager: true,
 });
+const certificates = import.meta.glob<string>('../../../../tunnel/relay/policy/certificates.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 const names = import.meta.glob<string>('../../../../tunnel/relay/policy/signin.go', {
   query: '?raw',
   import: 'default',
@@ -77,6 +82,18 @@ const all = [
     { begins: 'verdict != rightPassword, ', part: 0 },
   ),
   ...of(
+    certificates,
+    ...['Issuer', 'Time', 'Who'].map((of) => ({
+      begins: `RuleCertificate${of}, Detail: `,
+      part: 0,
+    })),
+    { begins: 'RuleCertificate, Detail: ', part: 0 },
+    { begins: 'Allowed: true, Detail: ', part: 0 },
+    { begins: 'cmp.Or(d.Detail, ', part: 0 },
+    { begins: 'return errors.New(', part: 0 },
+    { begins: 'return fmt.Errorf(', part: 0 },
+  ),
+  ...of(
     webhooks,
     { begins: 'RuleWebhook, Detail: ', part: 0 },
     { begins: 'RuleWebhookPath, Detail: ', part: 0 },
@@ -90,6 +107,8 @@ test('the test finds what the relay says to its operator', () => {
   expect(all).toContain('the password is wrong');
   expect(all).toContain('X is not among the X listed');
   expect(all).toContain('X has signed in with X');
+  expect(all).toContain('X is from none of the authorities');
+  expect(all).toContain('no certificate was presented');
   expect(all).toContain('visitors sign in with X');
   expect(all).toContain('one of X users is asked for');
   expect(all).toContain('a request to X must be signed by X');

@@ -330,6 +330,8 @@ export const zh: Messages = {
   'explain.email': '登录身份',
   'explain.groups': '所属群组',
   'explain.groups.hint': '每行一个。',
+  'explain.certificate': '客户端证书',
+  'explain.certificate.hint': 'PEM 格式：其自身的证书，以及其与颁发机构之间的证书。',
   'explain.path': '路径',
   'explain.signed': '带有提供方的签名',
   'explain.do': '查看结果',

@@ -8,6 +8,7 @@ import type { SinkForm } from './sinkform';
 export const policyParts: Record<Part, MessageKey> = {
   users: 'policy.users',
   signIn: 'policy.signin',
+  certificates: 'policy.certs',
   webhooks: 'policy.webhooks',
   deny: 'rule.deny',
   allow: 'rule.allow',

@@ -9,6 +9,8 @@ export interface QuestionForm {
   /** As whom the visitor has signed in. */
   email: string;
   groups: string;
+  /** As PEM, that it presents. */
+  certificate: string;
   path: string;
   /** It is a webhook whose signature is right. */
   signed: boolean;
@@ -20,6 +22,7 @@ export const emptyQuestion = (): QuestionForm => ({
   password: '',
   email: '',
   groups: '',
+  certificate: '',
   path: '',
   signed: false,
 });

@@ -23,6 +23,7 @@ export function rulesOf(d: PolicyDocument): string[] {
     'max_body',
     'basic_auth',
     'sign_in',
+    'client_certificates',
     'webhooks',
   ];
   return all

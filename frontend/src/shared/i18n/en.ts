@@ -68,6 +68,29 @@ export const en = {
   'policy.signin.email.wrong':
     '“{email}” is neither an address as ann@example.com nor all of a domain as @example.com.',
   'policy.signin.group.long': 'A group has at most {n} bytes.',
+  'policy.certs': 'Client certificates',
+  'policy.certs.text':
+    'Visitors of https tunnels who present a certificate of one of these authorities are let in (mutual TLS). Beside a password or a sign-in, either lets in.',
+  'policy.certs.none': 'No certificate lets in.',
+  'policy.certs.authorities': 'Authorities',
+  'policy.certs.nameless': 'no name',
+  'policy.certs.until': 'until {time}',
+  'policy.certs.over': 'out of date',
+  'policy.certs.pem': 'Authorities, as PEM',
+  'policy.certs.pem.hint':
+    'Certificates of the authorities that issue those of visitors. One that is its own issuer lets in itself.',
+  'policy.certs.file': 'Add from a file',
+  'policy.certs.names': 'Names',
+  'policy.certs.names.hint':
+    'ann@example.com, @example.com, a DNS name, a common name, a URI, or sha256: and a fingerprint; one a line. Without any, everybody whom the authorities have given a certificate.',
+  'policy.certs.told': 'Your service is told who it is: in X-Forwarded-User and X-Forwarded-Email.',
+  'policy.certs.key':
+    'There is a private key in it, which stays with its owner. Give the certificates only.',
+  'policy.certs.missing':
+    'Give at least one certificate as PEM: text that begins with -----BEGIN CERTIFICATE-----.',
+  'policy.certs.unread': 'The certificate at place {n} cannot be read.',
+  'policy.certs.many': 'At most {n} authorities, and 64 KiB of text.',
+  'policy.certs.name.long': 'A name has at most {n} bytes.',
   'policy.webhooks': 'Webhooks',
   'policy.webhooks.text':
     "At these paths of http and https tunnels only a provider's signed webhooks are let in. They are asked for no password and no sign-in.",
@@ -141,6 +164,11 @@ export const en = {
   'rule.basic_auth_tries': 'Wrong passwords',
   'rule.sign_in': 'Sign-in',
   'rule.sign_in_who': 'Sign-in: who is let in',
+  'rule.client_certificates': 'Client certificate',
+  'rule.client_certificates_issuer': 'Client certificate: its authority',
+  'rule.client_certificates_time': 'Client certificate: its time',
+  'rule.client_certificates_who': 'Client certificate: who is let in',
+  'rule.client_certificates_unasked': 'Client certificate: not asked for',
   'rule.webhooks': 'Webhooks',
   'rule.webhooks_path': 'Webhooks: unclear path',
   'rule.webhooks_body': 'Webhooks: body not whole',

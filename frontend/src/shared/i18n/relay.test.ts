@@ -6,7 +6,7 @@ import { interpreter } from './sentences';
 const translate = interpreter(relaySentences);
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/relay/{claims,clients,control,control_policy,domains,holding,leave,ports,proofs,relay,run,scopes,session}.go',
+    '../../../../tunnel/relay/{claims,clients,control,control_policy,domains,holding,leave,ports,proofs,relay,run,scopes,session,speed}.go',
     '../../../../tunnel/link/listen.go',
   ],
   { query: '?raw', import: 'default', eager: true },
@@ -24,6 +24,10 @@ const providers = import.meta.glob<string>('../../../../tunnel/relay/signin.go',
   import: 'default',
   eager: true,
 });
+const certificates = import.meta.glob<string>(
+  '../../../../tunnel/relay/policy/{certificates,presented}.go',
+  { query: '?raw', import: 'default', eager: true },
+);
 const makers = [
   { begins: 'Message: ', part: 0 },
   { begins: 'Reason: ', part: 0 },
@@ -42,6 +46,13 @@ const all = [
   ...Object.values(policies).flatMap((code) =>
     sentencesOf(code, [{ begins: 'FieldError{', part: 1, before: 'X: ' }]),
   ),
+  ...Object.values(certificates).flatMap((code) =>
+    sentencesOf(code, [
+      { begins: 'nil, fmt.Errorf(', part: 0, before: 'X: ' },
+      { begins: 'nil, errors.New(', part: 0, before: 'X: ' },
+      { begins: '"", fmt.Errorf(', part: 0, before: 'X: ' },
+    ]),
+  ),
   ...Object.values(signatures).flatMap((code) =>
     sentencesOf(code, [{ begins: 'FieldError{', part: 1, before: 'X: ' }]),
   ),
@@ -53,6 +64,7 @@ test('the test finds what the relay says to agents', () => {
   expect(all).toContain('X is taken by another client; choose another');
   expect(all).toContain('replaced by a newer session of the same agent');
   expect(all).toContain('X: has more than X windows');
+  expect(all).toContain('X: has more than X certificates');
   expect(all).toContain('the relay has no identity provider X; it has X');
 });
 

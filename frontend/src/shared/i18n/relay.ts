@@ -64,6 +64,9 @@ export const relaySentences: readonly Sentence[] = [
   ['the relay has too many sessions', '中继的会话过多'],
   ['the relay is too busy', '中继过于繁忙'],
   ['no hello came in time', '未及时收到问候消息'],
+  ['a measurement of speed is over', '速度测量已结束'],
+  ['the client has used up its bytes of this month', '该客户端本月的流量已用完'],
+  ['the bytes to measure the speed by did not come', '用于测量速度的字节未到达'],
   ['the hello was refused', '问候消息被拒绝'],
   ['events are not read', '事件未被读取'],
   [
@@ -257,6 +260,36 @@ export const relaySentences: readonly Sentence[] = [
     '中继没有身份提供方；请其运营者在 relay.toml 中以 [[sign_in]] 添加',
   ],
   ['the relay has no identity provider {0}; it has {1}', '中继没有身份提供方 {0}；现有 {1}'],
+  ['{0}: has more than {1} names', '{0}：名称超过 {1} 个'],
+  ['{0}: has more than {1} KiB', '{0}：超过 {1} KiB'],
+  ['{0}: has more than {1} certificates', '{0}：证书超过 {1} 个'],
+  [
+    "{0}: has a private key in it, which is its owner's alone: give the certificates only",
+    '{0}：其中含有私钥，私钥只应由其所有者持有；请只提供证书',
+  ],
+  ['{0}: has a {1} in it where certificates are wanted', '{0}：其中含有 {1}，而此处需要证书'],
+  [
+    '{0}: has no certificate as PEM: text that begins with -----BEGIN CERTIFICATE-----',
+    '{0}：没有 PEM 证书，即以 -----BEGIN CERTIFICATE----- 开头的文本',
+  ],
+  [
+    '{0}: the certificate at place {1} has a key of more than {2} bits',
+    '{0}：第 {1} 个证书的密钥超过 {2} 位',
+  ],
+  [
+    "{0}: the certificate at place {1} is of an old version (v{2}), which does not say whether it is an authority's",
+    '{0}：第 {1} 个证书为旧版本（v{2}），其中未说明是否属于颁发机构',
+  ],
+  [
+    "{0}: the certificate at place {1} is no authority's: put in the one that issued it, and this one's fingerprint among the names",
+    '{0}：第 {1} 个证书不属于颁发机构；请填入签发它的证书，并将此证书的指纹列入名称',
+  ],
+  ['{0}: the certificate at place {1} cannot be read: {2*}', '{0}：第 {1} 个证书无法读取：{2*}'],
+  [
+    '{0}: {1} is no fingerprint: sha256: and 64 hexadecimal digits',
+    '{0}：{1} 不是指纹，即 sha256: 加 64 位十六进制数字',
+  ],
+  ['{0}: {1} is not all of a domain as @example.com', '{0}：{1} 不是 @example.com 这样的整个域名'],
   ['{0}: has more than {1} users', '{0}：用户超过 {1} 个'],
   ['{0}: has more than {1} webhooks', '{0}：webhook 超过 {1} 个'],
   ['{0}: must begin with a slash, as /hooks/github', '{0}：须以斜杠开头，例如 /hooks/github'],

@@ -1,5 +1,13 @@
 import { lines, readBytes, writeBytes } from '../lib/words';
 import {
+  certificatesFaults,
+  certificatesForm,
+  certificatesOf,
+  type CertificatesDocument,
+  type CertificatesFaults,
+  type CertificatesForm,
+} from './certform';
+import {
   signInFaults,
   signInForm,
   signInOf,
@@ -40,6 +48,7 @@ export interface PolicyDocument {
   max_body?: number;
   basic_auth?: { name: string; password?: string }[];
   sign_in?: SignInDocument;
+  client_certificates?: CertificatesDocument;
   webhooks?: WebhookDocument[];
   shadow?: boolean;
 }
@@ -61,6 +70,7 @@ export interface PolicyForm {
   maxBody: string;
   users: { name: string; password: string; kept: boolean }[];
   signIn: SignInForm;
+  certificates: CertificatesForm;
   webhooks: WebhookForm[];
   zone: string;
   open: { days: string[]; from: string; to: string }[];
@@ -84,6 +94,7 @@ const known: readonly string[] = [
   'max_body',
   'basic_auth',
   'sign_in',
+  'client_certificates',
   'webhooks',
   'shadow',
 ] satisfies (keyof PolicyDocument)[];
@@ -106,6 +117,7 @@ export function formOf(d: PolicyDocument): PolicyForm {
     maxBody: writeBytes(d.max_body),
     users: (d.basic_auth ?? []).map((u) => ({ name: u.name, password: '', kept: true })),
     signIn: signInForm(d.sign_in),
+    certificates: certificatesForm(d.client_certificates),
     webhooks: (d.webhooks ?? []).map(webhookForm),
     zone: d.hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
     open: (d.hours?.open ?? []).map((o) => ({
@@ -119,7 +131,10 @@ export function formOf(d: PolicyDocument): PolicyForm {
 }
 
 /** What to say of the fields that are not filled in as they have to be, by their names in the document. */
-export type Faults = Partial<Record<keyof PolicyDocument, Mistake>> & SignInFaults & WebhookFaults;
+export type Faults = Partial<Record<keyof PolicyDocument, Mistake>> &
+  SignInFaults &
+  CertificatesFaults &
+  WebhookFaults;
 
 /** Returns what to say of a field; undefined: nothing. */
 export const mistakeIn = (faults: Faults, field: string): Mistake | undefined =>
@@ -129,8 +144,14 @@ export const mistakeIn = (faults: Faults, field: string): Mistake | undefined =>
 export function documentOf(f: PolicyForm): { document: PolicyDocument; faults: Faults } {
   const d: PolicyDocument = { ...f.rest };
   const sign_in = signInOf(f.signIn);
-  const faults: Faults = { ...signInFaults(sign_in), ...webhookFaults(f.webhooks) };
+  const client_certificates = certificatesOf(f.certificates);
+  const faults: Faults = {
+    ...signInFaults(sign_in),
+    ...certificatesFaults(client_certificates),
+    ...webhookFaults(f.webhooks),
+  };
   if (sign_in) d.sign_in = sign_in;
+  if (client_certificates) d.client_certificates = client_certificates;
   if (f.webhooks.length > 0) d.webhooks = f.webhooks.map(webhookOf);
   const list = (key: 'deny' | 'allow' | 'deny_countries' | 'allow_countries', text: string) => {
     const all = lines(text);
@@ -180,6 +201,7 @@ export type Part = Exclude<keyof PolicyForm, 'zone'>;
 const parts: readonly Part[] = [
   'users',
   'signIn',
+  'certificates',
   'webhooks',
   'deny',
   'allow',
@@ -200,6 +222,7 @@ function text(f: PolicyForm, part: Part): string | undefined {
   if (part === 'open') return JSON.stringify([f.open, f.open.length > 0 && f.zone]);
   // What is typed but not chosen changes nothing.
   if (part === 'signIn') return JSON.stringify(signInOf(f.signIn));
+  if (part === 'certificates') return JSON.stringify(certificatesOf(f.certificates));
   return JSON.stringify(f[part]);
 }
 
