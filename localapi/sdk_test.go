@@ -91,7 +91,7 @@ func TestClientSpeaksToTheServer(t *testing.T) {
 			v, err := c.Logs(ctx, client.LogQuery{Level: "warn", Since: fakeTime, Limit: 3})
 			return v[0].Fields["a"] == "b", err
 		},
-		"Diagnose":  func() (bool, error) { v, err := c.Diagnose(ctx); return v[0].Name == "token", err },
+		"Diagnose": func() (bool, error) { v, err := c.Diagnose(ctx); return v[0].Name == "token", err },
 		"MeasureSpeed": func() (bool, error) {
 			v, err := c.MeasureSpeed(ctx)
 			return v.Items[0].InUse && v.Items[0].BytesPerSecond.Out == 2 && v.Items[1].Error != "", err

@@ -238,14 +238,14 @@ func TestClientCertificateFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	private := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
-	many := ""
+	var many strings.Builder
 	for range maxAuthorities + 1 {
-		many += certtest.New(t, "x").PEM()
+		many.WriteString(certtest.New(t, "x").PEM())
 	}
 	const authorities = "client_certificates.authorities"
 	for text, want := range map[string]string{
 		"": "no certificate", "ca.pem": "no certificate", private: "private key", home.PEM() + private: "private key",
-		strings.Repeat(" ", maxAuthorityText+1): "more than 64 KiB", many: "more than 16",
+		strings.Repeat(" ", maxAuthorityText+1): "more than 64 KiB", many.String(): "more than 16",
 		"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n":                 "cannot be read",
 		"-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n": "CERTIFICATE REQUEST",
 		certtest.PEM(home.Client(t, "phone").Certificate...):                             "no authority's",
