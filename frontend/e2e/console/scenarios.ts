@@ -79,6 +79,18 @@ export const scenarios = {
     { prepare: away({ setup_needed: true }), allow: /status of 40[01]/ },
   ),
 
+  'the admin token in place of the set-up code': scenario(
+    async (page) => {
+      await page.getByLabel('Set-up code').fill('adit_admin_wrong');
+      await page.getByLabel('Set-up code').press('Enter');
+      await page.getByRole('alert').filter({ hasText: /token/ }).waitFor();
+      await page.getByLabel('Set-up code').fill('adit_admin_mock');
+      await page.getByLabel('Set-up code').press('Enter');
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    },
+    { prepare: away({ setup_needed: true }), allow: /status of 401/ },
+  ),
+
   'sign in with a second factor, and out again': scenario(
     async (page) => {
       await page.getByLabel('Name').fill('ann');
