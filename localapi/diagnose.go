@@ -24,6 +24,7 @@ import (
 // Bounds of a diagnosis.
 const (
 	diagnoseTimeout = 25 * time.Second
+	speedTimeout    = 40 * time.Second // of two transports, and what one takes to be tried
 	checkTimeout    = 5 * time.Second
 	checksAtOnce    = 8
 	maxOrigins      = 50 // local services that are tried
@@ -79,7 +80,7 @@ func (s *Server) measureSpeed(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOptional(r, &struct{}{}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), diagnoseTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), speedTimeout)
 	defer cancel()
 	speeds, err := s.cfg.Agent.MeasureSpeed(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // speedTime is how long the measurement of one transport may take, both ways.
-const speedTime = 4 * goodput.Time
+const speedTime = 6 * goodput.Time
 
 // Speed is how fast the way between this machine and the relay is over one transport.
 type Speed struct {

@@ -11,8 +11,12 @@ import (
 	"adit/tunnel/wire"
 )
 
-// speedTime is for one measurement, one way: for one that stands still, too.
-const speedTime = 2 * goodput.Time
+// What one way of a measurement may take where it stands still: to read, and then to
+// answer.
+const (
+	speedRead  = 2 * goodput.Time
+	speedWrite = speedRead + goodput.Time
+)
 
 // mayMeasure reports whether the session is a client's.
 func (s *session) mayMeasure() bool {
@@ -51,11 +55,11 @@ func (s *session) measured(w http.ResponseWriter, r *http.Request) error {
 		return &wire.Problem{Code: wire.CodeForbidden, Message: "the client has used up its bytes of this month"}
 	}
 	w.Header().Set("Connection", "close") // with the stream go its deadlines
-	end, control := time.Now().Add(speedTime), http.NewResponseController(w)
-	if err := control.SetReadDeadline(end); err != nil {
+	now, control := time.Now(), http.NewResponseController(w)
+	if err := control.SetReadDeadline(now.Add(speedRead)); err != nil {
 		return err
 	}
-	return control.SetWriteDeadline(end)
+	return control.SetWriteDeadline(now.Add(speedWrite))
 }
 
 // shaped reads within a bandwidth.

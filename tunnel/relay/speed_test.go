@@ -98,6 +98,36 @@ func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 	problem(t, err, wire.CodeForbidden)
 }
 
+// standing gives some bytes and then nothing until it is closed, as a path on which
+// everything is lost.
+type standing struct {
+	left int
+	end  <-chan struct{}
+}
+
+func (s *standing) Read(b []byte) (int, error) {
+	if s.left == 0 {
+		<-s.end
+		return 0, io.EOF
+	}
+	n := min(len(b), s.left)
+	s.left -= n
+	return n, nil
+}
+
+// What came before a path stood still says how fast it was, and the answer still comes.
+func TestSpeedOfAPathThatStandsStill(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.client(t, "shop"), "i1")
+	end := make(chan struct{})
+	defer close(end)
+	const came = 300_000
+	got, err := a.measure(http.MethodPost, &standing{came, end})
+	if most := float64(came) / goodput.Time.Seconds(); err != nil || got <= 0 || got > most {
+		t.Errorf("%.0f bytes a second, at most %.0f, %v", got, most, err)
+	}
+}
+
 // A trial serves nobody and takes nobody's place.
 func TestTrialMeasuresAndNoMore(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
