@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"adit/internal/openapicheck"
@@ -126,7 +127,7 @@ func (c *contractClient) beforeTheToken(revoked string) {
 	c.t.Helper()
 	configure := "/api/v1/auth/configure"
 	c.ask("400 not_configured", "POST", "/api/v1/tunnels", `{"local_port":1}`)
-	for _, path := range []string{"/api/v1/pause", "/api/v1/resume", "/api/v1/reconnect"} {
+	for _, path := range []string{"/api/v1/pause", "/api/v1/resume", "/api/v1/reconnect", "/api/v1/speed"} {
 		c.ask("400 not_configured", "POST", path, "")
 	}
 	c.ask("400 invalid_json", "POST", configure, `{`)
@@ -193,9 +194,42 @@ func (c *contractClient) everythingElse() {
 	c.ask("200", "POST", "/api/v1/diagnostics", "")
 	c.ask("201", "POST", "/api/v1/login-links", "")
 	c.ask("204", "DELETE", "/api/v1/session", "")
-	for _, path := range []string{"/api/v1/pause", "/api/v1/resume", "/api/v1/reconnect"} {
-		c.ask("200", "POST", path, "")
-	}
+	c.ask("200", "POST", "/api/v1/speed", "")
+	c.twoMeasurements()
+	c.ask("200", "POST", "/api/v1/pause", "")
+	c.ask("503 relay_unreachable", "POST", "/api/v1/speed", "")
+	c.ask("200", "POST", "/api/v1/resume", "")
+	c.ask("200", "POST", "/api/v1/reconnect", "")
+}
+
+// twoMeasurements has the speed measured by two callers at once, of whom one is refused.
+func (c *contractClient) twoMeasurements() {
+	c.t.Helper()
+	const path = "/api/v1/speed"
+	await(c.t, "one of two measurements at once is refused", func() error {
+		var refused error = errorf("both were made")
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		for range 2 {
+			group.Go(func() {
+				resp, err := plain.Post(c.base+path, "application/json", http.NoBody)
+				if err != nil {
+					c.t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				body, err := io.ReadAll(resp.Body)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil && resp.StatusCode == http.StatusConflict {
+					c.document.Answer(c.t, path, "POST", resp, body)
+					refused = nil
+				}
+			})
+		}
+		group.Wait()
+		return refused
+	})
 }
 
 func (c *contractClient) refusals() {
