@@ -207,7 +207,7 @@ func (c *contractClient) twoMeasurements() {
 	c.t.Helper()
 	const path = "/api/v1/speed"
 	await(c.t, "one of two measurements at once is refused", func() error {
-		var refused error = errorf("both were made")
+		refused := errorf("both were made")
 		var group sync.WaitGroup
 		var mu sync.Mutex
 		for range 2 {
