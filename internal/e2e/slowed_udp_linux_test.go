@@ -10,7 +10,7 @@ import (
 	"adit/internal/require"
 )
 
-// speeds are what the daemon measures, DTLS first where it is in use.
+// speeds are what the daemon measures, DTLS first.
 type speeds struct {
 	Items []struct {
 		Transport string `json:"transport"`
@@ -57,14 +57,14 @@ func TestSlowedUDPIsFoundOut(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	dtls, tls := got.Items[0].PerSecond, got.Items[1].PerSecond
-	if max(dtls.In, dtls.Out) > most*3/2 || min(tls.In, tls.Out) < 4*most {
+	if max(dtls.In, dtls.Out) > 2*most || min(tls.In, tls.Out) < 4*most {
 		t.Errorf("measured %+v by UDP, of %d, and %+v by TCP", dtls, most, tls)
 	}
 	if !strings.Contains(got.Advice, `transport = "tls"`) {
 		t.Errorf("the advice is %q", got.Advice)
 	}
 	a.filter("")
-	if got := a.speed(); got.Advice != "" || got.Items[0].Transport != "dtls" {
+	if got := a.speed(); got.Advice != "" || got.Items[0].Error != "" || got.Items[0].PerSecond.Out < 2*most {
 		t.Errorf("not slowed any more: %+v", got)
 	}
 }

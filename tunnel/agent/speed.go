@@ -30,7 +30,7 @@ type Speed struct {
 	Error string `json:"error"`
 }
 
-// Speeds are those of both transports, that in use first.
+// Speeds are those of both transports, DTLS first.
 type Speeds struct {
 	Items []Speed `json:"items"`
 	// Advice says what to do; empty if the transport in use is right.
@@ -58,19 +58,17 @@ func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
 		return Speeds{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
 	}
 	used := cur.session.Transport()
-	first := Speed{Transport: string(used), InUse: true}
-	first.measure(ctx, cur)
-	j.over = link.TLS
-	if used == link.TLS {
-		j.over = link.DTLS
+	var list []Speed
+	for _, j.over = range []link.Transport{link.DTLS, link.TLS} {
+		s := Speed{Transport: string(j.over), InUse: j.over == used}
+		a.trial(ctx, cur.addr, j, &s)
+		list = append(list, s)
 	}
-	second := Speed{Transport: string(j.over)}
-	a.trial(ctx, cur.addr, j, &second)
-	list := []Speed{first, second}
-	return Speeds{Items: list, Advice: speedAdvice(list, a.cfg.Transport)}, ctx.Err()
+	return Speeds{Items: list, Advice: speedAdvice(list[0], list[1], a.cfg.Transport)}, ctx.Err()
 }
 
-// trial measures a transport by a session of its own.
+// trial measures a transport by a session of its own: that in use may leave UDP for
+// TCP while it is measured.
 func (a *Agent) trial(ctx context.Context, addr string, j joining, s *Speed) {
 	dialling, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -149,22 +147,24 @@ const (
 // slowed reports whether a is too slow, one way, where b is faster.
 func slowed(a, b int64) bool { return a < plenty && float64(b) > better*float64(a) }
 
-// speedAdvice says whether another transport would be better than the one in use.
-// Some networks let UDP through, but little of it.
-func speedAdvice(list []Speed, set link.Transport) string {
-	used, other := list[0], list[1]
-	if used.Error != "" || other.Error != "" {
+// slower reports whether a is slowed one way, and b is not the other.
+func (a Bytes) slower(b Bytes) bool {
+	return (slowed(a.In, b.In) || slowed(a.Out, b.Out)) && !slowed(b.In, a.In) && !slowed(b.Out, a.Out)
+}
+
+// speedAdvice says whether another transport would be better than what is set, or in
+// use. Some networks let UDP through, but little of it.
+func speedAdvice(dtls, tls Speed, set link.Transport) string {
+	if dtls.Error != "" || tls.Error != "" {
 		return ""
 	}
-	a, b := used.PerSecond, other.PerSecond
-	if !slowed(a.In, b.In) && !slowed(a.Out, b.Out) || slowed(b.In, a.In) || slowed(b.Out, a.Out) {
-		return ""
-	}
-	switch {
-	case used.Transport == string(link.DTLS):
+	switch udp, tcp := dtls.PerSecond, tls.PerSecond; {
+	case udp.slower(tcp) && set != link.TLS: // a session that is over TLS now goes back
 		return `This network lets less through by UDP than by TCP. With transport = "tls" under [session] in adit.toml adit uses TCP.`
-	case set == link.TLS:
+	case tcp.slower(udp) && set == link.TLS:
 		return `This network lets more through by UDP than by TCP. With transport = "auto" under [session] in adit.toml adit uses UDP.`
+	case tcp.slower(udp) && tls.InUse:
+		return "This network lets more through by UDP than by TCP. Run `adit reconnect`, which begins with UDP."
 	}
-	return "This network lets more through by UDP than by TCP. Run `adit reconnect`, which begins with UDP."
+	return ""
 }

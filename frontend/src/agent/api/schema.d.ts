@@ -2620,7 +2620,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Both transports, that in use first. */
+            /** @description Both transports, DTLS first. */
             200: {
                 headers: {
                     [name: string]: unknown;
