@@ -22,6 +22,9 @@ import (
 
 const (
 	helloTime = 10 * time.Second
+	// trialTime is how long a session lasts that is for a measurement of speed: a
+	// handshake, and both ways of a path that hardly bears anything.
+	trialTime = 20 * time.Second
 	// maxControlStreams bounds the streams that an agent may have open to us.
 	maxControlStreams = 64
 	// strangerStreams is the same before its hello, which needs one: each costs
@@ -115,7 +118,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	late := time.AfterFunc(helloTime, func() {
 		switch {
 		case s.mayMeasure() && !s.isKnown():
-			ls.Close("a measurement of speed is over")
+			time.AfterFunc(trialTime-helloTime, func() { ls.Close("a measurement of speed is over") })
 		case !s.isKnown():
 			ls.Close("no hello came in time")
 		}

@@ -48,7 +48,7 @@ type Hello struct {
 	// Beside is the id of the node that the agent has its other session with.
 	// That node refuses this one with CodeHere.
 	Beside string `json:"beside,omitempty"`
-	// Trial: the session is for PathSpeed alone. It lasts for ten seconds, serves no
+	// Trial: the session is for PathSpeed alone. It lasts for 20 seconds, serves no
 	// tunnel, and takes no other session's place.
 	Trial bool `json:"trial,omitempty"`
 }
