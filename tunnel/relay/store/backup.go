@@ -244,15 +244,12 @@ func unkept(name string) bool { return name == settingSchema || name == settingR
 
 // all returns every setting that a backup has.
 func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
-	keys, err := s.kv.ListKeys(ctx)
-	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
+	names, err := listKeys(ctx, s.kv, jetstream.AllKeys)
+	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	all := map[string][]byte{}
-	if err != nil {
-		return all, nil
-	}
-	for name := range keys.Keys() {
+	for _, name := range names {
 		if unkept(name) {
 			continue
 		}

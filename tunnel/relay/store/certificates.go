@@ -147,13 +147,12 @@ func (c *Certificates) Exists(ctx context.Context, key string) bool {
 // List returns the keys below a path: all, or the next level alone.
 func (c *Certificates) List(ctx context.Context, under string, recursive bool) ([]string, error) {
 	prefix := natsKey(dataRoot, under)
-	lister, err := c.kv.ListKeysFiltered(ctx, prefix+".>")
+	keys, err := listKeys(ctx, c.kv, prefix+".>")
 	if err != nil {
 		return nil, fmt.Errorf("list certificate data %q: %w", under, err)
 	}
-	defer func() { _ = lister.Stop() }()
 	list := []string{}
-	for key := range lister.Keys() {
+	for _, key := range keys {
 		if !recursive {
 			next, _, _ := strings.Cut(key[len(prefix)+1:], ".")
 			key = prefix + "." + next

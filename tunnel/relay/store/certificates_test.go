@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/certmagic"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 var _ certmagic.Storage = (*Certificates)(nil)
@@ -130,5 +132,50 @@ func TestCertificateLockOfADeadNodeIsTakenOver(t *testing.T) {
 	}
 	if err := alive.Unlock(t.Context(), "x"); err != nil {
 		t.Error(err)
+	}
+}
+
+// unending is a bucket whose first listing brings one key and then nothing more,
+// nor its end.
+type unending struct {
+	jetstream.KeyValue
+	listed atomic.Int32
+}
+
+func (u *unending) ListKeysFiltered(ctx context.Context, filters ...string) (jetstream.KeyLister, error) {
+	lister, err := u.KeyValue.ListKeysFiltered(ctx, filters...)
+	if err != nil || u.listed.Add(1) > 1 {
+		return lister, err
+	}
+	keys := make(chan string, 1)
+	keys <- <-lister.Keys()
+	context.AfterFunc(ctx, func() { close(keys) })
+	return unendingLister{lister, keys}, nil
+}
+
+type unendingLister struct {
+	jetstream.KeyLister
+	keys chan string
+}
+
+func (l unendingLister) Keys() <-chan string { return l.keys }
+
+func TestAListingThatIsCutShortIsNotTakenForAll(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, key := range []string{"a/1", "a/2"} {
+		if err := s.Certificates.Store(t.Context(), key, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kv := &unending{KeyValue: s.Certificates.kv}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if got, err := newCertificates(t.Context(), kv).List(ctx, "a", true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("in the time that there was: got %q, %v", got, err)
+	}
+	kv.listed.Store(0)
+	got, err := newCertificates(t.Context(), kv).List(t.Context(), "a", true) // whoever asks sets no time
+	if err != nil || !slices.Equal(got, []string{"a/1", "a/2"}) || kv.listed.Load() != 2 {
+		t.Errorf("got %q, %v after %d listings, want both keys after two", got, err, kv.listed.Load())
 	}
 }

@@ -98,12 +98,12 @@ func proveWhatIsClaimed(ctx context.Context, m migration) error {
 	if err != nil {
 		return err
 	}
-	keys, err := claims.ListKeys(ctx)
+	keys, err := listKeys(ctx, claims, jetstream.AllKeys)
 	if err != nil {
 		return err
 	}
 	var names []string
-	for key := range keys.Keys() {
+	for _, key := range keys {
 		if name := DomainOf(key); name != "" && name != m.domain && (m.domain == "" || !strings.HasSuffix(name, "."+m.domain)) {
 			names = append(names, name)
 		}
