@@ -19,6 +19,10 @@ const (
 	followRetry = 200 * time.Millisecond
 	followBegin = 1500 * time.Millisecond // to begin a watch, at first
 	followRead  = 15 * time.Second        // and to read the bucket
+	// followSilence is how long a watch may bring nothing while a bucket is read. The
+	// end of what a bucket has is told by counting, and the count that a server gives
+	// can be too high: then the end never comes, and all is there.
+	followSilence = 5 * time.Second
 	// ownMemory is how long a removal is remembered where one server serves all.
 	ownMemory = time.Minute
 )
@@ -88,6 +92,8 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
 	}
 	var top uint64
+	silence := time.NewTimer(followSilence)
+	defer silence.Stop()
 	for {
 		select {
 		case e, ok := <-w.updates:
@@ -98,6 +104,7 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 				t.forget(ctx, missing, top)
 				return w, nil
 			}
+			silence.Reset(followSilence)
 			top = max(top, e.Revision())
 			delete(missing, e.Key())
 			if err := t.see(e); err != nil {
@@ -107,6 +114,13 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 				}
 				t.log.Error("store holds a value that does not parse", "error", err)
 			}
+		case <-silence.C:
+			if last, err := t.leader.last(ctx); err == nil && top >= last {
+				t.forget(ctx, missing, top)
+				return w, nil
+			}
+			w.stop()
+			return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
 		case <-ctx.Done():
 			w.stop() // what it has read stays: all of it is true
 			return nil, fmt.Errorf("read store of %s: %w", t.name, ctx.Err())

@@ -186,6 +186,57 @@ func TestOpenReadsAgainWhenAWatchEnds(t *testing.T) {
 	table.wait()
 }
 
+// miscounted is a bucket whose server has counted more than there is: the end of
+// what it has is never told.
+type miscounted struct {
+	jetstream.KeyValue
+	asked atomic.Int32
+	loses bool // the first watch brings nothing at all
+}
+
+func (m *miscounted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	w, err := m.KeyValue.WatchAll(ctx, opts...)
+	if err != nil || m.asked.Add(1) > 1 && m.loses {
+		return w, err
+	}
+	updates := make(chan jetstream.KeyValueEntry, 10)
+	go func() {
+		for e := range w.Updates() {
+			if e != nil && !m.loses {
+				updates <- e
+			}
+		}
+	}()
+	return endedWatch{w, updates}, nil
+}
+
+// TestABucketIsReadThoughItsEndIsNotTold opens a store on servers that count wrong.
+func TestABucketIsReadThoughItsEndIsNotTold(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	s := open(t, t.TempDir())
+	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		loses   bool
+		watches int32
+	}{{false, 1}, {true, 2}} {
+		kv := &miscounted{KeyValue: s.Policies.table.kv, loses: c.loses}
+		ctx, cancel := context.WithTimeout(t.Context(), startWait)
+		life, end := context.WithCancel(t.Context())
+		table, err := openTable[StoredPolicy](ctx, life, s, func(string) (jetstream.KeyValue, error) { return kv, nil }, "again")
+		cancel()
+		if err != nil {
+			t.Fatalf("loses %t: %v", c.loses, err)
+		}
+		if _, _, ok := table.get("domain.a"); !ok || kv.asked.Load() != c.watches {
+			t.Errorf("loses %t: the policy was read: %v, in %d watches", c.loses, ok, kv.asked.Load())
+		}
+		end()
+		table.wait()
+	}
+}
+
 // silent is a JetStream that does not answer for its streams.
 type silent struct {
 	jetstream.JetStream
