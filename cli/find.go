@@ -133,7 +133,10 @@ func howToStart(s service.Status) string {
 func explain(err error) string {
 	var refusal *client.Error
 	var file *fs.PathError
+	var port *portError
 	switch {
+	case errors.As(err, &port):
+		return port.say(explain(port.err))
 	case errors.Is(err, client.ErrSilent):
 		return err.Error() + "; if it is the adit daemon, end it and start it again (`adit service restart` if it is the service), else start adit elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
 	case errors.Is(err, client.ErrForeign):

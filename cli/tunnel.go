@@ -101,11 +101,13 @@ func (f *tunnelFlags) update(flags *pflag.FlagSet) client.TunnelUpdate {
 
 func tunnelCreateCommand(env *Env) *cobra.Command {
 	var f tunnelFlags
+	var ports int
 	cmd := &cobra.Command{
 		Use:   "create [PORT|HOST:PORT|URL]",
 		Short: "Publish a local service for good",
 		Example: `  adit tunnel create 3000 --domain shop
   adit tunnel create --type tcp --local_port 22 --remote_port 20022
+  adit tunnel create 27015 --type udp --ports 6 --remote_port 20015
   adit tunnel create 192.168.1.20:80 --type http --host_header printer.lan
   adit tunnel create https://nas.lan
   adit tunnel create 3000 --path /api=8080 --path /files=9000,strip`,
@@ -119,9 +121,23 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 			if f.localPort < 1 || f.localPort > 65535 {
 				return usagef("say which local port to publish, 1 to 65535, as in `adit tunnel create 3000`")
 			}
+			var wanted []client.TunnelCreate
+			if cmd.Flags().Changed("ports") {
+				var err error
+				if wanted, err = forPorts(f.create(), ports); err != nil {
+					return err
+				}
+			}
 			c, err := env.client(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if wanted != nil {
+				made, err := createAll(cmd.Context(), c, wanted)
+				if err != nil {
+					return err
+				}
+				return env.printTunnels(made)
 			}
 			t, err := patiently(cmd.Context(), func() (client.Tunnel, error) { return c.CreateTunnel(cmd.Context(), f.create()) })
 			if err != nil {
@@ -131,6 +147,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 		},
 	}
 	f.all(cmd.Flags())
+	cmd.Flags().IntVar(&ports, "ports", 1, "for tcp and udp: so many ports from the local one on, and from --remote_port on, each with a tunnel of its own")
 	return cmd
 }
 
@@ -262,14 +279,18 @@ func tunnelListCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			table := newTable("ID|NAME|TYPE|LOCAL|STATE|URL",
-				nameForID, shorten("LOCAL", shortLocal), drop("TYPE"), squeeze("NAME", 12), drop("LOCAL"))
-			for _, t := range all {
-				table.row(t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
-			}
-			return env.printTable(listOf(all), table, "There is no tunnel. Create one: adit tunnel create 3000")
+			return env.printTunnels(all)
 		},
 	}
+}
+
+func (e *Env) printTunnels(all []client.Tunnel) error {
+	table := newTable("ID|NAME|TYPE|LOCAL|STATE|URL",
+		nameForID, shorten("LOCAL", shortLocal), drop("TYPE"), squeeze("NAME", 12), drop("LOCAL"))
+	for _, t := range all {
+		table.row(t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
+	}
+	return e.printTable(listOf(all), table, "There is no tunnel. Create one: adit tunnel create 3000")
 }
 
 // nameForID leaves a table of tunnels without their ids, but where commands need

@@ -59,5 +59,6 @@ func judge(file *config.File) error {
 	if err := guards.Check(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w", file.Path(), err)
 	}
-	return declareMistake(file, agent.CheckDeclared(declaredSpecs(file), refuse))
+	specs, tables := declaredSpecs(file)
+	return declareMistake(file, tables, agent.CheckDeclared(specs, refuse))
 }

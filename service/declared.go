@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -123,7 +124,7 @@ func shownMistake(err error) *localapi.ConfigError {
 }
 
 func (c *declared) declare(ctx context.Context, file *config.File) error {
-	specs := declaredSpecs(file)
+	specs, tables := declaredSpecs(file)
 	err := c.agent.Declare(ctx, specs)
 	var wrong *agent.DeclareError
 	if errors.As(err, &wrong) && wrong.Taken {
@@ -133,21 +134,33 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 		default:
 		}
 	}
-	return declareMistake(file, err)
+	return declareMistake(file, tables, err)
 }
 
-// declaredSpecs are the tunnels that file declares.
-func declaredSpecs(file *config.File) []agent.TunnelSpec {
-	specs := make([]agent.TunnelSpec, 0, len(file.Tunnels))
-	for _, t := range file.Tunnels {
-		specs = append(specs, agent.TunnelSpec{
+// declaredSpecs are the tunnels that file declares, and the tables of the file that
+// they are in: one with ports declares several.
+func declaredSpecs(file *config.File) (specs []agent.TunnelSpec, tables []int) {
+	for i, t := range file.Tunnels {
+		spec := agent.TunnelSpec{
 			Type: t.Type, Mode: t.Mode, LocalIP: t.LocalIP, LocalPort: t.LocalPort, Domain: t.Domain, Name: t.Name,
 			LocalScheme: t.LocalScheme, RemotePort: t.RemotePort, HostHeader: t.HostHeader,
 			RequestHeaders: agent.Headers(t.RequestHeaders), ResponseHeaders: agent.Headers(t.ResponseHeaders), Paths: declaredPaths(t.Paths),
 			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
-		})
+		}
+		if t.Ports == 0 {
+			specs, tables = append(specs, spec), append(tables, i)
+		}
+		for n := range t.Ports {
+			one := spec
+			one.LocalPort += n
+			one.Name = fmt.Sprintf("%s-%d", t.Name, one.LocalPort)
+			if t.RemotePort > 0 {
+				one.RemotePort += n
+			}
+			specs, tables = append(specs, one), append(tables, i)
+		}
 	}
-	return specs
+	return specs, tables
 }
 
 func declaredPaths(paths []config.Path) []agent.TunnelPath {
@@ -162,10 +175,10 @@ func declaredPaths(paths []config.Path) []agent.TunnelPath {
 
 // declareMistake is what the agent says of the tunnels of file, with their place
 // in it.
-func declareMistake(file *config.File, err error) error {
+func declareMistake(file *config.File, tables []int, err error) error {
 	var wrong *agent.DeclareError
 	if errors.As(err, &wrong) {
-		return file.Mistake("tunnel", wrong.Index, wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))
+		return file.Mistake("tunnel", tables[wrong.Index], wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))
 	}
 	return err
 }

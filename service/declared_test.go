@@ -1,9 +1,11 @@
 package service
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,8 +70,8 @@ func wantDeclared(t *testing.T, text, mistake string) agent.TunnelSpec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := declaredSpecs(file)
-	got := declareMistake(file, agent.CheckDeclared(specs, nil))
+	specs, tables := declaredSpecs(file)
+	got := declareMistake(file, tables, agent.CheckDeclared(specs, nil))
 	if (got == nil) != (mistake == "") || got != nil && got.Error() != mistake {
 		t.Errorf("%q: got %v, want %s", text, got, mistake)
 	}
@@ -106,5 +108,52 @@ func TestDeclaredTunnelHasPaths(t *testing.T) {
 		if p := spec.Paths; want == "" && (len(p) != 1 || p[0] != agent.TunnelPath{Path: "/api", LocalPort: 8080, Strip: true}) {
 			t.Errorf("got %+v", p)
 		}
+	}
+}
+
+// A table with ports declares a tunnel for each.
+func TestDeclaredTunnelHasPorts(t *testing.T) {
+	const text = `[[tunnel]]
+name = "web"
+local_port = 8000
+
+[[tunnel]]
+name = "game"
+type = "udp"
+local_port = 27015
+remote_port = 20100
+ports = 3
+
+[[tunnel]]
+name = "one"
+type = "tcp"
+local_port = 22
+ports = 1
+`
+	file, err := config.Parse("adit.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs, tables := declaredSpecs(file)
+	if err := agent.CheckDeclared(specs, nil); err != nil {
+		t.Error(err)
+	}
+	var got []string
+	for i, s := range specs {
+		got = append(got, fmt.Sprintf("%d %s %d %d", tables[i], s.Name, s.LocalPort, s.RemotePort))
+	}
+	want := []string{"0 web 8000 0", "1 game-27015 27015 20100", "1 game-27016 27016 20101", "1 game-27017 27017 20102", "2 one-22 22 0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	// What the agent has against one of them is said of its table.
+	clash := text + "[[tunnel]]\nname = \"game-27016\"\nlocal_port = 1\n"
+	if file, err = config.Parse("adit.toml", []byte(clash)); err != nil {
+		t.Fatal(err)
+	}
+	specs, tables = declaredSpecs(file)
+	const mistake = `adit.toml:18: tunnel[3].name: another tunnel is called "game-27016" already`
+	if err := declareMistake(file, tables, agent.CheckDeclared(specs, nil)); err == nil || err.Error() != mistake {
+		t.Errorf("got %v, want %s", err, mistake)
 	}
 }

@@ -28,6 +28,8 @@ const Name = "adit.toml"
 const (
 	maxFile    = 1 << 20
 	maxTunnels = 1000
+	maxPorts   = 256 // of one tunnel
+	lastPort   = 65535
 )
 
 // File is adit.toml. Zero values stand for the defaults.
@@ -83,7 +85,10 @@ type Tunnel struct {
 	LocalScheme string `toml:"local_scheme"`
 	Domain      string `toml:"domain"`
 	RemotePort  int    `toml:"remote_port"`
-	HostHeader  string `toml:"host_header"`
+	// Ports is how many ports there are from LocalPort on, and from RemotePort on if
+	// that is set, each with a tunnel of its own; zero is one without more.
+	Ports      int    `toml:"ports"`
+	HostHeader string `toml:"host_header"`
 	// Fields by name; an empty value removes one.
 	RequestHeaders  map[string]string `toml:"request_headers"`
 	ResponseHeaders map[string]string `toml:"response_headers"`
@@ -284,13 +289,22 @@ func (f *File) validateTunnels() error {
 	if len(f.Tunnels) > maxTunnels {
 		return f.Mistake("tunnel", maxTunnels, "", fmt.Sprintf("there must be at most %d", maxTunnels))
 	}
-	names := map[string]bool{}
+	names, all := map[string]bool{}, 0
 	for i, t := range f.Tunnels {
+		all += max(t.Ports, 1)
 		switch {
 		case t.Name == "":
 			return f.Mistake("tunnel", i, "name", "is missing: a declared tunnel is known by it")
 		case names[t.Name]:
 			return f.Mistake("tunnel", i, "name", fmt.Sprintf("another tunnel is called %q already", t.Name))
+		case t.Ports < 0 || t.Ports > maxPorts:
+			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("must be 1 to %d", maxPorts))
+		case t.Ports > 0 && t.Type != "tcp" && t.Type != "udp":
+			return f.Mistake("tunnel", i, "ports", "is for tcp and udp tunnels only")
+		case t.Ports > 0 && max(t.LocalPort, t.RemotePort) > lastPort+1-t.Ports:
+			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("are too many: the last one would be beyond %d", lastPort))
+		case all > maxTunnels:
+			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("are too many: there must be at most %d tunnels", maxTunnels))
 		}
 		names[t.Name] = true
 	}

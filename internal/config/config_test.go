@@ -234,6 +234,17 @@ func TestMistakesNameLineAndKey(t *testing.T) {
 		{"[[tunnel]]\nlocal_port = 1", "tunnel[0].name", 1},
 		{"[Log]\n\nLEVEL = \"loud\"", "log.level", 3},
 		{"[[tunnel]]\nname = \"a\"\n[[tunnel]] # second\nlocal_port = 2\nname = \"a\"", "tunnel[1].name", 5},
+		{"[[tunnel]]\nname = \"a\"\ntype = \"tcp\"\nlocal_port = 1\nports = 257", "tunnel[0].ports", 5},
+		{"[[tunnel]]\nname = \"a\"\ntype = \"tcp\"\nlocal_port = 1\nports = -1", "tunnel[0].ports", 5},
+		{"[[tunnel]]\nname = \"a\"\nlocal_port = 1\nports = 2", "tunnel[0].ports", 4},
+		{"[[tunnel]]\nname = \"a\"\ntype = \"udp\"\nlocal_port = 65534\nports = 3", "tunnel[0].ports", 5},
+		{"[[tunnel]]\nname = \"a\"\ntype = \"udp\"\nlocal_port = 1\nports = 3\nremote_port = 65534", "tunnel[0].ports", 5},
+		{strings.Join([]string{
+			"[[tunnel]]\nname = \"a\"\ntype = \"tcp\"\nlocal_port = 1\nports = 251",
+			"[[tunnel]]\nname = \"b\"\ntype = \"tcp\"\nlocal_port = 1\nports = 250",
+			"[[tunnel]]\nname = \"c\"\ntype = \"tcp\"\nlocal_port = 1\nports = 250",
+			"[[tunnel]]\nname = \"d\"\ntype = \"tcp\"\nlocal_port = 1\nports = 250",
+		}, "\n"), "tunnel[3].ports", 20},
 	} {
 		_, err := Parse("adit.toml", []byte(test.text))
 		var e *Error

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"adit/localapi/client"
+)
+
+const (
+	maxPorts = 256 // of one command
+	lastPort = 65535
+)
+
+// forPorts are the tunnels of so many ports from those of in on: each has its own
+// port, and a name with it. The public ports follow the first if there is one.
+func forPorts(in client.TunnelCreate, ports int) ([]client.TunnelCreate, error) {
+	switch {
+	case ports < 1 || ports > maxPorts:
+		return nil, usagef("ports must be 1 to %d", maxPorts)
+	case in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP:
+		return nil, usagef("ports is for tcp and udp: say --type too")
+	case max(in.LocalPort, in.RemotePort) > lastPort+1-ports:
+		return nil, usagef("there are no %d ports from %d on", ports, max(in.LocalPort, in.RemotePort))
+	}
+	var all []client.TunnelCreate
+	for n := range ports {
+		one := in
+		one.LocalPort += n
+		if in.RemotePort > 0 {
+			one.RemotePort += n
+		}
+		if in.Name != "" {
+			one.Name = fmt.Sprintf("%s-%d", in.Name, one.LocalPort)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// portError is why one of several ports is not published, so that none is.
+type portError struct {
+	port int
+	err  error
+	left []string // tunnels that could not be removed again
+}
+
+func (e *portError) Error() string { return e.say(e.err.Error()) }
+func (e *portError) Unwrap() error { return e.err }
+
+// say puts it around what there is to say of err.
+func (e *portError) say(why string) string {
+	text := fmt.Sprintf("port %d: %s", e.port, why)
+	if len(e.left) > 0 {
+		text += "; of the other ports' tunnels these stay: " + strings.Join(e.left, ", ")
+	}
+	return text
+}
+
+// createAll makes all tunnels or none: those that it has made are removed again if
+// one cannot be made. The error is a *portError.
+func createAll(ctx context.Context, c *client.Client, wanted []client.TunnelCreate) (made []client.Tunnel, err error) {
+	for _, in := range wanted {
+		t, err := patiently(ctx, func() (client.Tunnel, error) { return c.CreateTunnel(ctx, in) })
+		if err != nil {
+			return nil, &portError{in.LocalPort, withoutToken(ctx, c, err), removeAll(ctx, c, made)}
+		}
+		made = append(made, t)
+	}
+	return made, nil
+}
+
+// removeAll removes tunnels, also after the end of ctx, and returns those that stay.
+func removeAll(ctx context.Context, c *client.Client, made []client.Tunnel) (left []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	for _, t := range made {
+		_, err := patiently(ctx, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(ctx, t.ID) })
+		if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
+			left = append(left, t.ID)
+		}
+	}
+	return left
+}
