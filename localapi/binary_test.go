@@ -239,13 +239,13 @@ func (b *program) await(t *testing.T, path, text string) string {
 func checkStream(t *testing.T, d *openapicheck.Document, stream *reader) {
 	t.Helper()
 	seen := make(map[string]int)
-	last := -1
+	last := int64(-1) // ids are longer than a number of 32 bits
 	for {
 		id, kind, data, ok := stream.next()
 		if !ok {
 			break
 		}
-		var n int
+		var n int64
 		if _, err := fmt.Sscan(id, &n); err != nil {
 			t.Fatalf("event id %q: %v", id, err)
 		}

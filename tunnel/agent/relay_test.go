@@ -289,7 +289,18 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		}
 		on(w, q)
 	})
-	mux.HandleFunc("GET "+wire.PathSpeed, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 100_000)) })
+	mux.HandleFunc("GET "+wire.PathSpeed, func(w http.ResponseWriter, _ *http.Request) {
+		const size = 100_000
+		if s.Transport() == link.TLS {
+			w.Write(make([]byte, size))
+			return
+		}
+		for range 2 { // so slowly that the other is faster on any machine
+			w.Write(make([]byte, size/1000))
+			http.NewResponseController(w).Flush()
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
 	mux.HandleFunc("POST "+wire.PathSpeed, func(w http.ResponseWriter, _ *http.Request) {
 		r.mu.Lock()
 		speed := r.speeds[s.Transport()]

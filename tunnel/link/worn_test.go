@@ -15,7 +15,7 @@ func TestSessionsSayWhenTheyAreWorn(t *testing.T) {
 	defer client.Close("the test is over")
 	down, up := client.(*dtlsSession), server.(*dtlsSession)
 	if down.renewAfter != record.RenewAfter || up.renewAfter != record.RenewAfter {
-		t.Errorf("worn after %d and %d records, want %d", down.renewAfter, up.renewAfter, record.RenewAfter)
+		t.Errorf("worn after %d and %d records, want %d", down.renewAfter, up.renewAfter, uint64(record.RenewAfter))
 	}
 	const some = 50
 	if sent := down.conn.NextNumber(); sent >= some {
