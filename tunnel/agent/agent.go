@@ -154,6 +154,10 @@ func (a *Agent) restore() error {
 	for _, n := range a.notices {
 		a.log.Error("state file put aside", "error", n)
 	}
+	if n := saved.mend(); n > 0 {
+		a.log.Warn("tunnels had no id of their own and have new ones", "file", tunnelsFile, "tunnels", n)
+		a.unsaved.Store(true) // the next start is to find the same ids
+	}
 	a.auth = auth
 	a.tokenSaved = true
 	if auth.Token == "" && a.cfg.AuthToken != "" {

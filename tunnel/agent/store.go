@@ -85,6 +85,39 @@ type savedTunnel struct {
 	Granted   grant      `json:"granted,omitzero"`
 }
 
+// mend gives tunnels new ids where a file that a person has changed, as by copying
+// one of them, has none, one that the API's paths cannot have, or one twice: the
+// second would take the first one's place. It returns how many those are. What the
+// relay gave belongs to the first.
+func (v *savedTunnels) mend() (mended int) {
+	seen := make(map[string]bool, len(v.Tunnels))
+	for i := range v.Tunnels {
+		t := &v.Tunnels[i]
+		if !isID(t.ID) || seen[t.ID] {
+			t.ID, t.Granted = newID("tun_"), grant{}
+			mended++
+		}
+		seen[t.ID] = true
+	}
+	return mended
+}
+
+// isID reports whether id can be a tunnel's.
+func isID(id string) bool {
+	if id == "" || len(id) > maxID {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// maxID bounds ids; a relay cuts what is longer.
+const maxID = 64
+
 // grant is what the relay gave a tunnel last.
 type grant struct {
 	Domain     string `json:"domain,omitempty"`
