@@ -190,13 +190,15 @@ func (s store) loadTunnels() (savedTunnels, error) {
 func (s store) load(name string, version int, v any) error {
 	path := filepath.Join(s.dir, name)
 	data, err := readBounded(path)
-	if err != nil {
+	if none := noState(""); err != nil && !errors.As(err, &none) {
 		return err
 	}
 	var head struct {
 		Version int `json:"version"`
 	}
-	err = json.Unmarshal(data, &head)
+	if err == nil {
+		err = json.Unmarshal(data, &head)
+	}
 	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) && mismatch.Field == "" {
 		err = errors.New("it is not a JSON object") // in place of Go's words for it
 	}
@@ -221,7 +223,19 @@ func (s store) load(name string, version int, v any) error {
 	return &aside{path: path, kept: kept, cause: err}
 }
 
+// noState says why something is no state file of any adit, and can be put aside.
+type noState string
+
+func (e noState) Error() string { return string(e) }
+
 func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe may last for ever
+		return nil, noState("it is not a file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -232,7 +246,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxStateFile {
-		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, maxStateFile)
+		return nil, noState(fmt.Sprintf("it is larger than %d bytes", maxStateFile))
 	}
 	return data, nil
 }

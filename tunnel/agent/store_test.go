@@ -7,6 +7,53 @@ import (
 	"testing"
 )
 
+// TestWhatIsNoStateFileIsPutAside as one that does not read is: a daemon that did not
+// start at every start of the machine would be worse.
+func TestWhatIsNoStateFileIsPutAside(t *testing.T) {
+	for _, name := range []string{authFile, tunnelsFile} {
+		for what, make := range map[string]func(path string) error{
+			"a folder": func(path string) error { return os.MkdirAll(filepath.Join(path, "kept"), 0o700) },
+			"a huge file": func(path string) error {
+				if err := os.WriteFile(path, nil, 0o600); err != nil {
+					return err
+				}
+				return os.Truncate(path, maxStateFile+1)
+			},
+			"a pipe": makePipe,
+		} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, name)
+			if err := make(path); err != nil {
+				t.Logf("%s cannot be made here: %v", what, err)
+				continue
+			}
+			a, err := New(Config{StateDir: dir})
+			if err != nil {
+				t.Errorf("%s as %s: %v", what, name, err)
+				continue
+			}
+			if got := a.Status().LastError; !strings.Contains(got, name) || !strings.Contains(got, "began without it") {
+				t.Errorf("%s as %s: got last error %q, want it to name the file", what, name, got)
+			}
+			if kept, _ := filepath.Glob(path + ".corrupt-*"); len(kept) != 1 {
+				t.Errorf("%s as %s: kept %v, want one", what, name, kept)
+			}
+			a.Close()
+		}
+	}
+}
+
+func TestStateFolderThatIsALinkToNothingIsTold(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "gone"), dir); err != nil {
+		t.Skip("links cannot be made:", err)
+	}
+	_, err := New(Config{StateDir: dir})
+	if err == nil || !strings.Contains(err.Error(), "leads nowhere") || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want that the folder is a link to nothing", err)
+	}
+}
+
 // TestTunnelsWithoutAnIDOfTheirOwnHaveNewOnes: a person who copies a tunnel in
 // tunnels.json has two then, and not one of them.
 func TestTunnelsWithoutAnIDOfTheirOwnHaveNewOnes(t *testing.T) {
