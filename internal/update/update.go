@@ -166,7 +166,7 @@ func get(ctx context.Context, c *http.Client, address string, limit int64) ([]by
 	stalled := time.AfterFunc(stallTime, func() { cancel(errStalled) })
 	defer stalled.Stop()
 	data, err := getMoving(ctx, c, address, limit, func() { stalled.Reset(stallTime) })
-	if why := context.Cause(ctx); err != nil && (why == errLate || why == errStalled) {
+	if why := context.Cause(ctx); err != nil && (errors.Is(why, errLate) || errors.Is(why, errStalled)) {
 		err = fmt.Errorf("get %s: %w", address, why)
 	}
 	return data, err
