@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
+	log.SetOutput(cli.Untold(os.Stderr))
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	// A terminal that is closed ends what runs in it as Ctrl-C does: what adit
 	// https publishes must not stay public. nohup has it ignored, and means it.

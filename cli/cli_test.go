@@ -125,6 +125,24 @@ func TestCompletionOffersWhatFits(t *testing.T) {
 		"http ":               ":4\n",
 		"tunnel st":           "start\t",
 		"relay backup ":       ":0\n", // a file
+
+		"http --mode ":                       "standard\nbalanced\n:4\n",
+		"http 3000 --local_scheme h":         "http\nhttps\nh2c\n:4\n",
+		"http 3000 --local-scheme ":          "http\nhttps\nh2c\n:4\n",
+		"files --type ":                      "http\nhttps\n:4\n",
+		"files --type=":                      "http\nhttps\n:4\n",
+		"tunnel create 3000 --type ":         "http\nhttps\ntls\ntcp\nudp\n:4\n",
+		"logs --level ":                      "debug\ninfo\nwarn\nerror\n:4\n",
+		"requests list --tunnel s":           "shop\t",
+		"http --domain ":                     ":4\n",
+		"https 3000 --proxy_protocol ":       "v1\nv2\n:4\n",
+		"relay start --proxy_protocol ":      "accept\nrequire\noff\n:4\n",
+		"files --password_file ":             ":0\n",
+		"relay start --config ":              ":0\n",
+		"relay start --tls_cert ":            ":0\n",
+		"relay start --data_dir ":            ":16\n", // a folder
+		"relay client add a --over_quota ":   "warn\nthrottle\nstop\n:4\n",
+		"tunnel policy set shop --if_match ": ":4\n",
 	} {
 		code, out, _ := run(t, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		if code != exitDone || !strings.HasPrefix(out, want) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"adit/internal/natural"
 )
@@ -24,15 +25,52 @@ func (e *Env) complete(cmd *cobra.Command) {
 	default:
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { e.completeFlag(cmd, f) })
 	for _, child := range cmd.Commands() {
 		e.complete(child)
 	}
 }
 
+// flagValues are what flags of these names can be.
+var flagValues = map[string][]cobra.Completion{
+	"kind":           {"http", "flow"},
+	"level":          {"debug", "info", "warn", "error"},
+	"local_scheme":   {"http", "https", "h2c"},
+	"mode":           {"standard", "balanced"},
+	"over_quota":     {"warn", "throttle", "stop"},
+	"proxy_protocol": {"v1", "v2"},
+	"type":           {"http", "https", "tls", "tcp", "udp"},
+}
+
+// completeFlag is complete for the value of a flag.
+func (e *Env) completeFlag(cmd *cobra.Command, f *pflag.Flag) {
+	if _, known := cmd.GetFlagCompletionFunc(f.Name); known || f.NoOptDefVal != "" { // as those that are on or off
+		return
+	}
+	fits := cobra.NoFileCompletions
+	values, listed := flagValues[f.Name]
+	switch {
+	case f.Name == "tunnel":
+		fits = e.completeTunnel
+	case f.Name == "type" && strings.HasPrefix(f.Usage, "http or https"):
+		fits = cobra.FixedCompletions(values[:2], cobra.ShellCompDirectiveNoFileComp)
+	case f.Name == "proxy_protocol" && strings.Contains(f.Usage, "require"): // a relay's own
+		fits = cobra.FixedCompletions([]cobra.Completion{"accept", "require", "off"}, cobra.ShellCompDirectiveNoFileComp)
+	case listed:
+		fits = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	case strings.HasSuffix(f.Name, "_dir"):
+		fits = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	case strings.Contains(f.Usage, "file"), strings.HasPrefix(f.Name, "tls_"):
+		return // the shells offer files
+	}
+	// It fails for a flag that has one, or is not the command's.
+	_ = cmd.RegisterFlagCompletionFunc(f.Name, fits)
+}
+
 // completeTunnel lists the daemon's tunnels: by name where that says which, else
 // by id. With no daemon there is nothing to list.
 func (e *Env) completeTunnel(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
+	if len(args) > 0 && strings.HasSuffix(cmd.Use, " TUNNEL") {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	parent := cmd.Context()

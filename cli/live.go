@@ -249,8 +249,12 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 }
 
 // lasting is why the session does not come back by itself; nil if it may. A token that
-// was revoked never does, and visitors would be waited for in vain.
+// was revoked never does, and visitors would be waited for in vain. Who logs out means
+// what is public now, and not that the next token publishes it again.
 func lasting(st client.Status) error {
+	if st.State == "unconfigured" {
+		return errors.New("nobody is served any more: there is no auth token, as after `adit logout`; run `adit login TOKEN`, and this again")
+	}
 	if st.State != "rejected" || strings.Contains(st.LastError, forNow) {
 		return nil
 	}

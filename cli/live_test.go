@@ -274,6 +274,22 @@ func TestATokenThatIsOfNoUseIsNotSaidToBeMissing(t *testing.T) {
 
 // A token that was revoked never comes back: waiting for visitors is in vain then, and
 // a script must learn of it. One that is refused for now may be taken again.
+// Who logs out wants nothing of this machine to be public, nor to become so with the
+// next token.
+func TestShortFormEndsWithTheToken(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents("status "+statusJSON, "status "+freshJSON)
+	_, errs, end := startLive(t, false, "http", "3000")
+	errs.waitFor(t, "`adit login TOKEN`")
+	if code := end(); code != exitFailed {
+		t.Errorf("got exit code %d, want 1", code)
+	}
+	asked := d.changes()
+	if want := "DELETE /api/v1/tunnels/t_1"; asked[len(asked)-1] != want {
+		t.Errorf("at the end got %s, want %s", asked[len(asked)-1], want)
+	}
+}
+
 func TestShortFormEndsWithARevokedToken(t *testing.T) {
 	rejected := func(reason string) string {
 		return strings.NewReplacer(`"connected":true,"state":"connected"`, `"connected":false,"state":"rejected"`, `"last_error":""`, `"last_error":"`+reason+`"`).Replace(statusJSON)

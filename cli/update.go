@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"runtime"
 	"time"
 
@@ -97,7 +99,7 @@ func applyUpdate(ctx context.Context, c *http.Client, address string, m releases
 	if err != nil {
 		return err
 	}
-	restart := func(context.Context) error { return nil } // no service runs it
+	restart := func(ctx context.Context) error { return runs(ctx, exe) } // no service runs it
 	if service.Runs(ctx, exe) {
 		restart = func(ctx context.Context) error {
 			_, err := service.Restart(ctx)
@@ -105,4 +107,14 @@ func applyUpdate(ctx context.Context, c *http.Client, address string, m releases
 		}
 	}
 	return releases.Replace(ctx, exe, program, restart)
+}
+
+// runs says why the program exe cannot be run at all, as one for another processor, or
+// in a folder of a file system that runs nothing.
+func runs(ctx context.Context, exe string) error {
+	out, err := exec.CommandContext(ctx, exe, "version").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("`%s version` says %w %s", exe, err, bytes.TrimSpace(out[:min(len(out), 200)]))
+	}
+	return nil
 }

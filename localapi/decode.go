@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -83,6 +86,9 @@ func checkJSON(b []byte) error {
 	if !utf8.Valid(b) {
 		return badJSON("the body is not UTF-8")
 	}
+	if bytes.HasPrefix(b, []byte("\ufeff")) { // some editors and shells write one (RFC 8259, section 8.1)
+		return badJSON("the body begins with a byte order mark; send it without")
+	}
 	depth, inString := 0, false
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
@@ -109,8 +115,46 @@ func checkJSON(b []byte) error {
 	return nil
 }
 
+// checkEscapes refuses valid JSON with an escape that is half of a character alone,
+// as \ud83d (RFC 8259, section 8.2): it would be taken as another character than
+// the sender meant.
+func checkEscapes(b []byte) error {
+	for {
+		at := bytes.IndexByte(b, '\\')
+		if at < 0 {
+			return nil
+		}
+		b = b[at:]
+		half, ok := escaped(b)
+		switch {
+		case !ok:
+			b = b[len(`\n`):]
+		case !utf16.IsSurrogate(half):
+			b = b[len(`\u0000`):]
+		default:
+			other, _ := escaped(b[len(`\u0000`):])
+			if utf16.DecodeRune(half, other) == unicode.ReplacementChar {
+				return badJSON("the body has half of a character: " + string(b[:len(`\u0000`)]))
+			}
+			b = b[2*len(`\u0000`):]
+		}
+	}
+}
+
+// escaped returns what the escape \u0000 is for that b may begin with.
+func escaped(b []byte) (rune, bool) {
+	if len(b) < len(`\u0000`) || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	return rune(n), err == nil
+}
+
 func decodeStrict(b []byte, v any) error {
 	if err := checkJSON(b); err != nil {
+		return err
+	}
+	if err := checkEscapes(b); err != nil {
 		return err
 	}
 	if first := bytes.TrimLeft(b, " \t\r\n"); first[0] != '{' {

@@ -74,6 +74,9 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err := checkJSON(document); err != nil {
 		return err
 	}
+	if err := checkEscapes(document); err != nil {
+		return err
+	}
 	if err := checkOnce(document); err != nil {
 		return err
 	}

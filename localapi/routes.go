@@ -82,6 +82,9 @@ func (s *Server) routes(ui *static) http.Handler {
 		if strings.HasPrefix(row.path, Prefix) && !slices.Contains(takesQuery, method+" "+row.path) {
 			h = withoutQuery(h)
 		}
+		if method != http.MethodGet && !strings.HasSuffix(row.path, "/policy") {
+			h = withoutConditions(h)
+		}
 		router.Handler(method, row.path, s.handle(h))
 		if method == http.MethodGet && row.path != Prefix+"/events" {
 			router.Handler(http.MethodHead, row.path, s.handle(h))
@@ -110,6 +113,19 @@ func withoutQuery(h handler) handler {
 		if r.URL.RawQuery != "" {
 			if _, err := readQuery(r); err != nil {
 				return err
+			}
+		}
+		return h(w, r)
+	}
+}
+
+// withoutConditions is h for changes that have nothing to compare with a condition:
+// what was to be done on that alone must not be done without it (RFC 9110, section 13.1).
+func withoutConditions(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+			if r.Header.Get(name) != "" {
+				return invalid(name, name+" is for policies alone; leave it out here")
 			}
 		}
 		return h(w, r)

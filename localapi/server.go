@@ -98,6 +98,7 @@ type Server struct {
 	handler http.Handler
 	counts  *counts
 	conns   *connections
+	bodies  bodies
 	streams streams
 }
 
@@ -140,6 +141,7 @@ func New(cfg Config) (*Server, error) {
 		logins: newLogins(cfg.BearerToken),
 		counts: new(counts),
 		conns:  newConnections(maxConnections),
+		bodies: make(bodies, maxLarge),
 	}
 	ui, err := newStatic(cfg.Frontend)
 	if err != nil {
@@ -250,6 +252,9 @@ func (s *Server) guarded(addr netip.AddrPort) http.Handler {
 		} else if r.Body = http.MaxBytesReader(rec, r.Body, maxDrain); r.ContentLength > maxBody {
 			s.refuse(rec, r, tooLarge(r)) // whatever the path and the method
 		} else {
+			body := s.bodies.bound(r.Body)
+			defer body.release()
+			r.Body = body
 			s.handler.ServeHTTP(rec, r)
 		}
 		s.counts.add(r.Method, rec.status)

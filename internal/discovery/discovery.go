@@ -85,6 +85,9 @@ func Remove(dir string, info Info) error {
 // matches fs.ErrNotExist if there is none.
 func Read(dir string) (Info, error) {
 	path := filepath.Join(dir, Name)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // to open a pipe may last for ever
+		return Info{}, fmt.Errorf("read %s: it is not a file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return Info{}, err

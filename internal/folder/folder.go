@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 )
 
@@ -87,9 +89,25 @@ func (f *Folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 	case errors.Is(err, fs.ErrPermission):
 		http.Error(w, "This cannot be read by who shares it.", http.StatusForbidden)
+	case busy(err):
+		h.Set("Retry-After", "5")
+		http.Error(w, "The machine that shares this has too much to do. Try again in a moment.", http.StatusServiceUnavailable)
+	case broken(err):
+		http.Error(w, "This cannot be read: the disk or the file system that it is on has an error.", http.StatusInternalServerError)
 	default:
 		http.Error(w, "There is nothing at this address.", http.StatusNotFound)
 	}
+}
+
+// busy reports whether the system had no room for another open file: what was asked
+// for may be there all the same.
+func busy(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
+// broken reports whether the file system could not say what is there.
+func broken(err error) bool {
+	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ESTALE) || errors.Is(err, syscall.ETIMEDOUT)
 }
 
 // answer answers with what a request asks for. Nothing is answered yet if it returns
@@ -123,8 +141,13 @@ func (f opened) local(requested string) (string, error) {
 	}
 	for at := 0; at < len(name); {
 		part, _, _ := strings.Cut(name[at:], "/")
-		if hiddenName(part) && !f.hidden || strings.Contains(part, "~") && !f.has(cmp.Or(strings.TrimSuffix(name[:at], "/"), "."), part) {
+		if hiddenName(part) && !f.hidden {
 			return "", fs.ErrNotExist
+		}
+		if strings.Contains(part, "~") {
+			if err := f.has(cmp.Or(strings.TrimSuffix(name[:at], "/"), "."), part); err != nil {
+				return "", err
+			}
 		}
 		at += len(part) + len("/")
 	}
@@ -146,25 +169,27 @@ func hiddenName(name string) bool {
 	return strings.HasPrefix(strings.TrimLeftFunc(name, func(c rune) bool { return unicode.Is(unicode.Cf, c) }), ".")
 }
 
-// has reports whether a folder has something of exactly that name, and not of a
-// longer one that Windows has a short form of, as GIT~1 of .git.
-func (f opened) has(parent, name string) bool {
+// has says that a folder has nothing of exactly that name, but maybe of a longer one
+// that Windows has a short form of, as GIT~1 of .git.
+func (f opened) has(parent, name string) error {
 	local, err := localize(parent)
 	if err != nil {
-		return false
+		return err
 	}
 	dir, err := f.root.Open(local)
 	if err != nil {
-		return false
+		return err
 	}
 	defer dir.Close()
 	for {
 		names, err := dir.Readdirnames(1000)
-		if slices.Contains(names, name) {
-			return true
-		}
-		if err != nil || len(names) == 0 {
-			return false
+		switch {
+		case slices.Contains(names, name):
+			return nil
+		case errors.Is(err, io.EOF) || err == nil && len(names) == 0:
+			return fs.ErrNotExist
+		case err != nil:
+			return err
 		}
 	}
 }

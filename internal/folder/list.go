@@ -66,6 +66,9 @@ func (f opened) entries(name string) (entries []fs.FileInfo, more bool, err erro
 			continue
 		}
 		info, err := f.root.Stat(filepath.Join(name, e.Name())) // what a link leads to, if it stays within
+		if busy(err) {                                          // all that follow would be missing, too
+			return nil, false, err
+		}
 		if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 			continue
 		}

@@ -64,6 +64,19 @@ func TestReplaceKeepsWhatWasSetOnTheProgram(t *testing.T) {
 	}
 }
 
+func TestReplaceSaysWhoMay(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may become another user")
+	}
+	exe := oldProgram(t)
+	err := asNobody(t, filepath.Join(t.TempDir()), func() error {
+		return Replace(t.Context(), exe, []byte("new"), func(context.Context) error { return nil })
+	})
+	if err == nil || !strings.Contains(err.Error(), "sudo") || strings.Contains(err.Error(), nextPrefix) {
+		t.Errorf("got %v, want the folder and to be sent to sudo", err)
+	}
+}
+
 // A relay that could no longer listen at its ports is worse than one that is old.
 func TestReplaceRefusesWhereCapabilitiesWouldBeLost(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -133,8 +133,21 @@ func split(version string) (numbers [3]uint64, pre string, ok bool) {
 	return numbers, pre, true
 }
 
+// Limits of what somebody waits for at a terminal.
+const (
+	manifestTime = 30 * time.Second
+	stallTime    = 30 * time.Second // without a byte of the program
+)
+
+var (
+	errLate    = errors.New("the server does not answer in time; try again later, or elsewhere")
+	errStalled = errors.New("the server sends no more; try again later, or elsewhere")
+)
+
 // Fetch gets the manifest at address, and its signature at address.sig.
 func Fetch(ctx context.Context, c *http.Client, address string, key ed25519.PublicKey) (Manifest, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, manifestTime, errLate)
+	defer cancel()
 	data, err := get(ctx, c, address, maxManifest)
 	if err != nil {
 		return Manifest{}, err
@@ -146,7 +159,35 @@ func Fetch(ctx context.Context, c *http.Client, address string, key ed25519.Publ
 	return Parse(data, signature, key)
 }
 
+// get gets at most limit bytes, unless none come for stallTime.
 func get(ctx context.Context, c *http.Client, address string, limit int64) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(stallTime, func() { cancel(errStalled) })
+	defer stalled.Stop()
+	data, err := getMoving(ctx, c, address, limit, func() { stalled.Reset(stallTime) })
+	if why := context.Cause(ctx); err != nil && (errors.Is(why, errLate) || errors.Is(why, errStalled)) {
+		err = fmt.Errorf("get %s: %w", address, why)
+	}
+	return data, err
+}
+
+// moves is a reader that tells of each read that brings something.
+type moves struct {
+	io.Reader
+
+	tell func()
+}
+
+func (m moves) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	if n > 0 {
+		m.tell()
+	}
+	return n, err
+}
+
+func getMoving(ctx context.Context, c *http.Client, address string, limit int64, moving func()) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", address, err)
@@ -163,7 +204,7 @@ func get(ctx context.Context, c *http.Client, address string, limit int64) ([]by
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("get %s: the server says %s", address, resp.Status)
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	data, err := io.ReadAll(io.LimitReader(moves{resp.Body, moving}, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", address, err)
 	}
@@ -262,6 +303,9 @@ func Replace(ctx context.Context, exe string, program []byte, restart func(ctx c
 // writeNext writes a program beside the one that it is to replace.
 func writeNext(exe string, program []byte) (file string, err error) {
 	next, err := os.CreateTemp(filepath.Dir(exe), nextPrefix+"*")
+	if errors.Is(err, os.ErrPermission) {
+		return "", fmt.Errorf("you may not change %s: run this as who owns it, as with sudo", filepath.Dir(exe))
+	}
 	if err != nil {
 		return "", fmt.Errorf("write the new program: %w", err)
 	}

@@ -11,12 +11,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func keys(t *testing.T) (ed25519.PublicKey, ed25519.PrivateKey) {
@@ -98,6 +101,70 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 			t.Errorf("%s: the program was taken", name)
 		}
 	}
+}
+
+// silent is a server that sends begin and then nothing, in a bubble's own time.
+type silent struct{ begin string }
+
+func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.begin == "" {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	reader, writer := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(writer, s.begin)
+		<-r.Context().Done()
+		writer.CloseWithError(r.Context().Err())
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Body: reader, Request: r}, nil
+}
+
+func TestASilentServerIsNotWaitedFor(t *testing.T) {
+	public, _ := keys(t)
+	m := Manifest{Version: "2.0.0", Files: map[string]File{"linux/amd64": {URL: "adit", Size: 1000}}}
+	for name, server := range map[string]silent{"no answer": {}, "a part": {"{"}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &http.Client{Transport: server}
+			began := time.Now()
+			if _, err := Fetch(t.Context(), c, "http://releases.example/adit.json", public); err == nil || !strings.Contains(err.Error(), "try again later") {
+				t.Errorf("the manifest, %s: got error %v", name, err)
+			}
+			if _, err := Download(t.Context(), c, "http://releases.example/adit.json", m, "linux/amd64"); err == nil || !strings.Contains(err.Error(), "sends no more") {
+				t.Errorf("the program, %s: got error %v", name, err)
+			}
+			if took := time.Since(began); took > 2*time.Minute {
+				t.Errorf("%s: it took %v", name, took)
+			}
+		})
+	}
+}
+
+// TestASlowServerIsWaitedFor for as long as something comes.
+func TestASlowServerIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		program := strings.Repeat("x", 20)
+		m := Manifest{Version: "2.0.0", Files: map[string]File{"linux/amd64": {URL: "adit", Size: 20, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(program)))}}}
+		c := &http.Client{Transport: slow{program}}
+		if got, err := Download(t.Context(), c, "http://releases.example/adit.json", m, "linux/amd64"); err != nil || string(got) != program {
+			t.Errorf("got %q, error %v", got, err)
+		}
+	})
+}
+
+// slow is a server that sends a byte each twenty seconds.
+type slow struct{ text string }
+
+func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	reader, writer := io.Pipe()
+	go func() {
+		for i := range len(s.text) {
+			time.Sleep(20 * time.Second)
+			_, _ = io.WriteString(writer, s.text[i:i+1])
+		}
+		writer.Close()
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Body: reader, Request: r}, nil
 }
 
 func TestNewerComparesReleases(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -62,13 +63,18 @@ func (c *Client) stranger(err error) error {
 	return err
 }
 
+// replayPath ends the path of a replay.
+const replayPath = "/replay"
+
 // Probe is Health for a daemon that may hang: it waits 10 s at most, and its
 // error then matches ErrSilent.
 func (c *Client) Probe(ctx context.Context) (Health, error) {
 	probing, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	h, err := c.Health(probing)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	// Also the dialler's own limit: a system whose queue of connections is full lets
+	// nobody in, and refuses nobody.
+	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() && ctx.Err() == nil {
 		err = &unreachable{base: c.base, err: err, kind: ErrSilent}
 	}
 	return h, err
@@ -222,7 +228,7 @@ func (c *Client) Request(ctx context.Context, id string, reveal bool) (RequestDe
 // Replay sends a request to the origin again, changed by edit, and returns the
 // new one.
 func (c *Client) Replay(ctx context.Context, id string, edit Replay) (RequestDetail, error) {
-	return do[RequestDetail](ctx, c, http.MethodPost, requestPath(id)+"/replay", edit)
+	return do[RequestDetail](ctx, c, http.MethodPost, requestPath(id)+replayPath, edit)
 }
 
 // ClearRequests forgets everything that was inspected.

@@ -132,8 +132,29 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return err
 }
 
-// callWith is call with headers, and returns those of the answer.
+// answerTime is how long the daemon has for a whole answer: more than it gives
+// itself for any but that of a replay, which takes as long as the local service.
+var answerTime = time.Minute // tests shorten it
+
+const replayTime = 3 * time.Minute
+
+// callWith is call with headers, and returns those of the answer. A daemon that
+// hangs is not waited for without end: the error then matches ErrSilent.
 func (c *Client) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
+	limit := answerTime
+	if strings.HasSuffix(path, replayPath) {
+		limit = replayTime
+	}
+	asking, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	answered, err := c.exchange(asking, header, method, path, in, out)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = &unreachable{base: c.base, err: err, kind: ErrSilent}
+	}
+	return answered, err
+}
+
+func (c *Client) exchange(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
 	resp, err := c.send(ctx, method, path, in, header)
 	if err != nil {
 		return nil, err

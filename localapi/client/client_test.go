@@ -198,6 +198,54 @@ func TestProbeTellsWhatElseIsAtTheAddress(t *testing.T) {
 	}
 }
 
+// A daemon whose queue of connections is full is there; the dialler gives up first.
+func TestProbeThatCannotConnectIsSilent(t *testing.T) {
+	late := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	c := New("")
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, late },
+	}}
+	if _, err := c.Probe(testContext(t)); !errors.Is(err, ErrSilent) || !errors.Is(err, ErrNotRunning) {
+		t.Errorf("got %v, want ErrSilent", err)
+	}
+}
+
+// A daemon that answers the probe and then hangs must not hold a program for ever.
+func TestCallsOfADaemonThatHangsEnd(t *testing.T) {
+	defer func(d time.Duration) { answerTime = d }(answerTime)
+	answerTime = 100 * time.Millisecond
+	for name, begin := range map[string]string{"no answer": "", "half an answer": `{"data":`} {
+		left := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if begin != "" {
+				fmt.Fprint(w, begin)
+				_ = http.NewResponseController(w).Flush()
+			}
+			<-r.Context().Done()
+			close(left)
+		}))
+		ctx := testContext(t)
+		if _, err := New(server.URL).Status(ctx); !errors.Is(err, ErrSilent) || !errors.Is(err, ErrNotRunning) {
+			t.Errorf("%s: got %v, want ErrSilent", name, err)
+		}
+		select {
+		case <-left: // and the daemon learns that nobody waits
+		case <-ctx.Done():
+			t.Errorf("%s: the call was not ended", name)
+		}
+		server.Close()
+	}
+}
+
+func TestCallsEndWithTheirCaller(t *testing.T) {
+	mute := listenAnd(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := New("http://" + mute).Status(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrSilent) {
+		t.Errorf("got %v, want the caller's own deadline", err)
+	}
+}
+
 // listenAnd serves each connection by serve until the test ends.
 func listenAnd(t *testing.T, serve func(net.Conn)) (addr string) {
 	t.Helper()

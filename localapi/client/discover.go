@@ -32,6 +32,9 @@ var probeTimeout = 10 * time.Second // tests shorten it
 // ErrForeign too.
 func Discover(ctx context.Context, stateDir string, opts ...Option) (*Client, Runtime, error) {
 	path := filepath.Join(stateDir, "runtime.json")
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // to open a pipe may last for ever
+		return nil, Runtime{}, fmt.Errorf("%w: %s is not a file", ErrNotRunning, path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, Runtime{}, fmt.Errorf("%w: %w", ErrNotRunning, err)

@@ -102,6 +102,8 @@ func New(cfg Config) (*Agent, error) {
 	}
 	if err := os.MkdirAll(cfg.StateDir, 0o700); errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("make the state folder: %w", err) // whose it is to be, the daemon says
+	} else if errors.Is(err, fs.ErrExist) { // which a folder or a file would not say
+		return nil, fmt.Errorf("the state folder %s is a link that leads nowhere; remove it, or name another folder with ADIT_STATE_DIR", cfg.StateDir)
 	} else if err != nil {
 		return nil, fmt.Errorf("make the state folder: %w; name another folder with ADIT_STATE_DIR", err)
 	}
@@ -109,8 +111,11 @@ func New(cfg Config) (*Agent, error) {
 	if errors.Is(err, lockfile.ErrHeld) {
 		return nil, fmt.Errorf("the state folder %s: %w; stop that adit first, or name another folder with ADIT_STATE_DIR", cfg.StateDir, lockfile.ErrHeld)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("open the state folder: %w", err) // as above
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open the state folder: %w", err)
+		return nil, fmt.Errorf("nothing can be kept in the state folder %s: %w; mend that, or name another folder with ADIT_STATE_DIR", cfg.StateDir, withoutPath(err))
 	}
 	a := &Agent{
 		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now(),
@@ -135,6 +140,14 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
+// withoutPath is err for a sentence that has the path already.
+func withoutPath(err error) error {
+	if at := new(fs.PathError); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
 // restore takes the state files in.
 func (a *Agent) restore() error {
 	a.store.sweep()
@@ -153,6 +166,10 @@ func (a *Agent) restore() error {
 	}
 	for _, n := range a.notices {
 		a.log.Error("state file put aside", "error", n)
+	}
+	if n := saved.mend(); n > 0 {
+		a.log.Warn("tunnels had no id of their own and have new ones", "file", tunnelsFile, "tunnels", n)
+		a.unsaved.Store(true) // the next start is to find the same ids
 	}
 	a.auth = auth
 	a.tokenSaved = true

@@ -150,6 +150,7 @@ func (a *Agent) Forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.log.Info("token forgotten")
 	l.end("the token was forgotten")
 	a.publish()
 	a.poke()

@@ -85,6 +85,39 @@ type savedTunnel struct {
 	Granted   grant      `json:"granted,omitzero"`
 }
 
+// mend gives tunnels new ids where a file that a person has changed, as by copying
+// one of them, has none, one that the API's paths cannot have, or one twice: the
+// second would take the first one's place. It returns how many those are. What the
+// relay gave belongs to the first.
+func (v *savedTunnels) mend() (mended int) {
+	seen := make(map[string]bool, len(v.Tunnels))
+	for i := range v.Tunnels {
+		t := &v.Tunnels[i]
+		if !isID(t.ID) || seen[t.ID] {
+			t.ID, t.Granted = newID("tun_"), grant{}
+			mended++
+		}
+		seen[t.ID] = true
+	}
+	return mended
+}
+
+// isID reports whether id can be a tunnel's.
+func isID(id string) bool {
+	if id == "" || len(id) > maxID {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// maxID bounds ids; a relay cuts what is longer.
+const maxID = 64
+
 // grant is what the relay gave a tunnel last.
 type grant struct {
 	Domain     string `json:"domain,omitempty"`
@@ -157,13 +190,15 @@ func (s store) loadTunnels() (savedTunnels, error) {
 func (s store) load(name string, version int, v any) error {
 	path := filepath.Join(s.dir, name)
 	data, err := readBounded(path)
-	if err != nil {
+	if none := noState(""); err != nil && !errors.As(err, &none) {
 		return err
 	}
 	var head struct {
 		Version int `json:"version"`
 	}
-	err = json.Unmarshal(data, &head)
+	if err == nil {
+		err = json.Unmarshal(data, &head)
+	}
 	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) && mismatch.Field == "" {
 		err = errors.New("it is not a JSON object") // in place of Go's words for it
 	}
@@ -188,7 +223,19 @@ func (s store) load(name string, version int, v any) error {
 	return &aside{path: path, kept: kept, cause: err}
 }
 
+// noState says why something is no state file of any adit, and can be put aside.
+type noState string
+
+func (e noState) Error() string { return string(e) }
+
 func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe may last for ever
+		return nil, noState("it is not a file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -199,7 +246,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxStateFile {
-		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, maxStateFile)
+		return nil, noState(fmt.Sprintf("it is larger than %d bytes", maxStateFile))
 	}
 	return data, nil
 }
