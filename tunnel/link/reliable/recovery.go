@@ -143,6 +143,18 @@ func (l *sentLog) rest() {
 	}
 }
 
+// displace makes room for one packet of that number in a log that is full of
+// packets in flight: the oldest counts as lost.
+func (s *Session) displace(number uint64) {
+	for l := &s.sent; !l.room(number, 1); l.base++ {
+		p := l.at(l.base)
+		if p.state == packetInFlight {
+			s.declareLost(p)
+		}
+		p.clear()
+	}
+}
+
 // advance moves base over what is done with.
 func (l *sentLog) advance() {
 	for l.base < l.next && l.at(l.base).state == packetAbsent {
