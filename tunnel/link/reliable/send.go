@@ -325,6 +325,9 @@ func (s *Session) renumber(first uint64) {
 		}
 	}
 	l.next += shift
+	for number := s.batchFirst + n; number < first; number++ {
+		l.at(number).clear()
+	}
 	s.repeats.renumber(s.batchFirst, shift)
 	for i := n; i > 0; i-- {
 		from, to := l.at(s.batchFirst+i-1), l.at(first+i-1)
