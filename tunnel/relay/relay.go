@@ -112,6 +112,7 @@ type Relay struct {
 	ended      bool                // no more tasks
 	sessions   map[string]*session // by id
 	byInstance map[instanceKey]*session
+	trials     map[*session]struct{}     // the sessions that are measurements of speed
 	away       map[instanceKey]time.Time // when its last session ended
 	draining   bool
 }
