@@ -76,6 +76,7 @@ type Agent struct {
 	attempts   int         // ended attempts at a session, whatever came of them
 	lastError  string
 	notices    []string // what went wrong with the state files
+	moves      moves
 	tunnels    map[string]*tunnel
 	granted    map[string]grant // of declared tunnels that are not here now
 	releases   map[string]bool  // claims to give back

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"net"
@@ -33,6 +34,8 @@ type flowKey struct{ endpoint, number uint32 }
 // flow is one visitor of a udp tunnel.
 type flow struct {
 	key    flowKey
+	place  *list.Element // among the open ones
+	seen   int64         // used, when it was last looked at for its place
 	tunnel *tunnel
 	route  *route
 	tap    *inspect.Tap
@@ -83,8 +86,9 @@ type flows struct {
 	live *live
 	wg   sync.WaitGroup
 
-	mu   sync.Mutex
-	open map[flowKey]*flow
+	mu    sync.Mutex
+	open  map[flowKey]*flow
+	order list.List // of the open ones, in turn to be evicted
 }
 
 // receiveDatagrams serves udp visitors until the session ends.
@@ -204,12 +208,7 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 	if r.inspect {
 		f.tap = a.inspector.Flow(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type})
 	}
-	fs.mu.Lock()
-	if len(fs.open) >= maxFlows {
-		fs.evict()
-	}
-	fs.open[key] = f
-	fs.mu.Unlock()
+	fs.put(f)
 	t.conns.add(f, f.route, era)
 	t.counters.open.Add(1)
 	t.counters.total.Add(1)
@@ -217,11 +216,7 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 	fs.wg.Go(func() {
 		fs.run(ctx, f)
 		f.abort()
-		fs.mu.Lock()
-		if fs.open[key] == f {
-			delete(fs.open, key)
-		}
-		fs.mu.Unlock()
+		fs.remove(f)
 		t.conns.remove(f)
 		t.counters.open.Add(-1)
 		if f.withheld.Load() {
@@ -233,18 +228,50 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 	return f
 }
 
-// evict ends the flow that has been silent longest. fs.mu is held.
+// put makes f the flow of its key, in the place of another if there are too many.
+func (fs *flows) put(f *flow) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if before := fs.open[f.key]; before != nil {
+		fs.dropLocked(before)
+	}
+	if len(fs.open) >= maxFlows {
+		fs.evict()
+	}
+	fs.open[f.key] = f
+	f.seen, f.place = f.used.Load(), fs.order.PushBack(f)
+}
+
+// remove forgets a flow that is over.
+func (fs *flows) remove(f *flow) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.open[f.key] == f {
+		fs.dropLocked(f)
+	}
+}
+
+func (fs *flows) dropLocked(f *flow) {
+	delete(fs.open, f.key)
+	fs.order.Remove(f.place)
+}
+
+// evict ends a flow that has been silent for long: the first in turn of which no
+// packet has passed since it was looked at last. Those of which one has are passed
+// over, once for that. fs.mu is held.
 func (fs *flows) evict() {
-	var oldest *flow
-	for _, f := range fs.open {
-		if oldest == nil || f.used.Load() < oldest.used.Load() {
-			oldest = f
+	for range fs.order.Len() {
+		f := fs.order.Front().Value.(*flow)
+		used := f.used.Load()
+		if used == f.seen {
+			break
 		}
+		f.seen = used
+		fs.order.MoveToBack(f.place)
 	}
-	if oldest != nil {
-		delete(fs.open, oldest.key)
-		oldest.abort()
-	}
+	f := fs.order.Front().Value.(*flow)
+	fs.dropLocked(f)
+	f.abort()
 }
 
 // run connects a flow to its origin and carries the answers, until the flow has

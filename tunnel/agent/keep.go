@@ -124,7 +124,7 @@ func (a *Agent) keep(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		wait := k.step(ctx, &wg)
+		wait := min(k.step(ctx, &wg), a.saveMoved(false))
 		a.publish()
 		timer.Reset(wait)
 		var ended <-chan struct{}
@@ -133,6 +133,7 @@ func (a *Agent) keep(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			a.saveMoved(true)
 			return
 		case <-a.wake:
 		case <-timer.C:
@@ -397,32 +398,6 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 // another relay.
 func (a *Agent) servesLocked(l *live) bool {
 	return (a.cur == l || a.second == l) && l.epoch == a.epoch
-}
-
-// moved keeps where the relay of l says that it is from now on, and returns what is
-// new of it: nil if nothing is.
-func (a *Agent) moved(l *live, addrs []string) []string {
-	var good []string
-	for _, addr := range addrs {
-		if len(good) < 8 && validRelay(addr) {
-			good = append(good, addr)
-		}
-	}
-	a.mu.Lock()
-	if !a.servesLocked(l) || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
-		a.mu.Unlock()
-		return nil
-	}
-	a.auth.Addresses, a.auth.AddressesOf = good, fingerprintOf(a.token)
-	a.mu.Unlock()
-	_ = a.saveAuth() // tried again with the next change
-	return good
-}
-
-// sameAddresses reports whether both have the same in any order: nodes are told
-// in another each time, and the order is not worth a write.
-func sameAddresses(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // refuse notes that the relay of l takes the token no more, or not for now.

@@ -145,7 +145,7 @@ func connectDial(ctx context.Context, dial dialFunc, via *url.URL, addr string) 
 	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if via.Scheme == "https" {
-		conn = tls.Client(conn, &tls.Config{ServerName: via.Hostname()})
+		conn = newSecuredProxy(conn, &tls.Config{ServerName: via.Hostname()})
 	}
 	tunnel, err := askConnect(conn, via, addr)
 	if err != nil {
@@ -186,6 +186,19 @@ func askConnect(conn net.Conn, via *url.URL, addr string) (net.Conn, error) {
 	}
 	return conn, nil
 }
+
+// securedProxy is a connection over TLS to a proxy.
+type securedProxy struct {
+	*tls.Conn
+	raw net.Conn
+}
+
+func newSecuredProxy(raw net.Conn, config *tls.Config) *securedProxy {
+	return &securedProxy{tls.Client(raw, config), raw}
+}
+
+// Close closes the connection below at once, for the reason of batchConn.Close.
+func (c *securedProxy) Close() error { return c.raw.Close() }
 
 // limitedConn reads a bounded number of bytes.
 type limitedConn struct {

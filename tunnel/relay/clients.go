@@ -63,6 +63,7 @@ func (r *Relay) RevokeClient(ctx context.Context, name string) (store.Client, er
 // revoked or expired one end, and tunnels outside of its scope are taken away.
 func (r *Relay) clientChanged(c store.Client) {
 	r.task(func() { r.accounts.Apply(c.ID) })
+	r.endTrials(c)
 	for _, s := range r.sessionList() {
 		switch {
 		case s.client.ID != c.ID:

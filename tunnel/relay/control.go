@@ -181,18 +181,16 @@ func (s *session) authenticate(h wire.Hello) error {
 	s.mu.Unlock()
 	s.agent.ClientID, s.agent.Instance, s.agent.Account = client.ID, h.Instance, s.relay.accounts.Of(client.ID)
 	if h.Trial {
+		s.relay.try(s)
+	} else {
+		if p := s.relay.join(s); p != nil {
+			return p
+		}
 		s.mu.Lock()
-		s.trial = true
+		s.known = true
 		s.mu.Unlock()
-		return nil
+		s.named()
 	}
-	if p := s.relay.join(s); p != nil {
-		return p
-	}
-	s.mu.Lock()
-	s.known = true
-	s.mu.Unlock()
-	s.named()
 	// A revocation that came in between did not find the session.
 	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Takes(s.secret, time.Now()) {
 		s.relay.task(func() { s.link.Close("the client was revoked") })

@@ -112,6 +112,7 @@ type Relay struct {
 	ended      bool                // no more tasks
 	sessions   map[string]*session // by id
 	byInstance map[instanceKey]*session
+	trials     map[*session]struct{}     // the sessions that are measurements of speed
 	away       map[instanceKey]time.Time // when its last session ended
 	draining   bool
 }
@@ -199,7 +200,7 @@ func (r *Relay) open(ctx context.Context) error {
 	limits := r.cfg.Limits.Edge()
 	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
-		HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
+		Name: r.cfg.Domain, HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
 		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Alone: r.alone, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})

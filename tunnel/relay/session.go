@@ -277,6 +277,9 @@ func (r *Relay) leave(s *session) {
 		r.members.mesh.AgentDown(s.id) // again: a hello may have told of it meanwhile
 	}
 	if !s.isKnown() {
+		r.mu.Lock()
+		delete(r.trials, s)
+		r.mu.Unlock()
 		return
 	}
 	key := instanceKey{s.client.ID, s.hello.Instance}

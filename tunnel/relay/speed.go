@@ -8,6 +8,7 @@ import (
 
 	"adit/internal/goodput"
 	"adit/tunnel/relay/shape"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -17,6 +18,35 @@ const (
 	speedRead  = 2 * goodput.Time
 	speedWrite = speedRead + goodput.Time
 )
+
+// try notes that an authenticated session is no more than a measurement of speed.
+func (r *Relay) try(s *session) {
+	s.mu.Lock()
+	s.trial = true
+	s.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.trials == nil {
+		r.trials = make(map[*session]struct{})
+	}
+	r.trials[s] = struct{}{}
+}
+
+// endTrials ends the measurements that a client may not make any more.
+func (r *Relay) endTrials(c store.Client) {
+	now := time.Now()
+	var over []*session
+	r.mu.Lock()
+	for s := range r.trials {
+		if s.client.Name == c.Name && (s.client.ID != c.ID || !c.Active() || c.Expired(now) || !c.Takes(s.secret, now)) {
+			over = append(over, s)
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range over {
+		r.task(func() { s.link.Close("the client was revoked") })
+	}
+}
 
 // mayMeasure reports whether the session is a client's.
 func (s *session) mayMeasure() bool {

@@ -128,6 +128,29 @@ func TestSpeedOfAPathThatStandsStill(t *testing.T) {
 	}
 }
 
+// A client that is revoked while it measures the speed has its session ended as any.
+func TestTrialEndsWithItsClient(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "shop")
+	trial := begin(t, token, link.TLS)
+	if err := trial.trial(token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.RevokeClient(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-trial.session.Done():
+	case <-time.After(5 * time.Second): // it would have ended by itself later
+		t.Error("it goes on")
+	}
+	eventually(t, "it is forgotten", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.trials) == 0
+	})
+}
+
 // A trial serves nobody and takes nobody's place.
 func TestTrialMeasuresAndNoMore(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))

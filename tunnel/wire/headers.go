@@ -147,7 +147,7 @@ func fixed(name string, d Direction) bool {
 	case "connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length",
 		"proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "http2-settings":
 		return true
-	case "host", "expect", "forwarded", "x-real-ip",
+	case "host", "expect", "forwarded", "x-real-ip", "cdn-loop",
 		"proxy": // CGI makes HTTP_PROXY of it, which programs obey
 		return d == Requests
 	case "alt-svc", "date":

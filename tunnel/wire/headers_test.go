@@ -81,6 +81,7 @@ func TestHeadersThatCannotBeChanged(t *testing.T) {
 		"Sec-WebSocket-Key":        {"Sec-Websocket-Key " + connection, "Sec-Websocket-Key " + connection},
 		"Expect":                   {"Expect " + connection, ""},
 		"Forwarded":                {"Forwarded " + connection, ""},
+		"CDN-Loop":                 {"Cdn-Loop " + connection, ""},
 		"X-Forwarded-For":          {"X-Forwarded-For " + connection, ""},
 		"X-Forwarded-Anything":     {"X-Forwarded-Anything " + connection, ""},
 		"x_forwarded_for":          {"X_forwarded_for " + connection, ""},

@@ -31,11 +31,11 @@ type Conn struct {
 	localCID []byte // what the peer's records carry; set with ready
 
 	// At a listener: the address and the random bytes that its ClientHello came
-	// with, and the session that this one takes the place of.
+	// with, and who had that address before, while this one's handshake is under way.
 	firstAddr netip.AddrPort
 	random    [32]byte
-	replaces  *Conn
-	routeKey  [cidSize]byte // guarded by the listener's mu
+	before    *Conn         // guarded by the listener's mu
+	routeKey  [cidSize]byte // the same
 
 	at    atomic.Pointer[path] // the way to the peer
 	moved chan struct{}

@@ -290,9 +290,8 @@ func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
 	c.feed.Store(f)
 	// A session that this address had before stays under its Connection ID; one
 	// without is replaced only when this handshake is done (RFC 6347 §4.2.8).
-	if before := l.byAddr[from.AddrPort]; before != nil && before.ready.Load() && len(before.localCID) == 0 {
-		c.replaces = before
-	}
+	c.before = l.byAddr[from.AddrPort]
+	c.dropEnded()
 	l.byAddr[from.AddrPort] = c
 	l.changes.Add(1)
 	return c, f
@@ -323,14 +322,10 @@ func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, g greeting) {
 	}
 	if err != nil {
 		l.cfg.Logger.Debug("dtls handshake ended", "peer", f.remote, "error", err)
-		before := c.replaces
-		c.finish(fmt.Errorf("dtls handshake with %v: %w", f.remote, err))
-		l.restore(before)
+		l.failed(c, fmt.Errorf("dtls handshake with %v: %w", f.remote, err))
 		return
 	}
-	if c.replaces != nil {
-		c.replaces.finish(errClosed)
-	}
+	l.replaced(c)
 	select {
 	case l.accepted <- c:
 	default:
@@ -413,15 +408,47 @@ func (l *Listener) settled(c *Conn) {
 	l.dropAddr(c)
 }
 
-// restore puts a session back that a new handshake from its address did not replace.
-func (l *Listener) restore(before *Conn) {
-	if before == nil || before.Err() != nil {
-		return
+// addressed reports whether a session, whose handshake is done, is known by its
+// address alone.
+func (c *Conn) addressed() bool { return c.ready.Load() && len(c.localCID) == 0 }
+
+// dropEnded forgets those that had c's address before and have no more use for it.
+// The listener's mu is held.
+func (c *Conn) dropEnded() {
+	for p := c; p.before != nil; {
+		if b := p.before; b.Err() != nil || b.ready.Load() && !b.addressed() {
+			p.before = b.before
+		} else {
+			p = b
+		}
 	}
+}
+
+// replaced ends the sessions that had only the address which is now c's.
+func (l *Listener) replaced(c *Conn) {
+	var ended []*Conn
+	l.mu.Lock()
+	for b := c.before; b != nil; b = b.before {
+		if b.addressed() {
+			ended = append(ended, b)
+		}
+	}
+	c.before = nil
+	l.mu.Unlock()
+	for _, b := range ended {
+		b.finish(errClosed)
+	}
+}
+
+// failed ends a handshake. Its address is again that of the one before, which may
+// be a session, or be in its handshake still.
+func (l *Listener) failed(c *Conn, err error) {
+	c.finish(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if key := before.at.Load().addr.AddrPort; l.byAddr[key] == nil {
-		l.byAddr[key] = before
+	if c.dropEnded(); c.before != nil && l.byAddr[c.firstAddr] == nil && !l.closed {
+		l.byAddr[c.firstAddr] = c.before
+		l.changes.Add(1)
 	}
 }
 

@@ -318,7 +318,7 @@ func (st *Stream) room() int { return min(st.roomInFlight(), st.roomAtPeer()) }
 // never fills the gap.
 func (st *Stream) roomInFlight() int {
 	limit, held := st.s.sendLimit(), int(st.end-st.base)
-	if st.s.buffered > int64(st.s.cfg.SendBuffer) {
+	if st.s.surplus() > 0 {
 		return limit - held
 	}
 	return min(limit-held+int(st.ahead), 2*maxSendLimit-held)
@@ -381,18 +381,28 @@ func (s *Session) onFrameLost(f *sentFrame) {
 	}
 }
 
-// maxSendLimit bounds what may wait for the peer in one stream, whatever the path.
-const maxSendLimit = 8 << 20
-
-// beyondAllowed is how much of that the peer need not have allowed yet: enough
-// to begin with when it allows more.
-const beyondAllowed = 64 << 10
+const (
+	// maxSendLimit bounds what may wait for the peer in one stream, whatever the
+	// path, and manySendLimit once all together hold what they may.
+	maxSendLimit  = 8 << 20
+	manySendLimit = 64 << 10
+	// leastSendLimit is what any stream may have waiting, so that each goes on.
+	leastSendLimit = 4 << 10
+	// beyondAllowed is how much of what waits the peer need not have allowed yet:
+	// enough to begin with when it allows more.
+	beyondAllowed = 64 << 10
+)
 
 // sendLimit is how much of a stream may wait for the peer: twice what the path
-// takes, and little once all streams together hold much.
+// takes, and little once all streams together hold much, the less the more.
 func (s *Session) sendLimit() int {
-	if s.buffered > int64(s.cfg.SendBuffer) {
-		return 64 << 10
+	if over := s.surplus(); over > 0 {
+		left := 1 - float64(over)/float64(s.cfg.SendBuffer)
+		return max(int(manySendLimit*left), leastSendLimit)
 	}
 	return min(max(2*s.control.window(), 256<<10), maxSendLimit)
 }
+
+// surplus is by how much what waits for the peer in all streams, with what is
+// being written, exceeds what may.
+func (s *Session) surplus() int64 { return s.buffered + s.laying - int64(s.cfg.SendBuffer) }

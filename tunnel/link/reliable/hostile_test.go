@@ -145,7 +145,7 @@ func TestUnreadStreamsCostBoundedMemory(t *testing.T) {
 		w.a.mu.Lock()
 		sending := w.a.buffered
 		w.a.mu.Unlock()
-		if limit := int64(w.a.cfg.SendBuffer) + 200*(64<<10); sending > limit {
+		if limit := int64(2*w.a.cfg.SendBuffer) + 200*leastSendLimit; sending > limit {
 			t.Errorf("the writer holds %d bytes, want at most %d", sending, limit)
 		}
 	})

@@ -39,9 +39,10 @@ type sentPacket struct {
 	size        int32
 	state       packetState
 	appLimited  bool
-	probe       bool  // of the path's MTU
-	small       int32 // bytes of small frames that have not been repeated, and a few
+	probe       bool // of the path's MTU
 	n           uint8
+	small       int32  // bytes of small frames that have not been repeated, and a few
+	skip        uint32 // if absent, that so many before it are too, as far as is known
 	frames      [2]sentFrame
 	more        []sentFrame
 }
@@ -67,7 +68,7 @@ func (p *sentPacket) each(do func(*sentFrame)) {
 
 // clear makes the entry absent and lets go of what it points at.
 func (p *sentPacket) clear() {
-	p.state, p.n, p.ackLargest, p.probe, p.small = packetAbsent, 0, 0, false, 0
+	p.state, p.n, p.ackLargest, p.probe, p.small, p.skip = packetAbsent, 0, 0, false, 0, 0
 	p.frames = [2]sentFrame{}
 	if len(p.more) > 0 {
 		clear(p.more)
@@ -82,6 +83,7 @@ const maxTracked = 1 << 16
 type sentLog struct {
 	entries    []sentPacket // a power of two
 	base, next uint64       // numbers below base are done with
+	judged     uint64       // of those below none is in flight
 }
 
 func (l *sentLog) at(number uint64) *sentPacket {
@@ -135,6 +137,23 @@ func (l *sentLog) grow() bool {
 	return true
 }
 
+// absentFrom returns the first number of the run of absent ones that ends before
+// n. Acknowledgements tell the same again and again: each number of a run knows
+// how far it goes, as far as one before has gone, so that it is passed at once.
+func (l *sentLog) absentFrom(n uint64) uint64 {
+	lo := n
+	for lo > l.base && l.at(lo-1).state == packetAbsent {
+		lo -= min(lo-l.base, 1+uint64(l.at(lo-1).skip))
+	}
+	for n > lo {
+		p := l.at(n - 1)
+		next := n - min(n-lo, 1+uint64(p.skip))
+		p.skip = uint32(n - lo - 1)
+		n = next
+	}
+	return lo
+}
+
 // rest lets go of a log that has grown and is empty.
 func (l *sentLog) rest() {
 	l.advance()
@@ -142,6 +161,33 @@ func (l *sentLog) rest() {
 		l.entries = nil
 	}
 }
+
+// displace makes room for one packet of that number in a log that is full of
+// packets in flight: the oldest counts as lost.
+func (s *Session) displace(number uint64) {
+	for l := &s.sent; !l.room(number, 1); l.base++ {
+		p := l.at(l.base)
+		if p.state == packetInFlight {
+			s.declareLost(p)
+		}
+		p.clear()
+	}
+}
+
+// forget gives up noticing that what was sent before then and was lost has only
+// been late.
+func (l *sentLog) forget(before time.Duration) {
+	for ; l.base < l.next; l.base++ {
+		p := l.at(l.base)
+		if p.state == packetInFlight || p.state == packetLost && p.sent >= before {
+			return
+		}
+		p.clear()
+	}
+}
+
+// unjudged is the first number of those that may be in flight.
+func (l *sentLog) unjudged() uint64 { return max(l.base, l.judged) }
 
 // advance moves base over what is done with.
 func (l *sentLog) advance() {
@@ -214,11 +260,12 @@ func (s *Session) applyAck(now time.Duration, ranges []span, delay time.Duration
 			break
 		}
 		for n := hi; n > max(r.lo, l.base); {
-			n--
-			p := l.at(n)
+			p := l.at(n - 1)
 			if p.state == packetAbsent {
+				n = l.absentFrom(n)
 				continue
 			}
+			n--
 			if n >= newest {
 				newest = n
 				newestPacket.sent, newestPacket.size = p.sent, p.size
@@ -291,32 +338,34 @@ func (s *Session) lossDelay() time.Duration {
 }
 
 // detectLoss declares packets lost by RFC 9002 §6.1, with thresholds that have
-// grown where the path reorders, and sets the timer for those that may be.
+// grown where the path reorders, and sets the timer for those that may be. Packets
+// leave in the order of their numbers, so it ends at the first that is not lost.
 func (s *Session) detectLoss(now time.Duration, f *feedback) {
 	l, delay := &s.sent, s.lossDelay()
 	s.lossAt = 0
 	var first, last time.Duration
-	for n := l.base; n < l.next && n < s.largestAcked; n++ {
-		switch p := l.at(n); {
-		case p.state == packetLost && now-p.sent > 3*s.rtt.pto():
-			p.clear()
-		case p.state != packetInFlight:
-		case p.sent+delay <= now || s.largestAcked-n >= s.threshold:
-			s.declareLost(p)
-			if p.probe {
-				continue // says nothing of congestion
-			}
-			s.repeats.lost()
-			if f.lost == 0 {
-				first = p.sent
-			}
-			last = p.sent
-			f.lost += int(p.size)
-			f.lostSent = p.sent
-		case s.lossAt == 0 || p.sent+delay < s.lossAt:
-			s.lossAt = p.sent + delay
+	for l.judged = l.unjudged(); l.judged < min(l.next, s.largestAcked); l.judged++ {
+		p := l.at(l.judged)
+		if p.state != packetInFlight {
+			continue
 		}
+		if p.sent+delay > now && s.largestAcked-l.judged < s.threshold {
+			s.lossAt = p.sent + delay
+			break
+		}
+		s.declareLost(p)
+		if p.probe {
+			continue // says nothing of congestion
+		}
+		s.repeats.lost()
+		if f.lost == 0 {
+			first = p.sent
+		}
+		last = p.sent
+		f.lost += int(p.size)
+		f.lostSent = p.sent
 	}
+	l.forget(now - 3*s.rtt.pto())
 	if last-first > 3*s.rtt.pto() && s.rtt.measured && f.acked <= s.mtu.size {
 		s.control.onPersistent(now)
 	}
@@ -363,7 +412,7 @@ func (s *Session) onPTO(now time.Duration) {
 	s.mtu.onPTO(s, now)
 	s.probes, s.pingPending = 2, true
 	left := 4
-	for n := s.sent.base; n < s.sent.next && left > 0; n++ {
+	for n := s.sent.unjudged(); n < s.sent.next && left > 0; n++ {
 		if p := s.sent.at(n); p.state == packetInFlight && !p.probe {
 			p.each(s.onFrameLost)
 			left--
@@ -373,7 +422,7 @@ func (s *Session) onPTO(now time.Duration) {
 
 // abandonFlight sends again all that is in flight, because the path has moved.
 func (s *Session) abandonFlight() {
-	for n := s.sent.base; n < s.sent.next; n++ {
+	for n := s.sent.unjudged(); n < s.sent.next; n++ {
 		if p := s.sent.at(n); p.state == packetInFlight {
 			s.declareLost(p)
 		}

@@ -272,11 +272,13 @@ func (s *Session) flush(now time.Duration) bool {
 	s.batchFirst = s.carrier.NextNumber()
 	most := s.packetsWaiting()
 	if !s.sent.reserve(s.batchFirst, most) {
-		s.pacer.due = now + granularity
-		if s.ackAt > 0 {
-			s.ackAt = s.pacer.due
+		if !s.ackNow && s.probes == 0 {
+			s.pacer.due = now + granularity
+			return false
 		}
-		return false
+		// Without these neither side might ever learn what has become of the rest.
+		most = 1
+		s.displace(s.batchFirst)
 	}
 	s.batch = s.batch[:0]
 	s.assemble(now, slab[:], most)
@@ -323,6 +325,9 @@ func (s *Session) renumber(first uint64) {
 		}
 	}
 	l.next += shift
+	for number := s.batchFirst + n; number < first; number++ {
+		l.at(number).clear()
+	}
 	s.repeats.renumber(s.batchFirst, shift)
 	for i := n; i > 0; i-- {
 		from, to := l.at(s.batchFirst+i-1), l.at(first+i-1)

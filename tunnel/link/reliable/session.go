@@ -65,8 +65,9 @@ type Config struct {
 	// Beyond it the streams of which most waits are reset.
 	SessionWindow int
 	// SendBuffer is how much written data may wait for the peer in all streams
-	// together, beside 64 KiB for each. If zero, 64 MiB. Of streams that are closed
-	// no more waits; beyond it those that were closed first are reset.
+	// together. If zero, 64 MiB. Beyond it each may have 64 KiB waiting, and less
+	// the more waits: at twice as much, 4 KiB. Of streams that are closed no more
+	// than SendBuffer waits; beyond it those that were closed first are reset.
 	SendBuffer int
 	// Budget is what may wait for readers in all sessions of a process together,
 	// beyond 4 MiB in each. If nil, it is not bounded.
@@ -146,6 +147,7 @@ type Session struct {
 	pieces                int    // of what has come of streams, by the gaps between
 	share                 budget.Share
 	buffered              int64 // unacknowledged bytes of all streams
+	laying                int64 // bytes that are being written to them
 	tellData, tellStreams bool  // limits to be told
 	pingPending           bool
 	beside, fresh, queue  streamQueue // with frames beside data; served first; in turn

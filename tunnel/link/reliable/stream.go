@@ -286,11 +286,13 @@ func (st *Stream) put(b []byte) int {
 }
 
 // lay makes room for some of size bytes behind what is written, which are
-// copied into its parts until laid. It returns how many parts there are.
+// copied into its parts until laid is called with all of it. It returns how many
+// parts there are.
 func (st *Stream) lay(parts *[copyBlocks + 1][]byte, size int) (n int) {
 	off, hi := st.end, st.end+uint64(size)
 	hi = min(hi, (off/blockSize+copyBlocks)*blockSize)
 	st.out.ensure(st.base, hi)
+	st.s.laying += int64(hi - off)
 	for ; off < hi; n++ {
 		parts[n] = st.out.slice(off, hi)
 		off += uint64(len(parts[n]))
@@ -299,11 +301,12 @@ func (st *Stream) lay(parts *[copyBlocks + 1][]byte, size int) (n int) {
 	return n
 }
 
-// laid counts what was copied as written, unless the stream was reset or ended
+// laid counts what was laid as written, unless the stream was reset or ended
 // meanwhile: its end may be on its way, with nothing behind it.
 func (st *Stream) laid(count int) int {
 	s := st.s
 	st.copyingOut = false
+	s.laying -= int64(count)
 	if st.resetWanted || st.finWanted {
 		if st.base == st.end {
 			st.out.reset()

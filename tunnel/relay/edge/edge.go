@@ -69,8 +69,11 @@ func (l Limits) withDefaults() Limits {
 // the handshake.
 const challengeProto = "acme-tls/1"
 
-// Config is what an edge works with. HTTP, HTTPS and Certificates are required.
+// Config is what an edge works with. Name, HTTP, HTTPS and Certificates are required.
 type Config struct {
+	// Name is what the relay is called where requests tell by whom they were passed
+	// on; all its nodes have one.
+	Name string
 	// HTTP and HTTPS are the public listeners; the edge closes them.
 	HTTP, HTTPS net.Listener
 	// QUIC is where HTTP/3 is spoken, for the visitors of HTTPS; the edge closes

@@ -19,6 +19,7 @@ type forward struct {
 	host    string
 	proto   string
 	before  http.Header // the load balancer's own headers
+	passed  string      // by whom
 	who     policy.Guest
 }
 
@@ -36,7 +37,7 @@ func (f forward) scheme() string {
 var forwardHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"}
 
 func (e *Edge) forwardOf(r *http.Request, peer netip.Addr, secure bool) forward {
-	f := forward{trusted: e.trusted(peer), peer: peer, host: r.Host, proto: "http"}
+	f := forward{trusted: e.trusted(peer), peer: peer, host: r.Host, proto: "http", passed: e.passedBy(r)}
 	if secure {
 		f.proto = "https"
 	}
@@ -134,6 +135,7 @@ func (f forward) each(set func(name, value string)) {
 	one("X-Forwarded-Proto", f.proto)
 	list("Forwarded", forwardedElement(f))
 	one("X-Real-Ip", "")
+	set(loopHeader, f.passed)
 	if f.who.Name() != "" {
 		f.name(set)
 	}
@@ -158,7 +160,7 @@ func (f forward) name(set func(name, value string)) {
 // says, or seems to say, what each says.
 func forwarding(name string, trusted bool) bool {
 	switch name {
-	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip",
+	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip", loopHeader,
 		"Proxy": // CGI makes HTTP_PROXY of it, which programs obey (httpoxy)
 		return true
 	}

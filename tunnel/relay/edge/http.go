@@ -95,6 +95,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !fits:
 		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names nothing of this site", text: "Its target is neither a path nor a URL."})
 		return
+	case e.loops(r):
+		e.refuse(w, r, page{status: http.StatusLoopDetected, title: "This address leads back to itself", text: "The service behind it asks the relay for it, and so on without end."})
+		return
 	case protocol == webSocket:
 		w, r = upgraded(w, r)
 	}

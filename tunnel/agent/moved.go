@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"slices"
+	"time"
+)
+
+// A relay tells where it is from now on, and each time that is written to the
+// disk: some times at once, and then no more often than once a pace.
+const (
+	moveBurst = 8
+	movePace  = time.Minute
+)
+
+// moves are how often the relay's addresses are written.
+type moves struct {
+	full    time.Time // when moveBurst writes may be made at once again
+	pending bool      // the addresses in force are not written yet
+}
+
+// wait is how long the next write has to wait.
+func (m *moves) wait(now time.Time) time.Duration {
+	return max(0, m.full.Add(-(moveBurst-1)*movePace).Sub(now))
+}
+
+// take counts a write, which is made now.
+func (m *moves) take(now time.Time) {
+	if m.full.Before(now) {
+		m.full = now
+	}
+	m.full, m.pending = m.full.Add(movePace), false
+}
+
+// moved keeps where the relay of l says that it is from now on, and returns what is
+// new of it and written: nil if nothing is.
+func (a *Agent) moved(l *live, addrs []string) []string {
+	var good []string
+	for _, addr := range addrs {
+		if len(good) < 8 && validRelay(addr) {
+			good = append(good, addr)
+		}
+	}
+	a.mu.Lock()
+	if !a.servesLocked(l) || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
+		a.mu.Unlock()
+		return nil
+	}
+	a.auth.Addresses, a.auth.AddressesOf = good, fingerprintOf(a.token)
+	a.moves.pending = true
+	a.mu.Unlock()
+	if wait := a.saveMoved(false); wait > 0 && wait < forever {
+		a.poke() // the keeper writes them then
+		return nil
+	}
+	return good
+}
+
+// forever is how long nothing has to be done.
+const forever = time.Hour
+
+// saveMoved writes the relay's addresses if they are not written yet and may be,
+// or are to be in any case. It returns how long that has to wait.
+func (a *Agent) saveMoved(now bool) time.Duration {
+	a.mu.Lock()
+	if !a.moves.pending {
+		a.mu.Unlock()
+		return forever
+	}
+	if wait := a.moves.wait(time.Now()); wait > 0 && !now {
+		a.mu.Unlock()
+		return wait
+	}
+	a.moves.take(time.Now())
+	a.mu.Unlock()
+	_ = a.saveAuth() // tried again with the next change
+	return forever
+}
+
+// sameAddresses reports whether both have the same in any order: nodes are told
+// in another each time, and the order is not worth a write.
+func sameAddresses(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
