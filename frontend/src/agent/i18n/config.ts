@@ -40,6 +40,9 @@ export const configSentences: readonly Sentence[] = [
   ['there must be at most {0}', '最多 {0} 个'],
   ['is missing: a declared tunnel is known by it', '缺少：在文件中声明的隧道以名称区分'],
   ['another tunnel is called {0} already', '已有名为 {0} 的隧道'],
+  ['is for tcp and udp tunnels only', '仅用于 tcp 和 udp 隧道'],
+  ['are too many: the last one would be beyond {0}', '过多：最后一个端口会超过 {0}'],
+  ['are too many: there must be at most {0} tunnels', '过多：最多 {0} 条隧道'],
   // A value of the wrong kind.
   ['must be {0*}, not {1*}', '须为{0*}，而不是{1*}'],
   ['a string, in quotes', '带引号的字符串'],
