@@ -386,7 +386,10 @@ const chinese: readonly Sentence[] = [
   ['the body is empty; send an HTTP Archive', '请求体为空，应为 HTTP Archive'],
   ['the body ended before it was whole', '请求体不完整'],
   ['the body is not UTF-8', '请求体不是 UTF-8'],
-  ['the body begins with a byte order mark; send it without', '请求体以字节顺序标记（BOM）开头；请去掉后再发送'],
+  [
+    'the body begins with a byte order mark; send it without',
+    '请求体以字节顺序标记（BOM）开头；请去掉后再发送',
+  ],
   ['the body has half of a character: {0}', '请求体中有不完整的字符：{0}'],
   ['{0} is for policies alone; leave it out here', '{0} 仅用于策略；请在此处省略'],
   ['the body is not JSON', '请求体不是 JSON'],
