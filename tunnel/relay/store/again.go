@@ -14,8 +14,9 @@ const (
 	// tryTime and retryFor bound a write while the cluster has no leader. A try
 	// takes twice as long as the one before: a cluster that is slow answers, too.
 	tryTime    = 2 * time.Second
-	openTry    = 4 * time.Second
+	openTry    = 2 * time.Second
 	openMost   = 20 * time.Second
+	electing   = 10 * time.Second // what servers have found a leader within, mostly
 	retryPause = 200 * time.Millisecond
 	retryFor   = 12 * time.Second
 	// codeNoPeers is what JetStream answers when too few servers can keep a stream.
@@ -27,9 +28,12 @@ const (
 )
 
 // patiently calls open until it does not fail any more or ctx ends. A cluster
-// that has just started takes requests that it never answers.
+// that has no leader takes requests that it never answers: while it may be looking
+// for one, a try is short. Then each takes twice as long as the one before, since the
+// cluster may be slow.
 func patiently(ctx context.Context, open func(context.Context) error) error {
-	for wait := openTry; ; wait = min(2*wait, openMost) {
+	wait, begun := openTry, time.Now()
+	for {
 		try, done := context.WithTimeout(ctx, wait)
 		err := open(try)
 		done()
@@ -38,6 +42,9 @@ func patiently(ctx context.Context, open func(context.Context) error) error {
 		}
 		if !rested(ctx) {
 			return err
+		}
+		if time.Since(begun) > electing {
+			wait = min(2*wait, openMost)
 		}
 	}
 }
