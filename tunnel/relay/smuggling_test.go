@@ -102,7 +102,7 @@ func (o *rawOrigin) of(t *testing.T, s *site) map[string][][]byte {
 }
 
 const (
-	forwardedLines = "X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: shop.relay.test\r\nX-Forwarded-Proto: http\r\nForwarded: for=127.0.0.1;host=shop.relay.test;proto=http\r\n"
+	forwardedLines = "X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: shop.relay.test\r\nX-Forwarded-Proto: http\r\nForwarded: for=127.0.0.1;host=shop.relay.test;proto=http\r\nCdn-Loop: relay.test\r\n"
 	smuggledLine   = "GET /smuggled HTTP/1.1\r\n"
 	smuggled       = smuggledLine + "Host: shop.relay.test\r\n\r\n"
 )
