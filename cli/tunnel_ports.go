@@ -5,34 +5,27 @@ import (
 	"fmt"
 	"strings"
 
+	"adit/internal/portrange"
 	"adit/localapi/client"
-)
-
-const (
-	maxPorts = 256 // of one command
-	lastPort = 65535
 )
 
 // forPorts are the tunnels of so many ports from those of in on: each has its own
 // port, and a name with it. The public ports follow the first if there is one.
 func forPorts(in client.TunnelCreate, ports int) ([]client.TunnelCreate, error) {
 	switch {
-	case ports < 1 || ports > maxPorts:
-		return nil, usagef("ports must be 1 to %d", maxPorts)
+	case ports < 1 || ports > portrange.Most:
+		return nil, usagef("ports must be 1 to %d", portrange.Most)
 	case in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP:
 		return nil, usagef("ports is for tcp and udp: say --type too")
-	case max(in.LocalPort, in.RemotePort) > lastPort+1-ports:
+	case !portrange.Fits(ports, in.LocalPort, in.RemotePort):
 		return nil, usagef("there are no %d ports from %d on", ports, max(in.LocalPort, in.RemotePort))
 	}
 	var all []client.TunnelCreate
 	for n := range ports {
 		one := in
-		one.LocalPort += n
-		if in.RemotePort > 0 {
-			one.RemotePort += n
-		}
+		one.LocalPort, one.RemotePort = portrange.Nth(in.LocalPort, n), portrange.Nth(in.RemotePort, n)
 		if in.Name != "" {
-			one.Name = fmt.Sprintf("%s-%d", in.Name, one.LocalPort)
+			one.Name = portrange.Name(in.Name, one.LocalPort)
 		}
 		all = append(all, one)
 	}

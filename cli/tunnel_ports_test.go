@@ -24,16 +24,21 @@ func TestPortsHaveATunnelEach(t *testing.T) {
 	}
 }
 
-// The daemon refuses the third: the two that were made are removed.
-func TestPortsAreAllPublishedOrNone(t *testing.T) {
-	d := newFakeDaemon(t)
-	var made atomic.Int32
+// refusesTunnel has d refuse the nth tunnel that it is to make, and those after it.
+func (d *fakeDaemon) refusesTunnel(nth int32, problem string) {
+	var wanted atomic.Int32
 	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && made.Add(1) == 3 {
-			d.set("POST /api/v1/tunnels", `{"error":{"code":"conflict","message":"the port 20002 is taken"}}`)
+		if r.Method == http.MethodPost && wanted.Add(1) == nth {
+			d.set("POST /api/v1/tunnels", `{"error":`+problem+`}`)
 		}
 		d.serve(w, r)
 	})
+}
+
+// The daemon refuses the third: the two that were made are removed.
+func TestPortsAreAllPublishedOrNone(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.refusesTunnel(3, `{"code":"conflict","message":"the port 20002 is taken"}`)
 	code, out, errs := run(t, "", strings.Fields("tunnel create 20000 --type tcp --ports 5")...)
 	if code != exitFailed || out != "" || !strings.Contains(errs, "port 20002: the port 20002 is taken") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
@@ -51,13 +56,7 @@ func TestPortsAreAllPublishedOrNone(t *testing.T) {
 func TestPortsThatStayAreNamed(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.set("DELETE /api/v1/tunnels/t_1", `{"error":{"code":"internal","message":"the disk is full"}}`)
-	var made atomic.Int32
-	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && made.Add(1) == 2 {
-			d.set("POST /api/v1/tunnels", `{"error":{"code":"relay_unreachable","message":"no answer"}}`)
-		}
-		d.serve(w, r)
-	})
+	d.refusesTunnel(2, `{"code":"relay_unreachable","message":"no answer"}`)
 	code, _, errs := run(t, "", strings.Fields("tunnel create 20000 --type tcp --ports 5")...)
 	const want = "port 20001: no answer; `adit doctor` finds out why; of the other ports' tunnels these stay: t_1"
 	if code != exitFailed || !strings.Contains(errs, want) {

@@ -3,12 +3,12 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 
 	"adit/internal/config"
+	"adit/internal/portrange"
 	"adit/localapi"
 	"adit/tunnel/agent"
 )
@@ -152,11 +152,8 @@ func declaredSpecs(file *config.File) (specs []agent.TunnelSpec, tables []int) {
 		}
 		for n := range t.Ports {
 			one := spec
-			one.LocalPort += n
-			one.Name = fmt.Sprintf("%s-%d", t.Name, one.LocalPort)
-			if t.RemotePort > 0 {
-				one.RemotePort += n
-			}
+			one.LocalPort, one.RemotePort = portrange.Nth(t.LocalPort, n), portrange.Nth(t.RemotePort, n)
+			one.Name = portrange.Name(t.Name, one.LocalPort)
 			specs, tables = append(specs, one), append(tables, i)
 		}
 	}

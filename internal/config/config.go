@@ -19,6 +19,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"adit/internal/portrange"
 	"adit/internal/tomltext"
 )
 
@@ -28,8 +29,6 @@ const Name = "adit.toml"
 const (
 	maxFile    = 1 << 20
 	maxTunnels = 1000
-	maxPorts   = 256 // of one tunnel
-	lastPort   = 65535
 )
 
 // File is adit.toml. Zero values stand for the defaults.
@@ -297,12 +296,12 @@ func (f *File) validateTunnels() error {
 			return f.Mistake("tunnel", i, "name", "is missing: a declared tunnel is known by it")
 		case names[t.Name]:
 			return f.Mistake("tunnel", i, "name", fmt.Sprintf("another tunnel is called %q already", t.Name))
-		case t.Ports < 0 || t.Ports > maxPorts:
-			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("must be 1 to %d", maxPorts))
+		case t.Ports < 0 || t.Ports > portrange.Most:
+			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("must be 1 to %d", portrange.Most))
 		case t.Ports > 0 && t.Type != "tcp" && t.Type != "udp":
 			return f.Mistake("tunnel", i, "ports", "is for tcp and udp tunnels only")
-		case t.Ports > 0 && max(t.LocalPort, t.RemotePort) > lastPort+1-t.Ports:
-			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("are too many: the last one would be beyond %d", lastPort))
+		case t.Ports > 0 && !portrange.Fits(t.Ports, t.LocalPort, t.RemotePort):
+			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("are too many: the last one would be beyond %d", portrange.Last))
 		case all > maxTunnels:
 			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("are too many: there must be at most %d tunnels", maxTunnels))
 		}
