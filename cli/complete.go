@@ -31,7 +31,8 @@ func (e *Env) complete(cmd *cobra.Command) {
 	}
 }
 
-// flagValues are what flags of these names can be.
+// flagValues are what flags of these names can be; with a command's name before it,
+// those of that command.
 var flagValues = map[string][]cobra.Completion{
 	"kind":           {"http", "flow"},
 	"level":          {"debug", "info", "warn", "error"},
@@ -40,6 +41,9 @@ var flagValues = map[string][]cobra.Completion{
 	"over_quota":     {"warn", "throttle", "stop"},
 	"proxy_protocol": {"v1", "v2"},
 	"type":           {"http", "https", "tls", "tcp", "udp"},
+
+	"files type":           {"http", "https"},
+	"start proxy_protocol": {"accept", "require", "off"}, // a relay's own
 }
 
 // completeFlag is complete for the value of a flag.
@@ -48,14 +52,13 @@ func (e *Env) completeFlag(cmd *cobra.Command, f *pflag.Flag) {
 		return
 	}
 	fits := cobra.NoFileCompletions
-	values, listed := flagValues[f.Name]
+	values, listed := flagValues[cmd.Name()+" "+f.Name]
+	if !listed {
+		values, listed = flagValues[f.Name]
+	}
 	switch {
 	case f.Name == "tunnel":
 		fits = e.completeTunnel
-	case f.Name == "type" && strings.HasPrefix(f.Usage, "http or https"):
-		fits = cobra.FixedCompletions(values[:2], cobra.ShellCompDirectiveNoFileComp)
-	case f.Name == "proxy_protocol" && strings.Contains(f.Usage, "require"): // a relay's own
-		fits = cobra.FixedCompletions([]cobra.Completion{"accept", "require", "off"}, cobra.ShellCompDirectiveNoFileComp)
 	case listed:
 		fits = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	case strings.HasSuffix(f.Name, "_dir"):
