@@ -161,15 +161,19 @@ func (a *agent) inspectGRPC(tunnelID string) {
 			Headers []struct{ Name, Value string }
 		}
 	}
-	var list struct{ Items []call }
-	a.ok(http.StatusOK, "GET", "/api/v1/requests?q=EmptyCall&tunnel_id="+tunnelID, nil, &list)
-	if len(list.Items) == 0 || list.Items[0].Path != "/grpc.testing.TestService/EmptyCall" || list.Items[0].Method != "POST" || list.Items[0].Status != 200 {
-		a.t.Errorf("the inspector has %+v", list.Items)
-		return
-	}
+	var found call
+	await(a.t, "the inspector has the call", func() error { // it reads beside what passes
+		var list struct{ Items []call }
+		a.ok(http.StatusOK, "GET", "/api/v1/requests?q=EmptyCall&tunnel_id="+tunnelID, nil, &list)
+		if len(list.Items) == 0 || list.Items[0].Path != "/grpc.testing.TestService/EmptyCall" || list.Items[0].Method != "POST" || list.Items[0].Status != 200 {
+			return fmt.Errorf("%+v", list.Items)
+		}
+		found = list.Items[0]
+		return nil
+	})
 	for _, request := range [][2]string{{"GET", ""}, {"POST", "/replay"}} {
 		var c call
-		a.ok(http.StatusOK, request[0], "/api/v1/requests/"+list.Items[0].ID+request[1], nil, &c)
+		a.ok(http.StatusOK, request[0], "/api/v1/requests/"+found.ID+request[1], nil, &c)
 		if c.Response.Proto != "HTTP/2.0" || c.Status != 200 || !slices.Contains(c.Response.Headers, struct{ Name, Value string }{"grpc-status", "0"}) {
 			a.t.Errorf("%s: got %+v", request[0], c)
 		}
