@@ -320,11 +320,19 @@ func TestSessionsTakenUpAgainAreJudged(t *testing.T) {
 			visit("by a session from before the policy", "200", false, 1)
 			visit("by a session with a certificate", "200", true, 0)
 			s.setPolicy(t, "shop", certified(home.PEM(), "Eve"))
-			visit("who is let in no more", "403", true, 0)
+			// Who is refused is asked again, and may present another.
+			visit("who is let in no more", "403", false, 1)
+			visit("who was refused before", "403", false, 1)
+			p.certificate = home.Client(t, "Eve")
+			visit("who has another certificate now", "200", false, 1)
+			visit("by a session with the other certificate", "200", true, 0)
+			p.certificate = another.Client(t, "Ann")
 			s.setPolicy(t, "shop", certified(another.PEM()))
-			visit("whose authority was taken out", "403", true, 0)
+			visit("whose authority was taken out, and who has one of the other", "200", false, 1)
 			s.setPolicy(t, "shop", certified(another.PEM()+home.PEM()))
-			visit("whose authority is back", "200", true, 0)
+			visit("whose authority is one of two", "200", false, 1)
+			visit("by a session of the same policy", "200", true, 0)
+			p.certificate = home.Client(t, "Ann")
 			s.setPolicy(t, "shop", `{}`)
 			visit("without a policy", "200", false, 0)
 			s.setPolicy(t, "shop", certified(home.PEM()))
@@ -334,6 +342,71 @@ func TestSessionsTakenUpAgainAreJudged(t *testing.T) {
 			visit("who presents one now", "200", false, 1)
 		})
 	}
+}
+
+// TestWhoIsRefusedMayPresentAnother has visitors whose connections are kept, as those of
+// programs are that renew their certificates while they run.
+func TestWhoIsRefusedMayPresentAnother(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text("served"))
+	home := certtest.New(t, "Home")
+	for name, c := range map[string]struct {
+		document string
+		first    tls.Certificate
+		status   int
+	}{
+		"not among those let in": {certified(home.PEM(), "Ann"), home.Client(t, "Eve"), 403},
+		"of another authority":   {certified(home.PEM()), certtest.New(t, "Another").Client(t, "Ann"), 403},
+		"run out":                {certified(home.PEM()), home.Client(t, "Ann", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), 403},
+		"none":                   {certified(home.PEM()), tls.Certificate{}, 403},
+		"beside passwords": {
+			strings.TrimSuffix(certified(home.PEM(), "Ann"), "}") + `,"basic_auth":[{"name":"a","password":"b"}]}`, home.Client(t, "Eve"), 401,
+		},
+	} {
+		s.setPolicy(t, "shop", c.document)
+		clients, p := s.presenting(t, c.first)
+		for version, visitor := range clients {
+			p.certificate = c.first
+			tlsOf(visitor).ClientSessionCache = tls.NewLRUClientSessionCache(4)
+			if status, _ := ask(t, visitor, s.https, version); status != c.status {
+				t.Errorf("%s, %s: status %d, want %d", name, version, status, c.status)
+			}
+			p.certificate = home.Client(t, "Ann")
+			eventually(t, name+", "+version+" presents another", func() bool {
+				resp, err := visitor.Get(s.https) // by HTTP/3 it may meet the end of the one before
+				if err != nil {
+					return false
+				}
+				defer resp.Body.Close()
+				return resp.StatusCode == 200
+			})
+		}
+	}
+	// A limit says nothing of who came: the connection stays.
+	s.setPolicy(t, "shop", strings.TrimSuffix(certified(home.PEM()), "}")+`,"max_body":1}`)
+	clients, p := s.presenting(t, home.Client(t, "Ann"))
+	for version, visitor := range clients {
+		for range 2 {
+			resp, err := visitor.Post(s.https, "", strings.NewReader("xx"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != 413 {
+				t.Errorf("%s: status %d of a body that is too long", version, resp.StatusCode)
+			}
+		}
+	}
+	if got := p.asked.Load(); got != 3 {
+		t.Errorf("asked %d times by 3 connections", got)
+	}
+}
+
+func tlsOf(c *http.Client) *tls.Config {
+	if tr, ok := c.Transport.(*http3.Transport); ok {
+		return tr.TLSClientConfig
+	}
+	return c.Transport.(*http.Transport).TLSClientConfig
 }
 
 // TestOpenVisitsEndWithTheirCertificates has WebSockets whose certificates are let in
@@ -557,7 +630,7 @@ func TestCertificatesOfOpenSSL(t *testing.T) {
 		t.Errorf("s_client, taken up again: %s", out)
 	}
 	s.setPolicy(t, "shop", certified(certtest.New(t, "Home").PEM()))
-	if out := client("-sess_in", "session"); !strings.Contains(out, "403 Forbidden") || !strings.Contains(out, "Reused") {
-		t.Errorf("s_client, taken up again when its authority was taken out: %s", out)
+	if out := client("-sess_in", "session"); !strings.Contains(out, "403 Forbidden") || strings.Contains(out, "Reused") {
+		t.Errorf("s_client, asked again when its authority was taken out: %s", out)
 	}
 }

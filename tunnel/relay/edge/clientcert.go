@@ -1,14 +1,17 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
@@ -51,16 +54,19 @@ func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config
 	if p == nil || p.ClientAuthorities() == nil {
 		return nil, nil
 	}
+	c, _ := hello.Context().Value(credentialsKey{}).(*credentials)
 	if v, ok := hello.Conn.(*visitor); ok {
-		v.credentials.asked.Store(true)
-	} else if c, ok := hello.Context().Value(credentialsKey{}).(*credentials); ok {
+		c = &v.credentials
+	}
+	if c != nil {
 		c.asked.Store(true)
 	}
 	conf := base.Clone()
 	conf.GetConfigForClient = nil
 	conf.ClientAuth, conf.ClientCAs = tls.RequestClientCert, p.ClientAuthorities()
 	conf.VerifyPeerCertificate = boundPresented
-	conf.WrapSession, conf.UnwrapSession = e.wrapSession, e.tickets.DecryptTicket
+	tickets := tickets{keys: e.tickets, policy: p, place: ep.place(), of: c}
+	conf.WrapSession, conf.UnwrapSession = tickets.wrap, tickets.unwrap
 	return conf, nil
 }
 
@@ -77,15 +83,50 @@ func boundPresented(chain [][]byte, _ [][]*x509.Certificate) error {
 	return nil
 }
 
-// wrapSession makes the ticket of a session in which the visitor was asked for a
-// certificate. Such tickets have keys of their own: a session in which nobody asked
-// must not be taken up again at a name that asks, nor one in which the visitor had
-// none. It would not be asked then, for as long as tickets last.
-func (e *Edge) wrapSession(state tls.ConnectionState, session *tls.SessionState) ([]byte, error) {
-	if len(state.PeerCertificates) == 0 {
+// tickets are those of sessions in which the visitor was asked for a certificate. They
+// have keys of their own, for a session in which nobody asked must not be taken up again
+// at a name that asks. It would not be asked then, for as long as tickets last: so there
+// are none for who is not let in by what it has presented, and none is good for another
+// name, or once the policy lets others in. Whoever was refused may have another
+// certificate by then, and an origin's owner another authority.
+type tickets struct {
+	keys   *tls.Config
+	policy *policy.Policy
+	place  string // of the endpoint
+	of     *credentials
+}
+
+// extra is what a ticket is for.
+func (t tickets) extra() []byte {
+	rules := t.policy.CertificateRules()
+	return append([]byte("adit "+t.place+" "), rules[:]...)
+}
+
+func (t tickets) wrap(state tls.ConnectionState, session *tls.SessionState) ([]byte, error) {
+	if t.of == nil || !t.policy.LetsIn(t.of.show(state.PeerCertificates), time.Now()) {
 		return []byte{0}, nil // no ticket that can be taken up
 	}
-	return e.tickets.EncryptTicket(state, session)
+	session.Extra = append(session.Extra, t.extra())
+	return t.keys.EncryptTicket(state, session)
+}
+
+func (t tickets) unwrap(identity []byte, state tls.ConnectionState) (*tls.SessionState, error) {
+	session, err := t.keys.DecryptTicket(identity, state)
+	if err != nil || session == nil {
+		return nil, err
+	}
+	mine := func(extra []byte) bool { return bytes.Equal(extra, t.extra()) }
+	if !slices.ContainsFunc(session.Extra, mine) {
+		return nil, nil // as one that is not known
+	}
+	session.Extra = slices.DeleteFunc(session.Extra, mine) // wrap adds it again
+	return session, nil
+}
+
+// show returns what was presented on the connection, which is the same each time.
+func (c *credentials) show(chain []*x509.Certificate) *policy.Presented {
+	c.once.Do(func() { c.presented = policy.NewPresented(chain) })
+	return c.presented
 }
 
 // presented returns what the visitor has presented to a name; nil: nothing. It
@@ -100,8 +141,7 @@ func (e *Edge) presented(r *http.Request, name string, peer netip.Addr) (p *poli
 	if c == nil || !c.asked.Load() || serverName(r.TLS.ServerName) != name {
 		return nil, r.TLS.ServerName != "" && !e.trusted(peer)
 	}
-	c.once.Do(func() { c.presented = policy.NewPresented(r.TLS.PeerCertificates) })
-	return c.presented, false
+	return c.show(r.TLS.PeerCertificates), false
 }
 
 // retire ends the connection of a request when it is answered, if it was opened for

@@ -52,6 +52,9 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 			h.edge.log.Debug("client certificate", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
 		}
 		if !d.Allowed && !p.Shadow() {
+			if q.Certificate != nil && policy.AsksWho(d.Rule) { // it was not good enough, and the next may be
+				h.retire(w, r)
+			}
 			door.refuse(w, d, q.Identity)
 			return d.Rule
 		}
@@ -94,7 +97,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	switch d.Rule {
 	case policy.RuleBasicAuth:
 		w.Header().Set("WWW-Authenticate", `Basic realm="site", charset="UTF-8"`)
-	case policy.RuleCertificateUnasked:
+	case policy.RuleCertificate, policy.RuleCertificateIssuer, policy.RuleCertificateTime, policy.RuleCertificateWho, policy.RuleCertificateUnasked:
 		h.retire(w, r)
 	case policy.RuleWebhook:
 		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // RFC 9110, section 15.5.2 wants one

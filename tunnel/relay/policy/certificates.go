@@ -160,6 +160,7 @@ func (d Document) Noted() Document {
 // gate is a document's ClientCertificates, ready to decide. One whose authorities
 // cannot be read lets nobody in.
 type gate struct {
+	rules       [sha256.Size]byte // tells them from others
 	authorities *x509.CertPool
 	all         bool            // of those to whom these give certificates are let in
 	exact       map[string]bool // common names, URIs and fingerprints
@@ -170,7 +171,7 @@ func (c *ClientCertificates) gate() *gate {
 	if c == nil {
 		return nil
 	}
-	g := &gate{authorities: x509.NewCertPool(), all: len(c.Names) == 0, exact: make(map[string]bool), folded: make(map[string]bool)}
+	g := &gate{rules: c.sum(), authorities: x509.NewCertPool(), all: len(c.Names) == 0, exact: make(map[string]bool), folded: make(map[string]bool)}
 	list, _ := parseAuthorities(c.Authorities)
 	for _, a := range list {
 		g.authorities.AddCert(a)
@@ -179,6 +180,15 @@ func (c *ClientCertificates) gate() *gate {
 		g.exact[name], g.folded[strings.ToLower(name)] = true, true
 	}
 	return g
+}
+
+// sum tells rules from others.
+func (c *ClientCertificates) sum() [sha256.Size]byte {
+	h := sha256.New()
+	for _, text := range append([]string{c.Authorities}, c.Names...) {
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // names reports whether a certificate is of one who is let in. An authority may be
@@ -350,4 +360,14 @@ func (p *Policy) ClientAuthorities() *x509.CertPool {
 		return nil
 	}
 	return p.gate.authorities
+}
+
+// CertificateRules tells whom certificates let in from what another policy says of that;
+// there must be ClientAuthorities.
+func (p *Policy) CertificateRules() [sha256.Size]byte { return p.gate.rules }
+
+// LetsIn reports whether what was presented, nil for nothing, lets in by itself; there
+// must be ClientAuthorities.
+func (p *Policy) LetsIn(presented *Presented, now time.Time) bool {
+	return p.gate.decide(presented, now).Allowed
 }

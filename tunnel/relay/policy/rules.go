@@ -31,6 +31,16 @@ const (
 	RuleQuota = "quota"
 )
 
+// AsksWho reports whether a rule refuses those who have not said who they are, or are
+// not among those let in, by a password or by signing in.
+func AsksWho(rule string) bool {
+	switch rule {
+	case RuleBasicAuth, RuleSignIn, RuleSignInWho:
+		return true
+	}
+	return false
+}
+
 // Status is the HTTP status of a refusal by a rule.
 func Status(rule string) int {
 	switch rule {
