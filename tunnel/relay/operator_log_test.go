@@ -116,7 +116,10 @@ func TestAccessLogIsExported(t *testing.T) {
 	if status != 200 || count != 7 {
 		t.Errorf("status %d, %d lines", status, count)
 	}
-	for _, path := range []string{"?format=xml", "?nothing=1"} {
+	if status, body, _ := r.ask(t, "GET", "/api/v1/access/export?format=csv&host=nobody.example", "", header); status != 200 || strings.Count(body, "\r\n") != 1 {
+		t.Errorf("of no events: status %d, %q, want the names of the columns alone", status, body)
+	}
+	for _, path := range []string{"?format=xml", "?nothing=1", "?address=here", "?format=csv&address=here"} {
 		if status, _, _ := r.ask(t, "GET", "/api/v1/access/export"+path, "", header); status != 400 {
 			t.Errorf("%s: status %d", path, status)
 		}

@@ -77,10 +77,21 @@ func (c *Console) exportAccess(w http.ResponseWriter, r *http.Request) error {
 	case "csv":
 		out := startStream(w, "text/csv; charset=utf-8; header=present", "adit-access.csv")
 		row := newRow(out)
-		if err := row.write(accessColumns); err != nil {
-			return out.end(err)
+		begin := func() error { // not before the question is known to be one: its refusal is an answer
+			if out.started {
+				return nil
+			}
+			return row.write(accessColumns)
 		}
-		err := c.cfg.Relay.ExportAccess(r.Context(), q, func(e *wire.Access) error { return row.write(accessRow(e)) })
+		err := c.cfg.Relay.ExportAccess(r.Context(), q, func(e *wire.Access) error {
+			if err := begin(); err != nil {
+				return err
+			}
+			return row.write(accessRow(e))
+		})
+		if err == nil {
+			err = begin()
+		}
 		return out.end(err)
 	}
 	return &Error{http.StatusBadRequest, "invalid_parameter", "format must be ndjson or csv", "format"}
