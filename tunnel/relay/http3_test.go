@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -223,6 +224,33 @@ func TestHTTP3Limits(t *testing.T) {
 	if n := s.edge.Figures().TurnedAway; n == 0 {
 		t.Error("nobody was counted as turned away")
 	}
+}
+
+// TestIdleTimeIsBetweenRequests has origins that take longer for an answer than a
+// connection may be without a request.
+func TestIdleTimeIsBetweenRequests(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.IdleTime = "1s"
+	s := startSite(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(3 * time.Second) // the visitor is silent for as long
+		io.WriteString(w, "late")
+	}))
+	var visitors sync.WaitGroup
+	for version, visitor := range map[string]*http.Client{"HTTP/2": s.visitor, "HTTP/3": s.visitor3(t)} {
+		visitors.Go(func() {
+			resp, err := visitor.Get(s.https)
+			if err != nil {
+				t.Errorf("by %s: %v", version, err)
+				return
+			}
+			defer resp.Body.Close()
+			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "late" {
+				t.Errorf("by %s: status %d, %q, %v", version, resp.StatusCode, body, err)
+			}
+		})
+	}
+	visitors.Wait()
+	eventually(t, "connections without a request are ended", func() bool { return s.edge.Figures().Connections == 0 })
 }
 
 func TestHTTP3DrainsAsTheRestDoes(t *testing.T) {

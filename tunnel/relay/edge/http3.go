@@ -96,8 +96,10 @@ func (q *quicServer) config() (*tls.Config, *quic.Config) {
 	}
 	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return q.edge.asking(base, hello) }
 	return http3.ConfigureTLSConfig(base), &quic.Config{
-		HandshakeIdleTimeout:       limits.HeaderTime / 2, // twice that is the whole handshake's
-		MaxIdleTimeout:             limits.IdleTime,
+		HandshakeIdleTimeout: limits.HeaderTime / 2, // twice that is the whole handshake's
+		// http3.Server ends those without a request after IdleTime. One with a request
+		// may be silent for as long as its origin.
+		MaxIdleTimeout:             max(limits.IdleTime, limits.OriginTime),
 		MaxIncomingStreams:         quicStreams,
 		MaxIncomingUniStreams:      8,
 		MaxConnectionReceiveWindow: quicWindow,
