@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"adit/tunnel/wire"
 )
 
 // A length beside chunks is TestOneRequestStaysOne's: what follows the chunks is
@@ -54,6 +57,32 @@ func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
 	}
 	if smuggled.Load() {
 		t.Error("a smuggled request reached the origin")
+	}
+}
+
+// A body that is none is its visitor's fault, and no failure of the site.
+func TestBodiesThatAreNoneAreTheVisitorsFault(t *testing.T) {
+	origin := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	s := startSite(t, testConfig(t.TempDir()), origin)
+	h2c := s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTP, Domain: "h2c", HTTP2: true}, startH2C(t, origin)).PublicURL
+	for name, url := range map[string]string{"by HTTP/1.1": s.http, "by HTTP/2": h2c} {
+		for body, want := range map[string]int{"5\r\nhello\r\n0\r\n\r\n": 200, "5\r\nhello\r\nzz\r\n": 400, "zz\r\n": 400, "5\r\nhelloXX": 400} {
+			conn, err := net.Dial("tcp", hostOf(t, url))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.SetDeadline(time.Now().Add(patience))
+			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nTransfer-Encoding: chunked\r\n\r\n%s", strings.TrimPrefix(url, "http://"), body)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("%s, %q: %v", name, body, err)
+			}
+			if resp.StatusCode != want || resp.Close != (want != 200) {
+				t.Errorf("%s, %q: status %d, and the connection ends: %v; want %d", name, body, resp.StatusCode, resp.Close, want)
+			}
+			conn.Close()
+			recorded(t, s.Relay, name, func(e wire.Access) bool { return e.Status == want })
+		}
 	}
 }
 

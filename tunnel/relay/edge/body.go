@@ -125,6 +125,17 @@ func (c *countedBody) whole() bool {
 	return errors.Is(c.ended, io.EOF)
 }
 
+// torn reports whether the visitor has sent something else than the rest of a body, or
+// has ended in its midst.
+func (c *countedBody) torn() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended != nil && !errors.Is(c.ended, io.EOF)
+}
+
 // left reports whether some of the body may come yet. A visitor that was not
 // told to send does not.
 func (c *countedBody) left() bool {

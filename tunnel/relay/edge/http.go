@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
@@ -21,6 +22,9 @@ import (
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
+
+// errTorn is of a request whose body its visitor has broken.
+var errTorn = errors.New("the request's body did not come whole")
 
 // handler serves the requests of one public HTTP listener.
 type handler struct {
@@ -190,6 +194,9 @@ func (h *handler) fail(w *countedWriter, r *http.Request, err error) {
 	if w.body != nil && !w.body.whole() {
 		w.closeAfter() // said in the answer's head
 	}
+	if w.body.torn() { // whatever came of it further on
+		err = fmt.Errorf("%w: %w", errTorn, err)
+	}
 	h.edge.explain(w, r, err)
 }
 
@@ -280,6 +287,8 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 		p = page{status: http.StatusRequestEntityTooLarge, title: "The request is too large", text: "This site takes at most " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes."}
 	case errors.Is(err, context.Canceled):
 		p = page{status: 499, title: "The request was given up"}
+	case errors.Is(err, errTorn):
+		p = page{status: http.StatusBadRequest, title: "The request did not come whole", text: "What follows its header is not what the header announces."}
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		p = page{status: http.StatusGatewayTimeout, title: "The site took too long to answer", text: "Its local service was reached but sent nothing in time."}
 	}
