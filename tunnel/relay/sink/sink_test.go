@@ -244,6 +244,10 @@ func TestSyslogMessages(t *testing.T) {
 			t.Errorf("not a message: %q", text)
 		}
 	}
+	// Neither a terminal is steered, nor is there a line that Unicode ends.
+	if text := string(s.message(access("/a\u0085<1>b\u2028c\u2029d\u009b31me"))); strings.ContainsAny(text, "\u0085\u2028\u2029\u009b") || !strings.Contains(text, `path="/a <1>b c d 31me"`) {
+		t.Errorf("lines and controls of Unicode: %q", text)
+	}
 	text := string(s.message(access("/a")))
 	for _, part := range []string{"<132>1 2026-01-02T03:04:05.000006Z relay1 adit - access ", ` visitor="203.0.113.9"`, ` user="ann@example.com"`, ` refused="deny"`, `] 203.0.113.9 GET a.example/a 403 deny`} {
 		if !strings.Contains(text, part) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 const (
@@ -215,11 +216,21 @@ func header(text string, limit int) string {
 
 // plain is what a visitor wrote, as text of one line.
 func plain(text string) string {
-	quoted, err := json.Marshal(text)
+	quoted, err := json.Marshal(oneLine(text))
 	if err != nil || len(quoted) < 2 {
 		return ""
 	}
 	return string(quoted[1 : len(quoted)-1])
+}
+
+// oneLine has spaces for what ends a line, by Unicode too, or steers a terminal.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `]`, `\]`)
@@ -233,13 +244,7 @@ func element(params [][2]string) string {
 		if p[1] == "" {
 			continue
 		}
-		value := strings.Map(func(r rune) rune {
-			if r < ' ' || r == 0x7f {
-				return ' '
-			}
-			return r
-		}, strings.ToValidUTF8(p[1], "?"))
-		fmt.Fprintf(&b, ` %s="%s"`, p[0], escape.Replace(value))
+		fmt.Fprintf(&b, ` %s="%s"`, p[0], escape.Replace(oneLine(strings.ToValidUTF8(p[1], "?"))))
 	}
 	b.WriteString("]")
 	return b.String()
