@@ -57,6 +57,7 @@ func (ep *Endpoint) enter(ctx context.Context, w *countedWriter) (context.Contex
 // letIn notes who was let in. A policy that was changed before that, and not
 // heeded, is for the caller to ask.
 func (p *presence) letIn(g policy.Guest) {
+	g.Reading = new(policy.Reading) // it is asked for again as long as the visit lasts
 	p.of.visits.mu.Lock()
 	defer p.of.visits.mu.Unlock()
 	p.guest = &g

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"adit/tunnel/relay/policy"
 )
 
 // TestOnlyWhatStandsStillIsIdle looks at two requests as time goes by, of which
@@ -36,5 +38,19 @@ func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	}
 	if conn.Err() != nil {
 		t.Error("a connection, which looks after itself, was ended")
+	}
+}
+
+// TestGuestsAreRemembered has every visit that was let in be one of which it is
+// remembered what its path is read as.
+func TestGuestsAreRemembered(t *testing.T) {
+	var ep Endpoint
+	for _, w := range []*countedWriter{nil, {ResponseWriter: httptest.NewRecorder()}} {
+		_, v := ep.enter(t.Context(), w)
+		v.letIn(policy.Guest{Target: "/"})
+		v.leave()
+		if v.guest.Reading == nil {
+			t.Error("a guest is read anew each time")
+		}
 	}
 }

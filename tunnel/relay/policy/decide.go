@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/internal/netblock"
@@ -155,6 +156,33 @@ type Guest struct {
 	SigningIn bool
 	Target    string          // of the request; empty: it is a connection or flow
 	Proof     signature.Print // of the secret that signed; zero: none did
+	// Reading has a guest who stays be decided on again at little cost; may be nil.
+	Reading *Reading
+}
+
+// Reading remembers whose webhooks a target is for, by the policy that was asked last.
+// A stranger's path may be such that it takes half a millisecond to say, and what is
+// open is held to its policy once a second.
+type Reading struct{ last atomic.Pointer[reading] }
+
+type reading struct {
+	by       *Policy
+	hook     *Hook
+	decision Decision
+}
+
+// hookFor is hook for a guest.
+func (p *Policy) hookFor(g Guest) (*Hook, Decision) {
+	if g.Reading == nil {
+		return p.hook(g.Target != "", g.Target)
+	}
+	r := g.Reading.last.Load()
+	if r == nil || r.by != p {
+		r = &reading{by: p}
+		r.hook, r.decision = p.hook(g.Target != "", g.Target)
+		g.Reading.last.Store(r)
+	}
+	return r.hook, r.decision
 }
 
 // Name is what the visitor is known by: of its password, its identity or its
@@ -193,7 +221,7 @@ func (p *Policy) Keeps(g Guest, now time.Time) Decision {
 	if d := p.standing(g.Addr, now); !d.Allowed {
 		return d
 	}
-	switch h, d := p.hook(g.Target != "", g.Target); {
+	switch h, d := p.hookFor(g); {
 	case !d.Allowed:
 		return Decision{Rule: d.Rule, Detail: d.Detail}
 	case h != nil && h.knows(g.Proof):

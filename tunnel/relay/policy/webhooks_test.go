@@ -356,6 +356,29 @@ func TestWebhookGoesBeforePassword(t *testing.T) {
 }
 
 // TestWebhooksAreForHTTP has other types closed.
+// TestWhoStaysIsReadOnce has a guest whose path takes long to read, and who is decided
+// on again and again.
+func TestWhoStaysIsReadOnce(t *testing.T) {
+	const hours, hooks = `"hours":{"open":[{"from":"00:00","to":"24:00"}]}`, `"webhooks":[{"path":"/hooks","provider":"github","secrets":["it's a secret"]}]`
+	p := parsed(t, "{"+hours+","+hooks+"}")
+	now := time.Now()
+	g := Guest{Addr: netip.MustParseAddr("192.0.2.1"), Target: "/" + strings.Repeat(`a%2525252e;x\..//`, 10), Reading: new(Reading)}
+	once := testing.AllocsPerRun(1, func() { p.Keeps(Guest{Addr: g.Addr, Target: g.Target}, now) })
+	if again := testing.AllocsPerRun(100, func() {
+		if d := p.Keeps(g, now); !d.Allowed {
+			t.Errorf("the guest is to leave: %+v", d)
+		}
+	}); again > once/20 {
+		t.Errorf("it takes %v allocations each time, and %v without remembering", again, once)
+	}
+	if d := parsed(t, strings.Replace("{"+hooks+"}", "/hooks", "/", 1)).Keeps(g, now); d.Rule != RuleWebhook {
+		t.Errorf("by another policy, in which every path is a webhook's: %+v", d)
+	}
+	if d := p.Keeps(g, now); !d.Allowed {
+		t.Errorf("by the first again: %+v", d)
+	}
+}
+
 func TestWebhooksAreForHTTP(t *testing.T) {
 	p, now := parsed(t, twoHooks), time.Now()
 	addr := netip.MustParseAddr("192.0.2.1")
