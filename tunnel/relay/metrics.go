@@ -154,7 +154,7 @@ func (o operator) visitorFigures(p *prom.Text) {
 	f := o.edge.Figures()
 	p.Family("adit_relay_visitor_connections", "gauge", "TCP connections of visitors that are open.")
 	p.Sample(float64(f.Connections))
-	p.Family("adit_relay_connections_turned_away_total", "counter", "Connections over the limit of an address.")
+	p.Family("adit_relay_connections_turned_away_total", "counter", "Connections over the limit of an address, and requests.")
 	p.Sample(float64(f.TurnedAway))
 	p.Family("adit_relay_requests_unknown_total", "counter", "Requests for a name that no endpoint serves.")
 	p.Sample(float64(f.Unknown))

@@ -30,7 +30,7 @@ type Limits struct {
 	IdleTime              time.Duration // between requests of a connection; 2 min
 	StreamIdle            time.Duration // of a connection, or of a request under way, without a byte; 2 h
 	OriginTime            time.Duration // for an origin's response header; 5 min
-	ConnectionsPerAddress int           // open at once; 1,024; IPv6 by /64
+	ConnectionsPerAddress int           // open at once, and an eighth of its requests by HTTP/2 and HTTP/3; 1,024; IPv6 by /64
 	WebhookTime           time.Duration // for the body of a webhook, whose signature is to be checked; 30 s
 	HalfOpen              time.Duration // for a visitor who sends no more, without a byte to it; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
@@ -123,6 +123,7 @@ type Edge struct {
 	attach  sync.Mutex // one change of the table at a time; guards ending
 	ending  bool       // nothing more is attached
 	visits  visitors
+	crowds  crowds
 	ports   sync.WaitGroup
 	servers []*http.Server
 	feeds   []*feed

@@ -34,7 +34,7 @@ func (e *Edge) turnAway(addr netip.Addr, reason string) {
 // Figures are of all visitors since the start.
 type Figures struct {
 	Connections       int    // TCP connections open now
-	TurnedAway        uint64 // connections over the limit of an address, or with a bad PROXY header
+	TurnedAway        uint64 // connections and requests over the limit of an address, or with a bad PROXY header
 	Unknown           uint64 // requests for a name that no endpoint serves
 	BytesIn, BytesOut int64  // payload
 	OverBandwidth     uint64 // packets of udp visitors, both ways, that a bandwidth had no room for

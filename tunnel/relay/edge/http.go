@@ -64,6 +64,18 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	remote = clean(remote)
 	client := e.clientAddr(r, remote.Addr())
+	place, in := e.crowd(w, r, client)
+	if !in {
+		return
+	}
+	defer place.leave()
+	h.answer(w, r, start, remote, client)
+	place.end(w)
+}
+
+// answer answers a visitor at remote who is known as client.
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time, remote netip.AddrPort, client netip.Addr) {
+	e := h.edge
 	name, ok := hostName(r.Host)
 	if !ok {
 		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names no host", text: "Its Host header is missing or is not a name."})

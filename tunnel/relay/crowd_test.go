@@ -1,0 +1,113 @@
+package relay
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"adit/tunnel/wire"
+)
+
+// TestRequestsOfAnAddressAreBounded has a stranger whose few connections have as many
+// requests under way as they may, each with a head as large as it may be.
+func TestRequestsOfAnAddressAreBounded(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.ConnectionsPerAddress = 4 // and so 32 requests
+	var held atomic.Int32
+	s := startSite(t, cfg, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hold" {
+			held.Add(1)
+			defer held.Add(-1)
+			<-r.Context().Done()
+		}
+	}))
+	try := func(c *http.Client, url, field string) (int, string) {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		req.Header.Set("X-Field", field)
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, resp.Header.Get("Retry-After")
+	}
+	second := s.testRelay.visitor(t)
+	second.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	for version, visitor := range map[string]*http.Client{"HTTP/2": second, "HTTP/3": s.visitor3(t)} {
+		for size, many := range map[int]int{1: 32, 40_000: 10} {
+			field := strings.Repeat("x", size)
+			try(visitor, s.https, field) // there is a connection, or each would open one
+			ctx, end := context.WithCancel(t.Context())
+			var holding sync.WaitGroup
+			for range many {
+				holding.Go(func() {
+					req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.https+"/hold", nil)
+					req.Header.Set("X-Field", field)
+					if resp, err := visitor.Do(req); err == nil {
+						resp.Body.Close()
+						t.Errorf("%s, %d bytes: status %d of a request that is held", version, size, resp.StatusCode)
+					}
+				})
+			}
+			eventually(t, "the requests are under way", func() bool { return held.Load() == int32(many) })
+			if status, again := try(visitor, s.https, field); status != http.StatusTooManyRequests || again == "" {
+				t.Errorf("%s, %d bytes: status %d of one more, to be tried again after %q s", version, size, status, again)
+			}
+			if status, _ := try(s.visitor, s.http, field); status != http.StatusOK {
+				t.Errorf("%s, %d bytes: status %d by HTTP/1.1, which has a connection for each", version, size, status)
+			}
+			end()
+			holding.Wait()
+			eventually(t, "their places are given back", func() bool {
+				status, _ := try(visitor, s.https, field)
+				return status == http.StatusOK && s.edge.Visitors()[wire.TypeHTTPS] == 0
+			})
+		}
+	}
+}
+
+// TestRefusalsThatNobodyTakesAreBounded has a stranger who takes no byte of any answer,
+// so that all wait, also those that say that there are too many. Each head counts for two.
+func TestRefusalsThatNobodyTakesAreBounded(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.ConnectionsPerAddress = 4
+	s := startSite(t, cfg, text("served"))
+	c := dialHTTP2(t, s)
+	defer c.Close()
+	c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	const asked, under, refused = 60, 16, 2
+	for i := range asked {
+		c.headers(uint32(2*i+1), true, append(request("/"), hpack.HeaderField{Name: "x-field", Value: strings.Repeat("a", 17_000)})...)
+	}
+	dec, got := hpack.NewDecoder(4096, nil), map[string]int{}
+	for ended := 0; ended < asked; {
+		f, err := c.framer.ReadFrame()
+		if err != nil {
+			t.Fatalf("%v, after %v", err, got)
+		}
+		switch f := f.(type) {
+		case *http2.HeadersFrame:
+			fields, err := dec.DecodeFull(f.HeaderBlockFragment())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[fields[0].Value]++
+			ended++
+		case *http2.RSTStreamFrame:
+			got["reset"]++
+			ended++
+		}
+	}
+	if got["200"] != under || got["429"] != refused || got["reset"] != asked-under-refused {
+		t.Errorf("of %d requests: %v, want %d served, %d refused and the rest reset", asked, got, under, refused)
+	}
+}
