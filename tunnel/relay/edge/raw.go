@@ -51,6 +51,9 @@ func (e *Edge) openPort(ep *Endpoint) error {
 	l := &portListener{closed: make(chan struct{})}
 	switch ep.Type {
 	case wire.TypeTCP:
+		if ep.Mode == wire.ModePrivate { // its visitors come by their sessions
+			return nil
+		}
 		ln, err := net.Listen("tcp", addr)
 		if err != nil {
 			return fmt.Errorf("open port: %w", err)
@@ -83,14 +86,18 @@ func (e *Edge) openPort(ep *Endpoint) error {
 	return nil
 }
 
-// serveRaw forwards one connection byte for byte (tcp, tls).
+// serveRaw forwards one connection byte for byte (tcp, tls, and private ones).
 func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	start := time.Now()
 	defer ep.begin()()
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
 	ctx, here := ep.enter(e.life, nil)
 	defer here.leave()
-	refused, let, release := e.guardRaw(ep, v.addr.Addr())
+	if v.private != nil {
+		access.User = v.private.Client
+		here.isOf(v.private)
+	}
+	refused, let, release := e.guardRaw(ep, v)
 	defer release()
 	if let {
 		guest := policy.Guest{Addr: v.addr.Addr()}
