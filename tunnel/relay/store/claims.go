@@ -225,8 +225,11 @@ func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
 // or all its holders are away: gone for longer than away tolerates. A balanced
 // tunnel joins others of its client. What is returned is on the disk.
 func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
-	for range 10 {
+	for seen := (contest{}); ; {
 		v, rev, ok := c.table.get(target)
+		if err := seen.next(ctx, rev); err != nil {
+			return Claim{}, err
+		}
 		if !ok {
 			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
 			if err := c.table.create(ctx, target, v); !errors.Is(err, ErrExists) {
@@ -252,7 +255,6 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 			return Claim{}, err
 		}
 	}
-	return Claim{}, ErrConflict
 }
 
 func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (Claim, error) {
@@ -300,8 +302,11 @@ func (c *Claims) refresh(ctx context.Context, target string) error {
 
 // Release takes a target from a tunnel, if it has it.
 func (c *Claims) Release(ctx context.Context, target, clientID, instance, key string) error {
-	for range 10 {
+	for seen := (contest{}); ; {
 		v, rev, ok := c.table.get(target)
+		if err := seen.next(ctx, rev); err != nil {
+			return err
+		}
 		if !ok || v.ClientID != clientID {
 			return nil
 		}
@@ -323,7 +328,6 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 			return err
 		}
 	}
-	return ErrConflict
 }
 
 // ReleaseUnless takes a target from the client that has it, unless it has something
