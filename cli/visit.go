@@ -27,9 +27,13 @@ On the other machine, as the client nas:
 
   adit tunnel create 22 --mode private --domain ssh --visitor laptop
 
+With --stdio ssh needs no port of its own:
+
+  ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas
+
 For good, declare it in adit.toml: [[visit]] with tunnel and listen.`,
 		Example: `  adit visit nas/ssh 2222
-  ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas`,
+  adit visit nas/ssh --stdio`,
 		Args: args(1, 2, "CLIENT/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			port := ""

@@ -145,7 +145,7 @@ func TestPrivateTunnelsByFlags(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, all)
 		}
 	}
-	d.set("GET /api/v1/tunnels/t_1", `{"data":`+strings.Replace(tunnelJSON, `"paths"`, `"visitors":["laptop","*"],"paths"`, 1)+`}`)
+	d.set("GET /api/v1/tunnels/t_1", `{"data":`+strings.Replace(tunnelJSON, `"visitors":[]`, `"visitors":["laptop","*"]`, 1)+`}`)
 	if _, out, _ := run(t, "", "tunnel", "show", "t_1"); !bytes.Contains([]byte(out), []byte("laptop, *")) {
 		t.Errorf("shown without its visitors:\n%s", out)
 	}
