@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -116,7 +115,7 @@ func (a *Agent) dialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 	// Whatever waits below ends with ctx.
 	stop := context.AfterFunc(ctx, stream.Reset)
 	err = askVisit(stream, path)
-	if !stop() && err == nil {
+	if !stop() { // what it broke says less
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -149,7 +148,6 @@ func askVisit(stream link.Stream, path string) error {
 	rest := io.Reader(bytes.NewReader(head))
 	if !strings.HasPrefix(string(head), "HTTP/1.1 101 ") {
 		rest = io.MultiReader(rest, stream)
-		stream.SetReadDeadline(time.Now().Add(relayWait))
 	}
 	res, err := http.ReadResponse(bufio.NewReader(rest), req)
 	if err != nil {

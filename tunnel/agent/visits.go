@@ -52,7 +52,7 @@ type visits struct {
 	changed chan struct{} // tells keepVisits to look; room for one
 
 	mu  sync.Mutex
-	all map[VisitSpec]*visit // wanted ones; those that are not yet looked at have no state
+	all map[VisitSpec]*visit
 }
 
 type visit struct {
@@ -67,10 +67,13 @@ type visit struct {
 	fault string
 }
 
-func (v *visit) note(state, fault string) {
+// note notes how the visit is, and reports whether that is new.
+func (v *visit) note(state, fault string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	fresh := v.state != state || v.fault != fault
 	v.state, v.fault = state, fault
+	return fresh
 }
 
 // Visits returns the declared visits, by address.
@@ -81,7 +84,7 @@ func (a *Agent) Visits() []Visit {
 	for _, v := range a.visits.all {
 		v.mu.Lock()
 		s := Visit{
-			VisitSpec: v.spec, State: cmp.Or(v.state, VisitFailed), Error: v.fault,
+			VisitSpec: v.spec, State: v.state, Error: v.fault,
 			Connections: Connections{Open: v.counters.open.Load(), Total: v.counters.total.Load()},
 			Bytes:       Bytes{In: v.counters.in.Load(), Out: v.counters.out.Load()},
 		}
@@ -116,7 +119,9 @@ func (a *Agent) DeclareVisits(specs []VisitSpec) error {
 	}
 	for _, spec := range wanted {
 		if a.visits.all[spec] == nil {
-			a.visits.all[spec] = &visit{spec: spec, after: free[spec.Listen], closed: make(chan struct{})}
+			a.visits.all[spec] = &visit{
+				spec: spec, after: free[spec.Listen], closed: make(chan struct{}), state: VisitFailed, fault: "it does not listen yet",
+			}
 		}
 	}
 	select {
@@ -190,10 +195,9 @@ func (a *Agent) keepVisit(ctx context.Context, v *visit) {
 	if v.after != nil {
 		<-v.after
 	}
-	for said := false; ; {
+	for {
 		ln, err := new(net.ListenConfig).Listen(ctx, "tcp", v.spec.Listen)
 		if err == nil {
-			said = false
 			v.note(VisitListening, "")
 			a.log.Info("visits are led on", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel)
 			err = a.serveVisits(ctx, v, ln, &guests)
@@ -201,10 +205,8 @@ func (a *Agent) keepVisit(ctx context.Context, v *visit) {
 		if ctx.Err() != nil {
 			return
 		}
-		v.note(VisitFailed, describeListen(err))
-		if !said {
+		if v.note(VisitFailed, describeListen(err)) {
 			a.log.Warn("visits cannot be led on; it is tried again", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel, "error", err)
-			said = true
 		}
 		select {
 		case <-ctx.Done():
@@ -260,8 +262,7 @@ func (a *Agent) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 	}
 	_ = conn.SetLinger(0) // who came learns that it did not work
 	conn.Close()
-	if ctx.Err() == nil {
-		v.note(VisitListening, err.Error())
+	if ctx.Err() == nil && v.note(VisitListening, err.Error()) { // a program may try again and again
 		a.log.Warn("a visit was not led on", "tunnel", v.spec.Tunnel, "error", err)
 	}
 }

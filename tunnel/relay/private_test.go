@@ -139,6 +139,17 @@ func TestInvitedClientsVisitAPrivateTunnel(t *testing.T) {
 	}
 }
 
+// TestVisitsOfARelayThatListensEverywhere: its own address is of no family, or of the
+// other than the visitor's.
+func TestVisitsOfARelayThatListensEverywhere(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TunnelListen = ":0"
+	r := startRelay(t, cfg)
+	owner := connect(t, r.client(t, "nas"), "i1")
+	owner.mustClaim("t", privateClaim("ssh"), greets(t))
+	mustVisit(t, owner, "nas/ssh")
+}
+
 func TestAPrivateTunnelHasNoPublicPort(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TCPPorts = "" // none are given at all
