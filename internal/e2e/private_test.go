@@ -61,6 +61,16 @@ func TestPrivateTunnelsAreVisited(t *testing.T) {
 			t.Errorf("%s: %d bytes came back, %v, want %d and equal", what, n, err, size)
 		}
 	}
+	var passed struct {
+		Items []struct{ Client, State string }
+	}
+	await(t, "the inspector knows who visited", func() error {
+		nas.ok(http.StatusOK, "GET", "/api/v1/requests", nil, &passed)
+		if len(passed.Items) < 2 || passed.Items[0].Client != "laptop" {
+			return fmt.Errorf("it has %+v", passed.Items)
+		}
+		return nil
+	})
 	var list struct {
 		Items []struct{ Tunnel, Listen, State, Error string }
 	}

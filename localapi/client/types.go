@@ -394,6 +394,8 @@ type RequestSummary struct {
 	Time time.Time `json:"time"`
 	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
 	Visitor string `json:"visitor"`
+	// Of a flow to a tunnel of mode `private`: the client of the relay that visits.
+	Client string `json:"client,omitempty"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`
 	DurationMillis float64 `json:"duration_ms"`
@@ -482,6 +484,8 @@ type RequestDetail struct {
 	Time time.Time `json:"time"`
 	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
 	Visitor string `json:"visitor"`
+	// Of a flow to a tunnel of mode `private`: the client of the relay that visits.
+	Client string `json:"client,omitempty"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`
 	DurationMillis float64 `json:"duration_ms"`

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -47,6 +49,25 @@ func TestCheckVisitors(t *testing.T) {
 		err := CheckVisitors(c.visitors)
 		if c.bad == "" && err != nil || c.bad != "" && (err == nil || !strings.Contains(err.Error(), c.bad)) {
 			t.Errorf("CheckVisitors(%d names %.40q) = %v, want an error with %q", len(c.visitors), c.visitors, err, c.bad)
+		}
+	}
+}
+
+func TestAPrefaceNamesTheClient(t *testing.T) {
+	b, err := AppendPreface(nil, Preface{Endpoint: 7, Kind: StreamRaw, Client: "lap.top"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := ReadPreface(bytes.NewReader(b)); err != nil || p.Client != "lap.top" || p.Endpoint != 7 {
+		t.Errorf("read as %+v, %v", p, err)
+	}
+	for _, name := range []string{"Lap", "a b", "a\nb", strings.Repeat("a", 64)} {
+		b, err := AppendPreface(nil, Preface{Endpoint: 7, Kind: StreamRaw, Client: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := ReadPreface(bytes.NewReader(b)); !errors.Is(err, ErrPreface) {
+			t.Errorf("a client called %q is read as %+v, %v", name, p, err)
 		}
 	}
 }

@@ -93,8 +93,9 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
 	ctx, here := ep.enter(e.life, nil)
 	defer here.leave()
+	of := visit{visitor: v.addr, edge: v.edge, authority: authority}
 	if v.private != nil {
-		access.User = v.private.Client
+		access.User, of.client = v.private.Client, v.private.Client
 		here.isOf(v.private)
 	}
 	refused, let, release := e.guardRaw(ep, v)
@@ -129,7 +130,7 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	for _, b := range order {
 		used = b
 		var c *originConn
-		c, err = e.openStream(ctx, b, wire.StreamRaw, visit{visitor: v.addr, edge: v.edge, authority: authority})
+		c, err = e.openStream(ctx, b, wire.StreamRaw, of)
 		if err != nil {
 			continue
 		}
