@@ -126,7 +126,7 @@ func TestCompletionOffersWhatFits(t *testing.T) {
 		"tunnel st":           "start\t",
 		"relay backup ":       ":0\n", // a file
 
-		"http --mode ":                       "standard\nbalanced\n:4\n",
+		"http --mode ":                       "standard\nbalanced\nprivate\n:4\n",
 		"http 3000 --local_scheme h":         "http\nhttps\nh2c\n:4\n",
 		"http 3000 --local-scheme ":          "http\nhttps\nh2c\n:4\n",
 		"files --type ":                      "http\nhttps\n:4\n",

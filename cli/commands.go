@@ -16,7 +16,7 @@ var parts = []part{
 		loginCommand,
 		logoutCommand,
 	}},
-	{"publish", "To publish a service:", []func(*Env) *cobra.Command{
+	{"publish", "To publish a service, or visit a private one:", []func(*Env) *cobra.Command{
 		shortCommand("http"),
 		shortCommand("https"),
 		shortCommand("tls"),
@@ -25,6 +25,7 @@ var parts = []part{
 		filesCommand,
 		tunnelCommand,
 		endpointsCommand,
+		visitCommand,
 	}},
 	{"look", "To see what happens:", []func(*Env) *cobra.Command{
 		statusCommand,

@@ -37,7 +37,7 @@ var flagValues = map[string][]cobra.Completion{
 	"kind":           {"http", "flow"},
 	"level":          {"debug", "info", "warn", "error"},
 	"local_scheme":   {"http", "https", "h2c"},
-	"mode":           {"standard", "balanced"},
+	"mode":           {"standard", "balanced", "private"},
 	"over_quota":     {"warn", "throttle", "stop"},
 	"proxy_protocol": {"v1", "v2"},
 	"type":           {"http", "https", "tls", "tcp", "udp"},

@@ -32,7 +32,7 @@ func relayPolicyCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
 	return a.flag(group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
 domain, '*.' and either for a tunnel of all names below it, tcp.PORT or
-udp.PORT.
+udp.PORT, or a private tunnel as CLIENT/NAME.
 
 `+policyFields,
 		relayPolicySetCommand(env, a),

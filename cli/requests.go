@@ -267,13 +267,13 @@ func requestClearCommand(env *Env) *cobra.Command {
 
 // flowText says of a flow whose it is, where that is known, and what passed.
 func flowText(r client.RequestSummary) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s in, %s out", r.Visitor, bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut)))
+	return strings.TrimSpace(fmt.Sprintf("%s %s in, %s out", visitorText(r.Client, r.Visitor), bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut)))
 }
 
 func writeRequest(w io.Writer, d client.RequestDetail) {
 	of := localTime(d.Time) + ", " + d.TunnelName
-	if d.Visitor != "" {
-		of += ", " + d.Visitor
+	if who := visitorText(d.Client, d.Visitor); who != "" {
+		of += ", " + who
 	}
 	fmt.Fprintln(w, printable(of))
 	if d.TunnelPath != "" {
@@ -347,3 +347,6 @@ func printableText(s string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// visitorText says who came: of a private tunnel its client's name, and where from.
+func visitorText(client, visitor string) string { return strings.TrimSpace(client + " " + visitor) }

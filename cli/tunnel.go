@@ -37,11 +37,12 @@ type tunnelFlags struct {
 	inspect                                                                   bool
 	requestHeaders, responseHeaders                                           headerFlag
 	paths                                                                     pathFlag
+	visitors                                                                  []string
 }
 
 // shared adds the flags that the short forms have too.
 func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
-	flags.StringVar(&f.mode, "mode", "", "standard, or balanced to share the address with other agents")
+	flags.StringVar(&f.mode, "mode", "", "standard; balanced to share the address with other agents; private for no public address, see adit visit")
 	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
 	flags.StringVar(&f.name, "name", "", "a name for people")
 	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
@@ -50,6 +51,7 @@ func (f *tunnelFlags) shared(flags *pflag.FlagSet) {
 	flags.Var(&f.requestHeaders, "request_header", "a header that the local service gets, in place of the visitor's; \"Name:\" removes one; may be repeated")
 	flags.Var(&f.responseHeaders, "response_header", "the same for what visitors get")
 	flags.Var(&f.paths, "path", "a path that leads to a local service of its own: /api=8080, =HOST:PORT or =https://HOST:PORT; with \",strip\" behind that is asked without the path, and with \",host=NAME\" sees this Host; may be repeated")
+	flags.StringSliceVar(&f.visitors, "visitor", nil, "of mode private: a client of the relay, by name, that may visit; '*' is all of them; may be repeated")
 	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")
 	flags.BoolVar(&f.inspect, "inspect", true, "show what passes in the inspector")
 }
@@ -66,7 +68,7 @@ func (f *tunnelFlags) create() client.TunnelCreate {
 		Type: client.TunnelType(f.kind), Mode: client.TunnelMode(f.mode), LocalIP: f.localIP, LocalPort: f.localPort,
 		Domain: f.domain, Name: f.name, LocalScheme: client.LocalScheme(f.localScheme), RemotePort: f.remotePort,
 		HostHeader: f.hostHeader, RequestHeaders: f.requestHeaders.fields, ResponseHeaders: f.responseHeaders.fields,
-		Paths: f.paths.paths, ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
+		Paths: f.paths.paths, Visitors: f.visitors, ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
 	}
 	if !f.inspect {
 		in.Inspect = &f.inspect
@@ -94,6 +96,7 @@ func (f *tunnelFlags) update(flags *pflag.FlagSet) client.TunnelUpdate {
 	given("request_header", func() { in.RequestHeaders = &f.requestHeaders.fields })
 	given("response_header", func() { in.ResponseHeaders = &f.responseHeaders.fields })
 	given("path", func() { in.Paths = &f.paths.paths })
+	given("visitor", func() { in.Visitors = &f.visitors })
 	given("proxy_protocol", func() { in.ProxyProtocol = (*client.ProxyProtocol)(&f.proxyProtocol) })
 	given("inspect", func() { in.Inspect = &f.inspect })
 	return in
@@ -110,7 +113,8 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
   adit tunnel create 27015 --type udp --ports 6 --remote_port 20015
   adit tunnel create 192.168.1.20:80 --type http --host_header printer.lan
   adit tunnel create https://nas.lan
-  adit tunnel create 3000 --path /api=8080 --path /files=9000,strip`,
+  adit tunnel create 3000 --path /api=8080 --path /files=9000,strip
+  adit tunnel create 22 --mode private --domain ssh --visitor laptop`,
 		Args: args(0, 1, "PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -363,6 +367,7 @@ func writeTunnel(w io.Writer, t client.Tunnel) {
 	writeHeaders(w, "Request header", t.RequestHeaders)
 	writeHeaders(w, "Response header", t.ResponseHeaders)
 	writePaths(w, t.Paths)
+	row("Visitors", strings.Join(t.Visitors, ", "))
 	row("PROXY protocol", string(t.ProxyProtocol))
 	if t.Declared {
 		row("Declared", "in adit.toml; change it there")

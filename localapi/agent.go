@@ -20,6 +20,7 @@ type Agent interface {
 	TunnelSwitch
 	TunnelHolder
 	PolicyKeeper
+	Visitor
 	Inspector
 	Archive
 	Doctor

@@ -109,6 +109,9 @@ func TestBuiltBinaryFitsTheDocument(t *testing.T) {
 		if strings.HasSuffix(a.path, "/hold") { // it would last; that it does is tested with a short form that is killed
 			a.status, a.code, a.field = 400, "invalid_parameter", "held"
 		}
+		if a.path == visited { // there is none such
+			a.status, a.code = 400, "relay_rejected"
+		}
 		a.target = strings.NewReplacer("r_1", request, "r_2", request, "t_1", created).Replace(a.target)
 		a.body = strings.Replace(a.body, `"domain":"shop"`, `"domain":"shop`+fmt.Sprint(len(d.Seen))+`"`, 1)
 		r.ask(t, d, a)

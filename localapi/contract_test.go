@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -78,6 +79,8 @@ func successes() []ask {
 		{method: "PUT", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", body: `{"deny":["203.0.113.0/24"],"rate":5}`, status: 200},
 		{method: "PUT", path: one + "/policy", target: "/api/v1/tunnels/t_1/policy", body: `{}`, status: 200},
 		{method: "DELETE", path: one, target: "/api/v1/tunnels/t_1", status: 204},
+		{method: "GET", path: "/api/v1/visits", status: 200},
+		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", status: 204},
 		{method: "GET", path: "/api/v1/requests", status: 200},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel_id=t_1&kind=http&method=get&status=4xx&q=a&since=2026-05-04T10:20:30Z&until=2026-05-04T10:20:30.5%2B02:00&before=req_9&limit=10000", status: 200},
 		{method: "GET", path: req, target: "/api/v1/requests/r_1?reveal=true", status: 200},
@@ -94,6 +97,11 @@ func successes() []ask {
 		{method: "DELETE", path: "/api/v1/session", status: 204},
 	}
 }
+
+// visited is the path of a private tunnel; visitHeader asks for a connection to it.
+const visited = "/api/v1/visits/{client}/{name}"
+
+var visitHeader = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"adit-visit"}}
 
 func failures() []ask {
 	tunnels, configure := "/api/v1/tunnels", "/api/v1/auth/configure"
@@ -135,6 +143,11 @@ func failures() []ask {
 		{method: "POST", path: one + "/hold", target: tunnels + "/nope/hold", status: 404, code: "not_found"},
 		{method: "POST", path: one + "/hold", target: tunnels + "/t_1/hold", refuse: refusal("invalid_parameter"), status: 400, code: "invalid_parameter"},
 		{method: "GET", path: one + "/hold", target: tunnels + "/t_1/hold", status: 405, code: "method_not_allowed"},
+		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
+		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", status: 400, code: "invalid_parameter", field: "Upgrade"},
+		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: visitHeader, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: visitHeader, refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `[]`, status: 400, code: "invalid_json"},
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
 		{
@@ -345,12 +358,15 @@ func TestEveryAnswerFitsTheDocument(t *testing.T) {
 	}
 	protected.ask(t, d, ask{method: "GET", path: "/api/v1/events", status: 401, code: "unauthorized"})
 	protected.ask(t, d, ask{method: "GET", path: "/api/v1/events", header: http.Header{"Origin": {"null"}}, status: 403, code: "forbidden_origin"})
+	protected.ask(t, d, ask{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: visitHeader, status: 401, code: "unauthorized"})
+	protected.ask(t, d, ask{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: http.Header{"Origin": {"null"}}, status: 403, code: "forbidden_origin"})
 	protected.ask(t, d, ask{method: "POST", path: "/api/v1/session", body: `{"code":"nope"}`, status: 401, code: "unauthorized"})
 	protected.ask(t, d, ask{method: "POST", path: "/api/v1/session", body: `{"code":"nope"}`, header: http.Header{"Sec-Fetch-Site": {"cross-site"}}, status: 403, code: "forbidden_origin"})
 
 	// Nothing is described that was not seen, but for what has tests of its own.
 	elsewhere := []string{
 		"GET /api/v1/events 200", "GET /api/v1/events 503", "POST /api/v1/tunnels/{id}/hold 503", "POST /api/v1/session 204",
+		"POST /api/v1/visits/{client}/{name} 101",
 		"POST /api/v1/reconnect 401", "POST /api/v1/login-links 401",
 	}
 	for path := range d.At(t, "paths") {
@@ -369,12 +385,17 @@ func TestEveryAnswerFitsTheDocument(t *testing.T) {
 	}
 }
 
+// documented is a path of the table as the document has it.
+func documented(path string) string {
+	return regexp.MustCompile(`:(\w+)`).ReplaceAllString(path, "{$1}")
+}
+
 func TestDocumentAndTableHaveTheSamePaths(t *testing.T) {
 	d := loadDocument(t)
 	r := serve(t, nil)
 	table := make(map[string]bool)
 	for _, row := range r.table() {
-		path := strings.ReplaceAll(row.path, ":id", "{id}")
+		path := documented(row.path)
 		method := strings.ToLower(strings.TrimSpace(row.method))
 		table[method+" "+path] = true
 		if d.At(t, "paths", path, method) == nil {
@@ -398,7 +419,7 @@ func TestPageHasEveryPath(t *testing.T) {
 	}
 	r := serve(t, nil)
 	for _, row := range r.table() {
-		path, ok := strings.CutPrefix(strings.ReplaceAll(row.path, ":id", "{id}"), "/api/v1")
+		path, ok := strings.CutPrefix(documented(row.path), "/api/v1")
 		if !ok || path == "/openapi.yaml" {
 			continue
 		}

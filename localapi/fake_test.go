@@ -33,6 +33,7 @@ type fakeAgent struct {
 	har      string
 	holding  int           // holds that last
 	gone     chan struct{} // what holders wait for; nil: holds end at once
+	visiting chan string   // who was visited last, once that has ended; nil: nobody asks
 }
 
 func newFakeAgent() *fakeAgent {
@@ -41,6 +42,7 @@ func newFakeAgent() *fakeAgent {
 		ID: "t_1", Name: "shop", Type: "https", Mode: "standard", LocalIP: "127.0.0.1", LocalPort: 3000,
 		RequestHeaders: agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
 		Paths:          []agent.TunnelPath{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
+		Visitors:       []string{},
 		Domain:         "shop", PublicURL: "https://shop.relay.example", State: agent.TunnelRunning, Inspect: true,
 		CreatedAt: fakeTime.In(time.FixedZone("there", 7200)),
 	}}
@@ -195,6 +197,38 @@ func (f *fakeAgent) StopTunnel(_ context.Context, id string) (agent.Tunnel, erro
 func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 	_, err := f.one(id)
 	return err
+}
+
+func (f *fakeAgent) Visits() []agent.Visit {
+	return []agent.Visit{{
+		VisitSpec: agent.VisitSpec{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: agent.VisitListening,
+		Connections: agent.Connections{Open: 1, Total: 2},
+	}}
+}
+
+func (f *fakeAgent) MayVisit(context.Context, string) error { return f.refusal() }
+
+// Visit greets, and says back what it is told after the visitor's end.
+func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (agent.HalfCloser, error)) error {
+	if err := f.refusal(); err != nil {
+		return err
+	}
+	conn, err := take()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if f.visiting != nil {
+		defer func() { f.visiting <- tunnel }()
+	}
+	io.WriteString(conn, "hello "+tunnel+"\n")
+	told, err := io.ReadAll(conn)
+	if err == nil {
+		conn.Write(told)
+		conn.CloseWrite()
+	}
+	return nil
 }
 
 func (f *fakeAgent) Hold(id string) (agent.Hold, error) {

@@ -49,6 +49,10 @@ func (s *Server) table() []route {
 		{"GET   ", "/api/v1/tunnels/:id/policy", s.getPolicy},
 		{"PUT   ", "/api/v1/tunnels/:id/policy", s.setPolicy},
 
+		{"GET   ", "/api/v1/visits", s.listVisits},
+		{"GET   ", "/api/v1/visits/:client/:name", s.mayVisit},
+		{"POST  ", "/api/v1/visits/:client/:name", s.visitTunnel},
+
 		{"GET   ", "/api/v1/events", s.streamEvents},
 
 		{"GET   ", "/api/v1/requests", s.listRequests},

@@ -5,6 +5,7 @@
 package localapi
 
 import (
+	"bufio"
 	"context"
 	_ "embed"
 	"errors"
@@ -301,3 +302,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController find the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// Hijack gives the connection away, after a change of protocols.
+func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	r.status = http.StatusSwitchingProtocols
+	return http.NewResponseController(r.ResponseWriter).Hijack()
+}

@@ -59,6 +59,9 @@ func judge(file *config.File) error {
 	if err := guards.Check(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w", file.Path(), err)
 	}
+	if _, err := agent.CheckVisits(declaredVisits(file)); err != nil {
+		return visitMistake(file, err)
+	}
 	specs, tables := declaredSpecs(file)
 	return declareMistake(file, tables, agent.CheckDeclared(specs, refuse))
 }

@@ -124,8 +124,15 @@ func shownMistake(err error) *localapi.ConfigError {
 }
 
 func (c *declared) declare(ctx context.Context, file *config.File) error {
+	visits := declaredVisits(file)
+	if _, err := agent.CheckVisits(visits); err != nil {
+		return visitMistake(file, err)
+	}
 	specs, tables := declaredSpecs(file)
 	err := c.agent.Declare(ctx, specs)
+	if err == nil {
+		return c.agent.DeclareVisits(visits)
+	}
 	var wrong *agent.DeclareError
 	if errors.As(err, &wrong) && wrong.Taken {
 		c.file, c.taken = file, specs[wrong.Index].Name
@@ -144,7 +151,7 @@ func declaredSpecs(file *config.File) (specs []agent.TunnelSpec, tables []int) {
 		spec := agent.TunnelSpec{
 			Type: t.Type, Mode: t.Mode, LocalIP: t.LocalIP, LocalPort: t.LocalPort, Domain: t.Domain, Name: t.Name,
 			LocalScheme: t.LocalScheme, RemotePort: t.RemotePort, HostHeader: t.HostHeader,
-			RequestHeaders: agent.Headers(t.RequestHeaders), ResponseHeaders: agent.Headers(t.ResponseHeaders), Paths: declaredPaths(t.Paths),
+			RequestHeaders: agent.Headers(t.RequestHeaders), ResponseHeaders: agent.Headers(t.ResponseHeaders), Paths: declaredPaths(t.Paths), Visitors: t.Visitors,
 			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
 		}
 		if t.Ports == 0 {
@@ -168,6 +175,23 @@ func declaredPaths(paths []config.Path) []agent.TunnelPath {
 		})
 	}
 	return out
+}
+
+func declaredVisits(file *config.File) []agent.VisitSpec {
+	specs := make([]agent.VisitSpec, 0, len(file.Visits))
+	for _, v := range file.Visits {
+		specs = append(specs, agent.VisitSpec{Tunnel: v.Tunnel, Listen: v.Listen})
+	}
+	return specs
+}
+
+// visitMistake is what the agent says of the visits of file, with their place in it.
+func visitMistake(file *config.File, err error) error {
+	var wrong *agent.DeclareError
+	if errors.As(err, &wrong) {
+		return file.Mistake("visit", wrong.Index, wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))
+	}
+	return err
 }
 
 // declareMistake is what the agent says of the tunnels of file, with their place

@@ -39,6 +39,7 @@ type File struct {
 	Inspector  Inspector `toml:"inspector"`
 	Log        Log       `toml:"log"`
 	Tunnels    []Tunnel  `toml:"tunnel"`
+	Visits     []Visit   `toml:"visit"`
 
 	path string
 	text []byte
@@ -92,8 +93,15 @@ type Tunnel struct {
 	RequestHeaders  map[string]string `toml:"request_headers"`
 	ResponseHeaders map[string]string `toml:"response_headers"`
 	Paths           []Path            `toml:"paths"`
+	Visitors        []string          `toml:"visitors"`
 	ProxyProtocol   string            `toml:"proxy_protocol"`
 	Inspect         *bool             `toml:"inspect"`
+}
+
+// Visit is an address on this machine that leads to a private tunnel.
+type Visit struct {
+	Tunnel string `toml:"tunnel"` // CLIENT/NAME
+	Listen string `toml:"listen"` // a port, or a loopback address with one
 }
 
 // Path is a path of a declared tunnel that leads to a local service of its own.

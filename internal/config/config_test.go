@@ -165,6 +165,10 @@ strip = true
 [[tunnel.paths]]
 path = "/files"
 local_port = 8081
+
+[[visit]]
+tunnel = "nas/ssh"
+listen = "127.0.0.1:2222"
 `
 
 func TestEveryKeyIsRead(t *testing.T) {
@@ -188,6 +192,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 	if w := f.Tunnels[2]; fmt.Sprint(w.Paths) != "[{/api ::1 8080 h2c api.lan true} {/files  8081   false}]" {
 		t.Errorf("got %+v", w.Paths)
+	}
+	if len(f.Visits) != 1 || f.Visits[0] != (Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}) {
+		t.Errorf("got %+v", f.Visits)
 	}
 	for key, want := range map[string]int{"request_headers": 37, "response_headers": 39, "paths": 43, "local_port": 36} {
 		if e := f.Mistake("tunnel", 2, key, "no"); e.Line != want {
@@ -231,6 +238,7 @@ func TestMistakesNameLineAndKey(t *testing.T) {
 		{"[session]\ntransport = \"sctp\"", "session.transport", 2},
 		{"[log]\nlevel = \"loud\"", "log.level", 2},
 		{"[inspector]\nmemory_mib = -1", "inspector.memory_mib", 2},
+		{"[[visit]]\ntunnel = \"nas/ssh\"\nport = 1", "visit.port", 3},
 		{"[[tunnel]]\nlocal_port = 1", "tunnel[0].name", 1},
 		{"[Log]\n\nLEVEL = \"loud\"", "log.level", 3},
 		{"[[tunnel]]\nname = \"a\"\n[[tunnel]] # second\nlocal_port = 2\nname = \"a\"", "tunnel[1].name", 5},

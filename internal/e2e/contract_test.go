@@ -187,7 +187,7 @@ func (c *contractClient) lifeOfATunnel(relay *relay, port int) {
 
 func (c *contractClient) everythingElse() {
 	c.t.Helper()
-	for _, path := range []string{"/healthz", "/metrics", "/api/v1/openapi.yaml", "/api/v1/status", "/api/v1/config", "/api/v1/logs"} {
+	for _, path := range []string{"/healthz", "/metrics", "/api/v1/openapi.yaml", "/api/v1/status", "/api/v1/config", "/api/v1/logs", "/api/v1/visits"} {
 		c.ask("200", "GET", path, "")
 	}
 	c.ask("200", "HEAD", "/healthz", "")
@@ -267,6 +267,8 @@ var elsewhere = map[string]bool{
 	"POST /api/v1/tunnels/{id}/start 503": true, "POST /api/v1/tunnels/{id}/stop 503": true,
 	"GET /api/v1/tunnels/{id}/policy 503": true, "PUT /api/v1/tunnels/{id}/policy 503": true,
 	"POST /api/v1/tunnels/{id}/hold 200": true, "POST /api/v1/tunnels/{id}/hold 503": true,
+	"GET /api/v1/visits/{client}/{name} 204": true, "POST /api/v1/visits/{client}/{name} 101": true,
+	"GET /api/v1/visits/{client}/{name} 503": true, "POST /api/v1/visits/{client}/{name} 503": true,
 }
 
 // wrongValues asks for what is not there, and with what makes no sense.

@@ -63,13 +63,12 @@ func awaitListening(t *testing.T, port int) {
 	})
 }
 
-func TestSSHThroughATCPTunnel(t *testing.T) {
+// startSSHD runs sshd on loopback, and returns its port and how ssh is asked to log in
+// there with its key.
+func startSSHD(t *testing.T) (port int, options []string) {
+	t.Helper()
 	require.Root(t)
-	sshd, ssh, keygen := require.Tool(t, "/usr/sbin/sshd", "sshd"), require.Tool(t, "ssh"), require.Tool(t, "ssh-keygen")
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sshd, keygen := require.Tool(t, "/usr/sbin/sshd", "sshd"), require.Tool(t, "ssh-keygen")
 	dir := t.TempDir()
 	for _, key := range []string{"host", "person"} {
 		tool(t, keygen, "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key))
@@ -84,7 +83,7 @@ func TestSSHThroughATCPTunnel(t *testing.T) {
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	port := freeport.Get(t)
+	port = freeport.Get(t)
 	config := filepath.Join(dir, "sshd_config")
 	text := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\n", port, dir, dir)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -92,17 +91,44 @@ func TestSSHThroughATCPTunnel(t *testing.T) {
 	}
 	background(t, sshd, "-D", "-e", "-f", config)
 	awaitListening(t, port)
+	return port, []string{
+		"-i", filepath.Join(dir, "person"),
+		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-F", "none",
+	}
+}
 
+// loggedIn has ssh, with more options, log in and move some bytes.
+func loggedIn(t *testing.T, options ...string) {
+	t.Helper()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := tool(t, require.Tool(t, "ssh"), append(options, me.Username+"@127.0.0.1", "head -c 3000000 /dev/zero | wc -c; echo said")...)
+	if !strings.Contains(out, "3000000\nsaid") {
+		t.Errorf("ssh printed %q", out)
+	}
+}
+
+func TestSSHThroughATCPTunnel(t *testing.T) {
+	port, options := startSSHD(t)
 	relay := newRelay(t)
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))
 	made := agent.publish("tcp", port, nil)
-	out := tool(t, ssh, "-p", fmt.Sprint(portOf(t, strings.TrimPrefix(made.PublicURL, "tcp://"))), "-i", filepath.Join(dir, "person"),
-		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-F", "none",
-		me.Username+"@127.0.0.1", "head -c 3000000 /dev/zero | wc -c; echo said")
-	if !strings.Contains(out, "3000000\nsaid") {
-		t.Errorf("ssh printed %q", out)
-	}
+	loggedIn(t, append(options, "-p", fmt.Sprint(portOf(t, strings.TrimPrefix(made.PublicURL, "tcp://"))))...)
+}
+
+// TestSSHThroughAPrivateTunnel is ssh that no port in the open leads to.
+func TestSSHThroughAPrivateTunnel(t *testing.T) {
+	port, options := startSSHD(t)
+	relay := newRelay(t)
+	nas, laptop := newAgent(t), newAgent(t)
+	nas.configure(relay.client("nas"))
+	laptop.configure(relay.client("laptop"))
+	nas.publish("tcp", port, map[string]any{"mode": "private", "domain": "ssh", "visitors": []string{"laptop"}})
+	proxy := strings.Join(append(append([]string{"env"}, laptop.env...), program, "visit", "nas/ssh", "--stdio"), " ")
+	loggedIn(t, append(options, "-o", "ProxyCommand="+proxy)...)
 }
 
 func TestIperf3ThroughATCPTunnel(t *testing.T) {

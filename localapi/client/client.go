@@ -204,7 +204,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header h
 	if err != nil {
 		return nil, c.lost(ctx, err)
 	}
-	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 || resp.StatusCode == http.StatusSwitchingProtocols {
 		return resp, nil
 	}
 	defer resp.Body.Close()

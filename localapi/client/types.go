@@ -165,13 +165,15 @@ const (
 	TunnelTypeUDP   TunnelType = "udp"
 )
 
-// TunnelMode: `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it.
+// TunnelMode: `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp`:
+// it has no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay visit.
 type TunnelMode string
 
 // Values of TunnelMode.
 const (
 	TunnelModeStandard TunnelMode = "standard"
 	TunnelModeBalanced TunnelMode = "balanced"
+	TunnelModePrivate  TunnelMode = "private"
 )
 
 // ProxyProtocol: Which PROXY protocol header tells the origin the visitor's address; empty for none.
@@ -222,7 +224,7 @@ type TunnelCreate struct {
 	// The local service's address or host name.
 	LocalIP   string `json:"local_ip,omitempty"`
 	LocalPort int    `json:"local_port"`
-	// A full name that the client may use, or one label under the relay's domain; without it the relay gives one. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page.
+	// A full name that the client may use, or one label under the relay's domain; without it the relay gives one. Of mode `private` one label, which this client has once. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page.
 	Domain string `json:"domain,omitempty"`
 	// For people.
 	Name        string      `json:"name,omitempty"`
@@ -234,7 +236,9 @@ type TunnelCreate struct {
 	RequestHeaders  HeaderChanges `json:"request_headers,omitempty"`
 	ResponseHeaders HeaderChanges `json:"response_headers,omitempty"`
 	// The paths that lead to local services of their own, in any order.
-	Paths         []TunnelPath  `json:"paths,omitempty"`
+	Paths []TunnelPath `json:"paths,omitempty"`
+	// Of mode `private`: the clients of the relay, by name, that may visit the tunnel beside those with the same token; `*` is all of them.
+	Visitors      []string      `json:"visitors,omitempty"`
 	ProxyProtocol ProxyProtocol `json:"proxy_protocol,omitempty"`
 	// Show what passes in the inspector.
 	Inspect *bool `json:"inspect,omitempty"`
@@ -259,7 +263,9 @@ type TunnelUpdate struct {
 	RequestHeaders  *HeaderChanges `json:"request_headers,omitempty"`
 	ResponseHeaders *HeaderChanges `json:"response_headers,omitempty"`
 	// All of them; an empty list leaves none.
-	Paths         *[]TunnelPath  `json:"paths,omitempty"`
+	Paths *[]TunnelPath `json:"paths,omitempty"`
+	// All of them; an empty list leaves only those with the same token.
+	Visitors      *[]string      `json:"visitors,omitempty"`
 	ProxyProtocol *ProxyProtocol `json:"proxy_protocol,omitempty"`
 	Inspect       *bool          `json:"inspect,omitempty"`
 }
@@ -281,7 +287,9 @@ type Tunnel struct {
 	RequestHeaders  HeaderChanges `json:"request_headers"`
 	ResponseHeaders HeaderChanges `json:"response_headers"`
 	// Longest first.
-	Paths         []TunnelPath  `json:"paths"`
+	Paths []TunnelPath `json:"paths"`
+	// Of mode `private`: who may visit it, beside clients with the same token.
+	Visitors      []string      `json:"visitors"`
 	ProxyProtocol ProxyProtocol `json:"proxy_protocol"`
 	Inspect       bool          `json:"inspect"`
 	Ephemeral     bool          `json:"ephemeral"`
@@ -294,6 +302,28 @@ type Tunnel struct {
 	Error     string    `json:"error"`
 	CreatedAt time.Time `json:"created_at"`
 }
+
+// Visit: An address on this machine whose connections are led to a private tunnel.
+type Visit struct {
+	// As `nas/ssh`: the client whose it is, and its name.
+	Tunnel string `json:"tunnel"`
+	// Where connections are taken.
+	Listen string     `json:"listen"`
+	State  VisitState `json:"state"`
+	// Why it is `failed`, or why the newest connection was not led on; otherwise empty.
+	Error       string      `json:"error"`
+	Connections Connections `json:"connections"`
+	Bytes       Bytes       `json:"bytes"`
+}
+
+// VisitState: `failed`: the address cannot be listened on now; that is tried again.
+type VisitState string
+
+// Values of VisitState.
+const (
+	VisitStateListening VisitState = "listening"
+	VisitStateFailed    VisitState = "failed"
+)
 
 // TunnelState: `waiting`: no session now; it comes back by itself. `failed`: `error` says why.
 type TunnelState string
@@ -364,6 +394,8 @@ type RequestSummary struct {
 	Time time.Time `json:"time"`
 	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
 	Visitor string `json:"visitor"`
+	// Of a flow to a tunnel of mode `private`: the client of the relay that visits.
+	Client string `json:"client,omitempty"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`
 	DurationMillis float64 `json:"duration_ms"`
@@ -452,6 +484,8 @@ type RequestDetail struct {
 	Time time.Time `json:"time"`
 	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
 	Visitor string `json:"visitor"`
+	// Of a flow to a tunnel of mode `private`: the client of the relay that visits.
+	Client string `json:"client,omitempty"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`
 	DurationMillis float64 `json:"duration_ms"`

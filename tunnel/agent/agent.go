@@ -55,6 +55,7 @@ type Agent struct {
 	unheld     chan struct{} // tells keepHeld to look again; room for one
 	reports    chan wire.AgentError
 	limiter    reportLimiter
+	visits     visits
 	in, out    atomic.Int64 // visitors' payload
 	unsaved    atomic.Bool  // the last try to write tunnels.json did not succeed
 
@@ -131,6 +132,7 @@ func New(cfg Config) (*Agent, error) {
 		reports:    make(chan wire.AgentError, 64),
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
+		visits:     visits{changed: make(chan struct{}, 1), all: make(map[VisitSpec]*visit)},
 	}
 	a.feed.begin(newBase(a.started))
 	a.inspector.Follow(func(e inspect.Told) { a.feed.publish(EventRequest, e) })
@@ -204,7 +206,7 @@ func (a *Agent) restore() error {
 		a.releases[key] = true
 	}
 	for _, st := range saved.Tunnels {
-		if st.Spec.Type == wire.TypeTCP || st.Spec.Type == wire.TypeUDP {
+		if st.Spec.numbered() {
 			st.Spec.Domain = "" // an earlier adit took it and made nothing of it
 		}
 		spec, bad := a.normalize(st.Spec)
@@ -245,6 +247,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	wg.Go(func() { a.publishActivity(use) })
 	wg.Go(func() { a.keepSecond(use) })
 	wg.Go(func() { a.keepHeld(ctx) })
+	wg.Go(func() { a.keepVisits(ctx) })
 	wg.Go(func() { a.keep(use) })
 	<-ctx.Done()
 	a.part(use)

@@ -20,12 +20,24 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 	before := t.spec
 	a.mu.Unlock()
 	want := patched(before, patch)
+	if private := want.private(); private != before.private() {
+		// What only the old mode has goes with it, unless asked for.
+		if patch.Domain == nil {
+			want.Domain = ""
+		}
+		if patch.RemotePort == nil {
+			want.RemotePort = 0
+		}
+		if patch.Visitors == nil && !private {
+			want.Visitors = nil
+		}
+	}
 	if patch.Type != nil && *patch.Type != before.Type {
 		// What only the old type has goes with it, unless asked for.
 		if patch.RemotePort == nil {
 			want.RemotePort = 0
 		}
-		if patch.Domain == nil && (want.Type == wire.TypeTCP || want.Type == wire.TypeUDP) {
+		if patch.Domain == nil && want.numbered() {
 			want.Domain = ""
 		}
 		if patch.LocalScheme == nil {
@@ -72,7 +84,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	wasOrigin := t.route.Load().local
 	t.setSpec(spec)
 	tried := t.route.Load()
-	moved := spec.Type != before.Type || spec.Domain != before.Domain || spec.RemotePort != before.RemotePort
+	moved := spec.movedFrom(before)
 	if moved {
 		url := t.grant.PublicURL // until there is another
 		t.grant = t.grant.gaveUp()
@@ -122,7 +134,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 		a.ensureClaimed(t)
 		return err
 	}
-	if t.route.Load().local != wasOrigin || spec.Type != before.Type {
+	if t.route.Load().local != wasOrigin || spec.Type != before.Type || spec.private() != before.private() {
 		t.conns.abort() // their service is another's now
 	} else {
 		t.cutStrays()

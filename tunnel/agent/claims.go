@@ -175,6 +175,12 @@ func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, e
 			Message: "the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it",
 		}}
 	}
+	if c.Mode == wire.ModePrivate && !slices.Contains(l.welcome.Features, wire.FeaturePrivate) {
+		return wire.Grant{}, &refused{problem: &wire.Problem{
+			Code: wire.CodeInvalid, Field: "mode",
+			Message: "the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it",
+		}}
+	}
 	return l.ctl.claim(ctx, key, c)
 }
 

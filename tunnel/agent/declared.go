@@ -124,12 +124,12 @@ func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (chang
 			continue
 		}
 		changed = true
-		if t.spec.LocalIP != spec.LocalIP || t.spec.LocalPort != spec.LocalPort || t.spec.Type != spec.Type {
+		if t.spec.LocalIP != spec.LocalIP || t.spec.LocalPort != spec.LocalPort || t.spec.Type != spec.Type || t.spec.private() != spec.private() {
 			cut = append(cut, t)
 		} else if !slices.Equal(t.spec.Paths, spec.Paths) {
 			led = append(led, t)
 		}
-		if t.spec.Type != spec.Type || t.spec.Domain != spec.Domain || t.spec.RemotePort != spec.RemotePort {
+		if spec.movedFrom(t.spec) {
 			t.grant = t.grant.gaveUp()
 		}
 		before, alike := t.claim(false), servesAlike(t.spec, spec)

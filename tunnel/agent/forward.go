@@ -283,7 +283,7 @@ func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil
 	}
-	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String(), Secret: r.secret, Path: r.path, Prefix: r.prefix}
+	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String(), Client: preface.Client, Secret: r.secret, Path: r.path, Prefix: r.prefix}
 	switch {
 	case preface.Kind == wire.StreamHTTP:
 		return a.inspector.HTTP(meta)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"adit/tunnel/wire"
 )
 
 // gaveUp is g for a tunnel that is to have another name or port.
@@ -20,7 +18,7 @@ func (g grant) gaveUp() grant {
 // of is g for a tunnel that is to be as spec says, which may be other than when it
 // was given.
 func (g grant) of(spec TunnelSpec) grant {
-	numbered := spec.Type == wire.TypeTCP || spec.Type == wire.TypeUDP
+	numbered := spec.numbered()
 	switch {
 	case g.Domain != "" && (numbered || spec.Domain != "" && !sameName(spec.Domain, g.Domain)),
 		g.RemotePort != 0 && (!numbered || spec.RemotePort != 0 && spec.RemotePort != g.RemotePort),

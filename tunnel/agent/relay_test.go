@@ -47,6 +47,7 @@ type fakeRelay struct {
 	unable    int           // how many releases it cannot do
 	reports   []wire.AgentError
 	onPolicy  http.HandlerFunc           // of all claims; nil: the relay knows no policies
+	onVisit   http.HandlerFunc           // nil: nobody is let in anywhere
 	features  []string                   // that it says it has
 	speeds    map[link.Transport]float64 // at which bytes come, as it says
 	addresses []string
@@ -226,7 +227,13 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 			r.numbers[key] = r.next
 		}
 		g := wire.Grant{EndpointID: "ep_" + key, Number: r.numbers[key]}
-		if c.Type == wire.TypeTCP || c.Type == wire.TypeUDP {
+		if c.Mode == wire.ModePrivate {
+			g.Domain = c.Domain
+			if g.Domain == "" {
+				g.Domain = fmt.Sprintf("random%d", r.next)
+			}
+			g.PublicURL = wire.PrivateURL("test", g.Domain)
+		} else if c.Type == wire.TypeTCP || c.Type == wire.TypeUDP {
 			g.RemotePort = c.RemotePort
 			if g.RemotePort == 0 {
 				g.RemotePort = 20000 + int(r.next)
@@ -286,6 +293,16 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		r.mu.Unlock()
 		if on == nil {
 			on = http.NotFound
+		}
+		on(w, q)
+	})
+	mux.HandleFunc(wire.PathVisit, func(w http.ResponseWriter, q *http.Request) {
+		r.mu.Lock()
+		on := r.onVisit
+		r.mu.Unlock()
+		if on == nil {
+			answer(w, http.StatusForbidden, &wire.Problem{Code: wire.CodeForbidden, Message: "nobody is let in"})
+			return
 		}
 		on(w, q)
 	})

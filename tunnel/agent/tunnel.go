@@ -172,7 +172,7 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 		Type: t.spec.Type, Mode: t.spec.Mode, Domain: t.spec.Domain, RemotePort: t.spec.RemotePort,
 		Name: t.spec.Name, HostHeader: t.spec.HostHeader, Ephemeral: t.spec.Ephemeral,
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Paths: claimPaths(t.spec.Paths), Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
+		Paths: claimPaths(t.spec.Paths), Visitors: t.spec.Visitors, Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
 	}
 	if !fresh && !t.grant.GivenUp {
 		if c.Domain == "" {
@@ -232,7 +232,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		LocalIP: t.spec.LocalIP, LocalPort: t.spec.LocalPort, LocalScheme: t.spec.LocalScheme,
 		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Paths: append([]TunnelPath{}, t.spec.Paths...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
+		Paths: append([]TunnelPath{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
 	}

@@ -18,7 +18,7 @@ import (
 
 var (
 	knownTypes = []string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
-	knownModes = []string{wire.ModeStandard, wire.ModeBalanced}
+	knownModes = []string{wire.ModeStandard, wire.ModeBalanced, wire.ModePrivate}
 	// knownSchemes are how an origin of HTTP can be spoken to.
 	knownSchemes = []string{schemeHTTP, schemeHTTPS, schemeH2C}
 )
@@ -42,7 +42,11 @@ func invalid(field, format string, args ...any) *Error {
 // normalize checks spec and returns it with defaults filled in and names in
 // their usual form.
 func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
-	if spec.Type == "" {
+	switch {
+	case spec.Type != "":
+	case spec.Mode == wire.ModePrivate:
+		spec.Type = wire.TypeTCP
+	default:
 		spec.Type = wire.TypeHTTPS
 	}
 	if spec.Mode == "" {
@@ -73,7 +77,7 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 		return spec, invalid("local_scheme", "is for http and https tunnels only")
 	case web && !slices.Contains(knownSchemes, spec.LocalScheme):
 		return spec, invalid("local_scheme", "must be one of %s", strings.Join(knownSchemes, ", "))
-	case port && spec.Domain != "":
+	case spec.numbered() && spec.Domain != "":
 		return spec, invalid("domain", "is not for tcp and udp tunnels; they have a remote_port")
 	case !port && spec.RemotePort != 0:
 		return spec, invalid("remote_port", "is for tcp and udp tunnels only")
@@ -100,6 +104,9 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 	}
 	spec.LocalIP = host
 	if spec.Paths, err = a.normalPaths(spec.Paths, web); err != nil {
+		return spec, err
+	}
+	if spec, err = checkPrivate(spec); err != nil {
 		return spec, err
 	}
 	if spec.Domain != "" {
@@ -272,6 +279,7 @@ func patched(spec TunnelSpec, p TunnelPatch) TunnelSpec {
 	set(&spec.RequestHeaders, p.RequestHeaders)
 	set(&spec.ResponseHeaders, p.ResponseHeaders)
 	set(&spec.Paths, p.Paths)
+	set(&spec.Visitors, p.Visitors)
 	set(&spec.ProxyProtocol, p.ProxyProtocol)
 	if p.Inspect != nil {
 		v := *p.Inspect

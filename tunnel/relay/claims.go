@@ -84,7 +84,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	}
 	if r.members != nil {
 		r.members.mesh.TunnelUp(nodes.Tunnel{
-			Session: s.id, Key: key, Number: t.backend.Number, Claim: c,
+			Session: s.id, Key: key, Number: t.backend.Number, Claim: toldToNodes(c),
 			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
 		})
 	}
@@ -105,12 +105,14 @@ func checkClaim(c *wire.Claim) error {
 		if c.RemotePort < 0 || c.RemotePort > 65535 {
 			return invalid("remote_port", "the port must be 1 to 65535")
 		}
-		c.Domain = ""
+		if c.Mode != wire.ModePrivate {
+			c.Domain = ""
+		}
 	default:
 		return invalid("type", "the relay knows the types http, https, tls, tcp and udp")
 	}
-	if c.Mode != wire.ModeStandard && c.Mode != wire.ModeBalanced {
-		return invalid("mode", "the relay knows the modes standard and balanced")
+	if c.Mode != wire.ModeStandard && c.Mode != wire.ModeBalanced && c.Mode != wire.ModePrivate {
+		return invalid("mode", "the relay knows the modes standard, balanced and private")
 	}
 	if len(c.Name) > 128 {
 		return invalid("name", "the name has at most 128 bytes")
@@ -122,7 +124,10 @@ func checkClaim(c *wire.Claim) error {
 	if err := checkHeaders(c); err != nil {
 		return err
 	}
-	return checkPaths(c)
+	if err := checkPaths(c); err != nil {
+		return err
+	}
+	return checkPrivate(c)
 }
 
 // checkPaths says which paths of a claim the edge cannot lead, and sorts them.
@@ -194,8 +199,11 @@ type placing struct {
 // place takes a target for the tunnel and opens its face.
 func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 	c := p.claim
-	face := edge.Face{Slot: edge.SlotOf(c.Type), Type: c.Type, Mode: c.Mode}
-	if face.Slot == store.SlotPort {
+	face := edge.Face{Slot: edge.SlotOf(c.Type, c.Mode), Type: c.Type, Mode: c.Mode}
+	switch face.Slot {
+	case store.SlotPrivate:
+		return s.placePrivate(ctx, p, face)
+	case store.SlotPort:
 		return s.placePort(ctx, p, face)
 	}
 	if c.Domain != "" {
@@ -345,6 +353,9 @@ func faceName(f edge.Face) string {
 	if f.Slot == store.SlotPort {
 		return fmt.Sprintf("the %s port %d", f.Type, f.Port)
 	}
+	if f.Slot == store.SlotPrivate {
+		return "the private name " + f.Domain
+	}
 	return "the name " + f.Domain
 }
 
@@ -399,6 +410,9 @@ func (r *Relay) publicURL(f edge.Face) string {
 		return "https://" + withPort(f.Domain, publicPort(r.cfg.PublicHTTPSPort, r.edge.HTTPSAddr()), 443)
 	case wire.TypeTLS:
 		return "tls://" + withPort(f.Domain, publicPort(r.cfg.PublicHTTPSPort, r.edge.HTTPSAddr()), 0)
+	}
+	if client, name, ok := store.PrivateOf(f.Target); ok {
+		return wire.PrivateURL(client, name)
 	}
 	return f.Type + "://" + net.JoinHostPort(r.publicHost(), strconv.Itoa(f.Port))
 }

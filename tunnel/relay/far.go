@@ -35,6 +35,7 @@ type farAgent struct {
 type farTunnel struct {
 	of      *farAgent
 	tunnel  nodes.Tunnel
+	claim   wire.Claim // of the tunnel
 	face    edge.Face
 	backend *edge.Backend // nil while it is not behind its endpoint
 }
@@ -102,8 +103,9 @@ func (f *far) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 		// always finds one of them.
 		defer f.drop(old)
 	}
-	v := &farTunnel{of: a, tunnel: t, face: edge.Face{
-		Target: t.Target, Slot: t.Slot, Type: t.Claim.Type, Mode: t.Claim.Mode, Domain: t.Domain, Port: t.Port,
+	claim := toldByNode(t.Claim)
+	v := &farTunnel{of: a, tunnel: t, claim: claim, face: edge.Face{
+		Target: t.Target, Slot: t.Slot, Type: claim.Type, Mode: claim.Mode, Domain: t.Domain, Port: t.Port,
 	}}
 	a.tunnels[t.Key] = v
 	f.byTarget[t.Target] = append(f.byTarget[t.Target], v)
@@ -157,15 +159,14 @@ func (f *far) review(target string) {
 func (f *far) settle(t *farTunnel) {
 	r := f.members.relay
 	// Another version may change or lead what this one must not.
-	if !f.holds(t) || checkHeaders(&t.tunnel.Claim) != nil || checkPaths(&t.tunnel.Claim) != nil {
+	if !f.holds(t) || checkHeaders(&t.claim) != nil || checkPaths(&t.claim) != nil || checkPrivate(&t.claim) != nil {
 		f.detach(t)
 		return
 	}
 	if t.backend != nil {
 		return
 	}
-	c := t.tunnel.Claim
-	backend := newBackend(&t.of.agent, t.tunnel.Key, c)
+	backend := newBackend(&t.of.agent, t.tunnel.Key, t.claim)
 	backend.Number = t.tunnel.Number
 	if _, err := r.edge.Attach(t.face, backend); err != nil {
 		if _, told := f.refused[t]; !told {
@@ -335,6 +336,6 @@ func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
 	return &edge.Backend{
 		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2,
 		Requests: edge.ChangeHeaders(c.RequestHeaders), Answers: edge.ChangeHeaders(c.ResponseHeaders),
-		Paths: c.Paths,
+		Paths: c.Paths, Visitors: c.Visitors,
 	}
 }

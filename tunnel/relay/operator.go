@@ -150,5 +150,8 @@ func shown(target string) string {
 	if name := store.DomainOf(target); name != "" {
 		return name
 	}
+	if client, name, ok := store.PrivateOf(target); ok {
+		return client + "/" + name
+	}
 	return target
 }

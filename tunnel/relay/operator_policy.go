@@ -20,7 +20,7 @@ import (
 )
 
 // target reads what the operator calls a target: a domain or its one label, a
-// wildcard as *.shop, or tcp.PORT or udp.PORT.
+// wildcard as *.shop, tcp.PORT or udp.PORT, or a private tunnel as CLIENT/NAME.
 func (r *Relay) target(text string) (string, error) {
 	text = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(text), "."))
 	if network, port, ok := store.PortOf(text); ok {
@@ -29,9 +29,16 @@ func (r *Relay) target(text string) (string, error) {
 		}
 		return store.TargetPort(network, port), nil
 	}
+	if strings.Contains(text, "/") {
+		client, name, err := wire.ParsePrivate(text)
+		if err != nil {
+			return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is not a private tunnel, which is CLIENT/NAME", text)
+		}
+		return store.TargetPrivate(client, name), nil
+	}
 	text, base := r.spelledOut(text)
 	if !config.ValidName(base) {
-		return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is neither a domain nor tcp.PORT or udp.PORT", text)
+		return "", bad(http.StatusBadRequest, "invalid_parameter", "target", "%q is neither a domain nor tcp.PORT, udp.PORT or CLIENT/NAME", text)
 	}
 	return store.TargetDomain(text), nil
 }

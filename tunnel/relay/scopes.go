@@ -111,6 +111,7 @@ func (r *Relay) fits(scope store.Scope, f edge.Face) error {
 	switch {
 	case !scope.AllowsType(f.Type):
 		return forbidden("type", "the relay's operator has taken the type %s from this client; choose another, or ask the operator", f.Type)
+	case f.Slot == store.SlotPrivate: // it has neither a port nor a domain
 	case f.Slot == store.SlotPort && !scope.AllowsPort(f.Port):
 		return forbidden("remote_port", "the relay's operator has taken the port %d from this client; choose another, or ask the operator", f.Port)
 	case f.Slot != store.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):

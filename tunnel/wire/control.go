@@ -90,7 +90,8 @@ const (
 	FeaturePaths   = "paths"   // it leads the paths of a Claim to services of their own
 	// FeatureWildcards: the Domain of a Claim may be all names below one.
 	FeatureWildcards = "wildcards"
-	FeatureSpeed     = "speed" // it has PathSpeed, and knows of a Trial
+	FeatureSpeed     = "speed"   // it has PathSpeed, and knows of a Trial
+	FeaturePrivate   = "private" // it has ModePrivate and PathVisit
 )
 
 // Tunnel types and modes.
@@ -103,6 +104,7 @@ const (
 
 	ModeStandard = "standard"
 	ModeBalanced = "balanced"
+	ModePrivate  = "private" // tcp alone; see PathVisit
 )
 
 // Claim asks for a tunnel's public face. Doing it again with the same key
@@ -110,7 +112,7 @@ const (
 type Claim struct {
 	Type       string `json:"type"`
 	Mode       string `json:"mode"`
-	Domain     string `json:"domain,omitempty"`      // full name or one label, or *. and either; empty: the relay gives one
+	Domain     string `json:"domain,omitempty"`      // full name or one label, or *. and either; of a private one its name; empty: the relay gives one
 	RemotePort int    `json:"remote_port,omitempty"` // tcp, udp; 0: the relay gives one
 	Name       string `json:"name,omitempty"`
 	HostHeader string `json:"host_header,omitempty"` // http, https: rewritten for the origin at the edge
@@ -121,6 +123,9 @@ type Claim struct {
 	// Paths have services of their own (http, https): the streams to those name the
 	// path in their Preface. Only a relay with FeaturePaths leads them.
 	Paths []ClaimPath `json:"paths,omitempty"`
+	// Visitors are the names of the clients, beside this one, that may visit a
+	// private tunnel; AnyClient is all. Only a relay with FeaturePrivate has those.
+	Visitors []string `json:"visitors,omitempty"`
 	// Ephemeral claims are forgotten when the session ends; others are kept for the client.
 	Ephemeral bool `json:"ephemeral,omitempty"`
 	// Unshared streams carry the requests of one visitor only (http, https),

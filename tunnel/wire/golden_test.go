@@ -64,6 +64,10 @@ var prefaces = []struct {
 		Visitor: netip.MustParseAddrPort("203.0.113.9:40000"), Edge: netip.MustParseAddrPort("198.51.100.1:443"),
 		Endpoint: 7, Kind: StreamHTTP, Authority: "shop.example.com", Path: "/api",
 	}},
+	{"raw-client", Preface{
+		Visitor: netip.MustParseAddrPort("203.0.113.9:40000"), Edge: netip.MustParseAddrPort("198.51.100.1:4433"),
+		Endpoint: 7, Kind: StreamRaw, Client: "laptop",
+	}},
 }
 
 var flows = []struct {

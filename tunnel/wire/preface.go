@@ -32,6 +32,7 @@ const (
 	tlvEndpoint  = proxyproto.PP2Type(0xE0) // uint32, the Grant's Number
 	tlvKind      = proxyproto.PP2Type(0xE1) // one byte, StreamKind
 	tlvPath      = proxyproto.PP2Type(0xE2) // the Claim's Path that the stream is for
+	tlvClient    = proxyproto.PP2Type(0xE3) // the client that visits a private tunnel
 	tlvAuthority = proxyproto.PP2Type(0x02) // PP2_TYPE_AUTHORITY
 )
 
@@ -56,6 +57,8 @@ type Preface struct {
 	// Path is the one of the Claim's whose service the stream is for; empty: the
 	// tunnel's own.
 	Path string
+	// Client is the name of the client that visits, of a private tunnel.
+	Client string
 }
 
 // ErrPreface is matched by every error about a stream's first bytes.
@@ -82,6 +85,9 @@ func AppendPreface(b []byte, p Preface) ([]byte, error) {
 		return nil, fmt.Errorf("write stream header: a path of %d bytes", len(p.Path))
 	case p.Path != "":
 		tlvs = append(tlvs, proxyproto.TLV{Type: tlvPath, Value: []byte(p.Path)})
+	}
+	if p.Client != "" {
+		tlvs = append(tlvs, proxyproto.TLV{Type: tlvClient, Value: []byte(p.Client)})
 	}
 	h := proxyproto.HeaderProxyFromAddrs(2, tcpAddr(p.Visitor), tcpAddr(p.Edge))
 	if err := h.SetTLVs(tlvs); err != nil {
@@ -163,6 +169,11 @@ func parsePreface(all []byte) (Preface, error) {
 				return Preface{}, prefaceError("the path is none")
 			}
 			p.Path = string(t.Value)
+		case tlvClient:
+			if !clientName.Match(t.Value) {
+				return Preface{}, prefaceError("the client has no name")
+			}
+			p.Client = string(t.Value)
 		}
 	}
 	if !seen[tlvEndpoint] || !seen[tlvKind] {

@@ -287,7 +287,7 @@ func (e *entry) matches(f Filter, text string) bool {
 	case text == "":
 		return true
 	}
-	for _, v := range []string{s.Host, s.Path, s.Method, s.Visitor, s.TunnelName} {
+	for _, v := range []string{s.Host, s.Path, s.Method, s.Visitor, s.Client, s.TunnelName} {
 		if strings.Contains(strings.ToLower(v), text) {
 			return true
 		}
@@ -413,7 +413,7 @@ func (e *entry) summaryLocked() Summary {
 	}
 	s := Summary{
 		ID: formatID(e.seq), Kind: e.kind, TunnelID: e.meta.TunnelID, TunnelName: e.meta.TunnelName,
-		Type: e.meta.Type, TunnelPath: e.meta.Path, Time: e.start.UTC(), Visitor: e.meta.Visitor, State: e.state,
+		Type: e.meta.Type, TunnelPath: e.meta.Path, Time: e.start.UTC(), Visitor: e.meta.Visitor, Client: e.meta.Client, State: e.state,
 		DurationMillis: float64(end.Sub(e.start).Microseconds()) / 1000,
 		BytesIn:        e.in.Load(), BytesOut: e.out.Load(), Error: e.problem,
 		ReplayOf: e.meta.ReplayOf, Imported: e.imported,

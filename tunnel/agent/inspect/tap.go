@@ -13,6 +13,7 @@ type Meta struct {
 	TunnelID, TunnelName string
 	Type                 string // the tunnel's
 	Visitor              string // address:port, if known
+	Client               string // the client that visits a private tunnel
 	ReplayOf             string // id of the entry that is repeated
 	// Secret are names of request fields whose values are hidden beside the usual
 	// ones: what the tunnel itself gives its origin.

@@ -31,7 +31,8 @@ type Summary struct {
 	TunnelName string    `json:"tunnel_name"`
 	Type       string    `json:"type"` // the tunnel's
 	Time       time.Time `json:"time"`
-	Visitor    string    `json:"visitor"` // address:port
+	Visitor    string    `json:"visitor"`          // address:port
+	Client     string    `json:"client,omitempty"` // that visits a private tunnel
 	// TunnelPath is the path of the tunnel that led the request to a service of its own.
 	TunnelPath string `json:"tunnel_path,omitempty"`
 	// State is open while bytes may still come, then done or failed.

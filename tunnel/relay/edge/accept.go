@@ -14,6 +14,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/internal/sockio"
+	"adit/tunnel/link"
 )
 
 // feed is a listener of connections that were looked at first: from a load
@@ -213,6 +214,7 @@ type visitor struct {
 	cut        func() // closes the connection underneath; may be called at any time
 
 	credentials credentials // of TLS, if it is ended here
+	private     *Guest      // who it is, of a private tunnel
 	leave       func()
 	once        sync.Once
 }
@@ -271,6 +273,9 @@ func (v *visitor) CloseWrite() error {
 	if c := v.tcp(); c != nil {
 		return c.CloseWrite()
 	}
+	if s, ok := v.Conn.(link.Stream); ok {
+		return s.CloseWrite()
+	}
 	return v.Close()
 }
 
@@ -286,6 +291,9 @@ func (v *visitor) TryWrite(b []byte) int {
 func (v *visitor) abort() {
 	if c := v.tcp(); c != nil {
 		c.SetLinger(0)
+	}
+	if s, ok := v.Conn.(link.Stream); ok {
+		s.Reset()
 	}
 	v.Close()
 }

@@ -130,7 +130,15 @@ func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Deci
 
 // guardRaw reports whether a connection or flow is let in, the rule that refuses
 // it or would have, and what to call at its end.
-func (e *Edge) guardRaw(ep *Endpoint, client netip.Addr) (refused string, in bool, release func()) {
+func (e *Edge) guardRaw(ep *Endpoint, v *visitor) (refused string, in bool, release func()) {
+	if v.private != nil && !ep.invites(*v.private) { // it has changed meanwhile
+		return policy.RuleVisitors, false, func() {}
+	}
+	return e.guardAddr(ep, v.addr.Addr())
+}
+
+// guardAddr is guardRaw for whom nothing is known of but the address.
+func (e *Edge) guardAddr(ep *Endpoint, client netip.Addr) (refused string, in bool, release func()) {
 	if ep.stopped() {
 		return policy.RuleQuota, false, func() {}
 	}

@@ -40,12 +40,13 @@ const (
 type visit struct {
 	visitor, edge netip.AddrPort
 	authority     string
+	client        string // that visits a private tunnel
 }
 
 // openStream opens a stream to a backend; the preface goes out with the first write.
 func (e *Edge) openStream(ctx context.Context, b *Backend, kind wire.StreamKind, v visit) (*originConn, error) {
 	preface, err := wire.AppendPreface(nil, wire.Preface{
-		Visitor: v.visitor, Edge: v.edge, Endpoint: b.Number, Kind: kind, Authority: v.authority, Path: b.path,
+		Visitor: v.visitor, Edge: v.edge, Endpoint: b.Number, Kind: kind, Authority: v.authority, Path: b.path, Client: v.client,
 	})
 	if err != nil {
 		return nil, err

@@ -25,9 +25,10 @@ type presence struct {
 	w      *countedWriter // of a request; nil for a connection, which looks after itself
 
 	// Guarded by of.visits.mu.
-	guest *policy.Guest // nil: it is not let in yet
-	moved int64         // bytes, when it was last looked at; -1: never
-	since time.Duration
+	guest   *policy.Guest // nil: it is not let in yet
+	private *Guest        // of a private tunnel: who it is
+	moved   int64         // bytes, when it was last looked at; -1: never
+	since   time.Duration
 }
 
 // end ends the visit. What is being written to a visitor who does not read is

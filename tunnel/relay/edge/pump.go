@@ -51,7 +51,7 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 
 	var inward sync.WaitGroup
 	inward.Go(func() {
-		n, err := move(ctx, s, v, &moved, ep.in, ep.countIn)
+		n, err := move(ctx, s, v.source(), &moved, ep.in, ep.countIn)
 		in = n
 		if err == nil {
 			err = s.CloseWrite()

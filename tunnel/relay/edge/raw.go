@@ -51,6 +51,9 @@ func (e *Edge) openPort(ep *Endpoint) error {
 	l := &portListener{closed: make(chan struct{})}
 	switch ep.Type {
 	case wire.TypeTCP:
+		if ep.Mode == wire.ModePrivate { // its visitors come by their sessions
+			return nil
+		}
 		ln, err := net.Listen("tcp", addr)
 		if err != nil {
 			return fmt.Errorf("open port: %w", err)
@@ -83,14 +86,19 @@ func (e *Edge) openPort(ep *Endpoint) error {
 	return nil
 }
 
-// serveRaw forwards one connection byte for byte (tcp, tls).
+// serveRaw forwards one connection byte for byte (tcp, tls, and private ones).
 func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	start := time.Now()
 	defer ep.begin()()
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
 	ctx, here := ep.enter(e.life, nil)
 	defer here.leave()
-	refused, let, release := e.guardRaw(ep, v.addr.Addr())
+	of := visit{visitor: v.addr, edge: v.edge, authority: authority}
+	if v.private != nil {
+		access.User, of.client = v.private.Client, v.private.Client
+		here.isOf(v.private)
+	}
+	refused, let, release := e.guardRaw(ep, v)
 	defer release()
 	if let {
 		guest := policy.Guest{Addr: v.addr.Addr()}
@@ -122,7 +130,7 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	for _, b := range order {
 		used = b
 		var c *originConn
-		c, err = e.openStream(ctx, b, wire.StreamRaw, visit{visitor: v.addr, edge: v.edge, authority: authority})
+		c, err = e.openStream(ctx, b, wire.StreamRaw, of)
 		if err != nil {
 			continue
 		}

@@ -35,8 +35,11 @@ func (f Face) ID() string {
 
 func (f Face) place() string { return f.Target + "/" + f.Slot }
 
-// SlotOf returns the slot of a claim that a tunnel type takes.
-func SlotOf(tunnelType string) string {
+// SlotOf returns the slot of a claim that a tunnel of that type and mode takes.
+func SlotOf(tunnelType, mode string) string {
+	if mode == wire.ModePrivate {
+		return store.SlotPrivate
+	}
 	switch tunnelType {
 	case wire.TypeHTTP:
 		return store.SlotPlain
@@ -76,6 +79,9 @@ type Backend struct {
 	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
 	// Paths lead to origins of their own; longer ones come first.
 	Paths []wire.ClaimPath
+	// Visitors are the names of the clients that may visit a private tunnel, beside
+	// the agent's own.
+	Visitors []string
 
 	forks  []*Backend // one for each of Paths
 	whole  *Backend   // of a fork: whose it is
@@ -303,6 +309,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 	}
 	ep.set(next)
 	e.bind(ep)
+	ep.endUninvited()
 	return ep, nil
 }
 

@@ -169,7 +169,7 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	if full || len(list) == 0 {
 		return nil
 	}
-	refused, let, release := p.edge.guardRaw(p.ep, from.Addr())
+	refused, let, release := p.edge.guardAddr(p.ep, from.Addr())
 	if !let {
 		if now := time.Now(); p.tells(from.Addr(), now) {
 			p.edge.cfg.Record(p.ep, nil, wire.Access{

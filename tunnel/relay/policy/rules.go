@@ -29,6 +29,8 @@ const (
 	RuleWebhookBusy = "webhooks_busy" // too many bodies are held to be checked
 	// RuleQuota is no policy's: the client has used up its month.
 	RuleQuota = "quota"
+
+	RuleVisitors = "visitors" // the client is not among those that a private tunnel names
 )
 
 // AsksWho reports whether a rule refuses those who have not said who they are, or are

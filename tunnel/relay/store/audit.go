@@ -79,14 +79,18 @@ func (a *Audit) write(ctx context.Context, c audit.Change, at time.Time, tried *
 	case <-ctx.Done():
 		return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ctx.Err())
 	}
-	for range auditTries {
+	var e audit.Entry // of the last try
+	for seen := (contest{most: auditTries}); ; {
+		err := seen.next(ctx, a.seq)
+		if err != nil {
+			return e, fmt.Errorf("audit %s: %w", c.Action, err)
+		}
 		if tried != nil {
 			if there, err := a.has(ctx, *tried); there || err != nil {
 				return audit.Entry{}, err
 			}
 		}
-		e, err := audit.Next(a.seq, a.head, at, c)
-		if err != nil {
+		if e, err = audit.Next(a.seq, a.head, at, c); err != nil {
 			return audit.Entry{}, err
 		}
 		err = a.append(ctx, e)
@@ -97,7 +101,6 @@ func (a *Audit) write(ctx context.Context, c audit.Change, at time.Time, tried *
 			return e, err
 		}
 	}
-	return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ErrConflict)
 }
 
 // has reports whether an entry is in the chain.

@@ -76,7 +76,8 @@ func (b *Backup) Validate() error {
 		}
 	}
 	for _, c := range b.Claims {
-		if _, _, port := PortOf(c.Target); !port && DomainOf(c.Target) == "" {
+		_, _, port := PortOf(c.Target)
+		if _, _, private := PrivateOf(c.Target); !port && !private && DomainOf(c.Target) == "" {
 			return fmt.Errorf("its claim of %q cannot be one", c.Target)
 		}
 	}

@@ -12,8 +12,11 @@ import (
 // none yet.
 func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bool) (T, error)) (T, error) {
 	var none T
-	for range 50 {
+	for seen := (contest{}); ; {
 		v, rev, ok := t.get(key)
+		if err := seen.next(ctx, rev); err != nil {
+			return none, err
+		}
 		if !ok {
 			v = none
 		}
@@ -33,7 +36,6 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 			return none, err
 		}
 	}
-	return none, ErrConflict
 }
 
 // Against says what a change has against what it would replace; it may be asked
@@ -126,8 +128,11 @@ func (t *table[T]) drop(ctx context.Context, key string) error {
 
 // dropUnless is drop, unless it has something against what is there.
 func (t *table[T]) dropUnless(ctx context.Context, key string, against func(v T, exists bool) error) error {
-	for range 10 {
+	for seen := (contest{}); ; {
 		v, rev, ok := t.get(key)
+		if err := seen.next(ctx, rev); err != nil {
+			return err
+		}
 		if err := against(v, ok); err != nil {
 			return err
 		}
@@ -141,5 +146,4 @@ func (t *table[T]) dropUnless(ctx context.Context, key string, against func(v T,
 			return err
 		}
 	}
-	return ErrConflict
 }

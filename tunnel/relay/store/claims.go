@@ -16,7 +16,7 @@ import (
 // Claim is a client's right to a name or a port. It outlives sessions, so that
 // a tunnel keeps its public URL over restarts of either side.
 type Claim struct {
-	Target   string    `json:"target"` // TargetDomain or TargetPort
+	Target   string    `json:"target"` // TargetDomain, TargetPort or TargetPrivate
 	ClientID string    `json:"client_id"`
 	Created  time.Time `json:"created"`
 	Holders  []Holder  `json:"holders"`
@@ -35,9 +35,10 @@ type Holder struct {
 
 // Slots of a claim.
 const (
-	SlotPlain = "plain" // http
-	SlotTLS   = "tls"   // https, tls
-	SlotPort  = "port"  // tcp, udp
+	SlotPlain   = "plain"   // http
+	SlotTLS     = "tls"     // https, tls
+	SlotPort    = "port"    // tcp, udp
+	SlotPrivate = "private" // of a tunnel without a public address
 )
 
 // allNames is the first label of a wildcard in a target, which is a key of the
@@ -55,7 +56,21 @@ func TargetDomain(name string) string {
 // TargetPort names a port of "tcp" or "udp" as a claim's target.
 func TargetPort(network string, port int) string { return network + "." + strconv.Itoa(port) }
 
-// DomainOf returns the domain of a target, or "" if it is a port.
+// TargetPrivate names a client's private tunnel as a claim's target.
+func TargetPrivate(client, name string) string { return "private." + client + "." + name }
+
+// PrivateOf returns the name of the client and of its tunnel, which has no dot; ok is
+// false if the target is something else.
+func PrivateOf(target string) (client, name string, ok bool) {
+	rest, ok := strings.CutPrefix(target, "private.")
+	at := strings.LastIndexByte(rest, '.')
+	if !ok || at < 1 || at+1 == len(rest) {
+		return "", "", false
+	}
+	return rest[:at], rest[at+1:], true
+}
+
+// DomainOf returns the domain of a target, or "" if it is none.
 func DomainOf(target string) string {
 	name, ok := strings.CutPrefix(target, "domain.")
 	if !ok {
@@ -67,7 +82,7 @@ func DomainOf(target string) string {
 	return name
 }
 
-// PortOf returns the network and port of a target; ok is false if it is a domain.
+// PortOf returns the network and port of a target; ok is false if it has none.
 func PortOf(target string) (network string, port int, ok bool) {
 	network, number, found := strings.Cut(target, ".")
 	if !found || (network != "tcp" && network != "udp") {
@@ -188,8 +203,8 @@ func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
 	}
 	below, _ := wildcard.Base(name)
 	for target, owner := range c.owner {
-		if owner != clientID && strings.HasSuffix(target, "."+below) {
-			return DomainOf(target), true
+		if other := DomainOf(target); other != "" && owner != clientID && strings.HasSuffix(target, "."+below) {
+			return other, true
 		}
 	}
 	return "", false
@@ -210,8 +225,11 @@ func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
 // or all its holders are away: gone for longer than away tolerates. A balanced
 // tunnel joins others of its client. What is returned is on the disk.
 func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
-	for range 10 {
+	for seen := (contest{}); ; {
 		v, rev, ok := c.table.get(target)
+		if err := seen.next(ctx, rev); err != nil {
+			return Claim{}, err
+		}
 		if !ok {
 			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
 			if err := c.table.create(ctx, target, v); !errors.Is(err, ErrExists) {
@@ -237,7 +255,6 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 			return Claim{}, err
 		}
 	}
-	return Claim{}, ErrConflict
 }
 
 func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (Claim, error) {
@@ -285,8 +302,11 @@ func (c *Claims) refresh(ctx context.Context, target string) error {
 
 // Release takes a target from a tunnel, if it has it.
 func (c *Claims) Release(ctx context.Context, target, clientID, instance, key string) error {
-	for range 10 {
+	for seen := (contest{}); ; {
 		v, rev, ok := c.table.get(target)
+		if err := seen.next(ctx, rev); err != nil {
+			return err
+		}
 		if !ok || v.ClientID != clientID {
 			return nil
 		}
@@ -308,7 +328,6 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 			return err
 		}
 	}
-	return ErrConflict
 }
 
 // ReleaseUnless takes a target from the client that has it, unless it has something

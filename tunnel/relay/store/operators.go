@@ -83,16 +83,25 @@ func (o *Operators) List(prefix string) map[string][]byte {
 // something else is there.
 func (o *Operators) Put(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error) {
 	value = o.close(key, value)
-	if revision == 0 {
-		err = o.table.create(ctx, key, value)
-	} else {
-		err = o.table.update(ctx, key, value, revision)
+	for seen := (contest{}); ; {
+		if err := seen.next(ctx, revision); err != nil {
+			return false, err
+		}
+		if revision == 0 {
+			err = o.table.create(ctx, key, value)
+		} else {
+			err = o.table.update(ctx, key, value, revision)
+		}
+		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
+			return err == nil, err
+		}
+		if there, err := o.table.refresh(ctx, key); err != nil || there == (revision == 0) {
+			return false, err
+		}
+		if _, now, _ := o.table.get(key); now != revision {
+			return false, nil
+		}
 	}
-	if errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
-		_, err = o.table.refresh(ctx, key)
-		return false, err
-	}
-	return err == nil, err
 }
 
 // Remove removes a revision. It reports false if something else is there; where

@@ -8,16 +8,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// replaceTries is how often a value that others write at the same time is tried.
-const replaceTries = 50
-
 // replace puts a value under a key of a bucket that has no copy in memory,
 // whatever is there: of those who do so at once, the last one stays. Each write
 // names the revision that it replaces all the same, so that one that a server has
 // kept back, and makes when it goes on after others have written, is refused.
 func replace(ctx context.Context, kv jetstream.KeyValue, key string, value []byte) error {
-	for range replaceTries {
+	for seen := (contest{}); ; {
 		e, err := readAgain(ctx, kv, key)
+		if err := seen.next(ctx, revisionOf(e)); err != nil {
+			return err
+		}
 		write := func(ctx context.Context) (uint64, error) { return kv.Create(ctx, key, value) }
 		switch {
 		case err == nil:
@@ -36,14 +36,16 @@ func replace(ctx context.Context, kv jetstream.KeyValue, key string, value []byt
 			}
 		}
 	}
-	return ErrConflict
 }
 
 // purge removes what is under a key, if anything is, naming its revision as
 // replace does.
 func purge(ctx context.Context, kv jetstream.KeyValue, key string) error {
-	for range replaceTries {
+	for seen := (contest{}); ; {
 		e, err := readAgain(ctx, kv, key)
+		if err := seen.next(ctx, revisionOf(e)); err != nil {
+			return err
+		}
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			return nil
 		}
@@ -57,5 +59,12 @@ func purge(ctx context.Context, kv jetstream.KeyValue, key string) error {
 			return err
 		}
 	}
-	return ErrConflict
+}
+
+// revisionOf is 0 where nothing is.
+func revisionOf(e jetstream.KeyValueEntry) uint64 {
+	if e == nil {
+		return 0
+	}
+	return e.Revision()
 }

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/loopback"
+	"adit/localapi/client"
+)
+
+func visitCommand(env *Env) *cobra.Command {
+	var stdio bool
+	cmd := &cobra.Command{
+		Use:   "visit CLIENT/NAME [PORT]",
+		Short: "Connect to a private tunnel of another client",
+		Long: `Connect to a private tunnel of another client of the relay, which lets this one
+in. Until Ctrl-C, who connects to PORT of 127.0.0.1 reaches the tunnel's local
+service; without PORT it is one that is free. Only programs of this machine can.
+
+On the other machine, as the client nas:
+
+  adit tunnel create 22 --mode private --domain ssh --visitor laptop
+
+With --stdio ssh needs no port of its own:
+
+  ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas
+
+For good, declare it in adit.toml: [[visit]] with tunnel and listen.`,
+		Example: `  adit visit nas/ssh 2222
+  adit visit nas/ssh --stdio`,
+		Args: args(1, 2, "CLIENT/NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			port := ""
+			if len(args) > 1 {
+				port = args[1]
+			}
+			if stdio && port != "" {
+				return usagef("with --stdio there is no port to listen on")
+			}
+			listen := "127.0.0.1:0"
+			if port != "" {
+				addr, err := loopback.Parse(port)
+				if err != nil {
+					return usagef("%q %v", port, err)
+				}
+				listen = addr.String()
+			}
+			return env.visit(cmd.Context(), args[0], listen, stdio)
+		},
+	}
+	cmd.Flags().BoolVar(&stdio, "stdio", false, "one connection, of standard input and output, as for ssh's ProxyCommand")
+	return cmd
+}
+
+func (e *Env) visit(ctx context.Context, tunnel, listen string, stdio bool) error {
+	c, in, err := e.daemon(ctx, "visit")
+	if err != nil {
+		return err
+	}
+	if stdio {
+		err = e.visitOnce(ctx, c, tunnel)
+	} else {
+		err = e.visitMany(ctx, c, tunnel, listen)
+	}
+	return cmp.Or(err, in.end())
+}
+
+// visitOnce connects standard input and output with the tunnel, until the tunnel's
+// side has ended.
+func (e *Env) visitOnce(ctx context.Context, c *client.Client, tunnel string) error {
+	conn, err := c.Visit(ctx, tunnel)
+	if err != nil {
+		return withoutToken(ctx, c, err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	go func() { // nothing ends a read of standard input: it is left to the program's end
+		_, _ = io.Copy(conn, e.In)
+		_ = conn.CloseWrite()
+	}()
+	if _, err := io.Copy(e.Out, conn); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
+	}
+	return nil
+}
+
+// visitMany leads whoever connects to listen to the tunnel, until ctx ends.
+func (e *Env) visitMany(ctx context.Context, c *client.Client, tunnel, listen string) error {
+	if err := c.MayVisit(ctx, tunnel); err != nil {
+		return withoutToken(ctx, c, err)
+	}
+	ln, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen for visits of %s: %w; choose another port", tunnel, err)
+	}
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	defer ln.Close()
+	said := struct {
+		Tunnel string `json:"tunnel"`
+		Listen string `json:"listen"`
+	}{tunnel, ln.Addr().String()}
+	if err := e.print(said, func(w io.Writer) {
+		fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, printable(tunnel))
+	}); err != nil {
+		return err
+	}
+	var guests sync.WaitGroup
+	defer guests.Wait()
+	for {
+		conn, err := ln.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listen for visits of %s: %w", tunnel, err)
+		}
+		guests.Go(func() {
+			if err := visitFor(ctx, c, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(e.Err, "adit: a connection was not led to %s: %s\n", printable(tunnel), printable(err.Error()))
+			}
+		})
+	}
+}
+
+// visitFor leads one connection to the tunnel. Its error is about the way there.
+func visitFor(ctx context.Context, c *client.Client, tunnel string, local *net.TCPConn) error {
+	defer local.Close()
+	conn, err := c.Visit(ctx, tunnel)
+	if err != nil {
+		_ = local.SetLinger(0)
+		return err
+	}
+	defer conn.Close()
+	abort := sync.OnceFunc(func() {
+		_ = local.SetLinger(0) // it is cut, not ended
+		local.Close()
+		conn.Close()
+	})
+	defer context.AfterFunc(ctx, abort)()
+	var inward sync.WaitGroup
+	inward.Go(func() {
+		if _, err := io.Copy(conn, local); err != nil || conn.CloseWrite() != nil {
+			abort()
+		}
+	})
+	if _, err := io.Copy(local, conn); err != nil || local.CloseWrite() != nil {
+		abort()
+	}
+	inward.Wait()
+	return nil
+}

@@ -1,0 +1,63 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// upgradeVisit is the protocol that a visit's connection changes to.
+const upgradeVisit = "adit-visit"
+
+// VisitConn is a connection to a private tunnel of another client. CloseWrite ends its
+// sending direction alone: what the tunnel's service still has to say can be read.
+type VisitConn interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+}
+
+// Visits returns the visits that adit.toml declares, by address.
+func (c *Client) Visits(ctx context.Context) ([]Visit, error) {
+	return list[Visit](ctx, c, api+"/visits")
+}
+
+// MayVisit reports why the private tunnel CLIENT/NAME cannot be visited now: an *Error
+// of the code ErrorCodeRelayRejected if there is none such that lets this agent in. Its
+// local service is not asked.
+func (c *Client) MayVisit(ctx context.Context, tunnel string) error {
+	path, err := visitPath(tunnel)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodGet, path, nil, nil)
+}
+
+// Visit connects to the private tunnel CLIENT/NAME. ctx is for the connecting alone.
+func (c *Client) Visit(ctx context.Context, tunnel string) (VisitConn, error) {
+	path, err := visitPath(tunnel)
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgradeVisit}}
+	resp, err := c.send(ctx, http.MethodPost, path, nil, header)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := resp.Body.(VisitConn)
+	if resp.StatusCode != http.StatusSwitchingProtocols || !ok {
+		resp.Body.Close()
+		return nil, errors.New("the daemon's answer to a visit is no connection")
+	}
+	return conn, nil
+}
+
+func visitPath(tunnel string) (string, error) {
+	client, name, ok := strings.Cut(strings.TrimPrefix(tunnel, "adit://"), "/")
+	if !ok || client == "" || name == "" {
+		return "", &Error{Status: http.StatusBadRequest, Code: ErrorCodeInvalidParameter, Field: "tunnel", Message: "a private tunnel is called CLIENT/NAME, as nas/ssh"}
+	}
+	return api + "/visits/" + url.PathEscape(client) + "/" + url.PathEscape(name), nil
+}

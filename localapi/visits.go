@@ -1,0 +1,101 @@
+package localapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"adit/tunnel/agent"
+)
+
+// upgradeVisit is the protocol that a visit's connection changes to: from the answer
+// on, its bytes are the tunnel's.
+const upgradeVisit = "adit-visit"
+
+// Visitor leads to private tunnels of the relay's other clients.
+type Visitor interface {
+	Visits() []agent.Visit
+	MayVisit(ctx context.Context, tunnel string) error
+	Visit(ctx context.Context, tunnel string, take func() (agent.HalfCloser, error)) error
+}
+
+func (s *Server) listVisits(w http.ResponseWriter, _ *http.Request) error {
+	return writeItems(w, s.cfg.Agent.Visits())
+}
+
+// tunnelOf is the private tunnel that a request is about.
+func tunnelOf(r *http.Request) string {
+	name := httprouter.ParamsFromContext(r.Context())
+	return name.ByName("client") + "/" + name.ByName("name")
+}
+
+func (s *Server) mayVisit(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), controlTimeout)
+	defer cancel()
+	if err := s.cfg.Agent.MayVisit(ctx, tunnelOf(r)); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// visitTunnel makes the request's connection one to a private tunnel.
+func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
+	if err := decodeOptional(r, &struct{}{}); err != nil {
+		return err
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), upgradeVisit) {
+		return invalid("Upgrade", "ask with the headers Connection: Upgrade and Upgrade: "+upgradeVisit)
+	}
+	if s.streams.open.Add(1) > maxStreams {
+		s.streams.open.Add(-1)
+		return &problem{
+			status: http.StatusServiceUnavailable, code: codeTooManyStreams,
+			message: fmt.Sprintf("%d event streams and visits are open; close one first", maxStreams),
+		}
+	}
+	defer s.streams.open.Add(-1)
+	// The connection's end is seen by whoever reads it then, and the request's context
+	// does not outlive that it is taken.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if ending, ok := ctx.Value(streamKey{}).(context.Context); ok {
+		defer context.AfterFunc(ending, cancel)()
+	}
+	left := context.AfterFunc(r.Context(), cancel)
+	defer left()
+	taken := false
+	err := s.cfg.Agent.Visit(ctx, tunnelOf(r), func() (agent.HalfCloser, error) {
+		left()
+		taken = true
+		return takeOver(w)
+	})
+	if taken || r.Context().Err() != nil {
+		return nil // nobody hears an answer
+	}
+	return err
+}
+
+var errEarly = errors.New("bytes came before the answer")
+
+// takeOver answers that the protocol changes, and returns the connection.
+func takeOver(w http.ResponseWriter) (agent.HalfCloser, error) {
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("take a visit's connection: %w", err)
+	}
+	half, ok := conn.(agent.HalfCloser)
+	if !ok || buf.Reader.Buffered() > 0 {
+		conn.Close()
+		return nil, errEarly
+	}
+	if _, err := conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgradeVisit + "\r\n\r\n")); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return half, nil
+}

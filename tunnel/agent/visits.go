@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"adit/internal/loopback"
+	"adit/internal/sockio"
+	"adit/tunnel/wire"
+)
+
+const (
+	// maxVisits bounds the declared visits.
+	maxVisits = 100
+	// maxGuests bounds the connections of one visit that are open at once.
+	maxGuests = 256
+	// listenAgain is how long a port that is another program's is left to it.
+	listenAgain = 5 * time.Second
+)
+
+// States of a Visit.
+const (
+	VisitListening = "listening"
+	VisitFailed    = "failed" // its address cannot be listened on now; Error says why
+)
+
+// VisitSpec is an address on this machine whose connections are led to another
+// client's private tunnel. Only a loopback one may be: no other machine is to use this
+// agent's right to visit.
+type VisitSpec struct {
+	Tunnel string `json:"tunnel"` // CLIENT/NAME
+	Listen string `json:"listen"` // a port, or a loopback address with one
+}
+
+// Visit is a snapshot of what became of a VisitSpec.
+type Visit struct {
+	VisitSpec
+	State string `json:"state"`
+	// Error is why State is VisitFailed, or why the newest connection was not led on.
+	Error       string      `json:"error"`
+	Connections Connections `json:"connections"`
+	Bytes       Bytes       `json:"bytes"`
+}
+
+// visits are the declared ones.
+type visits struct {
+	changed chan struct{} // tells keepVisits to look; room for one
+
+	mu  sync.Mutex
+	all map[VisitSpec]*visit
+}
+
+type visit struct {
+	spec     VisitSpec
+	end      context.CancelFunc // nil until keepVisits has begun it
+	after    <-chan struct{}    // closed when the address is free that a visit before had; nil: it is
+	closed   chan struct{}      // closed when the address is not listened on any more
+	counters counters
+
+	mu    sync.Mutex
+	state string
+	fault string
+}
+
+// note notes how the visit is, and reports whether that is new.
+func (v *visit) note(state, fault string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	fresh := v.state != state || v.fault != fault
+	v.state, v.fault = state, fault
+	return fresh
+}
+
+// Visits returns the declared visits, by address.
+func (a *Agent) Visits() []Visit {
+	a.visits.mu.Lock()
+	defer a.visits.mu.Unlock()
+	out := make([]Visit, 0, len(a.visits.all))
+	for _, v := range a.visits.all {
+		v.mu.Lock()
+		s := Visit{
+			VisitSpec: v.spec, State: v.state, Error: v.fault,
+			Connections: Connections{Open: v.counters.open.Load(), Total: v.counters.total.Load()},
+			Bytes:       Bytes{In: v.counters.in.Load(), Out: v.counters.out.Load()},
+		}
+		v.mu.Unlock()
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Visit) int { return cmp.Compare(a.Listen, b.Listen) })
+	return out
+}
+
+// DeclareVisits makes the visits those of specs. What did not change is not touched. If
+// one is wrong nothing changes, and a *DeclareError says which. Run keeps them.
+func (a *Agent) DeclareVisits(specs []VisitSpec) error {
+	wanted, err := CheckVisits(specs)
+	if err != nil {
+		return err
+	}
+	a.visits.mu.Lock()
+	defer a.visits.mu.Unlock()
+	free := map[string]<-chan struct{}{} // by address
+	for spec, v := range a.visits.all {
+		if slices.Contains(wanted, spec) {
+			continue
+		}
+		delete(a.visits.all, spec)
+		if v.end == nil {
+			free[spec.Listen] = v.after
+			continue
+		}
+		v.end()
+		free[spec.Listen] = v.closed
+	}
+	for _, spec := range wanted {
+		if a.visits.all[spec] == nil {
+			a.visits.all[spec] = &visit{
+				spec: spec, after: free[spec.Listen], closed: make(chan struct{}), state: VisitFailed, fault: "it does not listen yet",
+			}
+		}
+	}
+	select {
+	case a.visits.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// CheckVisits returns specs in their usual form, or a *DeclareError that says which is
+// wrong.
+func CheckVisits(specs []VisitSpec) ([]VisitSpec, error) {
+	out := make([]VisitSpec, 0, len(specs))
+	for i, spec := range specs {
+		spec, no := normalVisit(spec)
+		switch {
+		case no != nil:
+		case i == maxVisits:
+			no = invalid("", "there must be at most %d visits", maxVisits)
+		case slices.ContainsFunc(out, func(o VisitSpec) bool { return o.Listen == spec.Listen }):
+			no = invalid("listen", "another visit listens on %s already", spec.Listen)
+		}
+		if no != nil {
+			return nil, &DeclareError{Index: i, Err: no}
+		}
+		out = append(out, spec)
+	}
+	return out, nil
+}
+
+func normalVisit(spec VisitSpec) (VisitSpec, *Error) {
+	client, name, err := wire.ParsePrivate(spec.Tunnel)
+	if err != nil {
+		return spec, invalid("tunnel", "%v", err)
+	}
+	addr, err := loopback.Parse(spec.Listen)
+	if err != nil {
+		return spec, invalid("listen", "%v", err)
+	}
+	return VisitSpec{Tunnel: client + "/" + name, Listen: addr.String()}, nil
+}
+
+// keepVisits listens for the declared visits until ctx ends.
+func (a *Agent) keepVisits(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.visits.changed:
+		}
+		a.visits.mu.Lock()
+		for _, v := range a.visits.all {
+			if v.end == nil {
+				life, end := context.WithCancel(ctx)
+				v.end = end
+				wg.Go(func() { a.keepVisit(life, v) })
+			}
+		}
+		a.visits.mu.Unlock()
+	}
+}
+
+// keepVisit listens for one visit until ctx ends, and again where something is in the
+// way.
+func (a *Agent) keepVisit(ctx context.Context, v *visit) {
+	var guests sync.WaitGroup
+	defer guests.Wait()
+	defer close(v.closed)
+	if v.after != nil {
+		<-v.after
+	}
+	for {
+		ln, err := new(net.ListenConfig).Listen(ctx, "tcp", v.spec.Listen)
+		if err == nil {
+			v.note(VisitListening, "")
+			a.log.Info("visits are led on", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel)
+			err = a.serveVisits(ctx, v, ln, &guests)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if v.note(VisitFailed, describeListen(err)) {
+			a.log.Warn("visits cannot be led on; it is tried again", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(listenAgain):
+		}
+	}
+}
+
+// describeListen says in one sentence why an address cannot be listened on.
+func describeListen(err error) string {
+	if op := new(net.OpError); errors.As(err, &op) {
+		err = op.Err
+	}
+	return "cannot listen: " + err.Error() + "; it is tried again"
+}
+
+// serveVisits leads what comes by ln to the tunnel, until ctx ends or ln fails.
+func (a *Agent) serveVisits(ctx context.Context, v *visit, ln net.Listener, guests *sync.WaitGroup) error {
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	defer ln.Close()
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return err
+		}
+		if v.counters.open.Add(1) > maxGuests {
+			v.counters.open.Add(-1)
+			conn.Close()
+			continue
+		}
+		v.counters.total.Add(1)
+		guests.Go(func() {
+			defer v.counters.open.Add(-1)
+			a.lead(ctx, v, conn.(*net.TCPConn))
+		})
+	}
+}
+
+// lead leads one connection to the tunnel.
+func (a *Agent) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
+	taken := false
+	err := a.visitWith(ctx, v.spec.Tunnel, func() (halfCloser, error) {
+		taken = true
+		v.note(VisitListening, "")
+		return sockio.New(conn), nil
+	}, func(to, from int) {
+		v.counters.in.Add(int64(to))
+		v.counters.out.Add(int64(from))
+	})
+	if taken {
+		return
+	}
+	_ = conn.SetLinger(0) // who came learns that it did not work
+	conn.Close()
+	if ctx.Err() == nil && v.note(VisitListening, err.Error()) { // a program may try again and again
+		a.log.Warn("a visit was not led on", "tunnel", v.spec.Tunnel, "error", err)
+	}
+}

@@ -1,0 +1,85 @@
+package edge
+
+import (
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// Guest is a visitor of a private tunnel: an agent, which comes by its session.
+type Guest struct {
+	Client, ClientID string
+	Addr             netip.AddrPort // where it is
+	Relay            netip.AddrPort // where it came to
+}
+
+// Private finds the endpoint of a private tunnel that lets the guest in. If it does
+// not, that is an access event of it; nil, too, if there is none.
+func (e *Edge) Private(target string, g Guest) *Endpoint {
+	ep := e.table.get(Face{Target: target, Slot: store.SlotPrivate}.place())
+	if ep == nil || ep.invites(g) {
+		return ep
+	}
+	e.cfg.Record(ep, nil, wire.Access{
+		Time: time.Now().UTC(), Endpoint: ep.ID(), Visitor: g.Addr.Addr().String(), User: g.Client, Refused: policy.RuleVisitors,
+	})
+	return nil
+}
+
+// invites reports whether one of the tunnels behind a private endpoint lets the guest
+// in: it is of the guest's own client, or names it.
+func (ep *Endpoint) invites(g Guest) bool {
+	return slices.ContainsFunc(ep.Backends(), func(b *Backend) bool {
+		return b.Agent.ClientID == g.ClientID || slices.Contains(b.Visitors, g.Client) || slices.Contains(b.Visitors, wire.AnyClient)
+	})
+}
+
+// isOf notes whose visit it is. An endpoint that did not invite the guest any more
+// before that is for the caller to ask.
+func (p *presence) isOf(g *Guest) {
+	p.of.visits.mu.Lock()
+	defer p.of.visits.mu.Unlock()
+	p.private = g
+}
+
+// endUninvited ends the visits of those whom the endpoint no longer invites.
+func (ep *Endpoint) endUninvited() {
+	if ep.Mode != wire.ModePrivate {
+		return
+	}
+	ep.visits.endEach(func(p *presence) bool { return p.private != nil && !ep.invites(*p.private) })
+}
+
+// Visit serves a guest whom Private has found an endpoint for, until the visit ends.
+// early is what has come of its bytes already.
+func (e *Edge) Visit(s link.Stream, early []byte, ep *Endpoint, g Guest) {
+	v := &visitor{Conn: s, addr: g.Addr, edge: g.Relay, replay: early, private: &g}
+	v.cut = s.Reset
+	e.visits.rest(v, v.cut)
+	if !e.visits.enter(g.Addr.Addr(), false) {
+		e.turnAway(g.Addr.Addr(), errTurnedAway.Error())
+		e.visits.work(v)
+		s.Reset()
+		s.Close()
+		return
+	}
+	v.leave = func() {
+		e.visits.work(v)
+		e.visits.leave(g.Addr.Addr())
+	}
+	e.serveRaw(v, ep, "")
+}
+
+// source is what the visitor's bytes are read from.
+func (v *visitor) source() io.Reader {
+	if s, ok := v.Conn.(link.Stream); ok && len(v.replay) == 0 {
+		return s // which spares its reader a wake-up
+	}
+	return v
+}

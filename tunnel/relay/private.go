@@ -1,0 +1,128 @@
+package relay
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// typePrivate is a private tunnel's type as nodes tell each other of it. A node that
+// knows no private tunnels does not serve one of a type that it does not know; of type
+// tcp it would open a public port for it.
+const typePrivate = "private"
+
+// toldToNodes is a claim as other nodes are told of it.
+func toldToNodes(c wire.Claim) wire.Claim {
+	if c.Mode == wire.ModePrivate {
+		c.Type = typePrivate
+	}
+	return c
+}
+
+// toldByNode is the claim that toldToNodes was given.
+func toldByNode(c wire.Claim) wire.Claim {
+	if c.Type == typePrivate {
+		c.Type = wire.TypeTCP
+	}
+	return c
+}
+
+// checkPrivate says what of a claim does not go with its mode, as far as that is
+// private or what only private tunnels have.
+func checkPrivate(c *wire.Claim) error {
+	if c.Mode != wire.ModePrivate {
+		if len(c.Visitors) > 0 {
+			return invalid("visitors", "visitors are for private tunnels; leave them out, or choose the mode private")
+		}
+		return nil
+	}
+	switch {
+	case c.Type != wire.TypeTCP:
+		return invalid("type", "a private tunnel is of type tcp, which carries http as well; choose that")
+	case c.RemotePort != 0:
+		return invalid("remote_port", "a private tunnel has no public port; leave remote_port out")
+	case c.Domain != "" && !wire.ValidPrivateName(c.Domain):
+		return invalid("domain", "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens")
+	}
+	if err := wire.CheckVisitors(c.Visitors); err != nil {
+		return invalid("visitors", "visitors: %v", err)
+	}
+	return nil
+}
+
+// placePrivate takes a name for a private tunnel: the one that is asked for, or had
+// before, or a given one. It is below the client's own, so no other client has it.
+func (s *session) placePrivate(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
+	face.Domain = p.claim.Domain
+	if face.Domain == "" {
+		face.Domain = givenLabel()
+		for _, old := range p.held {
+			if client, name, ok := store.PrivateOf(old.Target); ok && client == s.client.Name {
+				face.Domain = name
+			}
+		}
+	}
+	face.Target = store.TargetPrivate(s.client.Name, face.Domain)
+	return s.open(ctx, p, face)
+}
+
+// serveVisit leads the agent to a private tunnel, if it may go there. The stream is
+// the visitor's connection from then on. Asked by GET, it tells whether it may.
+func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
+	asks := r.Method == http.MethodGet
+	if !asks && r.Header.Get("Upgrade") != wire.UpgradeVisit {
+		return invalid("", "a visit is asked for with Upgrade: %s", wire.UpgradeVisit)
+	}
+	client, name, err := wire.ParsePrivate(r.PathValue("client") + "/" + r.PathValue("name"))
+	if err != nil {
+		return invalid("", "%v", err)
+	}
+	if s.relay.isDraining() {
+		return shuttingDown()
+	}
+	guest := edge.Guest{
+		Client: s.client.Name, ClientID: s.client.ID,
+		Addr: addrPort(s.link.RemoteAddr().String()), Relay: addrPort(s.link.LocalAddr().String()),
+	}
+	ep := s.relay.edge.Private(store.TargetPrivate(client, name), guest)
+	if ep == nil {
+		// One answer for all, so that nobody learns what there is.
+		return forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)
+	}
+	if asks {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	control := conn.(*controlConn)
+	control.visits()
+	if _, err := conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + wire.UpgradeVisit + "\r\n\r\n")); err != nil {
+		conn.Close()
+		return nil
+	}
+	early, _ := buf.Reader.Peek(buf.Reader.Buffered())
+	s.relay.edge.Visit(control.Stream, early, ep, guest)
+	return nil
+}
+
+// visits notes that the stream is none of the control plane any more, whose streams
+// are bounded and which ends with the session's requests.
+func (c *controlConn) visits() { c.once.Do(func() { c.session.streams.Add(-1) }) }
+
+func addrPort(text string) netip.AddrPort {
+	a, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+var _ link.Stream = (*controlConn)(nil)

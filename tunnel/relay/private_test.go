@@ -1,0 +1,330 @@
+package relay
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// privateClaim is a private tunnel of this name, with what visits it beside its client.
+func privateClaim(name string, visitors ...string) wire.Claim {
+	return wire.Claim{Type: wire.TypeTCP, Mode: wire.ModePrivate, Domain: name, Visitors: visitors}
+}
+
+// visit asks for a visit and gives back the stream with what comes of the tunnel.
+func (a *fakeAgent) visit(tunnel string) (link.Stream, *bufio.Reader, error) {
+	a.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := a.session.OpenStream(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.tb.Cleanup(func() { s.Reset(); s.Close() })
+	req, err := http.NewRequest(http.MethodPost, "http://relay"+wire.PathVisit+tunnel, http.NoBody)
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {wire.UpgradeVisit}}
+	if err := req.Write(s); err != nil {
+		return nil, nil, err
+	}
+	s.SetReadDeadline(time.Now().Add(patience))
+	r := bufio.NewReader(s)
+	resp, err := http.ReadResponse(r, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return s, r, nil
+	}
+	defer resp.Body.Close()
+	var p wire.Problem
+	if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
+		return nil, nil, err
+	}
+	return nil, nil, &p
+}
+
+// greets is an origin that speaks first, as ssh does, and says back what it is told
+// after the visitor has ended.
+func greets(tb testing.TB) string {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				io.WriteString(conn, "hello\n")
+				told, err := io.ReadAll(conn)
+				if err == nil {
+					conn.Write(told)
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func mustVisit(tb testing.TB, a *fakeAgent, tunnel string) (link.Stream, *bufio.Reader) {
+	tb.Helper()
+	s, r, err := a.visit(tunnel)
+	if err != nil {
+		tb.Fatalf("visit %s: %v", tunnel, err)
+	}
+	if line, err := r.ReadString('\n'); line != "hello\n" {
+		tb.Fatalf("visit %s: the service's greeting is %q, %v", tunnel, line, err)
+	}
+	return s, r
+}
+
+func refusedVisit(tb testing.TB, a *fakeAgent, tunnel string) string {
+	tb.Helper()
+	_, _, err := a.visit(tunnel)
+	var p *wire.Problem
+	if !errors.As(err, &p) || p.Code != wire.CodeForbidden {
+		tb.Fatalf("visit %s: %v, want a refusal", tunnel, err)
+	}
+	return p.Message
+}
+
+func TestInvitedClientsVisitAPrivateTunnel(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "nas")
+	owner := connect(t, token, "i1")
+	own, laptop, stranger := connect(t, token, "i2"), connect(t, r.client(t, "laptop"), "i1"), connect(t, r.client(t, "stranger"), "i1")
+	got := owner.mustClaim("t", privateClaim("ssh", "laptop"), greets(t))
+	if got.PublicURL != "adit://nas/ssh" || got.Domain != "ssh" || got.RemotePort != 0 {
+		t.Errorf("granted %+v", got)
+	}
+	for _, visitor := range []*fakeAgent{own, laptop} {
+		s, answer := mustVisit(t, visitor, "nas/ssh")
+		io.WriteString(s, "what was sent before the end")
+		if err := s.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if told, err := io.ReadAll(answer); string(told) != "what was sent before the end" || err != nil {
+			t.Errorf("the service answered %q, %v after the visitor's end", told, err)
+		}
+	}
+	// There is nothing to learn from the two refusals.
+	is, isNot := refusedVisit(t, stranger, "nas/ssh"), refusedVisit(t, stranger, "nas/rdp")
+	if strings.ReplaceAll(is, "nas/ssh", "T") != strings.ReplaceAll(isNot, "nas/rdp", "T") {
+		t.Errorf("a tunnel that is there is told from one that is not: %q, %q", is, isNot)
+	}
+	if err := laptop.call(http.MethodGet, wire.PathVisit+"nas/ssh", nil, nil); err != nil {
+		t.Errorf("may laptop visit: %v", err)
+	}
+	if err := stranger.call(http.MethodGet, wire.PathVisit+"nas/ssh", nil, nil); err == nil {
+		t.Error("a stranger is told that it may visit")
+	}
+}
+
+// TestVisitsOfARelayThatListensEverywhere: its own address is of no family, or of the
+// other than the visitor's.
+func TestVisitsOfARelayThatListensEverywhere(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TunnelListen = ":0"
+	r := startRelay(t, cfg)
+	owner := connect(t, r.client(t, "nas"), "i1")
+	owner.mustClaim("t", privateClaim("ssh"), greets(t))
+	mustVisit(t, owner, "nas/ssh")
+}
+
+func TestAPrivateTunnelHasNoPublicPort(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TCPPorts = "" // none are given at all
+	r := startRelay(t, cfg)
+	owner := connect(t, r.client(t, "nas"), "i1")
+	given := owner.mustClaim("t", privateClaim(""), greets(t))
+	if !strings.HasPrefix(given.PublicURL, "adit://nas/") || len(given.Domain) < 8 {
+		t.Errorf("granted %+v, want a name that cannot be guessed", given)
+	}
+	if again := owner.mustClaim("t", privateClaim(""), greets(t)); again.Domain != given.Domain {
+		t.Errorf("it is called %s and then %s", given.Domain, again.Domain)
+	}
+	for _, ep := range r.edge.Endpoints() {
+		if ep.Port != 0 || ep.Slot != store.SlotPrivate {
+			t.Errorf("endpoint %+v", ep.Face)
+		}
+	}
+}
+
+func TestClaimsOfPrivateTunnels(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	owner, other := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "nas2"), "i1")
+	owner.mustClaim("t", privateClaim("ssh"), "")
+	other.mustClaim("t", privateClaim("ssh"), "") // it is a name of the client's own
+	for field, c := range map[string]wire.Claim{
+		"type":        {Type: wire.TypeHTTP, Mode: wire.ModePrivate},
+		"remote_port": {Type: wire.TypeTCP, Mode: wire.ModePrivate, RemotePort: 22000},
+		"domain":      privateClaim("ssh.relay.test"),
+		"visitors":    {Type: wire.TypeTCP, Mode: wire.ModeStandard, Visitors: []string{"laptop"}},
+	} {
+		_, err := owner.claim("bad", c, "")
+		var p *wire.Problem
+		if !errors.As(err, &p) || p.Code != wire.CodeInvalid || p.Field != field {
+			t.Errorf("%+v: %v, want a fault of %s", c, err, field)
+		}
+	}
+	_, err := owner.claim("bad", privateClaim("x", "Lap top"), "")
+	var p *wire.Problem
+	if !errors.As(err, &p) || p.Field != "visitors" {
+		t.Errorf("visitors that cannot be clients: %v", err)
+	}
+	if _, err := owner.claim("second", privateClaim("ssh"), ""); err == nil {
+		t.Error("two tunnels of a client have one private name")
+	}
+}
+
+// TestVisitsEndWithTheRight: with the invitation, the policy, the tunnel, and the client.
+func TestVisitsEndWithTheRight(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	owner, laptop := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "laptop"), "i1")
+	origin := greets(t)
+	ends := func(what string, s link.Stream, answer io.Reader) {
+		t.Helper()
+		s.SetReadDeadline(time.Now().Add(patience))
+		if rest, err := io.ReadAll(answer); err == nil || errors.Is(err, context.DeadlineExceeded) || len(rest) > 0 {
+			t.Errorf("%s: the visit ended with %q, %v", what, rest, err)
+		}
+	}
+	owner.mustClaim("t", privateClaim("ssh", "laptop"), origin)
+	s, answer := mustVisit(t, laptop, "nas/ssh")
+	owner.mustClaim("t", privateClaim("ssh", "laptop", "phone"), origin)
+	if _, err := s.Write([]byte("still there")); err != nil || laptop.session.Err() != nil {
+		t.Fatalf("a visit ended by an invitation of another: %v", err)
+	}
+	owner.mustClaim("t", privateClaim("ssh", "phone"), origin)
+	ends("taken from the visitors", s, answer)
+	refusedVisit(t, laptop, "nas/ssh")
+
+	owner.mustClaim("t", privateClaim("ssh", wire.AnyClient), origin)
+	s, answer = mustVisit(t, laptop, "nas/ssh")
+	if _, err := (operator{r.Relay}).SetPolicy(t.Context(), "nas/ssh", json.RawMessage(`{"deny":["127.0.0.0/8"]}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	ends("denied by a policy", s, answer)
+	if err := (operator{r.Relay}).DeletePolicy(t.Context(), "nas/ssh", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	mustVisit(t, laptop, "nas/ssh")
+	if _, err := r.RevokeClient(t.Context(), "laptop"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-laptop.session.Done():
+	case <-time.After(patience):
+		t.Error("the session of a revoked visitor goes on")
+	}
+	eventually(t, "its visit ends", func() bool { return owner.open.Load() == 0 })
+}
+
+func TestAVisitIsInTheAccessLogByItsClient(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	owner := connect(t, r.client(t, "nas"), "i1")
+	laptop, stranger := connect(t, r.client(t, "laptop"), "i1"), connect(t, r.client(t, "stranger"), "i1")
+	owner.mustClaim("t", privateClaim("ssh", "laptop"), greets(t))
+	s, _ := mustVisit(t, laptop, "nas/ssh")
+	s.Reset()
+	refusedVisit(t, stranger, "nas/ssh")
+	seen := map[string]string{}
+	for len(seen) < 2 {
+		e := owner.event(wire.EventAccess)
+		seen[e.Access.User] = e.Access.Refused
+	}
+	if refused, ok := seen["laptop"]; !ok || refused != "" || seen["stranger"] != "visitors" {
+		t.Errorf("the log says %v", seen)
+	}
+}
+
+// TestVisitsAreNoControlStreams: those are few, and a visit lasts.
+func TestVisitsAreNoControlStreams(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	owner, laptop := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "laptop"), "i1")
+	owner.mustClaim("t", privateClaim("ssh", "laptop"), greets(t))
+	for range maxControlStreams + 10 {
+		mustVisit(t, laptop, "nas/ssh")
+	}
+	if err := laptop.call(http.MethodPost, wire.PathErrors, []wire.AgentError{}, nil); err != nil {
+		t.Errorf("the control plane does not answer beside visits: %v", err)
+	}
+}
+
+func TestAPrivateTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
+	c := startNodes(t, 2)
+	nas, laptop := c.all[0].client(t, "nas"), c.all[0].client(t, "laptop")
+	eventually(t, "the other node knows the clients", func() bool {
+		_, one := c.all[1].store.Clients.Get("nas")
+		_, two := c.all[1].store.Clients.Get("laptop")
+		return one && two
+	})
+	owner, visitor := connect(t, c.all[0].at(nas), "i1"), connect(t, c.all[1].at(laptop), "i1")
+	origin := greets(t)
+	owner.mustClaim("t", privateClaim("ssh", "laptop"), origin)
+	eventually(t, "the other node leads there", func() bool {
+		return visitor.call(http.MethodGet, wire.PathVisit+"nas/ssh", nil, nil) == nil
+	})
+	mustVisit(t, visitor, "nas/ssh")
+	owner.mustClaim("t", privateClaim("ssh"), origin)
+	eventually(t, "the visit ends with the invitation", func() bool { return owner.open.Load() == 0 })
+}
+
+// TestNodesAreToldAnotherTypeOfPrivateTunnels: one of before them would open a public
+// port for what it takes for a tcp tunnel.
+func TestNodesAreToldAnotherTypeOfPrivateTunnels(t *testing.T) {
+	told := toldToNodes(privateClaim("ssh", "laptop"))
+	if told.Type == wire.TypeTCP {
+		t.Errorf("a node is told of a tunnel of type %s", told.Type)
+	}
+	if back := toldByNode(told); !back.Equal(privateClaim("ssh", "laptop")) {
+		t.Errorf("and takes it for %+v", back)
+	}
+	public := wire.Claim{Type: wire.TypeTCP, Mode: wire.ModeStandard}
+	if told := toldToNodes(public); !told.Equal(public) {
+		t.Errorf("a node is told of a public tunnel as %+v", told)
+	}
+}
+
+func TestTargetsOfPrivateTunnels(t *testing.T) {
+	for _, c := range []struct{ client, name string }{{"nas", "ssh"}, {"nas.home.arpa", "a-b"}} {
+		target := store.TargetPrivate(c.client, c.name)
+		if client, name, ok := store.PrivateOf(target); client != c.client || name != c.name || !ok {
+			t.Errorf("%s is of %q, %q, %v", target, client, name, ok)
+		}
+		if store.DomainOf(target) != "" {
+			t.Errorf("%s is taken for a domain", target)
+		}
+		if _, _, port := store.PortOf(target); port {
+			t.Errorf("%s is taken for a port", target)
+		}
+		if got := shown(target); got != c.client+"/"+c.name {
+			t.Errorf("%s is shown as %s", target, got)
+		}
+	}
+	for _, not := range []string{"private.", "private.nas", "private..ssh", "private.nas.", "domain.private.nas.ssh", "tcp.22"} {
+		if client, name, ok := store.PrivateOf(not); ok {
+			t.Errorf("%s is taken for the private tunnel %s of %s", not, name, client)
+		}
+	}
+}
