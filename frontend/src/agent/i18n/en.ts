@@ -24,7 +24,6 @@ export const en = {
   delete: 'Delete',
   open: 'Open in a new tab',
   'copy.url': 'Copy public URL',
-  'copy.address': 'Copy address',
   'filter.reset': 'Reset filters',
 
   'link.lost.short': 'No daemon',

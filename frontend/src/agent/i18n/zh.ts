@@ -22,7 +22,6 @@ export const zh: Messages = {
   delete: '删除',
   open: '在新标签页中打开',
   'copy.url': '复制公网地址',
-  'copy.address': '复制地址',
   'filter.reset': '清除筛选',
 
   'link.lost.short': '守护进程无响应',

@@ -268,6 +268,7 @@ export const en = {
   'endpoint.open': 'Open',
   'endpoint.total': 'All',
   'endpoint.balanced': '{n} agent, balanced|{n} agents, balanced',
+  'endpoint.private': 'Private',
   'endpoints.running': 'Served now',
   'endpoints.search': 'Search endpoints',
   'endpoints.none': 'Nothing is served now',
@@ -308,7 +309,7 @@ export const en = {
   'policy.edit': 'Show',
   'policy.target': 'For',
   'policy.target.hint':
-    "A domain, its one label under the relay's domain, *.NAME for a tunnel of all names below one, tcp.PORT or udp.PORT.",
+    "A domain, its one label under the relay's domain, *.NAME for a tunnel of all names below one, tcp.PORT, udp.PORT, or CLIENT/NAME for a private tunnel.",
   'policy.rules': 'Rules',
   'policy.empty': 'lets everybody in',
   'policy.by': 'Set by',

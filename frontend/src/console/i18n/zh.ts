@@ -259,6 +259,7 @@ export const zh: Messages = {
   'endpoint.open': '当前',
   'endpoint.total': '累计',
   'endpoint.balanced': '{n} 个代理，负载均衡|{n} 个代理，负载均衡',
+  'endpoint.private': '私有',
   'endpoints.running': '正在服务',
   'endpoints.search': '搜索端点',
   'endpoints.none': '当前没有服务',
@@ -298,7 +299,7 @@ export const zh: Messages = {
   'policy.edit': '查看',
   'policy.target': '适用于',
   'policy.target.hint':
-    '域名、中继域名下的单个标签、*.名称（其下所有名称的隧道）、tcp.端口 或 udp.端口。',
+    '域名、中继域名下的单个标签、*.名称（其下所有名称的隧道）、tcp.端口、udp.端口，或私有隧道的“客户端/名称”。',
   'policy.rules': '规则',
   'policy.empty': '允许所有访客',
   'policy.by': '设置者',
