@@ -74,7 +74,7 @@ export const scenarios = {
     await button(page, 'Save').press('Enter');
     await gone(page);
     assert.deepEqual(mock.changes, [{ visitors: ['*'] }]);
-    await button(page, 'Private').focus();
+    await page.locator('[data-tunnel=t_0008]').getByRole('button', { name: 'Private' }).click();
     await page.getByRole('tooltip', { name: 'Every client of the relay may visit it.' }).waitFor();
     await page.goto(`${mock.url}/#/tunnels/t_0008`);
     await page.getByLabel('Mode').selectOption({ label: 'Standard' });
