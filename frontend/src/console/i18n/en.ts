@@ -264,7 +264,7 @@ export const en = {
   'scope.policies.hint': 'From its Web UI or command line.',
   'scope.unproved': 'May use own domains without proof',
   'scope.unproved.hint': 'Otherwise a DNS record proves them.',
-  'endpoint.url': 'Public address',
+  'endpoint.url': 'Address',
   'endpoint.open': 'Open',
   'endpoint.total': 'All',
   'endpoint.balanced': '{n} agent, balanced|{n} agents, balanced',

@@ -255,7 +255,7 @@ export const zh: Messages = {
   'scope.policies.hint': '通过其网页界面或命令行。',
   'scope.unproved': '可使用未经验证的自有域名',
   'scope.unproved.hint': '否则需通过 DNS 记录验证。',
-  'endpoint.url': '公网地址',
+  'endpoint.url': '地址',
   'endpoint.open': '当前',
   'endpoint.total': '累计',
   'endpoint.balanced': '{n} 个代理，负载均衡|{n} 个代理，负载均衡',
