@@ -174,7 +174,8 @@ export const en = {
   'visitors.some': 'Beside clients with the same token, these may visit it:',
   'visitors.all': 'Every client of the relay may visit it.',
   'visit.how': 'How another client visits it',
-  'visit.how.text': 'The port is on the machine that visits, and only that machine’s own programs reach it.',
+  'visit.how.text':
+    'The port is on the machine that visits, and only that machine’s own programs reach it.',
   'visit.copy': 'Copy command to visit it',
   'visit.copied': 'Copied: {command}',
   visits: 'Visits of private tunnels',
