@@ -9,6 +9,7 @@ import type {
   SocketMessage,
   Tunnel,
   TunnelPath,
+  Visit,
   SpeedReport,
 } from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
@@ -19,6 +20,7 @@ const ago = (ms: number) => new Date(Date.now() - ms).toISOString();
 export function tunnel(n: number, change: Partial<Tunnel> = {}): Tunnel {
   const name = change.name ?? `service-${n}`;
   const type = change.type ?? 'https';
+  const hidden = change.mode === 'private';
   const web = type === 'http' || type === 'https' || type === 'tls';
   return {
     id: `t_${String(n).padStart(4, '0')}`,
@@ -28,19 +30,22 @@ export function tunnel(n: number, change: Partial<Tunnel> = {}): Tunnel {
     local_ip: '127.0.0.1',
     local_port: 3000 + (n % 1000),
     local_scheme: 'http',
-    domain: web ? name : '',
-    remote_port: web ? 0 : 20_000 + n,
+    domain: web || hidden ? name : '',
+    remote_port: web || hidden ? 0 : 20_000 + n,
     host_header: '',
     request_headers: {},
     response_headers: {},
     paths: [],
+    visitors: [],
     proxy_protocol: '',
     inspect: true,
     ephemeral: false,
     declared: false,
-    public_url: web
-      ? `${type === 'http' ? 'http' : 'https'}://${name}.relay.example`
-      : `${type}://relay.example:${20_000 + n}`,
+    public_url: hidden
+      ? `adit://workshop-nas/${name}`
+      : web
+        ? `${type === 'http' ? 'http' : 'https'}://${name}.relay.example`
+        : `${type}://relay.example:${20_000 + n}`,
     state: 'running',
     error: '',
     created_at: ago((2000 - n) * minute),
@@ -109,8 +114,35 @@ export function someTunnels(): Tunnel[] {
       error: 'the relay refuses the tunnel: the name mail is taken',
       public_url: '',
     }),
+    tunnel(8, {
+      name: 'desktop',
+      type: 'tcp',
+      mode: 'private',
+      local_port: 3389,
+      visitors: ['laptop', 'office-pc'],
+    }),
   ];
 }
+
+/** What adit.toml declares of other clients' tunnels. */
+export const someVisits = (): Visit[] => [
+  {
+    tunnel: 'studio/files',
+    listen: '127.0.0.1:4450',
+    state: 'listening',
+    error: '',
+    connections: { open: 1, total: 4 },
+    bytes: { in: 51_200, out: 20_480_000 },
+  },
+  {
+    tunnel: 'studio/ssh',
+    listen: '127.0.0.1:2222',
+    state: 'failed',
+    error: 'cannot listen: bind: address already in use; it is tried again',
+    connections: { open: 0, total: 0 },
+    bytes: { in: 0, out: 0 },
+  },
+];
 
 const paths = [
   '/',

@@ -14,6 +14,7 @@ import type {
   Tunnel,
   TunnelPath,
   TunnelUpdate,
+  Visit,
 } from '../src/agent/api/types';
 import type { PolicyDocument } from '../src/shared/policy/policyform';
 import {
@@ -83,6 +84,8 @@ export class Mock {
   certificates = true;
   /** The providers whose webhooks the relay can verify; undefined: an older relay. */
   webhooks: string[] | undefined = ['github', 'slack', 'discord', 'hmac'];
+  /** What adit.toml declares of other clients' tunnels. */
+  visits: Visit[] = [];
   /** What tunnels were changed by, newest last. */
   changes: TunnelUpdate[] = [];
   /** What the page asked for, newest last. */
@@ -174,6 +177,7 @@ export class Mock {
     ['DELETE', /^tunnels\/([^/]+)$/, (_, [id]) => this.#delete(id)],
     ['GET', /^tunnels\/([^/]+)\/policy$/, (_, [id]) => this.#policyOf(id)],
     ['PUT', /^tunnels\/([^/]+)\/policy$/, (body, [id]) => this.#setPolicy(id, body)],
+    ['GET', /^visits$/, () => ({ items: this.visits })],
     ['GET', /^requests$/, (_b, _m, query) => this.#list(query)],
     ['DELETE', /^requests$/, () => void (this.requests = [])],
     ['GET', /^requests\.har$/, (_b, _m, query) => this.#archive(query)],
@@ -288,7 +292,10 @@ export class Mock {
       name,
       created_at: now(),
     } as Tunnel;
-    made.public_url = `${made.type}://${String(body.domain ?? name)}.${this.domain}`;
+    made.public_url =
+      made.mode === 'private'
+        ? `adit://workshop-nas/${String(body.domain ?? name)}`
+        : `${made.type}://${String(body.domain ?? name)}.${this.domain}`;
     return this.setTunnel(made, 'created');
   }
 

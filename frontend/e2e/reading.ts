@@ -176,10 +176,10 @@ export const scenarios = {
       return box?.height ?? 0;
     };
     await page.goto(`${mock.url}/#/tunnels`);
-    await page.locator('[data-tunnel=t_0007]').waitFor();
-    assert.ok((await height('.list')) < 7 * 58 + 4, 'seven tunnels, and nothing below them');
+    await page.locator('[data-tunnel=t_0008]').waitFor();
+    assert.ok((await height('.list')) < 8 * 58 + 4, 'eight tunnels, and nothing below them');
     for (let n = 10; n < 310; n++) mock.setTunnel(tunnel(n), 'created');
-    await page.getByText('307').waitFor();
+    await page.getByText('308').waitFor();
     const tall = await height('.list');
     assert.ok(tall > 500 && tall < 720, `${tall} pixels of a window of 800`);
     await page.goto(`${mock.url}/#/logs?level=warn&q=nobody+said+this`);

@@ -1,6 +1,6 @@
 /** Every page of the Web UI. */
 import type { Page } from 'playwright-core';
-import { guarded, mistake } from './fixtures';
+import { guarded, mistake, someVisits } from './fixtures';
 import { tours, type Stop } from './looks';
 import { Mock, unconfigured } from './mock';
 import type { Runs } from './runner';
@@ -12,6 +12,7 @@ export const stops: readonly Stop[] = [
   ['tunnels', '#/tunnels', '[data-tunnel=t_0001]'],
   ['create', '#/tunnels/new', '#f-local_port'],
   ['paths', '#/tunnels/t_0002', '#f-paths [role=group]'],
+  ['private', '#/tunnels/t_0008', '#f-visitors'],
   ['policy', '#/tunnels/policy:t_0001', '#p-signin'],
   ['declared', '#/tunnels/t_0004', 'dialog [role=status]'],
   ['inspector', '#/inspector', '#r-r_40'],
@@ -38,6 +39,7 @@ export const tour = (shots?: string): Runs =>
 async function begin() {
   const mock = new Mock();
   mock.policies.set('t_0001', guarded);
+  mock.visits = someVisits();
   await mock.start();
   const configured = mock.status;
   return {

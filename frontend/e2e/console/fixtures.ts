@@ -174,6 +174,11 @@ export const endpoints: Endpoint[] = [
     connections: { open: 1, total: 96 },
   }),
   endpoint('e_5', 'udp', 'udp://relay.example:20002', 'udp.20002', { clients: ['workshop-nas'] }),
+  endpoint('e_6', 'tcp', 'adit://workshop-nas/ssh', 'workshop-nas/ssh', {
+    mode: 'private',
+    clients: ['workshop-nas'],
+    connections: { open: 1, total: 9 },
+  }),
 ];
 
 export const claims = [

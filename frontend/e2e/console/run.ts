@@ -4,6 +4,7 @@ import { runAll } from '../runner';
 import { scenarios as certificates } from './certificates';
 import { scenarios as editing } from './editing';
 import { scenarios as keyboard } from './keyboard';
+import { scenarios as hidden } from './private';
 import { scenarios as reading } from './reading';
 import { scenarios } from './scenarios';
 import { scenarios as signin } from './signin';
@@ -19,6 +20,7 @@ await runAll(await launch(), [
     ...certificates,
     ...editing,
     ...keyboard,
+    ...hidden,
     ...reading,
     ...signin,
     ...slow,

@@ -325,6 +325,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/visits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The visits that `adit.toml` declares, and how each is.
+         * @description A visit is an address on this machine whose connections are led to a private tunnel of another client.
+         */
+        get: operations["listVisits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/visits/{client}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The client whose tunnel it is, as the relay calls it. */
+                client: string;
+                /** @description The tunnel's `domain`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Whether a private tunnel runs and lets this agent in.
+         * @description The relay is asked, and not the tunnel's local service.
+         */
+        get: operations["mayVisitTunnel"];
+        put?: never;
+        /**
+         * Connect to a private tunnel of another client.
+         * @description The connection of the request becomes one to the tunnel's local service: it is asked for with
+         *     `Connection: Upgrade` and `Upgrade: adit-visit`, and what follows the answer 101 are the service's bytes in both
+         *     directions. Either end may close its own direction first. Nothing may be sent before the answer.
+         */
+        post: operations["visitTunnel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tunnels/{id}/policy": {
         parameters: {
             query?: never;
@@ -869,10 +920,11 @@ export interface components {
          */
         TunnelType: "http" | "https" | "tls" | "tcp" | "udp";
         /**
-         * @description `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it.
+         * @description `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp`:
+         *     it has no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay visit.
          * @enum {string}
          */
-        TunnelMode: "standard" | "balanced";
+        TunnelMode: "standard" | "balanced" | "private";
         /**
          * @description Which PROXY protocol header tells the origin the visitor's address; empty for none.
          * @enum {string}
@@ -927,7 +979,7 @@ export interface components {
              */
             local_ip?: string;
             local_port: number;
-            /** @description A full name that the client may use, or one label under the relay's domain; without it the relay gives one. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page. */
+            /** @description A full name that the client may use, or one label under the relay's domain; without it the relay gives one. Of mode `private` one label, which this client has once. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page. */
             domain?: string;
             /** @description For people. */
             name?: string;
@@ -940,6 +992,8 @@ export interface components {
             response_headers?: components["schemas"]["HeaderChanges"];
             /** @description The paths that lead to local services of their own, in any order. */
             paths?: components["schemas"]["TunnelPath"][];
+            /** @description Of mode `private`: the clients of the relay, by name, that may visit the tunnel beside those with the same token; `*` is all of them. */
+            visitors?: string[];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             /**
              * @description Show what passes in the inspector.
@@ -973,6 +1027,8 @@ export interface components {
             response_headers?: components["schemas"]["HeaderChanges"];
             /** @description All of them; an empty list leaves none. */
             paths?: components["schemas"]["TunnelPath"][];
+            /** @description All of them; an empty list leaves only those with the same token. */
+            visitors?: string[];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             inspect?: boolean;
         };
@@ -994,6 +1050,8 @@ export interface components {
             response_headers: components["schemas"]["HeaderChanges"];
             /** @description Longest first. */
             paths: components["schemas"]["TunnelPath"][];
+            /** @description Of mode `private`: who may visit it, beside clients with the same token. */
+            visitors: string[];
             proxy_protocol: components["schemas"]["ProxyProtocol"];
             inspect: boolean;
             ephemeral: boolean;
@@ -1007,6 +1065,23 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        /** @description An address on this machine whose connections are led to a private tunnel. */
+        Visit: {
+            /** @description As `nas/ssh`: the client whose it is, and its name. */
+            tunnel: string;
+            /** @description Where connections are taken. */
+            listen: string;
+            state: components["schemas"]["VisitState"];
+            /** @description Why it is `failed`, or why the newest connection was not led on; otherwise empty. */
+            error: string;
+            connections: components["schemas"]["Connections"];
+            bytes: components["schemas"]["Bytes"];
+        };
+        /**
+         * @description `failed`: the address cannot be listened on now; that is tried again.
+         * @enum {string}
+         */
+        VisitState: "listening" | "failed";
         /**
          * @description `waiting`: no session now; it comes back by itself. `failed`: `error` says why.
          * @enum {string}
@@ -1074,6 +1149,7 @@ export interface components {
          *             "strip": false
          *           }
          *         ],
+         *         "visitors": [],
          *         "proxy_protocol": "",
          *         "inspect": true,
          *         "ephemeral": false,
@@ -2270,6 +2346,112 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             503: components["responses"]["TooManyStreams"];
+        };
+    };
+    listVisits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The visits, by address. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "items": [
+                     *           {
+                     *             "tunnel": "nas/ssh",
+                     *             "listen": "127.0.0.1:2222",
+                     *             "state": "listening",
+                     *             "error": "",
+                     *             "connections": {
+                     *               "open": 1,
+                     *               "total": 4
+                     *             },
+                     *             "bytes": {
+                     *               "in": 5120,
+                     *               "out": 2048
+                     *             }
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            items: components["schemas"]["Visit"][];
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+        };
+    };
+    mayVisitTunnel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The client whose tunnel it is, as the relay calls it. */
+                client: string;
+                /** @description The tunnel's `domain`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It does. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["RelayUnreachable"];
+        };
+    };
+    visitTunnel: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The protocol to change to. */
+                Upgrade: "adit-visit";
+            };
+            path: {
+                /** @description The client whose tunnel it is, as the relay calls it. */
+                client: string;
+                /** @description The tunnel's `domain`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connection is the tunnel's from here on. */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["RelayUnreachable"];
         };
     };
     getTunnelPolicy: {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import file from '../../../../internal/config/config.go?raw';
+import loopback from '../../../../internal/loopback/loopback.go?raw';
 import text from '../../../../internal/tomltext/tomltext.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
 import { mistakeIn } from './daemon';
@@ -16,6 +17,9 @@ const said = [
   ...[...text.matchAll(/^\t\treturn [`"](.*)[`"]$/gm)].map(([, slip]) => slip ?? ''),
 ];
 
+/** Of the address that a visit listens on. */
+const addresses = sentencesOf(loopback, [{ begins: 'errors.New(', part: 0 }]);
+
 /** Every kind of value that the daemon tells apart. */
 const kinds = new Set(
   [...file.matchAll(/"(?:[\w *[\]]+)":\s+"([^"]+)"/g)].map(([, kind]) => kind ?? ''),
@@ -28,12 +32,17 @@ test('the test finds what is said of adit.toml', () => {
   expect(said).toContain('it is in UTF-16: save it as UTF-8');
   expect(said).toContain('a key and its value have = between them, not a colon');
   expect(said.length).toBeGreaterThan(17);
+  expect(addresses.length).toBe(2);
   expect(kinds).toContain('a list, in brackets');
   expect(kinds.size).toBeGreaterThan(8);
 });
 
 test.each(said)('%s has a translation', (message) =>
   expect(mistakeIn({ message }, 'zh-CN')).toMatch(/\p{Script=Han}/u),
+);
+
+test.each(addresses)('%s has a translation', (message) =>
+  expect(mistakeIn({ key: 'visit[1].listen', message }, 'zh-CN')).toMatch(/\p{Script=Han}/u),
 );
 
 test.each([...kinds])('that it must be %s has a translation', (kind) => {
@@ -49,6 +58,15 @@ test.each([
     { key: 'tunnel[0].proxy_protocol', message: 'is not for udp tunnels' },
     'udp 隧道没有 PROXY 协议',
   ],
+  [
+    { key: 'visit[0].tunnel', message: 'a private tunnel is called CLIENT/NAME, as nas/ssh' },
+    '私有隧道写作“客户端/名称”，例如 nas/ssh',
+  ],
+  [
+    { key: 'visit[1].listen', message: 'another visit listens on 127.0.0.1:2222 already' },
+    '已有另一项访问在 127.0.0.1:2222 监听',
+  ],
+  [{ key: 'visit', message: 'there must be at most 100 visits' }, '最多 100 项访问'],
   [{ key: 'level', message: 'key level is already defined' }, '键 level 重复出现'],
   [
     { key: 'lgo', message: 'there is no such key; did you mean "log"?' },

@@ -37,6 +37,7 @@ export const configSentences: readonly Sentence[] = [
   ['must be auto, dtls or tls', '须为 auto、dtls 或 tls'],
   ['must be debug, info, warn or error', '须为 debug、info、warn 或 error'],
   ['must be 1 to {0}', '须为 1 到 {0}'],
+  ['there must be at most {0} visits', '最多 {0} 项访问'],
   ['there must be at most {0}', '最多 {0} 个'],
   ['is missing: a declared tunnel is known by it', '缺少：在文件中声明的隧道以名称区分'],
   ['another tunnel is called {0} already', '已有名为 {0} 的隧道'],

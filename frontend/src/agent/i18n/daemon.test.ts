@@ -70,8 +70,8 @@ test('what varies is kept, and English stays', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,validate,paths,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed}.go',
-    '../../../../tunnel/wire/{token,headers,paths}.go',
+    '../../../../tunnel/agent/{errors,validate,paths,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed,private,visits}.go',
+    '../../../../tunnel/wire/{token,headers,paths,private}.go',
     '../../../../service/own.go',
     '../../../../localapi/*.go',
     '!../../../../localapi/*_test.go',
@@ -82,7 +82,7 @@ const sources = import.meta.glob<string>(
 // What no page shows: it goes to logs and to the start of the program.
 const unseen = [
   /^read |^ask |^make |^an event of the relay/,
-  /the relay's answer to/,
+  /the relay's answer to|^its head is larger/,
   /^X: X$/,
   // How the program is put together and set up, and parts of what is whole elsewhere.
   /^lift |^write |^serve |^local API: |^local_api\.|^not an auth token$|^there is no X$/,

@@ -258,6 +258,56 @@ const chinese: readonly Sentence[] = [
   ['the name {0} does not resolve: {1*}', '名称 {0} 无法解析：{1*}'],
   ['type: {0} is not known; it must be one of {1}', '未知的类型 {0}，须为以下之一：{1}'],
   ['mode: {0} is not known; it must be one of {1}', '未知的模式 {0}，须为以下之一：{1}'],
+  // Private tunnels, and visits of them.
+  ['visitors: are for tunnels of mode private only', '访客仅用于私有模式的隧道'],
+  [
+    'type: must be tcp for mode private; that carries http as well',
+    '私有模式的类型须为 tcp，它同样可以承载 http',
+  ],
+  [
+    'remote_port: is not for mode private, which has no public port',
+    '私有模式没有公网端口，不能填写 remote_port',
+  ],
+  [
+    'domain: {0} must be one label in mode private, as ssh',
+    '私有模式的名称 {0} 须为单个标签，例如 ssh',
+  ],
+  ['visitors: {0*}', '访客：{0*}'],
+  [
+    'the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it',
+    '中继的版本不支持私有隧道，请选择其他模式，或联系其运营者更新中继',
+  ],
+  [
+    'the relay is of a version that knows no private tunnels; ask its operator to update it',
+    '中继的版本不支持私有隧道，请联系其运营者更新中继',
+  ],
+  ['adit is paused; resume it first', 'adit 已暂停，请先恢复'],
+  ['tunnel: {0*}', '{0*}'],
+  [
+    'listen: must be a port, or an address of this machine with one, as 127.0.0.1:2222',
+    '须为端口，或本机的地址加端口，例如 127.0.0.1:2222',
+  ],
+  [
+    'listen: must be a loopback address, as 127.0.0.1:2222, which other machines cannot reach',
+    '须为其他机器无法连接的回环地址，例如 127.0.0.1:2222',
+  ],
+  ['listen: another visit listens on {0} already', '已有另一项访问在 {0} 监听'],
+  ['there must be at most {0} visits', '最多 {0} 项访问'],
+  ['cannot listen: {0*}; it is tried again', '无法监听：{0*}；会自动重试'],
+  ['bind: address already in use', '地址已被其他程序占用'],
+  ['bind: permission denied', '没有权限'],
+  ["bind: can't assign requested address", '本机没有该地址'],
+  ['bind: cannot assign requested address', '本机没有该地址'],
+  [
+    'bind: Only one usage of each socket address (protocol/network address/port) is normally permitted.',
+    '地址已被其他程序占用',
+  ],
+  [
+    'ask with the headers Connection: Upgrade and Upgrade: {0}',
+    '请求须带有标头 Connection: Upgrade 和 Upgrade: {0}',
+  ],
+  ['bytes came before the answer', '在应答之前收到了数据'],
+  ["take a visit's connection: {0*}", '接管访问的连接：{0*}'],
   ['local_port: must be 1 to 65535', '本地端口须为 1 到 65535'],
   ['local_port is required, 1 to 65535', '请填写本地端口，1 到 65535'],
   [
@@ -407,6 +457,10 @@ const chinese: readonly Sentence[] = [
   [
     'send the body as application/json, in UTF-8 and not compressed',
     '请求体须为未压缩的 UTF-8 application/json',
+  ],
+  [
+    '{0} event streams and visits are open; close one first',
+    '已打开 {0} 个事件流和访问，请先关闭一个',
   ],
   ['{0} event streams are open; close one first', '已打开 {0} 个事件流，请先关闭一个'],
   [

@@ -11,6 +11,7 @@ import {
   toUpdate,
   type TunnelForm,
 } from './tunnelform';
+import { visitCommand } from './privatetunnel';
 import { newPath, type PathForm } from './pathform';
 
 const form = (change: Partial<TunnelForm> = {}): TunnelForm => ({
@@ -33,6 +34,7 @@ const tunnel: Tunnel = {
   request_headers: { 'X-Env': 'prod', Cookie: '' },
   response_headers: {},
   paths: [],
+  visitors: [],
   proxy_protocol: '',
   inspect: true,
   ephemeral: false,
@@ -80,6 +82,36 @@ describe('check', () => {
       { request_headers: 'X-Env', response_headers: 'A: b\na: c' },
       { request_headers: 'form.headers.invalid', response_headers: 'form.headers.twice' },
     ],
+    ['a private name', { type: 'tcp', mode: 'private', domain: 'SSH' }, {}],
+    [
+      'a private name with a dot',
+      { type: 'tcp', mode: 'private', domain: 'ssh.lan' },
+      { domain: 'form.label.invalid' },
+    ],
+    [
+      'a private name for all below one',
+      { type: 'tcp', mode: 'private', domain: '*.ssh' },
+      { domain: 'form.label.invalid' },
+    ],
+    ['a bad public port in private', { type: 'tcp', mode: 'private', remote_port: '70000' }, {}],
+    ['visitors', { type: 'tcp', mode: 'private', visitors: 'laptop, phone.2\n*' }, {}],
+    [
+      'a visitor that is no client',
+      { type: 'tcp', mode: 'private', visitors: 'ann@example.com' },
+      { visitors: 'form.visitors.invalid' },
+    ],
+    [
+      'a visitor that is there twice',
+      { type: 'tcp', mode: 'private', visitors: 'laptop\nLaptop' },
+      { visitors: 'form.visitors.twice' },
+    ],
+    [
+      '101 visitors',
+      { type: 'tcp', mode: 'private', visitors: Array.from({ length: 101 }, (_, i) => i).join() },
+      { visitors: 'form.visitors.most' },
+    ],
+    ['bad visitors that a public one does not have', { type: 'tcp', visitors: '!' }, {}],
+    ['bad visitors that HTTPS does not have', { mode: 'private', visitors: '!' }, {}],
     ['headers that TCP does not have', { type: 'tcp', request_headers: 'X-Env' }, {}],
     ['a name of 129', { name: 'x'.repeat(129) }, { name: 'form.name.long' }],
   ])('%s', (_, change, want) => expect(check(form(change), '37271')).toEqual(want));
@@ -164,6 +196,80 @@ describe('toCreate', () => {
       name: 'ssh',
     });
   });
+});
+
+describe('a private tunnel', () => {
+  const was: Tunnel = {
+    ...tunnel,
+    type: 'tcp',
+    mode: 'private',
+    local_port: 22,
+    domain: 'ssh',
+    request_headers: {},
+    visitors: ['laptop', 'phone'],
+    public_url: 'adit://nas/ssh',
+  };
+  const open: Tunnel = { ...was, mode: 'standard', domain: '', visitors: [], remote_port: 20_022 };
+  const typed = { type: 'tcp', mode: 'private', remote_port: '20022', domain: ' ssh ' } as const;
+
+  it('is asked for with a name and visitors, and no public port', () =>
+    expect(toCreate(form({ ...typed, visitors: 'laptop, phone' }))).toEqual({
+      type: 'tcp',
+      mode: 'private',
+      local_ip: '127.0.0.1',
+      local_port: 3000,
+      domain: 'ssh',
+      visitors: ['laptop', 'phone'],
+    }));
+  it('is of type tcp alone, and its fields with it', () => {
+    expect(toCreate(form({ ...typed, type: 'udp', visitors: 'laptop' }))).toEqual({
+      type: 'udp',
+      mode: 'standard',
+      local_ip: '127.0.0.1',
+      local_port: 3000,
+      remote_port: 20_022,
+    });
+    expect(toCreate(form({ ...typed, mode: 'standard', visitors: 'laptop' }))).toEqual({
+      type: 'tcp',
+      mode: 'standard',
+      local_ip: '127.0.0.1',
+      local_port: 3000,
+      remote_port: 20_022,
+    });
+  });
+  it('keeps its visitors in whatever order, and tells all if one changed', () => {
+    const before = formOf(was);
+    expect(before.visitors).toBe('laptop\nphone');
+    expect(toUpdate({ ...before, visitors: 'phone,laptop' }, was)).toBeUndefined();
+    expect(toUpdate({ ...before, visitors: '*' }, was)).toEqual({ visitors: ['*'] });
+    expect(toUpdate({ ...before, visitors: '' }, was)).toEqual({ visitors: [] });
+  });
+  it('becomes public without a word of what it had', () =>
+    expect(
+      toUpdate({ ...formOf(was), mode: 'standard', domain: 'nas', visitors: '*' }, was),
+    ).toEqual({ mode: 'standard' }));
+  it('is made of a public one without a word of its port', () =>
+    expect(
+      toUpdate({ ...formOf(open), mode: 'private', remote_port: '20023', domain: 'ssh' }, open),
+    ).toEqual({ mode: 'private', domain: 'ssh' }));
+  it('knows of no visitors where the daemon is older', () => {
+    const older: Partial<Tunnel> = { ...open };
+    delete older.visitors;
+    expect(toUpdate(formOf(older as Tunnel), older as Tunnel)).toBeUndefined();
+  });
+  it.each([
+    ['adit://nas/ssh', 22, 'adit visit nas/ssh 2222'],
+    ['adit://nas.home/web', 80, 'adit visit nas.home/web 8080'],
+    ['adit://nas/db', 5432, 'adit visit nas/db 5432'],
+    ['', 22, ''],
+    ['tcp://relay.example:20022', 22, ''],
+    // It is for a shell.
+    ['adit://nas/ssh;reboot', 22, ''],
+    ['adit://nas/$(reboot)', 22, ''],
+    ['adit://-x/ssh', 22, ''],
+  ])('%s before port %s is visited by %j', (public_url, local_port, command) =>
+    expect(visitCommand({ public_url, local_port })).toBe(command),
+  );
 });
 
 describe('toUpdate', () => {

@@ -1,10 +1,12 @@
 import type { MessageKey } from '../i18n';
 import type { Tunnel, TunnelCreate, TunnelMode, TunnelType, TunnelUpdate } from '../api/types';
 import { addressFault, isHost, isLoopback, isDomain, portOf } from './address';
+import { lines } from '../../shared/lib/words';
 import { headersOf, headersText, parseHeaders } from './headerlines';
 import { checkPaths, pathForms, readPaths, type PathField, type PathForm } from './pathform';
+import { isPrivateName, visitorsFault, visitorsOf } from './privatetunnel';
 
-/** A tunnel as it is being typed: numbers are still text, and so are headers, a line each. */
+/** A tunnel as it is being typed: numbers are still text, and so are lists, a line each. */
 export interface TunnelForm {
   type: TunnelType;
   mode: TunnelMode;
@@ -14,6 +16,7 @@ export interface TunnelForm {
   local_scheme: '' | 'http' | 'https' | 'h2c';
   domain: string;
   remote_port: string;
+  visitors: string;
   host_header: string;
   request_headers: string;
   response_headers: string;
@@ -35,6 +38,7 @@ export const emptyForm: TunnelForm = {
   local_scheme: 'http',
   domain: '',
   remote_port: '',
+  visitors: '',
   host_header: '',
   request_headers: '',
   response_headers: '',
@@ -50,15 +54,25 @@ export function formOf(tunnel: Tunnel): TunnelForm {
     local_port: String(tunnel.local_port),
     local_scheme: tunnel.local_scheme || 'http',
     remote_port: tunnel.remote_port ? String(tunnel.remote_port) : '',
+    visitors: visitorsOf(tunnel).join('\n'),
     request_headers: headersText(tunnel.request_headers),
     response_headers: headersText(tunnel.response_headers),
     paths: pathForms(tunnel),
   };
 }
 
-/** Which fields a type of tunnel has. */
-export const hasDomain = (type: TunnelType) => type !== 'tcp' && type !== 'udp';
-export const hasPort = (type: TunnelType) => type === 'tcp' || type === 'udp';
+type Kind = Pick<TunnelForm, 'type' | 'mode'>;
+
+/** The modes of a type; what another type had chosen is kept for it. */
+export const modesOf = (type: TunnelType): readonly TunnelMode[] =>
+  type === 'tcp' ? ['standard', 'balanced', 'private'] : ['standard', 'balanced'];
+export const modeOf = ({ type, mode }: Kind): TunnelMode =>
+  modesOf(type).includes(mode) ? mode : 'standard';
+export const isPrivate = (f: Kind) => modeOf(f) === 'private';
+
+/** Which fields a tunnel has. */
+export const hasPort = (f: Kind) => (f.type === 'tcp' || f.type === 'udp') && !isPrivate(f);
+export const hasDomain = (f: Kind) => !hasPort(f);
 export const isHttp = (type: TunnelType) => type === 'http' || type === 'https';
 
 /** Checks a form as it is typed. ownPort is where this page was served. */
@@ -72,8 +86,12 @@ export function check(f: TunnelForm, ownPort = ''): FormErrors {
   const address = ip && addressFault(ip);
   if (address) errors.local_ip = address;
   const domain = f.domain.trim();
-  if (hasDomain(f.type) && domain && !isDomain(domain)) errors.domain = 'form.domain.invalid';
-  if (hasPort(f.type) && f.remote_port.trim() && !portOf(f.remote_port.trim()))
+  if (isPrivate(f)) {
+    if (domain && !isPrivateName(domain)) errors.domain = 'form.label.invalid';
+    const visitors = visitorsFault(lines(f.visitors));
+    if (visitors) errors.visitors = visitors;
+  } else if (hasDomain(f) && domain && !isDomain(domain)) errors.domain = 'form.domain.invalid';
+  if (hasPort(f) && f.remote_port.trim() && !portOf(f.remote_port.trim()))
     errors.remote_port = 'form.port.invalid';
   const host = f.host_header.trim();
   if (isHttp(f.type) && host && !isHost(host)) errors.host_header = 'form.host.invalid';
@@ -89,13 +107,14 @@ export function check(f: TunnelForm, ownPort = ''): FormErrors {
 export function toCreate(f: TunnelForm): TunnelCreate {
   const wanted: TunnelCreate = {
     type: f.type,
-    mode: f.mode,
+    mode: modeOf(f),
     local_ip: f.local_ip.trim() || '127.0.0.1',
     local_port: Number(f.local_port),
   };
   if (f.name.trim()) wanted.name = f.name.trim();
-  if (hasDomain(f.type) && f.domain.trim()) wanted.domain = f.domain.trim();
-  if (hasPort(f.type) && f.remote_port.trim()) wanted.remote_port = Number(f.remote_port);
+  if (hasDomain(f) && f.domain.trim()) wanted.domain = f.domain.trim();
+  if (isPrivate(f) && f.visitors.trim()) wanted.visitors = lines(f.visitors);
+  if (hasPort(f) && f.remote_port.trim()) wanted.remote_port = Number(f.remote_port);
   if (isHttp(f.type)) {
     if (f.local_scheme && f.local_scheme !== 'http') wanted.local_scheme = f.local_scheme;
     if (f.host_header.trim()) wanted.host_header = f.host_header.trim();
@@ -112,13 +131,14 @@ export function toCreate(f: TunnelForm): TunnelCreate {
 /** Returns all that can be changed in a tunnel. */
 function changeable(f: TunnelForm): Required<Omit<TunnelUpdate, 'type'>> {
   return {
-    mode: f.mode,
+    mode: modeOf(f),
     name: f.name.trim(),
     local_ip: f.local_ip.trim() || '127.0.0.1',
     local_port: Number(f.local_port),
     local_scheme: f.local_scheme,
     domain: f.domain.trim(),
     remote_port: Number(f.remote_port || 0),
+    visitors: lines(f.visitors),
     host_header: f.host_header.trim(),
     request_headers: headersOf(f.request_headers),
     response_headers: headersOf(f.response_headers),
@@ -134,11 +154,22 @@ function ordered(value: unknown): string {
   return typeof value === 'object' ? headersText({ ...value }) : String(value);
 }
 
-/** Returns what differs from the tunnel; undefined if nothing does. */
+/** Reports whether the form shows a field, of those that depend on the mode. */
+function shows(f: TunnelForm, field: string): boolean {
+  if (field === 'domain') return hasDomain(f);
+  if (field === 'remote_port') return hasPort(f);
+  return field !== 'visitors' || isPrivate(f);
+}
+
+/**
+ * Returns what differs from the tunnel; undefined if nothing does. What a new mode does
+ * not have goes with the old one: it is not told.
+ */
 export function toUpdate(f: TunnelForm, tunnel: Tunnel): TunnelUpdate | undefined {
   const before = changeable(formOf(tunnel));
   const changed = Object.entries(changeable(f)).filter(
-    ([key, value]) => ordered(value) !== ordered(before[key as keyof typeof before]),
+    ([key, value]) =>
+      shows(f, key) && ordered(value) !== ordered(before[key as keyof typeof before]),
   );
   return changed.length > 0 ? (Object.fromEntries(changed) as TunnelUpdate) : undefined;
 }

@@ -121,8 +121,12 @@ const chinese: readonly Sentence[] = [
     '客户端名称须为 1 到 63 个小写字母、数字、点、连字符或下划线，并以字母或数字开头和结尾',
   ],
   [
-    '{0} is neither a domain nor tcp.PORT or udp.PORT',
-    '{0} 既不是域名，也不是 tcp.端口 或 udp.端口',
+    '{0} is not a private tunnel, which is CLIENT/NAME',
+    '{0} 不是私有隧道，私有隧道写作“客户端/名称”',
+  ],
+  [
+    '{0} is neither a domain nor tcp.PORT, udp.PORT or CLIENT/NAME',
+    '{0} 既不是域名，也不是 tcp.端口、udp.端口 或“客户端/名称”',
   ],
   ['no policy is set for {0}', '{0} 没有设置策略'],
   ['no policy is set: every visitor is let in', '没有设置策略：允许所有访客'],

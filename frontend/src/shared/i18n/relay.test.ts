@@ -6,7 +6,7 @@ import { interpreter } from './sentences';
 const translate = interpreter(relaySentences);
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/relay/{claims,clients,control,control_policy,domains,holding,leave,ports,proofs,relay,run,scopes,session,speed}.go',
+    '../../../../tunnel/relay/{claims,clients,control,control_policy,domains,holding,leave,ports,private,proofs,relay,run,scopes,session,speed}.go',
     '../../../../tunnel/link/listen.go',
   ],
   { query: '?raw', import: 'default', eager: true },

@@ -172,6 +172,36 @@ export const relaySentences: readonly Sentence[] = [
     '{0*} is taken by another tunnel of this client; choose another, or delete that tunnel',
     '{0*} 已被此客户端的另一个隧道占用，请换一个，或删除那个隧道',
   ],
+  ['the private name {0}', '私有名称 {0}'],
+  ['a private tunnel is called CLIENT/NAME, as nas/ssh', '私有隧道写作“客户端/名称”，例如 nas/ssh'],
+  [
+    'visitors are for private tunnels; leave them out, or choose the mode private',
+    '访客仅用于私有隧道，请不要填写，或选择私有模式',
+  ],
+  [
+    'a private tunnel is of type tcp, which carries http as well; choose that',
+    '私有隧道的类型须为 tcp，它同样可以承载 http，请选择该类型',
+  ],
+  [
+    'a private tunnel has no public port; leave remote_port out',
+    '私有隧道没有公网端口，请不要填写 remote_port',
+  ],
+  [
+    "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens",
+    '私有隧道的名称须为单个标签，例如 ssh，只能包含字母、数字和中间的连字符',
+  ],
+  ['visitors: {0*}', '访客：{0*}'],
+  ['there must be at most {0} names', '最多 {0} 个名称'],
+  [
+    '{0} is not the name of a client; write names as the relay has them, or * for all of its clients',
+    '{0} 不是客户端名称，请填写中继中的名称，或用 * 表示其所有客户端',
+  ],
+  ['{0} is there twice', '{0} 重复出现'],
+  ['a visit is asked for with Upgrade: {0}', '访问须以 Upgrade: {0} 请求'],
+  [
+    'there is no private tunnel {0} that runs now and lets this client in; ask whose it is to start it, and to name {1} among its visitors',
+    '没有正在运行且允许此客户端访问的私有隧道 {0}，请联系其所有者启动它，并将 {1} 列为访客',
+  ],
   [
     '{0*} is in use in another mode; choose that mode, or another name or port',
     '{0*} 正以另一种模式使用，请选择该模式，或换一个名称或端口',

@@ -1,9 +1,10 @@
 import type { Tunnel } from '../../api/types';
 import { t } from '../../i18n';
-import { act } from '../../lib/act';
+import { act, copy } from '../../lib/act';
 import { explain } from '../../lib/explain';
+import { visitCommand } from '../../lib/privatetunnel';
 import { href, router } from '../../stores/route.svelte';
-import { isWildcard } from '../../../shared/lib/publicurl';
+import { isPlace } from '../../../shared/lib/publicurl';
 import { toasts } from '../../../shared/stores/toasts.svelte';
 import { tunnels, undoFor } from '../../stores/tunnels.svelte';
 import type { MenuItem } from '../../../shared/ui/menu';
@@ -34,6 +35,11 @@ export function remove(tunnel: Tunnel): void {
   );
 }
 
+async function give(command: string): Promise<void> {
+  if (await copy(command)) toasts.show({ kind: 'ok', text: t('visit.copied', { command }) });
+  else toasts.show({ kind: 'bad', text: t('copy.failed') });
+}
+
 /** Returns what else can be done with a tunnel. */
 export function menuOf(tunnel: Tunnel): MenuItem[] {
   const items: MenuItem[] = [
@@ -48,7 +54,9 @@ export function menuOf(tunnel: Tunnel): MenuItem[] {
     icon: 'policies',
     run: () => router.go('tunnels', policyPrefix + tunnel.id),
   });
-  if (tunnel.public_url && !isWildcard(tunnel.public_url))
+  const command = visitCommand(tunnel);
+  if (command) items.push({ label: t('visit.copy'), icon: 'copy', run: () => void give(command) });
+  if (isPlace(tunnel.public_url))
     items.push({
       label: t('qr.title'),
       icon: 'qr',
