@@ -1077,6 +1077,34 @@ export interface components {
             connections: components["schemas"]["Connections"];
             bytes: components["schemas"]["Bytes"];
         };
+        VisitList: {
+            items: components["schemas"]["Visit"][];
+        };
+        /**
+         * @example {
+         *       "data": {
+         *         "items": [
+         *           {
+         *             "tunnel": "nas/ssh",
+         *             "listen": "127.0.0.1:2222",
+         *             "state": "listening",
+         *             "error": "",
+         *             "connections": {
+         *               "open": 1,
+         *               "total": 4
+         *             },
+         *             "bytes": {
+         *               "in": 5120,
+         *               "out": 2048
+         *             }
+         *           }
+         *         ]
+         *       }
+         *     }
+         */
+        VisitListAnswer: {
+            data: components["schemas"]["VisitList"];
+        };
         /**
          * @description `failed`: the address cannot be listened on now; that is tried again.
          * @enum {string}
@@ -1214,6 +1242,8 @@ export interface components {
              * @example 203.0.113.9:50122
              */
             visitor: string;
+            /** @description Of a flow to a tunnel of mode `private`: the client of the relay that visits. */
+            client?: string;
             /**
              * @description `open` while bytes may still come.
              * @enum {string}
@@ -1365,6 +1395,8 @@ export interface components {
              * @example 203.0.113.9:50122
              */
             visitor: string;
+            /** @description Of a flow to a tunnel of mode `private`: the client of the relay that visits. */
+            client?: string;
             /**
              * @description `open` while bytes may still come.
              * @enum {string}
@@ -2363,33 +2395,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "data": {
-                     *         "items": [
-                     *           {
-                     *             "tunnel": "nas/ssh",
-                     *             "listen": "127.0.0.1:2222",
-                     *             "state": "listening",
-                     *             "error": "",
-                     *             "connections": {
-                     *               "open": 1,
-                     *               "total": 4
-                     *             },
-                     *             "bytes": {
-                     *               "in": 5120,
-                     *               "out": 2048
-                     *             }
-                     *           }
-                     *         ]
-                     *       }
-                     *     }
-                     */
-                    "application/json": {
-                        data: {
-                            items: components["schemas"]["Visit"][];
-                        };
-                    };
+                    "application/json": components["schemas"]["VisitListAnswer"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -47,3 +47,8 @@ export const tunnelOf = (r: RequestSummary): string =>
 /** What a request is for: by its path, and by its host where a tunnel has all names below one. */
 export const askedOf = (r: RequestSummary, publicURL = ''): string =>
   (isWildcard(publicURL) ? (r.host ?? '') : '') + (r.path ?? '/');
+
+/** Who came: of a private tunnel the client's name, and from where. */
+export function visitorOf(r: RequestSummary): string {
+  return r.client ? `${r.client} ${r.visitor}` : r.visitor;
+}

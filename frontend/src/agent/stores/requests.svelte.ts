@@ -1,4 +1,5 @@
 import { call, send } from '../api/client';
+import { visitorOf } from '../lib/states';
 import type { List, Replay, RequestDetail, RequestSummary } from '../api/types';
 
 /** The page keeps at most this many; the daemon forgets by size. */
@@ -36,7 +37,7 @@ export function matches(r: RequestSummary, f: RequestFilter): boolean {
   } else if (f.status && Math.floor((r.status ?? 0) / 100) !== Number(f.status[0])) return false;
   const text = f.text.trim().toLowerCase();
   if (!text) return true;
-  return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${r.visitor} ${r.tunnel_name}${r.tunnel_path ?? ''}`
+  return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${visitorOf(r)} ${r.tunnel_name}${r.tunnel_path ?? ''}`
     .toLowerCase()
     .includes(text);
 }

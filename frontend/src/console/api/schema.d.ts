@@ -1064,7 +1064,8 @@ export interface components {
             id: string;
             target: string;
             type: string;
-            mode: string;
+            /** @enum {string} */
+            mode: "standard" | "balanced" | "private";
             public_url: string;
             clients: string[];
             agent_count: number;
@@ -1169,7 +1170,7 @@ export interface components {
             webhooks?: components["schemas"]["Webhook"][];
             shadow?: boolean;
         };
-        /** @description target is a domain, tcp.PORT or udp.PORT. */
+        /** @description target is a domain, tcp.PORT, udp.PORT, or CLIENT/NAME of a private tunnel. */
         Policy: {
             target: string;
             /** Format: date-time */
@@ -2193,7 +2194,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description shop, shop.example.com, *.shop.example.com, tcp.20001 or udp.20001. */
+                /** @description shop, shop.example.com, *.shop.example.com, tcp.20001, udp.20001, or nas/ssh of a private tunnel. */
                 target: string;
             };
             cookie?: never;
