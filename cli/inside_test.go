@@ -35,7 +35,7 @@ func (d *fakeDaemon) notYet(t *testing.T) (inside func(ctx context.Context, runB
 		}
 		ready()
 		<-ctx.Done()
-		asked := d.requests()
+		asked := d.changes()
 		said = append(said, asked[max(0, len(asked)-1):]...)
 		return os.Remove(path)
 	}, func() []string { return said }

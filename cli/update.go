@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +68,11 @@ func (e *Env) update(ctx context.Context, address, keyText string, apply bool) e
 	}
 	state := updateState{Current: buildinfo.Get().Version, Offered: m.Version}
 	state.Available = releases.Newer(state.Offered, state.Current)
+	if state.Available {
+		if _, err := m.For(buildinfo.Get().Platform); err != nil {
+			return err
+		}
+	}
 	if apply && state.Available {
 		if err := applyUpdate(ctx, c, address, m); err != nil {
 			return err
@@ -95,7 +99,7 @@ func applyUpdate(ctx context.Context, c *http.Client, address string, m releases
 	if releases.Managed(exe) {
 		return fmt.Errorf("%s belongs to a package or an installer: update it there", exe)
 	}
-	program, err := releases.Download(ctx, c, address, m, runtime.GOOS+"/"+runtime.GOARCH)
+	program, err := releases.Download(ctx, c, address, m, buildinfo.Get().Platform)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,6 @@ func printVersion(env *Env) error {
 		if i.Modified {
 			commit += ", with changes"
 		}
-		fmt.Fprintf(w, "adit\t%s\ncommit\t%s\nGo\t%s\nplatform\t%s/%s\n", i.Version, commit, i.Go, i.OS, i.Arch)
+		fmt.Fprintf(w, "adit\t%s\ncommit\t%s\nGo\t%s\nplatform\t%s\n", i.Version, commit, i.Go, i.Platform)
 	})
 }

@@ -30,7 +30,7 @@ func (p *packer) archives(context.Context) error {
 		return err
 	}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
-		for _, arch := range p.arches {
+		for _, arch := range p.archesOn(goos) {
 			exe := p.exe(goos, arch)
 			base := fmt.Sprintf("adit-%s-%s-%s", p.release.Version, goos, arch)
 			entries := []entry{

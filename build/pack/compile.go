@@ -36,7 +36,7 @@ func (p *packer) build(ctx context.Context, system, arch string) error {
 	ldflags := fmt.Sprintf("-s -w -X adit/internal/buildinfo.version=%s -X adit/internal/buildinfo.commit=%s -X adit/internal/buildinfo.date=%s", p.release.Version, p.release.Commit, p.release.Time.Format(time.RFC3339))
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", notInlined, "-ldflags", ldflags, "-o", p.exe(system, arch), p.program)
 	cmd.Dir = p.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOFLAGS=")
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOFLAGS="), target(arch)...)
 	if err := p.do(cmd); err != nil {
 		return fmt.Errorf("build for %s/%s: %w", system, arch, err)
 	}

@@ -44,7 +44,7 @@ func (p *packer) linuxPackages(ctx context.Context) error {
 				name += kind
 			}
 			config := filepath.Join(p.work, "nfpm-"+arch+"-"+kind+".json")
-			if err := p.writeNFPM(config, arch, kind, contents); err != nil {
+			if err := p.writeNFPM(config, packageArch(arch), kind, contents); err != nil {
 				return err
 			}
 			if err := p.tool(ctx, "nfpm", "package", "-f", config, "-p", kind, "-t", filepath.Join(p.out, name)); err != nil {

@@ -17,7 +17,10 @@ import (
 // launch daemon and the launch agent of the tray.
 func (p *packer) macPackage(context.Context) error {
 	var slicesOf [][]byte
-	for _, arch := range slices.Sorted(slices.Values(p.arches)) {
+	if len(p.archesOn("darwin")) == 0 {
+		return nil
+	}
+	for _, arch := range slices.Sorted(slices.Values(p.archesOn("darwin"))) {
 		data, err := os.ReadFile(p.exe("darwin", arch))
 		if err != nil {
 			return err

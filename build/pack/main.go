@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("pack", flag.ContinueOnError)
 	out := flags.String("out", "dist", "where the results go")
 	only := flags.String("only", "", "make only these, separated by commas: "+strings.Join(kinds, ", "))
-	arches := flags.String("arch", "amd64,arm64", "architectures")
+	arches := flags.String("arch", strings.Join(architectures, ","), "architectures")
 	version := flags.String("version", "", "the version, instead of what git says")
 	program := flags.String("program", ".", "the package to build")
 	quick := flags.Bool("quick", false, "compress little or not at all, for tests")
@@ -84,7 +84,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	p := &packer{root: root, out: *out, program: *program, arches: strings.Split(*arches, ","), only: kinds, sign: sign, quick: *quick}
+	p := &packer{root: root, out: *out, program: *program, only: kinds, sign: sign, quick: *quick}
+	if p.arches, err = parseArches(*arches); err != nil {
+		return err
+	}
 	if *only != "" {
 		p.only = strings.Split(*only, ",")
 		for _, kind := range p.only {

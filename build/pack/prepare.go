@@ -24,7 +24,7 @@ func (p *packer) prepare(ctx context.Context) error {
 		{"windows", []string{"archive", "nsis", "msi"}},
 		{"darwin", []string{"archive", "pkg"}},
 	} {
-		if slices.ContainsFunc(need.kinds, p.wants) {
+		if slices.ContainsFunc(need.kinds, p.wants) && len(p.archesOn(need.system)) > 0 {
 			systems = append(systems, need.system)
 		}
 	}
@@ -32,7 +32,7 @@ func (p *packer) prepare(ctx context.Context) error {
 	// The machine's own program tells its completions and manual pages.
 	platforms := []platform{{hostOS, hostArch}}
 	for _, system := range systems {
-		for _, arch := range p.arches {
+		for _, arch := range p.archesOn(system) {
 			if one := (platform{system, arch}); !slices.Contains(platforms, one) {
 				platforms = append(platforms, one)
 			}

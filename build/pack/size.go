@@ -21,7 +21,7 @@ func (p *packer) noteSizes() {
 		}
 	}
 	for _, system := range []string{"linux", "windows", "darwin"} {
-		for _, arch := range p.arches {
+		for _, arch := range p.archesOn(system) {
 			note(p.exe(system, arch), programLimit)
 		}
 	}

@@ -14,8 +14,11 @@ import (
 // and one MSI an architecture for managed machines.
 func (p *packer) windowsInstallers(ctx context.Context) error {
 	dirs := map[string]string{}
-	for _, arch := range p.arches {
+	for _, arch := range p.archesOn("windows") {
 		dirs[arch] = filepath.Dir(p.exe("windows", arch))
+	}
+	if len(dirs) == 0 {
+		return nil
 	}
 	icon, license := filepath.Join(p.root, "build/icons/adit.ico"), filepath.Join(p.root, "LICENSE")
 	if p.wants("nsis") {
@@ -44,7 +47,7 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 	if !p.wants("msi") {
 		return nil
 	}
-	for _, arch := range p.arches {
+	for _, arch := range p.archesOn("windows") {
 		wixArch := map[string]string{"amd64": "x64", "arm64": "arm64"}[arch]
 		if arch != "amd64" {
 			continue // wixl knows no arm64; the setup program serves it

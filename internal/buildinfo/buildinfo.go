@@ -4,6 +4,7 @@ package buildinfo
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
 // Set by the release build with -ldflags "-X adit/internal/buildinfo.version=…".
@@ -19,6 +20,9 @@ type Info struct {
 	Go       string `json:"go_version"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
+	// Platform is what the program runs on, as releases name it: linux/amd64, or
+	// linux/armv7, which says more of a processor than Arch.
+	Platform string `json:"platform"`
 }
 
 // Get reads what the linker was told, and what the Go toolchain noted besides.
@@ -28,6 +32,7 @@ func Get() Info {
 		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 	}
 	build, ok := debug.ReadBuildInfo()
+	i.Platform = platform(i.OS, i.Arch, build)
 	if ok {
 		if v := build.Main.Version; i.Version == "" && v != "" && v != "(devel)" {
 			i.Version = v
@@ -47,4 +52,18 @@ func Get() Info {
 		i.Version = "devel"
 	}
 	return i
+}
+
+// platform tells one 32-bit ARM from another: a program for ARMv7 ends at once on an
+// older processor, and must not be offered to it. build may be nil.
+func platform(system, arch string, build *debug.BuildInfo) string {
+	if arch == "arm" && build != nil {
+		for _, s := range build.Settings {
+			if s.Key == "GOARM" { // "7", or "7,softfloat"
+				number, _, _ := strings.Cut(s.Value, ",")
+				arch = "armv" + number
+			}
+		}
+	}
+	return system + "/" + arch
 }

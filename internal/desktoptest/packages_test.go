@@ -101,7 +101,7 @@ func TestPackTwiceGivesTheSameBytes(t *testing.T) {
 		t.Errorf("the MSI's summary: %s", summary)
 	}
 	files, err := filepath.Glob(filepath.Join(second, "adit-*"))
-	if err != nil || len(files) < 18 {
+	if err != nil || len(files) < 23 {
 		t.Fatalf("got %v, error %v", files, err)
 	}
 	for _, file := range files {

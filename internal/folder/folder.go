@@ -240,7 +240,7 @@ func (f opened) serveFile(w http.ResponseWriter, r *http.Request, name string) e
 	if !info.Mode().IsRegular() {
 		return errNoFile
 	}
-	file, err := f.root.Open(name)
+	file, err := f.root.OpenFile(name, os.O_RDONLY|largeFile, 0)
 	if err != nil {
 		return err
 	}

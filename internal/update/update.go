@@ -37,7 +37,7 @@ const (
 // Manifest is what a release offers.
 type Manifest struct {
 	Version string          `json:"version"`
-	Files   map[string]File `json:"files"` // by platform: linux/amd64
+	Files   map[string]File `json:"files"` // by platform, as buildinfo has it: linux/amd64, linux/armv7
 }
 
 // File is the program for one platform.
@@ -214,12 +214,21 @@ func getMoving(ctx context.Context, c *http.Client, address string, limit int64,
 	return data, nil
 }
 
+// For returns the program that is offered for a platform.
+func (m Manifest) For(platform string) (File, error) {
+	file, ok := m.Files[platform]
+	if !ok {
+		return File{}, fmt.Errorf("version %s is not offered for %s", m.Version, platform)
+	}
+	return file, nil
+}
+
 // Download gets the program that the manifest at address offers for a platform,
 // and returns it when it is what the manifest says.
 func Download(ctx context.Context, c *http.Client, address string, m Manifest, platform string) ([]byte, error) {
-	file, ok := m.Files[platform]
-	if !ok {
-		return nil, fmt.Errorf("version %s is not offered for %s", m.Version, platform)
+	file, err := m.For(platform)
+	if err != nil {
+		return nil, err
 	}
 	if file.Size <= 0 || file.Size > maxProgram {
 		return nil, fmt.Errorf("version %s has %d bytes, and at most %d are taken", m.Version, file.Size, int64(maxProgram))

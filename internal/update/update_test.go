@@ -103,6 +103,21 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 	}
 }
 
+// Each program finds its own file: 32-bit ARM is not the beginning of the name of
+// 64-bit ARM, and of older processors there is none.
+func TestForIsExact(t *testing.T) {
+	m := Manifest{Version: "2.0.0", Files: map[string]File{"linux/arm64": {URL: "arm64"}, "linux/armv7": {URL: "armv7"}}}
+	for platform, want := range map[string]string{"linux/arm64": "arm64", "linux/armv7": "armv7", "linux/armv6": "", "linux/arm": "", "linux/amd64": ""} {
+		got, err := m.For(platform)
+		if got.URL != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, error %v; want %q", platform, got.URL, err, want)
+		}
+		if err != nil && err.Error() != "version 2.0.0 is not offered for "+platform {
+			t.Errorf("%s: got error %v, want the version and the platform", platform, err)
+		}
+	}
+}
+
 // silent is a server that sends begin and then nothing, in a bubble's own time.
 type silent struct{ begin string }
 

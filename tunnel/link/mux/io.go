@@ -350,6 +350,9 @@ func (s *Session) lookup(h header) (*Stream, error) {
 // receive reads the body of a data frame into the stream; without a stream, or
 // with one that is no longer read, it is dropped.
 func (s *Session) receive(st *Stream, length uint32) error {
+	if length >= 1<<31 { // no window is so large, and no int on 32 bits
+		return protocolError("more bytes than any window allows")
+	}
 	if st == nil {
 		return s.in.Discard(int(length))
 	}

@@ -129,6 +129,7 @@ func TestBrokenProtocolEndsTheSession(t *testing.T) {
 		"number zero":                 frame(0, typeWindow, flagSYN, 0, 0),
 		"a number twice":              append(frame(0, typeWindow, flagSYN, 3, 0), frame(0, typeWindow, flagSYN, 3, 0)...),
 		"beyond the window":           frame(0, typeData, flagSYN, 3, initialWindow+1),
+		"beyond any window, unread":   frame(0, typeData, 0, 3, 1<<31),
 		"a window beyond all bounds":  frame(0, typeWindow, flagSYN, 3, 1<<31),
 		"control beyond its window":   frame(0, typeData, 0, controlID, initialWindow+1),
 		"control ended":               frame(0, typeWindow, flagFIN, controlID, 0),
