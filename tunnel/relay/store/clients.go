@@ -175,11 +175,13 @@ func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hin
 	}
 	now := time.Now().UTC()
 	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}, Scope: scope}
-	old, rev, ok := c.table.get(name)
-	if ok && !old.Active() {
-		return client, c.table.update(ctx, name, client, rev)
-	}
-	if err := c.table.create(ctx, name, client); err != nil {
+	_, err := c.table.change(ctx, name, func(v Client, exists bool) (Client, error) {
+		if exists && v.Active() && v.ID != client.ID { // else a try whose answer was lost has made it
+			return v, ErrExists
+		}
+		return client, nil
+	})
+	if err != nil {
 		return Client{}, err
 	}
 	return client, nil

@@ -396,10 +396,19 @@ func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claims.Take(t.Context(), "tcp.1", client.ID, Holder{Slot: SlotPort, Instance: "i", Key: "k"}, nil); err != nil {
-		t.Fatal(err)
+	_, account := s.Operators.Put(t.Context(), "account.a", []byte("1"), 0)
+	for _, err := range []error{
+		errOf(s.Clients.Add(t.Context(), "old", secret(), "")),
+		errOf(s.Clients.Revoke(t.Context(), "old")),
+		errOf(s.Claims.Take(t.Context(), "tcp.1", client.ID, Holder{Slot: SlotPort, Instance: "i", Key: "k"}, nil)),
+		s.Policies.Set(t.Context(), "tcp.2", []byte(`{}`)),
+		account,
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	until := time.Now().Add(700 * time.Millisecond)
+	_, revision, _ := s.Operators.Get("account.a")
 	_, rev, _ := s.Clients.table.get("shop")
 	revoked := client
 	revoked.Revoked, revoked.Secrets = time.Now().UTC(), nil
@@ -407,33 +416,55 @@ func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kv := s.Clients.table.kv
-	s.Clients.table.kv = &slow{KeyValue: kv, until: until}
-	var other sync.WaitGroup
-	defer other.Wait()
-	other.Go(func() {
+	clients, until := s.Clients.table.kv, time.Now().Add(700*time.Millisecond)
+	for _, kv := range []*jetstream.KeyValue{&s.Clients.table.kv, &s.Claims.table.kv, &s.Usages.table.kv, &s.Policies.table.kv, &s.Operators.table.kv} {
+		*kv = &slow{KeyValue: *kv, until: until}
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
 		<-time.After(time.Until(until))
-		if _, err := kv.Update(t.Context(), "shop", data, rev); err != nil {
+		if _, err := clients.Update(t.Context(), "shop", data, rev); err != nil {
 			t.Error(err)
 		}
 	})
-	s.Claims.table.kv = &slow{KeyValue: s.Claims.table.kv, until: until}
-	s.Usages.table.kv = &slow{KeyValue: s.Usages.table.kv, until: until}
 	for what, do := range map[string]func() error{
-		"revoke":  func() error { _, err := s.Clients.Revoke(t.Context(), "shop"); return err },
-		"release": func() error { return s.Claims.Release(t.Context(), "tcp.1", client.ID, "i", "k") },
-		"create": func() error {
-			_, err := s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10})
-			return err
+		"revoke":   func() error { return errOf(s.Clients.Revoke(t.Context(), "shop")) },
+		"add anew": func() error { return errOf(s.Clients.Add(t.Context(), "old", secret(), "")) },
+		"release":  func() error { return s.Claims.Release(t.Context(), "tcp.1", client.ID, "i", "k") },
+		"take": func() error {
+			return errOf(s.Claims.Take(t.Context(), "tcp.3", client.ID, Holder{Slot: SlotPort, Instance: "i", Key: "l"}, nil))
 		},
+		"create":  func() error { return errOf(s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10})) },
+		"policy":  func() error { return s.Policies.Claimed(t.Context(), "tcp.2", client.ID) },
+		"account": func() error { return savedOf(s.Operators.Put(t.Context(), "account.a", []byte("2"), revision)) },
 	} {
-		if err := do(); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		all.Go(func() {
+			if err := do(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
 	}
+	all.Wait()
 	if c, _ := s.Clients.Get("shop"); c.Active() {
 		t.Error("the client is active")
 	}
+	if c, ok := s.Clients.Get("old"); !ok || !c.Active() {
+		t.Error("the client that was added anew is not active")
+	}
+	for _, p := range s.Policies.List() {
+		if p.ClientID != client.ID {
+			t.Errorf("the policy of %s is of %q, want %q", p.Target, p.ClientID, client.ID)
+		}
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+func savedOf(saved bool, err error) error {
+	if err == nil && !saved {
+		return ErrConflict
+	}
+	return err
 }
 
 // TestAWriteThatStaysUnderWayIsNotKnown: nor is it in conflict then.

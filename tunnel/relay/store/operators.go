@@ -107,12 +107,20 @@ func (o *Operators) Put(ctx context.Context, key string, value []byte, revision 
 // Remove removes a revision. It reports false if something else is there; where
 // nothing is, it is removed.
 func (o *Operators) Remove(ctx context.Context, key string, revision uint64) (removed bool, err error) {
-	err = o.table.remove(ctx, key, revision)
-	if errors.Is(err, ErrConflict) {
-		there, err := o.table.refresh(ctx, key)
-		return !there && err == nil, err
+	for seen := (contest{}); ; {
+		if err := seen.next(ctx, revision); err != nil {
+			return false, err
+		}
+		if err := o.table.remove(ctx, key, revision); !errors.Is(err, ErrConflict) {
+			return err == nil, err
+		}
+		if there, err := o.table.refresh(ctx, key); err != nil || !there {
+			return err == nil, err
+		}
+		if _, now, _ := o.table.get(key); now != revision {
+			return false, nil
+		}
 	}
-	return err == nil, err
 }
 
 // passing reports whether a value is of a moment: a login, or who is about to be

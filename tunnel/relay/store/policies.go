@@ -129,21 +129,28 @@ func (p *Policies) Change(ctx context.Context, target, by string, f func(v Store
 // Claimed sees to it that a policy is not another client's than the one that
 // has just claimed the target.
 func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
-	v, rev, ok := p.table.get(target)
-	if !ok || v.ClientID == clientID {
-		return nil
+	for seen := (contest{}); ; {
+		v, rev, ok := p.table.get(target)
+		if err := seen.next(ctx, rev); err != nil {
+			return err
+		}
+		if !ok || v.ClientID == clientID {
+			return nil
+		}
+		var err error
+		if v.ClientID == "" {
+			v.ClientID = clientID
+			err = p.table.update(ctx, target, v, rev)
+		} else {
+			err = p.table.remove(ctx, target, rev)
+		}
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+		if _, err := p.table.refresh(ctx, target); err != nil {
+			return err
+		}
 	}
-	var err error
-	if v.ClientID == "" {
-		v.ClientID = clientID
-		err = p.table.update(ctx, target, v, rev)
-	} else {
-		err = p.table.remove(ctx, target, rev)
-	}
-	if errors.Is(err, ErrConflict) {
-		return nil // somebody sets it now, for the claim as it is
-	}
-	return err
 }
 
 // DropClient removes the policies of a client's targets.
