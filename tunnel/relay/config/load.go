@@ -60,6 +60,10 @@ func configMistake(path, text string, err error) error {
 		if key := strings.Join(decode.Key(), "."); known[key] != "" && strings.HasPrefix(fault, "cannot decode ") {
 			return fmt.Errorf("%s, line %d: %s must be %s", path, row, key, known[key])
 		}
+		// The second is of numbers that are beyond 32 bits, on a system that has no more.
+		if strings.Contains(fault, "too large to fit") || strings.Contains(fault, "cannot be stored in") {
+			return fmt.Errorf("%s, line %d, column %d: this number is too large here; write a smaller one", path, row, column)
+		}
 		return fmt.Errorf("%s, line %d, column %d: this is not TOML: %s", path, row, column, tomltext.Slip(text, row, fault))
 	}
 	return fmt.Errorf("read configuration %s: %w", path, err)

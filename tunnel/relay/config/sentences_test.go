@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,21 +19,22 @@ func TestAConfigurationThatCannotBeReadSaysWhatToDo(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	for text, want := range map[string]string{
-		"domian = \"a.test\"":               `, line 1: there is no key "domian"; did you mean "domain"?`,
-		"# two\n[limits]\nsesions = 4":      `, line 3: there is no key "limits.sesions"; did you mean "limits.sessions"?`,
-		"urls = [\"a\"]":                    `, line 1: there is no key "urls"; did you mean "nats.urls"?`,
-		"[acme.dns]\nprovidr = \"rfc2136\"": `, line 2: there is no key "acme.dns.providr"; did you mean "acme.dns.provider"?`,
-		"frobnicate = 1":                    `, line 1: there is no key "frobnicate"`,
-		"domain = 5":                        `, line 1: domain must be a text in quotes`,
-		"http3 = \"yes\"":                   `, line 1: http3 must be true or false`,
-		"[limits]\nsessions = \"4\"":        `, line 2: limits.sessions must be a whole number, without quotes`,
-		"trusted_proxies = \"10.0.0.1\"":    `, line 1: trusted_proxies must be a list of texts, as ["a", "b"]`,
-		"acme = 1":                          `, line 1: acme must be a table, as [acme]`,
-		"domain = a.test":                   `, line 1, column 10: this is not TOML: `,
-		"domain = “a.test”":                 `, line 1, column 10: this is not TOML: it has typographic quotes; write straight ones: "`,
-		"domain: a.test":                    `, line 1, column 7: this is not TOML: a key and its value have = between them, not a colon`,
-		"public-host = \"a\"":               `, line 1: there is no key "public-host"; did you mean "public_host"?`,
-		"[limits]\nidle_time = 60":          `, line 2: limits.idle_time must be a duration in quotes, as "30s"`,
+		"domian = \"a.test\"":                        `, line 1: there is no key "domian"; did you mean "domain"?`,
+		"# two\n[limits]\nsesions = 4":               `, line 3: there is no key "limits.sesions"; did you mean "limits.sessions"?`,
+		"urls = [\"a\"]":                             `, line 1: there is no key "urls"; did you mean "nats.urls"?`,
+		"[acme.dns]\nprovidr = \"rfc2136\"":          `, line 2: there is no key "acme.dns.providr"; did you mean "acme.dns.provider"?`,
+		"frobnicate = 1":                             `, line 1: there is no key "frobnicate"`,
+		"domain = 5":                                 `, line 1: domain must be a text in quotes`,
+		"http3 = \"yes\"":                            `, line 1: http3 must be true or false`,
+		"[limits]\nsessions = \"4\"":                 `, line 2: limits.sessions must be a whole number, without quotes`,
+		"trusted_proxies = \"10.0.0.1\"":             `, line 1: trusted_proxies must be a list of texts, as ["a", "b"]`,
+		"acme = 1":                                   `, line 1: acme must be a table, as [acme]`,
+		"domain = a.test":                            `, line 1, column 10: this is not TOML: `,
+		"domain = “a.test”":                          `, line 1, column 10: this is not TOML: it has typographic quotes; write straight ones: "`,
+		"domain: a.test":                             `, line 1, column 7: this is not TOML: a key and its value have = between them, not a colon`,
+		"public-host = \"a\"":                        `, line 1: there is no key "public-host"; did you mean "public_host"?`,
+		"[limits]\nudp_flows = 99999999999999999999": `, line 2, column 13: this number is too large here; write a smaller one`,
+		"[limits]\nidle_time = 60":                   `, line 2: limits.idle_time must be a duration in quotes, as "30s"`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -64,5 +66,22 @@ func TestValuesThatFirstTimersWriteAreAnswered(t *testing.T) {
 		if err := cfg.Validate(); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v\nwant %s", name, err, c.want)
 		}
+	}
+}
+
+// TestANumberBeyondTheSystemIsNamed: on 32-bit systems one of the limits ends at
+// 2147483647, and on others it is taken.
+func TestANumberBeyondTheSystemIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relay.toml")
+	if err := os.WriteFile(path, []byte("[limits]\naccess_bytes = 3000000000\nudp_flows = 3000000000"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := path + ", line 3, column 13: this number is too large here; write a smaller one"
+	cfg, err := Load(path)
+	if strconv.IntSize == 64 && err != nil || strconv.IntSize == 32 && (err == nil || err.Error() != want) {
+		t.Errorf("got error %v", err)
+	}
+	if cfg.Limits.AccessBytes != 3000000000 {
+		t.Errorf("access_bytes: got %d", cfg.Limits.AccessBytes)
 	}
 }
