@@ -14,7 +14,14 @@ func TestHalfCloseReachesTheOriginAndBack(t *testing.T) {
 	agent := newAgent(t)
 	agent.configure(relay.client("laptop"))
 	made := agent.publish("tcp", newEcho(t), nil)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(made.PublicURL, "tcp://"))
+	echoesAfterTheEnd(t, "tcp", strings.TrimPrefix(made.PublicURL, "tcp://"))
+}
+
+// echoesAfterTheEnd writes to an echo behind addr, ends its own direction, and wants all
+// of it back, and then the end: for that the origin must have seen the visitor's.
+func echoesAfterTheEnd(t *testing.T, what, addr string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +33,7 @@ func TestHalfCloseReachesTheOriginAndBack(t *testing.T) {
 		conn.(*net.TCPConn).CloseWrite()
 	}()
 	sum := sha256.New()
-	n, err := io.Copy(sum, conn) // ends only if the origin saw the end and its own came back
-	if err != nil || n != size || hexSum(sum) != patternSum(size) {
-		t.Errorf("%d bytes came back, %v, want %d and equal", n, err, size)
+	if n, err := io.Copy(sum, conn); err != nil || n != size || hexSum(sum) != patternSum(size) {
+		t.Errorf("%s: %d bytes came back, %v, want %d and equal", what, n, err, size)
 	}
 }

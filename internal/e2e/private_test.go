@@ -1,16 +1,13 @@
 package e2e
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"adit/internal/freeport"
 )
@@ -45,21 +42,7 @@ func TestPrivateTunnelsAreVisited(t *testing.T) {
 			}
 			return err
 		})
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(patience))
-		const size = 8 << 20
-		go func() {
-			io.CopyN(conn, &pattern{}, size)
-			conn.(*net.TCPConn).CloseWrite()
-		}()
-		sum := sha256.New()
-		if n, err := io.Copy(sum, conn); err != nil || n != size || hexSum(sum) != patternSum(size) {
-			t.Errorf("%s: %d bytes came back, %v, want %d and equal", what, n, err, size)
-		}
+		echoesAfterTheEnd(t, what, addr)
 	}
 	var passed struct {
 		Items []struct{ Client, State string }
