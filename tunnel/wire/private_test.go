@@ -71,3 +71,21 @@ func TestAPrefaceNamesTheClient(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParsePrivate(f *testing.F) {
+	f.Add("nas/ssh")
+	f.Add("adit://Nas.Home/SSH/")
+	f.Add("//")
+	f.Fuzz(func(t *testing.T, text string) {
+		client, name, err := ParsePrivate(text)
+		if err != nil {
+			return
+		}
+		if c, n, err := ParsePrivate(PrivateURL(client, name)); c != client || n != name || err != nil {
+			t.Errorf("%q is %q of %q, whose URL is read as %q of %q, %v", text, name, client, n, c, err)
+		}
+		if strings.ContainsAny(client+name, "/ \t\n%?#") {
+			t.Errorf("%q is %q of %q", text, name, client)
+		}
+	})
+}
