@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/bytesize"
 	"adit/internal/loopback"
 	"adit/localapi/client"
 )
@@ -17,7 +18,7 @@ import (
 func visitCommand(env *Env) *cobra.Command {
 	var stdio bool
 	cmd := &cobra.Command{
-		Use:   "visit CLIENT/NAME [PORT]",
+		Use:   "visit [CLIENT/NAME [PORT]]",
 		Short: "Connect to a private tunnel of another client",
 		Long: `Connect to a private tunnel of another client of the relay, which lets this one
 in. Until Ctrl-C, who connects to PORT of 127.0.0.1 reaches the tunnel's local
@@ -31,11 +32,19 @@ With --stdio ssh needs no port of its own:
 
   ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas
 
-For good, declare it in adit.toml: [[visit]] with tunnel and listen.`,
-		Example: `  adit visit nas/ssh 2222
+For good, declare it in adit.toml: [[visit]] with tunnel and listen. Without
+CLIENT/NAME the declared visits are listed.`,
+		Example: `  adit visit
+  adit visit nas/ssh 2222
   adit visit nas/ssh --stdio`,
-		Args: args(1, 2, "CLIENT/NAME"),
+		Args: args(0, 2, "CLIENT/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if stdio {
+					return usagef("say which private tunnel, as in `adit visit nas/ssh --stdio`")
+				}
+				return env.listVisits(cmd.Context())
+			}
 			port := ""
 			if len(args) > 1 {
 				port = args[1]
@@ -56,6 +65,23 @@ For good, declare it in adit.toml: [[visit]] with tunnel and listen.`,
 	}
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "one connection, of standard input and output, as for ssh's ProxyCommand")
 	return cmd
+}
+
+// listVisits shows the visits that adit.toml declares.
+func (e *Env) listVisits(ctx context.Context) error {
+	c, err := e.client(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := c.Visits(ctx)
+	if err != nil {
+		return err
+	}
+	table := newTable("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", drop("TOTAL"), drop("OUT"), drop("IN"), drop("OPEN"))
+	for _, v := range all {
+		table.row(v.Listen, v.Tunnel, v.State, v.Connections.Open, v.Connections.Total, bytesize.Text(v.Bytes.In), bytesize.Text(v.Bytes.Out), v.Error)
+	}
+	return e.printTable(listOf(all), table, "No visit is declared in adit.toml. For one until Ctrl-C: adit visit CLIENT/NAME")
 }
 
 func (e *Env) visit(ctx context.Context, tunnel, listen string, stdio bool) error {

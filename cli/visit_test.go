@@ -108,6 +108,20 @@ func TestVisitListensUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
+func TestVisitsAreListed(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("GET /api/v1/visits", `{"data":{"items":[]}}`)
+	if code, out, errs := run(t, "", "visit"); code != 0 || !strings.Contains(out, "No visit is declared") {
+		t.Errorf("none: exit %d, %q, %q", code, out, errs)
+	}
+	d.set("GET /api/v1/visits", `{"data":{"items":[{"tunnel":"nas/ssh","listen":"127.0.0.1:2222","state":"failed","error":"cannot\u001b listen","connections":{"open":1,"total":4},"bytes":{"in":5120,"out":2048}}]}}`)
+	_, out, _ := run(t, "", "visit")
+	golden(t, "visits", out)
+	if _, out, _ := run(t, "", "visit", "--json"); !strings.Contains(out, `"listen": "127.0.0.1:2222"`) {
+		t.Errorf("as JSON:\n%s", out)
+	}
+}
+
 func TestWrongUseOfVisit(t *testing.T) {
 	newFakeDaemon(t).privately(t)
 	for _, c := range []struct {
@@ -115,7 +129,7 @@ func TestWrongUseOfVisit(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"visit"}, 2, "CLIENT/NAME"},
+		{[]string{"visit", "--stdio"}, 2, "which private tunnel"},
 		{[]string{"visit", "nas/ssh", "ssh"}, 2, "must be a port"},
 		{[]string{"visit", "nas/ssh", "0.0.0.0:22"}, 2, "loopback"},
 		{[]string{"visit", "nas/ssh", "22", "--stdio"}, 2, "no port"},
