@@ -403,6 +403,30 @@ func get(tb testing.TB, c *http.Client, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
+// serveEach is an origin that speaks no HTTP: serve has each connection to it, which is
+// closed afterwards.
+func serveEach(tb testing.TB, serve func(net.Conn)) (addr string) {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				serve(conn)
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
 // startOrigin serves a handler and returns its address.
 func startOrigin(tb testing.TB, h http.Handler) string {
 	tb.Helper()

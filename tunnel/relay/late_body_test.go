@@ -16,34 +16,19 @@ import (
 // hasty is an origin that answers each request before it reads the body.
 func hasty(t *testing.T, answer string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
+	return serveEach(t, func(conn net.Conn) {
+		br := bufio.NewReader(conn)
 		for {
-			conn, err := ln.Accept()
+			r, err := http.ReadRequest(br)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				br := bufio.NewReader(conn)
-				for {
-					r, err := http.ReadRequest(br)
-					if err != nil {
-						return
-					}
-					io.WriteString(conn, answer)
-					if _, err := io.Copy(io.Discard, r.Body); err != nil {
-						return
-					}
-				}
-			}()
+			io.WriteString(conn, answer)
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				return
+			}
 		}
-	}()
-	return ln.Addr().String()
+	})
 }
 
 // TestBodyBehindItsAnswerIsNoRequest has visitors send a request's body once its

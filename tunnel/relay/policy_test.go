@@ -167,22 +167,9 @@ func TestMissingGeoDatabaseIsSaid(t *testing.T) {
 // echoSite is a tcp tunnel whose origin sends back what it gets.
 func echoSite(t *testing.T, r *testRelay) (target, address string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer c.Close(); io.Copy(c, c) }()
-		}
-	}()
+	origin := serveEach(t, func(c net.Conn) { io.Copy(c, c) })
 	a := connect(t, r.client(t, "echo"), "i1")
-	g := a.mustClaim("k", wire.Claim{Type: wire.TypeTCP}, ln.Addr().String())
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeTCP}, origin)
 	return fmt.Sprintf("tcp.%d", g.RemotePort), hostOf(t, g.PublicURL)
 }
 

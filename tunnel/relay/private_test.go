@@ -61,28 +61,13 @@ func (a *fakeAgent) visit(tunnel string) (link.Stream, *bufio.Reader, error) {
 // after the visitor has ended.
 func greets(tb testing.TB) string {
 	tb.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				io.WriteString(conn, "hello\n")
-				told, err := io.ReadAll(conn)
-				if err == nil {
-					conn.Write(told)
-				}
-			}()
+	return serveEach(tb, func(conn net.Conn) {
+		io.WriteString(conn, "hello\n")
+		told, err := io.ReadAll(conn)
+		if err == nil {
+			conn.Write(told)
 		}
-	}()
-	return ln.Addr().String()
+	})
 }
 
 func mustVisit(tb testing.TB, a *fakeAgent, tunnel string) (link.Stream, *bufio.Reader) {
