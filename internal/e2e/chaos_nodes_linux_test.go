@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"adit/internal/freeport"
 )
 
 // TestChaosOfNodes has three relays on three NATS servers, and kills, pauses and
@@ -52,7 +54,8 @@ type nodesChaos struct {
 	clocks  []*clock // of the nodes
 	agents  []*agent
 	sites   []site
-	contest [2]int // ports of two services that want one name
+	visits  [3]string // by agent: where it listens for the private tunnel
+	contest [2]int    // ports of two services that want one name
 	victim  *agent
 	admin   *administrator
 	visitor *http.Client
@@ -63,7 +66,7 @@ type nodesChaos struct {
 	wg      sync.WaitGroup
 }
 
-// site is a tunnel that must answer at every node.
+// site is a tunnel that must answer at every node; a private one, at every agent.
 type site struct {
 	agent int
 	kind  string
@@ -116,6 +119,7 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 		c.sites = append(c.sites, site{i, "http", a.publish("http", port, map[string]any{"domain": fmt.Sprintf("chaos%d", i)})})
 	}
 	c.sites = append(c.sites, site{0, "tcp", c.agents[0].publish("tcp", echo, nil)}, site{1, "udp", c.agents[1].publish("udp", question, nil)})
+	c.sites = append(c.sites, c.private(echo))
 	c.admin.fence(c.agents[2].publish("http", port, map[string]any{"domain": "fence"}))
 	c.contest = [2]int{newNamed(t, "first"), newNamed(t, "second")}
 	c.victim = newAgent(t)
@@ -126,6 +130,17 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 		}
 	}
 	return c
+}
+
+// private is a tunnel that all owners have a declared visit of.
+func (c *nodesChaos) private(port int) site {
+	c.t.Helper()
+	made := c.agents[2].publish("tcp", port, map[string]any{"mode": "private", "domain": "echo", "visitors": []string{"owner0", "owner1"}})
+	for i, a := range c.agents {
+		c.visits[i] = freeport.Loopback(c.t)
+		a.declare("[[visit]]\ntunnel = %q\nlisten = %q\n", strings.TrimPrefix(made.PublicURL, "adit://"), c.visits[i])
+	}
+	return site{2, "private", made}
 }
 
 // newNamed is a site that says its name.
@@ -166,7 +181,11 @@ func (c *nodesChaos) load(node, site int) {
 }
 
 // visit asks one site at one node once, and checks every byte of the answer.
+// Of a private one node is the agent that is asked.
 func (c *nodesChaos) visit(node int, s site, random *rand.Rand) error {
+	if s.kind == "private" {
+		return c.talk(c.visits[node], random)
+	}
 	host, _, _ := net.SplitHostPort(c.nodes[node].http)
 	addr := net.JoinHostPort(host, s.made.PublicURL[strings.LastIndex(s.made.PublicURL, ":")+1:])
 	switch s.kind {

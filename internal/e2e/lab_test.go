@@ -197,6 +197,18 @@ func (a *agent) start() {
 	})
 }
 
+// declare writes the agent's adit.toml, which it reads while it runs.
+func (a *agent) declare(format string, args ...any) {
+	a.t.Helper()
+	dir := filepath.Join(a.dir, "config")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "adit.toml"), fmt.Appendf(nil, format, args...), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
 // answer is one answer of the local API.
 type answer struct {
 	Status int

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,13 +23,7 @@ func TestPrivateTunnelsAreVisited(t *testing.T) {
 	}
 
 	declared := freeport.Loopback(t)
-	config := filepath.Join(laptop.dir, "config")
-	if err := os.MkdirAll(config, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(config, "adit.toml"), fmt.Appendf(nil, "[[visit]]\ntunnel = \"nas/echo\"\nlisten = %q\n", declared), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	laptop.declare("[[visit]]\ntunnel = \"nas/echo\"\nlisten = %q\n", declared)
 	commanded := freeport.Loopback(t)
 	visit := launch(t, laptop.env, "visit", "nas/echo", commanded)
 	for what, addr := range map[string]string{"declared": declared, "commanded": commanded} {
