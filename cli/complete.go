@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"adit/internal/natural"
+	"adit/localapi/client"
 )
 
 // completeTime is how long a person who presses Tab waits at most.
@@ -76,6 +77,28 @@ func (e *Env) completeTunnel(cmd *cobra.Command, args []string, begun string) ([
 	if len(args) > 0 && strings.HasSuffix(cmd.Use, " TUNNEL") {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return e.completeFrom(cmd, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
+		all, err := c.Tunnels(ctx)
+		names := map[string]int{}
+		for _, t := range all {
+			names[t.Name]++
+		}
+		for _, t := range all {
+			name := t.Name
+			if names[name] > 1 || name == "" || strings.ContainsAny(name, " \t\n") || name != printable(name) {
+				name = t.ID
+			}
+			if strings.HasPrefix(name, begun) {
+				list = append(list, cobra.CompletionWithDesc(name, printable(t.PublicURL)))
+			}
+		}
+		return list, err
+	})
+}
+
+// completeFrom lists what ask has of the daemon. With no daemon, or none that answers
+// in time, there is nothing to list.
+func (e *Env) completeFrom(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	parent := cmd.Context()
 	if parent == nil {
 		parent = context.Background()
@@ -86,23 +109,9 @@ func (e *Env) completeTunnel(cmd *cobra.Command, args []string, begun string) ([
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, err := c.Tunnels(ctx)
+	list, err := ask(ctx, c)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names := map[string]int{}
-	for _, t := range all {
-		names[t.Name]++
-	}
-	var list []cobra.Completion
-	for _, t := range all {
-		name := t.Name
-		if names[name] > 1 || name == "" || strings.ContainsAny(name, " \t\n") || name != printable(name) {
-			name = t.ID
-		}
-		if strings.HasPrefix(name, begun) {
-			list = append(list, cobra.CompletionWithDesc(name, printable(t.PublicURL)))
-		}
 	}
 	slices.SortFunc(list, natural.Compare)
 	return list, cobra.ShellCompDirectiveNoFileComp

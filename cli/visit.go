@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"adit/internal/bytesize"
 	"adit/internal/loopback"
 	"adit/localapi/client"
 )
@@ -33,7 +32,7 @@ With --stdio ssh needs no port of its own:
   ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas
 
 For good, declare it in adit.toml: [[visit]] with tunnel and listen. Without
-CLIENT/NAME the declared visits are listed.`,
+CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 		Example: `  adit visit
   adit visit nas/ssh 2222
   adit visit nas/ssh --stdio`,
@@ -63,25 +62,9 @@ CLIENT/NAME the declared visits are listed.`,
 			return env.visit(cmd.Context(), args[0], listen, stdio)
 		},
 	}
+	cmd.ValidArgsFunction = env.completeVisit
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "one connection, of standard input and output, as for ssh's ProxyCommand")
 	return cmd
-}
-
-// listVisits shows the visits that adit.toml declares.
-func (e *Env) listVisits(ctx context.Context) error {
-	c, err := e.client(ctx)
-	if err != nil {
-		return err
-	}
-	all, err := c.Visits(ctx)
-	if err != nil {
-		return err
-	}
-	table := newTable("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", drop("TOTAL"), drop("OUT"), drop("IN"), drop("OPEN"))
-	for _, v := range all {
-		table.row(v.Listen, v.Tunnel, v.State, v.Connections.Open, v.Connections.Total, bytesize.Text(v.Bytes.In), bytesize.Text(v.Bytes.Out), v.Error)
-	}
-	return e.printTable(listOf(all), table, "No visit is declared in adit.toml. For one until Ctrl-C: adit visit CLIENT/NAME")
 }
 
 func (e *Env) visit(ctx context.Context, tunnel, listen string, stdio bool) error {

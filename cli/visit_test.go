@@ -111,14 +111,33 @@ func TestVisitListensUntilItIsInterrupted(t *testing.T) {
 func TestVisitsAreListed(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.set("GET /api/v1/visits", `{"data":{"items":[]}}`)
-	if code, out, errs := run(t, "", "visit"); code != 0 || !strings.Contains(out, "No visit is declared") {
+	d.set("GET /api/v1/invitations", `{"data":{"items":[]}}`)
+	if code, out, errs := run(t, "", "visit"); code != 0 || !strings.Contains(out, "no private tunnel lets this client in") {
 		t.Errorf("none: exit %d, %q, %q", code, out, errs)
 	}
+	d.set("GET /api/v1/invitations", `{"data":{"items":[{"tunnel":"nas/ssh"},{"tunnel":"studio/files"}]}}`)
 	d.set("GET /api/v1/visits", `{"data":{"items":[{"tunnel":"nas/ssh","listen":"127.0.0.1:2222","state":"failed","error":"cannot\u001b listen","connections":{"open":1,"total":4},"bytes":{"in":5120,"out":2048}}]}}`)
 	_, out, _ := run(t, "", "visit")
 	golden(t, "visits", out)
-	if _, out, _ := run(t, "", "visit", "--json"); !strings.Contains(out, `"listen": "127.0.0.1:2222"`) {
+	if _, out, _ := run(t, "", "visit", "--json"); !strings.Contains(out, `"listen": "127.0.0.1:2222"`) || !strings.Contains(out, `"tunnel": "studio/files"`) {
 		t.Errorf("as JSON:\n%s", out)
+	}
+	for begun, want := range map[string]string{"": "nas/ssh studio/files :4", "st": "studio/files :4"} {
+		if _, out, _ := run(t, "", "__complete", "visit", begun); strings.Join(strings.Fields(out), " ") != want {
+			t.Errorf("after %q Tab offers %q, want %q", begun, out, want)
+		}
+	}
+	if _, out, _ := run(t, "", "__complete", "visit", "nas/ssh", ""); strings.TrimSpace(out) != ":4" {
+		t.Errorf("for the port Tab offers %q", out)
+	}
+	d.set("GET /api/v1/invitations", `{"error":{"code":"relay_unreachable","message":"the relay is away"}}`)
+	code, out, errs := run(t, "", "visit")
+	if code != 0 || !strings.Contains(out, "nas/ssh") || strings.Contains(out, "studio") || !strings.Contains(errs, "the relay is away") {
+		t.Errorf("without the relay: exit %d, %q, %q", code, out, errs)
+	}
+	d.set("GET /api/v1/visits", `{"data":{"items":[]}}`)
+	if _, out, _ := run(t, "", "visit"); strings.Contains(out, "no private tunnel") {
+		t.Errorf("what is not known is said not to be there: %q", out)
 	}
 }
 

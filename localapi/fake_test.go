@@ -206,6 +206,10 @@ func (f *fakeAgent) Visits() []agent.Visit {
 	}}
 }
 
+func (f *fakeAgent) Invitations(context.Context) ([]agent.Invitation, error) {
+	return []agent.Invitation{{Tunnel: "nas/ssh"}}, f.refusal()
+}
+
 func (f *fakeAgent) MayVisit(context.Context, string) error { return f.refusal() }
 
 // Visit greets, and says back what it is told after the visitor's end.

@@ -50,6 +50,7 @@ func (s *Server) table() []route {
 		{"PUT   ", "/api/v1/tunnels/:id/policy", s.setPolicy},
 
 		{"GET   ", "/api/v1/visits", s.listVisits},
+		{"GET   ", "/api/v1/invitations", s.listInvitations},
 		{"GET   ", "/api/v1/visits/:client/:name", s.mayVisit},
 		{"POST  ", "/api/v1/visits/:client/:name", s.visitTunnel},
 

@@ -19,12 +19,23 @@ const upgradeVisit = "adit-visit"
 // Visitor leads to private tunnels of the relay's other clients.
 type Visitor interface {
 	Visits() []agent.Visit
+	Invitations(ctx context.Context) ([]agent.Invitation, error)
 	MayVisit(ctx context.Context, tunnel string) error
 	Visit(ctx context.Context, tunnel string, take func() (agent.HalfCloser, error)) error
 }
 
 func (s *Server) listVisits(w http.ResponseWriter, _ *http.Request) error {
 	return writeItems(w, s.cfg.Agent.Visits())
+}
+
+func (s *Server) listInvitations(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), controlTimeout)
+	defer cancel()
+	list, err := s.cfg.Agent.Invitations(ctx)
+	if err != nil {
+		return err
+	}
+	return writeItems(w, list)
 }
 
 // tunnelOf is the private tunnel that a request is about.

@@ -187,7 +187,7 @@ func (c *contractClient) lifeOfATunnel(relay *relay, port int) {
 
 func (c *contractClient) everythingElse() {
 	c.t.Helper()
-	for _, path := range []string{"/healthz", "/metrics", "/api/v1/openapi.yaml", "/api/v1/status", "/api/v1/config", "/api/v1/logs", "/api/v1/visits"} {
+	for _, path := range []string{"/healthz", "/metrics", "/api/v1/openapi.yaml", "/api/v1/status", "/api/v1/config", "/api/v1/logs", "/api/v1/visits", "/api/v1/invitations"} {
 		c.ask("200", "GET", path, "")
 	}
 	c.ask("200", "HEAD", "/healthz", "")
@@ -198,6 +198,7 @@ func (c *contractClient) everythingElse() {
 	c.twoMeasurements()
 	c.ask("200", "POST", "/api/v1/pause", "")
 	c.ask("503 relay_unreachable", "POST", "/api/v1/speed", "")
+	c.ask("503 relay_unreachable", "GET", "/api/v1/invitations", "")
 	c.ask("200", "POST", "/api/v1/resume", "")
 	c.ask("200", "POST", "/api/v1/reconnect", "")
 }

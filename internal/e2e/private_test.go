@@ -57,6 +57,10 @@ func TestPrivateTunnelsAreVisited(t *testing.T) {
 		t.Errorf("the command ended with %d: %s", code, visit.stderr.String())
 	}
 
+	nas.publish("tcp", newEcho(t), map[string]any{"mode": "private", "domain": "files", "visitors": []string{"*"}})
+	if got := run(t, laptop.env, "visit"); got.code != 0 || !strings.Contains(got.stdout, "nas/files") || strings.Count(got.stdout, "invited") != 1 {
+		t.Errorf("of what may be visited, the command tells: exit %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
 	if got := run(t, stranger.env, "visit", "nas/echo"); got.code != 1 || !strings.Contains(got.stderr, "lets this client in") {
 		t.Errorf("a stranger's visit: exit %d, %q", got.code, got.stderr)
 	}

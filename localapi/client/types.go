@@ -316,6 +316,12 @@ type Visit struct {
 	Bytes       Bytes       `json:"bytes"`
 }
 
+// Invitation: A private tunnel that runs and lets this agent in.
+type Invitation struct {
+	// As `nas/ssh`: the client whose it is, and its name.
+	Tunnel string `json:"tunnel"`
+}
+
 // VisitState: `failed`: the address cannot be listened on now; that is tried again.
 type VisitState string
 

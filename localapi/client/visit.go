@@ -24,6 +24,12 @@ func (c *Client) Visits(ctx context.Context) ([]Visit, error) {
 	return list[Visit](ctx, c, api+"/visits")
 }
 
+// Invitations returns the private tunnels of others that run and let this agent in, by
+// name and 1,000 at most.
+func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
+	return list[Invitation](ctx, c, api+"/invitations")
+}
+
 // MayVisit reports why the private tunnel CLIENT/NAME cannot be visited now: an *Error
 // of the code ErrorCodeRelayRejected if there is none such that lets this agent in. Its
 // local service is not asked.

@@ -48,6 +48,8 @@ func TestVisitsThatAreRefusedAreTyped(t *testing.T) {
 		switch r.URL.Path {
 		case "/api/v1/visits/nas/open":
 			w.WriteHeader(http.StatusNoContent)
+		case "/api/v1/invitations":
+			io.WriteString(w, `{"data":{"items":[{"tunnel":"nas/ssh"},{"tunnel":"studio/files"}]}}`)
 		case "/api/v1/visits/nas/odd":
 			w.WriteHeader(http.StatusOK)
 		default:
@@ -57,6 +59,9 @@ func TestVisitsThatAreRefusedAreTyped(t *testing.T) {
 	}))
 	defer server.Close()
 	c := New(server.URL)
+	if list, err := c.Invitations(testContext(t)); err != nil || len(list) != 2 || list[1].Tunnel != "studio/files" {
+		t.Errorf("the invitations are %v, %v", list, err)
+	}
 	if err := c.MayVisit(testContext(t), "nas/open"); err != nil {
 		t.Errorf("may visit: %v", err)
 	}

@@ -213,6 +213,24 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 	refused("nas/ssh", CodeRelayUnreachable, "paused")
 }
 
+func TestWhatMayBeVisited(t *testing.T) {
+	r := newFakeRelay(t)
+	r.does(wire.FeaturePrivate)
+	a, _ := configured(t, r, Config{})
+	var no *Error
+	if list, err := a.Invitations(t.Context()); !errors.As(err, &no) || no.Code != CodeRelayRejected || !strings.Contains(no.Message, "does not tell") {
+		t.Errorf("an older relay told of %v, %v", list, err)
+	}
+	r.does(wire.FeatureInvitations)
+	if _, err := a.Reconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := a.Invitations(t.Context())
+	if want := []Invitation{{"nas/ssh"}, {"studio/files"}}; err != nil || !slices.Equal(list, want) {
+		t.Errorf("it is told of %v, %v; want %v", list, err, want)
+	}
+}
+
 // TestAVisitEndsWithItsCaller: it must not be left to the tunnel's end.
 func TestAVisitEndsWithItsCaller(t *testing.T) {
 	r := newFakeRelay(t)

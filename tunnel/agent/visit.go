@@ -81,6 +81,33 @@ func (a *Agent) MayVisit(ctx context.Context, tunnel string) error {
 	return nil
 }
 
+// Invitation is a private tunnel that runs and lets this agent in.
+type Invitation struct {
+	Tunnel string `json:"tunnel"` // CLIENT/NAME
+}
+
+// Invitations asks the relay which private tunnels of others there are for this agent
+// to visit, sorted and wire.MaxInvitations at most. Its error is an *Error.
+func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	l, err := a.sessionWith(ctx, wire.FeatureInvitations, "does not tell which private tunnels may be visited")
+	if err != nil {
+		return nil, err
+	}
+	var answer wire.Invitations
+	if err := l.ctl.call(ctx, http.MethodGet, wire.PathInvitations, nil, &answer); err != nil {
+		return nil, relayError(err, "")
+	}
+	list := []Invitation{}
+	for _, tunnel := range answer.Tunnels {
+		if client, name, err := wire.ParsePrivate(tunnel); err == nil && len(list) < wire.MaxInvitations {
+			list = append(list, Invitation{client + "/" + name})
+		}
+	}
+	return list, nil
+}
+
 // wayToPrivate returns the session by which a private tunnel is visited, and what the
 // relay is asked for. Its error is an *Error.
 func (a *Agent) wayToPrivate(ctx context.Context, tunnel string) (*live, string, error) {
@@ -88,16 +115,26 @@ func (a *Agent) wayToPrivate(ctx context.Context, tunnel string) (*live, string,
 	if err != nil {
 		return nil, "", invalid("tunnel", "%v", err)
 	}
+	l, err := a.sessionWith(ctx, wire.FeaturePrivate, "knows no private tunnels")
+	if err != nil {
+		return nil, "", err
+	}
+	return l, wire.PathVisit + client + "/" + name, nil
+}
+
+// sessionWith returns a session with a relay that has a feature; lacks says what one
+// without it does. Its error is an *Error.
+func (a *Agent) sessionWith(ctx context.Context, feature, lacks string) (*live, error) {
 	l, no := a.session(ctx, nil)
 	switch {
 	case no != nil:
-		return nil, "", no
+		return nil, no
 	case l == nil:
-		return nil, "", &Error{Code: CodeRelayUnreachable, Message: "adit is paused; resume it first"}
-	case !slices.Contains(l.welcome.Features, wire.FeaturePrivate):
-		return nil, "", &Error{Code: CodeRelayRejected, Message: "the relay is of a version that knows no private tunnels; ask its operator to update it"}
+		return nil, &Error{Code: CodeRelayUnreachable, Message: "adit is paused; resume it first"}
+	case !slices.Contains(l.welcome.Features, feature):
+		return nil, &Error{Code: CodeRelayRejected, Message: "the relay is of a version that " + lacks + "; ask its operator to update it"}
 	}
-	return l, wire.PathVisit + client + "/" + name, nil
+	return l, nil
 }
 
 // dialPrivate has the relay lead a stream to a private tunnel. Its error is an *Error.

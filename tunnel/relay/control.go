@@ -52,6 +52,7 @@ func (s *session) routes() http.Handler {
 	handle("POST "+wire.PathSpeed, s.mayMeasure, goodput.Most, s.serveSpeedUp)
 	handle("GET "+wire.PathVisit+"{client}/{name}", s.isKnown, maxControlBody, s.serveVisit)
 	handle("POST "+wire.PathVisit+"{client}/{name}", s.isKnown, maxControlBody, s.serveVisit)
+	handle("GET "+wire.PathInvitations, s.isKnown, maxControlBody, s.serveInvitations)
 	handle("GET "+wire.PathPolicy+"{key}", s.isKnown, maxControlBody, s.servePolicy)
 	handle("PUT "+wire.PathPolicy+"{key}", s.isKnown, maxControlBody, s.serveSetPolicy)
 	return mux
@@ -132,7 +133,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 	welcome := wire.Welcome{
 		SessionID: s.id, ClientID: s.client.ID, ClientName: s.client.Name,
 		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version, NodeID: s.relay.id,
-		Features: []string{wire.FeatureHeaders, wire.FeaturePaths, wire.FeatureWildcards, wire.FeatureSpeed, wire.FeaturePrivate},
+		Features: []string{wire.FeatureHeaders, wire.FeaturePaths, wire.FeatureWildcards, wire.FeatureSpeed, wire.FeaturePrivate, wire.FeatureInvitations},
 	}
 	if m := s.relay.members; m != nil {
 		welcome.Nodes = m.forAgent()

@@ -85,10 +85,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	if s.relay.isDraining() {
 		return shuttingDown()
 	}
-	guest := edge.Guest{
-		Client: s.client.Name, ClientID: s.client.ID,
-		Addr: addrPort(s.link.RemoteAddr().String()), Relay: addrPort(s.link.LocalAddr().String()),
-	}
+	guest := s.guest()
 	ep := s.relay.edge.Private(store.TargetPrivate(client, name), guest)
 	if ep == nil {
 		// One answer for all, so that nobody learns what there is.
@@ -111,6 +108,25 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	early, _ := buf.Reader.Peek(buf.Reader.Buffered())
 	s.relay.edge.Visit(control.Stream, early, ep, guest)
 	return nil
+}
+
+// guest is the agent as a visitor.
+func (s *session) guest() edge.Guest {
+	return edge.Guest{
+		Client: s.client.Name, ClientID: s.client.ID,
+		Addr: addrPort(s.link.RemoteAddr().String()), Relay: addrPort(s.link.LocalAddr().String()),
+	}
+}
+
+// serveInvitations tells which private tunnels let the agent in.
+func (s *session) serveInvitations(w http.ResponseWriter, _ *http.Request) error {
+	answer := wire.Invitations{Tunnels: []string{}}
+	for _, target := range s.relay.edge.Invitations(s.guest(), s.agent.Instance) {
+		if client, name, ok := store.PrivateOf(target); ok && len(answer.Tunnels) < wire.MaxInvitations {
+			answer.Tunnels = append(answer.Tunnels, client+"/"+name)
+		}
+	}
+	return writeJSON(w, answer)
 }
 
 // visits notes that the stream is none of the control plane any more, whose streams

@@ -124,6 +124,44 @@ func TestInvitedClientsVisitAPrivateTunnel(t *testing.T) {
 	}
 }
 
+// invitations are the private tunnels that the relay tells an agent of.
+func (a *fakeAgent) invitations() string {
+	a.tb.Helper()
+	var got wire.Invitations
+	if err := a.call(http.MethodGet, wire.PathInvitations, nil, &got); err != nil {
+		a.tb.Fatal(err)
+	}
+	return strings.Join(got.Tunnels, " ")
+}
+
+// TestAnAgentIsToldWhatItMayVisit: what runs, of others, and as long as it is invited.
+func TestAnAgentIsToldWhatItMayVisit(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.client(t, "nas")
+	owner := connect(t, token, "i1")
+	own, laptop, stranger := connect(t, token, "i2"), connect(t, r.client(t, "laptop"), "i1"), connect(t, r.client(t, "stranger"), "i1")
+	owner.mustClaim("a", privateClaim("ssh", "laptop"), greets(t))
+	owner.mustClaim("b", privateClaim("rdp"), greets(t))
+	owner.mustClaim("c", wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "open"}, greets(t))
+	stranger.mustClaim("a", privateClaim("files", wire.AnyClient), greets(t))
+	check := func(who string, a *fakeAgent, want string) {
+		t.Helper()
+		if got := a.invitations(); got != want {
+			t.Errorf("%s is told of %q, want %q", who, got, want)
+		}
+	}
+	check("the owner", owner, "stranger/files")
+	check("another agent of its client", own, "nas/rdp nas/ssh stranger/files")
+	check("who is named", laptop, "nas/ssh stranger/files")
+	check("a stranger", stranger, "")
+	owner.mustClaim("a", privateClaim("ssh"), greets(t))
+	if err := owner.call(http.MethodDelete, wire.PathClaims+"b", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	check("another agent of the client, after", own, "nas/ssh stranger/files")
+	check("who is named no longer", laptop, "stranger/files")
+}
+
 // TestVisitsOfARelayThatListensEverywhere: its own address is of no family, or of the
 // other than the visitor's.
 func TestVisitsOfARelayThatListensEverywhere(t *testing.T) {

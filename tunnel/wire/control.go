@@ -92,6 +92,8 @@ const (
 	FeatureWildcards = "wildcards"
 	FeatureSpeed     = "speed"   // it has PathSpeed, and knows of a Trial
 	FeaturePrivate   = "private" // it has ModePrivate and PathVisit
+	// FeatureInvitations: it has PathInvitations.
+	FeatureInvitations = "invitations"
 )
 
 // Tunnel types and modes.

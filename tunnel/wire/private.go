@@ -21,6 +21,19 @@ const (
 	UpgradeVisit = "adit-visit"
 )
 
+// PathInvitations tells an agent by GET which private tunnels run and let it in: the
+// answer is Invitations. Only a relay with FeatureInvitations.
+const PathInvitations = "/v1/invitations"
+
+// Invitations are private tunnels that run and let an agent in, as CLIENT/NAME, beside
+// those that are its own.
+type Invitations struct {
+	Tunnels []string `json:"tunnels"` // sorted; the first MaxInvitations
+}
+
+// MaxInvitations bounds Invitations.Tunnels.
+const MaxInvitations = 1000
+
 const (
 	// MaxVisitors bounds Claim.Visitors.
 	MaxVisitors = 100

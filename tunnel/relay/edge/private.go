@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"adit/internal/natural"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
@@ -38,6 +39,22 @@ func (ep *Endpoint) invites(g Guest) bool {
 	return slices.ContainsFunc(ep.Backends(), func(b *Backend) bool {
 		return b.Agent.ClientID == g.ClientID || slices.Contains(b.Visitors, g.Client) || slices.Contains(b.Visitors, wire.AnyClient)
 	})
+}
+
+// Invitations are the targets of the private tunnels that let the guest in, sorted. What
+// only the guest's own instance serves is not among them.
+func (e *Edge) Invitations(g Guest, instance string) []string {
+	foreign := func(b *Backend) bool { return b.Agent.ClientID != g.ClientID || b.Agent.Instance != instance }
+	var targets []string
+	e.table.mu.RLock()
+	defer e.table.mu.RUnlock()
+	for _, ep := range e.table.endpoints {
+		if ep.Mode == wire.ModePrivate && ep.invites(g) && slices.ContainsFunc(ep.Backends(), foreign) {
+			targets = append(targets, ep.Target)
+		}
+	}
+	slices.SortFunc(targets, natural.Compare)
+	return targets
 }
 
 // isOf notes whose visit it is. An endpoint that did not invite the guest any more

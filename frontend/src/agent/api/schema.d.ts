@@ -345,6 +345,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The private tunnels of others that run and let this agent in.
+         * @description The relay is asked each time. Declared or not, each can be visited. There are at most 1,000 in the list.
+         */
+        get: operations["listInvitations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/visits/{client}/{name}": {
         parameters: {
             query?: never;
@@ -1104,6 +1124,31 @@ export interface components {
          */
         VisitListAnswer: {
             data: components["schemas"]["VisitList"];
+        };
+        /** @description A private tunnel that runs and lets this agent in. */
+        Invitation: {
+            /** @description As `nas/ssh`: the client whose it is, and its name. */
+            tunnel: string;
+        };
+        InvitationList: {
+            items: components["schemas"]["Invitation"][];
+        };
+        /**
+         * @example {
+         *       "data": {
+         *         "items": [
+         *           {
+         *             "tunnel": "nas/ssh"
+         *           },
+         *           {
+         *             "tunnel": "studio/files"
+         *           }
+         *         ]
+         *       }
+         *     }
+         */
+        InvitationListAnswer: {
+            data: components["schemas"]["InvitationList"];
         };
         /**
          * @description `failed`: the address cannot be listened on now; that is tried again.
@@ -2401,6 +2446,30 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+        };
+    };
+    listInvitations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The private tunnels, by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationListAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["RelayUnreachable"];
         };
     };
     mayVisitTunnel: {

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/internal/bytesize"
+	"adit/localapi/client"
+)
+
+// listVisits shows the visits that adit.toml declares, and the other private tunnels
+// that let this client in.
+func (e *Env) listVisits(ctx context.Context) error {
+	c, err := e.client(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := c.Visits(ctx)
+	if err != nil {
+		return err
+	}
+	invitations, err := c.Invitations(ctx)
+	if err != nil { // what is declared can be told all the same
+		fmt.Fprintf(e.Err, "adit: what else may be visited is not known: %s\n", printable(err.Error()))
+	}
+	table := newTable("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", drop("TOTAL"), drop("OUT"), drop("IN"), drop("OPEN"))
+	for _, v := range all {
+		table.row(v.Listen, v.Tunnel, v.State, v.Connections.Open, v.Connections.Total, bytesize.Text(v.Bytes.In), bytesize.Text(v.Bytes.Out), v.Error)
+	}
+	for _, i := range invitations {
+		if !slices.ContainsFunc(all, func(v client.Visit) bool { return v.Tunnel == i.Tunnel }) {
+			table.row("-", i.Tunnel, "invited", "-", "-", "-", "-", "")
+		}
+	}
+	shown := struct {
+		items[client.Visit]
+		Invitations []client.Invitation `json:"invitations"` // null if the relay could not be asked
+	}{listOf(all), invitations}
+	none := "No visit is declared in adit.toml, and no private tunnel lets this client in now."
+	if err != nil {
+		none = "No visit is declared in adit.toml."
+	}
+	return e.printTable(shown, table, none)
+}
+
+// completeVisit lists the private tunnels that let this client in.
+func (e *Env) completeVisit(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return e.completeFrom(cmd, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
+		all, err := c.Invitations(ctx)
+		for _, i := range all {
+			if strings.HasPrefix(i.Tunnel, begun) {
+				list = append(list, i.Tunnel)
+			}
+		}
+		return list, err
+	})
+}
