@@ -86,6 +86,8 @@ export class Mock {
   webhooks: string[] | undefined = ['github', 'slack', 'discord', 'hmac'];
   /** What adit.toml declares of other clients' tunnels. */
   visits: Visit[] = [];
+  /** Private tunnels of others that let this client in. */
+  invitations: string[] = [];
   /** What tunnels were changed by, newest last. */
   changes: TunnelUpdate[] = [];
   /** What the page asked for, newest last. */
@@ -112,6 +114,12 @@ export class Mock {
     });
     this.#port = await listen(server, port);
     this.#server = server;
+  }
+
+  #invited() {
+    if (!this.status.connected)
+      throw new Refusal(503, 'relay_unreachable', 'the relay does not answer');
+    return { items: this.invitations.map((tunnel) => ({ tunnel })) };
   }
 
   /** Dies as a killed daemon does: every connection breaks at once. */
@@ -178,6 +186,7 @@ export class Mock {
     ['GET', /^tunnels\/([^/]+)\/policy$/, (_, [id]) => this.#policyOf(id)],
     ['PUT', /^tunnels\/([^/]+)\/policy$/, (body, [id]) => this.#setPolicy(id, body)],
     ['GET', /^visits$/, () => ({ items: this.visits })],
+    ['GET', /^invitations$/, () => this.#invited()],
     ['GET', /^requests$/, (_b, _m, query) => this.#list(query)],
     ['DELETE', /^requests$/, () => void (this.requests = [])],
     ['GET', /^requests\.har$/, (_b, _m, query) => this.#archive(query)],

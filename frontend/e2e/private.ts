@@ -116,8 +116,21 @@ export const scenarios = {
     }));
     await ssh.getByText('7 open').waitFor();
     await ssh.getByText('Listening').waitFor();
-    mock.visits = [];
+    mock.visits = mock.visits.slice(0, 1);
     await ssh.waitFor({ state: 'detached' });
+    // What is declared is not said twice.
+    mock.invitations = ['studio/files', 'studio/ssh'];
+    mock.setStatus({ state: 'connected', connected: true });
+    await counts(page.locator('[data-invitation]'), 1);
+    const invited = page.locator('[data-invitation="studio/ssh"]');
+    await invited.getByText('adit visit studio/ssh').waitFor();
+    await invited.getByRole('button', { name: 'Copy command' }).click();
+    assert.equal(await clipboard(page), 'adit visit studio/ssh');
+    // While the relay is away nothing can be visited.
+    mock.setStatus({ state: 'reconnecting', connected: false });
+    await invited.waitFor({ state: 'detached' });
+    mock.visits = [];
+    await files.waitFor({ state: 'detached' });
     await counts(page.getByRole('heading', { name: 'Visits of private tunnels' }), 0);
   }),
 };

@@ -40,6 +40,7 @@ async function begin() {
   const mock = new Mock();
   mock.policies.set('t_0001', guarded);
   mock.visits = someVisits();
+  mock.invitations = ['studio/files', 'studio/rdp'];
   await mock.start();
   const configured = mock.status;
   return {

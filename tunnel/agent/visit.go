@@ -91,7 +91,10 @@ type Invitation struct {
 func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	l, err := a.sessionWith(ctx, wire.FeatureInvitations, "does not tell which private tunnels may be visited")
+	l, err := a.sessionWith(ctx, wire.FeatureInvitations, &Error{
+		Code:    CodeRelayRejected,
+		Message: "the relay is of a version that does not tell which private tunnels may be visited; ask its operator to update it",
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -115,16 +118,19 @@ func (a *Agent) wayToPrivate(ctx context.Context, tunnel string) (*live, string,
 	if err != nil {
 		return nil, "", invalid("tunnel", "%v", err)
 	}
-	l, err := a.sessionWith(ctx, wire.FeaturePrivate, "knows no private tunnels")
+	l, err := a.sessionWith(ctx, wire.FeaturePrivate, &Error{
+		Code:    CodeRelayRejected,
+		Message: "the relay is of a version that knows no private tunnels; ask its operator to update it",
+	})
 	if err != nil {
 		return nil, "", err
 	}
 	return l, wire.PathVisit + client + "/" + name, nil
 }
 
-// sessionWith returns a session with a relay that has a feature; lacks says what one
-// without it does. Its error is an *Error.
-func (a *Agent) sessionWith(ctx context.Context, feature, lacks string) (*live, error) {
+// sessionWith returns a session with a relay that has a feature; without is the error
+// where it has not. Its error is an *Error.
+func (a *Agent) sessionWith(ctx context.Context, feature string, without *Error) (*live, error) {
 	l, no := a.session(ctx, nil)
 	switch {
 	case no != nil:
@@ -132,7 +138,7 @@ func (a *Agent) sessionWith(ctx context.Context, feature, lacks string) (*live, 
 	case l == nil:
 		return nil, &Error{Code: CodeRelayUnreachable, Message: "adit is paused; resume it first"}
 	case !slices.Contains(l.welcome.Features, feature):
-		return nil, &Error{Code: CodeRelayRejected, Message: "the relay is of a version that " + lacks + "; ask its operator to update it"}
+		return nil, without
 	}
 	return l, nil
 }

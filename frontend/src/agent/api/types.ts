@@ -17,6 +17,7 @@ export type TunnelCreate = Schemas['TunnelCreate'];
 export type TunnelUpdate = Schemas['TunnelUpdate'];
 export type TunnelPolicy = Schemas['TunnelPolicy'];
 export type Visit = Schemas['Visit'];
+export type Invitation = Schemas['Invitation'];
 export type VisitState = Schemas['VisitState'];
 export type TunnelEvent = Schemas['TunnelEvent'];
 export type EndpointEvent = Schemas['EndpointEvent'];

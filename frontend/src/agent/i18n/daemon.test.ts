@@ -70,7 +70,7 @@ test('what varies is kept, and English stays', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,validate,paths,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed,private,visits}.go',
+    '../../../../tunnel/agent/{errors,validate,paths,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed,private,visit,visits}.go',
     '../../../../tunnel/wire/{token,headers,paths,private}.go',
     '../../../../service/own.go',
     '../../../../localapi/*.go',

@@ -278,6 +278,10 @@ const chinese: readonly Sentence[] = [
     '中继的版本不支持私有隧道，请选择其他模式，或联系其运营者更新中继',
   ],
   [
+    'the relay is of a version that does not tell which private tunnels may be visited; ask its operator to update it',
+    '中继的版本不提供可访问的私有隧道列表；请联系其运营者更新',
+  ],
+  [
     'the relay is of a version that knows no private tunnels; ask its operator to update it',
     '中继的版本不支持私有隧道，请联系其运营者更新中继',
   ],

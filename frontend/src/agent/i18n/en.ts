@@ -181,6 +181,7 @@ export const en = {
   visits: 'Visits of private tunnels',
   'visit.listening': 'Listening',
   'visit.failed': 'Failed',
+  'visit.invited': 'Invited',
   'type.https': 'A web service, reached by HTTPS. The relay has the certificate.',
   'type.http': 'A web service, reached by plain HTTP.',
   'type.tls': 'TLS passed through by name; your service has the certificate.',

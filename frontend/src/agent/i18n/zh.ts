@@ -167,6 +167,7 @@ export const zh: Messages = {
   visits: '对私有隧道的访问',
   'visit.listening': '监听中',
   'visit.failed': '失败',
+  'visit.invited': '受邀',
   'type.https': '通过 HTTPS 访问的网站服务，证书由中继管理。',
   'type.http': '通过普通 HTTP 访问的网站服务。',
   'type.tls': '按域名透传 TLS，证书在您的服务上。',

@@ -26,7 +26,8 @@ const firstFree = 1024;
 /**
  * Returns the command by which another client visits a private tunnel; empty if that has
  * no address yet, or is none. It goes into a shell, so the address has to be one. The port
- * is one that is easily remembered.
+ * is one that is easily remembered, or left to the command where the service's is not known
+ * and 0.
  */
 export function visitCommand({
   public_url: url,
@@ -34,6 +35,7 @@ export function visitCommand({
 }: Pick<Tunnel, 'public_url' | 'local_port'>): string {
   const [, called] = /^adit:\/\/([a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9-]*)$/.exec(url) ?? [];
   if (!called) return '';
+  if (port === 0) return `adit visit ${called}`;
   const listen = port === 22 ? 2222 : port < firstFree ? 8000 + port : port;
   return `adit visit ${called} ${listen}`;
 }

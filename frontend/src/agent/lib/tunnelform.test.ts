@@ -261,6 +261,7 @@ describe('a private tunnel', () => {
     ['adit://nas/ssh', 22, 'adit visit nas/ssh 2222'],
     ['adit://nas.home/web', 80, 'adit visit nas.home/web 8080'],
     ['adit://nas/db', 5432, 'adit visit nas/db 5432'],
+    ['adit://nas/db', 0, 'adit visit nas/db'],
     ['', 22, ''],
     ['tcp://relay.example:20022', 22, ''],
     // It is for a shell.
