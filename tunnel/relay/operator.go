@@ -123,13 +123,18 @@ func (o operator) EndpointList() []console.Endpoint {
 		c := ep.Counters()
 		v := console.Endpoint{
 			ID: ep.ID(), Target: shown(ep.Target), Type: ep.Type, Mode: ep.Mode, PublicURL: o.publicURL(ep.Face),
-			Clients: []string{}, Since: monotime.Wall(ep.Since), Policy: o.policies.Get(ep.Target) != nil,
+			Clients: []string{}, Visitors: []string{}, Since: monotime.Wall(ep.Since), Policy: o.policies.Get(ep.Target) != nil,
 			Connections: console.Connections{Open: c.Open, Total: c.Total}, Bytes: console.Bytes{In: c.BytesIn, Out: c.BytesOut},
 		}
 		for _, b := range ep.Backends() {
 			v.Agents++
 			if name := names[b.Agent.ClientID]; !slices.Contains(v.Clients, name) {
 				v.Clients = append(v.Clients, name)
+			}
+			for _, name := range b.Visitors {
+				if !slices.Contains(v.Visitors, name) {
+					v.Visitors = append(v.Visitors, name)
+				}
 			}
 		}
 		list = append(list, v)

@@ -309,6 +309,14 @@ func TestAPrivateTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
 		return visitor.call(http.MethodGet, wire.PathVisit+"nas/ssh", nil, nil) == nil
 	})
 	mustVisit(t, visitor, "nas/ssh")
+	if got := visitor.invitations(); got != "nas/ssh" {
+		t.Errorf("the other node tells of %q", got)
+	}
+	for _, node := range c.all {
+		if _, body, _ := node.ask(t, "GET", "/api/v1/endpoints", "", map[string]string{"Authorization": "Bearer " + node.AdminToken()}); !strings.Contains(body, `"visitors":["laptop"]`) {
+			t.Errorf("a node's console has %s", body)
+		}
+	}
 	owner.mustClaim("t", privateClaim("ssh"), origin)
 	eventually(t, "the visit ends with the invitation", func() bool { return owner.open.Load() == 0 })
 }

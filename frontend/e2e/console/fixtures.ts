@@ -154,6 +154,7 @@ const endpoint = (
   public_url: url,
   clients: ['shop'],
   agent_count: 1,
+  visitors: [],
   since: ago(2 * day),
   connections: { open: 12, total: 48_211 },
   bytes: { in: 1.2e9, out: 31e9 },
@@ -177,6 +178,7 @@ export const endpoints: Endpoint[] = [
   endpoint('e_6', 'tcp', 'adit://workshop-nas/ssh', 'workshop-nas/ssh', {
     mode: 'private',
     clients: ['workshop-nas'],
+    visitors: ['builds-laptop', 'office-pc'],
     connections: { open: 1, total: 9 },
   }),
 ];

@@ -11,6 +11,7 @@ export const scenarios = {
       const endpoint = row(page, 'e_6');
       await endpoint.getByText('adit://workshop-nas/ssh').waitFor();
       await endpoint.getByText('Private', { exact: true }).waitFor();
+      await endpoint.getByText('visited by builds-laptop, office-pc').waitFor();
       // No browser opens it.
       assert.equal(await endpoint.locator('a[href^="adit:"]').count(), 0);
       await endpoint.getByRole('button', { name: 'Copy address' }).waitFor();

@@ -115,7 +115,7 @@ func (f *fakeRelay) SessionList() []Session {
 }
 
 func (f *fakeRelay) EndpointList() []Endpoint {
-	return []Endpoint{{ID: "e_1", Target: "shop.relay.test", Type: "https", Mode: "standard", Clients: []string{"shop"}, Since: fakeTime, Connections: Connections{Open: 2}}}
+	return []Endpoint{{ID: "e_1", Target: "shop.relay.test", Type: "https", Mode: "standard", Clients: []string{"shop"}, Visitors: []string{}, Since: fakeTime, Connections: Connections{Open: 2}}}
 }
 
 func (f *fakeRelay) ClaimList() []Claim {

@@ -90,6 +90,7 @@ type Endpoint struct {
 	PublicURL   string      `json:"public_url"`
 	Clients     []string    `json:"clients"`
 	Agents      int         `json:"agent_count"`
+	Visitors    []string    `json:"visitors"` // of a private tunnel: the clients that it names
 	Since       time.Time   `json:"since"`
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`

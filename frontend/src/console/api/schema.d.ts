@@ -1069,6 +1069,8 @@ export interface components {
             public_url: string;
             clients: string[];
             agent_count: number;
+            /** @description Of a private tunnel: the names of the clients that may visit it beside its own, or `*` for all. There need be no such client. */
+            visitors: string[];
             /** Format: date-time */
             since: string;
             connections: components["schemas"]["Connections"];

@@ -269,6 +269,8 @@ export const en = {
   'endpoint.total': 'All',
   'endpoint.balanced': '{n} agent, balanced|{n} agents, balanced',
   'endpoint.private': 'Private',
+  'endpoint.visitors': 'visited by {names}',
+  'endpoint.visitors.all': 'all clients',
   'endpoints.running': 'Served now',
   'endpoints.search': 'Search endpoints',
   'endpoints.none': 'Nothing is served now',

@@ -260,6 +260,8 @@ export const zh: Messages = {
   'endpoint.total': '累计',
   'endpoint.balanced': '{n} 个代理，负载均衡|{n} 个代理，负载均衡',
   'endpoint.private': '私有',
+  'endpoint.visitors': '访客：{names}',
+  'endpoint.visitors.all': '所有客户端',
   'endpoints.running': '正在服务',
   'endpoints.search': '搜索端点',
   'endpoints.none': '当前没有服务',
