@@ -73,6 +73,7 @@ type Relay struct {
 	node    string // its name
 	id      string // of the node
 	started time.Time
+	waiting int64 // bytes that may wait for readers, in sessions and at the edge
 	tcp     publicPorts
 	udp     publicPorts
 	local   *edge.LocalCertificates
@@ -136,6 +137,7 @@ func New(opts Options) (*Relay, error) {
 		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
 	}
 	r.cfg.Limits = r.cfg.Limits.Filled()
+	r.fitMachine()
 	r.preparePolicies()
 	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers
 	r.strangers.crowd.Grace = cmp.Or(r.opts.strangerGrace, strangerGrace)
@@ -198,6 +200,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.Edge()
+	limits.Memory = r.waiting
 	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
 		Name: r.cfg.Domain, HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
