@@ -17,8 +17,9 @@ const (
 	connected      = `curl -fs http://127.0.0.1:37271/api/v1/status | grep -q '"connected":true'`
 	consoleAnswers = "curl -fs -o /dev/null http://127.0.0.1:37280/healthz"
 	// The tunnels of adit dev are made once it is connected.
-	devAnswers = `[ "$(curl -fs http://127.0.0.1:37271/api/v1/endpoints | grep -oE 'https?://sample\.localhost:[0-9]+' | sort -u | wc -l)" = 2 ]`
-	tunnelRuns = `adit endpoints --json | grep -q '"public_url"'`
+	devAnswers  = `[ "$(curl -fs http://127.0.0.1:37271/api/v1/endpoints | grep -oE 'https?://sample\.localhost:[0-9]+' | sort -u | wc -l)" = 2 ]`
+	relayStarts = "adit relay start --domain tunnel.example.com"
+	tunnelRuns  = `adit endpoints --json | grep -q '"public_url"'`
 )
 
 // lasting are the commands that do not end by themselves, by their beginning.
@@ -54,11 +55,19 @@ var outward = map[string]string{
 
 // before is what a document takes as given.
 var before = map[string][]string{
-	"docs/commands.md": {"adit relay start --domain example.com", "adit relay client add docs"},
-	"docs/relay.md": {
+	"docs/commands.md":                  {"adit relay start --domain example.com", "adit relay client add docs"},
+	"docs/relay/clients.md":             {relayStarts},
+	"docs/relay/policies.md":            {relayStarts},
+	"docs/relay/client-certificates.md": {relayStarts},
+	"docs/relay/webhooks.md":            {relayStarts},
+	"docs/relay/logs.md":                {relayStarts},
+	"docs/relay/console.md":             {relayStarts},
+	"docs/relay/data.md":                {relayStarts},
+	"docs/relay/sign-in.md": {
 		"mkdir -p ~/.config/adit && echo secret > ~/.config/adit/secret && chmod 600 ~/.config/adit/secret",
 		`printf '%s\n' '[[sign_in]]' 'name = "company"' 'issuer = "https://login.example.com"' 'client_id = "adit"' ` +
 			`'[[sign_in]]' 'name = "github"' 'type = "github"' 'client_id = "adit"' 'client_secret_file = "secret"' > ~/.config/adit/relay.toml`,
+		relayStarts,
 	},
 	"docs/local-api.md": {"adit relay start --domain example.com", "adit relay client add docs", "adit start"},
 }

@@ -462,12 +462,11 @@ func TestCertificatesOfOpenSSL(t *testing.T) {
 		}
 	}
 	// So it is in the document.
-	document, err := os.ReadFile("../../docs/relay.md")
+	document, err := os.ReadFile("../../docs/relay/client-certificates.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(document), "### Client certificates")
-	_, rest, _ = strings.Cut(rest, "```sh\n")
+	_, rest, _ := strings.Cut(string(document), "```sh\n")
 	script, rest, _ := strings.Cut(rest, "```")
 	script, _, _ = strings.Cut(script, "echo '{}'")
 	_, rest, _ = strings.Cut(rest, "```bash\n")

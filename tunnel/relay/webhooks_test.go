@@ -398,19 +398,18 @@ func TestWebhooksAreExplainedToTheOperator(t *testing.T) {
 	}
 }
 
-// TestWebhookIsTriedAsTheDocumentSays runs the commands of docs/relay.md that sign
-// a body as GitHub does.
+// TestWebhookIsTriedAsTheDocumentSays runs the commands of
+// docs/relay/webhooks.md that sign a body as GitHub does.
 func TestWebhookIsTriedAsTheDocumentSays(t *testing.T) {
 	for _, name := range []string{"bash", "openssl", "curl"} {
 		require.Tool(t, name)
 	}
 	s := hookSite(t, strings.Replace(hookPolicy, "an older secret", "a long random text", 1))
-	document, err := os.ReadFile("../../docs/relay.md")
+	document, err := os.ReadFile("../../docs/relay/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(document), "### Webhooks")
-	_, rest, _ = strings.Cut(rest, "```bash\n")
+	_, rest, _ := strings.Cut(string(document), "```bash\n")
 	commands, _, ok := strings.Cut(rest, "```")
 	const shown = "https://shop.tunnel.example.com"
 	if !ok || strings.Count(commands, shown) != 1 {

@@ -213,22 +213,22 @@ func TestHostOnAPageIsBoundedAndEscaped(t *testing.T) {
 }
 
 func TestPageInTheDocumentsWorks(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "relay.md"))
+	document, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "relay", "pages.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, chapter, _ := strings.Cut(strings.ReplaceAll(string(document), "\r\n", "\n"), "\n## Pages instead of a site\n")
-	_, example, _ := strings.Cut(chapter, "\n```html\n")
+	text := strings.ReplaceAll(string(document), "\r\n", "\n")
+	_, example, _ := strings.Cut(text, "\n```html\n")
 	example, _, found := strings.Cut(example, "\n```\n")
 	if !found {
-		t.Fatal("docs/relay.md has no example of a page")
+		t.Fatal("docs/relay/pages.md has no example of a page")
 	}
-	p, err := htmlpage.Parse("docs/relay.md", example, fields...)
+	p, err := htmlpage.Parse("docs/relay/pages.md", example, fields...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range fields {
-		if !strings.Contains(chapter, "| `{{."+field+"}}` | ") {
+		if !strings.Contains(text, "| `{{."+field+"}}` | ") {
 			t.Errorf("{{.%s}} is not explained", field)
 		}
 	}
