@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/allowance"
 	"adit/internal/crowd"
 	"adit/tunnel/link"
-	"adit/internal/allowance"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/wire"
 )
