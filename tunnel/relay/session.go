@@ -355,7 +355,7 @@ func (r *Relay) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, c := range r.store.Claims.List() {
+		for _, c := range r.store.Claims.All() {
 			for _, h := range c.Holders {
 				if h.Ephemeral && r.gone(c.ClientID, h) {
 					if err := r.store.Claims.Release(ctx, c.Target, c.ClientID, h.Instance, h.Key); err != nil && ctx.Err() == nil {
