@@ -35,9 +35,7 @@ const (
 	accessPerTurn   = 1024             // access events told to an agent in 50 ms; more are dropped
 	replacedTime    = 30 * time.Second // for a replaced session's streams
 	ephemeralTime   = 5 * time.Minute  // an ephemeral claim outlives its session
-	awayTime        = 15 * time.Minute // before another agent of the client may take a claim
 	sweepTime       = 30 * time.Second
-	maxAway         = 1 << 16 // agents that are away and remembered; some 250 bytes each
 )
 
 // session is one agent's session.
@@ -161,12 +159,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 		r.mu.Unlock()
 		return shuttingDown()
 	}
-	count := 0
-	for _, other := range r.sessions {
-		if other.client.ID == s.client.ID {
-			count++
-		}
-	}
+	count := len(r.byClient[s.client.ID])
 	old := r.byInstance[key]
 	if len(r.sessions) >= r.cfg.Limits.Sessions && old == nil {
 		r.mu.Unlock()
@@ -180,8 +173,12 @@ func (r *Relay) join(s *session) *wire.Problem {
 	// must not have any number of them.
 	crowded := count >= 2*r.cfg.Limits.SessionsPerClient || len(r.sessions) >= r.cfg.Limits.Sessions+maxStrangers
 	r.sessions[s.id] = s
+	if r.byClient[s.client.ID] == nil {
+		r.byClient[s.client.ID] = make(map[*session]struct{})
+	}
+	r.byClient[s.client.ID][s] = struct{}{}
 	r.byInstance[key] = s
-	delete(r.away, key)
+	r.away.end(key)
 	r.mu.Unlock()
 	if r.members != nil {
 		r.members.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
@@ -285,35 +282,31 @@ func (r *Relay) leave(s *session) {
 	key := instanceKey{s.client.ID, s.hello.Instance}
 	r.mu.Lock()
 	delete(r.sessions, s.id)
+	delete(r.byClient[s.client.ID], s)
+	last := len(r.byClient[s.client.ID]) == 0
+	if last {
+		delete(r.byClient, s.client.ID)
+	}
 	if r.byInstance[key] == s {
 		if older := r.newestOf(key); older != nil { // s did not last
 			r.byInstance[key] = older
 		} else {
 			delete(r.byInstance, key)
-			r.wentAway(key) // far has another session of it, perhaps; gone asks
+			r.away.begin(key, time.Now()) // far has another session of it, perhaps; gone asks
 		}
 	}
 	r.mu.Unlock()
-	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
+	if last {
 		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
 
-// wentAway notes that an agent's last session has ended; r.mu is held. A client may
-// say hello under any number of instances, and then loses what it had of the others.
-func (r *Relay) wentAway(key instanceKey) {
-	if len(r.away) >= maxAway {
-		maps.DeleteFunc(r.away, func(other instanceKey, _ time.Time) bool { return other.client == key.client })
-	}
-	r.away[key] = time.Now()
-}
-
 // newestOf is the newest session of an agent, or nil; r.mu is held.
 func (r *Relay) newestOf(key instanceKey) *session {
 	var newest *session
-	for _, s := range r.sessions {
-		if s.client.ID == key.client && s.hello.Instance == key.instance && (newest == nil || s.since.After(newest.since)) {
+	for s := range r.byClient[key.client] {
+		if s.hello.Instance == key.instance && (newest == nil || s.since.After(newest.since)) {
 			newest = s
 		}
 	}
@@ -336,7 +329,7 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	if r.byInstance[key] != nil {
 		return false
 	}
-	since, ok := r.away[key]
+	since, ok := r.away.since(key)
 	if !ok {
 		since = r.started
 	}
@@ -370,11 +363,7 @@ func (r *Relay) sweep(ctx context.Context) {
 			r.log.Warn("forget whose sign-ins were ended", "error", err)
 		}
 		r.mu.Lock()
-		for key, since := range r.away {
-			if time.Since(since) > 2*awayTime {
-				delete(r.away, key)
-			}
-		}
+		r.away.forget(time.Now().Add(-2 * awayTime))
 		r.mu.Unlock()
 	}
 }
@@ -388,6 +377,13 @@ func (r *Relay) sessionList() []*session {
 		list = append(list, s)
 	}
 	return list
+}
+
+// sessionsOf returns the authenticated sessions of a client.
+func (r *Relay) sessionsOf(clientID string) []*session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.byClient[clientID]))
 }
 
 // streamListener gives an agent's streams to an http.Server.
