@@ -46,7 +46,8 @@ type session struct {
 	id         string
 	since      time.Time
 	control    chan *wire.Event // what the agent must know
-	access     chan *wire.Event // may be dropped
+	observing  sync.Once
+	access     chan *wire.Event // may be dropped; see accessEvents
 	unobserved atomic.Bool      // the agent wants no access events
 	streams    atomic.Int32
 	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
@@ -85,6 +86,12 @@ func newID() string {
 	return "s_" + hex.EncodeToString(b[:])
 }
 
+// controlProtocols spare each session what net/http sets up for HTTP/2.
+var controlProtocols = func() (p http.Protocols) {
+	p.SetHTTP1(true)
+	return p
+}()
+
 // serve keeps a session until it or life ends.
 func (r *Relay) serve(life context.Context, ls link.Session) {
 	named, ok := r.strangers.enter(ls.RemoteAddr(), func() {
@@ -101,13 +108,13 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	defer cancel()
 	s := &session{
 		relay: r, link: ls, id: newID(), since: time.Now(), tunnels: make(map[string]*tunnel),
-		control: make(chan *wire.Event, eventQueue), access: make(chan *wire.Event, accessPerTurn),
-		named: named,
+		control: make(chan *wire.Event, eventQueue), named: named,
 	}
 	s.agent.Session = ls
 	server := &http.Server{
-		Handler: s.routes(), ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: controlPlane, ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return s.inContext(ctx) },
+		Protocols:   &controlProtocols,
 		ErrorLog:    slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}
 	var group sync.WaitGroup
