@@ -107,6 +107,7 @@ var (
 // Claims are all claims, by target.
 type Claims struct {
 	table *table[Claim]
+	turns *turns
 
 	mu       sync.RWMutex
 	byClient map[string]map[string]bool // client id → targets
@@ -124,7 +125,7 @@ type owned struct {
 }
 
 func newClaims(t *table[Claim]) *Claims {
-	c := &Claims{table: t, byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
+	c := &Claims{table: t, turns: newTurns(), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
 	t.onChange(c.index)
 	t.each(func(target string, v Claim) bool { c.index(target, v, true); return true })
 	return c
@@ -271,7 +272,8 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 		}
 		if !ok {
 			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
-			if err := c.table.create(ctx, target, v); !errors.Is(err, ErrExists) {
+			err := c.turns.take(ctx, clientID, func() error { return c.table.create(ctx, target, v) })
+			if !errors.Is(err, ErrExists) {
 				return v, err
 			}
 			// Another node was first; the watch brings its claim.
@@ -287,7 +289,8 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 		if next.ClientID == v.ClientID && slices.Equal(next.Holders, v.Holders) {
 			return v, nil
 		}
-		if err := c.table.update(ctx, target, next, rev); !errors.Is(err, ErrConflict) {
+		err = c.turns.take(ctx, clientID, func() error { return c.table.update(ctx, target, next, rev) })
+		if !errors.Is(err, ErrConflict) {
 			return next, err
 		}
 		if err := c.refresh(ctx, target); err != nil {
@@ -353,13 +356,13 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 		if len(holders) == len(v.Holders) {
 			return nil
 		}
-		var err error
-		if len(holders) == 0 {
-			err = c.table.remove(ctx, target, rev)
-		} else {
+		err := c.turns.take(ctx, clientID, func() error {
+			if len(holders) == 0 {
+				return c.table.remove(ctx, target, rev)
+			}
 			v.Holders = holders
-			err = c.table.update(ctx, target, v, rev)
-		}
+			return c.table.update(ctx, target, v, rev)
+		})
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
