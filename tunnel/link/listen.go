@@ -265,7 +265,11 @@ type Handshakes struct {
 
 // Handshakes returns the counts since Listen.
 func (l *Listener) Handshakes() Handshakes {
-	return Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load() + l.handshakes.Cut()}
+	n := Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load() + l.handshakes.Cut()}
+	if l.dtls != nil {
+		n.TurnedAway += l.dtls.Cut()
+	}
+	return n
 }
 
 // Unread is what waits for readers in all sessions together.

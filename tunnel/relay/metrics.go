@@ -127,14 +127,11 @@ func (o operator) agentFigures(p *prom.Text) {
 	p.Family("adit_relay_clients", "gauge", "Clients that may connect.")
 	p.Sample(float64(active))
 	p.Family("adit_relay_claims", "gauge", "Names and ports that clients keep.")
-	p.Sample(float64(len(o.store.Claims.List())))
+	p.Sample(float64(o.store.Claims.Count()))
 }
 
 func (o operator) visitorFigures(p *prom.Text) {
-	served, open := map[string]int64{}, o.edge.Visitors()
-	for _, ep := range o.edge.Endpoints() {
-		served[ep.Type]++
-	}
+	served, open := o.edge.Served(), o.edge.Visitors()
 	p.Family("adit_relay_endpoints", "gauge", "Endpoints that are served, by type.")
 	for _, kind := range countedTypes {
 		p.Sample(float64(served[kind]), "type", kind)

@@ -110,11 +110,12 @@ type Relay struct {
 	tasks sync.WaitGroup // of short work that events start
 
 	mu         sync.Mutex
-	ended      bool                // no more tasks
-	sessions   map[string]*session // by id
+	ended      bool                             // no more tasks
+	sessions   map[string]*session              // by id
+	byClient   map[string]map[*session]struct{} // the same, by client
 	byInstance map[instanceKey]*session
-	trials     map[*session]struct{}     // the sessions that are measurements of speed
-	away       map[instanceKey]time.Time // when its last session ended
+	trials     map[*session]struct{} // the sessions that are measurements of speed
+	away       absence
 	draining   bool
 }
 
@@ -134,7 +135,7 @@ func New(opts Options) (*Relay, error) {
 	}
 	r := &Relay{
 		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now(),
-		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
+		sessions: make(map[string]*session), byClient: make(map[string]map[*session]struct{}), byInstance: make(map[instanceKey]*session),
 	}
 	r.cfg.Limits = r.cfg.Limits.Filled()
 	r.fitMachine()

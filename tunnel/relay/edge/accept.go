@@ -215,6 +215,7 @@ type visitor struct {
 
 	credentials credentials // of TLS, if it is ended here
 	private     *Guest      // who it is, of a private tunnel
+	streams     streaming
 	leave       func()
 	once        sync.Once
 

@@ -215,7 +215,7 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		// A visitor's frames are as long as every client's are by themselves: the
 		// standard library takes 1 MiB, and holds that much for each connection.
 		s.HTTP2 = &http.HTTP2Config{
-			MaxConcurrentStreams: 250, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
+			MaxConcurrentStreams: streamsOfConnection, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
 			MaxReceiveBufferPerConnection: requestWindow, MaxReceiveBufferPerStream: requestWindow,
 		}
 	}

@@ -195,6 +195,9 @@ func (e *Edge) follow(conn net.Conn, state http.ConnState) {
 		e.visits.rest(v, v.cut)
 	case http.StateIdle:
 		e.visits.pause(v)
+		e.crowds.rest(&v.streams, false)
+	case http.StateClosed:
+		e.crowds.rest(&v.streams, true)
 	}
 }
 
