@@ -1,16 +1,25 @@
 import { Problem, Unreachable } from '../../shared/api/client';
-import { said } from '../i18n/daemon';
+import { clause, said } from '../i18n/daemon';
 import { t, type MessageKey } from '../i18n';
 
-const known: Partial<Record<Problem['code'], MessageKey>> = {
-  invalid_token: 'error.invalid_token',
-  relay_rejected: 'error.relay_rejected',
+/** What we say where the daemon's own words add nothing. */
+const whole: Partial<Record<Problem['code'], MessageKey>> = {
   not_configured: 'error.not_configured',
   control_busy: 'error.control_busy',
+};
+
+/** What introduces the daemon's own words. */
+const before: Partial<Record<Problem['code'], MessageKey>> = {
+  invalid_token: 'error.invalid_token',
+  relay_rejected: 'error.relay_rejected',
   relay_unreachable: 'error.relay_unreachable',
   unauthorized: 'error.unauthorized',
   payload_too_large: 'error.payload_too_large',
 };
+
+/** What the daemon begins with and our introduction has said, or says worse. */
+const introduced = /^(the relay refused|not an auth token): /;
+const alone = /^there is no session with the relay now/;
 
 /**
  * Returns what to tell the reader: our sentence in their language, and the
@@ -19,10 +28,12 @@ const known: Partial<Record<Problem['code'], MessageKey>> = {
 export function explain(error: unknown): string {
   if (error instanceof Problem) {
     if (error.code === 'precondition_failed') return t('error.policy_changed');
-    const key = known[error.code];
-    // Our sentence has said who refused.
-    const why = said(key ? error.message.replace(/^the relay refused: /, '') : error.message);
-    return key ? t('error.with_reason', { what: t(key), why }) : why;
+    const key = whole[error.code];
+    if (key) return t(key);
+    const intro = before[error.code];
+    if (!intro || alone.test(error.message)) return said(error.message);
+    const why = clause(error.message.replace(introduced, ''));
+    return t('error.with_reason', { what: t(intro), why });
   }
   if (error instanceof Unreachable && error.denied) return t('link.denied.text');
   if (error instanceof Unreachable) return t(error.unsure ? 'error.unsure' : 'error.no_daemon');
