@@ -216,7 +216,7 @@ export const en = {
   'form.remote_port.hint': 'One of the ports the relay offers.',
   'form.name': 'Name',
   'form.name.hint': 'For you, in lists.',
-  'form.name.long': 'At most 128 characters.',
+  'form.name.long': 'At most 64 characters.',
   'form.paths': 'Paths',
   'form.paths.text':
     'A path, and all below it, can lead to a local service of its own. The longest that fits counts; the rest goes to the service above.',

@@ -201,7 +201,7 @@ export const zh: Messages = {
   'form.remote_port.hint': '须在中继提供的端口范围内。',
   'form.name': '名称',
   'form.name.hint': '仅用于在列表中辨认。',
-  'form.name.long': '最多 128 个字符。',
+  'form.name.long': '最多 64 个字符。',
   'form.paths': '路径',
   'form.paths.text':
     '某个路径及其下的所有路径可以转到另一个本地服务。以匹配的最长路径为准，其余请求转到上面的服务。',

@@ -113,7 +113,12 @@ describe('check', () => {
     ['bad visitors that a public one does not have', { type: 'tcp', visitors: '!' }, {}],
     ['bad visitors that HTTPS does not have', { mode: 'private', visitors: '!' }, {}],
     ['headers that TCP does not have', { type: 'tcp', request_headers: 'X-Env' }, {}],
-    ['a name of 129', { name: 'x'.repeat(129) }, { name: 'form.name.long' }],
+    // The daemon's own bound.
+    ['a name of 64', { name: '隧'.repeat(64) }, {}],
+    ['a name of 65', { name: 'x'.repeat(65) }, { name: 'form.name.long' }],
+    ['a name of another alphabet', { domain: '*.bücher.商店.example' }, {}],
+    ['a machine of another alphabet', { local_ip: 'büro.lan' }, {}],
+    ['a sign that no alphabet has', { domain: 'shop☺' }, { domain: 'form.domain.invalid' }],
   ])('%s', (_, change, want) => expect(check(form(change), '37271')).toEqual(want));
 
   it('has the mistakes of paths, where there are paths', () => {

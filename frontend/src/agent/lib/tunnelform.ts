@@ -99,7 +99,7 @@ export function check(f: TunnelForm, ownPort = ''): FormErrors {
     const fields = parseHeaders(f[field]);
     if (isHttp(f.type) && typeof fields === 'string') errors[field] = fields;
   }
-  if ([...f.name].length > 128) errors.name = 'form.name.long';
+  if ([...f.name].length > 64) errors.name = 'form.name.long';
   return isHttp(f.type) ? { ...errors, ...checkPaths(f.paths, ownPort) } : errors;
 }
 
