@@ -1,6 +1,7 @@
 import { Problem, Unreachable } from '../../shared/api/client';
 import { clause, said } from '../i18n/daemon';
 import { t, type MessageKey } from '../i18n';
+import { PortError } from './portrange';
 
 /** What we say where the daemon's own words add nothing. */
 const whole: Partial<Record<Problem['code'], MessageKey>> = {
@@ -26,6 +27,7 @@ const alone = /^there is no session with the relay now/;
  * daemon's own words where they add to it.
  */
 export function explain(error: unknown): string {
+  if (error instanceof PortError) return ofPort(error, explain(error.cause));
   if (error instanceof Problem) {
     if (error.code === 'precondition_failed') return t('error.policy_changed');
     const key = whole[error.code];
@@ -38,4 +40,25 @@ export function explain(error: unknown): string {
   if (error instanceof Unreachable && error.denied) return t('link.denied.text');
   if (error instanceof Unreachable) return t(error.unsure ? 'error.unsure' : 'error.no_daemon');
   return error instanceof Error ? error.message : String(error);
+}
+
+function ofPort({ port, left }: PortError, why: string): string {
+  return left.length === 0
+    ? t('error.port', { port, why })
+    : t('error.port.left', { port, why, names: left.join(', ') });
+}
+
+/** Returns what to tell beside the field at fault if a form has it, and which one that is. */
+export function refusalOf(
+  error: unknown,
+  has: (field: string) => boolean,
+): { field: string; text: string } {
+  const cause = error instanceof PortError ? error.cause : error;
+  const field = cause instanceof Problem ? (cause.field ?? '') : '';
+  if (!has(field)) return { field: '', text: explain(error) };
+  // A field's own sentence needs no introduction.
+  const { beside } = cause as Problem;
+  return error instanceof PortError
+    ? { field, text: ofPort(error, clause(beside)) }
+    : { field, text: said(beside) };
 }

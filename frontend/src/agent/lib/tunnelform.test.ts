@@ -8,6 +8,7 @@ import {
   mayBecomeOrigin,
   parseOrigin,
   toCreate,
+  toCreates,
   toUpdate,
   type TunnelForm,
 } from './tunnelform';
@@ -119,6 +120,14 @@ describe('check', () => {
     ['a name of another alphabet', { domain: '*.bücher.商店.example' }, {}],
     ['a machine of another alphabet', { local_ip: 'büro.lan' }, {}],
     ['a sign that no alphabet has', { domain: 'shop☺' }, { domain: 'form.domain.invalid' }],
+    ['six ports', { type: 'udp', ports: '6' }, {}],
+    ['no port at all', { type: 'udp', ports: '0' }, { ports: 'form.ports.invalid' }],
+    [
+      'more ports than there are',
+      { type: 'tcp', local_port: '65535', ports: '2' },
+      { ports: 'form.ports.end' },
+    ],
+    ['ports that a web service has not', { type: 'https', ports: '0' }, {}],
   ])('%s', (_, change, want) => expect(check(form(change), '37271')).toEqual(want));
 
   it('has the mistakes of paths, where there are paths', () => {
@@ -139,6 +148,18 @@ describe('toCreate', () => {
       local_ip: '127.0.0.1',
       local_port: 3000,
     });
+  });
+
+  it('is one for each port, where the type has ports', () => {
+    const ports = { local_port: '27015', remote_port: '20015', ports: '2' };
+    const of = (change: Partial<TunnelForm>) =>
+      toCreates(form({ ...ports, ...change })).map((t) => [t.local_port, t.remote_port]);
+    expect(of({ type: 'udp' })).toEqual([
+      [27_015, 20_015],
+      [27_016, 20_016],
+    ]);
+    expect(of({ type: 'tcp', mode: 'private' })).toEqual([[27_015, undefined]]);
+    expect(of({ type: 'https' })).toEqual([[27_015, undefined]]);
   });
 
   it('leaves out what the type does not have', () => {
