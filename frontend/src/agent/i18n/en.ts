@@ -272,7 +272,7 @@ export const en = {
   'form.ephemeral': 'Remove when the daemon ends',
   'form.ephemeral.hint': 'Otherwise the tunnel survives restarts.',
 
-  'inspector.of': '{shown} of {all}',
+  'list.of': '{shown} of {all}',
   'inspector.list': 'Requests, newest first',
   'inspector.search': 'Search path, host, visitor',
   'inspector.status': 'Status',

@@ -254,7 +254,7 @@ export const zh: Messages = {
   'form.ephemeral': '守护进程退出时删除',
   'form.ephemeral.hint': '否则隧道在重启后依然保留。',
 
-  'inspector.of': '{shown} / {all}',
+  'list.of': '{shown} / {all}',
   'inspector.list': '请求，最新的在前',
   'inspector.search': '搜索路径、主机、访客',
   'inspector.status': '状态码',
