@@ -171,6 +171,9 @@ export const scenarios = {
       assert.equal(saved?.bandwidth, 5_000_000);
       assert.deepEqual(saved?.hours?.open[0]?.days, ['mon', 'tue', 'thu', 'fri']);
       assert.deepEqual(saved?.basic_auth, [{ name: 'ann' }, { name: 'bob' }]);
+      await button(page, 'Explain').click();
+      await page.locator('#x-address-error', { hasText: 'An address is needed' }).waitFor();
+      await page.locator('#x-address:focus').waitFor();
       await page.getByLabel("Visitor's address").fill('192.0.2.8');
       await button(page, 'Explain').click();
       await text(page, '192.0.2.0/24 is denied').waitFor();

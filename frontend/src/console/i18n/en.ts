@@ -342,6 +342,7 @@ export const en = {
   'explain.title': 'What becomes of a visitor',
   'explain.text': 'By the policy as it is saved.',
   'explain.address': "Visitor's address",
+  'explain.address.missing': 'An address is needed.',
   'explain.user': 'User',
   'explain.email': 'Signed in as',
   'explain.groups': 'In the groups',
