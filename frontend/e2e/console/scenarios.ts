@@ -232,7 +232,11 @@ export const scenarios = {
       await row(page, 'shop').waitFor();
       assert.equal(await page.getByRole('button', { name: 'Add client' }).count(), 0);
       await row(page, 'shop').getByRole('button', { name: /^More/ }).click();
-      assert.equal(await page.getByRole('menuitem').count(), 1);
+      assert.deepEqual(await page.getByRole('menuitem').allInnerTexts(), [
+        'Details',
+        'Show its endpoints',
+        'Show its visits',
+      ]);
       await page.goto(`${mock.url}/#/policies/shop.relay.example`);
       await page.locator('.days button').first().waitFor();
       assert.ok(await page.getByLabel('Refused addresses').isDisabled());
