@@ -58,6 +58,8 @@ export const refusedToken = 'adit_refused0123456789abcdef';
 /** The daemon's own words for it. */
 const refusedByRelay = 'the relay refused: the auth token is not known here, or was revoked';
 export const unreachableToken = 'adit_unreachable0123456789';
+/** A public port that another tunnel has. */
+export const takenPort = 20_099;
 
 export class Mock {
   status: Status = freshStatus();
@@ -291,6 +293,13 @@ export class Mock {
         'relay_rejected',
         'the relay refuses: the name taken is taken',
         'domain',
+      );
+    if (body.remote_port === takenPort)
+      throw new Refusal(
+        400,
+        'relay_rejected',
+        `the relay refused: the port ${takenPort} is taken`,
+        'remote_port',
       );
     const id = `t_new${this.#next}`;
     const name = String(body.name ?? body.domain ?? `brave-${this.#next}`);

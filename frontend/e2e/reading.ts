@@ -55,6 +55,19 @@ export const scenarios = {
     assert.equal(await page.locator('[role=log] .line:not(.error)').count(), 0);
   }),
 
+  'what is wrong stands first, and what is found is counted': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/diagnostics`);
+    await page.getByRole('button', { name: 'Run diagnostics' }).click();
+    await page.getByText('2 things need attention').waitFor();
+    const said = await page.locator('.title .tag').allInnerTexts();
+    assert.deepEqual(said, ['Warning', 'Failed', 'OK', 'OK', 'Skipped']);
+    await page.goto(`${mock.url}/#/tunnels`);
+    const head = page.locator('header', { has: page.getByRole('heading', { name: 'Tunnels' }) });
+    await head.getByText('8', { exact: true }).waitFor();
+    await page.getByPlaceholder('Search tunnels').fill('game');
+    await head.getByText('1 of 8').waitFor();
+  }),
+
   'what takes longer says so': scenario(async (page, mock) => {
     let go: () => void = () => undefined;
     const gate = new Promise<void>((done) => (go = done));

@@ -65,6 +65,28 @@ func TestDomainsTellTheirCertificates(t *testing.T) {
 	}
 }
 
+func TestErrorsSayWhichAddressTheyAreOf(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.client(t, "shop"), "i1")
+	grant := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	url := func() string {
+		t.Helper()
+		list := (operator{r.Relay}).ErrorList()
+		if len(list) != 1 {
+			t.Fatalf("got %d errors, want 1", len(list))
+		}
+		return list[0].PublicURL
+	}
+	if err := a.call(http.MethodPost, wire.PathErrors, []wire.AgentError{{Time: time.Now(), Key: "k", Message: "m"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := url(); got == "" || got != grant.PublicURL {
+		t.Errorf("served: got %q, want %q", got, grant.PublicURL)
+	}
+	a.close()
+	eventually(t, "no address of a tunnel that is not served", func() bool { return url() == "" })
+}
+
 func TestErrorsOfAgentsThatLeftAreListed(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	r := startRelayWith(t, Options{Config: cfg, usageFlush: 20 * time.Millisecond})

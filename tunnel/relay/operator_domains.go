@@ -99,10 +99,20 @@ func (o operator) ErrorList() []console.ReportedError {
 	for _, s := range o.sessionList() {
 		connected[s.client.ID] = true
 	}
+	// An agent names its tunnel by a key of its own, which says nothing to an operator.
+	type tunnel struct{ clientID, key string }
+	urls := map[tunnel]string{}
+	for _, ep := range o.edge.Endpoints() {
+		for _, b := range ep.Backends() {
+			urls[tunnel{b.Agent.ClientID, b.Key}] = o.publicURL(ep.Face)
+		}
+	}
 	list := []console.ReportedError{}
 	for id, name := range o.clientNames() {
 		for _, e := range o.notes.Errors(id) {
-			list = append(list, console.ReportedError{ClientError: e, Client: name, ClientID: id, Connected: connected[id]})
+			list = append(list, console.ReportedError{
+				ClientError: e, Client: name, ClientID: id, Connected: connected[id], PublicURL: urls[tunnel{id, e.Key}],
+			})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b console.ReportedError) int {

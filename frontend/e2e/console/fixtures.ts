@@ -246,6 +246,7 @@ export const reported: ReportedError[] = [
   {
     time: ago(340),
     key: 't_web',
+    public_url: 'https://shop.relay.example',
     message: 'nothing listens at the local address 127.0.0.1:3000',
     node: 'relay-1',
     client: 'shop',

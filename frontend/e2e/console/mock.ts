@@ -391,6 +391,7 @@ export class ConsoleMock {
         const found = this.events.filter(
           (e) =>
             (!q.get('status') || String(e.status)[0] === q.get('status')?.[0]) &&
+            (!q.get('client_id') || e.client_id === q.get('client_id')) &&
             (!q.get('path') || e.path?.startsWith(q.get('path') ?? '')),
         );
         const items = found.slice(at, at + 25);

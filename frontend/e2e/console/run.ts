@@ -7,6 +7,7 @@ import { scenarios as keyboard } from './keyboard';
 import { scenarios as hidden } from './private';
 import { scenarios as reading } from './reading';
 import { scenarios } from './scenarios';
+import { scenarios as searching } from './searching';
 import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
@@ -22,6 +23,7 @@ await runAll(await launch(), [
     ...keyboard,
     ...hidden,
     ...reading,
+    ...searching,
     ...signin,
     ...slow,
     ...telling,

@@ -171,6 +171,9 @@ export const scenarios = {
       assert.equal(saved?.bandwidth, 5_000_000);
       assert.deepEqual(saved?.hours?.open[0]?.days, ['mon', 'tue', 'thu', 'fri']);
       assert.deepEqual(saved?.basic_auth, [{ name: 'ann' }, { name: 'bob' }]);
+      await button(page, 'Explain').click();
+      await page.locator('#x-address-error', { hasText: 'An address is needed' }).waitFor();
+      await page.locator('#x-address:focus').waitFor();
       await page.getByLabel("Visitor's address").fill('192.0.2.8');
       await button(page, 'Explain').click();
       await text(page, '192.0.2.0/24 is denied').waitFor();
@@ -229,7 +232,11 @@ export const scenarios = {
       await row(page, 'shop').waitFor();
       assert.equal(await page.getByRole('button', { name: 'Add client' }).count(), 0);
       await row(page, 'shop').getByRole('button', { name: /^More/ }).click();
-      assert.equal(await page.getByRole('menuitem').count(), 1);
+      assert.deepEqual(await page.getByRole('menuitem').allInnerTexts(), [
+        'Details',
+        'Show its endpoints',
+        'Show its visits',
+      ]);
       await page.goto(`${mock.url}/#/policies/shop.relay.example`);
       await page.locator('.days button').first().waitFor();
       assert.ok(await page.getByLabel('Refused addresses').isDisabled());

@@ -176,7 +176,7 @@ export const scenarios = {
       await page.goto(`${mock.url}/#/clients`);
       const cell = row(page, 'old-laptop').getByText('darwin/amd64');
       await cell.waitFor();
-      for (const one of [cell, row(page, 'workshop-nas').getByRole('link')]) {
+      for (const one of [cell, row(page, 'workshop-nas').getByRole('link').first()]) {
         const lines = await one.evaluate((e) => {
           const range = document.createRange();
           range.selectNodeContents(e);

@@ -341,7 +341,7 @@ func (f *fakeRelay) DomainList(context.Context) []Domain {
 }
 
 func (f *fakeRelay) ErrorList() []ReportedError {
-	return []ReportedError{{ClientError: store.ClientError{Time: fakeTime, Key: "k", Message: "m", Node: "n1"}, Client: "shop", ClientID: "c_1"}}
+	return []ReportedError{{ClientError: store.ClientError{Time: fakeTime, Key: "k", Message: "m", Node: "n1"}, Client: "shop", ClientID: "c_1", PublicURL: "https://shop.relay.test"}}
 }
 
 func (f *fakeRelay) Settings(context.Context) (Settings, error) {

@@ -160,7 +160,8 @@ type ReportedError struct {
 	store.ClientError
 	Client    string `json:"client"`
 	ClientID  string `json:"client_id"`
-	Connected bool   `json:"connected"` // the client has a session at this node now
+	Connected bool   `json:"connected"`            // the client has a session at this node now
+	PublicURL string `json:"public_url,omitempty"` // of the tunnel, if it is served now
 }
 
 // Settings is what is in force.

@@ -3,6 +3,7 @@ import { originSentences } from '../../shared/i18n/origin';
 import { relaySentences } from '../../shared/i18n/relay';
 import { interpreter, type Sentence } from '../../shared/i18n/sentences';
 import { visible } from '../../shared/lib/visible';
+import { sentence } from '../../shared/lib/words';
 import { prefs, type Lang } from '../../shared/stores/prefs.svelte';
 import { configSentences } from './config';
 
@@ -489,8 +490,11 @@ const chinese: readonly Sentence[] = [
 /** Returns what the daemon said in a language; what is not known stays as it is. */
 export const translated = interpreter([...chinese, ...originSentences, ...relaySentences]);
 
-/** Returns what the daemon said in the reader's language. */
-export const said = (text: string): string => visible(translated(text, prefs.lang));
+/** Returns what the daemon said in the reader's language, for a place within a sentence. */
+export const clause = (text: string): string => visible(translated(text, prefs.lang));
+
+/** Returns what the daemon said in the reader's language, as a sentence. */
+export const said = (text: string): string => sentence(clause(text));
 
 const ofFile = interpreter(configSentences);
 

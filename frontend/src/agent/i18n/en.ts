@@ -44,6 +44,9 @@ export const en = {
   'link.refused.title': 'The daemon refuses this page',
 
   'error.with_reason': '{what} {why}',
+  'error.port': 'None of the ports is published. Port {port}: {why}',
+  'error.port.left':
+    'Port {port}: {why} These tunnels of other ports could not be deleted again: {names}.',
   'error.no_daemon': 'The daemon does not answer.',
   'error.unsure':
     'The daemon’s answer was lost, so it is not known whether this was done. What the page shows is read again.',
@@ -119,6 +122,7 @@ export const en = {
   'endpoints.none': 'No endpoint is up',
   'endpoints.none.text': 'Your tunnels are stopped or have failed.',
   'endpoints.waiting': 'Your tunnels wait until the relay is connected.',
+  'endpoints.paused': 'Your tunnels wait until you resume.',
   'endpoints.failed': 'One tunnel has failed.|{n} tunnels have failed.',
   'endpoints.failed.go': 'Show why',
   'endpoints.go': 'Show the tunnels',
@@ -161,7 +165,11 @@ export const en = {
   'tunnel.create': 'Create',
   'tunnel.created': 'Published at {url}',
   'tunnel.created.private': 'Created. Other clients visit it with: {command}',
-  'tunnel.kept': 'Created. Its address is given once the relay is connected.',
+  'tunnel.created.ports': '{n} ports are published, the first at {url}',
+  'tunnel.kept':
+    'Created. Its address is given once the relay is connected.|{n} tunnels are created. Their addresses are given once the relay is connected.',
+  'tunnel.kept.paused':
+    'Created. Its address is given once you resume.|{n} tunnels are created. Their addresses are given once you resume.',
   'tunnel.saved': 'Saved.',
   'tunnel.deleted': 'Deleted {name}.',
   'mode.standard': 'Standard',
@@ -215,9 +223,13 @@ export const en = {
   'form.visitors.most': 'At most 100 names.',
   'form.remote_port': 'Public port',
   'form.remote_port.hint': 'One of the ports the relay offers.',
+  'form.ports': 'Number of ports',
+  'form.ports.hint': 'Counted up from both ports; each gets a tunnel.',
+  'form.ports.invalid': 'A number from 1 to 256.',
+  'form.ports.end': 'Counted up, they would pass 65535, the last port.',
   'form.name': 'Name',
   'form.name.hint': 'For you, in lists.',
-  'form.name.long': 'At most 128 characters.',
+  'form.name.long': 'At most 64 characters.',
   'form.paths': 'Paths',
   'form.paths.text':
     'A path, and all below it, can lead to a local service of its own. The longest that fits counts; the rest goes to the service above.',
@@ -261,7 +273,7 @@ export const en = {
   'form.ephemeral': 'Remove when the daemon ends',
   'form.ephemeral.hint': 'Otherwise the tunnel survives restarts.',
 
-  'inspector.of': '{shown} of {all}',
+  'list.of': '{shown} of {all}',
   'inspector.list': 'Requests, newest first',
   'inspector.search': 'Search path, host, visitor',
   'inspector.status': 'Status',

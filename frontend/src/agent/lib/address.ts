@@ -7,7 +7,12 @@ const ipv4 = /^(25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/;
 const ipv6 = /^[0-9a-f:]*:[0-9a-f:]*(:\d+\.\d+\.\d+\.\d+)?(%[\w.-]+)?$/i;
 const metadata = ['169.254.169.254', 'fd00:ec2::254'];
 
-const isName = (text: string): boolean => name.test(text);
+/**
+ * Letters of other alphabets count as letters: the daemon writes such names as DNS does,
+ * and has the last word on them.
+ */
+const isName = (text: string): boolean =>
+  name.test(text.replace(/[\p{L}\p{M}\p{N}]/gu, (sign) => (sign > '\x7f' ? 'x' : sign)));
 
 /** A name, or all those below one: *.shop. */
 export const isDomain = (text: string): boolean => isName(text.replace(/^\*\./, ''));
@@ -24,7 +29,7 @@ export function isLoopback(ip: string): boolean {
 function isAddress(text: string): boolean {
   // What looks like an IPv4 address must be one.
   if (/^[\d.]+$/.test(text)) return ipv4.test(text);
-  return text.includes(':') ? ipv6.test(text) : name.test(text);
+  return text.includes(':') ? ipv6.test(text) : isName(text);
 }
 
 /** Says what is wrong with the address of a local service, if anything is. */

@@ -8,6 +8,7 @@ import {
   mayBecomeOrigin,
   parseOrigin,
   toCreate,
+  toCreates,
   toUpdate,
   type TunnelForm,
 } from './tunnelform';
@@ -113,7 +114,20 @@ describe('check', () => {
     ['bad visitors that a public one does not have', { type: 'tcp', visitors: '!' }, {}],
     ['bad visitors that HTTPS does not have', { mode: 'private', visitors: '!' }, {}],
     ['headers that TCP does not have', { type: 'tcp', request_headers: 'X-Env' }, {}],
-    ['a name of 129', { name: 'x'.repeat(129) }, { name: 'form.name.long' }],
+    // The daemon's own bound.
+    ['a name of 64', { name: '隧'.repeat(64) }, {}],
+    ['a name of 65', { name: 'x'.repeat(65) }, { name: 'form.name.long' }],
+    ['a name of another alphabet', { domain: '*.bücher.商店.example' }, {}],
+    ['a machine of another alphabet', { local_ip: 'büro.lan' }, {}],
+    ['a sign that no alphabet has', { domain: 'shop☺' }, { domain: 'form.domain.invalid' }],
+    ['six ports', { type: 'udp', ports: '6' }, {}],
+    ['no port at all', { type: 'udp', ports: '0' }, { ports: 'form.ports.invalid' }],
+    [
+      'more ports than there are',
+      { type: 'tcp', local_port: '65535', ports: '2' },
+      { ports: 'form.ports.end' },
+    ],
+    ['ports that a web service has not', { type: 'https', ports: '0' }, {}],
   ])('%s', (_, change, want) => expect(check(form(change), '37271')).toEqual(want));
 
   it('has the mistakes of paths, where there are paths', () => {
@@ -134,6 +148,18 @@ describe('toCreate', () => {
       local_ip: '127.0.0.1',
       local_port: 3000,
     });
+  });
+
+  it('is one for each port, where the type has ports', () => {
+    const ports = { local_port: '27015', remote_port: '20015', ports: '2' };
+    const of = (change: Partial<TunnelForm>) =>
+      toCreates(form({ ...ports, ...change })).map((t) => [t.local_port, t.remote_port]);
+    expect(of({ type: 'udp' })).toEqual([
+      [27_015, 20_015],
+      [27_016, 20_016],
+    ]);
+    expect(of({ type: 'tcp', mode: 'private' })).toEqual([[27_015, undefined]]);
+    expect(of({ type: 'https' })).toEqual([[27_015, undefined]]);
   });
 
   it('leaves out what the type does not have', () => {

@@ -4,6 +4,7 @@ import { addressFault, isHost, isLoopback, isDomain, portOf } from './address';
 import { lines } from '../../shared/lib/words';
 import { headersOf, headersText, parseHeaders } from './headerlines';
 import { checkPaths, pathForms, readPaths, type PathField, type PathForm } from './pathform';
+import { eachPort, portsFault, portsOf } from './portrange';
 import { isPrivateName, visitorsFault, visitorsOf } from './privatetunnel';
 
 /** A tunnel as it is being typed: numbers are still text, and so are lists, a line each. */
@@ -16,6 +17,8 @@ export interface TunnelForm {
   local_scheme: '' | 'http' | 'https' | 'h2c';
   domain: string;
   remote_port: string;
+  /** How many are published at once. A tunnel that there is has one. */
+  ports: string;
   visitors: string;
   host_header: string;
   request_headers: string;
@@ -38,6 +41,7 @@ export const emptyForm: TunnelForm = {
   local_scheme: 'http',
   domain: '',
   remote_port: '',
+  ports: '',
   visitors: '',
   host_header: '',
   request_headers: '',
@@ -54,6 +58,7 @@ export function formOf(tunnel: Tunnel): TunnelForm {
     local_port: String(tunnel.local_port),
     local_scheme: tunnel.local_scheme || 'http',
     remote_port: tunnel.remote_port ? String(tunnel.remote_port) : '',
+    ports: '',
     visitors: visitorsOf(tunnel).join('\n'),
     request_headers: headersText(tunnel.request_headers),
     response_headers: headersText(tunnel.response_headers),
@@ -93,13 +98,15 @@ export function check(f: TunnelForm, ownPort = ''): FormErrors {
   } else if (hasDomain(f) && domain && !isDomain(domain)) errors.domain = 'form.domain.invalid';
   if (hasPort(f) && f.remote_port.trim() && !portOf(f.remote_port.trim()))
     errors.remote_port = 'form.port.invalid';
+  const ports = hasPort(f) && portsFault(f.ports, [f.local_port, f.remote_port]);
+  if (ports) errors.ports = ports;
   const host = f.host_header.trim();
   if (isHttp(f.type) && host && !isHost(host)) errors.host_header = 'form.host.invalid';
   for (const field of ['request_headers', 'response_headers'] as const) {
     const fields = parseHeaders(f[field]);
     if (isHttp(f.type) && typeof fields === 'string') errors[field] = fields;
   }
-  if ([...f.name].length > 128) errors.name = 'form.name.long';
+  if ([...f.name].length > 64) errors.name = 'form.name.long';
   return isHttp(f.type) ? { ...errors, ...checkPaths(f.paths, ownPort) } : errors;
 }
 
@@ -127,6 +134,10 @@ export function toCreate(f: TunnelForm): TunnelCreate {
   if (f.ephemeral) wanted.ephemeral = true;
   return wanted;
 }
+
+/** Returns the requests for all ports of such a form. */
+export const toCreates = (f: TunnelForm): TunnelCreate[] =>
+  eachPort(toCreate(f), (hasPort(f) && portsOf(f.ports)) || 1);
 
 /** Returns all that can be changed in a tunnel. */
 function changeable(f: TunnelForm): Required<Omit<TunnelUpdate, 'type'>> {

@@ -17,7 +17,9 @@ beforeEach(() => {
   vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
     const key = `${init.method} ${url.slice('http://127.0.0.1:37271/api/v1/'.length)}`;
     asked.push(key);
-    const found = answers[key];
+    const answer = answers[key];
+    // Several are given one after the other.
+    const found: unknown = Array.isArray(answer) ? answer.shift() : answer;
     if (found instanceof Problem)
       return Promise.resolve(
         Response.json(
@@ -39,6 +41,9 @@ afterEach(() => {
 describe('TunnelStore', () => {
   const a = tunnel(1, { name: 'a' });
   const b = tunnel(2, { name: 'b' });
+  const c = tunnel(3, { name: 'c' });
+  const udp = { type: 'udp' as const, local_ip: '127.0.0.1' };
+  const refused = new Problem(400, { code: 'relay_rejected', message: 'taken' });
 
   async function loaded(): Promise<TunnelStore> {
     answers['GET tunnels'] = { items: [b, a] };
@@ -69,9 +74,32 @@ describe('TunnelStore', () => {
     expect(sent).toEqual([undefined, '"1"', '"2"', undefined]);
   });
 
+  it('makes the tunnels of all ports or of none', async () => {
+    const store = await loaded();
+    const wanted = [27_015, 27_016].map((local_port) => ({ ...udp, local_port }));
+    answers['POST tunnels'] = [c, refused];
+    await expect(store.createAll(wanted)).rejects.toMatchObject({ port: 27_016, left: [] });
+    expect(asked.slice(-3)).toEqual(['POST tunnels', 'POST tunnels', `DELETE tunnels/${c.id}`]);
+    expect(store.items.map((t) => t.name)).toEqual(['a', 'b']);
+  });
+
+  it('says which tunnels of a range it could not take back', async () => {
+    const store = await loaded();
+    answers['POST tunnels'] = [c, refused];
+    answers[`DELETE tunnels/${c.id}`] = refused;
+    const wanted = [1, 2].map((local_port) => ({ ...udp, local_port }));
+    await expect(store.createAll(wanted)).rejects.toMatchObject({ port: 2, left: ['c'] });
+    expect(store.items.map((t) => t.name)).toEqual(['a', 'b', 'c']);
+  });
+
+  it('has nothing to take back of a single tunnel', async () => {
+    const store = await loaded();
+    answers['POST tunnels'] = refused;
+    await expect(store.createAll([{ ...udp, local_port: 1 }])).rejects.toBeInstanceOf(Problem);
+  });
+
   it('follows events', async () => {
     const store = await loaded();
-    const c = tunnel(3, { name: 'c' });
     store.apply(
       [
         { action: 'created', tunnel: c },

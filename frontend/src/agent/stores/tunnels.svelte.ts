@@ -9,6 +9,7 @@ import type {
   TunnelPolicy,
   TunnelUpdate,
 } from '../api/types';
+import { PortError } from '../lib/portrange';
 import type { PolicyDocument } from '../../shared/policy/policyform';
 
 /** A policy, and what tells it from the ones before and after it. */
@@ -110,6 +111,27 @@ export class TunnelStore {
 
   async create(wanted: TunnelCreate): Promise<Tunnel> {
     return this.#keep(await control<Tunnel>('POST', 'tunnels', { body: wanted }));
+  }
+
+  /** Makes the tunnels of several ports, or none: what was made is deleted again. */
+  async createAll(wanted: readonly TunnelCreate[]): Promise<Tunnel[]> {
+    const made: Tunnel[] = [];
+    for (const one of wanted)
+      try {
+        made.push(await this.create(one));
+      } catch (error) {
+        throw wanted.length === 1
+          ? error
+          : new PortError(one.local_port, error, await this.#takeBack(made));
+      }
+    return made;
+  }
+
+  /** Returns the names of those that stay. */
+  async #takeBack(made: readonly Tunnel[]): Promise<string[]> {
+    const left: string[] = [];
+    for (const { id, name } of made) await this.#delete(id).catch(() => left.push(name));
+    return left;
   }
 
   async update(id: string, change: TunnelUpdate): Promise<Tunnel> {

@@ -1335,6 +1335,8 @@ export interface components {
             client_id: string;
             /** @description The client has a session at this node now. */
             connected: boolean;
+            /** @description Of the tunnel, if it is served now. */
+            public_url?: string;
         };
         Node: {
             id: string;

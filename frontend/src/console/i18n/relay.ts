@@ -2,6 +2,7 @@ import { originSentences } from '../../shared/i18n/origin';
 import { relaySentences } from '../../shared/i18n/relay';
 import { interpreter, type Sentence } from '../../shared/i18n/sentences';
 import { visible } from '../../shared/lib/visible';
+import { sentence } from '../../shared/lib/words';
 import { prefs } from '../../shared/stores/prefs.svelte';
 
 /**
@@ -246,5 +247,5 @@ export const translated = interpreter([
   ...general,
 ]);
 
-/** Returns what the relay said in the reader's language. */
-export const said = (text: string): string => visible(translated(text, prefs.lang));
+/** Returns what the relay said in the reader's language, as a sentence. */
+export const said = (text: string): string => sentence(visible(translated(text, prefs.lang)));

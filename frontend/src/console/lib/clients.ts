@@ -1,4 +1,7 @@
+import type { MenuItem } from '../../shared/ui/menu';
 import type { Client } from '../api/types';
+import { t } from '../i18n';
+import { href } from '../stores/route.svelte';
 
 /** How a client is: by what it may, and whether it is there. */
 export function stateOf(c: Client): 'connected' | 'away' | 'expired' | 'revoked' {
@@ -6,3 +9,17 @@ export function stateOf(c: Client): 'connected' | 'away' | 'expired' | 'revoked'
   if (c.state === 'expired') return 'expired';
   return c.session_count > 0 || c.seen?.connected ? 'connected' : 'away';
 }
+
+/** Where one looks when a client's tunnel does not answer. */
+export const endpointsOf = (c: Client) => href('endpoints', '', { q: c.name });
+export const accessOf = (c: Client) => href('access', '', { client_id: c.client_id });
+
+/** The same two as items of a menu. */
+export const placesOf = (c: Client): MenuItem[] => [
+  {
+    label: t('client.endpoints'),
+    icon: 'endpoints',
+    run: () => (location.hash = endpointsOf(c)),
+  },
+  { label: t('client.access'), icon: 'access', run: () => (location.hash = accessOf(c)) },
+];

@@ -1,9 +1,27 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { fromLocal, lines, localTime, readBytes, writeBytes } from './words';
+import { fromLocal, lines, localTime, readBytes, sentence, writeBytes } from './words';
 
 describe('lines', () => {
   it('takes lines and commas', () =>
     expect(lines(' a\n\nb, c ;d\n')).toEqual(['a', 'b', 'c', 'd']));
+});
+
+describe('sentence', () => {
+  it.each([
+    ['there is no request with this id', 'There is no request with this id'],
+    ['reached, but late', 'Reached, but late'],
+    ['expired', 'Expired'],
+    // What is called so is written so.
+    ['adit is too old', 'adit is too old'],
+    ['https tunnels only', 'https tunnels only'],
+    ['local_port must be 1 to 65535', 'local_port must be 1 to 65535'],
+    ['nas.local: no such host', 'nas.local: no such host'],
+    ['name: must be short', 'name: must be short'],
+    ['tunnels[2] is wrong', 'tunnels[2] is wrong'],
+    ['"shop" is taken', '"shop" is taken'],
+    ['名称已被占用', '名称已被占用'],
+    ['', ''],
+  ])('%s', (text, want) => expect(sentence(text)).toBe(want));
 });
 
 describe('bytes', () => {

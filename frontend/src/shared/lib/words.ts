@@ -8,6 +8,18 @@ export function lines(text: string): string[] {
     .filter(Boolean);
 }
 
+/** First words that are written small wherever they stand. */
+const small = /^(adit|dtls|dns|http|https|tcp|tls|udp)$/;
+
+/**
+ * Returns what a program said as a sentence begins: Go's errors begin small. A name, key
+ * or address at the beginning stays as it is written.
+ */
+export function sentence(text: string): string {
+  const first = /^[a-z]+(?=[ ,]|$)/.exec(text)?.[0];
+  return first && !small.test(first) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+}
+
 const factors: Record<string, number> = {
   '': 1,
   b: 1,
