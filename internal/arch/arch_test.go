@@ -96,7 +96,7 @@ var owners = []struct {
 	{"github.com/pion/dtls", []string{"tunnel/link"}},
 	{"github.com/pion/transport", []string{"tunnel/link"}},
 	{"github.com/hashicorp/yamux", []string{"tunnel/link"}},
-	{"github.com/nats-io", []string{"tunnel/relay/store"}},
+	{"github.com/nats-io", []string{"tunnel/relay/store", "internal/allowance"}}, // there: what memory each system has
 	{"github.com/caddyserver/certmagic", []string{"tunnel/relay/certs", "tunnel/relay/store"}},
 	{"github.com/coreos/go-oidc", []string{"tunnel/relay/signin"}},
 	{"golang.org/x/oauth2", []string{"tunnel/relay/signin"}},

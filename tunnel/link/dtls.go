@@ -95,6 +95,8 @@ func dtlsServer(conn *record.Conn, cfg *ListenConfig) Session {
 		MaxStreams: cmp.Or(cfg.PeerStreams, cfg.MaxStreams),
 		OwnStreams: cfg.MaxStreams,
 		Budget:     cfg.budget,
+
+		SessionWindow: int(cfg.most()),
 	})}
 }
 

@@ -55,13 +55,19 @@ type ListenConfig struct {
 	// Shared lets another protocol use the UDP socket: see Listener.Shared.
 	Shared bool
 	// Memory bounds what has come and waits for readers in all sessions
-	// together, in bytes, beyond 4 MiB in each. If zero, 1 GiB.
+	// together, in bytes, beyond 4 MiB in each; one may have 64 MiB, and at most a
+	// quarter of it. If zero, 1 GiB.
 	Memory int64
 	// Logger may be nil.
 	Logger *slog.Logger
 
 	budget *budget.Budget
 }
+
+const (
+	mostOfSession = 64 << 20
+	freeOfSession = 4 << 20 // what a session holds in any case
+)
 
 // maxHandshakesTotal is how many handshakes are under way together; beyond it,
 // the one that has taken longest of those from the most crowded block ends, where
@@ -92,6 +98,9 @@ type Listener struct {
 	mu   sync.Mutex
 	live map[Session]struct{}
 }
+
+// most is how many bytes may wait for readers in one session.
+func (c *ListenConfig) most() int64 { return min(mostOfSession, max(c.Memory/4, freeOfSession)) }
 
 // Listen opens the sockets and begins to take sessions; Accept gives them out.
 func Listen(cfg ListenConfig) (*Listener, error) {
@@ -256,7 +265,11 @@ type Handshakes struct {
 
 // Handshakes returns the counts since Listen.
 func (l *Listener) Handshakes() Handshakes {
-	return Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load() + l.handshakes.Cut()}
+	n := Handshakes{Done: l.done.Load(), Failed: l.failed.Load(), TurnedAway: l.turnedAway.Load() + l.handshakes.Cut()}
+	if l.dtls != nil {
+		n.TurnedAway += l.dtls.Cut()
+	}
+	return n
 }
 
 // Unread is what waits for readers in all sessions together.

@@ -90,7 +90,7 @@ func muxConfig(client bool, maxStreams int, keepAlive time.Duration) mux.Config 
 
 func serverMuxConfig(cfg *ListenConfig) mux.Config {
 	c := muxConfig(false, cfg.MaxStreams, cfg.KeepAlive)
-	c.PeerStreams, c.Budget = cfg.PeerStreams, cfg.budget
+	c.PeerStreams, c.Budget, c.MaxBuffered = cfg.PeerStreams, cfg.budget, cfg.most()
 	return c
 }
 

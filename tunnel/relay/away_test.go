@@ -8,16 +8,55 @@ import (
 
 // A client with ever new instances is remembered at its own cost.
 func TestAgentsThatAreAwayAreBounded(t *testing.T) {
-	r := &Relay{away: make(map[instanceKey]time.Time)}
+	var away absence
+	at := time.Now()
 	other := instanceKey{"other", "i1"}
-	r.wentAway(other)
+	away.begin(other, at)
 	for i := range 2 * maxAway {
-		r.wentAway(instanceKey{"busy", strconv.Itoa(i)})
+		away.begin(instanceKey{"busy", strconv.Itoa(i)}, at)
 	}
-	if n := len(r.away); n > maxAway {
+	if n := away.all; n > maxAway {
 		t.Errorf("%d agents are remembered, of at most %d", n, maxAway)
 	}
-	if r.away[other].IsZero() || r.away[instanceKey{"busy", strconv.Itoa(2*maxAway - 1)}].IsZero() {
-		t.Error("the other client's agent is forgotten, or the newest")
+	newest := instanceKey{"busy", strconv.Itoa(2*maxAway - 1)}
+	for _, key := range []instanceKey{other, newest} {
+		if _, ok := away.since(key); !ok {
+			t.Errorf("%v is forgotten", key)
+		}
+	}
+	away.begin(newest, at)
+	away.end(other)
+	away.end(other)
+	if _, ok := away.since(other); ok {
+		t.Error("an agent that is back counts as away")
+	}
+	count := func() (n int) {
+		for _, list := range away.of {
+			n += len(list)
+		}
+		return n
+	}
+	if n := count(); n != away.all {
+		t.Errorf("%d are remembered, and %d are counted", n, away.all)
+	}
+	away.begin(other, at.Add(time.Minute))
+	if away.forget(at.Add(time.Second)); away.all != 1 || count() != 1 {
+		t.Errorf("%d are remembered, want the one that went away late", count())
+	}
+}
+
+// BenchmarkAway has agents of one client come and go while as many are remembered
+// as may be, of others.
+func BenchmarkAway(b *testing.B) {
+	var away absence
+	for i := range maxAway {
+		away.begin(instanceKey{"other", strconv.Itoa(i)}, time.Now())
+	}
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	for i := 0; b.Loop(); i++ {
+		away.begin(instanceKey{"busy", names[i%len(names)]}, time.Now())
 	}
 }

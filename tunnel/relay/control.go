@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -23,38 +24,49 @@ const (
 
 var claimKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// routes is the control plane of one session.
-func (s *session) routes() http.Handler {
+// controlPlane is that of all sessions: a relay may have many thousands, and most
+// of them ask for little. A request is of the session in its context; see inContext.
+var controlPlane = routes()
+
+type sessionKey struct{}
+
+// inContext returns ctx for requests of the session.
+func (s *session) inContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, sessionKey{}, s)
+}
+
+func routes() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern string, allowed func() bool, most int64, f func(http.ResponseWriter, *http.Request) error) {
+	handle := func(pattern string, allowed func(*session) bool, most int64, f func(*session, http.ResponseWriter, *http.Request) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			s := r.Context().Value(sessionKey{}).(*session)
 			if !s.enter() {
 				return // nobody hears the answer
 			}
 			defer s.requests.Done()
 			r.Body = http.MaxBytesReader(w, r.Body, most)
 			err := error(&wire.Problem{Code: wire.CodeUnauthorized, Message: "the first request of a session is its hello"})
-			if allowed() {
-				err = f(w, r)
+			if allowed(s) {
+				err = f(s, w, r)
 			}
 			if err != nil {
 				s.refuse(w, err)
 			}
 		})
 	}
-	anybody := func() bool { return true }
-	handle("POST "+wire.PathHello, anybody, maxControlBody, s.serveHello)
-	handle("PUT "+wire.PathClaims+"{key}", s.isKnown, maxControlBody, s.serveClaim)
-	handle("DELETE "+wire.PathClaims+"{key}", s.isKnown, maxControlBody, s.serveRelease)
-	handle("GET "+wire.PathEvents, s.isKnown, maxControlBody, s.serveEvents)
-	handle("POST "+wire.PathErrors, s.isKnown, maxControlBody, s.serveErrors)
-	handle("GET "+wire.PathSpeed, s.mayMeasure, maxControlBody, s.serveSpeed)
-	handle("POST "+wire.PathSpeed, s.mayMeasure, goodput.Most, s.serveSpeedUp)
-	handle("GET "+wire.PathVisit+"{client}/{name}", s.isKnown, maxControlBody, s.serveVisit)
-	handle("POST "+wire.PathVisit+"{client}/{name}", s.isKnown, maxControlBody, s.serveVisit)
-	handle("GET "+wire.PathInvitations, s.isKnown, maxControlBody, s.serveInvitations)
-	handle("GET "+wire.PathPolicy+"{key}", s.isKnown, maxControlBody, s.servePolicy)
-	handle("PUT "+wire.PathPolicy+"{key}", s.isKnown, maxControlBody, s.serveSetPolicy)
+	anybody := func(*session) bool { return true }
+	handle("POST "+wire.PathHello, anybody, maxControlBody, (*session).serveHello)
+	handle("PUT "+wire.PathClaims+"{key}", (*session).isKnown, maxControlBody, (*session).serveClaim)
+	handle("DELETE "+wire.PathClaims+"{key}", (*session).isKnown, maxControlBody, (*session).serveRelease)
+	handle("GET "+wire.PathEvents, (*session).isKnown, maxControlBody, (*session).serveEvents)
+	handle("POST "+wire.PathErrors, (*session).isKnown, maxControlBody, (*session).serveErrors)
+	handle("GET "+wire.PathSpeed, (*session).mayMeasure, maxControlBody, (*session).serveSpeed)
+	handle("POST "+wire.PathSpeed, (*session).mayMeasure, goodput.Most, (*session).serveSpeedUp)
+	handle("GET "+wire.PathVisit+"{client}/{name}", (*session).isKnown, maxControlBody, (*session).serveVisit)
+	handle("POST "+wire.PathVisit+"{client}/{name}", (*session).isKnown, maxControlBody, (*session).serveVisit)
+	handle("GET "+wire.PathInvitations, (*session).isKnown, maxControlBody, (*session).serveInvitations)
+	handle("GET "+wire.PathPolicy+"{key}", (*session).isKnown, maxControlBody, (*session).servePolicy)
+	handle("PUT "+wire.PathPolicy+"{key}", (*session).isKnown, maxControlBody, (*session).serveSetPolicy)
 	return mux
 }
 
@@ -249,15 +261,26 @@ func (s *session) visited(e wire.Access) {
 	}
 	event := e // e itself stays off the heap where nobody wants it
 	select {
-	case s.access <- &wire.Event{Type: wire.EventAccess, Key: event.Key, Access: &event}:
+	case s.accessEvents() <- &wire.Event{Type: wire.EventAccess, Key: event.Key, Access: &event}:
 	default:
 	}
+}
+
+// accessEvents is the queue of access events. It is made for who wants them: most
+// agents do not, and it is larger than all else of an idle session here.
+func (s *session) accessEvents() chan *wire.Event {
+	s.observing.Do(func() { s.access = make(chan *wire.Event, accessPerTurn) })
+	return s.access
 }
 
 // serveEvents writes events until the session ends: what the agent must know at
 // once, access events together in turns, since a busy tunnel has many.
 func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	s.unobserved.Store(r.URL.Query().Get(wire.ParamAccess) == wire.AccessNone)
+	var access <-chan *wire.Event
+	if !s.unobserved.Load() {
+		access = s.accessEvents()
+	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
 	ping := time.NewTicker(pingTime)
@@ -289,7 +312,7 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 		}
 		select {
 		case next = <-s.control:
-		case next = <-s.access:
+		case next = <-access:
 		case <-ping.C:
 			next = &wire.Event{Type: wire.EventPing}
 		case <-r.Context().Done():
@@ -301,9 +324,10 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 // encodeWaiting writes the access events that wait. It waits for none: another
 // stream of the same agent may take them.
 func (s *session) encodeWaiting(enc *json.Encoder) error {
-	for range len(s.access) {
+	waiting := s.accessEvents()
+	for range len(waiting) {
 		select {
-		case e := <-s.access:
+		case e := <-waiting:
 			if err := enc.Encode(e); err != nil {
 				return err
 			}

@@ -75,6 +75,47 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 	}
 }
 
+// TestAnswersThatNobodyTakesAreBounded has a stranger who takes no byte of any answer:
+// they are small, so that who gives them is done with each, and net/http alone holds
+// them.
+func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Limits.ConnectionsPerAddress = 4 // and so 32 requests, and as many whose answers nobody takes
+	s := startSite(t, cfg, text("served"))
+	const each, most = 100, 32
+	got := map[string]int{}
+	for range 2 {
+		c := dialHTTP2(t, s)
+		defer c.Close()
+		c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		for i := range each {
+			c.headers(uint32(2*i+1), true, request("/")...)
+		}
+		dec := hpack.NewDecoder(4096, nil)
+		for ended := 0; ended < each; {
+			f, err := c.framer.ReadFrame()
+			if err != nil {
+				t.Fatalf("%v, after %v", err, got)
+			}
+			switch f := f.(type) {
+			case *http2.HeadersFrame:
+				fields, err := dec.DecodeFull(f.HeaderBlockFragment())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[fields[0].Value]++
+				ended++
+			case *http2.RSTStreamFrame:
+				got["reset"]++
+				ended++
+			}
+		}
+	}
+	if got["200"] > 2*most || got["200"] < most || got["reset"] < 2*each-2*most-most/8-1 {
+		t.Errorf("of %d requests: %v, want %d served at most, and the rest reset but for a few refusals", 2*each, got, 2*most)
+	}
+}
+
 // TestRefusalsThatNobodyTakesAreBounded has a stranger who takes no byte of any answer,
 // so that all wait, also those that say that there are too many. Each head counts for two.
 func TestRefusalsThatNobodyTakesAreBounded(t *testing.T) {

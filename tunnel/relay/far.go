@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge"
@@ -56,7 +57,7 @@ func (f *far) SessionUp(s *nodes.Session) {
 	f.byAgent[key] = append(f.byAgent[key], a)
 	r := f.members.relay
 	r.mu.Lock()
-	delete(r.away, key)
+	r.away.end(key)
 	r.mu.Unlock()
 }
 
@@ -83,7 +84,7 @@ func (f *far) SessionDown(s *nodes.Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byInstance[key] == nil {
-		r.wentAway(key)
+		r.away.begin(key, time.Now())
 	}
 }
 

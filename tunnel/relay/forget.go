@@ -64,7 +64,7 @@ func (f *forgetting) turn(ctx context.Context, r *Relay, now time.Time) {
 func (f *forgetting) giveBack(ctx context.Context, r *Relay, clients map[string]store.Client, now time.Time) {
 	orphans := make(map[string]time.Time)
 	owners := make(map[string]bool)
-	for _, c := range r.store.Claims.List() {
+	for _, c := range r.store.Claims.All() {
 		owners[c.ClientID] = true
 	}
 	for id := range owners {

@@ -58,7 +58,7 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 	}
 	s := &session{
 		relay: r.Relay, link: endedLink{}, id: newID(), since: time.Now().UTC(), tunnels: make(map[string]*tunnel),
-		control: make(chan *wire.Event, 1), access: make(chan *wire.Event, 1), named: func() {},
+		control: make(chan *wire.Event, 1), named: func() {},
 	}
 	hello, err := json.Marshal(wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "one"})
 	if err != nil {
@@ -68,7 +68,7 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 	go func() {
 		defer close(said)
 		q := httptest.NewRequest(http.MethodPost, wire.PathHello, bytes.NewReader(hello))
-		s.routes().ServeHTTP(httptest.NewRecorder(), q)
+		controlPlane.ServeHTTP(httptest.NewRecorder(), q.WithContext(s.inContext(q.Context())))
 	}()
 	select {
 	case <-log.held:
@@ -119,12 +119,12 @@ func (d *draining) Write(b []byte) (int, error) {
 }
 
 func TestEventsThatAnotherStreamTakesAreNotWaitedFor(t *testing.T) {
-	s := &session{control: make(chan *wire.Event, 1), access: make(chan *wire.Event, 8), tunnels: make(map[string]*tunnel)}
+	s := &session{control: make(chan *wire.Event, 1), tunnels: make(map[string]*tunnel)}
 	for range 5 {
-		s.access <- &wire.Event{Type: wire.EventAccess}
+		s.accessEvents() <- &wire.Event{Type: wire.EventAccess}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &draining{ResponseWriter: httptest.NewRecorder(), access: s.access}
+	w := &draining{ResponseWriter: httptest.NewRecorder(), access: s.accessEvents()}
 	done := make(chan error, 1)
 	go func() {
 		done <- s.serveEvents(w, httptest.NewRequest(http.MethodGet, wire.PathEvents, nil).WithContext(ctx))

@@ -127,14 +127,11 @@ func (o operator) agentFigures(p *prom.Text) {
 	p.Family("adit_relay_clients", "gauge", "Clients that may connect.")
 	p.Sample(float64(active))
 	p.Family("adit_relay_claims", "gauge", "Names and ports that clients keep.")
-	p.Sample(float64(len(o.store.Claims.List())))
+	p.Sample(float64(o.store.Claims.Count()))
 }
 
 func (o operator) visitorFigures(p *prom.Text) {
-	served, open := map[string]int64{}, o.edge.Visitors()
-	for _, ep := range o.edge.Endpoints() {
-		served[ep.Type]++
-	}
+	served, open := o.edge.Served(), o.edge.Visitors()
 	p.Family("adit_relay_endpoints", "gauge", "Endpoints that are served, by type.")
 	for _, kind := range countedTypes {
 		p.Sample(float64(served[kind]), "type", kind)
@@ -154,8 +151,10 @@ func (o operator) visitorFigures(p *prom.Text) {
 	f := o.edge.Figures()
 	p.Family("adit_relay_visitor_connections", "gauge", "TCP connections of visitors that are open.")
 	p.Sample(float64(f.Connections))
-	p.Family("adit_relay_connections_turned_away_total", "counter", "Connections over the limit of an address, and requests.")
+	p.Family("adit_relay_connections_turned_away_total", "counter", "Connections over the limit of an address or of all, and requests.")
 	p.Sample(float64(f.TurnedAway))
+	p.Family("adit_relay_connections_spared_total", "counter", "Connections that asked for nothing and were ended to make room for others.")
+	p.Sample(float64(f.Spared))
 	p.Family("adit_relay_requests_unknown_total", "counter", "Requests for a name that no endpoint serves.")
 	p.Sample(float64(f.Unknown))
 	p.Family("adit_relay_udp_packets_dropped_total", "counter", "Packets of udp visitors that were dropped: over a bandwidth, or to an address that is not proved.")

@@ -84,7 +84,10 @@ func (o operator) Status() console.Status {
 		State: "ok", Version: o.opts.Version, Node: o.node, Domain: o.cfg.Domain, StartedAt: monotime.Wall(o.started),
 		TunnelListen: o.Addrs().Tunnel, EdgeHTTP: o.Addrs().HTTP, EdgeHTTPS: o.Addrs().HTTPS, Console: o.Addrs().Console,
 		CAFile: o.CAFile(), GeoDatabase: o.geo.Database() != nil,
-		Sessions: sessions, Endpoints: len(o.edge.Endpoints()), Claims: len(o.store.Claims.List()),
+		Sessions: sessions, Claims: o.store.Claims.Count(),
+	}
+	for _, n := range o.edge.Served() {
+		s.Endpoints += n
 	}
 	if draining {
 		s.State = "draining"

@@ -167,7 +167,7 @@ func (o operator) Settings(ctx context.Context) (console.Settings, error) {
 		SignIn: o.signInSettings(),
 		Limits: map[string]any{
 			"sessions": l.Sessions, "sessions_per_client": l.SessionsPerClient, "tunnels_per_session": l.TunnelsPerSession,
-			"claims_per_client": l.ClaimsPerClient, "connections_per_address": l.ConnectionsPerAddress,
+			"claims_per_client": l.ClaimsPerClient, "connections": l.Connections, "connections_per_address": l.ConnectionsPerAddress,
 			"header_bytes": l.HeaderBytes, "header_time": l.HeaderTime, "idle_time": l.IdleTime, "stream_idle": l.StreamIdle,
 			"origin_time": l.OriginTime, "udp_flows": l.UDPFlows, "udp_idle": l.UDPIdle, "udp_amplification": l.UDPAmplification,
 		},

@@ -59,10 +59,7 @@ func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
 			}
 		})
 	}
-	for _, s := range r.sessionList() {
-		if s.client.ID != clientID {
-			continue
-		}
+	for _, s := range r.sessionsOf(clientID) {
 		s.mu.Lock()
 		for key, t := range s.tunnels {
 			if r.fits(scope, t.face) == nil {

@@ -73,6 +73,7 @@ type Relay struct {
 	node    string // its name
 	id      string // of the node
 	started time.Time
+	waiting int64 // bytes that may wait for readers, in sessions and at the edge
 	tcp     publicPorts
 	udp     publicPorts
 	local   *edge.LocalCertificates
@@ -109,11 +110,12 @@ type Relay struct {
 	tasks sync.WaitGroup // of short work that events start
 
 	mu         sync.Mutex
-	ended      bool                // no more tasks
-	sessions   map[string]*session // by id
+	ended      bool                             // no more tasks
+	sessions   map[string]*session              // by id
+	byClient   map[string]map[*session]struct{} // the same, by client
 	byInstance map[instanceKey]*session
-	trials     map[*session]struct{}     // the sessions that are measurements of speed
-	away       map[instanceKey]time.Time // when its last session ended
+	trials     map[*session]struct{} // the sessions that are measurements of speed
+	away       absence
 	draining   bool
 }
 
@@ -133,9 +135,10 @@ func New(opts Options) (*Relay, error) {
 	}
 	r := &Relay{
 		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now(),
-		sessions: make(map[string]*session), byInstance: make(map[instanceKey]*session), away: make(map[instanceKey]time.Time),
+		sessions: make(map[string]*session), byClient: make(map[string]map[*session]struct{}), byInstance: make(map[instanceKey]*session),
 	}
 	r.cfg.Limits = r.cfg.Limits.Filled()
+	r.fitMachine()
 	r.preparePolicies()
 	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers
 	r.strangers.crowd.Grace = cmp.Or(r.opts.strangerGrace, strangerGrace)
@@ -198,6 +201,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.Edge()
+	limits.Memory = r.waiting
 	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
 		Name: r.cfg.Domain, HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),

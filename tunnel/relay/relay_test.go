@@ -219,8 +219,8 @@ func TestNameOfAnAgentThatIsAwayStaysItsClients(t *testing.T) {
 	eventually(t, "the agent is away", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if _, ok := r.away[long]; ok {
-			r.away[long] = time.Now().Add(-2 * awayTime)
+		if _, ok := r.away.since(long); ok {
+			r.away.begin(long, time.Now().Add(-2*awayTime))
 		}
 		return r.byInstance[long] == nil
 	})

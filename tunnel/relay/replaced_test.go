@@ -23,7 +23,7 @@ func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	eventually(t, "the newer session is forgotten", func() bool { return len(r.sessionList()) == 1 })
 	key := instanceKey{older.welcome.ClientID, "i1"}
 	r.mu.Lock()
-	_, away := r.away[key]
+	_, away := r.away.since(key)
 	has := r.byInstance[key]
 	r.mu.Unlock()
 	if has == nil || has.id != older.welcome.SessionID || away {
@@ -31,7 +31,7 @@ func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	}
 	r.mu.Lock()
 	if away {
-		r.away[key] = time.Now().Add(-time.Hour)
+		r.away.begin(key, time.Now().Add(-time.Hour))
 	}
 	r.mu.Unlock()
 	if r.gone(key.client, store.Holder{Instance: "i1", Key: "k", Ephemeral: true}) {
@@ -55,7 +55,7 @@ func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	eventually(t, "it is away", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		_, away := r.away[key]
+		_, away := r.away.since(key)
 		return away && r.byInstance[key] == nil
 	})
 }

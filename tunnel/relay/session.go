@@ -35,9 +35,7 @@ const (
 	accessPerTurn   = 1024             // access events told to an agent in 50 ms; more are dropped
 	replacedTime    = 30 * time.Second // for a replaced session's streams
 	ephemeralTime   = 5 * time.Minute  // an ephemeral claim outlives its session
-	awayTime        = 15 * time.Minute // before another agent of the client may take a claim
 	sweepTime       = 30 * time.Second
-	maxAway         = 1 << 16 // agents that are away and remembered; some 250 bytes each
 )
 
 // session is one agent's session.
@@ -48,7 +46,8 @@ type session struct {
 	id         string
 	since      time.Time
 	control    chan *wire.Event // what the agent must know
-	access     chan *wire.Event // may be dropped
+	observing  sync.Once
+	access     chan *wire.Event // may be dropped; see accessEvents
 	unobserved atomic.Bool      // the agent wants no access events
 	streams    atomic.Int32
 	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
@@ -87,6 +86,12 @@ func newID() string {
 	return "s_" + hex.EncodeToString(b[:])
 }
 
+// controlProtocols spare each session what net/http sets up for HTTP/2.
+var controlProtocols = func() (p http.Protocols) {
+	p.SetHTTP1(true)
+	return p
+}()
+
 // serve keeps a session until it or life ends.
 func (r *Relay) serve(life context.Context, ls link.Session) {
 	named, ok := r.strangers.enter(ls.RemoteAddr(), func() {
@@ -103,13 +108,13 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	defer cancel()
 	s := &session{
 		relay: r, link: ls, id: newID(), since: time.Now(), tunnels: make(map[string]*tunnel),
-		control: make(chan *wire.Event, eventQueue), access: make(chan *wire.Event, accessPerTurn),
-		named: named,
+		control: make(chan *wire.Event, eventQueue), named: named,
 	}
 	s.agent.Session = ls
 	server := &http.Server{
-		Handler: s.routes(), ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: controlPlane, ReadHeaderTimeout: helloTime, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return s.inContext(ctx) },
+		Protocols:   &controlProtocols,
 		ErrorLog:    slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}
 	var group sync.WaitGroup
@@ -161,12 +166,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 		r.mu.Unlock()
 		return shuttingDown()
 	}
-	count := 0
-	for _, other := range r.sessions {
-		if other.client.ID == s.client.ID {
-			count++
-		}
-	}
+	count := len(r.byClient[s.client.ID])
 	old := r.byInstance[key]
 	if len(r.sessions) >= r.cfg.Limits.Sessions && old == nil {
 		r.mu.Unlock()
@@ -180,8 +180,12 @@ func (r *Relay) join(s *session) *wire.Problem {
 	// must not have any number of them.
 	crowded := count >= 2*r.cfg.Limits.SessionsPerClient || len(r.sessions) >= r.cfg.Limits.Sessions+maxStrangers
 	r.sessions[s.id] = s
+	if r.byClient[s.client.ID] == nil {
+		r.byClient[s.client.ID] = make(map[*session]struct{})
+	}
+	r.byClient[s.client.ID][s] = struct{}{}
 	r.byInstance[key] = s
-	delete(r.away, key)
+	r.away.end(key)
 	r.mu.Unlock()
 	if r.members != nil {
 		r.members.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
@@ -285,35 +289,31 @@ func (r *Relay) leave(s *session) {
 	key := instanceKey{s.client.ID, s.hello.Instance}
 	r.mu.Lock()
 	delete(r.sessions, s.id)
+	delete(r.byClient[s.client.ID], s)
+	last := len(r.byClient[s.client.ID]) == 0
+	if last {
+		delete(r.byClient, s.client.ID)
+	}
 	if r.byInstance[key] == s {
 		if older := r.newestOf(key); older != nil { // s did not last
 			r.byInstance[key] = older
 		} else {
 			delete(r.byInstance, key)
-			r.wentAway(key) // far has another session of it, perhaps; gone asks
+			r.away.begin(key, time.Now()) // far has another session of it, perhaps; gone asks
 		}
 	}
 	r.mu.Unlock()
-	if !slices.ContainsFunc(r.sessionList(), func(o *session) bool { return o.client.ID == s.client.ID }) {
+	if last {
 		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
 
-// wentAway notes that an agent's last session has ended; r.mu is held. A client may
-// say hello under any number of instances, and then loses what it had of the others.
-func (r *Relay) wentAway(key instanceKey) {
-	if len(r.away) >= maxAway {
-		maps.DeleteFunc(r.away, func(other instanceKey, _ time.Time) bool { return other.client == key.client })
-	}
-	r.away[key] = time.Now()
-}
-
 // newestOf is the newest session of an agent, or nil; r.mu is held.
 func (r *Relay) newestOf(key instanceKey) *session {
 	var newest *session
-	for _, s := range r.sessions {
-		if s.client.ID == key.client && s.hello.Instance == key.instance && (newest == nil || s.since.After(newest.since)) {
+	for s := range r.byClient[key.client] {
+		if s.hello.Instance == key.instance && (newest == nil || s.since.After(newest.since)) {
 			newest = s
 		}
 	}
@@ -336,7 +336,7 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	if r.byInstance[key] != nil {
 		return false
 	}
-	since, ok := r.away[key]
+	since, ok := r.away.since(key)
 	if !ok {
 		since = r.started
 	}
@@ -355,7 +355,7 @@ func (r *Relay) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, c := range r.store.Claims.List() {
+		for _, c := range r.store.Claims.All() {
 			for _, h := range c.Holders {
 				if h.Ephemeral && r.gone(c.ClientID, h) {
 					if err := r.store.Claims.Release(ctx, c.Target, c.ClientID, h.Instance, h.Key); err != nil && ctx.Err() == nil {
@@ -370,11 +370,7 @@ func (r *Relay) sweep(ctx context.Context) {
 			r.log.Warn("forget whose sign-ins were ended", "error", err)
 		}
 		r.mu.Lock()
-		for key, since := range r.away {
-			if time.Since(since) > 2*awayTime {
-				delete(r.away, key)
-			}
-		}
+		r.away.forget(time.Now().Add(-2 * awayTime))
 		r.mu.Unlock()
 	}
 }
@@ -388,6 +384,13 @@ func (r *Relay) sessionList() []*session {
 		list = append(list, s)
 	}
 	return list
+}
+
+// sessionsOf returns the authenticated sessions of a client.
+func (r *Relay) sessionsOf(clientID string) []*session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.byClient[clientID]))
 }
 
 // streamListener gives an agent's streams to an http.Server.

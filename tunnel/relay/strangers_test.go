@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/allowance"
 	"adit/internal/crowd"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/config"
@@ -181,8 +182,10 @@ func TestALimitOfZeroIsTheDefault(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Limits = config.Limits{}
 	r := startRelay(t, cfg)
-	if r.cfg.Limits != config.Defaults().Limits {
-		t.Errorf("got %+v, want the defaults", r.cfg.Limits)
+	want := config.Defaults().Limits
+	want.Connections = visitorsFor(allowance.Memory(), allowance.Files())
+	if r.cfg.Limits != want {
+		t.Errorf("got %+v, want %+v", r.cfg.Limits, want)
 	}
 	connect(t, r.client(t, "shop"), "i1").mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 }

@@ -243,6 +243,37 @@ func withCookie(hello, request []byte) []byte {
 	return p
 }
 
+// stall begins a handshake from a socket and breaks it off once the cookie is
+// returned.
+func stall(t *testing.T, l *Listener, s net.PacketConn, hello []byte) {
+	t.Helper()
+	answer := make([]byte, 2000)
+	_ = s.SetReadDeadline(time.Now().Add(patience))
+	if _, err := s.WriteTo(hello, l.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	n, _, err := s.ReadFrom(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.WriteTo(withCookie(hello, answer[:n]), l.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	// A second hello without a cookie shows that the first was dealt with.
+	if _, err := s.WriteTo(hello, l.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		n, _, err := s.ReadFrom(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n > headerSize && answer[headerSize] == helloVerifyRequest {
+			return
+		}
+	}
+}
+
 func TestHandshakesAreBounded(t *testing.T) {
 	for _, bound := range []string{"per address", "in total"} {
 		t.Run(bound, func(t *testing.T) { boundedHandshakes(t, bound) })
@@ -260,38 +291,10 @@ func boundedHandshakes(t *testing.T, bound string) {
 	}
 	l := startListener(t, udpSocket(t), cfg)
 	hello := makeHello(t)
-	answer := make([]byte, 2000)
-	for range 20 { // each from its own port, cookie returned, then silence
-		s := udpSocket(t)
-		_ = s.SetReadDeadline(time.Now().Add(patience))
-		if _, err := s.WriteTo(hello, l.Addr()); err != nil {
-			t.Fatal(err)
-		}
-		n, _, err := s.ReadFrom(answer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.WriteTo(withCookie(hello, answer[:n]), l.Addr()); err != nil {
-			t.Fatal(err)
-		}
-		// A second hello without a cookie shows that the first was dealt with.
-		if _, err := s.WriteTo(hello, l.Addr()); err != nil {
-			t.Fatal(err)
-		}
-		for {
-			n, _, err := s.ReadFrom(answer)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n > headerSize && answer[headerSize] == helloVerifyRequest {
-				break
-			}
-		}
+	for range 20 { // each from its own port
+		stall(t, l, udpSocket(t), hello)
 	}
-	l.mu.RLock()
-	running := l.running
-	l.mu.RUnlock()
-	if running != 4 {
+	if running := l.handshakes.Len(); running != 4 {
 		t.Errorf("%s: %d handshakes are under way, want 4", bound, running)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pion/dtls/v3"
 
+	"adit/internal/crowd"
 	"adit/internal/netblock"
 	"adit/internal/udpbatch"
 )
@@ -25,6 +26,11 @@ const repeatFor = time.Minute
 
 // acceptBacklog bounds the sessions that wait for Accept.
 const acceptBacklog = 256
+
+// handshakeGrace is how long a handshake keeps its place when others of as many
+// addresses want one. A client gives its first attempts up after as long: what has
+// taken longer may have nobody at its other end.
+const handshakeGrace = 6 * time.Second
 
 // readPause is how long a listener leaves its socket alone whose reads fail.
 const readPause = 100 * time.Millisecond
@@ -46,13 +52,13 @@ type Listener struct {
 
 	changes atomic.Uint64 // counts changes of the tables
 
-	mu       sync.RWMutex
-	byCID    map[[cidSize]byte]*Conn
-	byAddr   map[netip.AddrPort]*Conn
-	running  int
-	bySource map[netip.Prefix]int
-	carried  map[*socket]struct{} // the detours
-	closed   bool
+	handshakes crowd.Crowd // under way
+
+	mu      sync.RWMutex
+	byCID   map[[cidSize]byte]*Conn
+	byAddr  map[netip.AddrPort]*Conn
+	carried map[*socket]struct{} // the detours
+	closed  bool
 }
 
 // Listen returns a Listener on pc, which it owns from then on.
@@ -65,7 +71,8 @@ func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 	return &Listener{
 		cfg: cfg, sock: &socket{conn: udpbatch.New(pc, cfg.batchOptions())},
 		cookies: newCookies(), accepted: make(chan *Conn, acceptBacklog), done: make(chan struct{}),
-		byCID: map[[cidSize]byte]*Conn{}, byAddr: map[netip.AddrPort]*Conn{}, bySource: map[netip.Prefix]int{},
+		handshakes: crowd.Crowd{PerBlock: cfg.MaxHandshakesPerAddress, Most: cfg.MaxHandshakes, Grace: handshakeGrace},
+		byCID:      map[[cidSize]byte]*Conn{}, byAddr: map[netip.AddrPort]*Conn{},
 		carried: map[*socket]struct{}{},
 	}, nil
 }
@@ -164,6 +171,9 @@ func (l *Listener) Sessions() int {
 	return max(len(l.byCID), len(l.byAddr))
 }
 
+// Cut is how many handshakes lost their places to others.
+func (l *Listener) Cut() uint64 { return l.handshakes.Cut() }
+
 // sort hands a buffer to its session. All datagrams of a buffer are of one
 // sender and nearly always of one session: then it goes whole.
 func (l *Listener) sort(ctx context.Context, in *inbound) {
@@ -246,12 +256,21 @@ func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 		_ = l.sock.conn.WriteBatch([][]byte{l.cookies.request(h, from.AddrPort, now)}, from)
 		return
 	}
-	c, f := l.admit(h, from)
-	if f == nil {
+	if f, under := l.underWay(h, from); under {
+		if f != nil {
+			f.push(p) // repeated: its answer was lost
+		}
 		return
 	}
+	hctx, cancel := context.WithTimeout(ctx, l.cfg.HandshakeTimeout)
+	leave, ok := l.handshakes.Enter(netblock.Of(from.AddrPort.Addr()), cancel)
+	c, f := (*Conn)(nil), (*feed)(nil)
+	if ok {
+		c, f = l.admit(h, from)
+	}
 	if c == nil {
-		f.push(p) // repeated: its answer was lost
+		leave()
+		cancel()
 		return
 	}
 	g := greeting{
@@ -259,30 +278,30 @@ func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 		cookie: append([]byte(nil), h.cookie...), seq: h.seq,
 	}
 	l.workers.Go(func() {
-		hctx, cancel := context.WithTimeout(ctx, l.cfg.HandshakeTimeout)
 		defer cancel()
-		l.serve(hctx, c, f, g)
+		l.serve(hctx, c, f, g, leave)
 	})
 }
 
-// admit makes room for a handshake: a new Conn and its feed; or only the feed,
-// if this handshake is under way; or neither, if there is no room.
+// underWay reports whether a ClientHello is of a handshake that has begun, and
+// returns its feed; nil once it needs none.
+func (l *Listener) underWay(h hello, from udpbatch.Addr) (*feed, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if c := l.byAddr[from.AddrPort]; c != nil && c.random == [32]byte(h.random) {
+		return c.feed.Load(), true
+	}
+	return nil, false
+}
+
+// admit begins a handshake that has a place: a new Conn and its feed, or neither
+// if there are too many sessions.
 func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || len(l.byAddr)+l.handshakes.Len() > l.cfg.MaxSessions || len(l.byCID) >= l.cfg.MaxSessions {
 		return nil, nil
 	}
-	if c := l.byAddr[from.AddrPort]; c != nil && c.random == [32]byte(h.random) {
-		return nil, c.feed.Load()
-	}
-	src := netblock.Of(from.AddrPort.Addr())
-	if l.running >= l.cfg.MaxHandshakes || l.bySource[src] >= l.cfg.MaxHandshakesPerAddress ||
-		len(l.byAddr)+l.running >= l.cfg.MaxSessions || len(l.byCID) >= l.cfg.MaxSessions {
-		return nil, nil
-	}
-	l.running++
-	l.bySource[src]++
 	c := newConn(l.cfg, false, l.sock, from)
 	c.listener = l
 	c.random, c.firstAddr = [32]byte(h.random), from.AddrPort
@@ -307,16 +326,10 @@ type greeting struct {
 }
 
 // serve makes one handshake, and then stays as long as the client may need its
-// last flight repeated.
-func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, g greeting) {
+// last flight repeated. leave gives the handshake's place back.
+func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, g greeting, leave func()) {
 	pion, err := l.handshake(ctx, c, f, g)
-	l.mu.Lock()
-	l.running--
-	src := netblock.Of(c.firstAddr.Addr())
-	if l.bySource[src]--; l.bySource[src] <= 0 {
-		delete(l.bySource, src)
-	}
-	l.mu.Unlock()
+	leave()
 	if pion != nil {
 		defer func() { f.shut(); _ = pion.Close() }()
 	}

@@ -109,6 +109,7 @@ type Limits struct {
 	UnnamedPerAddress     int    `toml:"unnamed_per_address"`       // sessions of strangers that have not named themselves
 	TunnelsPerSession     int    `toml:"tunnels_per_session"`       // of one agent
 	ClaimsPerClient       int    `toml:"claims_per_client"`         // names and ports kept for one client
+	Connections           int    `toml:"connections"`               // of all visitors; zero means what the machine has memory and files for
 	ConnectionsPerAddress int    `toml:"connections_per_address"`   // of visitors
 	HeaderBytes           int    `toml:"header_bytes"`              // of a visitor's request
 	HeaderTime            string `toml:"header_time" is:"duration"` // duration
@@ -229,7 +230,7 @@ func (l Limits) Edge() edge.Limits {
 	d := func(text string) time.Duration { v, _ := time.ParseDuration(text); return v }
 	return edge.Limits{
 		HeaderBytes: l.HeaderBytes, HeaderTime: d(l.HeaderTime), IdleTime: d(l.IdleTime), StreamIdle: d(l.StreamIdle),
-		OriginTime: d(l.OriginTime), ConnectionsPerAddress: l.ConnectionsPerAddress,
+		OriginTime: d(l.OriginTime), Connections: l.Connections, ConnectionsPerAddress: l.ConnectionsPerAddress,
 		UDPFlows: l.UDPFlows, UDPIdle: d(l.UDPIdle), UDPAmplification: l.UDPAmplification,
 	}
 }

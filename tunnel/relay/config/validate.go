@@ -145,6 +145,7 @@ func (l Limits) validate() error {
 		{"limits.unnamed_per_address", int64(l.UnnamedPerAddress)},
 		{"limits.tunnels_per_session", int64(l.TunnelsPerSession)},
 		{"limits.claims_per_client", int64(l.ClaimsPerClient)},
+		{"limits.connections", int64(l.Connections)},
 		{"limits.connections_per_address", int64(l.ConnectionsPerAddress)},
 		{"limits.header_bytes", int64(l.HeaderBytes)},
 		{"limits.udp_flows", int64(l.UDPFlows)},

@@ -59,8 +59,8 @@ type history struct {
 
 // sample takes the figures of the span since the last sample.
 func (h *history) sample(now time.Time, relay Relay) {
-	counters := relay.Counters()
-	f := Figure{At: now.UTC(), Endpoints: len(relay.EndpointList()), Sessions: relay.Status().Sessions, Connections: counters.Open}
+	counters, status := relay.Counters(), relay.Status()
+	f := Figure{At: now.UTC(), Endpoints: status.Endpoints, Sessions: status.Sessions, Connections: counters.Open}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	span := now.Sub(h.at).Seconds()

@@ -142,8 +142,8 @@ const (
 )
 
 // admit reads a load balancer's PROXY header and counts the connection to the
-// visitor's address. It returns nil if that address has too many, or the header
-// is bad.
+// visitor's address. It returns nil if that address or all have too many, or the
+// header is bad.
 func (e *Edge) admit(conn net.Conn) *visitor {
 	remote, local := addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr())
 	v := &visitor{Conn: sockio.Wrap(conn), addr: remote, edge: local}
@@ -167,13 +167,13 @@ func (e *Edge) admit(conn net.Conn) *visitor {
 		}
 		v.Conn = pc
 	}
-	if !e.visits.enter(v.addr.Addr(), e.trusted(v.addr.Addr())) {
-		e.turnAway(v.addr.Addr(), errTurnedAway.Error())
+	if err := e.visits.enter(v.addr.Addr(), e.trusted(v.addr.Addr()), v); err != nil {
+		e.turnAway(v.addr.Addr(), err.Error())
 		e.visits.work(v)
 		return nil
 	}
 	v.leave = func() {
-		e.visits.work(v)
+		e.visits.forget(v)
 		e.visits.leave(v.addr.Addr())
 	}
 	return v
@@ -215,8 +215,12 @@ type visitor struct {
 
 	credentials credentials // of TLS, if it is ended here
 	private     *Guest      // who it is, of a private tunnel
+	streams     streaming
 	leave       func()
 	once        sync.Once
+
+	resting resting // visitors.mu guards it and gone
+	gone    bool
 }
 
 func (v *visitor) Read(b []byte) (int, error) {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"adit/internal/netblock"
 	"adit/tunnel/relay/policy"
@@ -13,14 +14,26 @@ import (
 // holds its head and some 40 KiB besides: the connections that an address may have are
 // no bound of what it can have held.
 const (
+	streamsOfConnection  = 250      // by HTTP/2, at once
 	requestsOfConnection = 8        // under way, for each connection that an address may have
 	headOfRequest        = 16 << 10 // bytes of a head; as many more count as another request
 )
 
 // crowds are the requests by HTTP/2 and HTTP/3 that are under way, by address.
 type crowds struct {
-	mu sync.Mutex
-	of map[netip.Prefix]int
+	mu   sync.Mutex
+	of   map[netip.Prefix]int
+	open map[netip.Prefix]int // what its connections may have of streams that are open; see streaming
+}
+
+// streaming is what a connection may have of streams that are open: net/http says only
+// when there are none.
+type streaming struct {
+	used atomic.Bool // by HTTP/1.1 it is not, and costs nothing
+
+	from netip.Prefix // crowds.mu guards this and what follows
+	most int
+	gone bool
 }
 
 // take counts a request that is worth n; it reports false if the address has too many.
@@ -37,6 +50,41 @@ func (c *crowds) take(from netip.Prefix, n, limit int) bool {
 	return true
 }
 
+// begin counts a stream of a connection of the address, and returns how many of those
+// the address may have by now.
+func (c *crowds) begin(s *streaming, from netip.Prefix) int {
+	s.used.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = make(map[netip.Prefix]int)
+	}
+	if s.most < streamsOfConnection && !s.gone {
+		s.from = from
+		s.most++
+		c.open[from]++
+	}
+	return c.open[from]
+}
+
+// rest notes that a connection has no stream that is open, and will have none if it
+// is gone.
+func (c *crowds) rest(s *streaming, gone bool) {
+	if !gone && !s.used.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.gone = s.gone || gone
+	if s.most == 0 {
+		return
+	}
+	if c.open[s.from] -= s.most; c.open[s.from] <= 0 {
+		delete(c.open, s.from)
+	}
+	s.most = 0
+}
+
 func (c *crowds) give(from netip.Prefix, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,9 +95,10 @@ func (c *crowds) give(from netip.Prefix, n int) {
 
 // place is one request among those of its visitor's address.
 type place struct {
-	of   *crowds // nil: it is not counted
-	from netip.Prefix
-	n    int
+	of    *crowds // nil: it is not counted
+	from  netip.Prefix
+	n     int
+	taken bool // its answer is to be taken before the place is another's
 }
 
 func (p place) leave() {
@@ -59,23 +108,28 @@ func (p place) leave() {
 }
 
 // end has a visitor take its answer before its place is another's, if its head is a
-// large one: net/http keeps that until the last of the answer has gone, which it holds
-// back until the handler has returned. One more frame is too much for all others.
+// large one, or its address may have many answers that it has not taken: net/http keeps
+// a request until the last of its answer has gone, which it holds back until the
+// handler has returned. One more frame is too much for all others.
 func (p place) end(w http.ResponseWriter) {
-	if p.n > 1 {
+	if p.taken {
 		_ = http.NewResponseController(w).Flush() // who has gone has taken what it wants
 	}
 }
 
 // crowd counts a request of a visitor, or answers it if the visitor's address has too
 // many under way. A load balancer that says nothing of its visitors may have any
-// number, as it may of connections.
-func (e *Edge) crowd(w http.ResponseWriter, r *http.Request, client netip.Addr) (p place, in bool) {
+// number, as it may of connections. direct says that the connection is the visitor's own.
+func (e *Edge) crowd(w http.ResponseWriter, r *http.Request, client netip.Addr, direct bool) (p place, in bool) {
 	if r.ProtoMajor < 2 || e.trusted(client) {
 		return place{}, true
 	}
-	p = place{&e.crowds, netblock.Of(client), 1 + headSize(r)/headOfRequest}
+	p = place{of: &e.crowds, from: netblock.Of(client), n: 1 + headSize(r)/headOfRequest}
 	limit := requestsOfConnection * e.limits.ConnectionsPerAddress
+	p.taken = p.n > 1
+	if v, _ := r.Context().Value(visitorKey{}).(*visitor); v != nil && direct {
+		p.taken = p.of.begin(&v.streams, p.from) > limit || p.taken
+	}
 	if p.of.take(p.from, p.n, limit) {
 		return p, true
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -30,7 +31,9 @@ type Limits struct {
 	IdleTime              time.Duration // between requests of a connection; 2 min
 	StreamIdle            time.Duration // of a connection, or of a request under way, without a byte; 2 h
 	OriginTime            time.Duration // for an origin's response header; 5 min
-	ConnectionsPerAddress int           // open at once, and an eighth of its requests by HTTP/2 and HTTP/3; 1,024; IPv6 by /64
+	Connections           int           // of all visitors, open at once; any number
+	ConnectionsPerAddress int           // of them, and an eighth of its requests by HTTP/2 and HTTP/3; 1,024, and at most an eighth of Connections; IPv6 by /64
+	Memory                int64         // for what waits for visitors and what waits for origins, bytes each; 1 GiB
 	WebhookTime           time.Duration // for the body of a webhook, whose signature is to be checked; 30 s
 	HalfOpen              time.Duration // for a visitor who sends no more, without a byte to it; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
@@ -55,7 +58,12 @@ func (l Limits) withDefaults() Limits {
 	defTime(&l.IdleTime, 2*time.Minute)
 	defTime(&l.StreamIdle, 2*time.Hour)
 	defTime(&l.OriginTime, 5*time.Minute)
+	def(&l.Connections, math.MaxInt32)
 	def(&l.ConnectionsPerAddress, 1024)
+	l.ConnectionsPerAddress = min(l.ConnectionsPerAddress, max(l.Connections/8, 1))
+	if l.Memory == 0 {
+		l.Memory = unreadOfAll
+	}
 	defTime(&l.WebhookTime, 30*time.Second)
 	defTime(&l.HalfOpen, 2*time.Second)
 	def(&l.UDPFlows, 4096)
@@ -163,7 +171,8 @@ func New(cfg Config) *Edge {
 	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
 	e.custom = newCustomPages(cfg.PagesDir, e.log)
 	e.custom.check()
-	e.visits.limit = e.limits.ConnectionsPerAddress
+	e.visits.limit, e.visits.most = e.limits.ConnectionsPerAddress, e.limits.Connections
+	e.unread.room, e.untaken.room = roomOf(e.limits.Memory), roomOf(e.limits.Memory)
 	e.life, e.kill = context.WithCancel(context.Background())
 	for _, secure := range []bool{false, true} {
 		ln := cfg.HTTP
@@ -206,7 +215,7 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		// A visitor's frames are as long as every client's are by themselves: the
 		// standard library takes 1 MiB, and holds that much for each connection.
 		s.HTTP2 = &http.HTTP2Config{
-			MaxConcurrentStreams: 250, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
+			MaxConcurrentStreams: streamsOfConnection, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
 			MaxReceiveBufferPerConnection: requestWindow, MaxReceiveBufferPerStream: requestWindow,
 		}
 	}

@@ -13,6 +13,10 @@ type tally struct {
 	turnedAway atomic.Uint64
 	told       atomic.Int64 // when the log may be told of it again, by monotime.Now
 	unknown    atomic.Uint64
+	spared     struct { // what the log was told, by relieveMemory alone
+		told  uint64
+		again time.Duration
+	}
 	// Packets of udp visitors that are dropped.
 	overBandwidth, unproved atomic.Uint64
 	// Of endpoints that are neither served nor leaving; table.mu guards the sum with theirs.
@@ -31,10 +35,24 @@ func (e *Edge) turnAway(addr netip.Addr, reason string) {
 	}
 }
 
+// tellOfSpared tells the log that connections have made room, at most as often as it
+// is told of those that are turned away.
+func (e *Edge) tellOfSpared() {
+	e.visits.mu.Lock()
+	all, n := e.visits.all, e.visits.spared
+	e.visits.mu.Unlock()
+	now := monotime.Now()
+	if t := &e.tally.spared; n > t.told && now >= t.again {
+		t.told, t.again = n, now+tellEvery
+		e.log.Warn("as many connections are open as may be, and some that asked for nothing made room for others", "connections", all, "since_start", n)
+	}
+}
+
 // Figures are of all visitors since the start.
 type Figures struct {
 	Connections       int    // TCP connections open now
-	TurnedAway        uint64 // connections and requests over the limit of an address, or with a bad PROXY header
+	TurnedAway        uint64 // connections and requests over a limit, or with a bad PROXY header
+	Spared            uint64 // connections that asked for nothing and made room for others
 	Unknown           uint64 // requests for a name that no endpoint serves
 	BytesIn, BytesOut int64  // payload
 	OverBandwidth     uint64 // packets of udp visitors, both ways, that a bandwidth had no room for
@@ -45,7 +63,7 @@ type Figures struct {
 func (e *Edge) Figures() Figures {
 	f := Figures{TurnedAway: e.tally.turnedAway.Load(), Unknown: e.tally.unknown.Load(), OverBandwidth: e.tally.overBandwidth.Load(), Unproved: e.tally.unproved.Load()}
 	e.visits.mu.Lock()
-	f.Connections = e.visits.all
+	f.Connections, f.Spared = e.visits.all, e.visits.spared
 	e.visits.mu.Unlock()
 	e.table.mu.RLock()
 	defer e.table.mu.RUnlock()

@@ -64,7 +64,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	remote = clean(remote)
 	client := e.clientAddr(r, remote.Addr())
-	place, in := e.crowd(w, r, client)
+	place, in := e.crowd(w, r, client, client == remote.Addr())
 	if !in {
 		return
 	}

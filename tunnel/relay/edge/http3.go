@@ -61,17 +61,15 @@ func (e *Edge) newQUICServer(handler http.Handler) *quicServer {
 	return q
 }
 
-var errTurnedAway = errors.New("too many connections of this address")
-
 type handshakeKey struct{}
 
 // admit counts a visitor's connection by its address, from its first packet to
 // its end.
 func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	addr := addrPort(info.RemoteAddr).Addr()
-	if !q.edge.visits.enter(addr, q.edge.trusted(addr)) {
-		q.edge.turnAway(addr, errTurnedAway.Error())
-		return nil, errTurnedAway
+	if err := q.edge.visits.enter(addr, q.edge.trusted(addr), nil); err != nil {
+		q.edge.turnAway(addr, err.Error())
+		return nil, err
 	}
 	q.underWay.Add(1)
 	over := sync.OnceFunc(func() { q.underWay.Add(-1) })
@@ -229,7 +227,7 @@ type quicConnKey struct{}
 func newQUICConn(e *Edge, conn *quic.Conn) *quicConn {
 	c := &quicConn{life: conn.Context(), visits: &e.visits, visitor: &visitor{addr: addrPort(conn.RemoteAddr())}}
 	c.visitor.cut = func() { c.cut(conn) }
-	context.AfterFunc(conn.Context(), func() { e.visits.work(c.visitor) })
+	context.AfterFunc(conn.Context(), func() { e.visits.forget(c.visitor) })
 	e.visits.rest(c.visitor, c.visitor.cut)
 	return c
 }
@@ -253,9 +251,6 @@ func (c *quicConn) end() {
 	}
 	if retired {
 		c.visitor.cut()
-	}
-	if c.life.Err() != nil { // it may have ended before rest
-		c.visits.work(c.visitor)
 	}
 }
 

@@ -79,15 +79,15 @@ func (e *Edge) Visit(s link.Stream, early []byte, ep *Endpoint, g Guest) {
 	v := &visitor{Conn: s, addr: g.Addr, edge: g.Relay, replay: early, private: &g}
 	v.cut = s.Reset
 	e.visits.rest(v, v.cut)
-	if !e.visits.enter(g.Addr.Addr(), false) {
-		e.turnAway(g.Addr.Addr(), errTurnedAway.Error())
+	if err := e.visits.enter(g.Addr.Addr(), false, v); err != nil {
+		e.turnAway(g.Addr.Addr(), err.Error())
 		e.visits.work(v)
 		s.Reset()
 		s.Close()
 		return
 	}
 	v.leave = func() {
-		e.visits.work(v)
+		e.visits.forget(v)
 		e.visits.leave(g.Addr.Addr())
 	}
 	e.serveRaw(v, ep, "")

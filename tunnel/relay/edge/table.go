@@ -270,6 +270,17 @@ func (e *Edge) Endpoints() []*Endpoint {
 	return list
 }
 
+// Served counts the endpoints that are served, by type.
+func (e *Edge) Served() map[string]int {
+	e.table.mu.RLock()
+	defer e.table.mu.RUnlock()
+	count := make(map[string]int)
+	for _, ep := range e.table.endpoints {
+		count[ep.Type]++
+	}
+	return count
+}
+
 // Attach puts a tunnel behind a face, which is opened if it is new. A tunnel of
 // the same agent and key is replaced, and in standard mode any other; visitors
 // that are under way stay where they are. The error says why a port cannot be

@@ -20,7 +20,7 @@ import (
 const (
 	answerWindow  = 512 << 10
 	unreadOfAgent = 64 << 20
-	unreadOfAll   = 1 << 30
+	unreadOfAll   = 1 << 30     // where there is as much memory
 	unreadEvery   = time.Second // is how often it is looked
 	// slowVisitor is how long a visitor may take for one piece of an answer, and an
 	// origin for one of a request, where the agent has too much unread, and
@@ -29,8 +29,16 @@ const (
 	slowOfAll   = time.Second
 )
 
+// room is how many bytes may wait.
+type room struct{ ofAgent, ofAll int64 }
+
+// roomOf gives each agent a share of memory that others can spare.
+func roomOf(memory int64) room { return room{ofAgent: min(unreadOfAgent, memory/4), ofAll: memory} }
+
 // unread is the answers by HTTP/2 that are under way.
 type unread struct {
+	room room
+
 	mu      sync.Mutex
 	all     map[*answer]struct{}
 	givenUp atomic.Uint64
@@ -85,6 +93,7 @@ func (e *Edge) relieveMemory(ctx context.Context) {
 		case <-tick.C:
 			e.unread.relieve(monotime.Now())
 			e.untaken.relieve(monotime.Now())
+			e.tellOfSpared()
 		}
 	}
 }
@@ -99,30 +108,30 @@ func (u *unread) relieve(now time.Duration) {
 		}
 	}
 	u.mu.Unlock()
-	u.givenUp.Add(relieve(list, now))
+	u.givenUp.Add(u.room.relieve(list, now))
 }
 
 // waiting is what one visit may hold in memory, and since when nobody takes of it.
 type waiting struct {
 	away   time.Duration
 	agent  *Agent // nil: none was picked yet
-	size   int
+	size   int64
 	giveUp func()
 }
 
-// relieve gives up those that have waited longest until the rest is within the
-// bounds, and returns how many.
-func relieve(list []waiting, now time.Duration) (givenUp uint64) {
+// relieve gives up those that have waited longest until the rest has room, and returns
+// how many.
+func (r room) relieve(list []waiting, now time.Duration) (givenUp uint64) {
 	slices.SortFunc(list, func(a, b waiting) int { return cmp.Compare(a.away, b.away) })
-	all, ofAgent := 0, make(map[*Agent]int)
+	all, ofAgent := int64(0), make(map[*Agent]int64)
 	for _, w := range list {
 		all += w.size
 		ofAgent[w.agent] += w.size
 	}
 	for _, w := range list {
 		waited := now - w.away
-		tooMuch := all > unreadOfAll && waited >= slowOfAll ||
-			w.agent != nil && ofAgent[w.agent] > unreadOfAgent && waited >= slowVisitor
+		tooMuch := all > r.ofAll && waited >= slowOfAll ||
+			w.agent != nil && ofAgent[w.agent] > r.ofAgent && waited >= slowVisitor
 		if tooMuch && w.size > 0 {
 			all -= w.size
 			ofAgent[w.agent] -= w.size

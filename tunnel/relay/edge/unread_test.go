@@ -144,7 +144,7 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 // one that waits for an origin.
 func TestAnswersOfAllAgentsShareABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var u unread
+		u := unread{room: roomOf(unreadOfAll)}
 		reads := 0
 		for range unreadOfAll / answerWindow / 16 {
 			agent := new(Agent)

@@ -21,6 +21,8 @@ const requestWindow = 1 << 20 // of a connection by HTTP/2; quicWindow is that b
 // untaken is the bodies of requests by HTTP/2 and HTTP/3 that are under way, and
 // what comes of WebSockets by them.
 type untaken struct {
+	room room
+
 	mu      sync.Mutex
 	all     map[*held]struct{}
 	givenUp atomic.Uint64
@@ -30,7 +32,7 @@ type untaken struct {
 type held struct {
 	body   io.Reader
 	conn   any // what it shares a window with
-	window int
+	window int64
 	length int64 // of the body; negative: not known
 	visit  *presence
 
@@ -75,11 +77,11 @@ func (h *held) Read(b []byte) (int, error) {
 }
 
 // most is how much may wait at most.
-func (h *held) most() int {
+func (h *held) most() int64 {
 	if h.length < 0 {
 		return h.window
 	}
-	return int(min(max(h.length-h.read.Load(), 0), int64(h.window)))
+	return min(max(h.length-h.read.Load(), 0), h.window)
 }
 
 // relieve gives up so many requests that what may be untaken is within its bounds.
@@ -97,7 +99,7 @@ func (u *untaken) relieve(now time.Duration) {
 	}
 	u.mu.Unlock()
 	slices.SortFunc(list, func(a, b one) int { return cmp.Compare(a.waiting.away, b.waiting.away) })
-	all, left := make([]waiting, 0, len(list)), make(map[any]int)
+	all, left := make([]waiting, 0, len(list)), make(map[any]int64)
 	for _, w := range list {
 		if _, known := left[w.conn]; !known {
 			left[w.conn] = w.window
@@ -106,5 +108,5 @@ func (u *untaken) relieve(now time.Duration) {
 		left[w.conn] -= w.size
 		all = append(all, w.waiting)
 	}
-	u.givenUp.Add(relieve(all, now))
+	u.givenUp.Add(u.room.relieve(all, now))
 }

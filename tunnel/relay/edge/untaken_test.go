@@ -153,7 +153,7 @@ func TestWhatMayBeUntaken(t *testing.T) {
 		"small ones together": {many(10_000, func(i int) body { return body{i / 200, 2, 60_000} }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var u untaken
+			u := untaken{room: roomOf(unreadOfAll)}
 			agent := new(Agent)
 			visitors := make([]visitor, len(c.bodies))
 			conns := make([]quicConn, len(c.bodies))

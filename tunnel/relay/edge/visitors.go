@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,35 +16,64 @@ import (
 // arriving is how long a request may be on its way when the edge begins to end.
 const arriving = 250 * time.Millisecond
 
-// visitors counts open connections by address, and knows those that need not
-// be waited for when the edge ends: they have asked for nothing yet.
+// visitors counts open connections by address and together, and knows those that can
+// be spared: they ask for nothing now.
 type visitors struct {
-	limit int
+	limit int // of one address
+	most  int // of all
 
 	mu       sync.Mutex
 	open     map[netip.Prefix]int
 	all      int
 	empty    chan struct{} // closed when all is 0 again; nil unless waited for
-	idle     map[*visitor]func()
-	draining bool // no more are let in
-	cut      bool // nor may one that is open ask for nothing
+	idle     queue
+	spared   uint64 // that made room
+	draining bool   // no more are let in
+	cut      bool   // nor may one that is open ask for nothing
 }
 
-// enter counts a connection in, unless its address has too many. A load balancer's are
-// many visitors', and not bounded.
-func (v *visitors) enter(a netip.Addr, balancer bool) bool {
+// Why a connection is turned away.
+var (
+	errTurnedAway = errors.New("too many connections of this address")
+	errFull       = errors.New("too many connections of all visitors")
+)
+
+// enter counts a connection in, unless its address has too many or all have. A load
+// balancer's are many visitors', and bounded only with all. Where all are as many as
+// may be, who has asked for nothing longest makes room, if that is not the newcomer itself;
+// it may be nil.
+func (v *visitors) enter(a netip.Addr, balancer bool, newcomer *visitor) error {
 	from := netblock.Of(a)
 	v.mu.Lock()
-	defer v.mu.Unlock()
+	if v.draining || v.open[from] >= v.limit && !balancer {
+		v.mu.Unlock()
+		return errTurnedAway
+	}
+	var makeRoom func()
+	if v.all >= v.most {
+		spared := v.idle.first
+		if spared != nil && spared == newcomer {
+			spared = newcomer.resting.after
+		}
+		// Who makes room is counted until it has gone.
+		if spared == nil || v.all >= v.most+v.most/8 {
+			v.mu.Unlock()
+			return errFull
+		}
+		makeRoom = spared.resting.end
+		v.idle.remove(spared)
+		v.spared++
+	}
 	if v.open == nil {
 		v.open = make(map[netip.Prefix]int)
 	}
-	if v.draining || v.open[from] >= v.limit && !balancer {
-		return false
-	}
 	v.open[from]++
 	v.all++
-	return true
+	v.mu.Unlock()
+	if makeRoom != nil {
+		makeRoom()
+	}
+	return nil
 }
 
 func (v *visitors) leave(a netip.Addr) {
@@ -65,10 +95,7 @@ func (v *visitors) rest(c *visitor, end func()) {
 	v.mu.Lock()
 	cut := v.cut
 	if !cut {
-		if v.idle == nil {
-			v.idle = make(map[*visitor]func())
-		}
-		v.idle[c] = end
+		v.idle.push(c, end, false)
 	}
 	v.mu.Unlock()
 	if cut {
@@ -76,11 +103,26 @@ func (v *visitors) rest(c *visitor, end func()) {
 	}
 }
 
-// work notes that c has a request or stream under way, or has gone.
+// pause notes that c is between two requests, and can be spared.
+func (v *visitors) pause(c *visitor) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.idle.push(c, c.cut, true)
+}
+
+// forget notes that c has gone: what it is said to do after that counts no more.
+func (v *visitors) forget(c *visitor) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.idle.remove(c)
+	c.gone = true
+}
+
+// work notes that c has a request or stream under way.
 func (v *visitors) work(c *visitor) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.idle, c)
+	v.idle.remove(c)
 }
 
 // drain lets no more connections in, and after arriving ends those that ask for
@@ -94,8 +136,7 @@ func (v *visitors) drain(ctx context.Context) {
 	v.wait(short)
 	v.mu.Lock()
 	v.cut = true
-	idle := v.idle
-	v.idle = nil
+	idle := v.idle.take()
 	v.mu.Unlock()
 	for _, end := range idle {
 		end()
@@ -143,8 +184,7 @@ func visitorOf(conn net.Conn) *visitor {
 }
 
 // follow is the http.Server's word on a connection. From the first byte of a
-// request until its header is whole, nothing is asked for yet; http.Server
-// itself ends those that are between two requests.
+// request until its header is whole, nothing is asked for yet.
 func (e *Edge) follow(conn net.Conn, state http.ConnState) {
 	v := visitorOf(conn)
 	if v == nil {
@@ -154,7 +194,10 @@ func (e *Edge) follow(conn net.Conn, state http.ConnState) {
 	case http.StateActive:
 		e.visits.rest(v, v.cut)
 	case http.StateIdle:
-		e.visits.work(v)
+		e.visits.pause(v)
+		e.crowds.rest(&v.streams, false)
+	case http.StateClosed:
+		e.crowds.rest(&v.streams, true)
 	}
 }
 

@@ -3,6 +3,7 @@ package edge
 import (
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -39,5 +40,96 @@ func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 		if got != c.want || e.Figures().Connections != got {
 			t.Errorf("trusted %v: %d of 3 connections are let in, %d counted; want %d", c.trusted, got, e.Figures().Connections, c.want)
 		}
+	}
+}
+
+// TestWhoAsksForNothingMakesRoom: where as many are open as may be, who has asked for
+// nothing longest goes, and nobody who is being served.
+func TestWhoAsksForNothingMakesRoom(t *testing.T) {
+	vs := &visitors{limit: 2, most: 16}
+	var ended []string
+	names := map[string]*visitor{}
+	come := func(name string, n byte) error {
+		v := &visitor{addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 1)}
+		v.cut = func() {
+			ended = append(ended, name)
+			vs.forget(v)
+			vs.leave(v.addr.Addr())
+		}
+		names[name] = v
+		vs.rest(v, v.cut)
+		err := vs.enter(v.addr.Addr(), false, v)
+		if err != nil {
+			vs.forget(v)
+		}
+		return err
+	}
+	for i, name := range strings.Split("abcdefghijklmnop", "") {
+		if err := come(name, byte(i)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	vs.work(names["a"])
+	vs.pause(names["b"])           // it has been answered, and rests since now
+	vs.rest(names["c"], func() {}) // a header begins: as b
+	vs.rest(names["c"], names["c"].cut)
+	for _, name := range []string{"1", "2"} {
+		if err := come(name, 200+name[0]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := strings.Join(ended, " "); got != "d e" {
+		t.Errorf("%s made room, want d e", got)
+	}
+	for _, v := range names {
+		vs.work(v)
+	}
+	if err := come("3", 251); err != errFull || vs.all != 16 {
+		t.Errorf("where all are served one more is told %v, and %d are open", err, vs.all)
+	}
+	vs.pause(names["d"]) // which has gone
+	if vs.idle.first != nil {
+		t.Error("one that has gone is kept")
+	}
+	if vs.spared != 2 {
+		t.Errorf("%d are said to have made room", vs.spared)
+	}
+}
+
+// TestWhoMakesRoomMustGo: those that were told to go and did not are no reason to let
+// any number in.
+func TestWhoMakesRoomMustGo(t *testing.T) {
+	vs := &visitors{limit: 1000, most: 16}
+	let := 0
+	for range 100 {
+		v := &visitor{addr: netip.MustParseAddrPort("192.0.2.1:1"), cut: func() {}}
+		vs.rest(v, v.cut)
+		if vs.enter(v.addr.Addr(), false, v) == nil {
+			let++
+		}
+	}
+	if let != 18 {
+		t.Errorf("%d were let in, want 18", let)
+	}
+}
+
+// TestADrainEndsWhatAsksForNothing, but for what http.Server ends.
+func TestADrainEndsWhatAsksForNothing(t *testing.T) {
+	vs := &visitors{limit: 9, most: 9}
+	ended := map[int]bool{}
+	var all [5]visitor
+	for i := range all {
+		all[i].cut = func() { ended[i] = true }
+		vs.rest(&all[i], all[i].cut)
+	}
+	vs.pause(&all[1])
+	vs.work(&all[3])
+	vs.drain(t.Context())
+	if len(ended) != 3 || !ended[0] || !ended[2] || !ended[4] {
+		t.Errorf("ended are %v, want 0, 2 and 4", ended)
+	}
+	vs.rest(&all[3], all[3].cut)
+	if !ended[3] {
+		t.Error("what comes to rest later is not ended")
 	}
 }

@@ -107,14 +107,25 @@ var (
 // Claims are all claims, by target.
 type Claims struct {
 	table *table[Claim]
+	turns *turns
 
 	mu       sync.RWMutex
 	byClient map[string]map[string]bool // client id → targets
-	owner    map[string]string          // target → client id
+	byTunnel map[tunnelOf][]string      // → targets; mostly one
+	owner    map[string]owned           // by target
+}
+
+// tunnelOf is one tunnel of an agent.
+type tunnelOf struct{ client, instance, key string }
+
+// owned is who has a target.
+type owned struct {
+	client  string
+	holders []Holder
 }
 
 func newClaims(t *table[Claim]) *Claims {
-	c := &Claims{table: t, byClient: make(map[string]map[string]bool), owner: make(map[string]string)}
+	c := &Claims{table: t, turns: newTurns(), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
 	t.onChange(c.index)
 	t.each(func(target string, v Claim) bool { c.index(target, v, true); return true })
 	return c
@@ -123,17 +134,29 @@ func newClaims(t *table[Claim]) *Claims {
 func (c *Claims) index(target string, v Claim, exists bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id, ok := c.owner[target]; ok {
-		delete(c.byClient[id], target)
-		if len(c.byClient[id]) == 0 {
-			delete(c.byClient, id)
+	if had, ok := c.owner[target]; ok {
+		delete(c.byClient[had.client], target)
+		if len(c.byClient[had.client]) == 0 {
+			delete(c.byClient, had.client)
+		}
+		for _, h := range had.holders {
+			of := tunnelOf{had.client, h.Instance, h.Key}
+			c.byTunnel[of] = slices.DeleteFunc(c.byTunnel[of], func(t string) bool { return t == target })
+			if len(c.byTunnel[of]) == 0 {
+				delete(c.byTunnel, of)
+			}
 		}
 		delete(c.owner, target)
 	}
 	if !exists {
 		return
 	}
-	c.owner[target] = v.ClientID
+	c.owner[target] = owned{v.ClientID, v.Holders}
+	for _, h := range v.Holders {
+		if of := (tunnelOf{v.ClientID, h.Instance, h.Key}); !slices.Contains(c.byTunnel[of], target) {
+			c.byTunnel[of] = append(c.byTunnel[of], target)
+		}
+	}
 	if c.byClient[v.ClientID] == nil {
 		c.byClient[v.ClientID] = make(map[string]bool)
 	}
@@ -154,10 +177,19 @@ func (c *Claims) Get(target string) (Claim, bool) {
 
 // List returns all claims by target.
 func (c *Claims) List() []Claim {
-	list := []Claim{}
-	c.table.each(func(_ string, v Claim) bool { list = append(list, v); return true })
+	list := c.All()
 	slices.SortFunc(list, func(a, b Claim) int { return natural.Compare(a.Target, b.Target) })
 	return list
+}
+
+// All returns all claims, in no order.
+func (c *Claims) All() []Claim { return c.table.list() }
+
+// Count returns how many claims there are.
+func (c *Claims) Count() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.owner)
 }
 
 // OfClient returns a client's claims.
@@ -191,19 +223,23 @@ func (c *Claims) CountOfClient(id string) int {
 func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.owner[TargetDomain(name)] == clientID {
+	if c.owner[TargetDomain(name)].client == clientID {
 		return "", false
 	}
 	for _, above, more := strings.Cut(name, "."); more && above != base; _, above, more = strings.Cut(above, ".") {
 		for _, at := range []string{above, "*." + above} {
-			if owner, taken := c.owner[TargetDomain(at)]; taken && owner != clientID {
+			if owner, taken := c.owner[TargetDomain(at)]; taken && owner.client != clientID {
 				return at, true
 			}
 		}
 	}
 	below, _ := wildcard.Base(name)
+	below = "." + below
 	for target, owner := range c.owner {
-		if other := DomainOf(target); other != "" && owner != clientID && strings.HasSuffix(target, "."+below) {
+		if owner.client == clientID || !strings.HasSuffix(target, below) {
+			continue
+		}
+		if other := DomainOf(target); other != "" {
 			return other, true
 		}
 	}
@@ -212,9 +248,13 @@ func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
 
 // OfTunnel returns the targets that one tunnel of an agent holds.
 func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
+	c.mu.RLock()
+	targets := slices.SortedFunc(slices.Values(c.byTunnel[tunnelOf{clientID, instance, key}]), natural.Compare)
+	c.mu.RUnlock()
 	var list []Claim
-	for _, v := range c.OfClient(clientID) {
-		if slices.ContainsFunc(v.Holders, func(h Holder) bool { return h.Instance == instance && h.Key == key }) {
+	for _, t := range targets {
+		v, ok := c.Get(t)
+		if ok && v.ClientID == clientID && slices.ContainsFunc(v.Holders, func(h Holder) bool { return h.Instance == instance && h.Key == key }) {
 			list = append(list, v)
 		}
 	}
@@ -232,7 +272,8 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 		}
 		if !ok {
 			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
-			if err := c.table.create(ctx, target, v); !errors.Is(err, ErrExists) {
+			err := c.turns.take(ctx, clientID, func() error { return c.table.create(ctx, target, v) })
+			if !errors.Is(err, ErrExists) {
 				return v, err
 			}
 			// Another node was first; the watch brings its claim.
@@ -248,7 +289,8 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 		if next.ClientID == v.ClientID && slices.Equal(next.Holders, v.Holders) {
 			return v, nil
 		}
-		if err := c.table.update(ctx, target, next, rev); !errors.Is(err, ErrConflict) {
+		err = c.turns.take(ctx, clientID, func() error { return c.table.update(ctx, target, next, rev) })
+		if !errors.Is(err, ErrConflict) {
 			return next, err
 		}
 		if err := c.refresh(ctx, target); err != nil {
@@ -314,13 +356,13 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 		if len(holders) == len(v.Holders) {
 			return nil
 		}
-		var err error
-		if len(holders) == 0 {
-			err = c.table.remove(ctx, target, rev)
-		} else {
+		err := c.turns.take(ctx, clientID, func() error {
+			if len(holders) == 0 {
+				return c.table.remove(ctx, target, rev)
+			}
 			v.Holders = holders
-			err = c.table.update(ctx, target, v, rev)
-		}
+			return c.table.update(ctx, target, v, rev)
+		})
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}

@@ -1,4 +1,4 @@
-package lean
+package allowance
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// memoryGiven returns how many bytes of memory the process's control group and
+// ofGroup returns how many bytes of memory the process's control group and
 // those above it allow it; math.MaxInt64 if there is no bound. The system's files
 // are below root.
 //
@@ -19,7 +19,7 @@ import (
 // "9:memory:/path" for version 1. In a container the path may be one of the host
 // that is not there, and what is mounted is the container's own group: then the
 // top is what counts, to which going up leads.
-func memoryGiven(root string) int64 {
+func ofGroup(root string) int64 {
 	least := int64(math.MaxInt64)
 	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {

@@ -1,4 +1,4 @@
-package lean
+package allowance
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestMemoryGivenIsTheLeastOfAllGroups(t *testing.T) {
+func TestMemoryOfAGroupIsTheLeastOfAllGroups(t *testing.T) {
 	const none = int64(math.MaxInt64)
 	tests := []struct {
 		name  string
@@ -46,7 +46,7 @@ func TestMemoryGivenIsTheLeastOfAllGroups(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := memoryGiven(root); got != test.want {
+			if got := ofGroup(root); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})

@@ -1,0 +1,29 @@
+// Package allowance tells what the system lets this process have, so that bounds can
+// be those of the machine: half a gigabyte and a thousand files here, and a hundred
+// times as much there.
+package allowance
+
+import (
+	"math"
+
+	"github.com/nats-io/nats-server/v2/server/sysmem"
+)
+
+// Memory is how many bytes of memory the process may have: what its control group, as
+// that of a container or service, allows it, or else what the machine has.
+// math.MaxInt64 if neither is known.
+func Memory() int64 {
+	least := Group()
+	if has := sysmem.Memory(); has > 0 {
+		least = min(least, has)
+	}
+	return least
+}
+
+// Group is how many bytes of memory the process's control group and those above it
+// allow it; math.MaxInt64 if there is no bound.
+func Group() int64 { return ofGroup("/") }
+
+// Files is how many files and connections the process may have open at once;
+// math.MaxInt if there is no bound.
+func Files() int { return int(min(files(), math.MaxInt)) }
