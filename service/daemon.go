@@ -93,7 +93,7 @@ func (d Daemon) Run(ctx context.Context) error {
 		StateDir: d.StateDir, Logger: log, Version: buildinfo.Get().Version, RunBy: d.RunBy,
 		AuthToken: settings.authToken, ClientID: os.Getenv(envClientID),
 		Transport: settings.transport(), Refuse: own{addrPort(ln.Addr()), d.Relay}.refuse, NetworkChanged: network,
-		Inspect: settings.inspect(),
+		Inspect: settings.inspect(), Visitors: visitorsHere(), Unread: unreadHere(),
 	})
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: run adit as the user whose %s is, or name another folder with %s", err, d.StateDir, paths.EnvState)

@@ -48,7 +48,7 @@ func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, err
 	a.mu.Unlock()
 	session, err := a.cfg.Dial(ctx, link.DialConfig{
 		Relay: addr, Fingerprint: j.token.Fingerprint, Transport: j.over,
-		Detour: a.cfg.Transport == link.Auto && !j.trial, Logger: a.log,
+		Detour: a.cfg.Transport == link.Auto && !j.trial, MaxStreams: a.cfg.Visitors, Memory: a.cfg.Unread, Logger: a.log,
 	})
 	if err != nil {
 		return nil, err

@@ -41,6 +41,10 @@ type Config struct {
 	OriginTimeout time.Duration
 	// Inspect bounds what the inspector keeps.
 	Inspect inspect.Limits
+	// Visitors is how many streams a session may have open in each direction. If zero, 16,384.
+	Visitors int
+	// Unread is how many bytes of a session may wait for local services. If zero, 64 MiB.
+	Unread int64
 }
 
 // Session states (Status.State).

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,6 +35,9 @@ type DialConfig struct {
 	KeepAlive time.Duration
 	// MaxStreams is how many streams may be open in each direction. If zero, 16,384.
 	MaxStreams int
+	// Memory bounds what has come and waits for readers, in bytes. If zero, 64 MiB; it
+	// is at least 4 MiB.
+	Memory int64
 	// Proxy names the proxy for TLS to addr (host:port); nil without error
 	// means none. If Proxy is nil, EnvironmentProxy.
 	Proxy func(addr string) (*url.URL, error)
@@ -72,6 +76,7 @@ func (c *DialConfig) withDefaults() *DialConfig {
 	if cfg.DialContext == nil {
 		cfg.DialContext = (&net.Dialer{Timeout: handshakeTimeout}).DialContext
 	}
+	cfg.Memory = max(cmp.Or(cfg.Memory, mostOfSession), freeOfSession)
 	cfg.Detour = cfg.Detour || cfg.Transport == Auto
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

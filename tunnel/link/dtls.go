@@ -77,6 +77,8 @@ func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Sess
 		KeepAlive:  cfg.KeepAlive,
 		MaxStreams: cfg.MaxStreams,
 		OwnStreams: cfg.MaxStreams,
+
+		SessionWindow: int(cfg.Memory),
 		OnSuspect: func() {
 			select {
 			case suspect <- struct{}{}:

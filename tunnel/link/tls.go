@@ -119,7 +119,9 @@ func tlsSessionOver(ctx context.Context, conn net.Conn, cfg *DialConfig) (Sessio
 	if err != nil {
 		return nil, err
 	}
-	return &tlsSession{mux.New(secured, muxConfig(true, cfg.MaxStreams, cfg.KeepAlive))}, nil
+	conf := muxConfig(true, cfg.MaxStreams, cfg.KeepAlive)
+	conf.MaxBuffered = cfg.Memory
+	return &tlsSession{mux.New(secured, conf)}, nil
 }
 
 // tlsSession is a mux.Session over TLS as a Session.
