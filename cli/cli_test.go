@@ -111,6 +111,11 @@ func TestStatusSaysWhatToDoNext(t *testing.T) {
 	d.set("GET /api/v1/tunnels", `{"data":{"items":[]}}`)
 	_, out, _ = run(t, "", "endpoints")
 	golden(t, "endpoints-none", out)
+	d.set("GET /api/v1/endpoints", `{"data":{"items":[{"id":"e_7","name":"shop","public_url":"https://shop.relay.example","state":"running","error":"nothing listens"}]}}`)
+	if _, out, _ := run(t, "", "endpoints"); !strings.Contains(out, "ERROR") || !strings.Contains(out, "nothing listens") {
+		t.Errorf("of one whose service is down it says:\n%s", out)
+	}
+	d.set("GET /api/v1/endpoints", `{"data":{"items":[]}}`)
 	if _, out, _ := run(t, "", "endpoints", "--json"); strings.Join(strings.Fields(out), "") != `{"items":[]}` {
 		t.Errorf("got %s, want an empty list", out)
 	}

@@ -40,7 +40,7 @@ func newFakeDaemon(t *testing.T) *fakeDaemon {
 		"POST /api/v1/reconnect":           `{"data":` + statusJSON + `}`,
 		"POST /api/v1/auth/configure":      `{"data":{"configured":true,"authenticated":true,"client_id":"","relay":"relay.example:4433","token_hint":"adit_…Zk3v9Q","configured_at":"2026-05-04T10:20:30Z","last_error":""}}`,
 		"DELETE /api/v1/auth":              ``,
-		"GET /api/v1/endpoints":            `{"data":{"items":[{"id":"e_7","tunnel_id":"t_1","name":"shop","type":"https","mode":"standard","public_url":"https://shop.relay.example","local":"127.0.0.1:3000","state":"running","since":"2026-05-04T10:20:30Z","connections":{"open":1,"total":12},"bytes":{"in":1200,"out":88000}}]}}`,
+		"GET /api/v1/endpoints":            `{"data":{"items":[{"id":"e_7","tunnel_id":"t_1","name":"shop","type":"https","mode":"standard","public_url":"https://shop.relay.example","local":"127.0.0.1:3000","state":"running","since":"2026-05-04T10:20:30Z","error":"","connections":{"open":1,"total":12},"bytes":{"in":1200,"out":88000}}]}}`,
 		"GET /api/v1/tunnels":              `{"data":{"items":[` + tunnelJSON + `,` + otherJSON + `]}}`,
 		"POST /api/v1/tunnels":             `{"data":` + tunnelJSON + `}`,
 		"GET /api/v1/tunnels/t_1":          `{"data":` + tunnelJSON + `}`,

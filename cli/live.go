@@ -295,6 +295,12 @@ func (v *liveView) take(event client.Event) error {
 			return err
 		}
 		if e.Endpoint.TunnelID == v.tunnel.ID {
+			if v.endpoint.Error != "" && e.Endpoint.Error == "" {
+				v.trouble = ""
+				if !v.env.Terminal {
+					v.env.say("%s the local service is reached again", clock(time.Now()))
+				}
+			}
 			v.endpoint = e.Endpoint
 		}
 	case client.EventLog:

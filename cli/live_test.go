@@ -133,6 +133,28 @@ func TestShortFormDrawsOnATerminal(t *testing.T) {
 	golden(t, "live-terminal", last)
 }
 
+// TestShortFormTellsThatTheServiceIsBack, and shows no trouble that is over.
+func TestShortFormTellsThatTheServiceIsBack(t *testing.T) {
+	const of = `endpoint {"action":"changed","endpoint":{"id":"e_7","tunnel_id":"t_1","public_url":"https://shop.relay.example","error":%q}}`
+	for _, terminal := range []bool{false, true} {
+		d := newFakeDaemon(t)
+		d.streamEvents(
+			`log {"time":"2026-05-04T10:21:00Z","level":"warn","message":"visitor not served","fields":{"tunnel":"t_1","reason":"nothing listens there"}}`,
+			fmt.Sprintf(of, "nothing listens there"), fmt.Sprintf(of, ""), fmt.Sprintf(of, ""), "status "+pausedJSON)
+		out, _, end := startLive(t, terminal, "http", "3000")
+		out.waitFor(t, "paused")
+		end()
+		screens := strings.Split(out.String(), "\x1b[H")
+		last := screens[len(screens)-1]
+		if told := strings.Count(last, "reached again"); !terminal && told != 1 {
+			t.Errorf("it is told %d times that the service is back:\n%s", told, last)
+		}
+		if terminal && strings.Contains(last, "nothing listens") {
+			t.Errorf("the trouble is shown on:\n%s", last)
+		}
+	}
+}
+
 func TestShortFormPrintsJSONOnce(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.streamEvents(liveEvents()...)

@@ -140,11 +140,12 @@ func endpointsCommand(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			table := newTable("NAME|URL|LOCAL|STATE|OPEN|TOTAL|IN|OUT",
+			table := newTable("NAME|URL|LOCAL|STATE|OPEN|TOTAL|IN|OUT|ERROR",
 				shorten("LOCAL", shortLocal), drop("STATE"), drop("LOCAL"), squeeze("NAME", 12), drop("TOTAL"), drop("IN"), drop("OUT"), drop("OPEN"))
 			for _, e := range items {
-				table.row(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, bytesize.Text(e.Bytes.In), bytesize.Text(e.Bytes.Out))
+				table.row(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, bytesize.Text(e.Bytes.In), bytesize.Text(e.Bytes.Out), e.Error)
 			}
+			table.omitEmpty("ERROR")
 			return env.printTable(listOf(items), table, nothingPublished(tunnels))
 		},
 	}

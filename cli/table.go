@@ -49,6 +49,14 @@ func (t *table) column(head string) (index int, c *column) {
 	return index, &t.columns[index]
 }
 
+// omitEmpty leaves a column out in which nothing stands.
+func (t *table) omitEmpty(head string) {
+	i, c := t.column(head)
+	if c != nil && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" }) {
+		t.columns = slices.Delete(t.columns, i, i+1)
+	}
+}
+
 // drop leaves a column out.
 func drop(head string) step {
 	return func(t *table, _ int) {

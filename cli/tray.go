@@ -144,7 +144,11 @@ func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, er
 	}
 	endpoints := make([]tray.Endpoint, len(list))
 	for i, e := range list {
-		endpoints[i] = tray.Endpoint{TunnelID: e.TunnelID, Name: e.Name, PublicURL: e.PublicURL, Local: e.Local, State: e.State}
+		state := string(e.State)
+		if state == "running" && e.Error != "" {
+			state = tray.Down
+		}
+		endpoints[i] = tray.Endpoint{TunnelID: e.TunnelID, Name: e.Name, PublicURL: e.PublicURL, Local: e.Local, State: state}
 	}
 	return tray.Status{
 		Configured: s.Configured, State: s.State,

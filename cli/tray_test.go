@@ -64,3 +64,14 @@ func TestTrayTellsADaemonThatAsksForATokenFromNone(t *testing.T) {
 		t.Errorf("show the Web UI: %v", err)
 	}
 }
+
+// TestTrayIsToldOfServicesThatAreDown: the address answers, and nothing is behind it.
+func TestTrayIsToldOfServicesThatAreDown(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.set("GET /api/v1/endpoints", `{"data":{"items":[{"public_url":"https://a.example","state":"running","error":"nothing listens"},{"public_url":"https://b.example","state":"running","error":""},{"public_url":"https://c.example","state":"waiting","error":"nothing listens"}]}}`)
+	env, _, _ := testEnv("")
+	_, endpoints, err := (&trayDaemon{env: env}).Look(t.Context())
+	if err != nil || len(endpoints) != 3 || endpoints[0].State != tray.Down || endpoints[1].State != "running" || endpoints[2].State != "waiting" {
+		t.Errorf("got %+v, %v", endpoints, err)
+	}
+}

@@ -36,6 +36,7 @@ func (e *Env) listVisits(ctx context.Context) error {
 			table.row("-", i.Tunnel, "invited", "-", "-", "-", "-", "")
 		}
 	}
+	table.omitEmpty("ERROR")
 	shown := struct {
 		items[client.Visit]
 		Invitations []client.Invitation `json:"invitations"` // null if the relay could not be asked

@@ -90,6 +90,7 @@ Quit = quit
 `},
 		{"several endpoints", connected(web,
 			Endpoint{TunnelID: "t 2", PublicURL: "http://b.example", State: "waiting"},
+			Endpoint{TunnelID: "t3", PublicURL: "tcp://c.example:22", State: Down},
 			Endpoint{TunnelID: "t3", PublicURL: "tcp://c.example:20000", State: "running"},
 			Endpoint{TunnelID: "t4", PublicURL: "https://*.d.example", State: "running"},
 			Endpoint{TunnelID: "t4", Name: "new", State: "starting"}), `
@@ -97,6 +98,7 @@ Quit = quit
 --
 https://web.example → 127.0.0.1:8080 = copy https://web.example
 http://b.example (waiting) = copy http://b.example
+tcp://c.example:22 (service down) = copy tcp://c.example:22
 tcp://c.example:20000 = copy tcp://c.example:20000
 https://*.d.example = copy https://*.d.example
 (new (starting)) = copy

@@ -36,6 +36,9 @@ type Endpoint struct {
 	State     string
 }
 
+// Down is the State of an endpoint whose local service was not reached.
+const Down = "down"
+
 // Daemon is what the tray asks of the local API.
 type Daemon interface {
 	// Look returns the status and the endpoints as they are now.

@@ -42,7 +42,7 @@ var english = words{
 		"rejected": "The relay refused the auth token", "unconfigured": "No auth token yet",
 		Locked: "The daemon asks for its Bearer token",
 	},
-	endpointStates: map[string]string{"starting": "starting", "waiting": "waiting", "stopped": "stopped", "failed": "failed"},
+	endpointStates: map[string]string{"starting": "starting", "waiting": "waiting", "stopped": "stopped", "failed": "failed", Down: "service down"},
 }
 
 var chinese = words{
@@ -65,7 +65,7 @@ var chinese = words{
 		"rejected": "中继拒绝了认证令牌", "unconfigured": "尚未填写认证令牌",
 		Locked: "守护进程要求提供 Bearer 令牌",
 	},
-	endpointStates: map[string]string{"starting": "启动中", "waiting": "等待连接", "stopped": "已停止", "failed": "出错"},
+	endpointStates: map[string]string{"starting": "启动中", "waiting": "等待连接", "stopped": "已停止", "failed": "出错", Down: "服务不可达"},
 }
 
 // wordsFor returns the texts for the first of a person's languages that there

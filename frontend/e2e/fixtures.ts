@@ -75,6 +75,7 @@ export function endpoint(t: Tunnel, open = 1, total = 12): Endpoint {
     local: `${t.local_ip}:${t.local_port}`,
     state: 'running',
     since: t.created_at,
+    error: '',
     connections: { open, total },
     bytes: { in: total * 1800, out: total * 74_000 },
   };

@@ -1,7 +1,7 @@
 /** What is told besides: by what is pointed at, come to or touched, and of the file. */
 import assert from 'node:assert/strict';
 import { cutOff } from './browser';
-import { mistake, summary, tunnel } from './fixtures';
+import { endpoint, mistake, summary, tunnel } from './fixtures';
 import { scenario } from './scenarios';
 
 const error =
@@ -10,6 +10,29 @@ const error =
 const failed = tunnel(1, { name: 'shop', state: 'failed', error });
 
 export const scenarios = {
+  'a service that is down is told where its tunnel is, until it is back': scenario(
+    async (page, mock) => {
+      const shop = mock.tunnels.get('t_0001')!;
+      const tell = (error: string) =>
+        mock.emit('endpoint', { action: 'changed', endpoint: { ...endpoint(shop), error } });
+      const why = `nothing listens at the local address ${shop.local_ip}:${shop.local_port}`;
+      await page.goto(`${mock.url}/#/tunnels`);
+      const row = page.locator('[data-tunnel=t_0001]');
+      await row.getByText('Running').waitFor();
+      tell(why);
+      await row.getByText('Service down').waitFor();
+      await row.getByText('Nothing listens at the local address').waitFor();
+      await page.getByRole('link', { name: 'Overview' }).click();
+      await page.getByText('Nothing listens at the local address').waitFor();
+      tell(`/api: ${why}`);
+      await page.getByText('/api: nothing listens at the local address').waitFor();
+      tell('');
+      await page.getByText('nothing listens').waitFor({ state: 'detached' });
+      await page.getByRole('link', { name: 'Tunnels' }).click();
+      await row.getByText('Running').waitFor();
+    },
+  ),
+
   'an error that is cut short is told whole to the keyboard': scenario(
     async (page, mock) => {
       await page.goto(`${mock.url}/#/tunnels`);

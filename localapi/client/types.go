@@ -147,8 +147,10 @@ type Endpoint struct {
 	// The origin's address.
 	Local string `json:"local"`
 	// `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
-	State       string      `json:"state"`
-	Since       time.Time   `json:"since"`
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// Why the newest visitor was not led to the local service, as that nothing listens there; empty once it is reached again, which is looked for.
+	Error       string      `json:"error"`
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`
 }

@@ -54,6 +54,7 @@ type Agent struct {
 	activity   chan struct{} // tells that visitors came or went; room for one
 	unheld     chan struct{} // tells keepHeld to look again; room for one
 	reports    chan wire.AgentError
+	faults     chan struct{} // has keepLooking begin anew; room for one
 	limiter    reportLimiter
 	visits     visits
 	in, out    atomic.Int64 // visitors' payload
@@ -130,6 +131,7 @@ func New(cfg Config) (*Agent, error) {
 		activity:   make(chan struct{}, 1),
 		unheld:     make(chan struct{}, 1),
 		reports:    make(chan wire.AgentError, 64),
+		faults:     make(chan struct{}, 1),
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
 		visits:     visits{changed: make(chan struct{}, 1), all: make(map[VisitSpec]*visit)},
@@ -246,6 +248,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	wg.Go(func() { a.inspector.Run(use) })
 	wg.Go(func() { a.publishActivity(use) })
 	wg.Go(func() { a.keepSecond(use) })
+	wg.Go(func() { a.keepLooking(use) })
 	wg.Go(func() { a.keepHeld(ctx) })
 	wg.Go(func() { a.keepVisits(ctx) })
 	wg.Go(func() { a.keep(use) })
@@ -434,7 +437,7 @@ func (a *Agent) publishActivity(ctx context.Context) {
 		for _, e := range a.Endpoints() {
 			now[e.TunnelID] = e
 			open = open || e.Connections.Open > 0
-			if before, ok := last[e.TunnelID]; ok && before != e || !ok && e.Connections.Total > 0 {
+			if before, ok := last[e.TunnelID]; ok && before != e || !ok && (e.Connections.Total > 0 || e.Error != "") {
 				moved = true
 				a.feed.publish(EventEndpoint, EndpointEvent{Action: "changed", Endpoint: e})
 			}

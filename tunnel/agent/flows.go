@@ -71,6 +71,7 @@ func (f *flow) abort() {
 func (f *flow) unheard(a *Agent, err error) {
 	why := describeOrigin(err, f.route.local).Error()
 	f.why.Store(&why)
+	a.reached(f.route, errors.New(why))
 	a.complain(f.route, why)
 }
 
@@ -286,6 +287,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		}
 	}
 	if err != nil {
+		fs.live.agent.reached(f.route, err)
 		fs.live.agent.complain(f.route, err.Error())
 		f.tap.Refuse(0, err.Error())
 		fs.close(f)
@@ -345,8 +347,10 @@ func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, origin 
 		f.used.Store(seen)
 		if f.why.Load() != nil {
 			f.why.Store(nil)
+			fs.live.agent.reached(f.route, nil)
 		}
 		if !heard {
+			fs.live.agent.reached(f.route, nil)
 			heard = true
 			f.answered()
 		}

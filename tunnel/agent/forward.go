@@ -106,6 +106,14 @@ type halfCloser interface {
 // sends header, if there is one, before all else: it is read before TLS begins. Its
 // errors are for people to read.
 func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (halfCloser, error) {
+	conn, err := a.tryOrigin(ctx, r, kind, header)
+	if ctx.Err() == nil { // else it was not waited for
+		a.reached(r, err)
+	}
+	return conn, err
+}
+
+func (a *Agent) tryOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (halfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
 	defer cancel()
 	addrs, err := a.resolveOrigin(ctx, r.spec.LocalIP, r.spec.LocalPort)

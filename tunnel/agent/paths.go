@@ -101,7 +101,7 @@ func claimPaths(paths []TunnelPath) []wire.ClaimPath {
 // fork returns the route of a path, which is as if its service were the tunnel's.
 func (r *route) fork(p TunnelPath) *route {
 	of := *r
-	of.path, of.forks, of.local = p.Path, nil, p.local()
+	of.path, of.forks, of.local, of.fault = p.Path, nil, p.local(), new(fault)
 	of.spec.LocalIP, of.spec.LocalPort, of.spec.LocalScheme = p.LocalIP, p.LocalPort, p.LocalScheme
 	of.spec.HostHeader = cmp.Or(p.HostHeader, r.spec.HostHeader)
 	if p.Strip {

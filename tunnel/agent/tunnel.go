@@ -64,6 +64,7 @@ type route struct {
 	path   string   // of a fork
 	prefix string   // of a fork: what its service is told was taken out of its requests; empty: nothing was
 
+	fault  *fault
 	undone *atomic.Bool // the change that it is of has not come to be; its forks have the same
 }
 
@@ -149,6 +150,7 @@ func (t *tunnel) setSpec(spec TunnelSpec) {
 		id: t.id, name: spec.Name, spec: spec, secret: secret,
 		inspect: spec.Inspect == nil || *spec.Inspect,
 		local:   net.JoinHostPort(spec.LocalIP, strconv.Itoa(spec.LocalPort)),
+		fault:   new(fault),
 		undone:  new(atomic.Bool),
 	}
 	for _, p := range spec.Paths {
@@ -251,7 +253,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 func (t *tunnel) endpoint(state string) Endpoint {
 	return Endpoint{
 		ID: t.endpointID, TunnelID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
-		PublicURL: t.grant.PublicURL, Local: t.route.Load().local, State: state, Since: monotime.Wall(t.since),
+		PublicURL: t.grant.PublicURL, Local: t.route.Load().local, State: state, Since: monotime.Wall(t.since), Error: t.route.Load().faultText(),
 		Connections: Connections{Open: t.counters.open.Load(), Total: t.counters.total.Load()},
 		Bytes:       Bytes{In: t.counters.in.Load(), Out: t.counters.out.Load()},
 	}

@@ -187,15 +187,18 @@ type Bytes struct {
 
 // Endpoint is a running tunnel's public face.
 type Endpoint struct {
-	ID          string      `json:"id"`
-	TunnelID    string      `json:"tunnel_id"`
-	Name        string      `json:"name"`
-	Type        string      `json:"type"`
-	Mode        string      `json:"mode"`
-	PublicURL   string      `json:"public_url"`
-	Local       string      `json:"local"` // host:port of the origin
-	State       string      `json:"state"` // running, or waiting while the session is away
-	Since       time.Time   `json:"since"`
+	ID        string    `json:"id"`
+	TunnelID  string    `json:"tunnel_id"`
+	Name      string    `json:"name"`
+	Type      string    `json:"type"`
+	Mode      string    `json:"mode"`
+	PublicURL string    `json:"public_url"`
+	Local     string    `json:"local"` // host:port of the origin
+	State     string    `json:"state"` // running, or waiting while the session is away
+	Since     time.Time `json:"since"`
+	// Error is why the newest visitor was not led to the local service; empty once it
+	// is reached again.
+	Error       string      `json:"error"`
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`
 }

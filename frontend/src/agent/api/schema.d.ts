@@ -898,6 +898,8 @@ export interface components {
             state: "running" | "waiting" | "starting" | "stopped" | "failed";
             /** Format: date-time */
             since: string;
+            /** @description Why the newest visitor was not led to the local service, as that nothing listens there; empty once it is reached again, which is looked for. */
+            error: string;
             connections: components["schemas"]["Connections"];
             bytes: components["schemas"]["Bytes"];
         };

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import code from '../../../../localapi/diagnose.go?raw';
 import looks from '../../../../tunnel/agent/diagnose.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
-import { translated } from './daemon';
+import { prefs } from '../../shared/stores/prefs.svelte';
+import { clause, saidOfService, translated } from './daemon';
 
 /** What the daemon's diagnostics say, with X where something varies. */
 function sentences(): string[] {
@@ -66,6 +67,15 @@ test('what varies is kept, and English stays', () => {
   );
   expect(translated('TCP to relay.example.com:4433', 'en')).toBe('TCP to relay.example.com:4433');
   expect(translated('something new', 'zh-CN')).toBe('something new');
+});
+
+test('why a service is not reached, with its path if it has one', () => {
+  const why = 'nothing listens at the local address 127.0.0.1:8080';
+  prefs.lang = 'zh-CN';
+  expect(saidOfService(`/api: ${why}`)).toBe(`/api: ${clause(why)}`);
+  expect(saidOfService(`/api: ${why}`)).toMatch(/\p{Script=Han}/u);
+  prefs.lang = 'en';
+  expect(saidOfService(why)).toBe('Nothing listens at the local address 127.0.0.1:8080');
 });
 
 const sources = import.meta.glob<string>(

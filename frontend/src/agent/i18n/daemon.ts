@@ -496,6 +496,12 @@ export const clause = (text: string): string => visible(translated(text, prefs.l
 /** Returns what the daemon said in the reader's language, as a sentence. */
 export const said = (text: string): string => sentence(clause(text));
 
+/** Returns why the service of an endpoint is not reached; that of a path begins with it. */
+export function saidOfService(text: string): string {
+  const [, path = '', why = text] = /^(\/\S*): (.*)$/s.exec(text) ?? [];
+  return path ? `${visible(path)}: ${clause(why)}` : said(why);
+}
+
 const ofFile = interpreter(configSentences);
 
 /** Returns what is wrong with adit.toml in a language. */

@@ -144,6 +144,7 @@ export const en = {
   'tunnel.waiting': 'Waiting',
   'tunnel.stopped': 'Stopped',
   'tunnel.failed': 'Failed',
+  'tunnel.down': 'Service down',
   'tunnel.declared': 'adit.toml',
   'tunnel.declared.text':
     'This tunnel is declared in adit.toml. Change it there; adit follows at once.',

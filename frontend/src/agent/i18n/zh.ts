@@ -131,6 +131,7 @@ export const zh: Messages = {
   'tunnel.waiting': '等待连接',
   'tunnel.stopped': '已停止',
   'tunnel.failed': '出错',
+  'tunnel.down': '服务不可达',
   'tunnel.declared': 'adit.toml',
   'tunnel.declared.text': '此隧道在 adit.toml 中声明。请在文件中修改，adit 会立即生效。',
   'tunnel.nourl': '尚无地址',

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"adit/internal/freeport"
+	"adit/tunnel/wire"
+)
+
+// TestAnEndpointSaysThatItsServiceIsDown: from the first visitor that was not served
+// until the service is there again, whether or not another visitor comes.
+func TestAnEndpointSaysThatItsServiceIsDown(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	r := newFakeRelay(t)
+	r.does(wire.FeaturePaths)
+	a, _ := configured(t, r, Config{})
+	port := freeport.Get(t)
+	tun := mustCreate(t, a, TunnelSpec{LocalPort: says(t, "own"), Paths: []TunnelPath{{Path: "/api", LocalPort: port}}})
+	says := func() string {
+		list := a.Endpoints()
+		if len(list) != 1 {
+			t.Fatalf("the endpoints are %+v", list)
+		}
+		return list[0].Error
+	}
+	if got := says(); got != "" {
+		t.Errorf("before anybody has tried it says %q", got)
+	}
+	feed := a.Subscribe(nil)
+	tells := func(ok func(text string) bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for {
+			e, err := feed.Next(ctx)
+			if err != nil {
+				t.Fatal("the feed does not tell of it")
+			}
+			if changed, is := e.Data.(EndpointEvent); is && ok(changed.Endpoint.Error) {
+				return
+			}
+		}
+	}
+	if _, err := r.visitPath(tun.ID, wire.StreamHTTP, "/api"); err == nil {
+		t.Fatal("a service that is down was reached")
+	}
+	if got, want := says(), fmt.Sprintf("/api: nothing listens at the local address 127.0.0.1:%d", port); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if s, err := r.visitPath(tun.ID, wire.StreamHTTP, ""); err != nil {
+		t.Error(err)
+	} else {
+		s.Reset()
+	}
+	if got := says(); got == "" {
+		t.Error("a visitor of another service is taken for one of this")
+	}
+	tells(func(text string) bool { return strings.Contains(text, "nothing listens") })
+	ln, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	eventually(t, "all is well without a visitor", func() bool { return says() == "" })
+	tells(func(text string) bool { return text == "" })
+}
