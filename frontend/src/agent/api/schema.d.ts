@@ -920,6 +920,7 @@ export interface components {
          *             "local": "127.0.0.1:3000",
          *             "state": "running",
          *             "since": "2026-05-04T10:20:30Z",
+         *             "error": "",
          *             "connections": {
          *               "open": 1,
          *               "total": 12
