@@ -217,13 +217,17 @@ func (l *lab) startRelay(ctx context.Context) error {
 	if err := l.relay.cmd.Start(); err != nil {
 		return err
 	}
-	return poll(ctx, func() error {
+	err := poll(ctx, func() error {
 		resp, err := http.Get("http://" + l.console + "/healthz")
 		if err == nil {
 			resp.Body.Close()
 		}
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, &l.relay.log)
+	}
+	return nil
 }
 
 func poll(ctx context.Context, condition func() error) error {
