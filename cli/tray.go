@@ -144,7 +144,7 @@ func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, er
 	}
 	endpoints := make([]tray.Endpoint, len(list))
 	for i, e := range list {
-		state := string(e.State)
+		state := e.State
 		if state == "running" && e.Error != "" {
 			state = tray.Down
 		}
