@@ -75,6 +75,30 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 	}
 }
 
+// outcomes adds how the next n streams begin to be answered: by a status, or reset.
+func (c *http2Conn) outcomes(t *testing.T, n int, got map[string]int) {
+	t.Helper()
+	dec := hpack.NewDecoder(4096, nil)
+	for ended := 0; ended < n; {
+		f, err := c.framer.ReadFrame()
+		if err != nil {
+			t.Fatalf("%v, after %v", err, got)
+		}
+		switch f := f.(type) {
+		case *http2.HeadersFrame:
+			fields, err := dec.DecodeFull(f.HeaderBlockFragment())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[fields[0].Value]++
+			ended++
+		case *http2.RSTStreamFrame:
+			got["reset"]++
+			ended++
+		}
+	}
+}
+
 // TestAnswersThatNobodyTakesAreBounded has a stranger who takes no byte of any answer:
 // they are small, so that who gives them is done with each, and net/http alone holds
 // them.
@@ -91,25 +115,7 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 		for i := range each {
 			c.headers(uint32(2*i+1), true, request("/")...)
 		}
-		dec := hpack.NewDecoder(4096, nil)
-		for ended := 0; ended < each; {
-			f, err := c.framer.ReadFrame()
-			if err != nil {
-				t.Fatalf("%v, after %v", err, got)
-			}
-			switch f := f.(type) {
-			case *http2.HeadersFrame:
-				fields, err := dec.DecodeFull(f.HeaderBlockFragment())
-				if err != nil {
-					t.Fatal(err)
-				}
-				got[fields[0].Value]++
-				ended++
-			case *http2.RSTStreamFrame:
-				got["reset"]++
-				ended++
-			}
-		}
+		c.outcomes(t, each, got)
 	}
 	if got["200"] > 2*most || got["200"] < most || got["reset"] < 2*each-2*most-most/8-1 {
 		t.Errorf("of %d requests: %v, want %d served at most, and the rest reset but for a few refusals", 2*each, got, 2*most)
@@ -129,25 +135,8 @@ func TestRefusalsThatNobodyTakesAreBounded(t *testing.T) {
 	for i := range asked {
 		c.headers(uint32(2*i+1), true, append(request("/"), hpack.HeaderField{Name: "x-field", Value: strings.Repeat("a", 17_000)})...)
 	}
-	dec, got := hpack.NewDecoder(4096, nil), map[string]int{}
-	for ended := 0; ended < asked; {
-		f, err := c.framer.ReadFrame()
-		if err != nil {
-			t.Fatalf("%v, after %v", err, got)
-		}
-		switch f := f.(type) {
-		case *http2.HeadersFrame:
-			fields, err := dec.DecodeFull(f.HeaderBlockFragment())
-			if err != nil {
-				t.Fatal(err)
-			}
-			got[fields[0].Value]++
-			ended++
-		case *http2.RSTStreamFrame:
-			got["reset"]++
-			ended++
-		}
-	}
+	got := map[string]int{}
+	c.outcomes(t, asked, got)
 	if got["200"] != under || got["429"] != refused || got["reset"] != asked-under-refused {
 		t.Errorf("of %d requests: %v, want %d served, %d refused and the rest reset", asked, got, under, refused)
 	}
