@@ -47,12 +47,12 @@ func (e *Edge) Invitations(g Guest, instance string) []string {
 	foreign := func(b *Backend) bool { return b.Agent.ClientID != g.ClientID || b.Agent.Instance != instance }
 	var targets []string
 	e.table.mu.RLock()
-	defer e.table.mu.RUnlock()
 	for _, ep := range e.table.endpoints {
 		if ep.Mode == wire.ModePrivate && ep.invites(g) && slices.ContainsFunc(ep.Backends(), foreign) {
 			targets = append(targets, ep.Target)
 		}
 	}
+	e.table.mu.RUnlock()
 	slices.SortFunc(targets, natural.Compare)
 	return targets
 }
