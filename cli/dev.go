@@ -163,7 +163,7 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 		return err
 	}
 	group.Go(func() error { return server.Run(ctx) })
-	_, token, err := server.AddScopedClient(ctx, "dev", relay.Scope{OwnPolicies: true})
+	_, token, err := server.Clients().Add(ctx, "dev", relay.Scope{OwnPolicies: true})
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func TestWithoutAccessLogVisitorsAreOnlyCounted(t *testing.T) {
 		t.Fatalf("got status %d", status)
 	}
 	eventually(t, "the request is counted", func() bool {
-		return figure(operator{s.Relay}.Metrics(), `adit_relay_visits_total{type="http",outcome="2xx"}`) == 1
+		return figure(s.operator().Metrics(), `adit_relay_visits_total{type="http",outcome="2xx"}`) == 1
 	})
 	if list := searched(s.Relay, func(*wire.Access) bool { return true }, 10); len(list) > 0 {
 		t.Errorf("got the events %+v", list)

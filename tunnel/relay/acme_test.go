@@ -337,7 +337,7 @@ func TestTwoRelaysOfOneStoreAskOnce(t *testing.T) {
 	second.TCPPorts, second.UDPPorts = "none", "none"
 	two := startRelay(t, second)
 	one.serveHTTPS(t, "shop")
-	eventually(t, "the other relay knows the claim", func() bool { return two.claimed("shop.relay.test") })
+	eventually(t, "the other relay knows the claim", func() bool { return two.names.Claimed("shop.relay.test") })
 	var both sync.WaitGroup
 	serials := make([]string, 2)
 	for i, r := range []*testRelay{one, two} {

@@ -99,7 +99,7 @@ func startRelayWith(tb testing.TB, opts Options) *testRelay {
 
 func (r *testRelay) client(tb testing.TB, name string) wire.Token {
 	tb.Helper()
-	_, token, err := r.AddClient(context.Background(), name)
+	_, token, err := r.Clients().Add(context.Background(), name, Scope{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,11 +12,14 @@ import (
 	"strconv"
 	"time"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/certs"
+	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
 )
 
 func (r *Relay) openAuthority(ctx context.Context) error {
@@ -68,7 +72,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	if err != nil {
 		return nil, err
 	}
-	if r.local, err = edge.NewLocalCertificates(ca, r.subject); err != nil {
+	if r.local, err = edge.NewLocalCertificates(ca, r.names.Subject); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {
@@ -103,7 +107,7 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 	if err != nil {
 		return err
 	}
-	c.Domain, c.Storage, c.Subject, c.Log = r.cfg.Domain, r.store.Certificates, r.subject, r.log
+	c.Domain, c.Storage, c.Subject, c.Log = r.cfg.Domain, r.store.Certificates, r.names.Subject, r.log
 	c.Wait = r.cfg.Limits.Edge().HeaderTime * 3 / 4 // what is left is for the handshake itself
 	c.HTTP, _ = netip.ParseAddrPort(plain.String())
 	c.HTTPS, _ = netip.ParseAddrPort(secure.String())
@@ -117,3 +121,44 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 // CAFile is the certificate that visitors must trust where the relay has no
 // public one.
 func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, datadir.CAFile) }
+
+// certifiable reports why visitors of a tunnel could not be shown a certificate.
+func (r *Relay) certifiable(tunnelType, name string) error {
+	if tunnelType != wire.TypeHTTPS || !wildcard.Is(name) || r.acme == nil || r.acme.Wildcards() || r.file != nil && r.file.Covers(name) != nil {
+		return nil
+	}
+	return forbidden("domain", "the relay gets no certificate for %s: authorities give those for dns-01 only, which it is not set up for; choose the type http or tls, or ask its operator", name)
+}
+
+// certificateOf is what visitors of a name are shown, by whoever shows it.
+func (r *Relay) certificateOf(ctx context.Context, name string) *console.Certificate {
+	if r.file != nil {
+		if leaf := r.file.Covers(name); leaf != nil {
+			return shownCertificate(console.CertificateFile, leaf)
+		}
+	}
+	if r.acme == nil {
+		if leaf := r.local.Leaf(name); leaf != nil {
+			return shownCertificate(console.CertificateLocal, leaf)
+		}
+		return &console.Certificate{Source: console.CertificateLocal}
+	}
+	s := r.acme.State(ctx, name)
+	c := &console.Certificate{Source: console.CertificateACME, Issuer: s.Issuer, Trying: s.Trying}
+	if !s.NotAfter.IsZero() {
+		c.NotAfter = &s.NotAfter
+	}
+	if s.Err != nil {
+		c.Error = s.Err.Error()
+	}
+	return c
+}
+
+func shownCertificate(source string, leaf *x509.Certificate) *console.Certificate {
+	until := leaf.NotAfter.UTC()
+	issuer := leaf.Issuer.CommonName
+	if len(leaf.Issuer.Organization) > 0 {
+		issuer = leaf.Issuer.Organization[0]
+	}
+	return &console.Certificate{Source: source, Issuer: issuer, NotAfter: &until}
+}

@@ -13,8 +13,8 @@ import (
 
 	"adit/internal/visible"
 	"adit/internal/wildcard"
-	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -184,7 +184,7 @@ func validHost(text string) bool {
 	} else if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")
 	}
-	return net.ParseIP(host) != nil || config.ValidName(strings.ToLower(host))
+	return net.ParseIP(host) != nil || names.Valid(strings.ToLower(host))
 }
 
 // placing is a tunnel that is to get a public face.
@@ -207,7 +207,7 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 		return s.placePort(ctx, p, face)
 	}
 	if c.Domain != "" {
-		name, err := s.relay.fullName(c.Domain)
+		name, err := s.relay.names.Full(c.Domain)
 		if err != nil {
 			return nil, err
 		}

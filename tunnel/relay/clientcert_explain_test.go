@@ -23,12 +23,12 @@ func TestCertificatesAreExplained(t *testing.T) {
 		"by http":        {certtest.PEM(home.Client(t, "Ann").Certificate...), "http", "client_certificates", "no certificate was presented"},
 		"by tls":         {certtest.PEM(home.Client(t, "Ann").Certificate...), "tls", "client_certificates", "this type of tunnel has no client certificates"},
 	} {
-		e, err := (operator{s.Relay}).Explain(console.Question{Target: "shop", Address: "192.0.2.1", Type: c.tunnelType, Certificate: c.certificate})
+		e, err := s.operator().Explain(console.Question{Target: "shop", Address: "192.0.2.1", Type: c.tunnelType, Certificate: c.certificate})
 		if err != nil || e.Rule != c.rule || len(e.Steps) != 1 || !strings.HasPrefix(e.Steps[0].Detail, c.detail) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 	}
-	_, err := (operator{s.Relay}).Explain(console.Question{Target: "shop", Address: "192.0.2.1", Certificate: "ann.crt"})
+	_, err := s.operator().Explain(console.Question{Target: "shop", Address: "192.0.2.1", Certificate: "ann.crt"})
 	var refusal *console.Error
 	if !errors.As(err, &refusal) || refusal.Field != "certificate" {
 		t.Errorf("got %v", err)

@@ -191,7 +191,7 @@ func TestCertificatesAreAskedForWhereTheyLetIn(t *testing.T) {
 	count("at one of all names", below, 200, 0)
 	s.setPolicy(t, "*.wild", certified(home.PEM()))
 	count("at one of all names, with it", below, 200, 1)
-	if err := (operator{s.Relay}).DeletePolicy(t.Context(), "shop", nil); err != nil {
+	if err := s.operator().DeletePolicy(t.Context(), "shop", nil); err != nil {
 		t.Fatal(err)
 	}
 	count("without it again", s.https, 200, 0)

@@ -3,10 +3,9 @@ package relay
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"time"
 
+	"adit/tunnel/relay/clients"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -17,47 +16,11 @@ func (r *Relay) newToken() wire.Token {
 	return t
 }
 
-// AddClient makes a client that may have everything, and the token that is shown once.
-func (r *Relay) AddClient(ctx context.Context, name string) (store.Client, wire.Token, error) {
-	return r.addClient(ctx, name, store.Scope{})
-}
-
 // Scope is what a client may have.
 type Scope = store.Scope
 
-// AddScopedClient is AddClient with a scope.
-func (r *Relay) AddScopedClient(ctx context.Context, name string, scope Scope) (store.Client, wire.Token, error) {
-	if err := scope.Check(); err != nil {
-		return store.Client{}, wire.Token{}, err
-	}
-	return r.addClient(ctx, name, scope)
-}
-
-func (r *Relay) addClient(ctx context.Context, name string, scope store.Scope) (store.Client, wire.Token, error) {
-	token := r.newToken()
-	c, err := r.store.Clients.AddWith(ctx, name, token.Secret, token.Hint(), scope)
-	if errors.Is(err, store.ErrExists) {
-		err = fmt.Errorf("there is a client %s already: %w", name, err)
-	}
-	return c, token, err
-}
-
-// RotateClient gives a client a new token; the old one works for overlap more.
-func (r *Relay) RotateClient(ctx context.Context, name string, overlap time.Duration) (store.Client, wire.Token, error) {
-	token := r.newToken()
-	c, err := r.store.Clients.Rotate(ctx, name, token.Secret, token.Hint(), overlap)
-	return c, token, err
-}
-
-// RevokeClient takes a client's right to connect, ends its sessions and gives
-// its names and ports back.
-func (r *Relay) RevokeClient(ctx context.Context, name string) (store.Client, error) {
-	c, err := r.store.Clients.Revoke(ctx, name)
-	if err != nil {
-		return c, err
-	}
-	return c, errors.Join(r.store.Claims.ReleaseClient(ctx, c.ID), r.store.Policies.DropClient(ctx, c.ID))
-}
+// Clients is the relay's clients, to be added, rotated and revoked.
+func (r *Relay) Clients() clients.Registry { return clients.Registry{Store: r.store, Mint: r.newToken} }
 
 // clientChanged holds a client's sessions to what the client is now: those of a
 // revoked or expired one end, and tunnels outside of its scope are taken away.

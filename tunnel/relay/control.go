@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/internal/goodput"
+	"adit/tunnel/relay/metrics"
 	"adit/tunnel/wire"
 )
 
@@ -127,7 +128,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		var p *wire.Problem
 		if errors.As(err, &p) {
-			s.relay.counts.hello(p.Code)
+			s.relay.counts.Hello(p.Code)
 		}
 		// One try: the session ends when the agent has had time to read why.
 		s.relay.task(func() {
@@ -141,7 +142,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 		})
 		return err
 	}
-	s.relay.counts.hello(countedHellos[0])
+	s.relay.counts.Hello(metrics.Accepted)
 	welcome := wire.Welcome{
 		SessionID: s.id, ClientID: s.client.ID, ClientName: s.client.Name,
 		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version, NodeID: s.relay.id,

@@ -9,6 +9,9 @@ import (
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/names"
+	"adit/tunnel/relay/policies"
+	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signature"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -34,7 +37,7 @@ func (s *session) mayEdit(target string) bool {
 	return s.scope().OwnPolicies && (!ok || p.By == s.client.ID)
 }
 
-// noPolicyTag is the tag of a target without a policy; tagOf has the others'.
+// noPolicyTag is the tag of a target without a policy; policies.Tag has the others'.
 const noPolicyTag = "none"
 
 // policy returns the policy of a target, and its tag.
@@ -44,13 +47,13 @@ func (s *session) policy(target string) (wire.Policy, string, error) {
 	if !ok {
 		return p, noPolicyTag, nil
 	}
-	shown, err := operator{s.relay}.shownPolicy(stored)
+	d, err := policies.Read(stored)
 	if err != nil {
 		return p, "", err
 	}
-	p.Document, err = json.Marshal(shown.Policy)
-	p.SetBy, p.Changed = shown.SetBy, shown.ChangedAt
-	return p, shown.Tag, err
+	p.Document, err = json.Marshal(d)
+	p.SetBy, p.Changed = s.relay.book.SetBy(stored), stored.Changed
+	return p, policies.Tag(stored), err
 }
 
 // writePolicy answers with the policy of a target.
@@ -123,7 +126,7 @@ func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e cons
 		return "", errOperators
 	}
 	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
-	end, err := s.relay.BeginChange(ctx, "policy of "+shown(target))
+	end, err := s.relay.ledger.Begin(ctx, "policy of "+names.Shown(target))
 	if err != nil {
 		return "", err
 	}
@@ -132,40 +135,43 @@ func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e cons
 	return target, err
 }
 
-// own is what the client has against another's policy than its own, beside what
-// else there is against it: the operator may have set one since mayEdit was asked.
-func (s *session) own(against store.Against[store.StoredPolicy]) store.Against[store.StoredPolicy] {
-	return func(v store.StoredPolicy, exists bool) error {
-		if exists && v.By != s.client.ID {
-			return errOperators
-		}
-		if against == nil {
-			return nil
-		}
-		return against(v, exists)
+// own is what the client has against another's policy than its own: the operator
+// may have set one since mayEdit was asked.
+func (s *session) own(v store.StoredPolicy, exists bool) error {
+	if exists && v.By != s.client.ID {
+		return errOperators
 	}
+	return nil
 }
 
 var errOperators = forbidden("", "the relay's operator has set this policy; ask the operator for the change")
 
 func (s *session) setPolicy(ctx context.Context, target string, document json.RawMessage, e console.Expected) error {
-	o := operator{s.relay}
 	var fields map[string]json.RawMessage
-	var err error
+	change := policies.Change{Target: target, By: s.client.ID, Expected: e, Against: s.own}
 	if json.Unmarshal(document, &fields) == nil && fields != nil && len(fields) == 0 {
-		err = o.deletePolicy(ctx, target, s.own(expectPolicy(target, e)))
-	} else {
-		_, err = o.setPolicy(ctx, target, document, s.client.ID, s.own(expectPolicy(target, e)))
+		return policyProblem(s.relay.book.Delete(ctx, change))
 	}
-	var refusal *console.Error
+	return policyProblem(s.relay.book.Set(ctx, change, document))
+}
+
+// policyProblem gives the book's errors to the agent.
+func policyProblem(err error) error {
+	var field *policy.FieldError
+	var unknown *policies.UnknownProviderError
+	var led *policies.LedError
+	var changed *policies.ChangedError
 	switch {
-	case !errors.As(err, &refusal):
-		return err
-	case refusal.Status == http.StatusNotFound: // and so there is none now
+	case errors.As(err, &field):
+		return &wire.Problem{Code: wire.CodeInvalid, Field: field.Field, Message: field.Error()}
+	case errors.As(err, &unknown):
+		return &wire.Problem{Code: wire.CodeInvalid, Field: unknown.Field(), Message: unknown.Error()}
+	case errors.As(err, &led):
+		return &wire.Problem{Code: wire.CodeInvalid, Message: led.Error()}
+	case errors.As(err, &changed):
+		return &wire.Problem{Code: wire.CodeChanged, Message: changed.Error()}
+	case errors.Is(err, store.ErrNotFound): // and so there is none now
 		return nil
-	case refusal.Status == http.StatusPreconditionFailed:
-		return &wire.Problem{Code: wire.CodeChanged, Message: refusal.Message}
-	default:
-		return &wire.Problem{Code: wire.CodeInvalid, Field: refusal.Field, Message: refusal.Message}
 	}
+	return err
 }

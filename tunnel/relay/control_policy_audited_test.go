@@ -54,7 +54,7 @@ func TestAgentsPoliciesAreNotSetWhileTooManyLinesWait(t *testing.T) {
 	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 	back := server.StreamAway("adit_audit")
-	r.Record(t.Context(), "login.refused", "ann", nil)
+	r.ledger.Record(t.Context(), "login.refused", "ann", nil)
 	if status := a.setPolicyOf(t.Context(), t, `{"deny":["192.0.2.1"]}`); status != http.StatusServiceUnavailable {
 		t.Errorf("got status %d, want 503", status)
 	}

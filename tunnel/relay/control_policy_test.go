@@ -41,7 +41,7 @@ func TestAgentsSetThePoliciesOfTheirTunnels(t *testing.T) {
 			t.Errorf("%s: %v", hash, err)
 		}
 		s.setPolicy(t, "shop", `{"basic_auth":[{"name":"ann","hash":"`+hash+`"}]}`) // the operator may
-		if err := (operator{r.Relay}).DeletePolicy(t.Context(), "shop", nil); err != nil {
+		if err := r.operator().DeletePolicy(t.Context(), "shop", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

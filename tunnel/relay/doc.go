@@ -6,17 +6,18 @@
 //
 // Where to begin: relay.go has its life, from New to the end of Run, and listen.go
 // its sockets. An agent's session is in session.go, what it asks for in control.go,
-// how a tunnel gets its name or port in claims.go, and what a name means in domains.go.
-// Around these:
+// how a tunnel gets its name or port in claims.go, and what names mean in package
+// names. Around these:
 //
-//   - who may have what: clients.go, scopes.go, proofs.go (domains of clients, with
-//     package proof), strangers.go (sessions before their hello), policies.go (which
-//     visitors are let in, with packages policies and geo); package quota holds
-//     clients to their bytes
+//   - who may have what: clients.go (with package clients), scopes.go, proofs.go
+//     (domains of clients, with package proof), strangers.go (sessions before their
+//     hello), policies.go (which visitors are let in, with packages policies and geo);
+//     package quota holds clients to their bytes
 //   - what is kept of visits and changes: record.go (visits, into package accesslog),
-//     changes.go (into package ledger), forget.go (what goes); package activity has
-//     where agents were, and package outlets sends visits and changes on
+//     forget.go (what goes); package ledger has changes, package activity where agents
+//     were, and package outlets sends visits and changes on
 //   - several nodes: members.go, leave.go, far.go (agents of other nodes),
 //     holding.go (claims that change hands)
-//   - the console's view of all this: operator*.go, metrics.go, expected.go
+//   - for the operator: console.go, and view.go, which is what package operator sees
+//     of the relay beside its parts
 package relay

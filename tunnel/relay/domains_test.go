@@ -17,7 +17,7 @@ import (
 
 func domainOf(tb testing.TB, r *testRelay, name string) console.Domain {
 	tb.Helper()
-	for _, d := range (operator{r.Relay}).DomainList(tb.Context()) {
+	for _, d := range r.operator().DomainList(tb.Context()) {
 		if d.Domain == name {
 			return d
 		}
@@ -71,7 +71,7 @@ func TestErrorsSayWhichAddressTheyAreOf(t *testing.T) {
 	grant := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 	url := func() string {
 		t.Helper()
-		list := (operator{r.Relay}).ErrorList()
+		list := r.operator().ErrorList()
 		if len(list) != 1 {
 			t.Fatalf("got %d errors, want 1", len(list))
 		}
@@ -105,7 +105,7 @@ func TestErrorsOfAgentsThatLeftAreListed(t *testing.T) {
 		var got string
 		eventually(t, want, func() bool {
 			var list []string
-			for _, e := range (operator{r.Relay}).ErrorList() {
+			for _, e := range r.operator().ErrorList() {
 				state := "away"
 				if e.Connected {
 					state = "connected"

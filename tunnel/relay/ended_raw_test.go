@@ -30,7 +30,7 @@ func TestConnectionsThatAPolicyEndsLeaveOriginsInTurn(t *testing.T) {
 	}
 	defer conn.Close()
 	eventually(t, "an agent has the connection", func() bool { return a.deaf.Load()+b.deaf.Load() == 1 })
-	if _, err := (operator{r.Relay}).SetPolicy(t.Context(), "tcp."+strconv.Itoa(g.RemotePort), []byte(`{"deny":["127.0.0.0/8"]}`), nil); err != nil {
+	if _, err := r.operator().SetPolicy(t.Context(), "tcp."+strconv.Itoa(g.RemotePort), []byte(`{"deny":["127.0.0.0/8"]}`), nil); err != nil {
 		t.Fatal(err)
 	}
 	conn.SetReadDeadline(time.Now().Add(patience))

@@ -29,7 +29,7 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 		r.accounts.Of(c.ID)
 	}
 	for _, name := range []string{"revoked", "renamed"} {
-		if _, err := r.RevokeClient(t.Context(), name); err != nil {
+		if _, err := r.Clients().Revoke(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,15 +73,15 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 // was revoked, as one does that was under way at another node.
 func TestNamesOfAClientThatIsNoLongerAreGivenBack(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	gone, _, err := r.AddClient(t.Context(), "gone")
+	gone, _, err := r.Clients().Add(t.Context(), "gone", Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, _, err := r.AddClient(t.Context(), "there")
+	there, _, err := r.Clients().Add(t.Context(), "there", Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.RevokeClient(t.Context(), "gone"); err != nil {
+	if _, err := r.Clients().Revoke(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
 	take := func(name, client string) string {

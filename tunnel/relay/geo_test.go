@@ -45,7 +45,7 @@ func TestCountriesOfARealDatabase(t *testing.T) {
 	}
 	s.setPolicy(t, "shop", `{"allow_countries":["FR"]}`)
 	settings := func() console.GeoSettings {
-		set, err := (operator{s.Relay}).Settings(t.Context())
+		set, err := s.operator().Settings(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestCountriesOfARealDatabase(t *testing.T) {
 	// An address that the database does not know: closed, or open by choice.
 	for doc, want := range map[string]bool{`{"allow_countries":["FR"]}`: false, `{"allow_countries":["FR"],"unknown_country":"allow"}`: true} {
 		s.setPolicy(t, "shop", doc)
-		e, err := (operator{s.Relay}).Explain(console.Question{Target: "shop", Address: "2001:db8::9"})
+		e, err := s.operator().Explain(console.Question{Target: "shop", Address: "2001:db8::9"})
 		if err != nil || e.Allowed != want || !want && e.Rule != "unknown_country" {
 			t.Errorf("%s: explained as %+v, %v", doc, e, err)
 		}

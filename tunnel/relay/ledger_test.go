@@ -20,7 +20,7 @@ import (
 // audited are the actions and targets of the audit log, newest first.
 func audited(t *testing.T, r *testRelay) []string {
 	t.Helper()
-	page, err := operator{r.Relay}.AuditList(t.Context(), console.AuditQuestion{Limit: 1000})
+	page, err := r.operator().AuditList(t.Context(), console.AuditQuestion{Limit: 1000})
 	if err != nil {
 		return nil // it is away
 	}
@@ -102,7 +102,7 @@ func TestLinesThatWaitOutliveTheRelay(t *testing.T) {
 	}
 	awaitEmpty(t, r)
 	ann := audit.Actor{Kind: audit.KindUser, Name: "ann"}
-	if _, err := r.BeginChange(audit.WithActor(t.Context(), ann), "POST /api/v1/clients"); err != nil {
+	if _, err := r.operator().BeginChange(audit.WithActor(t.Context(), ann), "POST /api/v1/clients"); err != nil {
 		t.Fatal(err)
 	}
 	yesterday := time.Now().Add(-24 * time.Hour)
@@ -147,7 +147,7 @@ func TestChangesAreRefusedWhileTooManyLinesWait(t *testing.T) {
 	r := startRelayWith(t, Options{Config: cfg, auditWait: 100 * time.Millisecond, auditMost: 2})
 	back := server.StreamAway("adit_audit")
 	defer back()
-	r.Record(t.Context(), "login.refused", "ann", nil)
+	r.ledger.Record(t.Context(), "login.refused", "ann", nil)
 	bearer := map[string]string{"Authorization": "Bearer " + r.AdminToken()}
 	status, text, h := r.ask(t, "POST", "/api/v1/clients", `{"name":"second"}`, bearer)
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "nothing was changed") || h.Get("Retry-After") == "" {

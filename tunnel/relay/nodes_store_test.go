@@ -126,7 +126,7 @@ func TestNodeWithoutAnAnswerFromNATSHearsOfChanges(t *testing.T) {
 	late := c.all[0].client(t, "late")
 	eventually(t, "the other node knows a new client", func() bool { _, ok := c.all[1].store.Clients.Get("late"); return ok })
 	b := connect(t, c.all[1].at(late), "i2")
-	if _, err := c.all[0].RevokeClient(t.Context(), "shop"); err != nil {
+	if _, err := c.all[0].Clients().Revoke(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
 	if e := a.event(wire.EventRevoked); e.Reason == "" {
@@ -175,7 +175,7 @@ func TestSlowNATSSlowsNobody(t *testing.T) {
 	var all sync.WaitGroup
 	for what, write := range map[string]func(try int) error{
 		"a client cannot be added": func(try int) error {
-			_, _, err := c.all[1].AddClient(t.Context(), fmt.Sprint("later", try))
+			_, _, err := c.all[1].Clients().Add(t.Context(), fmt.Sprint("later", try), Scope{})
 			return err
 		},
 		"a policy cannot be set": func(int) error {

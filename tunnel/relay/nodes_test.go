@@ -177,15 +177,15 @@ func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 func TestNodesAreListed(t *testing.T) {
 	c := startNodes(t, 2)
 	eventually(t, "the first node lists both", func() bool {
-		list := operator{c.all[0].Relay}.NodeList()
+		list := c.all[0].operator().NodeList()
 		return len(list) == 2 && list[0].Self && !list[1].Self && list[1].Reachable && list[0].Name == "node0" && list[1].Name == "node1"
 	})
 	if err := c.all[1].stop(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the node that has ended is gone", func() bool { return len(operator{c.all[0].Relay}.NodeList()) == 1 })
+	eventually(t, "the node that has ended is gone", func() bool { return len(c.all[0].operator().NodeList()) == 1 })
 	alone := startRelay(t, testConfig(t.TempDir()))
-	if list := (operator{alone.Relay}).NodeList(); len(list) != 1 || !list[0].Self || list[0].ID != alone.id || list[0].NodeAddress != "" {
+	if list := alone.operator().NodeList(); len(list) != 1 || !list[0].Self || list[0].ID != alone.id || list[0].NodeAddress != "" {
 		t.Errorf("alone: %+v", list)
 	}
 }
@@ -302,7 +302,7 @@ func TestSecondSessionServesOn(t *testing.T) {
 	visiting.Wait()
 
 	// Revoking ends it on every node.
-	if _, err := third.RevokeClient(t.Context(), "shop"); err != nil {
+	if _, err := third.Clients().Revoke(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
 	select {

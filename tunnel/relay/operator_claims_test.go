@@ -59,7 +59,7 @@ func TestOperatorReleasesWhatNobodyUses(t *testing.T) {
 // console lists it for as long as the proof is kept, and so it goes with the claim.
 func TestReleasedDomainIsToBeProvedAnew(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	o := operator{r.Relay}
+	o := r.operator()
 	r.client(t, "old")
 	id := r.Relay.store.Clients.List()[0].ID
 	const name = "shop.example.org"

@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 
-	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/geo"
 	"adit/tunnel/relay/policies"
 	"adit/tunnel/relay/policy"
@@ -20,7 +19,7 @@ func (r *Relay) preparePolicies() {
 			}
 			return nil
 		},
-		Known: r.knownProvider, Recheck: func(targets ...string) { r.edge.Recheck(targets...) }, Log: r.log,
+		Providers: r.providerNames(), Recheck: func(targets ...string) { r.edge.Recheck(targets...) }, Log: r.log,
 	})
 }
 
@@ -38,13 +37,3 @@ func (r *Relay) openPolicies() error {
 
 // watchGeo follows the geo database.
 func (r *Relay) watchGeo(ctx context.Context) { r.geo.Watch(ctx, r.policies.Moved) }
-
-// geoSettings tells of the geo database in force.
-func (r *Relay) geoSettings() console.GeoSettings {
-	s := console.GeoSettings{File: r.cfg.Geo.Database, Error: r.geo.Fault()}
-	if db := r.geo.Database(); db != nil {
-		loaded, built := db.Loaded(), db.Built()
-		s.LoadedAt, s.BuildAt = &loaded, &built
-	}
-	return s
-}

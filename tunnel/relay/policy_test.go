@@ -17,7 +17,7 @@ import (
 
 func (s *site) setPolicy(tb testing.TB, target, doc string) {
 	tb.Helper()
-	if _, err := (operator{s.Relay}).SetPolicy(tb.Context(), target, []byte(doc), nil); err != nil {
+	if _, err := s.operator().SetPolicy(tb.Context(), target, []byte(doc), nil); err != nil {
 		tb.Fatalf("%s: %v", doc, err)
 	}
 }
@@ -75,7 +75,7 @@ func TestPolicyIsHeldAtTheEdge(t *testing.T) {
 	if got := do("", ""); got != 429 { // of the rate
 		t.Errorf("second of a rate: status %d", got)
 	}
-	if err := (operator{s.Relay}).DeletePolicy(t.Context(), "shop.relay.test", nil); err != nil {
+	if err := s.operator().DeletePolicy(t.Context(), "shop.relay.test", nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := do("", ""); got != 200 {
@@ -136,7 +136,7 @@ func TestPolicyChangeEndsWhatIsOpen(t *testing.T) {
 	if !refused() {
 		t.Error("a new connection is let in")
 	}
-	e, err := (operator{r.Relay}).Explain(console.Question{Target: target, Address: "127.0.0.1"})
+	e, err := r.operator().Explain(console.Question{Target: target, Address: "127.0.0.1"})
 	if err != nil || e.Allowed || e.Rule != "deny" {
 		t.Errorf("explained as %+v, %v", e, err)
 	}
@@ -231,7 +231,7 @@ func TestBandwidthIsHeldOnWhatIsOpen(t *testing.T) {
 	before := r.edge.Endpoints()[0].Counters().BytesIn
 	go func() { done <- trip(1_000_000) }()
 	eventually(t, "some of it is under way", func() bool { return r.edge.Endpoints()[0].Counters().BytesIn > before })
-	if err := (operator{r.Relay}).DeletePolicy(t.Context(), target, nil); err != nil {
+	if err := r.operator().DeletePolicy(t.Context(), target, nil); err != nil {
 		t.Fatal(err)
 	}
 	if took := <-done; took > 15*time.Second {
@@ -253,7 +253,7 @@ func TestClosedHourEndsWhatIsOpen(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection lives on")
 	}
-	e, err := (operator{r.Relay}).Explain(console.Question{Target: target, Address: "127.0.0.1"})
+	e, err := r.operator().Explain(console.Question{Target: target, Address: "127.0.0.1"})
 	if err != nil || e.Allowed || e.Rule != "hours" {
 		t.Errorf("explained as %+v, %v", e, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -243,16 +244,16 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 
 	owner.mustClaim("t", privateClaim("ssh", wire.AnyClient), origin)
 	s, answer = mustVisit(t, laptop, "nas/ssh")
-	if _, err := (operator{r.Relay}).SetPolicy(t.Context(), "nas/ssh", json.RawMessage(`{"deny":["127.0.0.0/8"]}`), nil); err != nil {
+	if _, err := r.operator().SetPolicy(t.Context(), "nas/ssh", json.RawMessage(`{"deny":["127.0.0.0/8"]}`), nil); err != nil {
 		t.Fatal(err)
 	}
 	ends("denied by a policy", s, answer)
-	if err := (operator{r.Relay}).DeletePolicy(t.Context(), "nas/ssh", nil); err != nil {
+	if err := r.operator().DeletePolicy(t.Context(), "nas/ssh", nil); err != nil {
 		t.Fatal(err)
 	}
 
 	mustVisit(t, laptop, "nas/ssh")
-	if _, err := r.RevokeClient(t.Context(), "laptop"); err != nil {
+	if _, err := r.Clients().Revoke(t.Context(), "laptop"); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -349,7 +350,7 @@ func TestTargetsOfPrivateTunnels(t *testing.T) {
 		if _, _, port := store.PortOf(target); port {
 			t.Errorf("%s is taken for a port", target)
 		}
-		if got := shown(target); got != c.client+"/"+c.name {
+		if got := names.Shown(target); got != c.client+"/"+c.name {
 			t.Errorf("%s is shown as %s", target, got)
 		}
 	}

@@ -58,20 +58,17 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, wa
 	return &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: message}
 }
 
-// provedBy are the names that a proof of a name is for.
-func provedBy(name string) []string { return []string{name, "*." + name} }
-
 // proved keeps a proof. Of a name that changed hands, the claims of who had it
 // before are given back.
 func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	client, _ := r.store.Clients.ByID(p.ClientID)
 	ctx = audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: client.Name})
-	end, err := r.BeginChange(ctx, "proof of "+p.Domain)
+	end, err := r.ledger.Begin(ctx, "proof of "+p.Domain)
 	if err != nil {
 		return err
 	}
 	defer func() { end(err) }()
-	for _, name := range provedBy(p.Domain) {
+	for _, name := range proof.Names(p.Domain) {
 		claim, ok := r.store.Claims.Get(store.TargetDomain(name))
 		if !ok || claim.ClientID == p.ClientID {
 			continue
@@ -85,7 +82,7 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	if err := r.store.Proofs.Set(ctx, p); err != nil {
 		return err
 	}
-	r.Record(ctx, "domain.prove", p.Domain, map[string]string{"by": p.By})
+	r.ledger.Record(ctx, "domain.prove", p.Domain, map[string]string{"by": p.By})
 	return nil
 }
 
@@ -98,7 +95,7 @@ func (r *Relay) proofChanged(domain string, p store.Proof, exists bool) {
 	for _, s := range r.sessionList() {
 		if s.client.ID != p.ClientID {
 			r.task(func() {
-				for _, name := range provedBy(domain) {
+				for _, name := range proof.Names(domain) {
 					s.lose(name, "the name "+domain+" was proved to be another client's; choose another, or ask the relay's operator")
 				}
 			})

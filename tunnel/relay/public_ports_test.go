@@ -19,7 +19,7 @@ func TestPublicPortsAreThoseOfTheConfiguration(t *testing.T) {
 	if !strings.HasSuffix(token.Relay, ":5433") {
 		t.Errorf("the token leads to %s, want port 5433", token.Relay)
 	}
-	if nodes := (operator{r.Relay}).NodeList(); len(nodes) != 1 || nodes[0].AgentAddress != token.Relay {
+	if nodes := r.operator().NodeList(); len(nodes) != 1 || nodes[0].AgentAddress != token.Relay {
 		t.Errorf("the console shows %+v, want %s", nodes, token.Relay)
 	}
 	token.Relay = r.Addrs().Tunnel
@@ -37,7 +37,7 @@ func TestPublicPortsAreThoseOfTheConfiguration(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", key, got, c.want)
 		}
 	}
-	for _, e := range (operator{r.Relay}).EndpointList() {
+	for _, e := range r.operator().EndpointList() {
 		if e.Type == wire.TypeHTTPS && e.PublicURL != "https://only.relay.test:8443" {
 			t.Errorf("the console shows %s", e.PublicURL)
 		}

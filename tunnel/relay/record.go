@@ -12,7 +12,7 @@ import (
 // record takes an access event of the edge: into the log, to the sinks, and to
 // the agent whose tunnel it was.
 func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
-	r.counts.visit(ep.Type, e)
+	r.counts.Visit(ep.Type, e)
 	if !r.cfg.AccessLog {
 		return
 	}

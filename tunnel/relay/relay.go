@@ -20,6 +20,8 @@ import (
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/geo"
 	"adit/tunnel/relay/ledger"
+	"adit/tunnel/relay/metrics"
+	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/outlets"
 	"adit/tunnel/relay/policies"
 	"adit/tunnel/relay/proof"
@@ -91,6 +93,8 @@ type Relay struct {
 	access    *accesslog.Log
 	geo       *geo.File
 	policies  *policies.Table
+	book      *policies.Book
+	names     names.Rules
 	signIn    *signin.Visitors // nil without [[sign_in]]
 	accounts  *quota.Accounts
 	notes     *activity.Notes // of agents
@@ -100,7 +104,7 @@ type Relay struct {
 	unpublish func()
 	members   *members // nil where the relay is one node
 	serving   serving
-	counts    counts
+	counts    metrics.Counts
 	strangers strangers
 
 	certMu  sync.Mutex
@@ -178,6 +182,13 @@ func (r *Relay) open(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	r.names = names.Rules{
+		Domain: r.cfg.Domain, Own: []string{r.cfg.Domain, r.cfg.PublicHost, r.cfg.SignInName()}, SignIn: r.cfg.SignInName(),
+		Claims: r.store.Claims, Policed: func(target string) bool { return r.policies.Get(target) != nil },
+	}
+	r.book = &policies.Book{
+		Stored: r.store.Policies, Clients: r.store.Clients, Table: r.policies, Names: r.names, Record: r.ledger.Record, Log: r.log,
+	}
 	r.notes = activity.New(r.store.Activities, r.node, r.log)
 	r.access = accesslog.New(r.store.Events, r.log)
 	public, err := r.openSockets()
@@ -206,7 +217,7 @@ func (r *Relay) open(ctx context.Context) error {
 	r.edge = edge.New(edge.Config{
 		Name: r.cfg.Domain, HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
-		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.claimed, Alone: r.alone, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
+		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.names.Claimed, Alone: r.names.Alone, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})
 	r.accounts = quota.New(quota.Config{Clients: r.store.Clients, Usages: r.store.Usages, Edge: r.edge, Log: r.log})
 	if r.page, err = listen("console_listen", r.cfg.ConsoleListen); err != nil {

@@ -82,7 +82,7 @@ func TestRevocationEndsSessionsAndFreesNames(t *testing.T) {
 	a := connect(t, token, "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 	start := time.Now()
-	if _, err := r.RevokeClient(t.Context(), "shop"); err != nil {
+	if _, err := r.Clients().Revoke(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
 	if e := a.event(wire.EventRevoked); e.Reason == "" || e.RetryAfter != 0 {

@@ -30,7 +30,7 @@ func TestReportOfAnImpossibleTimeSpoilsNothing(t *testing.T) {
 			t.Errorf("%s: got status %d and %q", path, status, body)
 		}
 	}
-	for _, e := range (operator{r.Relay}).ErrorList() {
+	for _, e := range r.operator().ErrorList() {
 		if ago := time.Since(e.Time); ago.Abs() > time.Minute {
 			t.Errorf("%q is said to be of %v", e.Message, e.Time)
 		}

@@ -17,7 +17,7 @@ func TestRevocationIsAuditedThoughItsAskerHasGone(t *testing.T) {
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	r.store.Clients.OnChange(func(store.Client) { cancel() })
-	if err := (operator{r.Relay}).DropClient(ctx, "shop"); !errors.Is(err, context.Canceled) {
+	if err := r.operator().DropClient(ctx, "shop"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that the names were not given back", err)
 	}
 	if c, _ := r.store.Clients.Get("shop"); c.Active() {

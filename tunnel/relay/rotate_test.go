@@ -25,7 +25,7 @@ func TestSessionEndsWithItsToken(t *testing.T) {
 			t.Fatal("the session lives on")
 		}
 	}
-	_, second, err := r.RotateClient(t.Context(), "shop", time.Hour)
+	_, second, err := r.Clients().Rotate(t.Context(), "shop", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestSessionEndsWithItsToken(t *testing.T) {
 	if old.session.Err() != nil || connect(t, first, "older").session.Err() != nil {
 		t.Error("a session ended in the time of overlap")
 	}
-	_, third, err := r.RotateClient(t.Context(), "shop", 2*time.Second)
+	_, third, err := r.Clients().Rotate(t.Context(), "shop", 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestSessionEndsWithItsToken(t *testing.T) {
 	_, err = dialAgent(t, second, "between")
 	problem(t, err, wire.CodeUnauthorized)
 	now := connect(t, third, "now")
-	_, fourth, err := r.RotateClient(t.Context(), "shop", 0)
+	_, fourth, err := r.Clients().Rotate(t.Context(), "shop", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

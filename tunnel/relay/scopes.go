@@ -69,7 +69,7 @@ func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) e
 	if !scope.AllowsDomain(name, r.cfg.Domain) {
 		return forbidden("domain", "this client may have the names %s, not %s; choose one of them, or ask the relay's operator", strings.Join(scope.Domains, ", "), name)
 	}
-	if r.ownName(name) {
+	if r.names.Under(name) {
 		return r.apart(s.client.ID, scope, name)
 	}
 	if !r.cfg.AnyDomain && len(scope.Domains) == 0 {
@@ -113,7 +113,7 @@ func (r *Relay) fits(scope store.Scope, f edge.Face) error {
 		return forbidden("remote_port", "the relay's operator has taken the port %d from this client; choose another, or ask the operator", f.Port)
 	case f.Slot != store.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
 		return forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
-	case f.Slot != store.SlotPort && !r.ownName(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
+	case f.Slot != store.SlotPort && !r.names.Under(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
 		return forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	}
 	return nil

@@ -21,10 +21,7 @@ import (
 // scoped adds a client with a scope.
 func (r *testRelay) scoped(tb testing.TB, name string, scope store.Scope) wire.Token {
 	tb.Helper()
-	if err := scope.Check(); err != nil {
-		tb.Fatal(err)
-	}
-	_, token, err := r.addClient(tb.Context(), name, scope)
+	_, token, err := r.Clients().Add(tb.Context(), name, scope)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -33,7 +30,7 @@ func (r *testRelay) scoped(tb testing.TB, name string, scope store.Scope) wire.T
 
 func (r *testRelay) rescope(tb testing.TB, name string, scope store.Scope) {
 	tb.Helper()
-	if _, err := (operator{r.Relay}).SetClient(tb.Context(), name, scope, nil); err != nil {
+	if _, err := r.operator().SetClient(tb.Context(), name, scope, nil); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -152,7 +149,7 @@ func TestMonthlyQuota(t *testing.T) {
 	})))
 	v := r.visitor(t)
 	state := func() console.Usage {
-		c, err := (operator{r.Relay}).Client("shop")
+		c, err := r.operator().Client("shop")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +181,7 @@ func TestMonthlyQuota(t *testing.T) {
 	r.rescope(t, "shop", store.Scope{Monthly: 100_000, OverQuota: store.OverStop})
 	eventually(t, "visitors are refused", func() bool { status, _ := get(t, v, g.PublicURL); return status == 503 })
 	recorded(t, r.Relay, "over the quota", func(e wire.Access) bool { return e.Refused == "quota" })
-	if e, err := (operator{r.Relay}).Explain(console.Question{Target: "shop", Address: "127.0.0.1"}); err != nil || e.Allowed || e.Rule != "quota" {
+	if e, err := r.operator().Explain(console.Question{Target: "shop", Address: "127.0.0.1"}); err != nil || e.Allowed || e.Rule != "quota" {
 		t.Errorf("explained as %+v, %v", e, err)
 	}
 	r.rescope(t, "shop", store.Scope{Monthly: 10_000_000, OverQuota: store.OverStop})
@@ -250,7 +247,7 @@ func TestOwnDomainsAreProvedByARecord(t *testing.T) {
 	first, second := connect(t, r.client(t, "first"), "i1"), connect(t, r.client(t, "second"), "i2")
 	trusted := connect(t, r.scoped(t, "trusted", store.Scope{Domains: []string{"*.trusted.example"}, UnprovedDomains: true}), "i3")
 	record := func(client string) string {
-		c, err := (operator{r.Relay}).Client(client)
+		c, err := r.operator().Client(client)
 		if err != nil || c.Proof == nil {
 			t.Fatal(err)
 		}
@@ -281,7 +278,7 @@ func TestOwnDomainsAreProvedByARecord(t *testing.T) {
 	}
 	trusted.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "a.trusted.example"}, "")
 	var proofs []string
-	for _, d := range (operator{r.Relay}).DomainList(t.Context()) {
+	for _, d := range r.operator().DomainList(t.Context()) {
 		proofs = append(proofs, d.Domain+" "+d.Client+" "+d.Proof)
 	}
 	if got := strings.Join(proofs, "; "); got != "a.trusted.example trusted scope; www.shop.example second record" {
@@ -303,7 +300,7 @@ func TestClientsAreKnownWhenTheyAreAway(t *testing.T) {
 	r := startRelayWith(t, Options{Config: cfg, usageFlush: 20 * time.Millisecond})
 	token := r.client(t, "shop")
 	show := func(r *testRelay) console.Client {
-		c, err := (operator{r.Relay}).Client("shop")
+		c, err := r.operator().Client("shop")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func once(f func()) console.Expected {
 // and the other, who leaves the secret as it is, what it is sent.
 func TestSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	o := operator{r.Relay}
+	o := r.operator()
 	set := func(document string, e console.Expected) {
 		t.Helper()
 		if _, err := o.SetSink(t.Context(), "siem", []byte(document), e); err != nil {
@@ -47,7 +47,7 @@ func TestSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 // replaced must not come back with a change of something else.
 func TestPasswordThatIsSetMeanwhileIsKept(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	o := operator{r.Relay}
+	o := r.operator()
 	set := func(document string, e console.Expected) {
 		t.Helper()
 		if _, err := o.SetPolicy(t.Context(), "shop", []byte(document), e); err != nil {

@@ -6,13 +6,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"adit/tunnel/relay/config"
-	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
@@ -95,35 +92,4 @@ func (r *Relay) providerNames() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// knownProvider reports why a policy's provider is of no use.
-func (r *Relay) knownProvider(s *policy.SignIn) error {
-	names := r.providerNames()
-	switch {
-	case s == nil || slices.Contains(names, s.Provider):
-		return nil
-	case len(names) == 0:
-		return bad(http.StatusBadRequest, "invalid_parameter", "sign_in.provider", "the relay has no identity provider; its operator adds one to relay.toml as [[sign_in]]")
-	}
-	return bad(http.StatusBadRequest, "invalid_parameter", "sign_in.provider", "the relay has no identity provider %q; it has %s", s.Provider, strings.Join(names, ", "))
-}
-
-// signInSettings tell of the identity providers.
-func (r *Relay) signInSettings() console.SignInSettings {
-	s := console.SignInSettings{
-		CallbackURL: signin.CallbackURL(r.signInOrigin(r.edge.HTTPSAddr())), Providers: []console.SignInProvider{},
-	}
-	if r.signIn == nil {
-		return s
-	}
-	for _, p := range r.signIn.Status() {
-		shown := console.SignInProvider{Name: p.Name, Type: p.Kind, Issuer: p.Issuer, Error: p.Error}
-		if !p.Asked.IsZero() {
-			asked := p.Asked.UTC()
-			shown.AskedAt = &asked
-		}
-		s.Providers = append(s.Providers, shown)
-	}
-	return s
 }

@@ -122,7 +122,7 @@ func TestSignInsOfOneUserEnd(t *testing.T) {
 		t.Errorf("of one store the nodes think that it is %d and %d", a, b)
 	}
 	// The other node is told, and this one hears of it.
-	ended, err := operator{c.all[1].Relay}.EndSignIns(t.Context(), " Test-User@Zitadel.ch ")
+	ended, err := c.all[1].operator().EndSignIns(t.Context(), " Test-User@Zitadel.ch ")
 	if err != nil || ended.User != "test-user@zitadel.ch" {
 		t.Fatalf("got %+v, %v", ended, err)
 	}
@@ -141,7 +141,7 @@ func TestSignInsOfOneUserEnd(t *testing.T) {
 		t.Errorf("signed in again: status %d, %s", resp.StatusCode, body)
 	}
 	// By what the provider calls somebody it works as well.
-	if _, err := (operator{c.all[0].Relay}).EndSignIns(t.Context(), "id2"); err != nil {
+	if _, err := c.all[0].operator().EndSignIns(t.Context(), "id2"); err != nil {
 		t.Fatal(err)
 	}
 	if known(still) || !known(first) {
@@ -157,12 +157,12 @@ func TestSignInsOfOneUserEnd(t *testing.T) {
 		t.Errorf("the audit log has %q, %v", actions, err)
 	}
 	for _, user := range []string{"", " ", "a\nb", strings.Repeat("a", 321)} {
-		if _, err := (operator{c.all[0].Relay}).EndSignIns(t.Context(), user); err == nil {
+		if _, err := c.all[0].operator().EndSignIns(t.Context(), user); err == nil {
 			t.Errorf("%q is taken for a user", user)
 		}
 	}
 	without := startRelay(t, testConfig(t.TempDir()))
-	if _, err := (operator{without.Relay}).EndSignIns(t.Context(), "ann@example.com"); err == nil || !strings.Contains(err.Error(), "no identity provider") {
+	if _, err := without.operator().EndSignIns(t.Context(), "ann@example.com"); err == nil || !strings.Contains(err.Error(), "no identity provider") {
 		t.Errorf("without a provider: %v", err)
 	}
 }

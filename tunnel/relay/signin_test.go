@@ -373,7 +373,7 @@ func TestPolicyOfAnUnknownProvider(t *testing.T) {
 	down := freeport.Loopback(t)
 	cfg.SignIn = []config.SignIn{{Name: "company", Issuer: "http://" + down, ClientID: "web"}}
 	r := startRelay(t, cfg)
-	o := operator{r.Relay}
+	o := r.operator()
 	if _, err := o.SetPolicy(t.Context(), "shop", []byte(`{"sign_in":{"provider":"other","anyone":true}}`), nil); err == nil || !strings.Contains(err.Error(), "it has company") {
 		t.Errorf("an unknown provider: %v", err)
 	}
@@ -382,8 +382,8 @@ func TestPolicyOfAnUnknownProvider(t *testing.T) {
 	if resp, body := open(t, s.browser(t), http.MethodGet, s.https+"/", ""); resp.StatusCode != 503 || !strings.Contains(body, "does not answer") {
 		t.Errorf("a provider that is away: status %d, %s", resp.StatusCode, body)
 	}
-	if shown := r.signInSettings(); len(shown.Providers) != 1 || !strings.Contains(shown.Providers[0].Error, "refused") {
-		t.Errorf("the settings say %+v", shown)
+	if shown, err := r.operator().Settings(t.Context()); err != nil || len(shown.SignIn.Providers) != 1 || !strings.Contains(shown.SignIn.Providers[0].Error, "refused") {
+		t.Errorf("the settings say %+v, %v", shown.SignIn, err)
 	}
 	if _, err := s.agent.claim("mine", wire.Claim{Type: wire.TypeHTTPS, Domain: "sign-in"}, ""); err == nil || !strings.Contains(err.Error(), "relay's own name") {
 		t.Errorf("a client claims the relay's name: %v", err)
@@ -450,7 +450,11 @@ func TestVisitorsSignInWithGitHub(t *testing.T) {
 			t.Errorf("%s: status %d, %s; want %d", rules, resp.StatusCode, body, want)
 		}
 	}
-	if shown := s.signInSettings().Providers; len(shown) != 1 || shown[0].Type != "github" || shown[0].Issuer != g.URL || shown[0].Error != "" {
+	settings, err := s.operator().Settings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := settings.SignIn.Providers; len(shown) != 1 || shown[0].Type != "github" || shown[0].Issuer != g.URL || shown[0].Error != "" {
 		t.Errorf("the settings say %+v", shown)
 	}
 	// The name cannot be of her own making.

@@ -72,7 +72,7 @@ func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond})
 	a := connect(t, r.scoped(t, "shop", store.Scope{Bandwidth: bandwidth}), "i1")
 	usage := func() console.Usage {
-		c, err := (operator{r.Relay}).Client("shop")
+		c, err := r.operator().Client("shop")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestTrialEndsWithItsClient(t *testing.T) {
 	if err := trial.trial(token); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.RevokeClient(t.Context(), "shop"); err != nil {
+	if _, err := r.Clients().Revoke(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
 	select {

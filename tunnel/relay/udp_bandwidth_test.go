@@ -56,7 +56,7 @@ func TestBandwidthDropsPacketsOfUDPVisitors(t *testing.T) {
 	if dropped() == 0 {
 		t.Error("nothing was dropped")
 	}
-	if err := (operator{r.Relay}).DeletePolicy(t.Context(), target, nil); err != nil {
+	if err := r.operator().DeletePolicy(t.Context(), target, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the bandwidth is gone", func() bool { return !r.edge.Endpoints()[0].Bounded() })

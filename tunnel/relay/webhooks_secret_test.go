@@ -29,7 +29,7 @@ func hookOf(t *testing.T, r *testRelay) policy.Webhook {
 func TestWebhookSecretsAreKeptAndNotShown(t *testing.T) {
 	var log bytes.Buffer
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	o := operator{r.Relay}
+	o := r.operator()
 	set := func(document string) (console.Policy, error) {
 		return o.SetPolicy(t.Context(), "shop", []byte(document), nil)
 	}
@@ -78,7 +78,7 @@ func TestWebhookSecretsAreKeptAndNotShown(t *testing.T) {
 // secret and the other, who leaves the secrets as they are, something else.
 func TestWebhookSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	o := operator{r.Relay}
+	o := r.operator()
 	set := func(document string, e console.Expected) {
 		t.Helper()
 		if _, err := o.SetPolicy(t.Context(), "shop", []byte(document), e); err != nil {

@@ -391,7 +391,7 @@ func TestWebhooksAreExplainedToTheOperator(t *testing.T) {
 		signed bool
 		rule   string
 	}{"": {false, "basic_auth"}, "/hooks/github": {false, "webhooks"}, "hooks/github/x": {true, ""}, "/hooks//github": {true, "webhooks_path"}} {
-		e, err := (operator{s.Relay}).Explain(console.Question{Target: "shop", Address: "127.0.0.1", Path: path, Signed: c.signed})
+		e, err := s.operator().Explain(console.Question{Target: "shop", Address: "127.0.0.1", Path: path, Signed: c.signed})
 		if err != nil || e.Rule != c.rule {
 			t.Errorf("%q: got %+v, %v", path, e, err)
 		}

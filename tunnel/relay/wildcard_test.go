@@ -152,7 +152,7 @@ func TestWildcardOfAnOwnDomain(t *testing.T) {
 	cfg.AnyDomain = true
 	r := startRelayWith(t, Options{Config: cfg, lookupTXT: dns.lookup})
 	first, second := connect(t, r.client(t, "first"), "i1"), connect(t, r.client(t, "second"), "i2")
-	o := operator{r.Relay}
+	o := r.operator()
 	record := func(client string) string {
 		c, err := o.Client(client)
 		if err != nil {
@@ -208,7 +208,7 @@ func TestWildcardOfAnOwnDomain(t *testing.T) {
 // that one for a single name is not passed by.
 func TestPolicyOfAWildcard(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("shop"))
-	o := operator{s.Relay}
+	o := s.operator()
 	s.setPolicy(t, "secret.app.relay.test", `{"deny":["127.0.0.0/8"]}`)
 	all := s.agent.mustClaim("all", wire.Claim{Type: wire.TypeHTTP, Domain: "*.app"}, startOrigin(t, namedHost("all")))
 	page := func(name string) int {

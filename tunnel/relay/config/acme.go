@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/certs/dnsapi"
+	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/sentence"
 )
 
@@ -73,7 +74,7 @@ func (a *ACME) has(challenge string) bool {
 // validate returns the key at fault and what is wrong with it.
 func (a *ACME) validate() (key, fault string) {
 	if a.Email != "" {
-		if user, host, ok := strings.Cut(a.Email, "@"); !ok || user == "" || !ValidName(strings.ToLower(host)) {
+		if user, host, ok := strings.Cut(a.Email, "@"); !ok || user == "" || !names.Valid(strings.ToLower(host)) {
 			return "acme.email", fmt.Sprintf("%q is not an email address", a.Email)
 		}
 	}

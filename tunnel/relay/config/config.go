@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"regexp"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -165,21 +163,6 @@ func (l Limits) Filled() Limits {
 	}
 	l.AccessBytes = cmp.Or(l.AccessBytes, d.AccessBytes)
 	return l
-}
-
-var domainLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
-// ValidName reports whether name is a DNS name in lower case.
-func ValidName(name string) bool {
-	if name == "" || len(name) > 253 || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'a' && r <= 'z' }) {
-		return false
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if !domainLabel.MatchString(label) {
-			return false
-		}
-	}
-	return true
 }
 
 // Trusted are the proxies in front, which are validated.

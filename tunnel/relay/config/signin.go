@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 )
@@ -52,7 +53,7 @@ func (c *Config) CallbackHost() string { return cmp.Or(c.SignInHost, signInLabel
 func (c *Config) validateSignIn() error {
 	c.SignInHost = strings.ToLower(strings.TrimSuffix(c.SignInHost, "."))
 	switch {
-	case c.SignInHost != "" && !ValidName(c.SignInHost):
+	case c.SignInHost != "" && !names.Valid(c.SignInHost):
 		return atKey("sign_in_host", "%q is not a host name; write it alone, as sign-in.tunnel.example.com", c.SignInHost)
 	case c.SignInHost != "" && len(c.SignIn) == 0:
 		return atKey("sign_in_host", "is for identity providers; add one as [[sign_in]]")

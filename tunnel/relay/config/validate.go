@@ -10,6 +10,7 @@ import (
 
 	"adit/internal/netblock"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/names"
 )
 
 // proxyHeaders are the values of proxy_protocol.
@@ -54,13 +55,13 @@ func (c *Config) validateNames() error {
 	switch {
 	case c.Domain == "":
 		return atKey("domain", "is required: the name under which tunnels get theirs; set it in relay.toml, or as --domain tunnel.example.com")
-	case !ValidName(c.Domain):
+	case !names.Valid(c.Domain):
 		return atKey("domain", "%q is not a domain name; write the name alone, as tunnel.example.com", c.Domain)
 	case c.DataDir == "":
 		return atKey("data_dir", "is required: the folder that the relay keeps its data in")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return atKey("tls_key", "tls_cert and tls_key go together: set both, or neither")
-	case c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !ValidName(c.PublicHost):
+	case c.PublicHost != "" && net.ParseIP(c.PublicHost) == nil && !names.Valid(c.PublicHost):
 		return atKey("public_host", "%q is not a host name or address; write it alone, as tunnel.example.com: the port is that of tunnel_listen", c.PublicHost)
 	}
 	if c.PagesDir != "" {

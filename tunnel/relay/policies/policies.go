@@ -1,11 +1,15 @@
 // Package policies has the policies in force, by target, and sees to it that what is
-// open is held to them as they decide now.
+// open is held to them as they decide now. In its book people read them, and set them.
+// What a policy decides is package policy's.
 package policies
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,10 +21,10 @@ const hoursCheck = time.Second
 
 // Config is what a Table is made of.
 type Config struct {
-	Geo     func() policy.Geo            // the database in force; may return nil
-	Known   func(s *policy.SignIn) error // why a policy's provider is of no use
-	Recheck func(targets ...string)      // holds what is open on targets to their policies
-	Log     *slog.Logger
+	Geo       func() policy.Geo       // the database in force; may return nil
+	Providers []string                // of identity, that policies can name
+	Recheck   func(targets ...string) // holds what is open on targets to their policies
+	Log       *slog.Logger
 }
 
 // Table is the policies in force.
@@ -41,6 +45,31 @@ func (t *Table) Get(target string) *policy.Policy {
 	return t.byTarget[target]
 }
 
+// UnknownProviderError is of a policy whose visitors would sign in with a provider
+// that the relay has not.
+type UnknownProviderError struct {
+	Name string
+	Has  []string
+}
+
+// Field is the field at fault.
+func (e *UnknownProviderError) Field() string { return "sign_in.provider" }
+
+func (e *UnknownProviderError) Error() string {
+	if len(e.Has) == 0 {
+		return "the relay has no identity provider; its operator adds one to relay.toml as [[sign_in]]"
+	}
+	return fmt.Sprintf("the relay has no identity provider %q; it has %s", e.Name, strings.Join(e.Has, ", "))
+}
+
+// Known reports why a policy's provider is of no use: an *UnknownProviderError.
+func (t *Table) Known(s *policy.SignIn) error {
+	if s == nil || slices.Contains(t.cfg.Providers, s.Provider) {
+		return nil
+	}
+	return &UnknownProviderError{s.Provider, t.cfg.Providers}
+}
+
 // Set puts what is stored of a target in force. What is open is not yet held to it.
 // Calls are one after the other.
 func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
@@ -53,7 +82,7 @@ func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
 			t.cfg.Log.Error("a stored policy cannot be read; its target is closed", "target", target, "error", err)
 			d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
 		}
-		if err := t.cfg.Known(d.SignIn); err != nil {
+		if err := t.Known(d.SignIn); err != nil {
 			t.cfg.Log.Warn("a policy has visitors sign in with a provider that is not in relay.toml; it lets nobody in", "target", target, "provider", d.SignIn.Provider)
 		}
 		next = policy.Renew(before, d, t.cfg.Geo)

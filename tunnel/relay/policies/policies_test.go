@@ -3,7 +3,6 @@ package policies
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -27,15 +26,10 @@ type laid struct {
 func lay() *laid {
 	l := &laid{}
 	l.Table = New(Config{
-		Geo: func() policy.Geo { return nil },
-		Known: func(s *policy.SignIn) error {
-			if s != nil && s.Provider != "company" {
-				return errors.New("no such provider")
-			}
-			return nil
-		},
-		Recheck: func(targets ...string) { l.rechecked, l.times = append(l.rechecked, targets...), l.times+1 },
-		Log:     slog.New(slog.NewTextHandler(&l.log, nil)),
+		Geo:       func() policy.Geo { return nil },
+		Providers: []string{"company"},
+		Recheck:   func(targets ...string) { l.rechecked, l.times = append(l.rechecked, targets...), l.times+1 },
+		Log:       slog.New(slog.NewTextHandler(&l.log, nil)),
 	})
 	return l
 }

@@ -74,3 +74,6 @@ func (p *Records) Find(ctx context.Context, name, clientID string) (bool, error)
 	}
 	return false, fault
 }
+
+// Names are the names that a proof of a name is for.
+func Names(name string) []string { return []string{name, "*." + name} }

@@ -7,9 +7,19 @@ const api = import.meta.glob<string>(
   { query: '?raw', import: 'default', eager: true },
 );
 const relay = import.meta.glob<string>(
-  ['../../../../tunnel/relay/operator*.go', '!../../../../tunnel/relay/*_test.go'],
+  ['../../../../tunnel/relay/operator/*.go', '!../../../../tunnel/relay/operator/*_test.go'],
   { query: '?raw', import: 'default', eager: true },
 );
+const policies = import.meta.glob<string>('../../../../tunnel/relay/policies/{book,policies}.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
+const targets = import.meta.glob<string>('../../../../tunnel/relay/names/names.go', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
 const questions = import.meta.glob<string>('../../../../tunnel/relay/accesslog/search.go', {
   query: '?raw',
   import: 'default',
@@ -64,6 +74,16 @@ const all = [
     { begins: 'bad(', part: 1, before: 'X ' },
   ),
   ...of(relay, { begins: 'bad(', part: 3 }, { begins: 'Detail = ', part: 0 }),
+  ...of(
+    policies,
+    { begins: '== 0 {\n\t\treturn ', part: 0 },
+    { begins: 'return fmt.Sprintf(', part: 0 },
+  ),
+  ...of(
+    targets,
+    { begins: 'return "", fmt.Errorf(', part: 0 },
+    { begins: 'return "", errors.New(', part: 0 },
+  ),
   ...of(questions, { begins: 'FieldError{', part: 1 }),
   ...of(sinks, { begins: 'FieldError{', part: 1, before: 'X: ' }),
   ...of(

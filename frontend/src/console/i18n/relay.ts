@@ -12,10 +12,6 @@ import { prefs } from '../../shared/stores/prefs.svelte';
 const chinese: readonly Sentence[] = [
   ['there is no account named {0}', '没有名为 {0} 的账户'],
   ['this was changed by someone else at the same time; try again', '其他人同时作了更改，请重试'],
-  [
-    'the policy of {0} has changed since it was read, so nothing was changed; read it again',
-    '{0} 的策略在读取之后已更改，因此未作任何更改；请重新读取',
-  ],
   ['If-None-Match must be *, without If-Match', 'If-None-Match 须为 *，且不带 If-Match'],
   [
     'If-Match must be the ETag of an answer, with its quotes',

@@ -6,7 +6,8 @@ import { interpreter } from './sentences';
 const translate = interpreter(relaySentences);
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/relay/{claims,clients,control,control_policy,domains,holding,leave,ports,private,proofs,relay,run,scopes,session,speed}.go',
+    '../../../../tunnel/relay/{authority,claims,clients,control,control_policy,holding,leave,ports,private,proofs,relay,run,scopes,session,speed}.go',
+    '../../../../tunnel/relay/names/names.go',
     '../../../../tunnel/link/listen.go',
   ],
   { query: '?raw', import: 'default', eager: true },
@@ -19,7 +20,7 @@ const signatures = import.meta.glob<string>(
   ['../../../../tunnel/relay/signature/*.go', '!../../../../tunnel/relay/signature/*_test.go'],
   { query: '?raw', import: 'default', eager: true },
 );
-const providers = import.meta.glob<string>('../../../../tunnel/relay/signin.go', {
+const set = import.meta.glob<string>('../../../../tunnel/relay/policies/{book,policies}.go', {
   query: '?raw',
   import: 'default',
   eager: true,
@@ -42,7 +43,12 @@ const makers = [
 ];
 const all = [
   ...Object.values(sources).flatMap((code) => sentencesOf(code, makers)),
-  ...Object.values(providers).flatMap((code) => sentencesOf(code, [{ begins: 'bad(', part: 3 }])),
+  ...Object.values(set).flatMap((code) =>
+    sentencesOf(code, [
+      { begins: '== 0 {\n\t\treturn ', part: 0 },
+      { begins: 'return fmt.Sprintf(', part: 0 },
+    ]),
+  ),
   ...Object.values(policies).flatMap((code) =>
     sentencesOf(code, [{ begins: 'FieldError{', part: 1, before: 'X: ' }]),
   ),

@@ -376,6 +376,10 @@ export const relaySentences: readonly Sentence[] = [
     '{0}：对中继开销过大；请使用成本不超过 {1} 的 bcrypt，或不超过 {2} KiB、{3} 轮的 argon2id',
   ],
   [
+    'the policy of {0} has changed since it was read, so nothing was changed; read it again',
+    '{0} 的策略在读取之后已更改，因此未作任何更改；请重新读取',
+  ],
+  [
     '{0} is led by the tunnel of {1}, whose policy is the one for it; change that, or give the name a tunnel of its own first',
     '{0} 由 {1} 的隧道承载，适用该隧道的策略；请修改那条策略，或先为此名称建立自己的隧道',
   ],

@@ -1,4 +1,4 @@
-package relay
+package operator
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 )
 
 // Access searches all events that are kept, in turns of bounded work.
-func (o operator) Access(ctx context.Context, q console.Access) (console.AccessPage, error) {
-	page, err := o.access.Search(ctx, q)
+func (o *Operator) Access(ctx context.Context, q console.Access) (console.AccessPage, error) {
+	page, err := o.cfg.Access.Search(ctx, q)
 	return page, accessError(err)
 }
 
 // ExportAccess calls give with all events that match, newest first.
-func (o operator) ExportAccess(ctx context.Context, q console.Access, give func(*wire.Access) error) error {
-	return accessError(o.access.Export(ctx, q, give))
+func (o *Operator) ExportAccess(ctx context.Context, q console.Access, give func(*wire.Access) error) error {
+	return accessError(o.cfg.Access.Export(ctx, q, give))
 }
 
 // FollowAccess calls give with events of all nodes as they are stored.
-func (o operator) FollowAccess(ctx context.Context, q console.Access, give func(list []wire.Access, missed int) error) error {
-	return accessError(o.access.Follow(ctx, q, give))
+func (o *Operator) FollowAccess(ctx context.Context, q console.Access, give func(list []wire.Access, missed int) error) error {
+	return accessError(o.cfg.Access.Follow(ctx, q, give))
 }
 
 // accessError gives the access log's errors about questions to the operator.

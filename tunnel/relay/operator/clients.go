@@ -1,4 +1,4 @@
-package relay
+package operator
 
 import (
 	"context"
@@ -34,19 +34,20 @@ func clientError(name string, err error) error {
 	return err
 }
 
-func (o operator) Clients() []console.Client {
-	connected := o.connectedOf()
+// Clients are all clients, the revoked ones too.
+func (o *Operator) Clients() []console.Client {
+	connected := o.cfg.Relay.Connected()
 	list := []console.Client{}
-	for _, c := range o.store.Clients.List() {
+	for _, c := range o.cfg.Store.Clients.List() {
 		list = append(list, o.shownClient(c, connected[c.ID]))
 	}
 	return list
 }
 
-func (o operator) shownClient(c store.Client, has connected) console.Client {
+func (o *Operator) shownClient(c store.Client, has Connected) console.Client {
 	v := console.Client{
 		Name: c.Name, ClientID: c.ID, CreatedAt: c.Created, State: "active", Tokens: []console.Token{},
-		Sessions: has.sessions, Claims: o.store.Claims.CountOfClient(c.ID), Tunnels: has.tunnels, Scope: c.Scope,
+		Sessions: has.Sessions, Claims: o.cfg.Store.Claims.CountOfClient(c.ID), Tunnels: has.Tunnels, Scope: c.Scope,
 	}
 	switch {
 	case !c.Active():
@@ -62,50 +63,47 @@ func (o operator) shownClient(c store.Client, has connected) console.Client {
 		v.Tokens = append(v.Tokens, t)
 	}
 	month := store.MonthOf(time.Now())
-	usage := o.accounts.Usage(c.ID, month)
+	usage := o.cfg.Accounts.Usage(c.ID, month)
 	v.Usage = console.Usage{
 		Month: month, BytesIn: usage.In, BytesOut: usage.Out, Limit: c.Scope.Monthly, State: quota.State(c.Scope, usage.In+usage.Out),
 	}
-	v.Seen = o.lastSeen(c.ID, has.newest)
+	v.Seen = o.lastSeen(c.ID, has.Newest)
 	return v
 }
 
 // lastSeen is where a client's newest session is, or was.
-func (o operator) lastSeen(clientID string, newest *session) *store.Seen {
+func (o *Operator) lastSeen(clientID string, newest *store.Seen) *store.Seen {
 	if newest != nil {
-		seen := newest.sighting(true)
-		return &seen
+		return newest
 	}
-	if a, ok := o.store.Activities.Get(clientID); ok && !a.Seen.At.IsZero() {
+	if a, ok := o.cfg.Store.Activities.Get(clientID); ok && !a.Seen.At.IsZero() {
 		return &a.Seen
 	}
 	return nil
 }
 
 // Client is a client with what agents reported, newest first.
-func (o operator) Client(name string) (console.Client, error) {
-	c, ok := o.store.Clients.Get(name)
+func (o *Operator) Client(name string) (console.Client, error) {
+	c, ok := o.cfg.Store.Clients.Get(name)
 	if !ok {
 		return console.Client{}, clientError(name, store.ErrNotFound)
 	}
-	v := o.shownClient(c, o.connectedOf()[c.ID])
-	v.Proof = &console.Record{Name: proof.Label + ".DOMAIN", Value: o.records.Value(c.ID)}
-	v.Errors = o.notes.Errors(c.ID)
+	v := o.shownClient(c, o.cfg.Relay.Connected()[c.ID])
+	v.Proof = &console.Record{Name: proof.Label + ".DOMAIN", Value: o.cfg.Proofs.Value(c.ID)}
+	v.Errors = o.cfg.Notes.Errors(c.ID)
 	slices.Reverse(v.Errors)
 	v.Errors = v.Errors[:min(len(v.Errors), store.MaxErrors)]
 	v.Tag = scopeTag(c)
 	return v, nil
 }
 
-func (o operator) CreateClient(ctx context.Context, name string, scope console.Scope) (console.NewToken, error) {
-	if err := scope.Check(); err != nil {
-		return console.NewToken{}, clientError(name, err)
-	}
-	c, token, err := o.addClient(ctx, name, scope)
+// CreateClient adds a client; its token is shown this once.
+func (o *Operator) CreateClient(ctx context.Context, name string, scope console.Scope) (console.NewToken, error) {
+	c, token, err := o.cfg.Clients.Add(ctx, name, scope)
 	if err != nil {
 		return console.NewToken{}, clientError(name, err)
 	}
-	o.log.Info("client added", "client", c.Name)
+	o.cfg.Log.Info("client added", "client", c.Name)
 	o.Record(ctx, "client.add", c.Name, map[string]any{"client_id": c.ID, "scope": c.Scope})
 	return console.NewToken{Name: c.Name, ClientID: c.ID, AuthToken: token.Reveal()}, nil
 }
@@ -119,35 +117,37 @@ func scopeTag(c store.Client) string {
 }
 
 // SetClient gives a client another scope, which is in force at once.
-func (o operator) SetClient(ctx context.Context, name string, scope console.Scope, e console.Expected) (console.Client, error) {
+func (o *Operator) SetClient(ctx context.Context, name string, scope console.Scope, e console.Expected) (console.Client, error) {
 	if err := scope.Check(); err != nil {
 		return console.Client{}, clientError(name, err)
 	}
-	before, _ := o.store.Clients.Get(name)
-	c, err := o.store.Clients.SetScope(ctx, name, scope,
+	before, _ := o.cfg.Store.Clients.Get(name)
+	c, err := o.cfg.Store.Clients.SetScope(ctx, name, scope,
 		expecting(e, scopeTag, "what the client %s may do has changed since it was read, so nothing was changed; read it again", name))
 	if err != nil {
 		return console.Client{}, clientError(name, err)
 	}
-	o.log.Info("client's scope set", "client", c.Name)
+	o.cfg.Log.Info("client's scope set", "client", c.Name)
 	o.Record(ctx, "client.set", c.Name, map[string]any{"client_id": c.ID, "scope": c.Scope, "before": before.Scope})
 	return o.Client(c.Name)
 }
 
-func (o operator) NewClientToken(ctx context.Context, name string, overlap time.Duration) (console.NewToken, error) {
-	c, token, err := o.RotateClient(ctx, name, overlap)
+// NewClientToken gives a client a new token; the old one works for overlap more.
+func (o *Operator) NewClientToken(ctx context.Context, name string, overlap time.Duration) (console.NewToken, error) {
+	c, token, err := o.cfg.Clients.Rotate(ctx, name, overlap)
 	if err != nil {
 		return console.NewToken{}, clientError(name, err)
 	}
-	o.log.Info("client's token rotated", "client", c.Name)
+	o.cfg.Log.Info("client's token rotated", "client", c.Name)
 	o.Record(ctx, "client.rotate", c.Name, map[string]any{"client_id": c.ID, "overlap_seconds": int64(overlap.Seconds())})
 	return console.NewToken{Name: c.Name, ClientID: c.ID, AuthToken: token.Reveal()}, nil
 }
 
-func (o operator) DropClient(ctx context.Context, name string) error {
-	c, err := o.RevokeClient(ctx, name)
+// DropClient revokes a client.
+func (o *Operator) DropClient(ctx context.Context, name string) error {
+	c, err := o.cfg.Clients.Revoke(ctx, name)
 	if c.ID != "" { // it is revoked, also if its names are not all given back yet
-		o.log.Info("client revoked", "client", c.Name)
+		o.cfg.Log.Info("client revoked", "client", c.Name)
 		o.Record(ctx, "client.revoke", c.Name, map[string]any{"client_id": c.ID})
 	}
 	if err != nil {
@@ -155,33 +155,3 @@ func (o operator) DropClient(ctx context.Context, name string) error {
 	}
 	return nil
 }
-
-// Settings are what is in force.
-func (o operator) Settings(ctx context.Context) (console.Settings, error) {
-	l := o.cfg.Limits
-	s := console.Settings{
-		Node: o.node, Domain: o.cfg.Domain, PublicHost: o.publicHost(), AnyDomain: o.cfg.AnyDomain,
-		Geo: o.geoSettings(), SchemaVersion: store.SchemaVersion,
-		Access: console.AccessSettings{Days: l.AccessDays, Bytes: l.AccessBytes},
-		Sinks:  console.SinkSettings{AllowPrivate: o.cfg.Sinks.AllowPrivate},
-		SignIn: o.signInSettings(),
-		Limits: map[string]any{
-			"sessions": l.Sessions, "sessions_per_client": l.SessionsPerClient, "tunnels_per_session": l.TunnelsPerSession,
-			"claims_per_client": l.ClaimsPerClient, "connections": l.Connections, "connections_per_address": l.ConnectionsPerAddress,
-			"header_bytes": l.HeaderBytes, "header_time": l.HeaderTime, "idle_time": l.IdleTime, "stream_idle": l.StreamIdle,
-			"origin_time": l.OriginTime, "udp_flows": l.UDPFlows, "udp_idle": l.UDPIdle, "udp_amplification": l.UDPAmplification,
-		},
-	}
-	kept, err := o.store.Events.Kept(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.Access.StoredBytes = kept.Bytes
-	if !kept.Oldest.IsZero() {
-		oldest := kept.Oldest.UTC()
-		s.Access.Oldest = &oldest
-	}
-	return s, nil
-}
-
-var _ console.Relay = operator{}

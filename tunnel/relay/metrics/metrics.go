@@ -1,13 +1,20 @@
-package relay
+// Package metrics counts what happens at a relay, and tells its figures as Prometheus
+// reads them.
+package metrics
 
 import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"adit/internal/monotime"
 	"adit/internal/prom"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/accesslog"
+	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/ledger"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
@@ -17,12 +24,16 @@ var (
 	countedTypes    = [...]string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
 	countedOutcomes = [...]string{"done", "1xx", "2xx", "3xx", "4xx", "5xx", "refused"}
 	countedHellos   = [...]string{
-		"accepted", wire.CodeUnauthorized, wire.CodeProtocol, wire.CodeInvalid, wire.CodeLimit, wire.CodeUnavailable,
+		Accepted, wire.CodeUnauthorized, wire.CodeProtocol, wire.CodeInvalid, wire.CodeLimit, wire.CodeUnavailable,
 	}
 )
 
-// counts are what happened since the start.
-type counts struct {
+// Accepted is the outcome of a hello that was welcome; others are codes of
+// wire.Problem.
+const Accepted = "accepted"
+
+// Counts are what happened since the start.
+type Counts struct {
 	visits [len(countedTypes)][len(countedOutcomes)]atomic.Uint64
 	hellos [len(countedHellos)]atomic.Uint64
 }
@@ -38,7 +49,8 @@ func outcome(e wire.Access) int {
 	return 0
 }
 
-func (c *counts) visit(kind string, e wire.Access) {
+// Visit counts a visit to an endpoint of a type.
+func (c *Counts) Visit(kind string, e wire.Access) {
 	for i, name := range countedTypes {
 		if name == kind {
 			c.visits[i][outcome(e)].Add(1)
@@ -46,7 +58,8 @@ func (c *counts) visit(kind string, e wire.Access) {
 	}
 }
 
-func (c *counts) hello(code string) {
+// Hello counts an agent that named itself, by outcome.
+func (c *Counts) Hello(code string) {
 	for i, name := range countedHellos {
 		if name == code {
 			c.hellos[i].Add(1)
@@ -54,32 +67,53 @@ func (c *counts) hello(code string) {
 	}
 }
 
-// Ready says why the relay should get no new visitors, or "".
-func (o operator) Ready() string {
-	o.mu.Lock()
-	draining := o.draining
-	o.mu.Unlock()
-	switch {
-	case draining:
-		return "draining"
-	case !o.store.Connected():
-		return "store_away"
+// Visits are the visits that ended: all, those that a policy refused, and those whose
+// origin failed.
+func (c *Counts) Visits() (all, refused, failed uint64) {
+	for i := range c.visits {
+		for j := range c.visits[i] {
+			n := c.visits[i][j].Load()
+			all += n
+			switch countedOutcomes[j] {
+			case "refused":
+				refused += n
+			case "5xx":
+				failed += n
+			}
+		}
 	}
-	return ""
+	return all, refused, failed
 }
 
-// Metrics are the relay's figures as Prometheus reads them.
-func (o operator) Metrics() string {
+// Sources are where the figures come from.
+type Sources struct {
+	Version string
+	Started time.Time
+	Counts  *Counts
+	Agents  *link.Listener
+	Edge    *edge.Edge
+	Store   *store.Store
+	Access  *accesslog.Log
+	Ledger  *ledger.Ledger
+	// Sessions counts the agents connected, by transport.
+	Sessions func() map[link.Transport]int
+	// Unnamed counts the sessions whose agent has not named itself yet, and those
+	// that were ended for that since the start.
+	Unnamed func() (open int, turnedAway uint64)
+}
+
+// Text is the figures now; ready is whether new visitors should come.
+func (s Sources) Text(ready bool) string {
 	var p prom.Text
 	p.Family("adit_relay_build_info", "gauge", "What this relay was built from.")
-	p.Sample(1, "version", o.opts.Version, "go_version", runtime.Version())
+	p.Sample(1, "version", s.Version, "go_version", runtime.Version())
 	p.Family("adit_relay_start_time_seconds", "gauge", "When the relay started, in seconds since 1970.")
-	p.Sample(float64(monotime.Wall(o.started).Unix()))
+	p.Sample(float64(monotime.Wall(s.Started).Unix()))
 	p.Family("adit_relay_ready", "gauge", "Whether new visitors should come here: the store answers, and the relay is not draining.")
-	p.Sample(prom.Truth(o.Ready() == ""))
-	o.agentFigures(&p)
-	o.visitorFigures(&p)
-	o.storeFigures(&p)
+	p.Sample(prom.Truth(ready))
+	s.agentFigures(&p)
+	s.visitorFigures(&p)
+	s.storeFigures(&p)
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	p.Family("go_goroutines", "gauge", "Goroutines of the relay.")
@@ -91,35 +125,33 @@ func (o operator) Metrics() string {
 	return p.String()
 }
 
-func (o operator) agentFigures(p *prom.Text) {
-	connected := map[link.Transport]int{}
-	for _, s := range o.sessionList() {
-		connected[s.link.Transport()]++
-	}
+func (s Sources) agentFigures(p *prom.Text) {
+	connected := s.Sessions()
 	p.Family("adit_relay_sessions", "gauge", "Agents connected, by transport.")
 	for _, t := range []link.Transport{link.DTLS, link.TLS} {
 		p.Sample(float64(connected[t]), "transport", string(t))
 	}
-	h := o.listener.Handshakes()
+	h := s.Agents.Handshakes()
 	p.Family("adit_relay_handshakes_total", "counter", "Handshakes at tunnel_listen by outcome; those over DTLS that break off are not counted.")
 	p.Sample(float64(h.Done), "outcome", "done")
 	p.Sample(float64(h.Failed), "outcome", "failed")
 	p.Sample(float64(h.TurnedAway), "outcome", "turned_away")
 	p.Family("adit_relay_hellos_total", "counter", "Agents that named themselves, by outcome.")
 	for i, code := range countedHellos {
-		p.Sample(float64(o.counts.hellos[i].Load()), "outcome", code)
+		p.Sample(float64(s.Counts.hellos[i].Load()), "outcome", code)
 	}
 	p.Family("adit_relay_unnamed_sessions", "gauge", "Sessions whose agent has not named itself yet, or was refused a moment ago.")
-	p.Sample(float64(o.strangers.open()))
+	unnamed, turnedAway := s.Unnamed()
+	p.Sample(float64(unnamed))
 	p.Family("adit_relay_unnamed_sessions_turned_away_total", "counter", "Sessions that were ended at once: too many of their address had not named themselves.")
-	p.Sample(float64(o.strangers.turnedAway.Load()))
-	unread := o.listener.Unread()
+	p.Sample(float64(turnedAway))
+	unread := s.Agents.Unread()
 	p.Family("adit_relay_unread_bytes", "gauge", "Memory of what came from agents and visitors have not taken yet, beyond 4 MiB for each agent.")
 	p.Sample(float64(unread.Bytes))
 	p.Family("adit_relay_streams_given_up_total", "counter", "Visits that were ended because too much of what they asked for waited for them, or of what they sent for an origin.")
-	p.Sample(float64(unread.GivenUp + o.edge.GivenUp()))
+	p.Sample(float64(unread.GivenUp + s.Edge.GivenUp()))
 	active := 0
-	for _, c := range o.store.Clients.List() {
+	for _, c := range s.Store.Clients.List() {
 		if c.Active() {
 			active++
 		}
@@ -127,11 +159,11 @@ func (o operator) agentFigures(p *prom.Text) {
 	p.Family("adit_relay_clients", "gauge", "Clients that may connect.")
 	p.Sample(float64(active))
 	p.Family("adit_relay_claims", "gauge", "Names and ports that clients keep.")
-	p.Sample(float64(o.store.Claims.Count()))
+	p.Sample(float64(s.Store.Claims.Count()))
 }
 
-func (o operator) visitorFigures(p *prom.Text) {
-	served, open := o.edge.Served(), o.edge.Visitors()
+func (s Sources) visitorFigures(p *prom.Text) {
+	served, open := s.Edge.Served(), s.Edge.Visitors()
 	p.Family("adit_relay_endpoints", "gauge", "Endpoints that are served, by type.")
 	for _, kind := range countedTypes {
 		p.Sample(float64(served[kind]), "type", kind)
@@ -143,12 +175,12 @@ func (o operator) visitorFigures(p *prom.Text) {
 	p.Family("adit_relay_visits_total", "counter", "Requests, connections and flows that ended, by type and outcome: a class of status, refused by a policy, or done.")
 	for i, kind := range countedTypes {
 		for j, name := range countedOutcomes {
-			if n := o.counts.visits[i][j].Load(); n > 0 {
+			if n := s.Counts.visits[i][j].Load(); n > 0 {
 				p.Sample(float64(n), "type", kind, "outcome", name)
 			}
 		}
 	}
-	f := o.edge.Figures()
+	f := s.Edge.Figures()
 	p.Family("adit_relay_visitor_connections", "gauge", "TCP connections of visitors that are open.")
 	p.Sample(float64(f.Connections))
 	p.Family("adit_relay_connections_turned_away_total", "counter", "Connections over the limit of an address or of all, and requests.")
@@ -165,19 +197,19 @@ func (o operator) visitorFigures(p *prom.Text) {
 	p.Sample(float64(f.BytesOut), "direction", "out")
 }
 
-func (o operator) storeFigures(p *prom.Text) {
-	w := o.store.Writes()
+func (s Sources) storeFigures(p *prom.Text) {
+	w := s.Store.Writes()
 	p.Family("adit_relay_store_connected", "gauge", "Whether the store can be reached.")
-	p.Sample(prom.Truth(o.store.Connected()))
+	p.Sample(prom.Truth(s.Store.Connected()))
 	p.Family("adit_relay_store_writes_total", "counter", "Writes to the store by outcome.")
 	p.Sample(float64(w.Done), "outcome", "done")
 	p.Sample(float64(w.Errors), "outcome", "error")
 	p.Family("adit_relay_store_write_seconds_total", "counter", "Time that writes took together.")
 	p.Sample(w.Time.Seconds())
 	p.Family("adit_relay_access_events_waiting", "gauge", "Access events not yet stored.")
-	p.Sample(float64(o.access.Waiting()))
+	p.Sample(float64(s.Access.Waiting()))
 	p.Family("adit_relay_access_events_dropped_total", "counter", "Access events that were never stored.")
-	p.Sample(float64(o.access.Lost()))
+	p.Sample(float64(s.Access.Lost()))
 	p.Family("adit_relay_audit_lines_waiting", "gauge", "Lines that wait in the data folder for the audit log.")
-	p.Sample(float64(o.ledger.Waiting()))
+	p.Sample(float64(s.Ledger.Waiting()))
 }

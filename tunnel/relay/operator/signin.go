@@ -1,4 +1,4 @@
-package relay
+package operator
 
 import (
 	"context"
@@ -17,21 +17,21 @@ const maxUser = 320
 
 // EndSignIns ends all sign-ins that a visitor has now, on all nodes. It may sign in
 // again.
-func (o operator) EndSignIns(ctx context.Context, user string) (console.EndedSignIns, error) {
+func (o *Operator) EndSignIns(ctx context.Context, user string) (console.EndedSignIns, error) {
 	user = strings.ToLower(strings.TrimSpace(user))
 	switch {
 	case user == "" || len(user) > maxUser || strings.ContainsFunc(user, unicode.IsControl):
 		return console.EndedSignIns{}, bad(http.StatusBadRequest, "invalid_parameter", "user", "user must be an address or a name, of at most %d bytes", maxUser)
-	case o.signIn == nil:
+	case o.cfg.SignIn == nil:
 		return console.EndedSignIns{}, bad(http.StatusBadRequest, "invalid_parameter", "user", "nobody has signed in: the relay has no identity provider")
 	}
 	now := time.Now().UTC()
 	// A session may have been longer in the configuration before this one.
 	v := store.EndedSignIns{User: user, At: now, Until: now.Add(config.MaxSession)}
-	if err := o.store.Ended.Set(ctx, v); err != nil {
+	if err := o.cfg.Store.Ended.Set(ctx, v); err != nil {
 		return console.EndedSignIns{}, err
 	}
-	o.log.Info("sign-ins ended by the operator", "user", user)
+	o.cfg.Log.Info("sign-ins ended by the operator", "user", user)
 	o.Record(ctx, "sign_in.end", user, nil)
 	return console.EndedSignIns{User: user, EndedAt: now}, nil
 }

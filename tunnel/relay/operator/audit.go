@@ -1,4 +1,4 @@
-package relay
+package operator
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 )
 
 // AuditList is a page of the audit log, newest first.
-func (o operator) AuditList(ctx context.Context, q console.AuditQuestion) (console.AuditPage, error) {
+func (o *Operator) AuditList(ctx context.Context, q console.AuditQuestion) (console.AuditPage, error) {
 	page := console.AuditPage{Items: []audit.Entry{}}
-	err := o.store.Audit.Newest(ctx, q.Before, func(e audit.Entry) bool {
+	err := o.cfg.Store.Audit.Newest(ctx, q.Before, func(e audit.Entry) bool {
 		if len(page.Items) == max(q.Limit, 1) {
 			page.Next = page.Items[len(page.Items)-1].Seq
 			return false
@@ -36,13 +36,13 @@ func (o operator) AuditList(ctx context.Context, q console.AuditQuestion) (conso
 }
 
 // AuditVerify checks the whole chain; wanted is a head that was noted earlier.
-func (o operator) AuditVerify(ctx context.Context, wanted string) (audit.Result, error) {
-	return o.store.Audit.Verify(ctx, strings.ToLower(strings.TrimSpace(wanted)))
+func (o *Operator) AuditVerify(ctx context.Context, wanted string) (audit.Result, error) {
+	return o.cfg.Store.Audit.Verify(ctx, strings.ToLower(strings.TrimSpace(wanted)))
 }
 
 // AuditExport calls give with every entry, oldest first.
-func (o operator) AuditExport(ctx context.Context, give func(audit.Entry) error) error {
-	return o.store.Audit.Each(ctx, func(_ uint64, e audit.Entry, fault error) error {
+func (o *Operator) AuditExport(ctx context.Context, give func(audit.Entry) error) error {
+	return o.cfg.Store.Audit.Each(ctx, func(_ uint64, e audit.Entry, fault error) error {
 		if fault != nil {
 			return fault
 		}
@@ -50,17 +50,17 @@ func (o operator) AuditExport(ctx context.Context, give func(audit.Entry) error)
 	})
 }
 
-func (o operator) shownSink(stored store.StoredSink) console.Sink {
+func (o *Operator) shownSink(stored store.StoredSink) console.Sink {
 	c, err := outlets.Parse(stored)
-	st, _ := o.sinks.State(stored.Name)
+	st, _ := o.cfg.Sinks.State(stored.Name)
 	if err != nil {
-		o.log.Error("a stored sink cannot be read", "sink", stored.Name, "error", err)
+		o.cfg.Log.Error("a stored sink cannot be read", "sink", stored.Name, "error", err)
 		st.LastError = err.Error()
 	}
 	v := console.Sink{
 		Tag: sinkTag(stored), Name: stored.Name, Type: c.Type, URL: c.URL, HasSecret: c.Secret != "", Address: c.Address, CA: c.CA, Facility: c.Facility, Events: c.Events,
 		RefusedOnly: c.RefusedOnly, Enabled: c.On(), ChangedAt: stored.Changed,
-		State: console.SinkState{Node: o.node, Sent: st.Sent, Failed: st.Failed, Dropped: st.Dropped, Queued: st.Queued, LastError: st.LastError},
+		State: console.SinkState{Node: o.cfg.Node, Sent: st.Sent, Failed: st.Failed, Dropped: st.Dropped, Queued: st.Queued, LastError: st.LastError},
 	}
 	if !st.LastErrorAt.IsZero() {
 		v.State.LastErrorAt = &st.LastErrorAt
@@ -71,9 +71,10 @@ func (o operator) shownSink(stored store.StoredSink) console.Sink {
 	return v
 }
 
-func (o operator) SinkList() []console.Sink {
+// SinkList is the sinks that are stored, with how each does at this node.
+func (o *Operator) SinkList() []console.Sink {
 	list := []console.Sink{}
-	for _, s := range o.store.Sinks.List() {
+	for _, s := range o.cfg.Store.Sinks.List() {
 		list = append(list, o.shownSink(s))
 	}
 	return list
@@ -81,8 +82,9 @@ func (o operator) SinkList() []console.Sink {
 
 const maxSinks = 20
 
-func (o operator) Sink(name string) (console.Sink, error) {
-	stored, ok := o.store.Sinks.Get(name)
+// Sink is one of SinkList.
+func (o *Operator) Sink(name string) (console.Sink, error) {
+	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {
 		return console.Sink{}, sinkError(name, store.ErrNotFound)
 	}
@@ -97,11 +99,11 @@ func expectSink(name string, e console.Expected) store.Against[store.StoredSink]
 }
 
 // SetSink stores a sink. A secret that is left out is kept.
-func (o operator) SetSink(ctx context.Context, name string, document []byte, e console.Expected) (console.Sink, error) {
+func (o *Operator) SetSink(ctx context.Context, name string, document []byte, e console.Expected) (console.Sink, error) {
 	if !sink.ValidName(name) {
 		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", "name", "a sink's name has 1 to 32 lower-case letters, digits, hyphens or underscores, and begins and ends with a letter or digit")
 	}
-	c, err := sink.Parse(document, o.cfg.Sinks.AllowPrivate)
+	c, err := sink.Parse(document, o.cfg.Settings.Sinks.AllowPrivate)
 	var field *sink.FieldError
 	if errors.As(err, &field) {
 		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", field.Field, "%s", field.Error())
@@ -109,10 +111,10 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte, e c
 	if err != nil {
 		return console.Sink{}, err
 	}
-	if _, had := o.store.Sinks.Get(name); !had && len(o.store.Sinks.List()) >= maxSinks {
+	if _, had := o.cfg.Store.Sinks.Get(name); !had && len(o.cfg.Store.Sinks.List()) >= maxSinks {
 		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", "name", "there are %d sinks already, the most there may be", maxSinks)
 	}
-	err = o.store.Sinks.Change(ctx, name, func(old store.StoredSink, had bool) ([]byte, error) {
+	err = o.cfg.Store.Sinks.Change(ctx, name, func(old store.StoredSink, had bool) ([]byte, error) {
 		next := c
 		if had && c.Secret == "" && c.Type == sink.Webhook {
 			if before, err := outlets.Parse(old); err == nil && before.URL == c.URL { // a secret is not told to another
@@ -124,8 +126,8 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte, e c
 	if err != nil {
 		return console.Sink{}, err
 	}
-	o.log.Info("sink set", "sink", name)
-	stored, _ := o.store.Sinks.Get(name)
+	o.cfg.Log.Info("sink set", "sink", name)
+	stored, _ := o.cfg.Store.Sinks.Get(name)
 	v := o.shownSink(stored)
 	o.Record(ctx, "sink.set", name, map[string]any{
 		"type": v.Type, "url": v.BareURL(), "address": v.Address, "events": v.Events, "refused_only": v.RefusedOnly, "enabled": v.Enabled, "has_secret": v.HasSecret,
@@ -133,11 +135,12 @@ func (o operator) SetSink(ctx context.Context, name string, document []byte, e c
 	return v, nil
 }
 
-func (o operator) DeleteSink(ctx context.Context, name string, e console.Expected) error {
-	if err := o.store.Sinks.Delete(ctx, name, expectSink(name, e)); err != nil {
+// DeleteSink deletes a sink; what waits for it is dropped.
+func (o *Operator) DeleteSink(ctx context.Context, name string, e console.Expected) error {
+	if err := o.cfg.Store.Sinks.Delete(ctx, name, expectSink(name, e)); err != nil {
 		return sinkError(name, err)
 	}
-	o.log.Info("sink deleted", "sink", name)
+	o.cfg.Log.Info("sink deleted", "sink", name)
 	o.Record(ctx, "sink.delete", name, nil)
 	return nil
 }
@@ -150,8 +153,8 @@ func sinkError(name string, err error) error {
 }
 
 // TestSink sends one event to a sink now, beside what is queued for it.
-func (o operator) TestSink(ctx context.Context, name string) (console.SinkTest, error) {
-	stored, ok := o.store.Sinks.Get(name)
+func (o *Operator) TestSink(ctx context.Context, name string) (console.SinkTest, error) {
+	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {
 		return console.SinkTest{}, sinkError(name, store.ErrNotFound)
 	}
@@ -160,10 +163,10 @@ func (o operator) TestSink(ctx context.Context, name string) (console.SinkTest, 
 		return console.SinkTest{Error: err.Error()}, nil
 	}
 	o.Record(ctx, "sink.test", name, nil)
-	s := sink.New(sink.Options{Name: name, Node: o.node, Config: c, Private: o.cfg.Sinks.AllowPrivate})
+	s := sink.New(sink.Options{Name: name, Node: o.cfg.Node, Config: c, Private: o.cfg.Settings.Sinks.AllowPrivate})
 	defer s.Close()
 	err = s.Test(ctx, sink.Event{Type: sink.Access, Access: &wire.Access{
-		Time: time.Now().UTC(), Node: o.node, Endpoint: "ep_test", Visitor: "192.0.2.1", Method: "TEST", Host: o.cfg.Domain, Path: "/",
+		Time: time.Now().UTC(), Node: o.cfg.Node, Endpoint: "ep_test", Visitor: "192.0.2.1", Method: "TEST", Host: o.cfg.Settings.Domain, Path: "/",
 	}})
 	if err != nil {
 		return console.SinkTest{Error: err.Error()}, nil

@@ -1,0 +1,53 @@
+// Package clients adds clients, gives them new auth tokens and revokes them. Which
+// sessions end by that is decided by who has sessions.
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// Registry has a relay's clients.
+type Registry struct {
+	Store *store.Store
+	// Mint makes a new auth token, which carries the relay's address.
+	Mint func() wire.Token
+}
+
+// Add makes a client that may have what is in scope, all if that is its zero value,
+// and the token that is shown once. Its errors are *store.ScopeError,
+// store.ErrExists, store.ErrName, and the store's.
+func (r Registry) Add(ctx context.Context, name string, scope store.Scope) (store.Client, wire.Token, error) {
+	if err := scope.Check(); err != nil {
+		return store.Client{}, wire.Token{}, err
+	}
+	token := r.Mint()
+	c, err := r.Store.Clients.AddWith(ctx, name, token.Secret, token.Hint(), scope)
+	if errors.Is(err, store.ErrExists) {
+		err = fmt.Errorf("there is a client %s already: %w", name, err)
+	}
+	return c, token, err
+}
+
+// Rotate gives a client a new token; the old one works for overlap more.
+func (r Registry) Rotate(ctx context.Context, name string, overlap time.Duration) (store.Client, wire.Token, error) {
+	token := r.Mint()
+	c, err := r.Store.Clients.Rotate(ctx, name, token.Secret, token.Hint(), overlap)
+	return c, token, err
+}
+
+// Revoke takes a client's right to connect, and gives its names and ports back. The
+// client is returned if it is revoked, also with an error: not all may be given back
+// yet.
+func (r Registry) Revoke(ctx context.Context, name string) (store.Client, error) {
+	c, err := r.Store.Clients.Revoke(ctx, name)
+	if err != nil {
+		return c, err
+	}
+	return c, errors.Join(r.Store.Claims.ReleaseClient(ctx, c.ID), r.Store.Policies.DropClient(ctx, c.ID))
+}

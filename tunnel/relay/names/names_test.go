@@ -1,0 +1,113 @@
+package names
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// held are the targets that clients have.
+type held map[string]bool
+
+func (h held) Get(target string) (store.Claim, bool) { return store.Claim{}, h[target] }
+
+func rulesOf(claimed, policed []string) Rules {
+	claims, policies := held{}, held{}
+	for _, name := range claimed {
+		claims[store.TargetDomain(name)] = true
+	}
+	for _, name := range policed {
+		policies[store.TargetDomain(name)] = true
+	}
+	return Rules{
+		Domain: "relay.test", Own: []string{"relay.test", "gate.relay.test", "sign-in.relay.test"}, SignIn: "sign-in.relay.test",
+		Claims: claims, Policed: func(target string) bool { return policies[target] },
+	}
+}
+
+func TestWildcardLeadsNamesThatAreNobodysByThemselves(t *testing.T) {
+	r := rulesOf([]string{"*.shop.relay.test", "own.shop.relay.test", "*.relay.test"}, []string{"kept.shop.relay.test"})
+	for name, want := range map[string]string{
+		"any.shop.relay.test":  "*.shop.relay.test",
+		"own.shop.relay.test":  "", // a client's by itself
+		"kept.shop.relay.test": "", // whoever set its policy would not have it passed by
+		"gate.relay.test":      "", // the relay's own
+		"shop.relay.test":      "*.relay.test",
+		"a.b.shop.relay.test":  "", // a wildcard is of one label
+		"elsewhere.example":    "",
+		"":                     "",
+	} {
+		if got := r.Leader(name); got != want {
+			t.Errorf("%q is led by %q, want %q", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"any.shop.relay.test": "*.shop.relay.test", "own.shop.relay.test": "own.shop.relay.test",
+		"sign-in.relay.test": "sign-in.relay.test", "gate.relay.test": "", "elsewhere.example": "", "": "",
+	} {
+		if got := r.Subject(name); got != want {
+			t.Errorf("the certificate of %q is for %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestFullNames(t *testing.T) {
+	r := rulesOf(nil, nil)
+	for asked, want := range map[string]string{
+		"shop": "shop.relay.test", "*.shop": "*.shop.relay.test", "shop.example": "shop.example", "*.shop.example": "*.shop.example", "a.relay.test": "a.relay.test",
+	} {
+		if got, err := r.Full(asked); got != want || err != nil {
+			t.Errorf("%s means %q, %v; want %s", asked, got, err, want)
+		}
+	}
+	for asked, code := range map[string]string{
+		"-": wire.CodeInvalid, "a b": wire.CodeInvalid, "*": wire.CodeInvalid, "Shop": wire.CodeInvalid, "": wire.CodeInvalid,
+		"relay.test": wire.CodeForbidden, "gate": wire.CodeForbidden, "*.relay.test": wire.CodeForbidden, "sign-in": wire.CodeForbidden,
+	} {
+		_, err := r.Full(asked)
+		var p *wire.Problem
+		if !errors.As(err, &p) || p.Code != code || p.Field != "domain" {
+			t.Errorf("%q: %v, want %s about domain", asked, err, code)
+		}
+	}
+}
+
+// TestShownTargetsAreRead holds that what the operator is shown can be written back.
+func TestShownTargetsAreRead(t *testing.T) {
+	r := rulesOf(nil, nil)
+	for text, shown := range map[string]string{
+		" Shop. ": "shop.relay.test", "*.shop": "*.shop.relay.test", "shop.example": "shop.example",
+		"tcp.20000": "tcp.20000", "UDP.53": "udp.53", "nas/ssh": "nas/ssh",
+	} {
+		target, err := r.Target(text)
+		if err != nil || Shown(target) != shown {
+			t.Errorf("%q is shown as %q, %v; want %q", text, Shown(target), err, shown)
+			continue
+		}
+		if again, err := r.Target(Shown(target)); again != target || err != nil {
+			t.Errorf("%q is read as %q, %v; want %q", Shown(target), again, err, target)
+		}
+	}
+	for text, says := range map[string]string{
+		"tcp.0": "1 to 65535", "udp.70000": "1 to 65535", "a/": "CLIENT/NAME", "/b": "CLIENT/NAME", "a b": "neither a domain", "": "neither a domain",
+	} {
+		if _, err := r.Target(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
+}
+
+func TestValidNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a": true, "shop.example": true, "xn--bcher-kva.example": true, "1.a": true,
+		"": false, "1.2": false, "A": false, "-a": false, "a-": false, "a..b": false, "a_b": false, ".a": false, "a.": false,
+		strings.Repeat("a", 64): false, strings.Repeat("a.", 127): false,
+	} {
+		if got := Valid(name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package relay
+
+import (
+	"cmp"
+	"slices"
+
+	"adit/internal/monotime"
+	"adit/internal/natural"
+	"adit/tunnel/link"
+	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/operator"
+	"adit/tunnel/relay/store"
+)
+
+// view is the relay as its operator may see it.
+type view struct{ *Relay }
+
+// State reports whether the relay is ending, and how many agents are connected here.
+func (r view) State() (draining bool, sessions int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.draining, len(r.sessions)
+}
+
+// SessionList is the sessions of agents connected here, oldest first.
+func (r view) SessionList() []console.Session {
+	list := []console.Session{}
+	for _, s := range r.sessionList() {
+		stats := s.link.Stats()
+		s.mu.Lock()
+		v := console.Session{
+			ID: s.id, Client: s.client.Name, ClientID: s.client.ID, Instance: s.hello.Instance,
+			Address: s.link.RemoteAddr().String(), Transport: string(s.link.Transport()),
+			Version: s.hello.Version, OS: s.hello.OS, Arch: s.hello.Arch, Hostname: s.hello.Hostname, Since: monotime.Wall(s.since),
+			RTT: float64(stats.RTT.Microseconds()) / 1000, Tunnels: len(s.tunnels),
+			BytesSent: stats.BytesSent, BytesReceived: stats.BytesReceived, Errors: slices.Clone(s.errors),
+		}
+		s.mu.Unlock()
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b console.Session) int { return a.Since.Compare(b.Since) })
+	return list
+}
+
+// sessionsByTransport counts the agents connected here.
+func (r *Relay) sessionsByTransport() map[link.Transport]int {
+	by := make(map[link.Transport]int)
+	for _, s := range r.sessionList() {
+		by[s.link.Transport()]++
+	}
+	return by
+}
+
+// Connected looks at the agents of all clients at once: each session is looked
+// at once, however many clients there are.
+func (r view) Connected() map[string]operator.Connected {
+	type clientTunnel struct{ client, instance, key string }
+	all, known := make(map[string]operator.Connected), make(map[clientTunnel]bool)
+	newest := make(map[string]*session) // of those here
+	add := func(client string, see func(*operator.Connected)) {
+		c := all[client]
+		c.Sessions++
+		see(&c)
+		all[client] = c
+	}
+	// A tunnel may run by way of several sessions.
+	count := func(c *operator.Connected, t clientTunnel) {
+		if !known[t] {
+			known[t] = true
+			c.Tunnels++
+		}
+	}
+	if r.members != nil {
+		r.members.far.each(func(a *farAgent) {
+			add(a.agent.ClientID, func(c *operator.Connected) {
+				for key := range a.tunnels {
+					count(c, clientTunnel{a.agent.ClientID, a.agent.Instance, key})
+				}
+			})
+		})
+	}
+	for _, s := range r.sessionList() {
+		add(s.client.ID, func(c *operator.Connected) {
+			if was := newest[s.client.ID]; was == nil || s.since.After(was.since) {
+				newest[s.client.ID] = s
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for key := range s.tunnels {
+				count(c, clientTunnel{s.client.ID, s.hello.Instance, key})
+			}
+		})
+	}
+	for client, s := range newest {
+		c, seen := all[client], s.sighting(true)
+		c.Newest = &seen
+		all[client] = c
+	}
+	return all
+}
+
+// NodeList returns the relay's nodes, this one among them, by name.
+func (r view) NodeList() []console.Node {
+	m := r.members
+	if m == nil {
+		alone := members{relay: r.Relay, self: store.Node{
+			ID: r.id, Name: r.node, Version: r.opts.Version, Started: monotime.Wall(r.started), AgentAddress: r.tunnelAddr(),
+		}}
+		n := shownNode(alone.now())
+		n.Self, n.Reachable = true, true
+		return []console.Node{n}
+	}
+	self := shownNode(m.now())
+	self.Self, self.Reachable = true, true
+	list := []console.Node{self}
+	peers := m.mesh.Peers()
+	m.mu.Lock()
+	for id, v := range m.known {
+		n, p := shownNode(v), peers[id]
+		n.Reachable, n.Draining = p.Connected, n.Draining || p.Draining
+		n.RTT = float64(p.RTT.Microseconds()) / 1000
+		list = append(list, n)
+	}
+	m.mu.Unlock()
+	slices.SortFunc(list, func(a, b console.Node) int { return cmp.Or(natural.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+func shownNode(v store.Node) console.Node {
+	return console.Node{
+		ID: v.ID, Name: v.Name, Version: v.Version, StartedAt: v.Started, AgentAddress: v.AgentAddress, NodeAddress: v.NodeAddress,
+		Draining: v.Draining, Sessions: v.Sessions, Endpoints: v.Endpoints, Visitors: v.Visitors,
+	}
+}
