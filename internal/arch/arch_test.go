@@ -127,6 +127,7 @@ var walls = []struct {
 	{"tunnel/relay/signature", []string{}},
 	{"tunnel/relay/geo", []string{"tunnel/relay/geo", "tunnel/relay/sentence"}},
 	{"tunnel/relay/names", []string{"internal", "tunnel/wire", "tunnel/relay/store"}},
+	{"tunnel/relay/claim", []string{"internal", "tunnel/wire", "tunnel/relay/names"}},
 	{"tunnel/relay/clients", []string{"tunnel/wire", "tunnel/relay/store"}},
 	{"tunnel/relay/policies", []string{"tunnel/relay/names", "tunnel/relay/policy", "tunnel/relay/store"}},
 	{"tunnel/relay/accesslog", []string{"internal", "tunnel/wire", "tunnel/relay/store"}},

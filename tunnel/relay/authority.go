@@ -127,7 +127,7 @@ func (r *Relay) certifiable(tunnelType, name string) error {
 	if tunnelType != wire.TypeHTTPS || !wildcard.Is(name) || r.acme == nil || r.acme.Wildcards() || r.file != nil && r.file.Covers(name) != nil {
 		return nil
 	}
-	return forbidden("domain", "the relay gets no certificate for %s: authorities give those for dns-01 only, which it is not set up for; choose the type http or tls, or ask its operator", name)
+	return wire.Forbidden("domain", "the relay gets no certificate for %s: authorities give those for dns-01 only, which it is not set up for; choose the type http or tls, or ask its operator", name)
 }
 
 // certificateOf is what visitors of a name are shown, by whoever shows it.

@@ -9,12 +9,10 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 
-	"adit/internal/visible"
 	"adit/internal/wildcard"
+	"adit/tunnel/relay/claim"
 	"adit/tunnel/relay/edge"
-	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -26,10 +24,6 @@ const (
 	givenLen   = 10
 )
 
-func invalid(field, format string, args ...any) error {
-	return &wire.Problem{Code: wire.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
-}
-
 // claim gives a tunnel its public face; s.claiming is held.
 func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Grant, error) {
 	r := s.relay
@@ -39,7 +33,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	if r.isDraining() {
 		return wire.Grant{}, shuttingDown()
 	}
-	if err := checkClaim(&c); err != nil {
+	if err := claim.Check(&c); err != nil {
 		return wire.Grant{}, err
 	}
 	s.mu.Lock()
@@ -84,7 +78,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	}
 	if r.members != nil {
 		r.members.mesh.TunnelUp(nodes.Tunnel{
-			Session: s.id, Key: key, Number: t.backend.Number, Claim: toldToNodes(c),
+			Session: s.id, Key: key, Number: t.backend.Number, Claim: claim.ForNodes(c),
 			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
 		})
 	}
@@ -93,98 +87,6 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	return wire.Grant{
 		EndpointID: t.face.ID(), Number: t.backend.Number, Domain: t.face.Domain, RemotePort: t.face.Port, PublicURL: t.url,
 	}, nil
-}
-
-func checkClaim(c *wire.Claim) error {
-	switch c.Type {
-	case wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS:
-		if c.RemotePort != 0 {
-			return invalid("remote_port", "a tunnel of type %s has no port of its own; leave remote_port out", c.Type)
-		}
-	case wire.TypeTCP, wire.TypeUDP:
-		if c.RemotePort < 0 || c.RemotePort > 65535 {
-			return invalid("remote_port", "the port must be 1 to 65535")
-		}
-		if c.Mode != wire.ModePrivate {
-			c.Domain = ""
-		}
-	default:
-		return invalid("type", "the relay knows the types http, https, tls, tcp and udp")
-	}
-	if c.Mode != wire.ModeStandard && c.Mode != wire.ModeBalanced && c.Mode != wire.ModePrivate {
-		return invalid("mode", "the relay knows the modes standard, balanced and private")
-	}
-	if len(c.Name) > 128 {
-		return invalid("name", "the name has at most 128 bytes")
-	}
-	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
-	if c.HostHeader != "" && !validHost(c.HostHeader) {
-		return invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
-	}
-	if err := checkHeaders(c); err != nil {
-		return err
-	}
-	if err := checkPaths(c); err != nil {
-		return err
-	}
-	return checkPrivate(c)
-}
-
-// checkPaths says which paths of a claim the edge cannot lead, and sorts them.
-func checkPaths(c *wire.Claim) error {
-	if len(c.Paths) == 0 {
-		c.Paths = nil
-		return nil
-	}
-	if c.Type != wire.TypeHTTP && c.Type != wire.TypeHTTPS {
-		return invalid("paths", "a tunnel of type %s has no paths; leave paths out", c.Type)
-	}
-	names := make([]string, len(c.Paths))
-	for i, p := range c.Paths {
-		names[i] = p.Path
-	}
-	if err := wire.CheckPaths(names); err != nil {
-		return invalid("paths", "paths: %v", err)
-	}
-	for _, p := range c.Paths {
-		if p.HostHeader != "" && !validHost(p.HostHeader) {
-			return invalid("paths", "paths: host_header of %s: %q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", p.Path, visible.Clip(p.HostHeader, 128))
-		}
-	}
-	c.Paths = slices.SortedFunc(slices.Values(c.Paths), func(a, b wire.ClaimPath) int { return wire.ComparePaths(a.Path, b.Path) })
-	return nil
-}
-
-// checkHeaders says which header fields of a claim the edge cannot change.
-func checkHeaders(c *wire.Claim) error {
-	web := c.Type == wire.TypeHTTP || c.Type == wire.TypeHTTPS
-	for _, of := range []struct {
-		field   string
-		changes wire.HeaderChanges
-		in      wire.Direction
-	}{{"request_headers", c.RequestHeaders, wire.Requests}, {"response_headers", c.ResponseHeaders, wire.Responses}} {
-		if !web && !of.changes.IsZero() {
-			return invalid(of.field, "a tunnel of type %s has no headers; leave %s out", c.Type, of.field)
-		}
-		if err := of.changes.Check(of.in); err != nil {
-			return invalid(of.field, "%s: %v", of.field, err)
-		}
-	}
-	return nil
-}
-
-// validHost reports whether text is a name or an address, with a port if need be.
-func validHost(text string) bool {
-	host := text
-	if inner, port, err := net.SplitHostPort(text); err == nil {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return false
-		}
-		host = inner
-	} else if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
-		host = strings.TrimSuffix(inner, "]")
-	}
-	return net.ParseIP(host) != nil || names.Valid(strings.ToLower(host))
 }
 
 // placing is a tunnel that is to get a public face.

@@ -72,7 +72,7 @@ func expectedBy(r *http.Request) (console.Expected, error) {
 	e, err := console.ExpectedBy(r)
 	var refusal *console.Error
 	if errors.As(err, &refusal) {
-		return nil, invalid(refusal.Field, "%s", refusal.Message)
+		return nil, wire.Invalid(refusal.Field, "%s", refusal.Message)
 	}
 	if e == nil || err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e cons
 	}
 	switch {
 	case !s.scope().OwnPolicies:
-		return "", forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
+		return "", wire.Forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
 	case !s.mayEdit(target):
 		return "", errOperators
 	}
@@ -144,7 +144,7 @@ func (s *session) own(v store.StoredPolicy, exists bool) error {
 	return nil
 }
 
-var errOperators = forbidden("", "the relay's operator has set this policy; ask the operator for the change")
+var errOperators = wire.Forbidden("", "the relay's operator has set this policy; ask the operator for the change")
 
 func (s *session) setPolicy(ctx context.Context, target string, document json.RawMessage, e console.Expected) error {
 	var fields map[string]json.RawMessage

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/claim"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
@@ -104,7 +105,7 @@ func (f *far) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 		// always finds one of them.
 		defer f.drop(old)
 	}
-	claim := toldByNode(t.Claim)
+	claim := claim.FromNode(t.Claim)
 	v := &farTunnel{of: a, tunnel: t, claim: claim, face: edge.Face{
 		Target: t.Target, Slot: t.Slot, Type: claim.Type, Mode: claim.Mode, Domain: t.Domain, Port: t.Port,
 	}}
@@ -160,7 +161,7 @@ func (f *far) review(target string) {
 func (f *far) settle(t *farTunnel) {
 	r := f.members.relay
 	// Another version may change or lead what this one must not.
-	if !f.holds(t) || checkHeaders(&t.claim) != nil || checkPaths(&t.claim) != nil || checkPrivate(&t.claim) != nil {
+	if !f.holds(t) || claim.Leads(&t.claim) != nil {
 		f.detach(t)
 		return
 	}

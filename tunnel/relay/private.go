@@ -11,50 +11,6 @@ import (
 	"adit/tunnel/wire"
 )
 
-// typePrivate is a private tunnel's type as nodes tell each other of it. A node that
-// knows no private tunnels does not serve one of a type that it does not know; of type
-// tcp it would open a public port for it.
-const typePrivate = "private"
-
-// toldToNodes is a claim as other nodes are told of it.
-func toldToNodes(c wire.Claim) wire.Claim {
-	if c.Mode == wire.ModePrivate {
-		c.Type = typePrivate
-	}
-	return c
-}
-
-// toldByNode is the claim that toldToNodes was given.
-func toldByNode(c wire.Claim) wire.Claim {
-	if c.Type == typePrivate {
-		c.Type = wire.TypeTCP
-	}
-	return c
-}
-
-// checkPrivate says what of a claim does not go with its mode, as far as that is
-// private or what only private tunnels have.
-func checkPrivate(c *wire.Claim) error {
-	if c.Mode != wire.ModePrivate {
-		if len(c.Visitors) > 0 {
-			return invalid("visitors", "visitors are for private tunnels; leave them out, or choose the mode private")
-		}
-		return nil
-	}
-	switch {
-	case c.Type != wire.TypeTCP:
-		return invalid("type", "a private tunnel is of type tcp, which carries http as well; choose that")
-	case c.RemotePort != 0:
-		return invalid("remote_port", "a private tunnel has no public port; leave remote_port out")
-	case c.Domain != "" && !wire.ValidPrivateName(c.Domain):
-		return invalid("domain", "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens")
-	}
-	if err := wire.CheckVisitors(c.Visitors); err != nil {
-		return invalid("visitors", "visitors: %v", err)
-	}
-	return nil
-}
-
 // placePrivate takes a name for a private tunnel: the one that is asked for, or had
 // before, or a given one. It is below the client's own, so no other client has it.
 func (s *session) placePrivate(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
@@ -76,11 +32,11 @@ func (s *session) placePrivate(ctx context.Context, p placing, face edge.Face) (
 func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	asks := r.Method == http.MethodGet
 	if !asks && r.Header.Get("Upgrade") != wire.UpgradeVisit {
-		return invalid("", "a visit is asked for with Upgrade: %s", wire.UpgradeVisit)
+		return wire.Invalid("", "a visit is asked for with Upgrade: %s", wire.UpgradeVisit)
 	}
 	client, name, err := wire.ParsePrivate(r.PathValue("client") + "/" + r.PathValue("name"))
 	if err != nil {
-		return invalid("", "%v", err)
+		return wire.Invalid("", "%v", err)
 	}
 	if s.relay.isDraining() {
 		return shuttingDown()
@@ -89,7 +45,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	ep := s.relay.edge.Private(store.TargetPrivate(client, name), guest)
 	if ep == nil {
 		// One answer for all, so that nobody learns what there is.
-		return forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)
+		return wire.Forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)
 	}
 	if asks {
 		w.WriteHeader(http.StatusNoContent)

@@ -322,22 +322,6 @@ func TestAPrivateTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
 	eventually(t, "the visit ends with the invitation", func() bool { return owner.open.Load() == 0 })
 }
 
-// TestNodesAreToldAnotherTypeOfPrivateTunnels: one of before them would open a public
-// port for what it takes for a tcp tunnel.
-func TestNodesAreToldAnotherTypeOfPrivateTunnels(t *testing.T) {
-	told := toldToNodes(privateClaim("ssh", "laptop"))
-	if told.Type == wire.TypeTCP {
-		t.Errorf("a node is told of a tunnel of type %s", told.Type)
-	}
-	if back := toldByNode(told); !back.Equal(privateClaim("ssh", "laptop")) {
-		t.Errorf("and takes it for %+v", back)
-	}
-	public := wire.Claim{Type: wire.TypeTCP, Mode: wire.ModeStandard}
-	if told := toldToNodes(public); !told.Equal(public) {
-		t.Errorf("a node is told of a public tunnel as %+v", told)
-	}
-}
-
 func TestTargetsOfPrivateTunnels(t *testing.T) {
 	for _, c := range []struct{ client, name string }{{"nas", "ssh"}, {"nas.home.arpa", "a-b"}} {
 		target := store.TargetPrivate(c.client, c.name)

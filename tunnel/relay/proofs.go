@@ -42,7 +42,7 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, wa
 	}
 	if scope.UnprovedDomains {
 		if known { // another has proved it
-			return forbidden("domain", "%s is proved to be another client's; choose another, or ask the relay's operator", name)
+			return wire.Forbidden("domain", "%s is proved to be another client's; choose another, or ask the relay's operator", name)
 		}
 		return r.proved(ctx, store.Proof{Domain: name, ClientID: c.ID, Proved: time.Now().UTC(), By: store.ProvedByScope})
 	}

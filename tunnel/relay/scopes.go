@@ -11,10 +11,6 @@ import (
 	"adit/tunnel/wire"
 )
 
-func forbidden(field, format string, args ...any) error {
-	return &wire.Problem{Code: wire.CodeForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
-}
-
 // scope is what the session's client may have now.
 func (s *session) scope() store.Scope {
 	c, _ := s.relay.store.Clients.Get(s.client.Name)
@@ -28,7 +24,7 @@ func (s *session) scope() store.Scope {
 // looked for.
 func (s *session) within(scope store.Scope, key string, c wire.Claim) error {
 	if !scope.AllowsType(c.Type) {
-		return forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
+		return wire.Forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
 	}
 	if scope.Tunnels == 0 {
 		return nil
@@ -67,13 +63,13 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) error {
 	r := s.relay
 	if !scope.AllowsDomain(name, r.cfg.Domain) {
-		return forbidden("domain", "this client may have the names %s, not %s; choose one of them, or ask the relay's operator", strings.Join(scope.Domains, ", "), name)
+		return wire.Forbidden("domain", "this client may have the names %s, not %s; choose one of them, or ask the relay's operator", strings.Join(scope.Domains, ", "), name)
 	}
 	if r.names.Under(name) {
 		return r.apart(s.client.ID, scope, name)
 	}
 	if !r.cfg.AnyDomain && len(scope.Domains) == 0 {
-		return forbidden("domain", "%s is not under the relay's domain %s; choose a name that is, or ask the relay's operator", name, r.cfg.Domain)
+		return wire.Forbidden("domain", "%s is not under the relay's domain %s; choose a name that is, or ask the relay's operator", name, r.cfg.Domain)
 	}
 	return r.prove(ctx, s.client, scope, name)
 }
@@ -98,7 +94,7 @@ func (r *Relay) apart(clientID string, scope store.Scope, name string) error {
 // mayHavePort reports why a client may not have a port.
 func mayHavePort(scope store.Scope, port int) error {
 	if !scope.AllowsPort(port) {
-		return forbidden("remote_port", "this client may have the ports %s, not %d; choose one of them, or ask the relay's operator", strings.Join(scope.Ports, ", "), port)
+		return wire.Forbidden("remote_port", "this client may have the ports %s, not %d; choose one of them, or ask the relay's operator", strings.Join(scope.Ports, ", "), port)
 	}
 	return nil
 }
@@ -107,14 +103,14 @@ func mayHavePort(scope store.Scope, port int) error {
 func (r *Relay) fits(scope store.Scope, f edge.Face) error {
 	switch {
 	case !scope.AllowsType(f.Type):
-		return forbidden("type", "the relay's operator has taken the type %s from this client; choose another, or ask the operator", f.Type)
+		return wire.Forbidden("type", "the relay's operator has taken the type %s from this client; choose another, or ask the operator", f.Type)
 	case f.Slot == store.SlotPrivate: // it has neither a port nor a domain
 	case f.Slot == store.SlotPort && !scope.AllowsPort(f.Port):
-		return forbidden("remote_port", "the relay's operator has taken the port %d from this client; choose another, or ask the operator", f.Port)
+		return wire.Forbidden("remote_port", "the relay's operator has taken the port %d from this client; choose another, or ask the operator", f.Port)
 	case f.Slot != store.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
-		return forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
+		return wire.Forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	case f.Slot != store.SlotPort && !r.names.Under(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
-		return forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
+		return wire.Forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	}
 	return nil
 }
@@ -131,7 +127,7 @@ func (s *session) givenName(scope store.Scope, try func(name string) (*tunnel, e
 		}
 	}
 	if under == "" {
-		return nil, forbidden("domain", "name a domain: this client may have the names %s", strings.Join(scope.Domains, ", "))
+		return nil, wire.Forbidden("domain", "name a domain: this client may have the names %s", strings.Join(scope.Domains, ", "))
 	}
 	for range givenTries {
 		name := givenLabel() + "." + under

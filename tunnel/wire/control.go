@@ -10,6 +10,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"time"
 )
@@ -238,6 +239,16 @@ type Problem struct {
 }
 
 func (p *Problem) Error() string { return p.Message }
+
+// Invalid is the Problem of a field that may not be as it is.
+func Invalid(field, format string, args ...any) *Problem {
+	return &Problem{Code: CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// Forbidden is the Problem of what a client may not have. Field may be empty.
+func Forbidden(field, format string, args ...any) *Problem {
+	return &Problem{Code: CodeForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
+}
 
 // Codes of a Problem.
 const (

@@ -96,11 +96,11 @@ func (r Rules) Full(domain string) (string, error) {
 	all := base != domain
 	switch {
 	case !Valid(base):
-		return "", &wire.Problem{Code: wire.CodeInvalid, Field: "domain", Message: fmt.Sprintf("%q is not a domain name; names of other scripts are written in their xn-- form", domain)}
+		return "", wire.Invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
 	case all && base == r.Domain:
-		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " would be the names of all clients; choose a name below, as *.shop." + r.Domain}
+		return "", wire.Forbidden("domain", "%s would be the names of all clients; choose a name below, as *.shop.%s", domain, r.Domain)
 	case !all && r.own(domain):
-		return "", &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: domain + " is the relay's own name; choose another"}
+		return "", wire.Forbidden("domain", "%s is the relay's own name; choose another", domain)
 	}
 	return domain, nil
 }

@@ -8,6 +8,7 @@ const sources = import.meta.glob<string>(
   [
     '../../../../tunnel/relay/{authority,claims,clients,control,control_policy,holding,leave,ports,private,proofs,relay,run,scopes,session,speed}.go',
     '../../../../tunnel/relay/names/names.go',
+    '../../../../tunnel/relay/claim/{claim,private}.go',
     '../../../../tunnel/link/listen.go',
   ],
   { query: '?raw', import: 'default', eager: true },
@@ -34,8 +35,8 @@ const makers = [
   { begins: 'Reason: ', part: 0 },
   { begins: 'message := ', part: 0 },
   { begins: 'p.Code, p.Message = ', part: 1 },
-  { begins: 'invalid(', part: 1 },
-  { begins: 'forbidden(', part: 1 },
+  { begins: 'Invalid(', part: 1 },
+  { begins: 'Forbidden(', part: 1 },
   { begins: 'Close(', part: 0 },
   { begins: 'dismiss(', part: 1 },
   { begins: 'lose(', part: 1 },

@@ -1,0 +1,47 @@
+package claim
+
+import "adit/tunnel/wire"
+
+// typePrivate is a private tunnel's type as nodes tell each other of it. A node that
+// knows no private tunnels does not serve one of a type that it does not know; of type
+// tcp it would open a public port for it.
+const typePrivate = "private"
+
+// ForNodes is a claim as other nodes are told of it.
+func ForNodes(c wire.Claim) wire.Claim {
+	if c.Mode == wire.ModePrivate {
+		c.Type = typePrivate
+	}
+	return c
+}
+
+// FromNode is the claim that ForNodes was given.
+func FromNode(c wire.Claim) wire.Claim {
+	if c.Type == typePrivate {
+		c.Type = wire.TypeTCP
+	}
+	return c
+}
+
+// checkPrivate says what of a claim does not go with its mode, as far as that is
+// private or what only private tunnels have.
+func checkPrivate(c *wire.Claim) error {
+	if c.Mode != wire.ModePrivate {
+		if len(c.Visitors) > 0 {
+			return wire.Invalid("visitors", "visitors are for private tunnels; leave them out, or choose the mode private")
+		}
+		return nil
+	}
+	switch {
+	case c.Type != wire.TypeTCP:
+		return wire.Invalid("type", "a private tunnel is of type tcp, which carries http as well; choose that")
+	case c.RemotePort != 0:
+		return wire.Invalid("remote_port", "a private tunnel has no public port; leave remote_port out")
+	case c.Domain != "" && !wire.ValidPrivateName(c.Domain):
+		return wire.Invalid("domain", "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens")
+	}
+	if err := wire.CheckVisitors(c.Visitors); err != nil {
+		return wire.Invalid("visitors", "visitors: %v", err)
+	}
+	return nil
+}
