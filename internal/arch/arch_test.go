@@ -124,6 +124,7 @@ var walls = []struct {
 	{"tunnel/relay/sentence", []string{"internal"}},
 	{"tunnel/relay/datadir", []string{"internal"}},
 	{"tunnel/relay/proof", []string{}},
+	{"tunnel/relay/roster", []string{}},
 	{"tunnel/relay/signature", []string{}},
 	{"tunnel/relay/geo", []string{"tunnel/relay/geo", "tunnel/relay/sentence"}},
 	{"tunnel/relay/names", []string{"internal", "tunnel/wire", "tunnel/relay/store"}},

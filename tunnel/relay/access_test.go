@@ -68,7 +68,7 @@ func TestAgentThatWantsNoAccessEventsGetsNone(t *testing.T) {
 	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.Contains(line, wire.EventPing) {
 		t.Fatalf("got %q, %v; want a ping", line, err)
 	}
-	for _, session := range s.sessionList() {
+	for _, session := range s.roster.All() {
 		if !session.unobserved.Load() {
 			t.Error("the agent's wish was not noted")
 		}

@@ -30,7 +30,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	if s.gone.Load() {
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeUnauthorized, Message: "the session has ended"}
 	}
-	if r.isDraining() {
+	if r.roster.Closed() {
 		return wire.Grant{}, shuttingDown()
 	}
 	if err := claim.Check(&c); err != nil {

@@ -27,7 +27,7 @@ func (r *Relay) Clients() clients.Registry { return clients.Registry{Store: r.st
 func (r *Relay) clientChanged(c store.Client) {
 	r.task(func() { r.accounts.Apply(c.ID) })
 	r.endTrials(c)
-	for _, s := range r.sessionList() {
+	for _, s := range r.roster.All() {
 		switch {
 		case s.client.ID != c.ID:
 			if s.client.Name == c.Name { // the name is a new client's
@@ -91,7 +91,7 @@ func (r *Relay) watchExpiry(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			for _, s := range r.sessionList() {
+			for _, s := range r.roster.All() {
 				if c, ok := r.store.Clients.Get(s.client.Name); ok && c.ID == s.client.ID && c.Active() {
 					r.lapsed(s, c, now)
 				}

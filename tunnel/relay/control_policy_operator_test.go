@@ -15,7 +15,7 @@ func TestClientReplacesNoPolicyThatTheOperatorSetsMeanwhile(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
-	session := r.sessionList()[0]
+	session := r.roster.All()[0]
 	target := store.TargetDomain("shop." + r.cfg.Domain)
 	(&site{testRelay: r}).setPolicy(t, "shop", `{"deny":["192.0.2.1"]}`)
 	before, _ := r.store.Policies.Get(target)

@@ -5,9 +5,9 @@
 // the files beside that in package datadir.
 //
 // Where to begin: relay.go has its life, from New to the end of Run, and listen.go
-// its sockets. An agent's session is in session.go, what it asks for in control.go,
-// how a tunnel gets its name or port in claims.go, and what names mean in package
-// names. Around these:
+// its sockets. An agent's session is in session.go, all of them in package roster, what
+// one asks for in control.go, how a tunnel gets its name or port in claims.go, and what
+// names mean in package names. Around these:
 //
 //   - who may have what: clients.go (with package clients), scopes.go, proofs.go
 //     (domains of clients, with package proof), strangers.go (sessions before their

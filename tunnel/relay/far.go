@@ -11,6 +11,7 @@ import (
 	"adit/tunnel/relay/claim"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -20,10 +21,10 @@ import (
 type far struct {
 	members *members
 
-	mu       sync.Mutex // taken before Relay.mu, never inside it
+	mu       sync.Mutex // taken before the roster's, never inside it
 	sessions map[*nodes.Session]*farAgent
 	byTarget map[string][]*farTunnel
-	byAgent  map[instanceKey][]*farAgent
+	byAgent  map[roster.Agent][]*farAgent
 	refused  map[*farTunnel]struct{} // whose port could not be opened here
 }
 
@@ -47,19 +48,16 @@ func (f *far) SessionUp(s *nodes.Session) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.sessions == nil {
-		f.sessions, f.byTarget, f.byAgent = make(map[*nodes.Session]*farAgent), make(map[string][]*farTunnel), make(map[instanceKey][]*farAgent)
+		f.sessions, f.byTarget, f.byAgent = make(map[*nodes.Session]*farAgent), make(map[string][]*farTunnel), make(map[roster.Agent][]*farAgent)
 	}
 	a := &farAgent{session: s, tunnels: make(map[string]*farTunnel)}
 	a.agent.Session, a.agent.ClientID, a.agent.Instance, a.agent.Node = s, s.ClientID, s.Instance, s.Node
 	a.agent.Account = f.members.relay.accounts.Of(s.ClientID)
 	a.agent.Leaving.Store(f.members.mesh.Peers()[s.Node].Draining)
 	f.sessions[s] = a
-	key := instanceKey{s.ClientID, s.Instance}
+	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
 	f.byAgent[key] = append(f.byAgent[key], a)
-	r := f.members.relay
-	r.mu.Lock()
-	r.away.end(key)
-	r.mu.Unlock()
+	f.members.relay.roster.Came(key)
 }
 
 // SessionDown takes the tunnels of a session that has ended from behind their
@@ -75,18 +73,13 @@ func (f *far) SessionDown(s *nodes.Session) {
 	for _, t := range a.tunnels {
 		f.drop(t)
 	}
-	key := instanceKey{s.ClientID, s.Instance}
+	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
 	if list := slices.DeleteFunc(f.byAgent[key], func(o *farAgent) bool { return o == a }); len(list) > 0 {
 		f.byAgent[key] = list
 		return
 	}
 	delete(f.byAgent, key)
-	r := f.members.relay
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byInstance[key] == nil {
-		r.away.begin(key, time.Now())
-	}
+	f.members.relay.roster.Left(key, time.Now())
 }
 
 // TunnelUp takes a tunnel in, or what has changed of it.
@@ -241,7 +234,7 @@ func (f *far) Datagram(s *nodes.Session, b []byte) {
 }
 
 // connected reports whether an agent has a session on another node.
-func (f *far) connected(key instanceKey) bool {
+func (f *far) connected(key roster.Agent) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.byAgent[key]) > 0
@@ -263,7 +256,7 @@ func (f *far) sessionsOn() map[string]int {
 func (f *far) elsewhere(clientID, instance, key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, a := range f.byAgent[instanceKey{clientID, instance}] {
+	for _, a := range f.byAgent[roster.Agent{Client: clientID, Instance: instance}] {
 		if !a.agent.Leaving.Load() {
 			if t := a.tunnels[key]; t != nil && t.backend != nil {
 				return true
@@ -297,11 +290,7 @@ func (f *far) each(see func(*farAgent)) {
 // local is what this node does for others.
 type local struct{ relay *Relay }
 
-func (l local) session(id string) *session {
-	l.relay.mu.Lock()
-	defer l.relay.mu.Unlock()
-	return l.relay.sessions[id]
-}
+func (l local) session(id string) *session { return l.relay.roster.Session(id) }
 
 // OpenStream opens a stream to an agent that is connected here.
 func (l local) OpenStream(ctx context.Context, id string) (link.Stream, error) {

@@ -84,7 +84,7 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 	close(log.free)
 	<-said
 	<-left
-	if n := len(r.sessionList()); n != 0 {
+	if n := len(r.roster.All()); n != 0 {
 		t.Errorf("got %d sessions after the only one has ended, want 0", n)
 	}
 }

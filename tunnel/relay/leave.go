@@ -32,7 +32,7 @@ func (m *members) moveOff(ctx context.Context) {
 	begin := time.Now()
 	m.mesh.Drain()
 	m.renewNow(ctx)
-	list := r.sessionList()
+	list := r.roster.All()
 	leaving := make([]*edge.Agent, 0, len(list))
 	for _, s := range list {
 		s.agent.Leaving.Store(true)
@@ -117,12 +117,12 @@ func (m *members) balance() (turn, stays time.Duration) {
 func (m *members) surplus() []*session {
 	r := m.relay
 	others := m.others()
-	if len(others) == 0 || r.isDraining() {
+	if len(others) == 0 || r.roster.Closed() {
 		return nil
 	}
 	_, stays := m.balance()
 	var list []*session // without those that are about to move
-	all := r.sessionList()
+	all := r.roster.All()
 	for _, s := range all {
 		if at := s.asked.Load(); at == 0 || monotime.Now()-time.Duration(at) > settled {
 			list = append(list, s)

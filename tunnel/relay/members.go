@@ -185,7 +185,7 @@ func (m *members) renew(ctx context.Context) {
 
 func (m *members) renewNow(ctx context.Context) {
 	wait := renewTime
-	if m.relay.isDraining() {
+	if m.relay.roster.Closed() {
 		wait = leaveTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -223,10 +223,8 @@ func (m *members) alone(own store.Node) {
 func (m *members) now() store.Node {
 	r := m.relay
 	v := m.self
-	r.mu.Lock()
-	v.Draining, v.Sessions = r.draining, len(r.sessions)
-	r.mu.Unlock()
-	for _, s := range r.sessionList() {
+	v.Draining, v.Sessions = r.roster.Closed(), r.roster.Len()
+	for _, s := range r.roster.All() {
 		s.mu.Lock()
 		v.Endpoints += len(s.tunnels)
 		s.mu.Unlock()
@@ -285,7 +283,7 @@ func (m *members) look() {
 		return
 	}
 	r.log.Info("the relay's other nodes", "nodes", now)
-	for _, s := range r.sessionList() {
+	for _, s := range r.roster.All() {
 		s.tell(wire.Event{Type: wire.EventNodes, Nodes: m.forAgent()})
 	}
 }
@@ -321,7 +319,7 @@ func (m *members) forAgent() []wire.Node {
 	for _, n := range list {
 		out = append(out, wire.Node{ID: n.ID, Address: n.AgentAddress})
 	}
-	if m.relay.isDraining() {
+	if m.relay.roster.Closed() {
 		return out
 	}
 	return append(out, wire.Node{ID: m.relay.id, Address: m.self.AgentAddress})

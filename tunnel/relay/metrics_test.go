@@ -78,7 +78,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 			t.Errorf("the figures name %q", secret)
 		}
 	}
-	eventually(t, "the refused session leaves", func() bool { return len(s.sessionList()) == 1 })
+	eventually(t, "the refused session leaves", func() bool { return len(s.roster.All()) == 1 })
 	// The bytes of an endpoint that is gone still count.
 	bytes := figure(page(), `adit_relay_visitor_bytes_total{direction="in"}`)
 	if err := s.agent.call(http.MethodDelete, wire.PathClaims+"zebra", nil, nil); err != nil {

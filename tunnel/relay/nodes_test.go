@@ -164,7 +164,7 @@ func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 	if a.event(wire.EventAccess); muted() != 0 {
 		t.Error("an agent that wants events is told of none")
 	}
-	for _, s := range c.all[0].sessionList() {
+	for _, s := range c.all[0].roster.All() {
 		s.unobserved.Store(true)
 	}
 	eventually(t, "the other node tells no more", func() bool { return visit() && muted() == 1 })

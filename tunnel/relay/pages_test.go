@@ -75,7 +75,7 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 	away := connect(t, s.token, "i2")
 	offline := away.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "offline"}, "").PublicURL
 	away.close()
-	eventually(t, "the agent leaves", func() bool { return len(s.sessionList()) == 1 })
+	eventually(t, "the agent leaves", func() bool { return len(s.roster.All()) == 1 })
 	port := portOf(s.edge.HTTPAddr())
 	s.agent.mustClaim("through", wire.Claim{Type: wire.TypeTLS, Domain: "through"}, "")
 	for _, c := range []struct {

@@ -38,7 +38,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return wire.Invalid("", "%v", err)
 	}
-	if s.relay.isDraining() {
+	if s.relay.roster.Closed() {
 		return shuttingDown()
 	}
 	guest := s.guest()

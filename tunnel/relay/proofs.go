@@ -92,7 +92,7 @@ func (r *Relay) proofChanged(domain string, p store.Proof, exists bool) {
 	if !exists {
 		return
 	}
-	for _, s := range r.sessionList() {
+	for _, s := range r.roster.All() {
 		if s.client.ID != p.ClientID {
 			r.task(func() {
 				for _, name := range proof.Names(domain) {

@@ -80,7 +80,7 @@ func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
 		c.awaitWhole(nodes...)
 		eventually(t, fmt.Sprintf("%d nodes share the agents", len(nodes)), func() bool {
 			for _, r := range nodes {
-				if len(r.sessionList()) < share {
+				if len(r.roster.All()) < share {
 					return false
 				}
 			}
@@ -89,7 +89,7 @@ func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
 	}
 	eventually(t, "nobody is to move any more", func() bool {
 		for _, r := range nodes {
-			if on := r.members.far.sessionsOn(); len(r.sessionList()) != 3 || len(on) != 2 || len(r.members.surplus()) > 0 {
+			if on := r.members.far.sessionsOn(); len(r.roster.All()) != 3 || len(on) != 2 || len(r.members.surplus()) > 0 {
 				return false
 			}
 		}

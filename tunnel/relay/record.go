@@ -6,6 +6,7 @@ import (
 	"adit/tunnel/relay/accesslog"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/wire"
 )
 
@@ -34,9 +35,7 @@ func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
 	if b == nil {
 		return
 	}
-	r.mu.Lock()
-	s := r.byInstance[instanceKey{b.Agent.ClientID, b.Agent.Instance}]
-	r.mu.Unlock()
+	s := r.roster.Newest(roster.Agent{Client: b.Agent.ClientID, Instance: b.Agent.Instance})
 	if s == nil {
 		if far, ok := b.Agent.Session.(*nodes.Session); ok {
 			far.Access(e)

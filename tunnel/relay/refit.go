@@ -59,7 +59,7 @@ func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
 			}
 		})
 	}
-	for _, s := range r.sessionsOf(clientID) {
+	for _, s := range r.roster.OfClient(clientID) {
 		s.mu.Lock()
 		for key, t := range s.tunnels {
 			if r.fits(scope, t.face) == nil {

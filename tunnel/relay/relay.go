@@ -26,6 +26,7 @@ import (
 	"adit/tunnel/relay/policies"
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/quota"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/relay/store"
 )
@@ -111,19 +112,11 @@ type Relay struct {
 	cert    tls.Certificate
 	certAge time.Time
 
-	tasks sync.WaitGroup // of short work that events start
+	tasks tasks // of short work that events start
 
-	mu         sync.Mutex
-	ended      bool                             // no more tasks
-	sessions   map[string]*session              // by id
-	byClient   map[string]map[*session]struct{} // the same, by client
-	byInstance map[instanceKey]*session
-	trials     map[*session]struct{} // the sessions that are measurements of speed
-	away       absence
-	draining   bool
+	roster roster.Roster[*session] // closed when the relay drains
+	trials trials
 }
-
-type instanceKey struct{ client, instance string }
 
 // New opens the store and the sockets. What it opened is closed when Run
 // returns, or by Close if it is never run.
@@ -139,9 +132,9 @@ func New(opts Options) (*Relay, error) {
 	}
 	r := &Relay{
 		cfg: opts.Config, opts: opts, log: opts.Log, started: time.Now(),
-		sessions: make(map[string]*session), byClient: make(map[string]map[*session]struct{}), byInstance: make(map[instanceKey]*session),
 	}
 	r.cfg.Limits = r.cfg.Limits.Filled()
+	r.roster.Limits = roster.Limits{Sessions: r.cfg.Limits.Sessions, PerClient: r.cfg.Limits.SessionsPerClient, Replaced: maxStrangers}
 	r.fitMachine()
 	r.preparePolicies()
 	r.strangers.crowd.PerBlock, r.strangers.crowd.Most = r.cfg.Limits.UnnamedPerAddress, maxStrangers

@@ -18,6 +18,7 @@ import (
 
 	"adit/internal/freeport"
 	"adit/tunnel/relay/config"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/wire"
 )
 
@@ -215,15 +216,12 @@ func TestNameOfAnAgentThatIsAwayStaysItsClients(t *testing.T) {
 	away.session.Close("away")
 	busy(t, g.RemotePort)
 	claim.RemotePort = g.RemotePort
-	long := instanceKey{away.welcome.ClientID, "away"}
+	long := roster.Agent{Client: away.welcome.ClientID, Instance: "away"}
 	eventually(t, "the agent is away", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if _, ok := r.away.since(long); ok {
-			r.away.begin(long, time.Now().Add(-2*awayTime))
-		}
-		return r.byInstance[long] == nil
+		away, _ := r.roster.Away(long)
+		return away
 	})
+	r.roster.Left(long, time.Now().Add(-2*awayTime))
 	_, err := connect(t, token, "here").claim("k", claim, "")
 	if p := problem(t, err, wire.CodeTaken); strings.Contains(p.Message, "another tunnel") {
 		t.Fatalf("got %q, want the port's refusal", p.Message)

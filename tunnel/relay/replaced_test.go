@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -20,21 +21,12 @@ func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	url := older.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop", Ephemeral: true}, startOrigin(t, http.NotFoundHandler())).PublicURL
 	newer := connect(t, token, "i1")
 	newer.close()
-	eventually(t, "the newer session is forgotten", func() bool { return len(r.sessionList()) == 1 })
-	key := instanceKey{older.welcome.ClientID, "i1"}
-	r.mu.Lock()
-	_, away := r.away.since(key)
-	has := r.byInstance[key]
-	r.mu.Unlock()
-	if has == nil || has.id != older.welcome.SessionID || away {
-		t.Errorf("the agent counts as away: %t", away)
+	eventually(t, "the newer session is forgotten", func() bool { return len(r.roster.All()) == 1 })
+	key := roster.Agent{Client: older.welcome.ClientID, Instance: "i1"}
+	if has := r.roster.Newest(key); has == nil || has.id != older.welcome.SessionID {
+		t.Errorf("the agent's session is %v", has)
 	}
-	r.mu.Lock()
-	if away {
-		r.away.begin(key, time.Now().Add(-time.Hour))
-	}
-	r.mu.Unlock()
-	if r.gone(key.client, store.Holder{Instance: "i1", Key: "k", Ephemeral: true}) {
+	if r.gone(key.Client, store.Holder{Instance: "i1", Key: "k", Ephemeral: true}) {
 		t.Error("its name may be another's though it is connected")
 	}
 	resp, err := r.visitor(t).Get(url)
@@ -53,10 +45,8 @@ func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	}
 	older.close()
 	eventually(t, "it is away", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		_, away := r.away.since(key)
-		return away && r.byInstance[key] == nil
+		away, since := r.roster.Away(key)
+		return away && !since.IsZero()
 	})
 }
 
@@ -72,7 +62,7 @@ func TestReplacedSessionsAreBounded(t *testing.T) {
 		a.mustClaim(fmt.Sprint("k", i), wire.Claim{Type: wire.TypeHTTP, Domain: fmt.Sprint("shop", i)}, "")
 	}
 	since := time.Now()
-	eventually(t, "those that are too many have ended", func() bool { return len(r.sessionList()) <= 2*2+1 })
+	eventually(t, "those that are too many have ended", func() bool { return len(r.roster.All()) <= 2*2+1 })
 	if took := time.Since(since); took > replacedTime/2 {
 		t.Errorf("they ended after %v", took)
 	}

@@ -36,7 +36,7 @@ func TestReportOfAnImpossibleTimeSpoilsNothing(t *testing.T) {
 		}
 	}
 	eventually(t, "the reports are stored", func() bool {
-		activity, ok := r.store.Activities.Get(r.sessionList()[0].client.ID)
+		activity, ok := r.store.Activities.Get(r.roster.All()[0].client.ID)
 		return ok && len(activity.Errors) == 3
 	})
 }

@@ -69,7 +69,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return nil
 	})
 	err := group.Wait()
-	r.endTasks()
+	r.tasks.end()
 	return errors.Join(err, r.Close())
 }
 
@@ -113,32 +113,33 @@ func (r *Relay) acceptSessions(ctx, life context.Context) error {
 	}
 }
 
+// tasks is short work that events start, until it ends.
+type tasks struct {
+	mu    sync.Mutex
+	ended bool
+	sync.WaitGroup
+}
+
+// end waits for what runs; nothing begins any more.
+func (t *tasks) end() {
+	t.mu.Lock()
+	t.ended = true
+	t.mu.Unlock()
+	t.Wait()
+}
+
 // task runs short work that an event starts, unless the relay has ended.
 func (r *Relay) task(f func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.ended {
+	r.tasks.mu.Lock()
+	defer r.tasks.mu.Unlock()
+	if !r.tasks.ended {
 		r.tasks.Go(f)
 	}
 }
 
-func (r *Relay) endTasks() {
-	r.mu.Lock()
-	r.ended = true
-	r.mu.Unlock()
-	r.tasks.Wait()
-}
-
 // drain tells every agent to move on.
 func (r *Relay) drain() {
-	r.mu.Lock()
-	r.draining = true
-	list := make([]*session, 0, len(r.sessions))
-	for _, s := range r.sessions {
-		list = append(list, s)
-	}
-	r.mu.Unlock()
-	for _, s := range list {
+	for _, s := range r.roster.Close() {
 		e := wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"}
 		if r.members != nil {
 			e.Nodes = r.members.forAgent()
@@ -146,12 +147,6 @@ func (r *Relay) drain() {
 		}
 		s.tell(e)
 	}
-}
-
-func (r *Relay) isDraining() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.draining
 }
 
 // shuttingDown is the answer of a relay that drains to who wants more of it.

@@ -44,7 +44,7 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 	if r.members != nil {
 		r.members.far.ofClient(clientID, func(instance, key string) { found[tunnelID{instance, key}] = true })
 	}
-	for _, s := range r.sessionsOf(clientID) {
+	for _, s := range r.roster.OfClient(clientID) {
 		s.mu.Lock()
 		for k := range s.tunnels {
 			found[tunnelID{s.hello.Instance, k}] = true

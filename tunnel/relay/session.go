@@ -4,11 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/nodes"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -34,6 +34,7 @@ const (
 	eventQueue      = 256
 	accessPerTurn   = 1024             // access events told to an agent in 50 ms; more are dropped
 	replacedTime    = 30 * time.Second // for a replaced session's streams
+	awayTime        = 15 * time.Minute // before another agent of the client may take a claim
 	ephemeralTime   = 5 * time.Minute  // an ephemeral claim outlives its session
 	sweepTime       = 30 * time.Second
 )
@@ -160,33 +161,15 @@ func (s *session) tell(e wire.Event) {
 // of the same agent: the claims move over as the agent asks for them, and the
 // older session ends when its streams have, or after a while.
 func (r *Relay) join(s *session) *wire.Problem {
-	key := instanceKey{s.client.ID, s.hello.Instance}
-	r.mu.Lock()
-	if r.draining {
-		r.mu.Unlock()
+	old, err := r.roster.Join(s.id, roster.Agent{Client: s.client.ID, Instance: s.hello.Instance}, s)
+	switch {
+	case errors.Is(err, roster.ErrClosed):
 		return shuttingDown()
-	}
-	count := len(r.byClient[s.client.ID])
-	old := r.byInstance[key]
-	if len(r.sessions) >= r.cfg.Limits.Sessions && old == nil {
-		r.mu.Unlock()
+	case errors.Is(err, roster.ErrFull):
 		return &wire.Problem{Code: wire.CodeLimit, Message: "the relay has too many agents connected; ask its operator for more room"}
-	}
-	if count >= r.cfg.Limits.SessionsPerClient && old == nil {
-		r.mu.Unlock()
+	case err != nil:
 		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected; end one, or ask the relay's operator for more"}
 	}
-	// Replaced sessions end by themselves, but an agent that comes again and again
-	// must not have any number of them.
-	crowded := count >= 2*r.cfg.Limits.SessionsPerClient || len(r.sessions) >= r.cfg.Limits.Sessions+maxStrangers
-	r.sessions[s.id] = s
-	if r.byClient[s.client.ID] == nil {
-		r.byClient[s.client.ID] = make(map[*session]struct{})
-	}
-	r.byClient[s.client.ID][s] = struct{}{}
-	r.byInstance[key] = s
-	r.away.end(key)
-	r.mu.Unlock()
 	if r.members != nil {
 		r.members.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
 	}
@@ -195,10 +178,10 @@ func (r *Relay) join(s *session) *wire.Problem {
 	r.notes.Saw(s.client.ID, s.sighting(true))
 	switch {
 	case old == nil:
-	case crowded:
-		r.task(old.replaced)
+	case old.Crowded:
+		r.task(old.Session.replaced)
 	default:
-		r.task(func() { r.retire(old, s) })
+		r.task(func() { r.retire(old.Session, s) })
 	}
 	return nil
 }
@@ -281,49 +264,19 @@ func (r *Relay) leave(s *session) {
 		r.members.mesh.AgentDown(s.id) // again: a hello may have told of it meanwhile
 	}
 	if !s.isKnown() {
-		r.mu.Lock()
-		delete(r.trials, s)
-		r.mu.Unlock()
+		r.trials.remove(s)
 		return
 	}
-	key := instanceKey{s.client.ID, s.hello.Instance}
-	r.mu.Lock()
-	delete(r.sessions, s.id)
-	delete(r.byClient[s.client.ID], s)
-	last := len(r.byClient[s.client.ID]) == 0
-	if last {
-		delete(r.byClient, s.client.ID)
-	}
-	if r.byInstance[key] == s {
-		if older := r.newestOf(key); older != nil { // s did not last
-			r.byInstance[key] = older
-		} else {
-			delete(r.byInstance, key)
-			r.away.begin(key, time.Now()) // far has another session of it, perhaps; gone asks
-		}
-	}
-	r.mu.Unlock()
-	if last {
+	if r.roster.Leave(s.id) {
 		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
 
-// newestOf is the newest session of an agent, or nil; r.mu is held.
-func (r *Relay) newestOf(key instanceKey) *session {
-	var newest *session
-	for s := range r.byClient[key.client] {
-		if s.hello.Instance == key.instance && (newest == nil || s.since.After(newest.since)) {
-			newest = s
-		}
-	}
-	return newest
-}
-
 // gone reports whether a claim's holder has been away so long that another may
 // have what it holds.
 func (r *Relay) gone(clientID string, h store.Holder) bool {
-	key := instanceKey{clientID, h.Instance}
+	key := roster.Agent{Client: clientID, Instance: h.Instance}
 	limit := awayTime
 	if h.Ephemeral {
 		limit = ephemeralTime
@@ -331,16 +284,11 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	if r.members != nil && (r.members.far.connected(key) || !r.members.whole()) {
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byInstance[key] != nil {
-		return false
-	}
-	since, ok := r.away.since(key)
-	if !ok {
+	away, since := r.roster.Away(key)
+	if since.IsZero() {
 		since = r.started
 	}
-	return time.Since(since) > limit
+	return away && time.Since(since) > limit
 }
 
 // sweep gives back ephemeral claims whose agents have stayed away, and forgets
@@ -369,28 +317,8 @@ func (r *Relay) sweep(ctx context.Context) {
 		if err := r.store.Ended.Forget(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			r.log.Warn("forget whose sign-ins were ended", "error", err)
 		}
-		r.mu.Lock()
-		r.away.forget(time.Now().Add(-2 * awayTime))
-		r.mu.Unlock()
+		r.roster.Forget(time.Now().Add(-2 * awayTime))
 	}
-}
-
-// sessionList returns the authenticated sessions.
-func (r *Relay) sessionList() []*session {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]*session, 0, len(r.sessions))
-	for _, s := range r.sessions {
-		list = append(list, s)
-	}
-	return list
-}
-
-// sessionsOf returns the authenticated sessions of a client.
-func (r *Relay) sessionsOf(clientID string) []*session {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.byClient[clientID]))
 }
 
 // streamListener gives an agent's streams to an http.Server.

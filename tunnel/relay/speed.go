@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"adit/internal/goodput"
@@ -24,25 +25,37 @@ func (r *Relay) try(s *session) {
 	s.mu.Lock()
 	s.trial = true
 	s.mu.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.trials == nil {
-		r.trials = make(map[*session]struct{})
+	r.trials.mu.Lock()
+	defer r.trials.mu.Unlock()
+	if r.trials.open == nil {
+		r.trials.open = make(map[*session]struct{})
 	}
-	r.trials[s] = struct{}{}
+	r.trials.open[s] = struct{}{}
+}
+
+// trials are the sessions that are measurements of speed.
+type trials struct {
+	mu   sync.Mutex
+	open map[*session]struct{}
+}
+
+func (t *trials) remove(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, s)
 }
 
 // endTrials ends the measurements that a client may not make any more.
 func (r *Relay) endTrials(c store.Client) {
 	now := time.Now()
 	var over []*session
-	r.mu.Lock()
-	for s := range r.trials {
+	r.trials.mu.Lock()
+	for s := range r.trials.open {
 		if s.client.Name == c.Name && (s.client.ID != c.ID || !c.Active() || c.Expired(now) || !c.Takes(s.secret, now)) {
 			over = append(over, s)
 		}
 	}
-	r.mu.Unlock()
+	r.trials.mu.Unlock()
 	for _, s := range over {
 		r.task(func() { s.link.Close("the client was revoked") })
 	}

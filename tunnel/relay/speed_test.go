@@ -145,9 +145,9 @@ func TestTrialEndsWithItsClient(t *testing.T) {
 		t.Error("it goes on")
 	}
 	eventually(t, "it is forgotten", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return len(r.trials) == 0
+		r.trials.mu.Lock()
+		defer r.trials.mu.Unlock()
+		return len(r.trials.open) == 0
 	})
 }
 
@@ -182,7 +182,7 @@ func TestTrialMeasuresAndNoMore(t *testing.T) {
 			t.Errorf("%s: %.0f bytes a second go, %v", kind, up, err)
 		}
 		problem(t, trial.call(http.MethodPut, wire.PathClaims+"other", wire.Claim{Type: wire.TypeHTTP, Domain: "other"}, nil), wire.CodeUnauthorized)
-		if n := len(r.sessionList()); n != 1 {
+		if n := len(r.roster.All()); n != 1 {
 			t.Errorf("%s: %d sessions beside a trial", kind, n)
 		}
 	}

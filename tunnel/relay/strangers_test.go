@@ -158,7 +158,7 @@ func TestAnOfficeComesBackAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if got := len(r.sessionList()); got != 8 {
+	if got := len(r.roster.All()); got != 8 {
 		t.Errorf("%d agents are connected, want 8", got)
 	}
 	eventually(t, "nobody is left unnamed", func() bool { return r.strangers.open() == 0 })

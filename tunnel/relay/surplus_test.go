@@ -13,7 +13,7 @@ import (
 // running are the keys of a client's tunnels that run at some node.
 func (r *testRelay) running(clientID string) []string {
 	var keys []string
-	for _, s := range r.sessionList() {
+	for _, s := range r.roster.All() {
 		s.mu.Lock()
 		for key := range s.tunnels {
 			if s.client.ID == clientID {
@@ -30,7 +30,7 @@ func (r *testRelay) running(clientID string) []string {
 func refitted(scope store.Scope, nodes ...*testRelay) {
 	var all sync.WaitGroup
 	for _, r := range nodes {
-		for _, s := range r.sessionList() {
+		for _, s := range r.roster.All() {
 			all.Go(func() { s.refit(scope) })
 		}
 	}

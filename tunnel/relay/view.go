@@ -17,15 +17,13 @@ type view struct{ *Relay }
 
 // State reports whether the relay is ending, and how many agents are connected here.
 func (r view) State() (draining bool, sessions int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.draining, len(r.sessions)
+	return r.roster.Closed(), r.roster.Len()
 }
 
 // SessionList is the sessions of agents connected here, oldest first.
 func (r view) SessionList() []console.Session {
 	list := []console.Session{}
-	for _, s := range r.sessionList() {
+	for _, s := range r.roster.All() {
 		stats := s.link.Stats()
 		s.mu.Lock()
 		v := console.Session{
@@ -45,7 +43,7 @@ func (r view) SessionList() []console.Session {
 // sessionsByTransport counts the agents connected here.
 func (r *Relay) sessionsByTransport() map[link.Transport]int {
 	by := make(map[link.Transport]int)
-	for _, s := range r.sessionList() {
+	for _, s := range r.roster.All() {
 		by[s.link.Transport()]++
 	}
 	return by
@@ -79,7 +77,7 @@ func (r view) Connected() map[string]operator.Connected {
 			})
 		})
 	}
-	for _, s := range r.sessionList() {
+	for _, s := range r.roster.All() {
 		add(s.client.ID, func(c *operator.Connected) {
 			if was := newest[s.client.ID]; was == nil || s.since.After(was.since) {
 				newest[s.client.ID] = s

@@ -1,4 +1,4 @@
-package relay
+package roster
 
 import (
 	"strconv"
@@ -10,16 +10,16 @@ import (
 func TestAgentsThatAreAwayAreBounded(t *testing.T) {
 	var away absence
 	at := time.Now()
-	other := instanceKey{"other", "i1"}
+	other := Agent{"other", "i1"}
 	away.begin(other, at)
 	for i := range 2 * maxAway {
-		away.begin(instanceKey{"busy", strconv.Itoa(i)}, at)
+		away.begin(Agent{"busy", strconv.Itoa(i)}, at)
 	}
 	if n := away.all; n > maxAway {
 		t.Errorf("%d agents are remembered, of at most %d", n, maxAway)
 	}
-	newest := instanceKey{"busy", strconv.Itoa(2*maxAway - 1)}
-	for _, key := range []instanceKey{other, newest} {
+	newest := Agent{"busy", strconv.Itoa(2*maxAway - 1)}
+	for _, key := range []Agent{other, newest} {
 		if _, ok := away.since(key); !ok {
 			t.Errorf("%v is forgotten", key)
 		}
@@ -50,13 +50,13 @@ func TestAgentsThatAreAwayAreBounded(t *testing.T) {
 func BenchmarkAway(b *testing.B) {
 	var away absence
 	for i := range maxAway {
-		away.begin(instanceKey{"other", strconv.Itoa(i)}, time.Now())
+		away.begin(Agent{"other", strconv.Itoa(i)}, time.Now())
 	}
 	names := make([]string, 1000)
 	for i := range names {
 		names[i] = strconv.Itoa(i)
 	}
 	for i := 0; b.Loop(); i++ {
-		away.begin(instanceKey{"busy", names[i%len(names)]}, time.Now())
+		away.begin(Agent{"busy", names[i%len(names)]}, time.Now())
 	}
 }

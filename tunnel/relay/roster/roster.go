@@ -1,0 +1,217 @@
+// Package roster says which agents are connected, by session, by client and by agent,
+// and since when others are away. What a session is, and what becomes of one that is
+// replaced, is its user's.
+package roster
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// Why a session may not join.
+var (
+	ErrClosed     = errors.New("nobody may join any more")
+	ErrFull       = errors.New("there are as many agents as there may be")
+	ErrClientFull = errors.New("the client has as many agents as it may have")
+)
+
+// Agent names an agent: a client may have several.
+type Agent struct{ Client, Instance string }
+
+// Limits bound the sessions. An agent that is connected may always join anew, in place
+// of its session before.
+type Limits struct {
+	Sessions  int
+	PerClient int
+	Replaced  int // sessions beyond Sessions that were replaced and linger
+}
+
+// Roster is the sessions, each an S. Its zero value with limits is ready for use.
+type Roster[S any] struct {
+	Limits Limits
+
+	mu       sync.Mutex
+	closed   bool
+	next     uint64
+	byID     map[string]*entry[S]
+	byClient map[string]map[string]*entry[S] // by client, then by id
+	byAgent  map[Agent]*entry[S]             // the newest
+	away     absence
+}
+
+type entry[S any] struct {
+	id      string
+	agent   Agent
+	turn    uint64
+	session S
+}
+
+// Replaced is the session in whose place another has joined.
+type Replaced[S any] struct {
+	Session S
+	// Crowded is set where it must not linger: too many that were replaced do.
+	Crowded bool
+}
+
+// Join adds a session of an agent, and returns the one that it replaces, if there is
+// one. The session before stays until it leaves. Its errors are ErrClosed, ErrFull and
+// ErrClientFull.
+func (r *Roster[S]) Join(id string, a Agent, s S) (*Replaced[S], error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, of := r.byAgent[a], len(r.byClient[a.Client])
+	switch {
+	case r.closed:
+		return nil, ErrClosed
+	case old == nil && len(r.byID) >= r.Limits.Sessions:
+		return nil, ErrFull
+	case old == nil && of >= r.Limits.PerClient:
+		return nil, ErrClientFull
+	}
+	// Replaced sessions end by themselves, but an agent that comes again and again
+	// must not have any number of them.
+	crowded := of >= 2*r.Limits.PerClient || len(r.byID) >= r.Limits.Sessions+r.Limits.Replaced
+	if r.byID == nil {
+		r.byID, r.byClient, r.byAgent = make(map[string]*entry[S]), make(map[string]map[string]*entry[S]), make(map[Agent]*entry[S])
+	}
+	if r.byClient[a.Client] == nil {
+		r.byClient[a.Client] = make(map[string]*entry[S])
+	}
+	r.next++
+	e := &entry[S]{id: id, agent: a, turn: r.next, session: s}
+	r.byID[id], r.byClient[a.Client][id], r.byAgent[a] = e, e, e
+	r.away.end(a)
+	if old == nil {
+		return nil, nil
+	}
+	return &Replaced[S]{old.session, crowded}, nil
+}
+
+// Leave removes a session, and reports whether it was the last of its client. If the
+// newest of an agent leaves, the one before is the agent's again.
+func (r *Roster[S]) Leave(id string) (last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.byID[id]
+	if e == nil {
+		return false
+	}
+	delete(r.byID, id)
+	left := r.byClient[e.agent.Client]
+	if delete(left, id); len(left) == 0 {
+		delete(r.byClient, e.agent.Client)
+	}
+	if r.byAgent[e.agent] == e {
+		delete(r.byAgent, e.agent)
+		for _, o := range left {
+			if n := r.byAgent[e.agent]; o.agent == e.agent && (n == nil || o.turn > n.turn) {
+				r.byAgent[e.agent] = o
+			}
+		}
+		if r.byAgent[e.agent] == nil {
+			r.away.begin(e.agent, time.Now())
+		}
+	}
+	return len(left) == 0
+}
+
+// Close lets nobody join any more, and returns who is there.
+func (r *Roster[S]) Close() []S {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	return r.All()
+}
+
+// Closed reports whether nobody may join any more.
+func (r *Roster[S]) Closed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
+// Len is how many sessions there are.
+func (r *Roster[S]) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byID)
+}
+
+// All is the sessions, in no order.
+func (r *Roster[S]) All() []S {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sessions(r.byID)
+}
+
+// OfClient is the sessions of a client, in no order.
+func (r *Roster[S]) OfClient(client string) []S {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sessions(r.byClient[client])
+}
+
+func sessions[S any](of map[string]*entry[S]) []S {
+	list := make([]S, 0, len(of))
+	for _, e := range of {
+		list = append(list, e.session)
+	}
+	return list
+}
+
+// Session is the session of an id; the zero value: there is none.
+func (r *Roster[S]) Session(id string) (s S) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.byID[id]; e != nil {
+		s = e.session
+	}
+	return s
+}
+
+// Newest is the newest session of an agent; the zero value: it is not connected.
+func (r *Roster[S]) Newest(a Agent) (s S) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.byAgent[a]; e != nil {
+		s = e.session
+	}
+	return s
+}
+
+// Came notes that an agent that may not be here is connected elsewhere.
+func (r *Roster[S]) Came(a Agent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away.end(a)
+}
+
+// Left notes that an agent's last session elsewhere has ended at a time. An agent that
+// is here is not away.
+func (r *Roster[S]) Left(a Agent, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byAgent[a] == nil {
+		r.away.begin(a, at)
+	}
+}
+
+// Away reports whether an agent is not connected here, and since when; zero: that is not
+// known.
+func (r *Roster[S]) Away(a Agent) (away bool, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byAgent[a] != nil {
+		return false, time.Time{}
+	}
+	since, _ = r.away.since(a)
+	return true, since
+}
+
+// Forget drops what is remembered of agents that went away before a time.
+func (r *Roster[S]) Forget(before time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away.forget(before)
+}
