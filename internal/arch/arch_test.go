@@ -125,6 +125,7 @@ var walls = []struct {
 	{"tunnel/relay/datadir", []string{"internal"}},
 	{"tunnel/relay/proof", []string{}},
 	{"tunnel/relay/roster", []string{}},
+	{"tunnel/relay/membership", []string{"internal", "tunnel/wire", "tunnel/relay/nodes", "tunnel/relay/store"}},
 	{"tunnel/relay/signature", []string{}},
 	{"tunnel/relay/geo", []string{"tunnel/relay/geo", "tunnel/relay/sentence"}},
 	{"tunnel/relay/names", []string{"internal", "tunnel/wire", "tunnel/relay/store"}},

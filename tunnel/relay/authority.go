@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"adit/internal/wildcard"
@@ -36,22 +37,31 @@ func (r *Relay) openAuthority(ctx context.Context) error {
 	if r.authority, err = link.ParseAuthority(text); err != nil {
 		return fmt.Errorf("read the relay's authority from the store: %w", err)
 	}
-	_, err = r.linkCertificate()
+	r.shown.issue = func() (tls.Certificate, error) { return r.authority.Issue(r.publicHost()) }
+	_, err = r.shown.get()
 	return err
 }
 
-// linkCertificate is what agents are shown; it is issued anew every day.
-func (r *Relay) linkCertificate() (*tls.Certificate, error) {
-	r.certMu.Lock()
-	defer r.certMu.Unlock()
-	if now := time.Now(); now.Sub(r.certAge) > linkCertLife {
-		cert, err := r.authority.Issue(r.publicHost())
+// daily is a certificate that is issued anew every day.
+type daily struct {
+	issue func() (tls.Certificate, error)
+
+	mu   sync.Mutex
+	cert tls.Certificate
+	at   time.Time
+}
+
+func (d *daily) get() (*tls.Certificate, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); now.Sub(d.at) > 24*time.Hour {
+		cert, err := d.issue()
 		if err != nil {
 			return nil, err
 		}
-		r.cert, r.certAge = cert, now
+		d.cert, d.at = cert, now
 	}
-	cert := r.cert
+	cert := d.cert
 	return &cert, nil
 }
 

@@ -76,8 +76,8 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 		r.edge.Detach(t.face, t.backend)
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeUnavailable, Message: "the session has ended"}
 	}
-	if r.members != nil {
-		r.members.mesh.TunnelUp(nodes.Tunnel{
+	if r.mesh != nil {
+		r.mesh.TunnelUp(nodes.Tunnel{
 			Session: s.id, Key: key, Number: t.backend.Number, Claim: claim.ForNodes(c),
 			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
 		})
@@ -271,8 +271,8 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 	if t != nil {
 		s.relay.serving.remove(t.face.Target, s, key)
 		s.relay.edge.Detach(t.face, t.backend)
-		if s.relay.members != nil {
-			s.relay.members.mesh.TunnelDown(s.id, key)
+		if s.relay.mesh != nil {
+			s.relay.mesh.TunnelDown(s.id, key)
 		}
 		s.relay.log.Info("tunnel down", "client", s.client.Name, "key", key, "public_url", t.url)
 	}

@@ -149,7 +149,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 		Features: []string{wire.FeatureHeaders, wire.FeaturePaths, wire.FeatureWildcards, wire.FeatureSpeed, wire.FeaturePrivate, wire.FeatureInvitations},
 	}
 	if m := s.relay.members; m != nil {
-		welcome.Nodes = m.forAgent()
+		welcome.Nodes = m.ForAgent()
 		welcome.Addresses = addresses(welcome.Nodes)
 	}
 	return writeJSON(w, welcome)
@@ -174,7 +174,7 @@ func (s *session) authenticate(h wire.Hello) error {
 		return &wire.Problem{Code: wire.CodeInvalid, Message: "instance is missing", Field: "instance"}
 	}
 	client, ok := s.relay.store.Clients.Authenticate(h.Secret, time.Now())
-	if m := s.relay.members; !ok && m != nil && !m.sure() {
+	if m := s.relay.members; !ok && m != nil && !m.Sure() {
 		// An agent does not ask again after a refusal, and it may be of a client
 		// that another node has added a moment ago.
 		return &wire.Problem{Code: wire.CodeUnavailable, Message: "this node of the relay is cut off from its store, and cannot tell whether the auth token is good"}

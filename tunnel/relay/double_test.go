@@ -14,19 +14,22 @@ func TestTwoNodesWithOneIDAreSaid(t *testing.T) {
 	const said = "another relay has this node's id"
 	var log lockedBuffer
 	r := startRelayWith(t, Options{Config: c.config(0), Log: slog.New(slog.NewTextHandler(&log, nil))})
-	eventually(t, "the node tells of itself", func() bool { return r.members.listed.Load() })
-	r.members.renewNow(t.Context())
+	eventually(t, "the node tells of itself", func() bool {
+		own, _ := r.store.Nodes.Get(r.id)
+		return own.Boot == r.members.Self().Boot
+	})
+	r.members.Renew(t.Context())
 	if n := strings.Count(log.String(), said); n != 0 {
 		t.Errorf("it was said of the node itself:\n%s", log.String())
 	}
-	other := r.members.now()
+	other := r.members.Self()
 	other.Boot, other.Name = "another", "copy"
 	for range 3 {
 		if err := r.store.Nodes.Renew(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it is said", func() bool { return strings.Count(log.String(), said) > 0 })
-		r.members.renewNow(t.Context())
+		r.members.Renew(t.Context())
 	}
 	if n := strings.Count(log.String(), said); n != 1 {
 		t.Errorf("it was said %d times, want once", n)

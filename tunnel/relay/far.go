@@ -19,7 +19,7 @@ import (
 // far is what other nodes have: their agents' tunnels are put behind endpoints
 // here as far as the claims say that they may be.
 type far struct {
-	members *members
+	relay *Relay
 
 	mu       sync.Mutex // taken before the roster's, never inside it
 	sessions map[*nodes.Session]*farAgent
@@ -52,12 +52,12 @@ func (f *far) SessionUp(s *nodes.Session) {
 	}
 	a := &farAgent{session: s, tunnels: make(map[string]*farTunnel)}
 	a.agent.Session, a.agent.ClientID, a.agent.Instance, a.agent.Node = s, s.ClientID, s.Instance, s.Node
-	a.agent.Account = f.members.relay.accounts.Of(s.ClientID)
-	a.agent.Leaving.Store(f.members.mesh.Peers()[s.Node].Draining)
+	a.agent.Account = f.relay.accounts.Of(s.ClientID)
+	a.agent.Leaving.Store(f.relay.mesh.Peers()[s.Node].Draining)
 	f.sessions[s] = a
 	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
 	f.byAgent[key] = append(f.byAgent[key], a)
-	f.members.relay.roster.Came(key)
+	f.relay.roster.Came(key)
 }
 
 // SessionDown takes the tunnels of a session that has ended from behind their
@@ -79,7 +79,7 @@ func (f *far) SessionDown(s *nodes.Session) {
 		return
 	}
 	delete(f.byAgent, key)
-	f.members.relay.roster.Left(key, time.Now())
+	f.relay.roster.Left(key, time.Now())
 }
 
 // TunnelUp takes a tunnel in, or what has changed of it.
@@ -134,7 +134,7 @@ func (f *far) drop(t *farTunnel) {
 func (f *far) detach(t *farTunnel) {
 	delete(f.refused, t)
 	if t.backend != nil {
-		f.members.relay.edge.Detach(t.face, t.backend)
+		f.relay.edge.Detach(t.face, t.backend)
 		t.backend = nil
 	}
 }
@@ -152,7 +152,7 @@ func (f *far) review(target string) {
 // away if not: the claims, which come by another way, may be ahead of what its
 // node tells or behind. f.mu is held.
 func (f *far) settle(t *farTunnel) {
-	r := f.members.relay
+	r := f.relay
 	// Another version may change or lead what this one must not.
 	if !f.holds(t) || claim.Leads(&t.claim) != nil {
 		f.detach(t)
@@ -177,8 +177,24 @@ func (f *far) settle(t *farTunnel) {
 	t.backend = backend
 }
 
-// retry looks whether the ports that could not be opened are free now.
-func (f *far) retry() {
+// retryEvery is how often ports that could not be opened are looked at again.
+const retryEvery = 3 * time.Second
+
+// retry looks whether the ports that could not be opened are free now, until ctx ends.
+func (f *far) retry(ctx context.Context) {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		f.retryNow()
+	}
+}
+
+func (f *far) retryNow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for t := range f.refused {
@@ -187,7 +203,7 @@ func (f *far) retry() {
 }
 
 func (f *far) holds(t *farTunnel) bool {
-	c, ok := f.members.relay.store.Claims.Get(t.tunnel.Target)
+	c, ok := f.relay.store.Claims.Get(t.tunnel.Target)
 	if !ok || c.ClientID != t.of.session.ClientID {
 		return false
 	}
@@ -198,7 +214,7 @@ func (f *far) holds(t *farTunnel) bool {
 
 // NodeChanged has visitors turn away from a node that ends, and tells agents.
 func (f *far) NodeChanged(node string) {
-	if f.members.mesh.Peers()[node].Draining {
+	if f.relay.mesh.Peers()[node].Draining {
 		var leaving []*edge.Agent
 		f.mu.Lock()
 		for _, a := range f.sessions {
@@ -207,9 +223,9 @@ func (f *far) NodeChanged(node string) {
 			}
 		}
 		f.mu.Unlock()
-		f.members.relay.edge.Reorder(leaving...)
+		f.relay.edge.Reorder(leaving...)
 	}
-	f.members.changed()
+	f.relay.members.Look()
 }
 
 // Changed takes what another node has written to the store, which may reach this
@@ -217,10 +233,10 @@ func (f *far) NodeChanged(node string) {
 func (f *far) Changed(change []byte) {
 	var c store.Change
 	if err := json.Unmarshal(change, &c); err != nil {
-		f.members.relay.log.Debug("another node told of a change that does not parse", "error", err)
+		f.relay.log.Debug("another node told of a change that does not parse", "error", err)
 		return
 	}
-	f.members.relay.store.Told(c)
+	f.relay.store.Told(c)
 }
 
 // Datagram brings a packet of an agent on another node to its visitor here.

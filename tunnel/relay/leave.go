@@ -24,14 +24,13 @@ const (
 // agents are told to move, other edges turn to agents' sessions elsewhere, and
 // load balancers see that the node is not ready. A node alone, or one whose
 // others do not answer, has nowhere to move anybody.
-func (m *members) moveOff(ctx context.Context) {
-	r := m.relay
-	if len(m.others()) == 0 {
+func (r *Relay) moveOff(ctx context.Context) {
+	if len(r.members.Others()) == 0 {
 		return
 	}
 	begin := time.Now()
-	m.mesh.Drain()
-	m.renewNow(ctx)
+	r.mesh.Drain()
+	r.members.Renew(ctx)
 	list := r.roster.All()
 	leaving := make([]*edge.Agent, 0, len(list))
 	for _, s := range list {
@@ -47,7 +46,7 @@ func (m *members) moveOff(ctx context.Context) {
 	for {
 		stay := 0
 		for _, s := range list {
-			if s.link.Err() == nil && !m.served(s) {
+			if s.link.Err() == nil && !r.servedElsewhere(s) {
 				stay++
 			}
 		}
@@ -66,8 +65,8 @@ func (m *members) moveOff(ctx context.Context) {
 	}
 }
 
-// served reports whether all tunnels of a session are also served elsewhere.
-func (m *members) served(s *session) bool {
+// servedElsewhere reports whether all tunnels of a session are also served elsewhere.
+func (r *Relay) servedElsewhere(s *session) bool {
 	s.mu.Lock()
 	keys := make([]string, 0, len(s.tunnels))
 	for key := range s.tunnels {
@@ -75,7 +74,7 @@ func (m *members) served(s *session) bool {
 	}
 	s.mu.Unlock()
 	for _, key := range keys {
-		if !m.far.elsewhere(s.agent.ClientID, s.agent.Instance, key) {
+		if !r.far.elsewhere(s.agent.ClientID, s.agent.Instance, key) {
 			return false
 		}
 	}
@@ -84,8 +83,8 @@ func (m *members) served(s *session) bool {
 
 // rebalance asks some of this node's agents to move while it has more of them
 // than the others, as after one of these has joined.
-func (m *members) rebalance(ctx context.Context) {
-	turn, _ := m.balance()
+func (r *Relay) rebalance(ctx context.Context) {
+	turn, _ := r.balance()
 	tick := time.NewTicker(turn)
 	defer tick.Stop()
 	for {
@@ -94,10 +93,10 @@ func (m *members) rebalance(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for _, s := range m.surplus() {
+		for _, s := range r.toMove() {
 			s.asked.Store(int64(monotime.Now()))
-			m.relay.log.Info("agent is asked to move to another node", "client", s.client.Name, "instance", s.hello.Instance)
-			list := m.forAgent()
+			r.log.Info("agent is asked to move to another node", "client", s.client.Name, "instance", s.hello.Instance)
+			list := r.members.ForAgent()
 			list = list[:max(0, len(list)-1)] // not this one
 			s.tell(wire.Event{Type: wire.EventDrain, Reason: "another node of the relay has less to do", Nodes: list, Addresses: addresses(list)})
 		}
@@ -106,21 +105,20 @@ func (m *members) rebalance(ctx context.Context) {
 
 // balance is how often this node looks, and how long a session stays before it
 // is moved.
-func (m *members) balance() (turn, stays time.Duration) {
-	if hurried := m.relay.opts.balance; hurried > 0 {
+func (r *Relay) balance() (turn, stays time.Duration) {
+	if hurried := r.opts.balance; hurried > 0 {
 		return hurried, hurried
 	}
 	return balanceTurn, settled
 }
 
-// surplus picks the sessions that should move now: a tenth of what is too much.
-func (m *members) surplus() []*session {
-	r := m.relay
-	others := m.others()
+// toMove picks the sessions that should move now: a tenth of what is too much.
+func (r *Relay) toMove() []*session {
+	others := r.members.Others()
 	if len(others) == 0 || r.roster.Closed() {
 		return nil
 	}
-	_, stays := m.balance()
+	_, stays := r.balance()
 	var list []*session // without those that are about to move
 	all := r.roster.All()
 	for _, s := range all {
@@ -129,7 +127,7 @@ func (m *members) surplus() []*session {
 		}
 	}
 	// What the others tell of now, not what their leases said seconds ago.
-	total, on := len(all), m.far.sessionsOn()
+	total, on := len(all), r.far.sessionsOn()
 	for _, n := range others {
 		total += on[n.ID]
 	}

@@ -52,7 +52,7 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 		return s, err
 	}
 	conf := link.ListenConfig{
-		Addr: r.cfg.TunnelListen, GetCertificate: r.linkCertificate, PeerStreams: agentStreams, Memory: r.waiting, Logger: r.log,
+		Addr: r.cfg.TunnelListen, GetCertificate: r.shown.get, PeerStreams: agentStreams, Memory: r.waiting, Logger: r.log,
 		MaxSessions: r.cfg.Limits.Sessions + 2*maxStrangers, // strangers, those that end too, leave agents their places
 	}
 	shared := r.cfg.SharesPort()

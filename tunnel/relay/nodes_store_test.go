@@ -171,7 +171,7 @@ func TestSlowNATSSlowsNobody(t *testing.T) {
 	})
 	// On a machine that stands still one may take longer than any write may, and
 	// not all of them.
-	renewed := c.all[1].members.renewed.Load()
+	renewed := c.all[1].members.Renewed()
 	var all sync.WaitGroup
 	for what, write := range map[string]func(try int) error{
 		"a client cannot be added": func(try int) error {
@@ -182,7 +182,7 @@ func TestSlowNATSSlowsNobody(t *testing.T) {
 			return c.all[1].store.Policies.Set(t.Context(), store.TargetDomain("shop.relay.test"), []byte(`{"deny":["192.0.2.1"]}`))
 		},
 		"the node's lease cannot be renewed": func(int) error {
-			if c.all[1].members.renewNow(t.Context()); c.all[1].members.renewed.Load() == renewed {
+			if c.all[1].members.Renew(t.Context()); c.all[1].members.Renewed() == renewed {
 				return errors.New("it was not written")
 			}
 			return nil

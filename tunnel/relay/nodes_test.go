@@ -65,7 +65,7 @@ func (c *testNodes) add() *testRelay {
 func (c *testNodes) awaitWhole(all ...*testRelay) {
 	c.tb.Helper()
 	for _, r := range all {
-		eventually(c.tb, "nodes find each other", func() bool { return len(r.members.others()) == len(all)-1 })
+		eventually(c.tb, "nodes find each other", func() bool { return len(r.members.Others()) == len(all)-1 })
 	}
 }
 
@@ -145,7 +145,7 @@ func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("hello")))
 	a.event(wire.EventPing) // its own events have begun
 	muted := func() (n int) {
-		far := &c.all[1].members.far
+		far := &c.all[1].far
 		far.mu.Lock()
 		defer far.mu.Unlock()
 		for s := range far.sessions {
@@ -273,7 +273,7 @@ func TestSecondSessionServesOn(t *testing.T) {
 		return list[0]
 	}
 	eventually(t, "the third node knows both ways to the one tunnel", func() bool {
-		return ep() != nil && len(ep().Backends()) == 1 && slices.Equal(third.members.far.byAgentLen(), []int{2})
+		return ep() != nil && len(ep().Backends()) == 1 && slices.Equal(third.far.byAgentLen(), []int{2})
 	})
 	v := &http.Client{Transport: &http.Transport{}}
 	stop := make(chan struct{})
@@ -378,7 +378,7 @@ func TestNodeServesAPortOnceItIsFree(t *testing.T) {
 	}
 	defer blocker.Close()
 	a.mustClaim("k", wire.Claim{Type: wire.TypeTCP, RemotePort: port}, startTCPEcho(t))
-	f, target := &c.all[1].members.far, store.TargetPort("tcp", port)
+	f, target := &c.all[1].far, store.TargetPort("tcp", port)
 	eventually(t, "the other node would serve the port", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()

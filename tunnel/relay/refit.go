@@ -47,18 +47,16 @@ func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
 		return nil
 	}
 	fit := make(map[tunnelID]bool) // the others go in any case
-	if r.members != nil {
-		r.members.far.each(func(a *farAgent) {
-			if a.agent.ClientID != clientID {
-				return
+	r.far.each(func(a *farAgent) {
+		if a.agent.ClientID != clientID {
+			return
+		}
+		for key, t := range a.tunnels {
+			if r.fits(scope, t.face) == nil {
+				fit[tunnelID{a.agent.Instance, key}] = true
 			}
-			for key, t := range a.tunnels {
-				if r.fits(scope, t.face) == nil {
-					fit[tunnelID{a.agent.Instance, key}] = true
-				}
-			}
-		})
-	}
+		}
+	})
 	for _, s := range r.roster.OfClient(clientID) {
 		s.mu.Lock()
 		for key, t := range s.tunnels {

@@ -3,12 +3,10 @@ package relay
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"adit/tunnel/link"
@@ -20,8 +18,10 @@ import (
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/geo"
 	"adit/tunnel/relay/ledger"
+	"adit/tunnel/relay/membership"
 	"adit/tunnel/relay/metrics"
 	"adit/tunnel/relay/names"
+	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/outlets"
 	"adit/tunnel/relay/policies"
 	"adit/tunnel/relay/proof"
@@ -39,8 +39,6 @@ const (
 	// storeWait is how long the store may take for what nobody waits for.
 	storeWait  = 5 * time.Second
 	usageFlush = 5 * time.Second
-	// linkCertLife is after how long the certificate towards agents is issued anew.
-	linkCertLife = 24 * time.Hour
 )
 
 // Options is what a relay is made of.
@@ -103,14 +101,13 @@ type Relay struct {
 	ledger    *ledger.Ledger
 	records   *proof.Records
 	unpublish func()
-	members   *members // nil where the relay is one node
+	shown     daily               // to agents
+	mesh      *nodes.Mesh         // nil where the relay is one node; so is members
+	members   *membership.Members // and far is empty
+	far       far
 	serving   serving
 	counts    metrics.Counts
 	strangers strangers
-
-	certMu  sync.Mutex
-	cert    tls.Certificate
-	certAge time.Time
 
 	tasks tasks // of short work that events start
 
@@ -251,8 +248,8 @@ func (r *Relay) Close() error {
 	if r.listener != nil {
 		r.listener.Close()
 	}
-	if r.members != nil {
-		r.members.mesh.Close()
+	if r.mesh != nil {
+		r.mesh.Close()
 	}
 	if r.edge != nil {
 		r.edge.Close()

@@ -27,19 +27,19 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.acceptSessions(failed, life) })
 	group.Go(func() error {
 		if r.members != nil {
-			r.members.meet(visiting)
+			r.members.Meet(visiting)
 		}
 		err := r.edge.Run(visiting, r.opts.Drain)
-		if r.members != nil { // visitors of other nodes, too
+		if r.mesh != nil { // visitors of other nodes, too
 			idle, cancel := context.WithTimeout(context.Background(), r.opts.Drain)
-			r.members.mesh.Idle(idle)
+			r.mesh.Idle(idle)
 			cancel()
 		}
 		end() // visitors have ended: sessions may
 		return err
 	})
 	if r.members != nil {
-		group.Go(func() error { return r.members.run(life) })
+		group.Go(func() error { r.runNodes(life); return nil })
 	}
 	group.Go(func() error { return r.serveConsole(failed) })
 	group.Go(func() error { return r.handler.Run(life) })
@@ -63,7 +63,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		<-failed.Done()
 		r.drain()
 		if r.members != nil {
-			r.members.moveOff(life)
+			r.moveOff(life)
 		}
 		turnAway()
 		return nil
@@ -142,7 +142,7 @@ func (r *Relay) drain() {
 	for _, s := range r.roster.Close() {
 		e := wire.Event{Type: wire.EventDrain, Reason: "the relay is shutting down"}
 		if r.members != nil {
-			e.Nodes = r.members.forAgent()
+			e.Nodes = r.members.ForAgent()
 			e.Addresses = addresses(e.Nodes)
 		}
 		s.tell(e)

@@ -41,9 +41,7 @@ type tunnelID struct{ instance, key string }
 // tunnelsOf counts a client's running tunnels on all nodes, without one.
 func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 	found := map[tunnelID]bool{}
-	if r.members != nil {
-		r.members.far.ofClient(clientID, func(instance, key string) { found[tunnelID{instance, key}] = true })
-	}
+	r.far.ofClient(clientID, func(instance, key string) { found[tunnelID{instance, key}] = true })
 	for _, s := range r.roster.OfClient(clientID) {
 		s.mu.Lock()
 		for k := range s.tunnels {

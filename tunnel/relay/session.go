@@ -170,8 +170,8 @@ func (r *Relay) join(s *session) *wire.Problem {
 	case err != nil:
 		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected; end one, or ask the relay's operator for more"}
 	}
-	if r.members != nil {
-		r.members.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
+	if r.mesh != nil {
+		r.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
 	}
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)
@@ -252,16 +252,16 @@ func (r *Relay) leave(s *session) {
 	tunnels := s.tunnels
 	s.tunnels = nil
 	s.mu.Unlock()
-	if r.members != nil {
-		r.members.mesh.AgentDown(s.id)
+	if r.mesh != nil {
+		r.mesh.AgentDown(s.id)
 	}
 	for key, t := range tunnels {
 		r.serving.remove(t.face.Target, s, key)
 		r.edge.Detach(t.face, t.backend)
 	}
 	s.requests.Wait()
-	if r.members != nil {
-		r.members.mesh.AgentDown(s.id) // again: a hello may have told of it meanwhile
+	if r.mesh != nil {
+		r.mesh.AgentDown(s.id) // again: a hello may have told of it meanwhile
 	}
 	if !s.isKnown() {
 		r.trials.remove(s)
@@ -281,7 +281,7 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	if h.Ephemeral {
 		limit = ephemeralTime
 	}
-	if r.members != nil && (r.members.far.connected(key) || !r.members.whole()) {
+	if r.members != nil && (r.far.connected(key) || !r.members.Whole()) {
 		return false
 	}
 	away, since := r.roster.Away(key)

@@ -91,7 +91,10 @@ func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 	}
 
 	r.rescope(t, "shop", store.Scope{Monthly: 50_000, OverQuota: store.OverStop})
-	eventually(t, "the client is stopped", func() bool { return usage().State == "stopped" })
+	// What the operator is shown is counted anew; the account is told a moment later.
+	eventually(t, "the client is stopped", func() bool {
+		return usage().State == "stopped" && r.accounts.Of(a.welcome.ClientID).Stopped()
+	})
 	_, err = a.measure(http.MethodGet, nil)
 	problem(t, err, wire.CodeForbidden)
 	_, err = a.measure(http.MethodPost, goodput.Source())

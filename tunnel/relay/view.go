@@ -68,15 +68,13 @@ func (r view) Connected() map[string]operator.Connected {
 			c.Tunnels++
 		}
 	}
-	if r.members != nil {
-		r.members.far.each(func(a *farAgent) {
-			add(a.agent.ClientID, func(c *operator.Connected) {
-				for key := range a.tunnels {
-					count(c, clientTunnel{a.agent.ClientID, a.agent.Instance, key})
-				}
-			})
+	r.far.each(func(a *farAgent) {
+		add(a.agent.ClientID, func(c *operator.Connected) {
+			for key := range a.tunnels {
+				count(c, clientTunnel{a.agent.ClientID, a.agent.Instance, key})
+			}
 		})
-	}
+	})
 	for _, s := range r.roster.All() {
 		add(s.client.ID, func(c *operator.Connected) {
 			if was := newest[s.client.ID]; was == nil || s.since.After(was.since) {
@@ -99,27 +97,23 @@ func (r view) Connected() map[string]operator.Connected {
 
 // NodeList returns the relay's nodes, this one among them, by name.
 func (r view) NodeList() []console.Node {
-	m := r.members
-	if m == nil {
-		alone := members{relay: r.Relay, self: store.Node{
-			ID: r.id, Name: r.node, Version: r.opts.Version, Started: monotime.Wall(r.started), AgentAddress: r.tunnelAddr(),
-		}}
-		n := shownNode(alone.now())
-		n.Self, n.Reachable = true, true
-		return []console.Node{n}
+	now := r.withFigures(r.thisNode())
+	if r.members != nil {
+		now = r.members.Self()
 	}
-	self := shownNode(m.now())
-	self.Self, self.Reachable = true, true
+	self := shownNode(now)
+	self.Self, self.Reachable, self.StartedAt = true, true, monotime.Wall(r.started)
 	list := []console.Node{self}
-	peers := m.mesh.Peers()
-	m.mu.Lock()
-	for id, v := range m.known {
+	if r.members == nil {
+		return list
+	}
+	peers := r.mesh.Peers()
+	for id, v := range r.members.Known() {
 		n, p := shownNode(v), peers[id]
 		n.Reachable, n.Draining = p.Connected, n.Draining || p.Draining
 		n.RTT = float64(p.RTT.Microseconds()) / 1000
 		list = append(list, n)
 	}
-	m.mu.Unlock()
 	slices.SortFunc(list, func(a, b console.Node) int { return cmp.Or(natural.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return list
 }
