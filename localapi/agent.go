@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 )
 
@@ -100,7 +101,7 @@ type Doctor interface {
 type Feed interface {
 	// Next waits for the next event, or returns ctx's error if ctx ends first;
 	// no event is lost by that.
-	Next(ctx context.Context) (agent.Event, error)
+	Next(ctx context.Context) (feed.Event, error)
 	// Last is the id of the newest event when the feed began, before Next is called.
 	Last() uint64
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 )
 
@@ -327,7 +328,7 @@ func (f *fakeAgent) MeasureSpeed(context.Context) (agent.Speeds, error) {
 // fakeFeed holds events 1 to n, and gives those after the asked for.
 type fakeFeed struct {
 	mu     sync.Mutex
-	events []agent.Event
+	events []feed.Event
 	more   chan struct{} // closed at each new event
 }
 
@@ -336,7 +337,7 @@ func newFakeFeed() *fakeFeed { return &fakeFeed{more: make(chan struct{})} }
 func (f *fakeFeed) publish(kind string, data any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.events = append(f.events, agent.Event{ID: uint64(len(f.events) + 1), Type: kind, Time: fakeTime, Data: data})
+	f.events = append(f.events, feed.Event{ID: uint64(len(f.events) + 1), Type: kind, Time: fakeTime, Data: data})
 	close(f.more)
 	f.more = make(chan struct{})
 }
@@ -358,7 +359,7 @@ type fakeReader struct {
 
 func (r *fakeReader) Last() uint64 { return uint64(r.at) }
 
-func (r *fakeReader) Next(ctx context.Context) (agent.Event, error) {
+func (r *fakeReader) Next(ctx context.Context) (feed.Event, error) {
 	for {
 		r.feed.mu.Lock()
 		if r.at < len(r.feed.events) {
@@ -372,7 +373,7 @@ func (r *fakeReader) Next(ctx context.Context) (agent.Event, error) {
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return agent.Event{}, ctx.Err()
+			return feed.Event{}, ctx.Err()
 		}
 	}
 }

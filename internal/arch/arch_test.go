@@ -119,6 +119,8 @@ var walls = []struct {
 	{"tunnel/link/reliable", []string{"internal", "tunnel/link/budget", "tunnel/link/record"}},
 	{"tunnel/link/mux", []string{"internal", "tunnel/link/budget"}},
 	{"tunnel/link", []string{"internal", "tunnel/link"}},
+	{"tunnel/agent/feed", []string{}},
+	{"tunnel/agent/inspect", []string{"internal"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/sentence", []string{"internal"}},

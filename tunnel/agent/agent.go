@@ -21,6 +21,7 @@ import (
 
 	"adit/internal/lockfile"
 	"adit/internal/monotime"
+	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -37,7 +38,7 @@ type Agent struct {
 	log       *slog.Logger
 	store     store
 	started   time.Time
-	feed      feed
+	feed      *feed.Feed
 	inspector *inspect.Inspector
 	lock      *lockfile.Lock
 	// lookup is the system's resolver, for the names of local services.
@@ -120,8 +121,10 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nothing can be kept in the state folder %s: %w; mend that, or name another folder with ADIT_STATE_DIR", cfg.StateDir, withoutPath(err))
 	}
+	started := time.Now()
 	a := &Agent{
-		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now(),
+		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: started,
+		feed:       feed.New(started),
 		inspector:  inspect.New(cfg.Inspect),
 		lock:       lock,
 		lookup:     net.DefaultResolver.LookupNetIP,
@@ -136,8 +139,7 @@ func New(cfg Config) (*Agent, error) {
 		releases:   make(map[string]bool),
 		visits:     visits{changed: make(chan struct{}, 1), all: make(map[VisitSpec]*visit)},
 	}
-	a.feed.begin(newBase(a.started))
-	a.inspector.Follow(func(e inspect.Told) { a.feed.publish(EventRequest, e) })
+	a.inspector.Follow(func(e inspect.Told) { a.feed.Publish(EventRequest, e) })
 	if err := a.restore(); err != nil {
 		_ = lock.Release()
 		return nil, err
@@ -406,7 +408,7 @@ func (a *Agent) publish() {
 	}
 	a.mu.Unlock()
 	for _, c := range changes {
-		a.feed.publish(c.kind, c.data)
+		a.feed.Publish(c.kind, c.data)
 	}
 }
 
@@ -439,12 +441,12 @@ func (a *Agent) publishActivity(ctx context.Context) {
 			open = open || e.Connections.Open > 0
 			if before, ok := last[e.TunnelID]; ok && before != e || !ok && (e.Connections.Total > 0 || e.Error != "") {
 				moved = true
-				a.feed.publish(EventEndpoint, EndpointEvent{Action: "changed", Endpoint: e})
+				a.feed.Publish(EventEndpoint, EndpointEvent{Action: "changed", Endpoint: e})
 			}
 		}
 		last = now
 		if moved {
-			a.feed.publish(EventStatus, a.Status())
+			a.feed.Publish(EventStatus, a.Status())
 		}
 		select {
 		case <-ctx.Done():
@@ -461,6 +463,13 @@ func (a *Agent) publishActivity(ctx context.Context) {
 		}
 	}
 }
+
+// Subscribe begins a feed after the event with the id after; nil begins with
+// what comes next.
+func (a *Agent) Subscribe(after *uint64) *feed.Subscription { return a.feed.Subscribe(after) }
+
+// Publish puts an event of another part of the daemon (a log line) into the feed.
+func (a *Agent) Publish(kind string, data any) { a.feed.Publish(kind, data) }
 
 func (a *Agent) active() {
 	select {

@@ -14,5 +14,5 @@
 //     lifecycle.go, declared.go and hold.go; claims.go asks the relay for them
 //   - visitors: forward.go (streams), flows.go (UDP), guard.go (where a tunnel must
 //     not lead), replay.go (the inspector's requests again)
-//   - what lasts and what is told: store.go and auth.go, feed.go (events), report.go
+//   - what lasts and what is told: store.go and auth.go, package feed, report.go
 package agent

@@ -250,7 +250,7 @@ func (a *Agent) tellDeleted(t *tunnel, ran bool) {
 	a.publishing.Lock() // after a change of it that is being told
 	defer a.publishing.Unlock()
 	if ran {
-		a.feed.publish(EventEndpoint, EndpointEvent{Action: "down", Endpoint: down})
+		a.feed.Publish(EventEndpoint, EndpointEvent{Action: "down", Endpoint: down})
 	}
-	a.feed.publish(EventTunnel, TunnelEvent{Action: "deleted", Tunnel: gone})
+	a.feed.Publish(EventTunnel, TunnelEvent{Action: "deleted", Tunnel: gone})
 }

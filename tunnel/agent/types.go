@@ -203,23 +203,14 @@ type Endpoint struct {
 	Bytes       Bytes       `json:"bytes"`
 }
 
-// Event types.
+// Event types, beside feed.TypeMissed.
 const (
 	EventStatus   = "status"   // Data is a Status
 	EventTunnel   = "tunnel"   // Data is a TunnelEvent
 	EventEndpoint = "endpoint" // Data is an EndpointEvent
 	EventRequest  = "request"  // Data is an inspect.Summary, as it is when the event is read
 	EventLog      = "log"      // Data is a log line (see internal/logring)
-	EventMissed   = "missed"   // Data is a Missed; first event of a feed that could not resume in full
 )
-
-// Event is one entry of the feed. IDs rise by one.
-type Event struct {
-	ID   uint64    `json:"id"`
-	Type string    `json:"type"`
-	Time time.Time `json:"time"`
-	Data any       `json:"data"`
-}
 
 // TunnelEvent tells that a tunnel came, changed or went.
 type TunnelEvent struct {
@@ -231,15 +222,6 @@ type TunnelEvent struct {
 type EndpointEvent struct {
 	Action   string   `json:"action"` // up, changed, down
 	Endpoint Endpoint `json:"endpoint"`
-}
-
-// Missed tells a subscriber what the feed no longer holds. Its event's ID is
-// that of the last event lost, so the next one follows on.
-type Missed struct {
-	Missed uint64 `json:"missed"`
-	// Restarted is set if the id to resume from is of another daemon; Missed
-	// then counts what is lost of this one's alone.
-	Restarted bool `json:"restarted,omitempty"`
 }
 
 // Check is one finding of Diagnose.
