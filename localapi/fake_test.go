@@ -14,6 +14,7 @@ import (
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 )
 
 var fakeTime = time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
@@ -165,7 +166,7 @@ func (f *fakeAgent) one(id string) (agent.Tunnel, error) {
 	}
 	t, ok := f.Tunnel(id)
 	if !ok {
-		return t, &agent.Error{Code: agent.CodeNotFound, Message: "there is no tunnel " + id}
+		return t, &refusal.Error{Code: refusal.CodeNotFound, Message: "there is no tunnel " + id}
 	}
 	return t, nil
 }
@@ -290,7 +291,7 @@ func (f *fakeAgent) Replay(_ context.Context, id string, edit inspect.Edit) (ins
 	f.mu.Unlock()
 	d, ok := f.Request(id, false)
 	if !ok {
-		return d, &agent.Error{Code: agent.CodeNotFound, Message: "there is no request " + id}
+		return d, &refusal.Error{Code: refusal.CodeNotFound, Message: "there is no request " + id}
 	}
 	d.ReplayOf = id
 	return d, nil
@@ -306,7 +307,7 @@ func (f *fakeAgent) WriteHAR(w io.Writer, _ inspect.Filter, _ bool) error {
 func (f *fakeAgent) ReadHAR(r io.Reader) (int, error) {
 	b, err := io.ReadAll(r)
 	if len(b) < 10 {
-		return 0, &agent.Error{Code: agent.CodeInvalidParameter, Message: "it has no log"}
+		return 0, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "it has no log"}
 	}
 	return 1, err
 }

@@ -121,6 +121,7 @@ var walls = []struct {
 	{"tunnel/link", []string{"internal", "tunnel/link"}},
 	{"tunnel/agent/feed", []string{}},
 	{"tunnel/agent/inspect", []string{"internal"}},
+	{"tunnel/agent/refusal", []string{}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/sentence", []string{"internal"}},

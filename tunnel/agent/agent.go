@@ -32,7 +32,7 @@ const relayWait = 15 * time.Second
 
 // Agent keeps the session and the tunnels. Its methods may be called from
 // several goroutines; those that change something run one at a time, and while
-// one runs another gets CodeControlBusy at once.
+// one runs another gets refusal.CodeControlBusy at once.
 type Agent struct {
 	cfg       Config
 	log       *slog.Logger

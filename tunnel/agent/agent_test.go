@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/internal/lockfile"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -69,12 +70,12 @@ func TestBadTokenChangesNothing(t *testing.T) {
 	for _, test := range []struct {
 		name, token, client, code, field string
 	}{
-		{"malformed", "adit_nonsense", "", CodeInvalidToken, "auth_token"},
-		{"empty", "", "", CodeInvalidToken, "auth_token"},
-		{"unknown", unknown.Reveal(), "", CodeInvalidToken, "auth_token"},
-		{"another relay's authority", untrusted.Reveal(), "", CodeInvalidToken, "auth_token"},
-		{"another client's", wrongClient.Reveal(), "cli_2", CodeInvalidToken, "client_id"},
-		{"bad client id", r.token().Reveal(), "a b", CodeInvalidParameter, "client_id"},
+		{"malformed", "adit_nonsense", "", refusal.CodeInvalidToken, "auth_token"},
+		{"empty", "", "", refusal.CodeInvalidToken, "auth_token"},
+		{"unknown", unknown.Reveal(), "", refusal.CodeInvalidToken, "auth_token"},
+		{"another relay's authority", untrusted.Reveal(), "", refusal.CodeInvalidToken, "auth_token"},
+		{"another client's", wrongClient.Reveal(), "cli_2", refusal.CodeInvalidToken, "client_id"},
+		{"bad client id", r.token().Reveal(), "a b", refusal.CodeInvalidParameter, "client_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := a.Configure(t.Context(), test.token, test.client)
@@ -97,7 +98,7 @@ func TestConfigureOfASilentRelayIsUnreachable(t *testing.T) {
 	r.kill()
 	a, _ := startAgent(t, Config{})
 	_, err := a.Configure(t.Context(), token.Reveal(), "")
-	wantCode(t, err, CodeRelayUnreachable, "")
+	wantCode(t, err, refusal.CodeRelayUnreachable, "")
 	if a.Auth().Configured {
 		t.Error("the token was taken")
 	}
@@ -167,7 +168,7 @@ func TestRefusedTokenIsNotTriedAgainUntilConfiguredAnew(t *testing.T) {
 	tried := len(r.hellos)
 	r.mu.Unlock()
 	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80})
-	wantCode(t, err, CodeRelayRejected, "")
+	wantCode(t, err, refusal.CodeRelayRejected, "")
 	time.Sleep(1500 * time.Millisecond) // longer than the first back-off
 	r.set(func() {
 		if len(r.hellos) != tried {
@@ -212,7 +213,7 @@ func TestForgetClosesAndKeepsTunnels(t *testing.T) {
 		t.Errorf("twice: %v", err)
 	}
 	_, err = a.Create(t.Context(), TunnelSpec{LocalPort: 80})
-	wantCode(t, err, CodeNotConfigured, "")
+	wantCode(t, err, refusal.CodeNotConfigured, "")
 }
 
 func TestPauseOutlivesARestart(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -47,7 +48,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	defer a.control.Unlock()
 	tok, err := wire.ParseToken(token)
 	if err != nil {
-		return AuthStatus{}, &Error{Code: CodeInvalidToken, Message: err.Error(), Field: "auth_token"}
+		return AuthStatus{}, &refusal.Error{Code: refusal.CodeInvalidToken, Message: err.Error(), Field: "auth_token"}
 	}
 	if bad := checkClientID(clientID); bad != nil {
 		return AuthStatus{}, bad
@@ -57,9 +58,9 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	l, err := a.connect(ctx, tok.Relay, joining{token: tok, clientID: clientID, over: a.cfg.Transport})
 	if err != nil {
 		no := relayError(err, tok.Relay)
-		if no.Code == CodeRelayRejected {
+		if no.Code == refusal.CodeRelayRejected {
 			if final(err) || errors.Is(err, link.ErrUntrusted) {
-				no.Code = CodeInvalidToken // else the relay refuses for now, whatever the token
+				no.Code = refusal.CodeInvalidToken // else the relay refuses for now, whatever the token
 			}
 			no.Field = "auth_token"
 			if p := (*wire.Problem)(nil); errors.As(err, &p) && p.Field == "client_id" {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -113,7 +114,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 			a.mu.Unlock()
 			undo()
 			a.mu.Lock()
-			if no.Code == CodeRelayRejected && t.live != nil && failure == "" && !forgotten {
+			if no.Code == refusal.CodeRelayRejected && t.live != nil && failure == "" && !forgotten {
 				t.claimed = t.rev // the relay left the old claim as it was
 			}
 			l := a.cur

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/wildcard"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -434,7 +435,7 @@ func (a *Agent) claimLost(l *live, id, reason string) {
 
 // session waits until there is a session in use other than not, for as long as
 // ctx lasts. It returns nil without error if the agent is paused.
-func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
+func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) {
 	for {
 		a.mu.Lock()
 		l, state, last := a.cur, a.stateLocked(), a.lastError
@@ -446,7 +447,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 		case state == StatePaused:
 			return nil, nil
 		case state == StateRejected:
-			return nil, &Error{Code: CodeRelayRejected, Message: cmp.Or(last, "the relay refused the token; configure another")}
+			return nil, &refusal.Error{Code: refusal.CodeRelayRejected, Message: cmp.Or(last, "the relay refused the token; configure another")}
 		case l != nil && l != not && l.alive() && !l.draining():
 			return l, nil
 		}
@@ -454,7 +455,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &Error{Code: CodeRelayUnreachable, Message: cmp.Or(last, "the relay does not answer; try again in a moment")}
+			return nil, &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: cmp.Or(last, "the relay does not answer; try again in a moment")}
 		case <-changed:
 			timer.Stop()
 		case <-timer.C:
@@ -464,7 +465,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 
 // claimNow claims t on the session in use, waiting for one for relayWait. It
 // returns nil without a claim if the agent is paused.
-func (a *Agent) claimNow(ctx context.Context, t *tunnel) *Error {
+func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
 	var not *live

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"adit/internal/atomicfile"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -89,8 +90,8 @@ func TestCreateRefusals(t *testing.T) {
 		{"proxy_protocol", with(func(s *TunnelSpec) { s.Type, s.ProxyProtocol = "udp", "v2" })},
 	} {
 		_, err := a.Create(t.Context(), test.spec)
-		var e *Error
-		if !errors.As(err, &e) || e.Code != CodeInvalidParameter || e.Field != test.field {
+		var e *refusal.Error
+		if !errors.As(err, &e) || e.Code != refusal.CodeInvalidParameter || e.Field != test.field {
 			t.Errorf("%+v: got error %#v, want %s at fault", test.spec, err, test.field)
 		}
 	}
@@ -121,9 +122,9 @@ func TestNameThatMeansARefusedAddressIsRefused(t *testing.T) {
 	mustCreate(t, a, TunnelSpec{LocalPort: 37271, LocalIP: "not-yet-there"})
 	for _, name := range []string{"laptop", "rebound.example", "six.example"} {
 		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 37271, LocalIP: name})
-		wantCode(t, err, CodeInvalidParameter, "local_ip")
+		wantCode(t, err, refusal.CodeInvalidParameter, "local_ip")
 		_, err = a.Change(t.Context(), fine.ID, TunnelPatch{LocalIP: &name})
-		wantCode(t, err, CodeInvalidParameter, "local_ip")
+		wantCode(t, err, refusal.CodeInvalidParameter, "local_ip")
 	}
 	other := 80
 	mustCreate(t, a, TunnelSpec{LocalPort: other, LocalIP: "laptop"})
@@ -153,7 +154,7 @@ func TestRelaysRefusalLeavesNoTunnel(t *testing.T) {
 	}
 	a, _ := configured(t, r, Config{})
 	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Domain: "shop"})
-	wantCode(t, err, CodeRelayRejected, "domain")
+	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	if !strings.Contains(err.Error(), "shop is another's") {
 		t.Errorf("got %v, want the relay's reason", err)
 	}
@@ -211,9 +212,9 @@ func TestGrantTooLongToKeepIsRefused(t *testing.T) {
 	} {
 		r.set(func() { r.onGrant = give })
 		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80})
-		var no *Error
-		if !errors.As(err, &no) || no.Code != CodeRelayRejected {
-			t.Errorf("%s: got %.200v, want %s", name, err, CodeRelayRejected)
+		var no *refusal.Error
+		if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected {
+			t.Errorf("%s: got %.200v, want %s", name, err, refusal.CodeRelayRejected)
 		}
 	}
 	if info, err := os.Stat(filepath.Join(dir, tunnelsFile)); err != nil || info.Size() > 10_000 {

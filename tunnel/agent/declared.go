@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"adit/tunnel/agent/refusal"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +15,7 @@ import (
 // DeclareError is the mistake in one of the specs of Declare.
 type DeclareError struct {
 	Index int
-	Err   *Error
+	Err   *refusal.Error
 	// Taken is set if nothing is wrong but that a tunnel which is not declared has
 	// the name.
 	Taken bool
@@ -83,15 +84,15 @@ func (a *Agent) checkDeclared(specs []TunnelSpec) (order []string, wanted map[st
 	for i, spec := range specs {
 		spec, no := a.normalize(spec)
 		if no == nil && spec.Name == "" {
-			no = invalid("name", "is missing")
+			no = refusal.Invalid("name", "is missing")
 		}
 		taken := no == nil && a.taken(spec.Name)
 		if taken {
-			no = invalid("name", "a tunnel that is not declared is called %q already", spec.Name)
+			no = refusal.Invalid("name", "a tunnel that is not declared is called %q already", spec.Name)
 		}
 		id := declaredID(spec.Name)
 		if _, twice := wanted[id]; twice && no == nil {
-			no = invalid("name", "another tunnel is called %q already", spec.Name)
+			no = refusal.Invalid("name", "another tunnel is called %q already", spec.Name)
 		}
 		if no != nil {
 			return nil, nil, &DeclareError{Index: i, Err: no, Taken: taken}

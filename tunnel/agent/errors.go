@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"adit/internal/socketerr"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -15,47 +16,47 @@ import (
 // errWithheld is why a visitor of a udp tunnel has not got all answers.
 var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
 
-func notFound(id string) *Error {
-	return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tunnel %q", clip(id))}
+func notFound(id string) *refusal.Error {
+	return &refusal.Error{Code: refusal.CodeNotFound, Message: fmt.Sprintf("there is no tunnel %q", refusal.Clip(id))}
 }
 
-func declaredError() *Error {
-	return &Error{Code: CodeInvalidParameter, Message: "this tunnel is declared in adit.toml; change it there", Field: "id"}
+func declaredError() *refusal.Error {
+	return &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "this tunnel is declared in adit.toml; change it there", Field: "id"}
 }
 
-func busy() *Error {
-	return &Error{Code: CodeControlBusy, Message: "another change is being made; try again in a moment"}
+func busy() *refusal.Error {
+	return &refusal.Error{Code: refusal.CodeControlBusy, Message: "another change is being made; try again in a moment"}
 }
 
-func noSession() *Error {
-	return &Error{Code: CodeRelayUnreachable, Message: "there is no session with the relay now; try again when it is connected"}
+func noSession() *refusal.Error {
+	return &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: "there is no session with the relay now; try again when it is connected"}
 }
 
-func notConfigured() *Error {
-	return &Error{Code: CodeNotConfigured, Message: "there is no auth token yet; configure one first"}
+func notConfigured() *refusal.Error {
+	return &refusal.Error{Code: refusal.CodeNotConfigured, Message: "there is no auth token yet; configure one first"}
 }
 
 // relayError says what err of the relay at addr (empty: the one that the agent
 // has) means to whoever asked for the change.
-func relayError(err error, addr string) *Error {
-	var own *Error
+func relayError(err error, addr string) *refusal.Error {
+	var own *refusal.Error
 	if errors.As(err, &own) {
 		return own
 	}
 	var p *wire.Problem
 	if errors.As(err, &p) {
 		if p.Code == wire.CodeUnavailable {
-			return &Error{Code: CodeRelayUnreachable, Message: "the relay cannot do it now: " + p.Message}
+			return &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: "the relay cannot do it now: " + p.Message}
 		}
 		if p.Code == wire.CodeChanged {
-			return &Error{Code: CodeChanged, Message: p.Message}
+			return &refusal.Error{Code: refusal.CodeChanged, Message: p.Message}
 		}
-		return &Error{Code: CodeRelayRejected, Message: "the relay refused: " + p.Message, Field: p.Field}
+		return &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay refused: " + p.Message, Field: p.Field}
 	}
 	if errors.Is(err, link.ErrUntrusted) {
-		return &Error{Code: CodeRelayRejected, Message: describe(err, addr)}
+		return &refusal.Error{Code: refusal.CodeRelayRejected, Message: describe(err, addr)}
 	}
-	return &Error{Code: CodeRelayUnreachable, Message: describe(err, addr)}
+	return &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: describe(err, addr)}
 }
 
 // final reports whether err is a refusal of the token, which trying again would

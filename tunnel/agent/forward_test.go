@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -311,9 +312,9 @@ func TestRequestsOfAStreamAreInspectedAndReplayed(t *testing.T) {
 				t.Errorf("replay: got %+v %+v", again, again.Response)
 			}
 			_, err = a.Replay(t.Context(), "req_999", inspect.Edit{})
-			wantCode(t, err, CodeNotFound, "")
+			wantCode(t, err, refusal.CodeNotFound, "")
 			_, err = a.Replay(t.Context(), first.ID, inspect.Edit{Path: "no slash"})
-			wantCode(t, err, CodeInvalidParameter, "")
+			wantCode(t, err, refusal.CodeInvalidParameter, "")
 		})
 	}
 }

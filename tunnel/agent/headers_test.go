@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -60,7 +61,7 @@ func TestHeadersAreClaimed(t *testing.T) {
 			t.Errorf("%s: claimed %v, %v", step.patch, c.RequestHeaders, c.ResponseHeaders)
 		}
 	}
-	var no *Error
+	var no *refusal.Error
 	refused := wire.ChangeHeaders(map[string]string{"Content-Length": "1"})
 	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{RequestHeaders: &refused}); !errors.As(err, &no) || no.Field != "request_headers" ||
 		no.Message != "request_headers: Content-Length cannot be changed: it belongs to the connection, or the relay answers for it" {
@@ -85,8 +86,8 @@ func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
 	const want = "the relay refused: the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it"
 	changes := wire.ChangeHeaders(map[string]string{"X-Env": "prod"})
-	var no *Error
-	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{RequestHeaders: &changes}); !errors.As(err, &no) || no.Code != CodeRelayRejected || no.Field != "request_headers" || no.Message != want {
+	var no *refusal.Error
+	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{RequestHeaders: &changes}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "request_headers" || no.Message != want {
 		t.Errorf("change: got %#v", err)
 	}
 	if got, _ := a.Tunnel(web.ID); got.State != TunnelRunning || !got.RequestHeaders.IsZero() {

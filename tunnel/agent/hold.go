@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"adit/tunnel/agent/refusal"
 	"context"
 	"sync"
 	"time"
@@ -45,7 +46,7 @@ func (a *Agent) Hold(id string) (Hold, error) {
 	case t == nil:
 		return Hold{}, notFound(id)
 	case !t.spec.Held:
-		return Hold{}, invalid("held", "the tunnel %s was not created with it, so it stays without being held", id)
+		return Hold{}, refusal.Invalid("held", "the tunnel %s was not created with it, so it stays without being held", id)
 	}
 	t.holders.count++
 	t.holders.had = true

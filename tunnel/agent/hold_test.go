@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -84,7 +85,7 @@ func TestTunnelOutlivesItsHolderByTheGraceAlone(t *testing.T) {
 		}
 		wantHeld(t, a, stays.ID, true)
 		_, err = a.Hold(held.ID)
-		wantCode(t, err, CodeNotFound, "")
+		wantCode(t, err, refusal.CodeNotFound, "")
 	})
 }
 
@@ -141,10 +142,10 @@ func TestOnlyEphemeralTunnelsCanBeHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pausedAgent(t)
 		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Held: true})
-		wantCode(t, err, CodeInvalidParameter, "held")
+		wantCode(t, err, refusal.CodeInvalidParameter, "held")
 		stays := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true})
 		_, err = a.Hold(stays.ID)
-		wantCode(t, err, CodeInvalidParameter, "held")
+		wantCode(t, err, refusal.CodeInvalidParameter, "held")
 	})
 }
 

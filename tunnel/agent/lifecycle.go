@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"adit/tunnel/agent/refusal"
 	"context"
 	"sync"
 	"time"
@@ -52,7 +53,7 @@ func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Unlock()
 	a.publish() // starting
 	if connected {
-		if no := a.claimNow(ctx, t); no != nil && no.Code == CodeRelayRejected {
+		if no := a.claimNow(ctx, t); no != nil && no.Code == refusal.CodeRelayRejected {
 			a.mu.Lock()
 			t.stopped, t.failure = wasStopped, no.Message
 			a.mu.Unlock()

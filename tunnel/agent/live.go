@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -62,7 +63,7 @@ func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, err
 	if err == nil && j.clientID != "" && welcome.ClientID != j.clientID {
 		err = &refused{problem: &wire.Problem{
 			Code: wire.CodeForbidden, Field: "client_id",
-			Message: fmt.Sprintf("the token is of the client %s, not of %s", clip(welcome.ClientID), j.clientID),
+			Message: fmt.Sprintf("the token is of the client %s, not of %s", refusal.Clip(welcome.ClientID), j.clientID),
 		}}
 	}
 	if err != nil {

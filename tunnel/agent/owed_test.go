@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -143,7 +144,7 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 	wantState(t, b, StateConnected)
 	wantTunnel(t, b, tun.ID, TunnelFailed)
 	_, err := b.StartTunnel(t.Context(), tun.ID)
-	wantCode(t, err, CodeInvalidParameter, "local_ip")
+	wantCode(t, err, refusal.CodeInvalidParameter, "local_ip")
 	if _, err := b.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestAgentAnswersWhileItAsksWhetherATunnelMayStart(t *testing.T) {
 	if _, err := b.StopTunnel(t.Context(), tun.ID); err == nil {
 		t.Error("another request ran meanwhile")
 	} else {
-		wantCode(t, err, CodeControlBusy, "")
+		wantCode(t, err, refusal.CodeControlBusy, "")
 	}
 	close(goOn)
 	if err := <-started; err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -29,19 +30,19 @@ type TunnelPath struct {
 func (p TunnelPath) local() string { return net.JoinHostPort(p.LocalIP, strconv.Itoa(p.LocalPort)) }
 
 // normalPaths checks paths and returns them with defaults filled in, longest first.
-func (a *Agent) normalPaths(paths []TunnelPath, web bool) ([]TunnelPath, *Error) {
+func (a *Agent) normalPaths(paths []TunnelPath, web bool) ([]TunnelPath, *refusal.Error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
 	if !web {
-		return paths, invalid("paths", "is for http and https tunnels only")
+		return paths, refusal.Invalid("paths", "is for http and https tunnels only")
 	}
 	names := make([]string, len(paths))
 	for i, p := range paths {
 		names[i] = p.Path
 	}
 	if err := wire.CheckPaths(names); err != nil {
-		return paths, invalid("paths", "%v", err)
+		return paths, refusal.Invalid("paths", "%v", err)
 	}
 	paths = slices.SortedFunc(slices.Values(paths), func(a, b TunnelPath) int { return wire.ComparePaths(a.Path, b.Path) })
 	for i := range paths {
@@ -49,11 +50,11 @@ func (a *Agent) normalPaths(paths []TunnelPath, web bool) ([]TunnelPath, *Error)
 		p.LocalIP, p.LocalScheme = cmp.Or(p.LocalIP, "127.0.0.1"), cmp.Or(p.LocalScheme, schemeHTTP)
 		switch {
 		case p.LocalPort < 1 || p.LocalPort > 65535:
-			return paths, invalid("paths", "local_port of %s must be 1 to 65535", p.Path)
+			return paths, refusal.Invalid("paths", "local_port of %s must be 1 to 65535", p.Path)
 		case !slices.Contains(knownSchemes, p.LocalScheme):
-			return paths, invalid("paths", "local_scheme of %s must be one of %s", p.Path, strings.Join(knownSchemes, ", "))
+			return paths, refusal.Invalid("paths", "local_scheme of %s must be one of %s", p.Path, strings.Join(knownSchemes, ", "))
 		case p.HostHeader != "" && !validHostHeader(p.HostHeader):
-			return paths, invalid("paths", "host_header of %s must be a host name, with a port if need be", p.Path)
+			return paths, refusal.Invalid("paths", "host_header of %s must be a host name, with a port if need be", p.Path)
 		}
 		host, err := a.normalHost(p.LocalIP, p.LocalPort)
 		if err != nil {
@@ -65,13 +66,13 @@ func (a *Agent) normalPaths(paths []TunnelPath, web bool) ([]TunnelPath, *Error)
 }
 
 // ofPath is an error about a field of the tunnel as one about that of its path.
-func ofPath(path string, err *Error) *Error {
-	return invalid("paths", "%s of %s: %s", err.Field, path, strings.TrimPrefix(err.Message, err.Field+": "))
+func ofPath(path string, err *refusal.Error) *refusal.Error {
+	return refusal.Invalid("paths", "%s of %s: %s", err.Field, path, strings.TrimPrefix(err.Message, err.Field+": "))
 }
 
 // checkHosts is checkHost for the services of spec that before does not lead to.
-func (a *Agent) checkHosts(ctx context.Context, spec, before TunnelSpec) *Error {
-	refusals := make([]*Error, 1+len(spec.Paths))
+func (a *Agent) checkHosts(ctx context.Context, spec, before TunnelSpec) *refusal.Error {
+	refusals := make([]*refusal.Error, 1+len(spec.Paths))
 	var all sync.WaitGroup
 	if spec.LocalIP != before.LocalIP || spec.LocalPort != before.LocalPort {
 		all.Go(func() { refusals[0] = a.checkHost(ctx, spec.LocalIP, spec.LocalPort) })

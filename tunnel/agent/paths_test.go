@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -100,9 +101,9 @@ func TestPathsThatAreRefused(t *testing.T) {
 		{"", TunnelPath{Path: "/api", LocalPort: 80, LocalIP: "evil.example"}, "local_ip of /api: evil.example is 169.254.169.254: 169.254.169.254 is an address at which clouds give out credentials; adit does not publish it"},
 		{"tcp", TunnelPath{Path: "/api", LocalPort: 1}, "is for http and https tunnels only"},
 	} {
-		var no *Error
+		var no *refusal.Error
 		paths := []TunnelPath{{Path: "/fine", LocalPort: 1}, c.path}
-		if _, err := a.Create(t.Context(), TunnelSpec{Type: c.kind, LocalPort: 80, Paths: paths}); !errors.As(err, &no) || no.Code != CodeInvalidParameter || no.Field != "paths" || no.Message != "paths: "+c.want {
+		if _, err := a.Create(t.Context(), TunnelSpec{Type: c.kind, LocalPort: 80, Paths: paths}); !errors.As(err, &no) || no.Code != refusal.CodeInvalidParameter || no.Field != "paths" || no.Message != "paths: "+c.want {
 			t.Errorf("create with %+v: got %v, want %s", c.path, err, c.want)
 		}
 		if c.kind != "" {
@@ -126,8 +127,8 @@ func TestARelayThatKnowsNoPathsIsNotAsked(t *testing.T) {
 	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
 	const want = "the relay refused: the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it"
 	paths := []TunnelPath{{Path: "/api", LocalPort: 8080}}
-	var no *Error
-	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{Paths: &paths}); !errors.As(err, &no) || no.Code != CodeRelayRejected || no.Field != "paths" || no.Message != want {
+	var no *refusal.Error
+	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{Paths: &paths}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "paths" || no.Message != want {
 		t.Errorf("change: got %#v", err)
 	}
 	if got, _ := a.Tunnel(web.ID); got.State != TunnelRunning || len(got.Paths) != 0 {
@@ -210,8 +211,8 @@ func TestStreamsGoToThePathsService(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = a.Replay(t.Context(), list[0].ID, inspect.Edit{})
-	var no *Error
-	if !errors.As(err, &no) || no.Code != CodeNotFound || no.Message != "the tunnel has no path /api any more" {
+	var no *refusal.Error
+	if !errors.As(err, &no) || no.Code != refusal.CodeNotFound || no.Message != "the tunnel has no path /api any more" {
 		t.Errorf("got %v", err)
 	}
 }

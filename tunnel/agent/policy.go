@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -68,7 +69,7 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 	header, err := cur.ctl.callWith(ctx, expected, method, wire.PathPolicy+url.PathEscape(id), in, &p)
 	var no *refused
 	if errors.As(err, &no) && no.status == http.StatusNotFound {
-		return TunnelPolicy{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to tell its policies; ask its operator to update it"}
+		return TunnelPolicy{}, &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to tell its policies; ask its operator to update it"}
 	}
 	if err != nil {
 		return TunnelPolicy{}, relayError(err, "")

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -15,7 +16,7 @@ func TestPolicyIsReplacedAsTheCallerExpects(t *testing.T) {
 	a, _ := configured(t, r, Config{})
 	id := mustCreate(t, a, TunnelSpec{LocalPort: 80}).ID
 	_, err := a.Policy(t.Context(), id)
-	wantCode(t, err, CodeRelayRejected, "") // it is too old
+	wantCode(t, err, refusal.CodeRelayRejected, "") // it is too old
 	r.set(func() {
 		r.onPolicy = func(w http.ResponseWriter, q *http.Request) {
 			if match := q.Header.Get("If-Match"); match != "" && match != `"1"` {
@@ -39,5 +40,5 @@ func TestPolicyIsReplacedAsTheCallerExpects(t *testing.T) {
 			t.Errorf("If-Match %s: %v", match, err)
 		}
 	}
-	wantCode(t, set(`"0"`), CodeChanged, "")
+	wantCode(t, set(`"0"`), refusal.CodeChanged, "")
 }

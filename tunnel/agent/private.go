@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -21,25 +22,25 @@ func (s TunnelSpec) movedFrom(before TunnelSpec) bool {
 
 // checkPrivate checks what of a spec depends on whether its mode is private, and
 // returns it with those fields in their usual form.
-func checkPrivate(spec TunnelSpec) (TunnelSpec, *Error) {
+func checkPrivate(spec TunnelSpec) (TunnelSpec, *refusal.Error) {
 	if len(spec.Visitors) == 0 {
 		spec.Visitors = nil
 	}
 	if spec.Mode != wire.ModePrivate {
 		if spec.Visitors != nil {
-			return spec, invalid("visitors", "are for tunnels of mode private only")
+			return spec, refusal.Invalid("visitors", "are for tunnels of mode private only")
 		}
 		return spec, nil
 	}
 	switch {
 	case spec.Type != wire.TypeTCP:
-		return spec, invalid("type", "must be tcp for mode private; that carries http as well")
+		return spec, refusal.Invalid("type", "must be tcp for mode private; that carries http as well")
 	case spec.RemotePort != 0:
-		return spec, invalid("remote_port", "is not for mode private, which has no public port")
+		return spec, refusal.Invalid("remote_port", "is not for mode private, which has no public port")
 	}
 	spec.Domain = strings.ToLower(strings.TrimSpace(spec.Domain))
 	if spec.Domain != "" && !wire.ValidPrivateName(spec.Domain) {
-		return spec, invalid("domain", "%q must be one label in mode private, as ssh", clip(spec.Domain))
+		return spec, refusal.Invalid("domain", "%q must be one label in mode private, as ssh", refusal.Clip(spec.Domain))
 	}
 	visitors := make([]string, len(spec.Visitors))
 	for i, v := range spec.Visitors {
@@ -50,7 +51,7 @@ func checkPrivate(spec TunnelSpec) (TunnelSpec, *Error) {
 		spec.Visitors = nil
 	}
 	if err := wire.CheckVisitors(visitors); err != nil {
-		return spec, invalid("visitors", "%v", err)
+		return spec, refusal.Invalid("visitors", "%v", err)
 	}
 	return spec, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -180,21 +181,21 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 	refused := func(tunnel, code, says string) {
 		t.Helper()
 		for how, err := range map[string]error{"visit": a.Visit(t.Context(), tunnel, take), "ask": a.MayVisit(t.Context(), tunnel)} {
-			var no *Error
+			var no *refusal.Error
 			if !errors.As(err, &no) || no.Code != code || !strings.Contains(no.Message, says) {
 				t.Errorf("%s %s: %v, want %s with %q", how, tunnel, err, code, says)
 			}
 		}
 	}
-	refused("nas", CodeInvalidParameter, "CLIENT/NAME")
-	refused("nas/ssh", CodeRelayRejected, "knows no private tunnels")
+	refused("nas", refusal.CodeInvalidParameter, "CLIENT/NAME")
+	refused("nas/ssh", refusal.CodeRelayRejected, "knows no private tunnels")
 	r.does(wire.FeaturePrivate)
 	if _, err := a.Reconnect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	refused("nas/ssh", CodeRelayRejected, "nobody is let in")
+	refused("nas/ssh", refusal.CodeRelayRejected, "nobody is let in")
 	r.visited(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	refused("nas/ssh", CodeRelayUnreachable, "418")
+	refused("nas/ssh", refusal.CodeRelayUnreachable, "418")
 	r.visited(func(w http.ResponseWriter, q *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -206,19 +207,19 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 			return
 		}
 	})
-	refused("nas/ssh", CodeRelayUnreachable, "")
+	refused("nas/ssh", refusal.CodeRelayUnreachable, "")
 	if _, err := a.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	refused("nas/ssh", CodeRelayUnreachable, "paused")
+	refused("nas/ssh", refusal.CodeRelayUnreachable, "paused")
 }
 
 func TestWhatMayBeVisited(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
-	var no *Error
-	if list, err := a.Invitations(t.Context()); !errors.As(err, &no) || no.Code != CodeRelayRejected || !strings.Contains(no.Message, "does not tell") {
+	var no *refusal.Error
+	if list, err := a.Invitations(t.Context()); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "does not tell") {
 		t.Errorf("an older relay told of %v, %v", list, err)
 	}
 	r.does(wire.FeatureInvitations)
@@ -297,7 +298,7 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 		"domain":      {LocalPort: 22, Mode: "private", Domain: "ssh.example.com"},
 		"visitors":    {LocalPort: 22, Type: "tcp", Visitors: []string{"laptop"}},
 	} {
-		var no *Error
+		var no *refusal.Error
 		if _, err := a.Create(t.Context(), spec); !errors.As(err, &no) || no.Field != field {
 			t.Errorf("%+v: %v, want a fault of %s", spec, err, field)
 		}
@@ -320,9 +321,9 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 func TestARelayThatKnowsNoPrivateTunnelsIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	var no *Error
+	var no *refusal.Error
 	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 22, Mode: "private"})
-	if !errors.As(err, &no) || no.Code != CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "no private tunnels") {
+	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "no private tunnels") {
 		t.Errorf("got %v", err)
 	}
 }

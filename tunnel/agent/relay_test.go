@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -543,7 +544,7 @@ func echo(c net.Conn) {
 
 func wantCode(t *testing.T, err error, code, field string) {
 	t.Helper()
-	var e *Error
+	var e *refusal.Error
 	if !errors.As(err, &e) || e.Code != code || e.Field != field {
 		t.Fatalf("got error %#v, want code %s and field %q", err, code, field)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -38,10 +39,10 @@ func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {
 func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	n, err := a.inspector.ReadHAR(r)
 	if errors.Is(err, inspect.ErrOff) {
-		return n, &Error{Code: CodeInvalidParameter, Message: err.Error() + "; [inspector] enabled in adit.toml turns it on"}
+		return n, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error() + "; [inspector] enabled in adit.toml turns it on"}
 	}
 	if errors.Is(err, inspect.ErrHAR) {
-		return n, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+		return n, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
 	return n, err
 }
@@ -73,13 +74,13 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	again, err := a.inspector.Repeat(id, edit)
 	switch {
 	case errors.Is(err, inspect.ErrGone):
-		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: err.Error()}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeNotFound, Message: err.Error()}
 	case err != nil:
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
 	t := a.replayTarget(again.TunnelID)
 	if t == nil {
-		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()
@@ -87,10 +88,10 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	if again.TunnelID == "" { // imported, as a visitor asked for it
 		r, again.Bytes = r.led(again.Bytes)
 	} else if r = r.at(again.TunnelPath); r == nil {
-		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: fmt.Sprintf("the tunnel has no path %s any more", again.TunnelPath)}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeNotFound, Message: fmt.Sprintf("the tunnel has no path %s any more", again.TunnelPath)}
 	}
 	if !web(r.spec.Type) {
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
 	}
 	kind := wire.StreamHTTP
 	byHTTP2 := repeatsByHTTP2(r.spec, again)
@@ -99,7 +100,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	}
 	origin, err := a.dialOrigin(ctx, r, kind, proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}))
 	if err != nil {
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
 	defer origin.Close()
 	stop := context.AfterFunc(ctx, func() { origin.Close() })
@@ -120,9 +121,9 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 		return d, nil
 	}
 	if err != nil {
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the local service at " + r.local + " does not answer by HTTP/2: " + err.Error()}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the local service at " + r.local + " does not answer by HTTP/2: " + err.Error()}
 	}
-	return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
+	return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
 }
 
 // repeatHTTP sends a request to origin by HTTP/1.1, and reads the whole answer.

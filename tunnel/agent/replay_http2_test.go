@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -119,7 +120,7 @@ func TestReplayByHTTP2ToAServiceThatDoesNotSpeakIt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), replayTime/2)
 	defer cancel()
 	_, err := a.Replay(ctx, a.Requests(inspect.Filter{})[0].ID, inspect.Edit{})
-	wantCode(t, err, CodeInvalidParameter, "")
+	wantCode(t, err, refusal.CodeInvalidParameter, "")
 	if err == nil || !strings.Contains(err.Error(), "does not answer by HTTP/2") || ctx.Err() != nil {
 		t.Errorf("got %v, %v", err, ctx.Err())
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 )
 
 func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
@@ -19,7 +20,7 @@ func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
 	}
 	defer a.Close()
 	_, err = a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[]}}`))
-	wantCode(t, err, CodeInvalidParameter, "")
+	wantCode(t, err, refusal.CodeInvalidParameter, "")
 }
 
 // Not every service ends its connection when it is asked to.

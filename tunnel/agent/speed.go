@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"adit/internal/goodput"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -39,10 +40,10 @@ type Speeds struct {
 
 // MeasureSpeed moves bytes between this machine and the relay for a moment, over
 // each transport and each way, beside what tunnels move. They count as the client's
-// traffic at the relay. Of two callers at once one is CodeControlBusy.
+// traffic at the relay. Of two callers at once one is refusal.CodeControlBusy.
 func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
 	if !a.speeding.TryLock() {
-		return Speeds{}, &Error{Code: CodeControlBusy, Message: "the speed is being measured; try again in a moment"}
+		return Speeds{}, &refusal.Error{Code: refusal.CodeControlBusy, Message: "the speed is being measured; try again in a moment"}
 	}
 	defer a.speeding.Unlock()
 	a.mu.Lock()
@@ -55,7 +56,7 @@ func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
 	case cur == nil || !cur.alive():
 		return Speeds{}, noSession()
 	case !slices.Contains(cur.welcome.Features, wire.FeatureSpeed):
-		return Speeds{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
+		return Speeds{}, &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
 	}
 	used := cur.session.Transport()
 	var list []Speed

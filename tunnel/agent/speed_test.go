@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -16,12 +17,12 @@ import (
 func TestSpeedOfBothTransports(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := startAgent(t, Config{Transport: link.DTLS})
-	wants(t, a, CodeNotConfigured)
+	wants(t, a, refusal.CodeNotConfigured)
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
 		t.Fatal(err)
 	}
 	before := r.session()
-	wants(t, a, CodeRelayRejected) // it does not say that it can
+	wants(t, a, refusal.CodeRelayRejected) // it does not say that it can
 
 	r.does(wire.FeatureSpeed)
 	r.set(func() { r.speeds = map[link.Transport]float64{link.DTLS: 1e6, link.TLS: 4e6} })
@@ -54,7 +55,7 @@ func TestSpeedOfBothTransports(t *testing.T) {
 func wants(t *testing.T, a *Agent, code string) {
 	t.Helper()
 	_, err := a.MeasureSpeed(t.Context())
-	var e *Error
+	var e *refusal.Error
 	if !errors.As(err, &e) || e.Code != code {
 		t.Errorf("got %v, want %s", err, code)
 	}
@@ -84,7 +85,7 @@ func TestSpeedWhereUDPIsBlocked(t *testing.T) {
 		}
 	})
 	<-waiting
-	wants(t, a, CodeControlBusy) // one at a time
+	wants(t, a, refusal.CodeControlBusy) // one at a time
 	close(leave)
 	group.Wait()
 }

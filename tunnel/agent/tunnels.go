@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"adit/tunnel/agent/refusal"
 	"context"
 	"fmt"
 	"maps"
@@ -75,7 +76,7 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 		return Tunnel{}, err
 	}
 	if no := a.claimNow(ctx, t); no != nil {
-		a.unmake(t, no.Code == CodeRelayUnreachable)
+		a.unmake(t, no.Code == refusal.CodeRelayUnreachable)
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
@@ -156,7 +157,7 @@ func (a *Agent) ensureClaimed(t *tunnel) {
 
 // nameLocked returns spec's name, or a free one made of type and port. A name is
 // given to one tunnel only, so that it can be used to speak of it.
-func (a *Agent) nameLocked(spec TunnelSpec, own string) (string, *Error) {
+func (a *Agent) nameLocked(spec TunnelSpec, own string) (string, *refusal.Error) {
 	taken := map[string]bool{}
 	for _, t := range a.tunnels {
 		if t.id != own {
@@ -165,7 +166,7 @@ func (a *Agent) nameLocked(spec TunnelSpec, own string) (string, *Error) {
 	}
 	if spec.Name != "" {
 		if taken[spec.Name] {
-			return "", invalid("name", "another tunnel is called %q already", spec.Name)
+			return "", refusal.Invalid("name", "another tunnel is called %q already", spec.Name)
 		}
 		return spec.Name, nil
 	}
@@ -178,7 +179,7 @@ func (a *Agent) nameLocked(spec TunnelSpec, own string) (string, *Error) {
 
 // editable returns the tunnel id if a request may change it. The caller holds
 // control, so no other request changes it meanwhile.
-func (a *Agent) editable(id string) (*tunnel, *Error) {
+func (a *Agent) editable(id string) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.tunnels[id]

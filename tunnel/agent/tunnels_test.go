@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -104,17 +105,17 @@ func TestOneChangeAtATime(t *testing.T) {
 	})
 	begin := time.Now()
 	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 82})
-	wantCode(t, err, CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
 	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(90)})
-	wantCode(t, err, CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
 	_, err = a.StartTunnel(t.Context(), tun.ID)
-	wantCode(t, err, CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
 	_, err = a.StopTunnel(t.Context(), tun.ID)
-	wantCode(t, err, CodeControlBusy, "")
-	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
+	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), refusal.CodeControlBusy, "")
 	_, err = a.Configure(t.Context(), r.token().Reveal(), "")
-	wantCode(t, err, CodeControlBusy, "")
-	wantCode(t, a.Forget(t.Context()), CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
+	wantCode(t, a.Forget(t.Context()), refusal.CodeControlBusy, "")
 	if d := time.Since(begin); d > 10*time.Second {
 		t.Errorf("refusals took %s, want them at once", d)
 	}
@@ -157,13 +158,13 @@ func TestLifeCycle(t *testing.T) {
 	if _, ok := r.claim(tun.ID); ok {
 		t.Error("delete: the public address was not given back")
 	}
-	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), CodeNotFound, "")
+	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), refusal.CodeNotFound, "")
 	_, err := a.StartTunnel(t.Context(), "tun_nowhere")
-	wantCode(t, err, CodeNotFound, "")
+	wantCode(t, err, refusal.CodeNotFound, "")
 	_, err = a.StopTunnel(t.Context(), "tun_nowhere")
-	wantCode(t, err, CodeNotFound, "")
+	wantCode(t, err, refusal.CodeNotFound, "")
 	_, err = a.Change(t.Context(), "tun_nowhere", TunnelPatch{})
-	wantCode(t, err, CodeNotFound, "")
+	wantCode(t, err, refusal.CodeNotFound, "")
 }
 
 func TestDeletedWhileAwayIsGivenBackLater(t *testing.T) {
@@ -200,15 +201,15 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 		}
 	})
 	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("bank"), LocalPort: new(82)})
-	wantCode(t, err, CodeRelayRejected, "domain")
+	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	after, _ := a.Tunnel(tun.ID)
 	if !reflect.DeepEqual(after, got) {
 		t.Errorf("after the refusal: got %+v, want %+v", after, got)
 	}
 	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(0)})
-	wantCode(t, err, CodeInvalidParameter, "local_port")
+	wantCode(t, err, refusal.CodeInvalidParameter, "local_port")
 	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp"), Domain: new("shop")})
-	wantCode(t, err, CodeInvalidParameter, "domain")
+	wantCode(t, err, refusal.CodeInvalidParameter, "domain")
 	got, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp")}) // the domain goes
 	if err != nil || got.Type != "tcp" || got.LocalScheme != "" || got.RemotePort == 0 {
 		t.Errorf("type: got %+v, %v", got, err)
@@ -371,7 +372,7 @@ func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
 		}
 	})
 	_, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("bank"), LocalPort: new(waits()), Paths: &[]TunnelPath{{Path: "/api", LocalPort: waits()}}})
-	wantCode(t, err, CodeRelayRejected, "domain")
+	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	if len(early) != 2 || len(late) != 2 {
 		t.FailNow()
 	}

@@ -232,24 +232,3 @@ type Check struct {
 	Result string `json:"result"`
 	Advice string `json:"advice"` // what to do; empty if ok
 }
-
-// Codes of an Error.
-const (
-	CodeInvalidParameter = "invalid_parameter"
-	CodeInvalidToken     = "invalid_token"
-	CodeRelayRejected    = "relay_rejected"
-	CodeNotConfigured    = "not_configured"
-	CodeNotFound         = "not_found"
-	CodeControlBusy      = "control_busy"
-	CodeRelayUnreachable = "relay_unreachable"
-	CodeChanged          = "precondition_failed" // what was to be replaced is another now
-)
-
-// Error is what an operation refuses with; any other error is the agent's own fault.
-type Error struct {
-	Code    string
-	Message string
-	Field   string // the field at fault, if one is
-}
-
-func (e *Error) Error() string { return e.Message }

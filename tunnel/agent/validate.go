@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"adit/internal/wildcard"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -35,13 +35,9 @@ const (
 	maxClientID = 128
 )
 
-func invalid(field, format string, args ...any) *Error {
-	return &Error{Code: CodeInvalidParameter, Message: field + ": " + fmt.Sprintf(format, args...), Field: field}
-}
-
 // normalize checks spec and returns it with defaults filled in and names in
 // their usual form.
-func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
+func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *refusal.Error) {
 	switch {
 	case spec.Type != "":
 	case spec.Mode == wire.ModePrivate:
@@ -66,31 +62,31 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 	}
 	switch {
 	case !slices.Contains(knownTypes, spec.Type):
-		return spec, invalid("type", "%q is not known; it must be one of %s", clip(spec.Type), strings.Join(knownTypes, ", "))
+		return spec, refusal.Invalid("type", "%q is not known; it must be one of %s", refusal.Clip(spec.Type), strings.Join(knownTypes, ", "))
 	case spec.Held && !spec.Ephemeral:
-		return spec, invalid("held", "is for ephemeral tunnels only; others outlive whoever made them")
+		return spec, refusal.Invalid("held", "is for ephemeral tunnels only; others outlive whoever made them")
 	case !slices.Contains(knownModes, spec.Mode):
-		return spec, invalid("mode", "%q is not known; it must be one of %s", clip(spec.Mode), strings.Join(knownModes, ", "))
+		return spec, refusal.Invalid("mode", "%q is not known; it must be one of %s", refusal.Clip(spec.Mode), strings.Join(knownModes, ", "))
 	case spec.LocalPort < 1 || spec.LocalPort > 65535:
-		return spec, invalid("local_port", "must be 1 to 65535")
+		return spec, refusal.Invalid("local_port", "must be 1 to 65535")
 	case !web && spec.LocalScheme != "":
-		return spec, invalid("local_scheme", "is for http and https tunnels only")
+		return spec, refusal.Invalid("local_scheme", "is for http and https tunnels only")
 	case web && !slices.Contains(knownSchemes, spec.LocalScheme):
-		return spec, invalid("local_scheme", "must be one of %s", strings.Join(knownSchemes, ", "))
+		return spec, refusal.Invalid("local_scheme", "must be one of %s", strings.Join(knownSchemes, ", "))
 	case spec.numbered() && spec.Domain != "":
-		return spec, invalid("domain", "is not for tcp and udp tunnels; they have a remote_port")
+		return spec, refusal.Invalid("domain", "is not for tcp and udp tunnels; they have a remote_port")
 	case !port && spec.RemotePort != 0:
-		return spec, invalid("remote_port", "is for tcp and udp tunnels only")
+		return spec, refusal.Invalid("remote_port", "is for tcp and udp tunnels only")
 	case spec.RemotePort < 0 || spec.RemotePort > 65535:
-		return spec, invalid("remote_port", "must be 1 to 65535, or 0 for one that the relay gives")
+		return spec, refusal.Invalid("remote_port", "must be 1 to 65535, or 0 for one that the relay gives")
 	case !web && spec.HostHeader != "":
-		return spec, invalid("host_header", "is for http and https tunnels only")
+		return spec, refusal.Invalid("host_header", "is for http and https tunnels only")
 	case spec.HostHeader != "" && !validHostHeader(spec.HostHeader):
-		return spec, invalid("host_header", "must be a host name, with a port if need be")
+		return spec, refusal.Invalid("host_header", "must be a host name, with a port if need be")
 	case !slices.Contains([]string{"", "v1", "v2"}, spec.ProxyProtocol):
-		return spec, invalid("proxy_protocol", "must be v1 or v2, or empty for none")
+		return spec, refusal.Invalid("proxy_protocol", "must be v1 or v2, or empty for none")
 	case spec.ProxyProtocol != "" && spec.Type == wire.TypeUDP:
-		return spec, invalid("proxy_protocol", "is not for udp tunnels")
+		return spec, refusal.Invalid("proxy_protocol", "is not for udp tunnels")
 	}
 	if err := checkName(spec.Name); err != nil {
 		return spec, err
@@ -119,49 +115,41 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *Error) {
 	return spec, nil
 }
 
-// clip keeps a value that is told back to its sender short.
-func clip(s string) string {
-	if len(s) > 64 {
-		return strings.ToValidUTF8(s[:64], "") + "…"
-	}
-	return s
-}
-
-func checkName(name string) *Error {
+func checkName(name string) *refusal.Error {
 	if utf8.RuneCountInString(name) > maxName {
-		return invalid("name", "must have at most %d characters", maxName)
+		return refusal.Invalid("name", "must have at most %d characters", maxName)
 	}
 	if !utf8.ValidString(name) || strings.TrimSpace(name) != name {
-		return invalid("name", "must not begin or end with white space")
+		return refusal.Invalid("name", "must not begin or end with white space")
 	}
 	for _, r := range name {
 		if !unicode.IsPrint(r) {
-			return invalid("name", "must have printable characters only")
+			return refusal.Invalid("name", "must have printable characters only")
 		}
 	}
 	return nil
 }
 
-func checkClientID(id string) *Error {
+func checkClientID(id string) *refusal.Error {
 	if len(id) > maxClientID {
-		return invalid("client_id", "must have at most %d bytes", maxClientID)
+		return refusal.Invalid("client_id", "must have at most %d bytes", maxClientID)
 	}
 	for _, r := range id {
 		if r <= ' ' || r > '~' {
-			return invalid("client_id", "must have printable ASCII characters only")
+			return refusal.Invalid("client_id", "must have printable ASCII characters only")
 		}
 	}
 	return nil
 }
 
-func (a *Agent) normalHost(host string, port int) (string, *Error) {
+func (a *Agent) normalHost(host string, port int) (string, *refusal.Error) {
 	host = strings.TrimSpace(host)
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		host = strings.TrimSuffix(inner, "]")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if err := a.checkOrigin(ip, port); err != nil {
-			return "", invalid("local_ip", "%v", err)
+			return "", refusal.Invalid("local_ip", "%v", err)
 		}
 		if !ip.Is4In6() {
 			return ip.String(), nil
@@ -169,18 +157,18 @@ func (a *Agent) normalHost(host string, port int) (string, *Error) {
 		return ip.Unmap().String(), nil
 	}
 	if metadataName(host) {
-		return "", invalid("local_ip", "%s is a name at which clouds give out credentials; adit does not publish it", host)
+		return "", refusal.Invalid("local_ip", "%s is a name at which clouds give out credentials; adit does not publish it", host)
 	}
 	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
 	// A last label of digits is an IPv4 address in a spelling that some
 	// resolvers take (2852039166, 0xa9fea9fe): not a name.
 	if err != nil || name == "" || len(name) > maxDomain || numericTail(name) || !plainLabels(name, true) {
-		return "", invalid("local_ip", "%q is neither an IP address nor a host name", clip(host))
+		return "", refusal.Invalid("local_ip", "%q is neither an IP address nor a host name", refusal.Clip(host))
 	}
 	name = strings.ToLower(name)
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		if err := a.checkOrigin(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port); err != nil {
-			return "", invalid("local_ip", "%v", err)
+			return "", refusal.Invalid("local_ip", "%v", err)
 		}
 	}
 	return name, nil
@@ -214,17 +202,17 @@ func plainLabels(name string, underscores bool) bool {
 
 // normalDomain returns a full name or a label, or the wildcard of either, in lower
 // case and ASCII.
-func normalDomain(domain string) (string, *Error) {
+func normalDomain(domain string) (string, *refusal.Error) {
 	if utf8.RuneCountInString(domain) > maxDomain {
-		return "", invalid("domain", "must have at most %d characters", maxDomain)
+		return "", refusal.Invalid("domain", "must have at most %d characters", maxDomain)
 	}
 	base, all := wildcard.Base(strings.TrimSuffix(strings.TrimSpace(domain), "."))
 	name, err := idna.Lookup.ToASCII(base)
 	if err != nil || name == "" || len(name) > maxDomain || !plainLabels(name, false) {
-		return "", invalid("domain", "%q is not a domain name, such as shop or shop.example.com; for all names below one, write *.shop or *.shop.example.com", clip(domain))
+		return "", refusal.Invalid("domain", "%q is not a domain name, such as shop or shop.example.com; for all names below one, write *.shop or *.shop.example.com", refusal.Clip(domain))
 	}
 	if numericTail(name) {
-		return "", invalid("domain", "%q is an address, not a domain name", clip(domain))
+		return "", refusal.Invalid("domain", "%q is an address, not a domain name", refusal.Clip(domain))
 	}
 	name = strings.ToLower(name)
 	if all {
@@ -249,17 +237,17 @@ func validHostHeader(h string) bool {
 	return len(host) <= maxDomain && plainLabels(host, true)
 }
 
-func checkHeaders(spec TunnelSpec, web bool) *Error {
+func checkHeaders(spec TunnelSpec, web bool) *refusal.Error {
 	for _, of := range []struct {
 		field   string
 		changes wire.HeaderChanges
 		in      wire.Direction
 	}{{"request_headers", spec.RequestHeaders, wire.Requests}, {"response_headers", spec.ResponseHeaders, wire.Responses}} {
 		if !web && !of.changes.IsZero() {
-			return invalid(of.field, "is for http and https tunnels only")
+			return refusal.Invalid(of.field, "is for http and https tunnels only")
 		}
 		if err := of.changes.Check(of.in); err != nil {
-			return invalid(of.field, "%v", err)
+			return refusal.Invalid(of.field, "%v", err)
 		}
 	}
 	return nil

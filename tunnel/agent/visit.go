@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -25,7 +26,7 @@ type HalfCloser = halfCloser
 // Visit leads a connection to another client's private tunnel, which is called
 // CLIENT/NAME, until both directions are over or ctx ends. Once the relay has let it
 // in, take gives the connection, and closing that is left to Visit; an error before
-// that is an *Error that says why not, and take is not called.
+// that is an *refusal.Error that says why not, and take is not called.
 func (a *Agent) Visit(ctx context.Context, tunnel string, take func() (HalfCloser, error)) error {
 	return a.visitWith(ctx, tunnel, take, func(int, int) {})
 }
@@ -91,8 +92,8 @@ type Invitation struct {
 func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	l, err := a.sessionWith(ctx, wire.FeatureInvitations, &Error{
-		Code:    CodeRelayRejected,
+	l, err := a.sessionWith(ctx, wire.FeatureInvitations, &refusal.Error{
+		Code:    refusal.CodeRelayRejected,
 		Message: "the relay is of a version that does not tell which private tunnels may be visited; ask its operator to update it",
 	})
 	if err != nil {
@@ -116,10 +117,10 @@ func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 func (a *Agent) wayToPrivate(ctx context.Context, tunnel string) (*live, string, error) {
 	client, name, err := wire.ParsePrivate(tunnel)
 	if err != nil {
-		return nil, "", invalid("tunnel", "%v", err)
+		return nil, "", refusal.Invalid("tunnel", "%v", err)
 	}
-	l, err := a.sessionWith(ctx, wire.FeaturePrivate, &Error{
-		Code:    CodeRelayRejected,
+	l, err := a.sessionWith(ctx, wire.FeaturePrivate, &refusal.Error{
+		Code:    refusal.CodeRelayRejected,
 		Message: "the relay is of a version that knows no private tunnels; ask its operator to update it",
 	})
 	if err != nil {
@@ -130,13 +131,13 @@ func (a *Agent) wayToPrivate(ctx context.Context, tunnel string) (*live, string,
 
 // sessionWith returns a session with a relay that has a feature; without is the error
 // where it has not. Its error is an *Error.
-func (a *Agent) sessionWith(ctx context.Context, feature string, without *Error) (*live, error) {
+func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusal.Error) (*live, error) {
 	l, no := a.session(ctx, nil)
 	switch {
 	case no != nil:
 		return nil, no
 	case l == nil:
-		return nil, &Error{Code: CodeRelayUnreachable, Message: "adit is paused; resume it first"}
+		return nil, &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: "adit is paused; resume it first"}
 	case !slices.Contains(l.welcome.Features, feature):
 		return nil, without
 	}

@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/loopback"
 	"adit/internal/sockio"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -140,9 +141,9 @@ func CheckVisits(specs []VisitSpec) ([]VisitSpec, error) {
 		switch {
 		case no != nil:
 		case i == maxVisits:
-			no = invalid("", "there must be at most %d visits", maxVisits)
+			no = refusal.Invalid("", "there must be at most %d visits", maxVisits)
 		case slices.ContainsFunc(out, func(o VisitSpec) bool { return o.Listen == spec.Listen }):
-			no = invalid("listen", "another visit listens on %s already", spec.Listen)
+			no = refusal.Invalid("listen", "another visit listens on %s already", spec.Listen)
 		}
 		if no != nil {
 			return nil, &DeclareError{Index: i, Err: no}
@@ -152,14 +153,14 @@ func CheckVisits(specs []VisitSpec) ([]VisitSpec, error) {
 	return out, nil
 }
 
-func normalVisit(spec VisitSpec) (VisitSpec, *Error) {
+func normalVisit(spec VisitSpec) (VisitSpec, *refusal.Error) {
 	client, name, err := wire.ParsePrivate(spec.Tunnel)
 	if err != nil {
-		return spec, invalid("tunnel", "%v", err)
+		return spec, refusal.Invalid("tunnel", "%v", err)
 	}
 	addr, err := loopback.Parse(spec.Listen)
 	if err != nil {
-		return spec, invalid("listen", "%v", err)
+		return spec, refusal.Invalid("listen", "%v", err)
 	}
 	return VisitSpec{Tunnel: client + "/" + name, Listen: addr.String()}, nil
 }

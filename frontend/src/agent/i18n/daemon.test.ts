@@ -102,7 +102,7 @@ const unseen = [
 /** What the code says with X where something varies, for each place that makes a sentence. */
 function refusals(): string[] {
   const makes =
-    /(Message: |message: |message :?= |cmp\.Or\(last, |return relay \+ |return "|return fmt\.Sprintf\(|fmt\.Errorf\(|errors\.New\(|tokenError\((?:fmt\.Sprintf\()?|badJSON\(|invalid\("\w*", |notFound\()(?:fmt\.Sprintf\()?(?=[\w.]* ?\+? ?")(.*)/;
+    /(Message: |message: |message :?= |cmp\.Or\(last, |return relay \+ |return "|return fmt\.Sprintf\(|fmt\.Errorf\(|errors\.New\(|tokenError\((?:fmt\.Sprintf\()?|badJSON\(|[iI]nvalid\("\w*", |notFound\()(?:fmt\.Sprintf\()?(?=[\w.]* ?\+? ?")(.*)/;
   const found = new Set<string>();
   for (const [file, code] of Object.entries(sources))
     for (const line of code.split('\n')) {
@@ -118,7 +118,7 @@ function refusals(): string[] {
         .replace(/\\"/g, '"')
         .replace(/%[.\d]*[a-z]/g, 'X');
       if (how.startsWith('return relay')) text = `X${text}`;
-      const field = /invalid\("(\w+)", $/.exec(how)?.[1];
+      const field = /[iI]nvalid\("(\w+)", $/.exec(how)?.[1];
       if (field && file.includes('/agent/')) text = `${field}: ${text}`;
       if (text.endsWith(' ')) text += 'X';
       if (how === 'notFound(') text = `there is no ${text}`;

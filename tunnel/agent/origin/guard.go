@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"adit/tunnel/agent/refusal"
 	"context"
 	"fmt"
 	"net/netip"
@@ -100,7 +101,7 @@ func (a *Agent) resolveOrigin(ctx context.Context, host string, port int) ([]net
 
 // checkHost refuses a name that means, today, an address which no tunnel may lead
 // to. One that does not resolve now may do so later: each dial looks again.
-func (a *Agent) checkHost(ctx context.Context, host string, port int) *Error {
+func (a *Agent) checkHost(ctx context.Context, host string, port int) *refusal.Error {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return nil // normalize has looked
 	}
@@ -109,7 +110,7 @@ func (a *Agent) checkHost(ctx context.Context, host string, port int) *Error {
 	ips, _ := a.lookup(ctx, "ip", host)
 	for _, ip := range ips {
 		if err := a.checkOrigin(ip, port); err != nil {
-			return invalid("local_ip", "%s is %s: %v", host, ip.Unmap(), err)
+			return refusal.Invalid("local_ip", "%s is %s: %v", host, ip.Unmap(), err)
 		}
 	}
 	return nil
