@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/splice"
 )
 
 var fakeTime = time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
@@ -215,7 +216,7 @@ func (f *fakeAgent) Invitations(context.Context) ([]agent.Invitation, error) {
 func (f *fakeAgent) MayVisit(context.Context, string) error { return f.refusal() }
 
 // Visit greets, and says back what it is told after the visitor's end.
-func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (agent.HalfCloser, error)) error {
+func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
 	if err := f.refusal(); err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -23,6 +21,7 @@ import (
 	"adit/internal/monotime"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -41,8 +40,7 @@ type Agent struct {
 	feed      *feed.Feed
 	inspector *inspect.Inspector
 	lock      *lockfile.Lock
-	// lookup is the system's resolver, for the names of local services.
-	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	origins   *origin.Dialer
 	lookAgain time.Duration // see the constant; tests shorten it
 
 	speeding sync.Mutex // held while the speed is measured
@@ -127,7 +125,7 @@ func New(cfg Config) (*Agent, error) {
 		feed:       feed.New(started),
 		inspector:  inspect.New(cfg.Inspect),
 		lock:       lock,
-		lookup:     net.DefaultResolver.LookupNetIP,
+		origins:    &origin.Dialer{Guard: origin.Guard{Refuse: cfg.Refuse}, Timeout: cfg.OriginTimeout},
 		lookAgain:  lookAgain,
 		wake:       make(chan struct{}, 1),
 		wakeSecond: make(chan struct{}, 1),

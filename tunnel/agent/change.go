@@ -82,7 +82,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	a.mu.Lock()
 	before, given, fault, failure := t.spec, t.grant, t.fault, t.failure
 	old := t.claim(false)
-	wasOrigin := t.route.Load().local
+	wasOrigin := t.route.Load().service.String()
 	t.setSpec(spec)
 	tried := t.route.Load()
 	moved := spec.movedFrom(before)
@@ -135,7 +135,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 		a.ensureClaimed(t)
 		return err
 	}
-	if t.route.Load().local != wasOrigin || spec.Type != before.Type || spec.private() != before.private() {
+	if t.route.Load().service.String() != wasOrigin || spec.Type != before.Type || spec.private() != before.private() {
 		t.conns.abort() // their service is another's now
 	} else {
 		t.cutStrays()

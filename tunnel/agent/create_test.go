@@ -112,7 +112,7 @@ func TestNameThatMeansARefusedAddressIsRefused(t *testing.T) {
 	}
 	a, _ := configured(t, newFakeRelay(t), Config{Refuse: refuse})
 	names := map[string]string{"laptop": "127.0.1.1", "rebound.example": "169.254.169.254", "six.example": "fd00:ec2::254", "nas": "192.0.2.7"}
-	a.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+	a.origins.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		if ip, ok := names[host]; ok {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr(ip)}, nil
 		}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/refusal"
 	"context"
 	"crypto/sha256"
@@ -72,7 +73,7 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 // CheckDeclared says what Declare would say of specs, for an agent that refuses
 // what refuse does and has no other tunnels.
 func CheckDeclared(specs []TunnelSpec, refuse func(ip netip.Addr, port int) error) error {
-	a := &Agent{cfg: Config{Refuse: refuse}}
+	a := &Agent{origins: &origin.Dialer{Guard: origin.Guard{Refuse: refuse}}}
 	_, _, err := a.checkDeclared(specs)
 	return err
 }

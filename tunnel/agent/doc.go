@@ -12,7 +12,7 @@
 //     node), control.go (what is said)
 //   - tunnels: tunnel.go, and what people do with them in tunnels.go, change.go,
 //     lifecycle.go, declared.go and hold.go; claims.go asks the relay for them
-//   - visitors: forward.go (streams), flows.go (UDP), guard.go (where a tunnel must
-//     not lead), replay.go (the inspector's requests again)
+//   - visitors: forward.go (streams), flows.go (UDP), package origin (their
+//     local services), replay.go (the inspector's requests again)
 //   - what lasts and what is told: store.go and auth.go, package feed, report.go
 package agent

@@ -20,7 +20,7 @@ func TestEarlyAnswerReachesTheVisitor(t *testing.T) {
 	const answer = "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlots"
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			_, _ = io.WriteString(c, answer) // closed with much unread: it resets
 		}
@@ -55,7 +55,7 @@ func TestEarlyAnswerToAVisitorWhoPausesIsNotLost(t *testing.T) {
 	const answer = "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlots"
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		br := bufio.NewReaderSize(c, 256)
 		if _, err := http.ReadRequest(br); err == nil {
 			_, _ = br.Peek(256) // more has come, and stays unread: closing resets
@@ -81,7 +81,7 @@ func TestEarlyAnswerToAVisitorWhoPausesIsNotLost(t *testing.T) {
 func TestAnswerThatWasCutIsReset(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhal")
 			_ = c.(*net.TCPConn).SetLinger(0)

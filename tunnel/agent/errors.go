@@ -130,19 +130,3 @@ func reason(err error) string {
 	}
 	return err.Error()
 }
-
-// describeOrigin says why the local service at addr cannot be reached, to the
-// eyes of the agent's owner and the relay's operator; visitors are not told.
-func describeOrigin(err error, addr string) error {
-	switch {
-	case errors.Is(err, socketerr.Refused):
-		return fmt.Errorf("nothing listens at the local address %s", addr)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("the local service at %s does not accept connections", addr)
-	}
-	var no net.Error
-	if errors.As(err, &no) && no.Timeout() {
-		return fmt.Errorf("the local service at %s does not accept connections", addr)
-	}
-	return fmt.Errorf("the local service at %s cannot be reached: %w", addr, err)
-}

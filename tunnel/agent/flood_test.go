@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/wire"
 )
 
@@ -20,7 +21,7 @@ func flooded(b testing.TB) (fs *flows, start func(number uint32) *flow) {
 	}
 	b.Cleanup(func() { service.Close() })
 	a := &Agent{log: slog.New(slog.DiscardHandler), inspector: &inspect.Inspector{}, lookAgain: time.Hour}
-	a.cfg.OriginTimeout = time.Second
+	a.origins = &origin.Dialer{Timeout: time.Second}
 	tun := newTunnel("tun_1", TunnelSpec{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port}, time.Now())
 	fs = &flows{live: &live{agent: a, session: &deafSession{}, numbers: map[uint32]*tunnel{3: tun}}, open: make(map[flowKey]*flow)}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -13,6 +13,7 @@ import (
 	"adit/internal/monotime"
 	"adit/internal/udpbatch"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -24,8 +25,11 @@ const (
 	// at which address its origin is.
 	maxQueued      = 16
 	maxQueuedBytes = 128 << 10
-	// flowReadBuffer holds a burst of an origin's packets.
-	flowReadBuffer = 1 << 20
+	// refusalWait is how long after a packet a refusal of it can be expected.
+	refusalWait = time.Second
+	// lookAgain is how long an origin that is asked and does not answer is taken to
+	// be where its name led, until the name is looked up again.
+	lookAgain = 15 * time.Second
 )
 
 // flowKey names a visitor of a udp tunnel within a session.
@@ -45,16 +49,16 @@ type flow struct {
 
 	withheld atomic.Bool // the relay did not pass an answer on
 
-	origins choice    // of what runs the flow
-	looked  time.Time // when its origin's name was looked up last; of the same
+	origins origin.Choice // of what runs the flow
+	looked  time.Time     // when its origin's name was looked up last; of the same
 	out     answers
 
 	mu     sync.Mutex
-	outlet *outlet       // nil while there is none
-	unsure bool          // whether the origin is there: another address may be tried
-	since  time.Duration // when the first of queued was kept
-	queued [][]byte      // for the outlet to come, or the next
-	size   int           // of queued
+	outlet *origin.Outlet // nil while there is none
+	unsure bool           // whether the origin is there: another address may be tried
+	since  time.Duration  // when the first of queued was kept
+	queued [][]byte       // for the outlet to come, or the next
+	size   int            // of queued
 }
 
 // abort ends the flow.
@@ -69,7 +73,7 @@ func (f *flow) abort() {
 
 // unheard notes that the service cannot be reached now; it may be again.
 func (f *flow) unheard(a *Agent, err error) {
-	why := describeOrigin(err, f.route.local).Error()
+	why := f.route.service.Unreached(err).Error()
 	f.why.Store(&why)
 	a.reached(f.route, errors.New(why))
 	a.complain(f.route, why)
@@ -184,10 +188,10 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 	}
 }
 
-func (fs *flows) write(f *flow, o *outlet, payloads [][]byte) {
+func (fs *flows) write(f *flow, o *origin.Outlet, payloads [][]byte) {
 	if err := o.WriteBatch(payloads, udpbatch.Addr{}); err != nil {
 		if !errors.Is(err, net.ErrClosed) {
-			o.lost(err)
+			o.Lost(err)
 		}
 		return
 	}
@@ -280,7 +284,7 @@ func (fs *flows) evict() {
 func (fs *flows) run(ctx context.Context, f *flow) {
 	err := fs.resolve(ctx, f)
 	for again := true; again && err == nil; {
-		var o *outlet
+		var o *origin.Outlet
 		if o, err = fs.connect(f); err == nil {
 			again = fs.carry(ctx, f, o, o)
 			_ = o.Close()
@@ -297,14 +301,14 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 // carry takes the origin's packets to the visitor, until the flow has been idle
 // or was ended, or its socket can no more be read. It reports whether the origin
 // is to be tried at another address.
-func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, origin originReader) (again bool) {
+func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, from originReader) (again bool) {
 	heard, seen := false, f.used.Load()
 	wait := flowIdle
-	if f.named() {
+	if f.route.service.Named() {
 		wait = min(wait, fs.live.agent.lookAgain)
 	}
 	var failing streak
-	defer origin.Done()
+	defer from.Done()
 	defer func() {
 		if why := f.why.Load(); why != nil && !again {
 			f.tap.Refuse(0, *why)
@@ -312,7 +316,7 @@ func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, origin 
 	}()
 	_ = conn.SetReadDeadline(time.Now().Add(wait))
 	for {
-		list, err := origin.Read()
+		list, err := from.Read()
 		switch {
 		case f.ended.Load() || errors.Is(err, net.ErrClosed):
 			return false
@@ -355,11 +359,116 @@ func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, origin 
 			f.answered()
 		}
 		err = fs.answer(f, list)
-		origin.Done()
+		from.Done()
 		if err != nil && !fs.live.alive() {
 			return false
 		}
 	}
+}
+
+// resolve finds the origin's addresses.
+func (fs *flows) resolve(ctx context.Context, f *flow) (err error) {
+	f.origins, err = fs.live.agent.origins.Choose(ctx, f.route.service, f.tunnel.heard.Load())
+	f.looked = time.Now()
+	return err
+}
+
+// strayed reports whether the name of the flow's origin leads elsewhere by now, and
+// has the flow go there. A name that does not resolve leads where it did.
+func (fs *flows) strayed(ctx context.Context, f *flow) bool {
+	if !f.route.service.Named() || time.Since(f.looked) < fs.live.agent.lookAgain {
+		return false
+	}
+	before := f.origins
+	if err := fs.resolve(ctx, f); err != nil || f.origins.Has(before.Addr()) {
+		f.origins = before
+		return false
+	}
+	f.mu.Lock()
+	f.outlet = nil // what the visitor sends waits
+	f.mu.Unlock()
+	return true
+}
+
+// connect opens a socket to the address that is to be tried, and sends what has
+// waited for it.
+func (fs *flows) connect(f *flow) (*origin.Outlet, error) {
+	o, err := f.origins.Open()
+	if err != nil {
+		return nil, err
+	}
+	for sent := 0; ; {
+		f.mu.Lock()
+		queued := f.queued[sent:]
+		if len(queued) == 0 {
+			f.outlet = o
+			f.settle(f.origins.Sole())
+		}
+		f.mu.Unlock()
+		if len(queued) == 0 {
+			break
+		}
+		fs.write(f, o, queued)
+		sent += len(queued)
+	}
+	if f.ended.Load() {
+		_ = o.Close()
+	}
+	return o, nil
+}
+
+// keep keeps the visitor's packets for a socket that is yet to come, as far as
+// there is room. f.mu is held.
+func (f *flow) keep(payloads [][]byte) {
+	now := monotime.Now()
+	if f.outlet != nil && len(f.queued) > 0 && now-f.since > refusalWait {
+		f.settle(true) // a service that only listens
+		return
+	}
+	if len(f.queued) == 0 {
+		f.since = now
+	}
+	for _, payload := range payloads {
+		if len(f.queued) < maxQueued && f.size+len(payload) <= maxQueuedBytes {
+			f.queued = append(f.queued, append([]byte(nil), payload...))
+			f.size += len(payload)
+		}
+	}
+}
+
+// settle notes whether the flow's socket is at the right address, as far as one
+// can know: what was sent to it is then no more kept for another. f.mu is held.
+func (f *flow) settle(sure bool) {
+	f.unsure, f.since = !sure, monotime.Now()
+	if sure {
+		f.queued, f.size = nil, 0
+	}
+}
+
+// answered notes that the origin is where the flow's packets go.
+func (f *flow) answered() {
+	if f.origins.Sole() {
+		return
+	}
+	f.mu.Lock()
+	f.settle(true)
+	f.mu.Unlock()
+	addr := f.origins.Addr()
+	f.tunnel.heard.Store(&addr)
+}
+
+// moves reports whether the flow, which was refused, is to try another address.
+// If not, what was refused is given up.
+func (f *flow) moves() bool {
+	move := f.origins.Next()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if move {
+		f.outlet = nil // what the visitor sends waits
+	} else {
+		f.queued, f.size = nil, 0
+	}
+	return move
 }
 
 // answers are what a flow's origin has sent.

@@ -2,21 +2,18 @@ package agent
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"adit/internal/lend"
-	"adit/internal/socketerr"
 	"adit/internal/sockio"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/splice"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -70,9 +67,9 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 	if r == nil { // it has changed since the relay was told
 		r, err = own, fmt.Errorf("this tunnel has no path %s", preface.Path)
 	}
-	var origin halfCloser
+	var service splice.HalfCloser
 	if err == nil {
-		origin, err = l.agent.dialOrigin(ctx, r, preface.Kind, proxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
+		service, err = l.agent.dialOrigin(ctx, r, preface.Kind, origin.ProxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
 	}
 	if err != nil {
 		l.agent.complain(r, err.Error())
@@ -80,11 +77,11 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 		_ = l.answer(stream, err)
 		return
 	}
-	defer origin.Close()
+	defer service.Close()
 	if err := l.answer(stream, nil); err != nil {
 		return
 	}
-	l.agent.pipe(&pipe{tunnel: t, route: r, stream: stream, origin: origin}, era, preface)
+	l.agent.pipe(&pipe{tunnel: t, route: r, stream: stream, origin: service}, era, preface)
 }
 
 // answer tells the edge whether the origin is connected.
@@ -95,88 +92,14 @@ func (l *live) answer(stream link.Stream, err error) error {
 	return writeErr
 }
 
-// halfCloser is a connection whose sending side ends by itself: *sockio.Conn,
-// *tls.Conn, link.Stream.
-type halfCloser interface {
-	net.Conn
-	CloseWrite() error
-}
-
 // dialOrigin connects to a tunnel's local service for a stream of that kind, and
-// sends header, if there is one, before all else: it is read before TLS begins. Its
-// errors are for people to read.
-func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (halfCloser, error) {
-	conn, err := a.tryOrigin(ctx, r, kind, header)
-	if ctx.Err() == nil { // else it was not waited for
+// sends header, if there is one, before all else. Its errors are for people to read.
+func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (splice.HalfCloser, error) {
+	conn, err := a.origins.Dial(ctx, r.service, header, kind == wire.StreamRaw) // on which the edge speaks HTTP/2
+	if ctx.Err() == nil {                                                       // else it was not waited for
 		a.reached(r, err)
 	}
 	return conn, err
-}
-
-func (a *Agent) tryOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (halfCloser, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.OriginTimeout)
-	defer cancel()
-	addrs, err := a.resolveOrigin(ctx, r.spec.LocalIP, r.spec.LocalPort)
-	if err != nil {
-		return nil, err
-	}
-	var dialer net.Dialer
-	var conn net.Conn
-	var addr netip.AddrPort
-	for i, next := range addrs {
-		share, done := ctx, context.CancelFunc(func() {})
-		if more := len(addrs) - i; more > 1 { // the last address gets all the time that is left
-			share, done = context.WithTimeout(ctx, a.cfg.OriginTimeout/time.Duration(len(addrs)))
-		}
-		addr = next
-		var failed error
-		conn, failed = dialer.DialContext(share, "tcp", addr.String())
-		done()
-		if failed == nil {
-			err = nil
-			break
-		}
-		if i == 0 || errors.Is(failed, socketerr.Refused) { // it says most: one family may not be there at all
-			err = failed
-		}
-	}
-	if err != nil {
-		return nil, describeOrigin(err, r.local)
-	}
-	if len(header) > 0 {
-		if _, err := conn.Write(header); err != nil {
-			_ = conn.Close()
-			return nil, describeOrigin(err, r.local)
-		}
-	}
-	tcp := sockio.New(conn.(*net.TCPConn))
-	if r.spec.LocalScheme != schemeHTTPS {
-		return tcp, nil
-	}
-	conf := originTLS(r.spec, addr.Addr())
-	if kind == wire.StreamRaw { // the edge speaks HTTP/2 on it
-		conf.NextProtos = []string{"h2"}
-	}
-	secure := tls.Client(tcp, conf)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = tcp.Close()
-		return nil, describeTLS(err, r.local, a.cfg.OriginTimeout)
-	}
-	return secure, nil
-}
-
-// originTLS verifies the certificate of an origin elsewhere. One on this machine
-// or in its private network hardly ever has a certificate that could be
-// verified, and its path is not a stranger's.
-func originTLS(spec TunnelSpec, ip netip.Addr) *tls.Config {
-	name := spec.LocalIP
-	if host, _, err := net.SplitHostPort(spec.HostHeader); err == nil {
-		name = host
-	} else if spec.HostHeader != "" {
-		name = spec.HostHeader
-	}
-	near := ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
-	return &tls.Config{ServerName: name, InsecureSkipVerify: near, NextProtos: []string{"http/1.1"}}
 }
 
 // pipe is one visitor's connection with its origin.
@@ -184,7 +107,7 @@ type pipe struct {
 	tunnel *tunnel
 	route  *route
 	stream link.Stream
-	origin halfCloser
+	origin splice.HalfCloser
 	once   sync.Once
 }
 
@@ -223,17 +146,17 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 	wg.Go(func() {
 		defer close(copied)
 		// The inspector must know of a request before the origin can answer it.
-		err := copyHalf(origin, stream, func(b []byte) {
+		err := splice.Half(origin, stream, func(b []byte) {
 			t.counters.in.Add(int64(len(b)))
 			a.in.Add(int64(len(b)))
 			tap.FromVisitor(b)
 		}, nil)
 		tap.VisitorEnded()
-		var unwritten *writeError
+		var unwritten *splice.WriteError
 		if preface.Kind == wire.StreamHTTP && errors.As(err, &unwritten) {
 			stream.SetReadDeadline(time.Now().Add(lingering))
 			close(spurned)
-			err = copyHalf(io.Discard, stream, nil, nil)
+			err = splice.Half(io.Discard, stream, nil, nil)
 			if err == nil {
 				return
 			}
@@ -247,7 +170,7 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 			origin.SetReadDeadline(time.Now().Add(lingering))
 		}
 	})
-	err := copyHalf(stream, origin, func(b []byte) {
+	err := splice.Half(stream, origin, func(b []byte) {
 		// Before the visitor can have it and ask how much there was.
 		t.counters.out.Add(int64(len(b)))
 		a.out.Add(int64(len(b)))
@@ -329,55 +252,4 @@ func (a *Agent) notTaken(r *route, preface wire.Preface, stream link.Stream, why
 		stream.SetReadDeadline(time.Time{})
 	}
 	tap.Refuse(status, why.Error())
-}
-
-// writeError is an error of copyHalf that came from dst.
-type writeError struct{ error }
-
-func (e *writeError) Unwrap() error { return e.error }
-
-// copyHalf copies src to dst until src ends. Each part is shown to before, if
-// that is set, before it is written, and to after, if that is, once it is. It
-// returns nil if src ended with io.EOF.
-func copyHalf(dst io.Writer, src io.Reader, before, after func([]byte)) error {
-	var mem lend.Buffer
-	defer mem.Return()
-	shown := 0 // of what comes next, what before was shown already
-	show := func(b []byte) {
-		if len(b) > shown {
-			if before != nil {
-				before(b[shown:])
-			}
-			shown = len(b)
-		}
-	}
-	var take func([]byte) int
-	if try, ok := dst.(interface{ TryWrite([]byte) int }); ok && after == nil {
-		take = func(b []byte) int {
-			show(b)
-			n := try.TryWrite(b)
-			shown -= n
-			return n
-		}
-	}
-	for {
-		b, err := link.ReadDirect(src, &mem, take)
-		if len(b) > 0 {
-			show(b)
-			shown -= len(b)
-			if _, err := dst.Write(b); err != nil {
-				return &writeError{err}
-			}
-			if after != nil {
-				after(b)
-			}
-		}
-		mem.Done(len(b))
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

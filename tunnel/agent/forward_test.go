@@ -29,7 +29,7 @@ import (
 func TestBytesPassBothWaysWithHalfClose(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo)})
 	s := r.mustVisit(tun.ID, wire.StreamRaw)
 	data := make([]byte, 3<<20)
 	rand.Read(data)
@@ -52,7 +52,7 @@ func TestBytesPassBothWaysWithHalfClose(t *testing.T) {
 func TestOriginMaySpeakAfterTheVisitorHasEnded(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		sum := sha256.New()
 		io.Copy(sum, c) // until the half-close
 		fmt.Fprintf(c, "%x", sum.Sum(nil))
@@ -71,7 +71,7 @@ func TestOriginMaySpeakAfterTheVisitorHasEnded(t *testing.T) {
 func TestCutOriginIsACutStream(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		c.Write([]byte("some"))
 		io.ReadFull(c, make([]byte, 1))
 		c.(*net.TCPConn).SetLinger(0)
@@ -88,7 +88,7 @@ func TestCutOriginIsACutStream(t *testing.T) {
 func TestSlowVisitorStopsNobodyElse(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	endless := origin(t, func(c net.Conn) {
+	endless := service(t, func(c net.Conn) {
 		b := make([]byte, 64<<10)
 		for {
 			if _, err := c.Write(b); err != nil {
@@ -97,7 +97,7 @@ func TestSlowVisitorStopsNobodyElse(t *testing.T) {
 		}
 	})
 	slow := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: endless})
-	quick := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	quick := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo)})
 	r.mustVisit(slow.ID, wire.StreamRaw) // never read
 	eventually(t, "back-pressure reaches the origin", func() bool {
 		before := a.Status().Bytes.Out
@@ -118,9 +118,9 @@ func TestVisitorLearnsWhyThereIsNoOrigin(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{OriginTimeout: patience})
-	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
+	a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
 	port := refusing(t)
-	plain := origin(t, func(c net.Conn) { c.Write([]byte("this is no TLS at all\r\n\r\n")) })
+	plain := service(t, func(c net.Conn) { c.Write([]byte("this is no TLS at all\r\n\r\n")) })
 	for _, test := range []struct {
 		name, want string
 		spec       TunnelSpec
@@ -163,7 +163,7 @@ func TestRebindingNameIsRefusedAtTheDial(t *testing.T) {
 		}
 		return nil
 	}})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalIP: "localhost", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalIP: "localhost", LocalPort: service(t, echo)})
 	mu.Lock()
 	on = true
 	mu.Unlock()
@@ -178,7 +178,7 @@ func TestStoppedTunnelCutsAndRefusesVisitors(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo)})
 	s := r.mustVisit(tun.ID, wire.StreamRaw)
 	s.Write([]byte("x"))
 	io.ReadFull(s, make([]byte, 1))
@@ -201,7 +201,7 @@ func TestOriginGetsTheProxyHeader(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			r := newFakeRelay(t)
 			a, _ := configured(t, r, Config{})
-			tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo), ProxyProtocol: version})
+			tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo), ProxyProtocol: version})
 			s := r.mustVisit(tun.ID, wire.StreamRaw)
 			s.CloseWrite()
 			got, err := io.ReadAll(s)
@@ -219,7 +219,7 @@ func TestOriginGetsTheProxyHeader(t *testing.T) {
 // come to listen at while the test runs: it is a connection's own.
 func refusing(t *testing.T) int {
 	t.Helper()
-	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", origin(t, func(c net.Conn) { c.Read(make([]byte, 1)) })))
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", service(t, func(c net.Conn) { c.Read(make([]byte, 1)) })))
 	if err != nil {
 		t.Fatal(err)
 	}

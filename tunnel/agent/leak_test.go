@@ -16,7 +16,7 @@ func TestNothingIsLeftAfterRun(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	r := newFakeRelay(t)
 	a, stop := configured(t, r, Config{})
-	tcp := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tcp := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo)})
 	udp := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: 9})
 	s := r.mustVisit(tcp.ID, wire.StreamRaw)
 	s.Write([]byte("x"))
@@ -48,7 +48,7 @@ func TestNothingIsLeftAfterRun(t *testing.T) {
 	s.Reset()
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if err = goleak.Find(before, goleak.IgnoreAnyFunction("adit/tunnel/agent.origin.func2")); err == nil {
+		if err = goleak.Find(before, goleak.IgnoreAnyFunction("adit/tunnel/agent.service.func2")); err == nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

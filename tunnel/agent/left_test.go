@@ -11,7 +11,7 @@ import (
 func TestSessionThatWasLeftTakesNoTunnelBack(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo)})
 	visitor := r.mustVisit(tun.ID, wire.StreamRaw) // who keeps the session that is left
 	claimed := func() (*tunnel, *live) {
 		a.mu.Lock()

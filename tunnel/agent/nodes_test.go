@@ -123,7 +123,7 @@ func TestEachNewTunnelIsClaimedOnTheSecondSession(t *testing.T) {
 // relieved while a visitor stays: its session goes on for that one alone.
 func TestSessionThatWasLeftIsGivenNoMoreVisitors(t *testing.T) {
 	all := newFakeNodes(t, 2)
-	port := origin(t, echo)
+	port := service(t, echo)
 	a, _ := configured(t, all[0], Config{})
 	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
@@ -152,7 +152,7 @@ func TestTunnelDeletedWhileASessionIsLeftIsServedNowhere(t *testing.T) {
 	for name, unable := range map[string]int{"the node takes it down": 0, "the node can only later": 3} {
 		t.Run(name, func(t *testing.T) {
 			all := newFakeNodes(t, 2)
-			port := origin(t, echo)
+			port := service(t, echo)
 			a, _ := configured(t, all[0], Config{})
 			stays := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
 			goes := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})

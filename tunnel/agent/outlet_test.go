@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/wire"
 )
 
@@ -160,7 +161,7 @@ func TestFlowFollowsTheNameOfItsService(t *testing.T) {
 			var now atomic.Pointer[netip.Addr]
 			loopback := netip.IPv6Loopback()
 			now.Store(&loopback)
-			a.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{*now.Load()}, nil }
+			a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{*now.Load()}, nil }
 			a.lookAgain = 10 * time.Millisecond
 			tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: port, LocalIP: "service.test"})
 			udpVisitor(t, r, tun.ID, 1, []byte("first"))
@@ -213,36 +214,11 @@ func TestFlowFollowsTheNameOfItsService(t *testing.T) {
 	}
 }
 
-func TestChoiceGoesThroughAllAddressesOnceARound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var addrs []netip.AddrPort
-		for i := range 3 {
-			addrs = append(addrs, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i)}), 53))
-		}
-		c := newChoice(slices.Clone(addrs), &addrs[1])
-		for round, want := range [][]int{{1, 2, 0}, {0, 1, 2}, {2, 0, 1}} {
-			got := []int{c.at}
-			for c.next() && len(got) < 10 {
-				got = append(got, c.at)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("round %d: got %v, want %v", round, got, want)
-			}
-			time.Sleep(roundPause)
-		}
-		one := newChoice(addrs[:1], nil)
-		time.Sleep(2 * roundPause)
-		if one.next() {
-			t.Error("the only address has another")
-		}
-	})
-}
-
 // TestFlowKeepsLittle: what is kept for another address is bounded, and given up
 // for a service that only listens.
 func TestFlowKeepsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &flow{outlet: new(outlet), unsure: true}
+		f := &flow{outlet: new(origin.Outlet), unsure: true}
 		large, small := make([]byte, 60000), []byte("small")
 		for range 100 {
 			f.keep([][]byte{large, small})

@@ -21,14 +21,14 @@ func TestTunnelStoppedWhileItsOriginIsDialledKeepsNoVisitor(t *testing.T) {
 	a, _ := configured(t, r, Config{OriginTimeout: patience})
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool
-	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+	a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		if slow.Load() {
 			close(asked)
 			<-goOn
 		}
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo), LocalIP: "service.test"})
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo), LocalIP: "service.test"})
 	slow.Store(true)
 	got := make(chan error, 1)
 	go func() {
@@ -263,7 +263,7 @@ func TestTunnelStoppedWhileItIsClaimedServesNobody(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: service(t, echo)})
 	stop()
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
@@ -70,7 +71,8 @@ func ofPath(path string, err *refusal.Error) *refusal.Error {
 	return refusal.Invalid("paths", "%s of %s: %s", err.Field, path, strings.TrimPrefix(err.Message, err.Field+": "))
 }
 
-// checkHosts is checkHost for the services of spec that before does not lead to.
+// checkHosts refuses services of spec, other than before had, whose names mean,
+// today, addresses to which no tunnel may lead.
 func (a *Agent) checkHosts(ctx context.Context, spec, before TunnelSpec) *refusal.Error {
 	refusals := make([]*refusal.Error, 1+len(spec.Paths))
 	var all sync.WaitGroup
@@ -90,6 +92,13 @@ func (a *Agent) checkHosts(ctx context.Context, spec, before TunnelSpec) *refusa
 	return cmp.Or(refusals...)
 }
 
+func (a *Agent) checkHost(ctx context.Context, host string, port int) *refusal.Error {
+	if ip, err := a.origins.Refused(ctx, origin.Service{Host: host, Port: port}); err != nil {
+		return refusal.Invalid("local_ip", "%s is %s: %v", host, ip, err)
+	}
+	return nil
+}
+
 // claimPaths are the paths of a spec as the relay is told of them.
 func claimPaths(paths []TunnelPath) []wire.ClaimPath {
 	var out []wire.ClaimPath
@@ -102,9 +111,10 @@ func claimPaths(paths []TunnelPath) []wire.ClaimPath {
 // fork returns the route of a path, which is as if its service were the tunnel's.
 func (r *route) fork(p TunnelPath) *route {
 	of := *r
-	of.path, of.forks, of.local, of.fault = p.Path, nil, p.local(), new(fault)
+	of.path, of.forks, of.fault = p.Path, nil, new(fault)
 	of.spec.LocalIP, of.spec.LocalPort, of.spec.LocalScheme = p.LocalIP, p.LocalPort, p.LocalScheme
 	of.spec.HostHeader = cmp.Or(p.HostHeader, r.spec.HostHeader)
+	of.service = of.spec.origin()
 	if p.Strip {
 		of.prefix = (&url.URL{Path: p.Path}).EscapedPath()
 	}
@@ -165,7 +175,7 @@ const prefixHeader = "X-Forwarded-Prefix"
 // leads reports whether a visitor of r's path would be led to r's service now.
 func (t *tunnel) leads(r *route) bool {
 	now := t.route.Load().at(r.path)
-	return now != nil && now.local == r.local
+	return now != nil && now.service.String() == r.service.String()
 }
 
 // cutStrays ends the connections by paths that are there no more, or lead to other

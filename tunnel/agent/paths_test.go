@@ -81,7 +81,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 		}
 		return nil
 	}})
-	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+	a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("169.254.169.254")}, nil
 	}
 	web := mustCreate(t, a, TunnelSpec{LocalPort: 80})
@@ -253,7 +253,7 @@ func TestChangeOfPathsCutsWhatLeadsElsewhere(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	waits := func() int { return origin(t, func(c net.Conn) { io.Copy(c, c) }) }
+	waits := func() int { return service(t, func(c net.Conn) { io.Copy(c, c) }) }
 	own, one, two, three := waits(), waits(), waits(), waits()
 	before := []TunnelPath{{Path: "/changes", LocalPort: one}, {Path: "/goes", LocalPort: one}, {Path: "/stays", LocalPort: one}}
 	after := []TunnelPath{{Path: "/comes", LocalPort: three}, {Path: "/changes", LocalPort: two}, {Path: "/stays", LocalPort: one, Strip: true}}

@@ -13,6 +13,7 @@ import (
 
 	"adit/internal/freeport"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/splice"
 	"adit/tunnel/wire"
 )
 
@@ -174,7 +175,7 @@ func TestMistakesOfVisits(t *testing.T) {
 func TestWhyAVisitIsRefused(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	take := func() (HalfCloser, error) {
+	take := func() (splice.HalfCloser, error) {
 		t.Error("a visit that was refused takes the connection")
 		return nil, errors.New("not taken")
 	}
@@ -245,7 +246,7 @@ func TestAVisitEndsWithItsCaller(t *testing.T) {
 	near, far := pipeTCP(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- a.Visit(ctx, "nas/ssh", func() (HalfCloser, error) { return near, nil }) }()
+	go func() { done <- a.Visit(ctx, "nas/ssh", func() (splice.HalfCloser, error) { return near, nil }) }()
 	if _, err := io.ReadFull(far, make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}

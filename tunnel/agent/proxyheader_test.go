@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 
@@ -24,7 +23,7 @@ func TestProxyHeaderComesBeforeTLS(t *testing.T) {
 	plain.StartTLS() // for its certificate
 	defer plain.Close()
 	headers := make(chan string, 4)
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
 		header, err := in.ReadString('\n')
 		if err != nil {
@@ -123,15 +122,4 @@ func TestChangeOfHowStreamsAreServedIsClaimedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the declared one is claimed anew", func() bool { return claims.Load() == before+1 })
-}
-
-// TestProxyHeaderOfNobody is what a proxy says of a connection that it makes for itself.
-func TestProxyHeaderOfNobody(t *testing.T) {
-	for version, want := range map[string]string{
-		"": "", "v1": "PROXY UNKNOWN\r\n", "v2": "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00",
-	} {
-		if got := string(proxyHeader(version, netip.AddrPort{}, netip.AddrPort{})); got != want {
-			t.Errorf("%q: got %q, want %q", version, got, want)
-		}
-	}
 }

@@ -12,7 +12,7 @@ import (
 func TestDeclaredChangeThatIsRefusedTakesTheTunnelDown(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	spec := TunnelSpec{Type: wire.TypeHTTP, Name: "shop", Domain: "shop", LocalPort: origin(t, echo)}
+	spec := TunnelSpec{Type: wire.TypeHTTP, Name: "shop", Domain: "shop", LocalPort: service(t, echo)}
 	declare := func() {
 		t.Helper()
 		if err := a.Declare(t.Context(), []TunnelSpec{spec}); err != nil {
@@ -58,7 +58,7 @@ func TestNodeThatIsTooOldForAChangeServesTheTunnelNoLonger(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	all[0].does(wire.FeatureHeaders)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeHTTP, LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeHTTP, LocalPort: service(t, echo)})
 	eventually(t, "both nodes serve it", func() bool { return all[1].serves(tun.ID) })
 	headers := wire.ChangeHeaders(map[string]string{"Cookie": ""})
 	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{RequestHeaders: &headers}); err != nil {

@@ -503,8 +503,8 @@ func mustCreate(t *testing.T, a *Agent, spec TunnelSpec) Tunnel {
 	return tun
 }
 
-// origin is a local tcp service that does handle for each connection.
-func origin(t *testing.T, handle func(net.Conn)) int {
+// service is a local tcp service that does handle for each connection.
+func service(t *testing.T, handle func(net.Conn)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

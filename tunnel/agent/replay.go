@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/splice"
 	"adit/tunnel/wire"
 )
 
@@ -98,30 +100,30 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	if byHTTP2 {
 		kind = wire.StreamRaw
 	}
-	origin, err := a.dialOrigin(ctx, r, kind, proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}))
+	service, err := a.dialOrigin(ctx, r, kind, origin.ProxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}))
 	if err != nil {
 		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
-	defer origin.Close()
-	stop := context.AfterFunc(ctx, func() { origin.Close() })
+	defer service.Close()
+	stop := context.AfterFunc(ctx, func() { service.Close() })
 	defer stop()
 
 	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id, Secret: r.secret, Path: r.path, Prefix: r.prefix}
 	var tap *inspect.Tap
 	if byHTTP2 {
 		tap = a.inspector.HTTP2(meta)
-		err = repeatHTTP2(ctx, origin, tap, again.Bytes)
+		err = repeatHTTP2(ctx, service, tap, again.Bytes)
 	} else {
 		tap = a.inspector.HTTP(meta)
-		err = repeatHTTP(origin, tap, again.Bytes)
+		err = repeatHTTP(service, tap, again.Bytes)
 	}
 	tap.Close()
-	origin.Close()
+	service.Close()
 	if d, ok := tap.Detail(false); ok && (err == nil || d.Response != nil || ctx.Err() != nil) {
 		return d, nil
 	}
 	if err != nil {
-		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the local service at " + r.local + " does not answer by HTTP/2: " + err.Error()}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the local service at " + r.service.String() + " does not answer by HTTP/2: " + err.Error()}
 	}
 	return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
 }
@@ -134,7 +136,7 @@ func repeatHTTP(origin net.Conn, tap *inspect.Tap, raw []byte) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(raw)) }) // an origin may answer without reading all
-	err := copyHalf(io.Discard, origin, func(b []byte) {
+	err := splice.Half(io.Discard, origin, func(b []byte) {
 		if tap.FromOrigin(b); tap.Answered() {
 			origin.Close() // not every service does when it is asked to
 		}

@@ -110,7 +110,7 @@ func TestRequestsByHTTP2AreListedAndReplayed(t *testing.T) {
 func TestReplayByHTTP2ToAServiceThatDoesNotSpeakIt(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	mustCreate(t, a, TunnelSpec{LocalScheme: schemeH2C, LocalPort: origin(t, func(c net.Conn) {
+	mustCreate(t, a, TunnelSpec{LocalScheme: schemeH2C, LocalPort: service(t, func(c net.Conn) {
 		io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 		io.Copy(io.Discard, c)
 	})})

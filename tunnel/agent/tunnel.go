@@ -2,15 +2,14 @@ package agent
 
 import (
 	"cmp"
-	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/wire"
 )
 
@@ -58,7 +57,7 @@ type route struct {
 	spec     TunnelSpec
 	secret   []string // request fields that the tunnel gives its origin
 	inspect  bool
-	local    string // host:port
+	service  origin.Service
 
 	forks  []*route // one for each of spec's paths, in their order
 	path   string   // of a fork
@@ -149,7 +148,7 @@ func (t *tunnel) setSpec(spec TunnelSpec) {
 	r := &route{
 		id: t.id, name: spec.Name, spec: spec, secret: secret,
 		inspect: spec.Inspect == nil || *spec.Inspect,
-		local:   net.JoinHostPort(spec.LocalIP, strconv.Itoa(spec.LocalPort)),
+		service: spec.origin(),
 		fault:   new(fault),
 		undone:  new(atomic.Bool),
 	}
@@ -253,8 +252,13 @@ func (t *tunnel) snapshot(state string) Tunnel {
 func (t *tunnel) endpoint(state string) Endpoint {
 	return Endpoint{
 		ID: t.endpointID, TunnelID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
-		PublicURL: t.grant.PublicURL, Local: t.route.Load().local, State: state, Since: monotime.Wall(t.since), Error: t.route.Load().faultText(),
+		PublicURL: t.grant.PublicURL, Local: t.route.Load().service.String(), State: state, Since: monotime.Wall(t.since), Error: t.route.Load().faultText(),
 		Connections: Connections{Open: t.counters.open.Load(), Total: t.counters.total.Load()},
 		Bytes:       Bytes{In: t.counters.in.Load(), Out: t.counters.out.Load()},
 	}
+}
+
+// origin is the local service that the tunnel leads to.
+func (s TunnelSpec) origin() origin.Service {
+	return origin.Service{Host: s.LocalIP, Port: s.LocalPort, TLS: s.LocalScheme == schemeHTTPS, Known: s.HostHeader}
 }

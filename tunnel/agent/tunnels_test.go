@@ -331,7 +331,7 @@ func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	waits := func() int { return origin(t, func(c net.Conn) { io.Copy(c, c) }) }
+	waits := func() int { return service(t, func(c net.Conn) { io.Copy(c, c) }) }
 	before := TunnelSpec{Type: "http", LocalPort: waits(), Paths: []TunnelPath{{Path: "/api", LocalPort: waits()}}}
 	tun := mustCreate(t, a, before)
 	visits := func() map[string]link.Stream {

@@ -124,7 +124,7 @@ func TestRequestThatWasNotTakenIsReplayedOnceTheServiceIsThere(t *testing.T) {
 		list = a.Requests(inspect.Filter{})
 		return len(list) == 1
 	})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		buf := make([]byte, 4096)
 		if n, _ := c.Read(buf); strings.Contains(string(buf[:n]), "POST /hook") {
 			c.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"adit/internal/wildcard"
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
@@ -148,7 +149,7 @@ func (a *Agent) normalHost(host string, port int) (string, *refusal.Error) {
 		host = strings.TrimSuffix(inner, "]")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
-		if err := a.checkOrigin(ip, port); err != nil {
+		if err := a.origins.Guard.Check(ip, port); err != nil {
 			return "", refusal.Invalid("local_ip", "%v", err)
 		}
 		if !ip.Is4In6() {
@@ -156,7 +157,7 @@ func (a *Agent) normalHost(host string, port int) (string, *refusal.Error) {
 		}
 		return ip.Unmap().String(), nil
 	}
-	if metadataName(host) {
+	if origin.MetadataName(host) {
 		return "", refusal.Invalid("local_ip", "%s is a name at which clouds give out credentials; adit does not publish it", host)
 	}
 	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
@@ -167,7 +168,7 @@ func (a *Agent) normalHost(host string, port int) (string, *refusal.Error) {
 	}
 	name = strings.ToLower(name)
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		if err := a.checkOrigin(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port); err != nil {
+		if err := a.origins.Guard.Check(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port); err != nil {
 			return "", refusal.Invalid("local_ip", "%v", err)
 		}
 	}

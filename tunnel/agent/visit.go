@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/splice"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -20,19 +21,16 @@ import (
 // maxVisitHead bounds the head of the relay's answer to a visit.
 const maxVisitHead = 4 << 10
 
-// HalfCloser is a connection whose sending side ends by itself.
-type HalfCloser = halfCloser
-
 // Visit leads a connection to another client's private tunnel, which is called
 // CLIENT/NAME, until both directions are over or ctx ends. Once the relay has let it
 // in, take gives the connection, and closing that is left to Visit; an error before
 // that is an *refusal.Error that says why not, and take is not called.
-func (a *Agent) Visit(ctx context.Context, tunnel string, take func() (HalfCloser, error)) error {
+func (a *Agent) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
 	return a.visitWith(ctx, tunnel, take, func(int, int) {})
 }
 
 // visitWith is Visit with moved told how many bytes go to the tunnel and come from it.
-func (a *Agent) visitWith(ctx context.Context, tunnel string, take func() (halfCloser, error), moved func(to, from int)) error {
+func (a *Agent) visitWith(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error), moved func(to, from int)) error {
 	stream, err := a.dialPrivate(ctx, tunnel)
 	if err != nil {
 		return err
@@ -54,12 +52,12 @@ func (a *Agent) visitWith(ctx context.Context, tunnel string, take func() (halfC
 	defer context.AfterFunc(ctx, abort)()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := copyHalf(stream, local, func(b []byte) { moved(len(b), 0) }, nil)
+		err := splice.Half(stream, local, func(b []byte) { moved(len(b), 0) }, nil)
 		if err != nil || stream.CloseWrite() != nil {
 			abort()
 		}
 	})
-	err = copyHalf(local, stream, func(b []byte) { moved(0, len(b)) }, nil)
+	err = splice.Half(local, stream, func(b []byte) { moved(0, len(b)) }, nil)
 	if err != nil || local.CloseWrite() != nil {
 		abort()
 	}

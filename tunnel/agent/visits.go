@@ -12,6 +12,7 @@ import (
 	"adit/internal/loopback"
 	"adit/internal/sockio"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/splice"
 	"adit/tunnel/wire"
 )
 
@@ -250,7 +251,7 @@ func (a *Agent) serveVisits(ctx context.Context, v *visit, ln net.Listener, gues
 // lead leads one connection to the tunnel.
 func (a *Agent) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 	taken := false
-	err := a.visitWith(ctx, v.spec.Tunnel, func() (halfCloser, error) {
+	err := a.visitWith(ctx, v.spec.Tunnel, func() (splice.HalfCloser, error) {
 		taken = true
 		v.note(VisitListening, "")
 		return sockio.New(conn), nil

@@ -1,13 +1,9 @@
-package agent
+package origin
 
 import (
-	"adit/tunnel/agent/refusal"
-	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
-	"time"
 )
 
 // metadata are the addresses at which clouds hand credentials to whoever asks
@@ -40,8 +36,15 @@ func plain(ip netip.Addr) netip.Addr {
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// checkOrigin says why a tunnel must not lead to ip and port, nil if it may.
-func (a *Agent) checkOrigin(ip netip.Addr, port int) error {
+// Guard says where no tunnel may lead. The zero Guard knows the addresses of clouds
+// alone.
+type Guard struct {
+	// Refuse says why a tunnel must not lead to ip and port, nil if it may. May be nil.
+	Refuse func(ip netip.Addr, port int) error
+}
+
+// Check says why a tunnel must not lead to ip and port, nil if it may.
+func (g Guard) Check(ip netip.Addr, port int) error {
 	ip = plain(ip)
 	for _, p := range metadata {
 		if p.Contains(ip) {
@@ -51,73 +54,21 @@ func (a *Agent) checkOrigin(ip netip.Addr, port int) error {
 	if ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return fmt.Errorf("%s is not the address of one service", ip)
 	}
-	if a.cfg.Refuse != nil {
-		return a.cfg.Refuse(local(ip), port)
+	if g.Refuse != nil {
+		return g.Refuse(local(ip), port)
 	}
 	return nil
 }
 
-// resolveOrigin returns the addresses of a local service that a tunnel may lead
-// to. A name is resolved at each dial, so that one that changes is followed, and
-// cannot come to mean a refused address unseen.
-func (a *Agent) resolveOrigin(ctx context.Context, host string, port int) ([]netip.AddrPort, error) {
-	if ip, err := netip.ParseAddr(host); err == nil {
-		if err := a.checkOrigin(ip, port); err != nil {
-			return nil, err
-		}
-		return []netip.AddrPort{netip.AddrPortFrom(local(ip), uint16(port))}, nil
+// MetadataName reports whether name is one under which clouds give out credentials,
+// whatever it means here: no tunnel leads there.
+func MetadataName(name string) bool {
+	switch strings.TrimSuffix(strings.ToLower(name), ".") {
+	case "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal":
+		return true
 	}
-	ips, err := a.lookup(ctx, "ip", host)
-	if host == "localhost" {
-		// It is both (RFC 6761, section 6.3), also where the system names one only:
-		// many a development server listens on one that its own library prefers.
-		for _, ip := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-			if !slices.Contains(ips, ip) && !slices.Contains(ips, netip.AddrFrom16(ip.As16())) {
-				ips = append(slices.Clip(ips), ip)
-			}
-		}
-		err = nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the name %s does not resolve: %w", host, err)
-	}
-	var out []netip.AddrPort
-	for _, ip := range ips {
-		if err := a.checkOrigin(ip, port); err != nil {
-			return nil, err
-		}
-		out = append(out, netip.AddrPortFrom(local(ip.Unmap()), uint16(port)))
-	}
-	// IPv4 first: that is where most local services listen.
-	for i, ap := range out {
-		if ap.Addr().Is4() {
-			copy(out[1:i+1], out[:i])
-			out[0] = ap
-			break
-		}
-	}
-	return out, nil
+	return false
 }
-
-// checkHost refuses a name that means, today, an address which no tunnel may lead
-// to. One that does not resolve now may do so later: each dial looks again.
-func (a *Agent) checkHost(ctx context.Context, host string, port int) *refusal.Error {
-	if _, err := netip.ParseAddr(host); err == nil {
-		return nil // normalize has looked
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookupWait)
-	defer cancel()
-	ips, _ := a.lookup(ctx, "ip", host)
-	for _, ip := range ips {
-		if err := a.checkOrigin(ip, port); err != nil {
-			return refusal.Invalid("local_ip", "%s is %s: %v", host, ip.Unmap(), err)
-		}
-	}
-	return nil
-}
-
-// lookupWait is how long a request waits for the name of a local service.
-const lookupWait = 2 * time.Second
 
 // local turns the unspecified address into loopback, which is what people mean
 // by it and what most systems connect to.
@@ -129,13 +80,4 @@ func local(ip netip.Addr) netip.Addr {
 		return netip.IPv6Loopback()
 	}
 	return ip.Unmap()
-}
-
-// metadataName reports whether name is one under which clouds answer the same.
-func metadataName(name string) bool {
-	switch strings.TrimSuffix(strings.ToLower(name), ".") {
-	case "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal":
-		return true
-	}
-	return false
 }

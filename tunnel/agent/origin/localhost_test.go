@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"context"
@@ -7,8 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"adit/tunnel/wire"
+	"time"
 )
 
 // Development servers often listen at ::1 alone, and systems often name
@@ -19,26 +18,20 @@ func TestLocalhostIsBothLoopbacks(t *testing.T) {
 		t.Skipf("this machine has no IPv6 loopback: %v", err)
 	}
 	defer ln.Close()
-	port := ln.Addr().(*net.TCPAddr).Port
+	s := Service{Host: "localhost", Port: ln.Addr().(*net.TCPAddr).Port}
 	four, mapped := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::ffff:127.0.0.1")
 	for name, told := range map[string][]netip.Addr{"one family": {four}, "as IPv6": {mapped}, "nothing": nil, "both": {netip.IPv6Loopback(), four}} {
-		a, err := New(Config{StateDir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
-		a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		d := &Dialer{Timeout: 5 * time.Second, Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
 			if told == nil {
 				return nil, errors.New("no such host")
 			}
 			return told, nil
-		}
-		addrs, err := a.resolveOrigin(t.Context(), "localhost", port)
+		}}
+		addrs, err := d.resolve(t.Context(), s)
 		if err != nil || len(addrs) != 2 || addrs[0].Addr() != four {
 			t.Errorf("%s: got %v, %v, want 127.0.0.1 and then ::1", name, addrs, err)
 		}
-		r := newTunnel("t", TunnelSpec{Type: wire.TypeTCP, LocalIP: "localhost", LocalPort: port}, a.started).route.Load()
-		c, err := a.dialOrigin(t.Context(), r, wire.StreamRaw, nil)
+		c, err := d.Dial(t.Context(), s, nil, true)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -48,23 +41,20 @@ func TestLocalhostIsBothLoopbacks(t *testing.T) {
 }
 
 func TestBothLoopbacksOfLocalhostAreGuarded(t *testing.T) {
-	a, err := New(Config{StateDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
+	d := &Dialer{
+		Timeout: 5 * time.Second,
+		Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+		},
+		Guard: Guard{Refuse: func(ip netip.Addr, _ int) error {
+			if ip == netip.IPv6Loopback() {
+				return errors.New("adit's own page listens there")
+			}
+			return nil
+		}},
 	}
-	defer a.Close()
-	port := origin(t, func(net.Conn) {})
-	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
-		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
-	}
-	a.cfg.Refuse = func(ip netip.Addr, _ int) error {
-		if ip == netip.IPv6Loopback() {
-			return errors.New("adit's own page listens there")
-		}
-		return nil
-	}
-	r := newTunnel("t", TunnelSpec{Type: wire.TypeTCP, LocalIP: "localhost", LocalPort: port}, a.started).route.Load()
-	if _, err := a.dialOrigin(t.Context(), r, wire.StreamRaw, nil); err == nil || !strings.Contains(err.Error(), "adit's own") {
+	s := Service{Host: "localhost", Port: listen(t, func(net.Conn) {})}
+	if _, err := d.Dial(t.Context(), s, nil, true); err == nil || !strings.Contains(err.Error(), "adit's own") {
 		t.Errorf("got %v, want that the second address is guarded, too", err)
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"net"
@@ -7,10 +7,10 @@ import (
 	proxyproto "github.com/pires/go-proxyproto"
 )
 
-// proxyHeader returns the PROXY protocol header (haproxy's proxy-protocol.txt)
+// ProxyHeader returns the PROXY protocol header (haproxy's proxy-protocol.txt)
 // that tells an origin who its visitor is, or, without addresses, that this machine asks
 // for itself, as it does to repeat a request; nil for no version.
-func proxyHeader(version string, visitor, edge netip.AddrPort) []byte {
+func ProxyHeader(version string, visitor, edge netip.AddrPort) []byte {
 	var v byte
 	switch version {
 	case "v1":

@@ -1,4 +1,4 @@
-package agent
+package origin
 
 import (
 	"io"
@@ -6,15 +6,35 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"adit/tunnel/wire"
 )
+
+// listen runs a service on a free port until the test ends, and returns the port.
+func listen(t *testing.T, handle func(net.Conn)) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				handle(c)
+			}()
+		}
+	}()
+	return ln.Addr().(*net.TCPAddr).Port
+}
 
 // TestOriginThatShouldSpeakTLSIsDescribed holds that its owner reads what is wrong
 // with it, and what to do.
 func TestOriginThatShouldSpeakTLSIsDescribed(t *testing.T) {
-	r := newFakeRelay(t)
-	a, _ := configured(t, r, Config{OriginTimeout: time.Second})
+	d := &Dialer{Timeout: time.Second}
 	for name, c := range map[string]struct {
 		handle func(net.Conn)
 		want   string
@@ -25,8 +45,7 @@ func TestOriginThatShouldSpeakTLSIsDescribed(t *testing.T) {
 		"closes": {func(c net.Conn) { _, _ = c.Read(make([]byte, 16<<10)) }, "does not answer with TLS that can be trusted: EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tun := newTunnel("tun_1", TunnelSpec{Type: "http", LocalIP: "127.0.0.1", LocalPort: origin(t, c.handle), LocalScheme: schemeHTTPS}, time.Now())
-			_, err := a.dialOrigin(t.Context(), tun.route.Load(), wire.StreamHTTP, nil)
+			_, err := d.Dial(t.Context(), Service{Host: "127.0.0.1", Port: listen(t, c.handle), TLS: true}, nil, false)
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "deadline") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

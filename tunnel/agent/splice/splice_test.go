@@ -1,4 +1,4 @@
-package agent
+package splice
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func TestEachByteIsShownOnceAndFirst(t *testing.T) {
 	dst := &reluctant{rng: rng}
 	var shown []byte
 	late := false
-	err := copyHalf(dst, &offering{left: want, rng: rng}, func(b []byte) {
+	err := Half(dst, &offering{left: want, rng: rng}, func(b []byte) {
 		late = late || dst.Len() > len(shown)
 		shown = append(shown, b...)
 	}, nil)
