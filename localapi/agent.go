@@ -9,6 +9,7 @@ import (
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/spec"
 )
 
 // Agent is all that the API asks of the client engine; *agent.Agent is one.
@@ -55,8 +56,8 @@ type TunnelLister interface {
 
 // TunnelChanger makes, changes and removes tunnels.
 type TunnelChanger interface {
-	Create(ctx context.Context, spec agent.TunnelSpec) (agent.Tunnel, error)
-	Change(ctx context.Context, id string, patch agent.TunnelPatch) (agent.Tunnel, error)
+	Create(ctx context.Context, spec spec.Tunnel) (agent.Tunnel, error)
+	Change(ctx context.Context, id string, patch spec.Patch) (agent.Tunnel, error)
 	DeleteTunnel(ctx context.Context, id string) error
 }
 

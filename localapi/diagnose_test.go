@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/spec"
 )
 
 // sick is a fake agent with another state.
@@ -149,10 +150,10 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 		{Name: "b", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelFailed, Error: "the port is taken"},
 		{Name: "c", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelStopped},
 		{Name: "d", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelWaiting},
-		{Name: "e", Type: "http", LocalIP: "::1", LocalPort: 80, State: agent.TunnelRunning, Paths: []agent.TunnelPath{
+		{Name: "e", Type: "http", LocalIP: "::1", LocalPort: 80, State: agent.TunnelRunning, Paths: []spec.Path{
 			{Path: "/api", LocalIP: "::1", LocalPort: 81}, {Path: "/down", LocalIP: "::1", LocalPort: 22},
 		}},
-		{Name: "f", Type: "http", State: agent.TunnelFailed, Paths: []agent.TunnelPath{{Path: "/api", LocalIP: "::1", LocalPort: 22}}},
+		{Name: "f", Type: "http", State: agent.TunnelFailed, Paths: []spec.Path{{Path: "/api", LocalIP: "::1", LocalPort: 22}}},
 	}
 	w := testWorld(map[string]error{"[::1]:22": context.DeadlineExceeded}, nil)
 	got := w.checkOrigins(t.Context(), tunnels)

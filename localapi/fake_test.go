@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
 )
 
@@ -28,9 +29,9 @@ type fakeAgent struct {
 	tunnels  []agent.Tunnel
 	requests []inspect.Detail
 	edits    []inspect.Edit
-	patches  []agent.TunnelPatch
+	patches  []spec.Patch
 	expected http.Header // of the last policy
-	specs    []agent.TunnelSpec
+	specs    []spec.Tunnel
 	filters  []inspect.Filter
 	paused   bool
 	har      string
@@ -43,8 +44,8 @@ func newFakeAgent() *fakeAgent {
 	f := &fakeAgent{har: `{"log":{"version":"1.2","creator":{"name":"adit","version":"1"},"entries":[]}}`}
 	f.tunnels = []agent.Tunnel{{
 		ID: "t_1", Name: "shop", Type: "https", Mode: "standard", LocalIP: "127.0.0.1", LocalPort: 3000,
-		RequestHeaders: agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
-		Paths:          []agent.TunnelPath{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
+		RequestHeaders: spec.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
+		Paths:          []spec.Path{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
 		Visitors:       []string{},
 		Domain:         "shop", PublicURL: "https://shop.relay.example", State: agent.TunnelRunning, Inspect: true,
 		CreatedAt: fakeTime.In(time.FixedZone("there", 7200)),
@@ -147,7 +148,7 @@ func (f *fakeAgent) Tunnel(id string) (agent.Tunnel, bool) {
 	return agent.Tunnel{}, false
 }
 
-func (f *fakeAgent) Create(_ context.Context, spec agent.TunnelSpec) (agent.Tunnel, error) {
+func (f *fakeAgent) Create(_ context.Context, spec spec.Tunnel) (agent.Tunnel, error) {
 	if err := f.refusal(); err != nil {
 		return agent.Tunnel{}, err
 	}
@@ -172,7 +173,7 @@ func (f *fakeAgent) one(id string) (agent.Tunnel, error) {
 	return t, nil
 }
 
-func (f *fakeAgent) Change(_ context.Context, id string, p agent.TunnelPatch) (agent.Tunnel, error) {
+func (f *fakeAgent) Change(_ context.Context, id string, p spec.Patch) (agent.Tunnel, error) {
 	f.mu.Lock()
 	f.patches = append(f.patches, p)
 	f.mu.Unlock()
@@ -204,7 +205,7 @@ func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 
 func (f *fakeAgent) Visits() []agent.Visit {
 	return []agent.Visit{{
-		VisitSpec: agent.VisitSpec{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: agent.VisitListening,
+		Visit: spec.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: agent.VisitListening,
 		Connections: agent.Connections{Open: 1, Total: 2},
 	}}
 }

@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"adit/tunnel/agent/refusal"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"syscall"
+
+	"adit/tunnel/agent/refusal"
 )
 
 // Codes of this package's own refusals; the agent has its own.

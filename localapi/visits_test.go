@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"adit/tunnel/agent/refusal"
 	"bufio"
 	"fmt"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adit/tunnel/agent/refusal"
 )
 
 // visit asks for a connection to nas/ssh, with more behind the request's head.

@@ -124,6 +124,7 @@ var walls = []struct {
 	{"tunnel/agent/refusal", []string{}},
 	{"tunnel/agent/splice", []string{"internal", "tunnel/link"}},
 	{"tunnel/agent/origin", []string{"internal", "tunnel/agent/splice"}},
+	{"tunnel/agent/spec", []string{"internal", "tunnel/wire", "tunnel/agent/origin", "tunnel/agent/refusal"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/sentence", []string{"internal"}},

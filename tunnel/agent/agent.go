@@ -22,6 +22,7 @@ import (
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -135,7 +136,7 @@ func New(cfg Config) (*Agent, error) {
 		faults:     make(chan struct{}, 1),
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
-		visits:     visits{changed: make(chan struct{}, 1), all: make(map[VisitSpec]*visit)},
+		visits:     visits{changed: make(chan struct{}, 1), all: make(map[spec.Visit]*visit)},
 	}
 	a.inspector.Follow(func(e inspect.Told) { a.feed.Publish(EventRequest, e) })
 	if err := a.restore(); err != nil {
@@ -208,11 +209,11 @@ func (a *Agent) restore() error {
 		a.releases[key] = true
 	}
 	for _, st := range saved.Tunnels {
-		if st.Spec.numbered() {
+		if st.Spec.Numbered() {
 			st.Spec.Domain = "" // an earlier adit took it and made nothing of it
 		}
-		spec, bad := a.normalize(st.Spec)
-		t := newTunnel(st.ID, spec, st.CreatedAt)
+		want, bad := st.Spec.Normalize(a.origins.Guard)
+		t := newTunnel(st.ID, want, st.CreatedAt)
 		t.stopped, t.grant = st.Stopped, st.Granted
 		if bad != nil { // kept and shown, for a person to mend
 			t.fault = bad.Message

@@ -340,3 +340,18 @@ func validRelay(addr string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && n > 0
 }
+
+// maxClientID bounds what a client can be called.
+const maxClientID = 128
+
+func checkClientID(id string) *refusal.Error {
+	if len(id) > maxClientID {
+		return refusal.Invalid("client_id", "must have at most %d bytes", maxClientID)
+	}
+	for _, r := range id {
+		if r <= ' ' || r > '~' {
+			return refusal.Invalid("client_id", "must have printable ASCII characters only")
+		}
+	}
+	return nil
+}

@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/wire"
+	"adit/tunnel/agent/spec"
 )
 
 // Change changes a tunnel. If the relay refuses the change, all stays as it was.
-func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunnel, error) {
+func (a *Agent) Change(ctx context.Context, id string, patch spec.Patch) (Tunnel, error) {
 	if !a.control.TryLock() {
 		return Tunnel{}, busy()
 	}
@@ -20,57 +20,20 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 	a.mu.Lock()
 	before := t.spec
 	a.mu.Unlock()
-	want := patched(before, patch)
-	if private := want.private(); private != before.private() {
-		// What only the old mode has goes with it, unless asked for.
-		if patch.Domain == nil {
-			want.Domain = ""
-		}
-		if patch.RemotePort == nil {
-			want.RemotePort = 0
-		}
-		if patch.Visitors == nil && !private {
-			want.Visitors = nil
-		}
-	}
-	if patch.Type != nil && *patch.Type != before.Type {
-		// What only the old type has goes with it, unless asked for.
-		if patch.RemotePort == nil {
-			want.RemotePort = 0
-		}
-		if patch.Domain == nil && want.numbered() {
-			want.Domain = ""
-		}
-		if patch.LocalScheme == nil {
-			want.LocalScheme = ""
-		}
-		if patch.HostHeader == nil {
-			want.HostHeader = ""
-		}
-		if patch.RequestHeaders == nil && !web(want.Type) {
-			want.RequestHeaders = wire.HeaderChanges{}
-		}
-		if patch.ResponseHeaders == nil && !web(want.Type) {
-			want.ResponseHeaders = wire.HeaderChanges{}
-		}
-		if patch.Paths == nil && !web(want.Type) {
-			want.Paths = nil
-		}
-	}
-	spec, no := a.normalize(want)
+	want, no := before.Patched(patch).Normalize(a.origins.Guard)
 	if no == nil {
-		no = a.checkHosts(ctx, spec, before)
+		no = a.checkHosts(ctx, want, before)
 	}
 	if no != nil {
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
-	spec.Name, no = a.nameLocked(spec, id)
+	want.Name, no = a.nameLocked(want, id)
 	a.mu.Unlock()
 	if no != nil {
 		return Tunnel{}, no
 	}
-	if err := a.apply(ctx, t, spec); err != nil {
+	if err := a.apply(ctx, t, want); err != nil {
 		return Tunnel{}, err
 	}
 	got, _ := a.Tunnel(id)
@@ -78,20 +41,20 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 }
 
 // apply gives t a new spec, at the relay first.
-func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
+func (a *Agent) apply(ctx context.Context, t *tunnel, want spec.Tunnel) error {
 	a.mu.Lock()
 	before, given, fault, failure := t.spec, t.grant, t.fault, t.failure
 	old := t.claim(false)
 	wasOrigin := t.route.Load().service.String()
-	t.setSpec(spec)
+	t.setSpec(want)
 	tried := t.route.Load()
-	moved := spec.movedFrom(before)
+	moved := want.MovedFrom(before)
 	if moved {
 		url := t.grant.PublicURL // until there is another
 		t.grant = t.grant.gaveUp()
 		t.grant.PublicURL = url
 	}
-	changed := !t.claim(false).Equal(old) || fault != "" || failure != "" || !servesAlike(before, spec)
+	changed := !t.claim(false).Equal(old) || fault != "" || failure != "" || !before.ServesAlike(want)
 	if changed {
 		t.rev++
 	}
@@ -135,7 +98,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 		a.ensureClaimed(t)
 		return err
 	}
-	if t.route.Load().service.String() != wasOrigin || spec.Type != before.Type || spec.private() != before.private() {
+	if t.route.Load().service.String() != wasOrigin || want.Type != before.Type || want.Private() != before.Private() {
 		t.conns.abort() // their service is another's now
 	} else {
 		t.cutStrays()

@@ -9,6 +9,7 @@ import (
 
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -22,7 +23,7 @@ func flooded(b testing.TB) (fs *flows, start func(number uint32) *flow) {
 	b.Cleanup(func() { service.Close() })
 	a := &Agent{log: slog.New(slog.DiscardHandler), inspector: &inspect.Inspector{}, lookAgain: time.Hour}
 	a.origins = &origin.Dialer{Timeout: time.Second}
-	tun := newTunnel("tun_1", TunnelSpec{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port}, time.Now())
+	tun := newTunnel("tun_1", spec.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port}, time.Now())
 	fs = &flows{live: &live{agent: a, session: &deafSession{}, numbers: map[uint32]*tunnel{3: tun}}, open: make(map[flowKey]*flow)}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(func() {

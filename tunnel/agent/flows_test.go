@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -41,7 +42,7 @@ func scriptedFlow(t *testing.T) (*flows, *flow, *deafSession) {
 	t.Helper()
 	session := &deafSession{}
 	fs := &flows{live: &live{agent: &Agent{log: slog.New(slog.DiscardHandler)}, session: session}}
-	tun := newTunnel("tun_1", TunnelSpec{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: 53}, time.Now())
+	tun := newTunnel("tun_1", spec.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: 53}, time.Now())
 	f := &flow{key: flowKey{endpoint: 3, number: 7}, tunnel: tun, route: tun.route.Load()}
 	f.used.Store(1)
 	return fs, f, session
@@ -99,7 +100,7 @@ func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
 	defer service.Close()
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	tun := mustCreate(t, a, spec.Tunnel{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
 	r.mu.Lock()
 	number := r.numbers[tun.ID]
 	r.mu.Unlock()

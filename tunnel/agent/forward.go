@@ -218,7 +218,7 @@ func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
 	switch {
 	case preface.Kind == wire.StreamHTTP:
 		return a.inspector.HTTP(meta)
-	case web(r.spec.Type):
+	case r.spec.Web():
 		return a.inspector.HTTP2(meta) // it is what the edge speaks on a raw stream to such a tunnel
 	}
 	return a.inspector.Flow(meta)

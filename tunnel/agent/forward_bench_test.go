@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -38,7 +39,7 @@ func newExchange(b *testing.B, size int, inspected bool) *exchange {
 	originSide, originPeer := tcpPair(b)
 	streamSide, visitor := tcpPair(b)
 	yes := inspected
-	t := newTunnel("tun_1", TunnelSpec{Type: wire.TypeHTTP, LocalIP: "127.0.0.1", LocalPort: 80, Inspect: &yes}, time.Now())
+	t := newTunnel("tun_1", spec.Tunnel{Type: wire.TypeHTTP, LocalIP: "127.0.0.1", LocalPort: 80, Inspect: &yes}, time.Now())
 	piped := make(chan struct{})
 	go func() {
 		defer close(piped)

@@ -3,7 +3,8 @@ package agent
 import (
 	"context"
 	"slices"
-	"strings"
+
+	"adit/tunnel/agent/spec"
 )
 
 // gaveUp is g for a tunnel that is to have another name or port.
@@ -15,28 +16,22 @@ func (g grant) gaveUp() grant {
 	return g
 }
 
-// of is g for a tunnel that is to be as spec says, which may be other than when it
+// of is g for a tunnel that is to be as want says, which may be other than when it
 // was given.
-func (g grant) of(spec TunnelSpec) grant {
-	numbered := spec.numbered()
+func (g grant) of(want spec.Tunnel) grant {
+	numbered := want.Numbered()
 	switch {
-	case g.Domain != "" && (numbered || spec.Domain != "" && !sameName(spec.Domain, g.Domain)),
-		g.RemotePort != 0 && (!numbered || spec.RemotePort != 0 && spec.RemotePort != g.RemotePort),
-		g.Chosen && spec.Domain == "" && spec.RemotePort == 0:
+	case g.Domain != "" && (numbered || want.Domain != "" && !spec.SameName(want.Domain, g.Domain)),
+		g.RemotePort != 0 && (!numbered || want.RemotePort != 0 && want.RemotePort != g.RemotePort),
+		g.Chosen && want.Domain == "" && want.RemotePort == 0:
 		return g.gaveUp()
 	}
 	return g
 }
 
-// sameName reports whether two names may be one: either may be a label under the
-// relay's domain.
-func sameName(one, other string) bool {
-	return one == other || strings.HasPrefix(one, other+".") || strings.HasPrefix(other, one+".")
-}
-
 // wants reports whether t asks for what g was.
 func (t *tunnel) wants(g grant) bool {
-	return t.spec.Domain != "" && g.Domain != "" && sameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
+	return t.spec.Domain != "" && g.Domain != "" && spec.SameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
 }
 
 // forgo has the relay forget the name or port that t has given up; t.claiming is held.

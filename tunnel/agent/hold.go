@@ -1,10 +1,11 @@
 package agent
 
 import (
-	"adit/tunnel/agent/refusal"
 	"context"
 	"sync"
 	"time"
+
+	"adit/tunnel/agent/refusal"
 )
 
 // holdGrace is how long a held tunnel outlives its last holder, so that one that
@@ -22,7 +23,7 @@ const (
 // request that runs.
 const lettingAgain = 200 * time.Millisecond
 
-// Hold is one holder's part in a tunnel with TunnelSpec.Held.
+// Hold is one holder's part in a tunnel with spec.Tunnel.Held.
 type Hold struct {
 	// Gone is closed when the tunnel is.
 	Gone <-chan struct{}

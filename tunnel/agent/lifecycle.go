@@ -1,10 +1,11 @@
 package agent
 
 import (
-	"adit/tunnel/agent/refusal"
 	"context"
 	"sync"
 	"time"
+
+	"adit/tunnel/agent/refusal"
 )
 
 // StartTunnel starts a stopped or failed tunnel. Without a session it waits.
@@ -37,12 +38,12 @@ func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 // it, or if it cannot be saved, it is stopped again if it was.
 func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Lock()
-	spec, faulty := t.spec, t.fault != ""
+	declared, faulty := t.spec, t.fault != ""
 	a.mu.Unlock()
 	if faulty {
 		// It asks the machine for its addresses, so not under the mutex: control,
 		// which the caller holds, keeps the spec as it is.
-		if _, no := a.normalize(spec); no != nil {
+		if _, no := declared.Normalize(a.origins.Guard); no != nil {
 			return no
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -51,7 +52,7 @@ func TestAnExpiredClientComesBackByItself(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
 	wantTunnel(t, a, tun.ID, TunnelRunning)
 	r.set(func() { r.refuse = expired() })
 	before := r.tries()

@@ -2,119 +2,19 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
-	"context"
-	"net"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
-	"adit/tunnel/agent/origin"
-	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
-// TunnelPath is a path of an http or https tunnel that leads to a local service of
-// its own. Zero fields take the defaults.
-type TunnelPath struct {
-	Path        string `json:"path"`
-	LocalIP     string `json:"local_ip"` // default 127.0.0.1
-	LocalPort   int    `json:"local_port"`
-	LocalScheme string `json:"local_scheme"` // http (default), https, h2c
-	HostHeader  string `json:"host_header"`  // empty: the tunnel's
-	Strip       bool   `json:"strip"`        // the service is asked without the path
-}
-
-// local is where the path's service is.
-func (p TunnelPath) local() string { return net.JoinHostPort(p.LocalIP, strconv.Itoa(p.LocalPort)) }
-
-// normalPaths checks paths and returns them with defaults filled in, longest first.
-func (a *Agent) normalPaths(paths []TunnelPath, web bool) ([]TunnelPath, *refusal.Error) {
-	if len(paths) == 0 {
-		return nil, nil
-	}
-	if !web {
-		return paths, refusal.Invalid("paths", "is for http and https tunnels only")
-	}
-	names := make([]string, len(paths))
-	for i, p := range paths {
-		names[i] = p.Path
-	}
-	if err := wire.CheckPaths(names); err != nil {
-		return paths, refusal.Invalid("paths", "%v", err)
-	}
-	paths = slices.SortedFunc(slices.Values(paths), func(a, b TunnelPath) int { return wire.ComparePaths(a.Path, b.Path) })
-	for i := range paths {
-		p := &paths[i]
-		p.LocalIP, p.LocalScheme = cmp.Or(p.LocalIP, "127.0.0.1"), cmp.Or(p.LocalScheme, schemeHTTP)
-		switch {
-		case p.LocalPort < 1 || p.LocalPort > 65535:
-			return paths, refusal.Invalid("paths", "local_port of %s must be 1 to 65535", p.Path)
-		case !slices.Contains(knownSchemes, p.LocalScheme):
-			return paths, refusal.Invalid("paths", "local_scheme of %s must be one of %s", p.Path, strings.Join(knownSchemes, ", "))
-		case p.HostHeader != "" && !validHostHeader(p.HostHeader):
-			return paths, refusal.Invalid("paths", "host_header of %s must be a host name, with a port if need be", p.Path)
-		}
-		host, err := a.normalHost(p.LocalIP, p.LocalPort)
-		if err != nil {
-			return paths, ofPath(p.Path, err)
-		}
-		p.LocalIP = host
-	}
-	return paths, nil
-}
-
-// ofPath is an error about a field of the tunnel as one about that of its path.
-func ofPath(path string, err *refusal.Error) *refusal.Error {
-	return refusal.Invalid("paths", "%s of %s: %s", err.Field, path, strings.TrimPrefix(err.Message, err.Field+": "))
-}
-
-// checkHosts refuses services of spec, other than before had, whose names mean,
-// today, addresses to which no tunnel may lead.
-func (a *Agent) checkHosts(ctx context.Context, spec, before TunnelSpec) *refusal.Error {
-	refusals := make([]*refusal.Error, 1+len(spec.Paths))
-	var all sync.WaitGroup
-	if spec.LocalIP != before.LocalIP || spec.LocalPort != before.LocalPort {
-		all.Go(func() { refusals[0] = a.checkHost(ctx, spec.LocalIP, spec.LocalPort) })
-	}
-	for i, p := range spec.Paths {
-		if !slices.ContainsFunc(before.Paths, func(o TunnelPath) bool { return o.local() == p.local() }) {
-			all.Go(func() {
-				if err := a.checkHost(ctx, p.LocalIP, p.LocalPort); err != nil {
-					refusals[1+i] = ofPath(p.Path, err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	return cmp.Or(refusals...)
-}
-
-func (a *Agent) checkHost(ctx context.Context, host string, port int) *refusal.Error {
-	if ip, err := a.origins.Refused(ctx, origin.Service{Host: host, Port: port}); err != nil {
-		return refusal.Invalid("local_ip", "%s is %s: %v", host, ip, err)
-	}
-	return nil
-}
-
-// claimPaths are the paths of a spec as the relay is told of them.
-func claimPaths(paths []TunnelPath) []wire.ClaimPath {
-	var out []wire.ClaimPath
-	for _, p := range paths {
-		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == schemeH2C})
-	}
-	return out
-}
-
 // fork returns the route of a path, which is as if its service were the tunnel's.
-func (r *route) fork(p TunnelPath) *route {
+func (r *route) fork(p spec.Path) *route {
 	of := *r
 	of.path, of.forks, of.fault = p.Path, nil, new(fault)
-	of.spec.LocalIP, of.spec.LocalPort, of.spec.LocalScheme = p.LocalIP, p.LocalPort, p.LocalScheme
-	of.spec.HostHeader = cmp.Or(p.HostHeader, r.spec.HostHeader)
-	of.service = of.spec.origin()
+	of.spec = r.spec.Fork(p)
+	of.service = of.spec.Origin()
 	if p.Strip {
 		of.prefix = (&url.URL{Path: p.Path}).EscapedPath()
 	}

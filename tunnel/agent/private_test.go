@@ -13,6 +13,7 @@ import (
 
 	"adit/internal/freeport"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/wire"
 )
@@ -83,7 +84,7 @@ func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	r.visited(greets)
 	a, _ := configured(t, r, Config{})
 	addr := freeport.Loopback(t)
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "adit://NAS/ssh", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "adit://NAS/ssh", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, listening)
@@ -94,7 +95,7 @@ func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	if v.Tunnel != "nas/ssh" || v.Bytes.In != 13 || v.Bytes.Out != 37 || v.Error != "" {
 		t.Errorf("it is shown as %+v", v)
 	}
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "nas/rdp", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/rdp", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, func(v Visit) bool { return v.Tunnel == "nas/rdp" && listening(v) })
@@ -121,7 +122,7 @@ func TestWhoIsNotLedOnLearnsIt(t *testing.T) {
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
 	addr := freeport.Loopback(t)
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "nas/ssh", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/ssh", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, listening)
@@ -143,33 +144,12 @@ func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "nas/ssh", Listen: other.Addr().String()}}); err != nil {
+	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/ssh", Listen: other.Addr().String()}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, func(v Visit) bool { return v.State == VisitFailed && strings.Contains(v.Error, "in use") })
 	other.Close()
 	visitIs(t, a, listening)
-}
-
-func TestMistakesOfVisits(t *testing.T) {
-	a := &Agent{}
-	for _, c := range []struct {
-		specs []VisitSpec
-		index int
-		field string
-	}{
-		{[]VisitSpec{{"nas/ssh", "2222"}, {"nas", "2223"}}, 1, "tunnel"},
-		{[]VisitSpec{{"nas/ssh", "0.0.0.0:2222"}}, 0, "listen"},
-		{[]VisitSpec{{"nas/ssh", ""}}, 0, "listen"},
-		{[]VisitSpec{{"nas/ssh", "2222"}, {"nas/rdp", "localhost:2222"}}, 1, "listen"},
-		{make([]VisitSpec, 1), 0, "tunnel"},
-	} {
-		err := a.DeclareVisits(c.specs)
-		var wrong *DeclareError
-		if !errors.As(err, &wrong) || wrong.Index != c.index || wrong.Err.Field != c.field {
-			t.Errorf("%v: %v, want a mistake of %s in %d", c.specs, err, c.field, c.index)
-		}
-	}
 }
 
 func TestWhyAVisitIsRefused(t *testing.T) {
@@ -284,7 +264,7 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
-	made := mustCreate(t, a, TunnelSpec{LocalPort: 22, Mode: "private", Domain: " SSH", Visitors: []string{"Laptop ", "*"}})
+	made := mustCreate(t, a, spec.Tunnel{LocalPort: 22, Mode: "private", Domain: " SSH", Visitors: []string{"Laptop ", "*"}})
 	if made.Type != "tcp" || made.PublicURL != "adit://test/ssh" || !slices.Equal(made.Visitors, []string{"laptop", "*"}) {
 		t.Errorf("made %+v", made)
 	}
@@ -293,26 +273,26 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 		t.Errorf("claimed %+v", got)
 	}
 	r.mu.Unlock()
-	for field, spec := range map[string]TunnelSpec{
+	for field, want := range map[string]spec.Tunnel{
 		"type":        {LocalPort: 22, Mode: "private", Type: "https"},
 		"remote_port": {LocalPort: 22, Mode: "private", RemotePort: 22},
 		"domain":      {LocalPort: 22, Mode: "private", Domain: "ssh.example.com"},
 		"visitors":    {LocalPort: 22, Type: "tcp", Visitors: []string{"laptop"}},
 	} {
 		var no *refusal.Error
-		if _, err := a.Create(t.Context(), spec); !errors.As(err, &no) || no.Field != field {
-			t.Errorf("%+v: %v, want a fault of %s", spec, err, field)
+		if _, err := a.Create(t.Context(), want); !errors.As(err, &no) || no.Field != field {
+			t.Errorf("%+v: %v, want a fault of %s", want, err, field)
 		}
 	}
 
 	// What only the one mode has goes when the other comes.
 	public := "standard"
-	is, err := a.Change(t.Context(), made.ID, TunnelPatch{Mode: &public})
+	is, err := a.Change(t.Context(), made.ID, spec.Patch{Mode: &public})
 	if err != nil || is.Domain != "" || len(is.Visitors) > 0 || is.RemotePort == 0 || !strings.HasPrefix(is.PublicURL, "tcp://") {
 		t.Errorf("made public: %+v, %v", is, err)
 	}
 	private := "private"
-	is, err = a.Change(t.Context(), made.ID, TunnelPatch{Mode: &private})
+	is, err = a.Change(t.Context(), made.ID, spec.Patch{Mode: &private})
 	if err != nil || is.RemotePort != 0 || !strings.HasPrefix(is.PublicURL, "adit://test/random") {
 		t.Errorf("made private again: %+v, %v", is, err)
 	}
@@ -323,7 +303,7 @@ func TestARelayThatKnowsNoPrivateTunnelsIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	var no *refusal.Error
-	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 22, Mode: "private"})
+	_, err := a.Create(t.Context(), spec.Tunnel{LocalPort: 22, Mode: "private"})
 	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "no private tunnels") {
 		t.Errorf("got %v", err)
 	}

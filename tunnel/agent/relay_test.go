@@ -19,6 +19,7 @@ import (
 
 	"adit/internal/freeport"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -494,9 +495,9 @@ func setWrite(a *Agent, write func(path string, data []byte, perm fs.FileMode) e
 	a.store.write = write
 }
 
-func mustCreate(t *testing.T, a *Agent, spec TunnelSpec) Tunnel {
+func mustCreate(t *testing.T, a *Agent, want spec.Tunnel) Tunnel {
 	t.Helper()
-	tun, err := a.Create(t.Context(), spec)
+	tun, err := a.Create(t.Context(), want)
 	if err != nil {
 		t.Fatalf("create: %v", err)
 	}

@@ -59,7 +59,7 @@ func (a *Agent) replayTarget(id string) *tunnel {
 		return t
 	}
 	for _, other := range a.tunnels {
-		if !web(other.spec.Type) {
+		if !other.spec.Web() {
 			continue
 		}
 		if t != nil {
@@ -92,7 +92,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	} else if r = r.at(again.TunnelPath); r == nil {
 		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeNotFound, Message: fmt.Sprintf("the tunnel has no path %s any more", again.TunnelPath)}
 	}
-	if !web(r.spec.Type) {
+	if !r.spec.Web() {
 		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
 	}
 	kind := wire.StreamHTTP
@@ -147,5 +147,3 @@ func repeatHTTP(origin net.Conn, tap *inspect.Tap, raw []byte) error {
 	origin.Close()
 	return nil
 }
-
-func web(kind string) bool { return kind == wire.TypeHTTP || kind == wire.TypeHTTPS }

@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -64,11 +65,11 @@ func (r *fakeRelay) askHTTP2(key string, req *http.Request) string {
 // TestRequestsByHTTP2AreListedAndReplayed has a service that speaks HTTP/2 by
 // choice, and one that a gRPC client asks.
 func TestRequestsByHTTP2AreListedAndReplayed(t *testing.T) {
-	for scheme, kind := range map[string]string{schemeH2C: "text/plain", schemeHTTPS: "application/grpc"} {
+	for scheme, kind := range map[string]string{spec.SchemeH2C: "text/plain", spec.SchemeHTTPS: "application/grpc"} {
 		t.Run(scheme, func(t *testing.T) {
 			r := newFakeRelay(t)
 			a, _ := configured(t, r, Config{})
-			tun := mustCreate(t, a, TunnelSpec{LocalScheme: scheme, LocalPort: http2Origin(t, scheme == schemeHTTPS)})
+			tun := mustCreate(t, a, spec.Tunnel{LocalScheme: scheme, LocalPort: http2Origin(t, scheme == spec.SchemeHTTPS)})
 			for i := range 2 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://shop.example.com/%d", i), strings.NewReader("hello"))
 				if err != nil {
@@ -110,7 +111,7 @@ func TestRequestsByHTTP2AreListedAndReplayed(t *testing.T) {
 func TestReplayByHTTP2ToAServiceThatDoesNotSpeakIt(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	mustCreate(t, a, TunnelSpec{LocalScheme: schemeH2C, LocalPort: service(t, func(c net.Conn) {
+	mustCreate(t, a, spec.Tunnel{LocalScheme: spec.SchemeH2C, LocalPort: service(t, func(c net.Conn) {
 		io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 		io.Copy(io.Discard, c)
 	})})

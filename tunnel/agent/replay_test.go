@@ -11,6 +11,7 @@ import (
 
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 )
 
 func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
@@ -27,7 +28,7 @@ func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
 func TestReplayEndsWithItsAnswer(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	mustCreate(t, a, TunnelSpec{LocalPort: service(t, func(c net.Conn) {
+	mustCreate(t, a, spec.Tunnel{LocalPort: service(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		}

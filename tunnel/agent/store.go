@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adit/internal/atomicfile"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -78,11 +79,11 @@ func (v savedTunnels) without() savedTunnels {
 }
 
 type savedTunnel struct {
-	ID        string     `json:"id"`
-	CreatedAt time.Time  `json:"created_at"`
-	Stopped   bool       `json:"stopped,omitempty"`
-	Spec      TunnelSpec `json:"spec"`
-	Granted   grant      `json:"granted,omitzero"`
+	ID        string      `json:"id"`
+	CreatedAt time.Time   `json:"created_at"`
+	Stopped   bool        `json:"stopped,omitempty"`
+	Spec      spec.Tunnel `json:"spec"`
+	Granted   grant       `json:"granted,omitzero"`
 }
 
 // mend gives tunnels new ids where a file that a person has changed, as by copying

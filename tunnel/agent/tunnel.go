@@ -3,13 +3,13 @@ package agent
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"adit/internal/monotime"
 	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -20,8 +20,8 @@ type tunnel struct {
 	created  time.Time
 	declared bool
 
-	spec    TunnelSpec // normalized
-	rev     int        // rises with each change of what the relay is told
+	spec    spec.Tunnel // normalized
+	rev     int         // rises with each change of what the relay is told
 	stopped bool
 	deleted bool
 	fault   string // why the spec of the state file may not be; it is not claimed then
@@ -54,7 +54,7 @@ type tunnel struct {
 // undone.
 type route struct {
 	id, name string
-	spec     TunnelSpec
+	spec     spec.Tunnel
 	secret   []string // request fields that the tunnel gives its origin
 	inspect  bool
 	service  origin.Service
@@ -133,26 +133,26 @@ func (c *conns) cut(gone func(*route) bool) {
 	}
 }
 
-func newTunnel(id string, spec TunnelSpec, created time.Time) *tunnel {
+func newTunnel(id string, want spec.Tunnel, created time.Time) *tunnel {
 	t := &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{})}
-	t.setSpec(spec)
+	t.setSpec(want)
 	return t
 }
 
-func (t *tunnel) setSpec(spec TunnelSpec) {
-	t.spec, t.fault = spec, ""
+func (t *tunnel) setSpec(want spec.Tunnel) {
+	t.spec, t.fault = want, ""
 	var secret []string
-	for name := range spec.RequestHeaders.All() {
+	for name := range want.RequestHeaders.All() {
 		secret = append(secret, name)
 	}
 	r := &route{
-		id: t.id, name: spec.Name, spec: spec, secret: secret,
-		inspect: spec.Inspect == nil || *spec.Inspect,
-		service: spec.origin(),
+		id: t.id, name: want.Name, spec: want, secret: secret,
+		inspect: want.Inspected(),
+		service: want.Origin(),
 		fault:   new(fault),
 		undone:  new(atomic.Bool),
 	}
-	for _, p := range spec.Paths {
+	for _, p := range want.Paths {
 		r.forks = append(r.forks, r.fork(p))
 	}
 	t.route.Store(r)
@@ -169,12 +169,7 @@ func (t *tunnel) undo(r *route) {
 // claim returns what the relay is asked for. What it gave before is asked for
 // again, so that the public address lasts; with fresh it is not.
 func (t *tunnel) claim(fresh bool) wire.Claim {
-	c := wire.Claim{
-		Type: t.spec.Type, Mode: t.spec.Mode, Domain: t.spec.Domain, RemotePort: t.spec.RemotePort,
-		Name: t.spec.Name, HostHeader: t.spec.HostHeader, Ephemeral: t.spec.Ephemeral,
-		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Paths: claimPaths(t.spec.Paths), Visitors: t.spec.Visitors, Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
-	}
+	c := t.spec.Claim()
 	if !fresh && !t.grant.GivenUp {
 		if c.Domain == "" {
 			c.Domain = t.grant.Domain
@@ -184,15 +179,6 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 		}
 	}
 	return c
-}
-
-// servesAlike reports whether a stream of requests that was begun under one spec
-// may be used on under the other. The relay keeps streams for the requests to come,
-// and lets go of those at a new claim: else the inspector would go on seeing a
-// tunnel that is not to be inspected any more.
-func servesAlike(one, other TunnelSpec) bool {
-	return *one.Inspect == *other.Inspect && one.LocalScheme == other.LocalScheme && one.ProxyProtocol == other.ProxyProtocol &&
-		slices.Equal(one.Paths, other.Paths)
 }
 
 // remembers reports whether claim asks for what the relay gave before, and not
@@ -233,7 +219,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		LocalIP: t.spec.LocalIP, LocalPort: t.spec.LocalPort, LocalScheme: t.spec.LocalScheme,
 		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Paths: append([]TunnelPath{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
+		Paths: append([]spec.Path{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspected(),
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
 	}
@@ -256,9 +242,4 @@ func (t *tunnel) endpoint(state string) Endpoint {
 		Connections: Connections{Open: t.counters.open.Load(), Total: t.counters.total.Load()},
 		Bytes:       Bytes{In: t.counters.in.Load(), Out: t.counters.out.Load()},
 	}
-}
-
-// origin is the local service that the tunnel leads to.
-func (s TunnelSpec) origin() origin.Service {
-	return origin.Service{Host: s.LocalIP, Port: s.LocalPort, TLS: s.LocalScheme == schemeHTTPS, Known: s.HostHeader}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -98,54 +99,6 @@ type AuthStatus struct {
 	LastError     string     `json:"last_error"`
 }
 
-// TunnelSpec is what a person wishes for. Zero fields take the defaults.
-type TunnelSpec struct {
-	Type        string `json:"type,omitempty"`     // default https
-	Mode        string `json:"mode,omitempty"`     // default standard
-	LocalIP     string `json:"local_ip,omitempty"` // address or host name; default 127.0.0.1
-	LocalPort   int    `json:"local_port"`
-	Domain      string `json:"domain,omitempty"`       // full name or one label; of a private tunnel its name; empty: the relay gives one
-	Name        string `json:"name,omitempty"`         // default: type and port
-	LocalScheme string `json:"local_scheme,omitempty"` // http (default), https, h2c; of http and https tunnels
-	RemotePort  int    `json:"remote_port,omitempty"`  // tcp, udp; 0: the relay gives one
-	HostHeader  string `json:"host_header,omitempty"`  // http, https: the Host that the origin sees
-	// http, https: the fields that the relay's edge changes in requests, and in the
-	// origin's answers.
-	RequestHeaders  wire.HeaderChanges `json:"request_headers,omitzero"`
-	ResponseHeaders wire.HeaderChanges `json:"response_headers,omitzero"`
-	Paths           []TunnelPath       `json:"paths,omitempty"` // http, https
-	// Visitors are the clients of the relay, by name, that may visit a private tunnel,
-	// beside those with this agent's token; "*" is all.
-	Visitors      []string `json:"visitors,omitempty"`
-	ProxyProtocol string   `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
-	Inspect       *bool    `json:"inspect,omitempty"`        // default true
-	Ephemeral     bool     `json:"ephemeral,omitempty"`      // gone when the daemon ends
-	Held          bool     `json:"held,omitempty"`           // of an ephemeral one: gone 15 s after nobody holds it any more
-}
-
-// Headers are the changes of a TunnelSpec that fields say: values by name, where an
-// empty one removes the field.
-func Headers(fields map[string]string) wire.HeaderChanges { return wire.ChangeHeaders(fields) }
-
-// TunnelPatch has the fields of a tunnel to change; nil ones stay.
-type TunnelPatch struct {
-	Type            *string             `json:"type,omitempty"`
-	Mode            *string             `json:"mode,omitempty"`
-	LocalIP         *string             `json:"local_ip,omitempty"`
-	LocalPort       *int                `json:"local_port,omitempty"`
-	Domain          *string             `json:"domain,omitempty"`
-	Name            *string             `json:"name,omitempty"`
-	LocalScheme     *string             `json:"local_scheme,omitempty"`
-	RemotePort      *int                `json:"remote_port,omitempty"`
-	HostHeader      *string             `json:"host_header,omitempty"`
-	RequestHeaders  *wire.HeaderChanges `json:"request_headers,omitempty"` // all of them
-	ResponseHeaders *wire.HeaderChanges `json:"response_headers,omitempty"`
-	Paths           *[]TunnelPath       `json:"paths,omitempty"`    // all of them
-	Visitors        *[]string           `json:"visitors,omitempty"` // all of them
-	ProxyProtocol   *string             `json:"proxy_protocol,omitempty"`
-	Inspect         *bool               `json:"inspect,omitempty"`
-}
-
 // Tunnel is a snapshot of one tunnel.
 type Tunnel struct {
 	ID              string             `json:"id"`
@@ -160,7 +113,7 @@ type Tunnel struct {
 	HostHeader      string             `json:"host_header"`
 	RequestHeaders  wire.HeaderChanges `json:"request_headers"`
 	ResponseHeaders wire.HeaderChanges `json:"response_headers"`
-	Paths           []TunnelPath       `json:"paths"`    // longest first; never nil
+	Paths           []spec.Path        `json:"paths"`    // longest first; never nil
 	Visitors        []string           `json:"visitors"` // never nil
 	ProxyProtocol   string             `json:"proxy_protocol"`
 	Inspect         bool               `json:"inspect"`

@@ -9,16 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"adit/internal/loopback"
 	"adit/internal/sockio"
-	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
-	"adit/tunnel/wire"
 )
 
 const (
-	// maxVisits bounds the declared visits.
-	maxVisits = 100
 	// maxGuests bounds the connections of one visit that are open at once.
 	maxGuests = 256
 	// listenAgain is how long a port that is another program's is left to it.
@@ -31,17 +27,9 @@ const (
 	VisitFailed    = "failed" // its address cannot be listened on now; Error says why
 )
 
-// VisitSpec is an address on this machine whose connections are led to another
-// client's private tunnel. Only a loopback one may be: no other machine is to use this
-// agent's right to visit.
-type VisitSpec struct {
-	Tunnel string `json:"tunnel"` // CLIENT/NAME
-	Listen string `json:"listen"` // a port, or a loopback address with one
-}
-
-// Visit is a snapshot of what became of a VisitSpec.
+// Visit is a snapshot of what became of a spec.Visit.
 type Visit struct {
-	VisitSpec
+	spec.Visit
 	State string `json:"state"`
 	// Error is why State is VisitFailed, or why the newest connection was not led on.
 	Error       string      `json:"error"`
@@ -54,11 +42,11 @@ type visits struct {
 	changed chan struct{} // tells keepVisits to look; room for one
 
 	mu  sync.Mutex
-	all map[VisitSpec]*visit
+	all map[spec.Visit]*visit
 }
 
 type visit struct {
-	spec     VisitSpec
+	spec     spec.Visit
 	end      context.CancelFunc // nil until keepVisits has begun it
 	after    <-chan struct{}    // closed when the address is free that a visit before had; nil: it is
 	closed   chan struct{}      // closed when the address is not listened on any more
@@ -86,7 +74,7 @@ func (a *Agent) Visits() []Visit {
 	for _, v := range a.visits.all {
 		v.mu.Lock()
 		s := Visit{
-			VisitSpec: v.spec, State: v.state, Error: v.fault,
+			Visit: v.spec, State: v.state, Error: v.fault,
 			Connections: Connections{Open: v.counters.open.Load(), Total: v.counters.total.Load()},
 			Bytes:       Bytes{In: v.counters.in.Load(), Out: v.counters.out.Load()},
 		}
@@ -98,31 +86,31 @@ func (a *Agent) Visits() []Visit {
 }
 
 // DeclareVisits makes the visits those of specs. What did not change is not touched. If
-// one is wrong nothing changes, and a *DeclareError says which. Run keeps them.
-func (a *Agent) DeclareVisits(specs []VisitSpec) error {
-	wanted, err := CheckVisits(specs)
+// one is wrong nothing changes, and a *spec.DeclareError says which. Run keeps them.
+func (a *Agent) DeclareVisits(specs []spec.Visit) error {
+	wanted, err := spec.CheckVisits(specs)
 	if err != nil {
 		return err
 	}
 	a.visits.mu.Lock()
 	defer a.visits.mu.Unlock()
 	free := map[string]<-chan struct{}{} // by address
-	for spec, v := range a.visits.all {
-		if slices.Contains(wanted, spec) {
+	for want, v := range a.visits.all {
+		if slices.Contains(wanted, want) {
 			continue
 		}
-		delete(a.visits.all, spec)
+		delete(a.visits.all, want)
 		if v.end == nil {
-			free[spec.Listen] = v.after
+			free[want.Listen] = v.after
 			continue
 		}
 		v.end()
-		free[spec.Listen] = v.closed
+		free[want.Listen] = v.closed
 	}
-	for _, spec := range wanted {
-		if a.visits.all[spec] == nil {
-			a.visits.all[spec] = &visit{
-				spec: spec, after: free[spec.Listen], closed: make(chan struct{}), state: VisitFailed, fault: "it does not listen yet",
+	for _, want := range wanted {
+		if a.visits.all[want] == nil {
+			a.visits.all[want] = &visit{
+				spec: want, after: free[want.Listen], closed: make(chan struct{}), state: VisitFailed, fault: "it does not listen yet",
 			}
 		}
 	}
@@ -131,39 +119,6 @@ func (a *Agent) DeclareVisits(specs []VisitSpec) error {
 	default:
 	}
 	return nil
-}
-
-// CheckVisits returns specs in their usual form, or a *DeclareError that says which is
-// wrong.
-func CheckVisits(specs []VisitSpec) ([]VisitSpec, error) {
-	out := make([]VisitSpec, 0, len(specs))
-	for i, spec := range specs {
-		spec, no := normalVisit(spec)
-		switch {
-		case no != nil:
-		case i == maxVisits:
-			no = refusal.Invalid("", "there must be at most %d visits", maxVisits)
-		case slices.ContainsFunc(out, func(o VisitSpec) bool { return o.Listen == spec.Listen }):
-			no = refusal.Invalid("listen", "another visit listens on %s already", spec.Listen)
-		}
-		if no != nil {
-			return nil, &DeclareError{Index: i, Err: no}
-		}
-		out = append(out, spec)
-	}
-	return out, nil
-}
-
-func normalVisit(spec VisitSpec) (VisitSpec, *refusal.Error) {
-	client, name, err := wire.ParsePrivate(spec.Tunnel)
-	if err != nil {
-		return spec, refusal.Invalid("tunnel", "%v", err)
-	}
-	addr, err := loopback.Parse(spec.Listen)
-	if err != nil {
-		return spec, refusal.Invalid("listen", "%v", err)
-	}
-	return VisitSpec{Tunnel: client + "/" + name, Listen: addr.String()}, nil
 }
 
 // keepVisits listens for the declared visits until ctx ends.

@@ -80,7 +80,8 @@ test('why a service is not reached, with its path if it has one', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,validate,paths,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed,private,visit,visits}.go',
+    '../../../../tunnel/agent/{errors,auth,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed,visit,visits}.go',
+    '../../../../tunnel/agent/spec/{normalize,paths,private,declared,visits}.go',
     '../../../../tunnel/agent/origin/{origin,guard,dialer,tls}.go',
     '../../../../tunnel/wire/{token,headers,paths,private}.go',
     '../../../../service/own.go',

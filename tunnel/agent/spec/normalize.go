@@ -1,4 +1,4 @@
-package agent
+package spec
 
 import (
 	"net"
@@ -21,24 +21,17 @@ var (
 	knownTypes = []string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
 	knownModes = []string{wire.ModeStandard, wire.ModeBalanced, wire.ModePrivate}
 	// knownSchemes are how an origin of HTTP can be spoken to.
-	knownSchemes = []string{schemeHTTP, schemeHTTPS, schemeH2C}
+	knownSchemes = []string{SchemeHTTP, SchemeHTTPS, SchemeH2C}
 )
 
 const (
-	schemeHTTP  = "http"
-	schemeHTTPS = "https"
-	schemeH2C   = "h2c" // HTTP/2 without TLS, as its clients know beforehand (RFC 9113, section 3.3)
+	maxName   = 64 // runes
+	maxDomain = 253
 )
 
-const (
-	maxName     = 64 // runes
-	maxDomain   = 253
-	maxClientID = 128
-)
-
-// normalize checks spec and returns it with defaults filled in and names in
-// their usual form.
-func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *refusal.Error) {
+// Normalize checks spec and returns it with defaults filled in and names in
+// their usual form. It asks no resolver: where a name leads, who dials it looks.
+func (spec Tunnel) Normalize(guard origin.Guard) (Tunnel, *refusal.Error) {
 	switch {
 	case spec.Type != "":
 	case spec.Mode == wire.ModePrivate:
@@ -52,10 +45,10 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *refusal.Error) {
 	if spec.LocalIP == "" {
 		spec.LocalIP = "127.0.0.1"
 	}
-	web := spec.Type == wire.TypeHTTP || spec.Type == wire.TypeHTTPS
+	web := spec.Web()
 	port := spec.Type == wire.TypeTCP || spec.Type == wire.TypeUDP
 	if web && spec.LocalScheme == "" {
-		spec.LocalScheme = schemeHTTP
+		spec.LocalScheme = SchemeHTTP
 	}
 	if spec.Inspect == nil {
 		yes := true
@@ -74,7 +67,7 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *refusal.Error) {
 		return spec, refusal.Invalid("local_scheme", "is for http and https tunnels only")
 	case web && !slices.Contains(knownSchemes, spec.LocalScheme):
 		return spec, refusal.Invalid("local_scheme", "must be one of %s", strings.Join(knownSchemes, ", "))
-	case spec.numbered() && spec.Domain != "":
+	case spec.Numbered() && spec.Domain != "":
 		return spec, refusal.Invalid("domain", "is not for tcp and udp tunnels; they have a remote_port")
 	case !port && spec.RemotePort != 0:
 		return spec, refusal.Invalid("remote_port", "is for tcp and udp tunnels only")
@@ -95,12 +88,12 @@ func (a *Agent) normalize(spec TunnelSpec) (TunnelSpec, *refusal.Error) {
 	if err := checkHeaders(spec, web); err != nil {
 		return spec, err
 	}
-	host, err := a.normalHost(spec.LocalIP, spec.LocalPort)
+	host, err := normalHost(guard, spec.LocalIP, spec.LocalPort)
 	if err != nil {
 		return spec, err
 	}
 	spec.LocalIP = host
-	if spec.Paths, err = a.normalPaths(spec.Paths, web); err != nil {
+	if spec.Paths, err = normalPaths(guard, spec.Paths, web); err != nil {
 		return spec, err
 	}
 	if spec, err = checkPrivate(spec); err != nil {
@@ -131,25 +124,13 @@ func checkName(name string) *refusal.Error {
 	return nil
 }
 
-func checkClientID(id string) *refusal.Error {
-	if len(id) > maxClientID {
-		return refusal.Invalid("client_id", "must have at most %d bytes", maxClientID)
-	}
-	for _, r := range id {
-		if r <= ' ' || r > '~' {
-			return refusal.Invalid("client_id", "must have printable ASCII characters only")
-		}
-	}
-	return nil
-}
-
-func (a *Agent) normalHost(host string, port int) (string, *refusal.Error) {
+func normalHost(guard origin.Guard, host string, port int) (string, *refusal.Error) {
 	host = strings.TrimSpace(host)
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		host = strings.TrimSuffix(inner, "]")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
-		if err := a.origins.Guard.Check(ip, port); err != nil {
+		if err := guard.Check(ip, port); err != nil {
 			return "", refusal.Invalid("local_ip", "%v", err)
 		}
 		if !ip.Is4In6() {
@@ -168,7 +149,7 @@ func (a *Agent) normalHost(host string, port int) (string, *refusal.Error) {
 	}
 	name = strings.ToLower(name)
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		if err := a.origins.Guard.Check(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port); err != nil {
+		if err := guard.Check(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port); err != nil {
 			return "", refusal.Invalid("local_ip", "%v", err)
 		}
 	}
@@ -238,7 +219,7 @@ func validHostHeader(h string) bool {
 	return len(host) <= maxDomain && plainLabels(host, true)
 }
 
-func checkHeaders(spec TunnelSpec, web bool) *refusal.Error {
+func checkHeaders(spec Tunnel, web bool) *refusal.Error {
 	for _, of := range []struct {
 		field   string
 		changes wire.HeaderChanges
@@ -252,33 +233,4 @@ func checkHeaders(spec TunnelSpec, web bool) *refusal.Error {
 		}
 	}
 	return nil
-}
-
-// patched returns spec with the fields of p changed.
-func patched(spec TunnelSpec, p TunnelPatch) TunnelSpec {
-	set(&spec.Type, p.Type)
-	set(&spec.Mode, p.Mode)
-	set(&spec.LocalIP, p.LocalIP)
-	set(&spec.LocalPort, p.LocalPort)
-	set(&spec.Domain, p.Domain)
-	set(&spec.Name, p.Name)
-	set(&spec.LocalScheme, p.LocalScheme)
-	set(&spec.RemotePort, p.RemotePort)
-	set(&spec.HostHeader, p.HostHeader)
-	set(&spec.RequestHeaders, p.RequestHeaders)
-	set(&spec.ResponseHeaders, p.ResponseHeaders)
-	set(&spec.Paths, p.Paths)
-	set(&spec.Visitors, p.Visitors)
-	set(&spec.ProxyProtocol, p.ProxyProtocol)
-	if p.Inspect != nil {
-		v := *p.Inspect
-		spec.Inspect = &v
-	}
-	return spec
-}
-
-func set[T any](field *T, v *T) {
-	if v != nil {
-		*field = *v
-	}
 }

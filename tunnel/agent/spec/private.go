@@ -1,4 +1,4 @@
-package agent
+package spec
 
 import (
 	"slices"
@@ -8,21 +8,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-func (s TunnelSpec) private() bool { return s.Mode == wire.ModePrivate }
-
-// numbered reports whether a tunnel has a public port of its own, and no name.
-func (s TunnelSpec) numbered() bool {
-	return (s.Type == wire.TypeTCP || s.Type == wire.TypeUDP) && !s.private()
-}
-
-// movedFrom reports whether another public address is asked for than before.
-func (s TunnelSpec) movedFrom(before TunnelSpec) bool {
-	return s.Type != before.Type || s.private() != before.private() || s.Domain != before.Domain || s.RemotePort != before.RemotePort
-}
-
 // checkPrivate checks what of a spec depends on whether its mode is private, and
 // returns it with those fields in their usual form.
-func checkPrivate(spec TunnelSpec) (TunnelSpec, *refusal.Error) {
+func checkPrivate(spec Tunnel) (Tunnel, *refusal.Error) {
 	if len(spec.Visitors) == 0 {
 		spec.Visitors = nil
 	}
