@@ -125,6 +125,7 @@ var walls = []struct {
 	{"tunnel/agent/splice", []string{"internal", "tunnel/link"}},
 	{"tunnel/agent/origin", []string{"internal", "tunnel/agent/splice"}},
 	{"tunnel/agent/spec", []string{"internal", "tunnel/wire", "tunnel/agent/origin", "tunnel/agent/refusal"}},
+	{"tunnel/agent/state", []string{"internal", "tunnel/wire", "tunnel/agent/spec"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/sentence", []string{"internal"}},

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -17,12 +15,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"adit/internal/lockfile"
 	"adit/internal/monotime"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -36,11 +34,10 @@ const relayWait = 15 * time.Second
 type Agent struct {
 	cfg       Config
 	log       *slog.Logger
-	store     store
+	state     *state.Folder
 	started   time.Time
 	feed      *feed.Feed
 	inspector *inspect.Inspector
-	lock      *lockfile.Lock
 	origins   *origin.Dialer
 	lookAgain time.Duration // see the constant; tests shorten it
 
@@ -61,7 +58,7 @@ type Agent struct {
 	unsaved    atomic.Bool  // the last try to write tunnels.json did not succeed
 
 	mu         sync.Mutex
-	auth       savedAuth
+	auth       state.Auth
 	token      wire.Token  // of auth.Token
 	tokenSaved bool        // false while auth.Token came from the environment and is not yet accepted
 	clientID   string      // as the relay calls the client
@@ -80,9 +77,9 @@ type Agent struct {
 	notices    []string // what went wrong with the state files
 	moves      moves
 	tunnels    map[string]*tunnel
-	granted    map[string]grant // of declared tunnels that are not here now
-	releases   map[string]bool  // claims to give back
-	making     string           // id of the tunnel that is being created
+	granted    map[string]state.Grant // of declared tunnels that are not here now
+	releases   map[string]bool        // claims to give back
+	making     string                 // id of the tunnel that is being created
 	closed     bool
 	lastState  string        // as last published
 	changed    chan struct{} // closed by the next change; nil while nobody waits
@@ -103,29 +100,15 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.OriginTimeout == 0 {
 		cfg.OriginTimeout = 5 * time.Second
 	}
-	if err := os.MkdirAll(cfg.StateDir, 0o700); errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("make the state folder: %w", err) // whose it is to be, the daemon says
-	} else if errors.Is(err, fs.ErrExist) { // which a folder or a file would not say
-		return nil, fmt.Errorf("the state folder %s is a link that leads nowhere; remove it, or name another folder with ADIT_STATE_DIR", cfg.StateDir)
-	} else if err != nil {
-		return nil, fmt.Errorf("make the state folder: %w; name another folder with ADIT_STATE_DIR", err)
-	}
-	lock, err := lockfile.Take(filepath.Join(cfg.StateDir, lockName))
-	if errors.Is(err, lockfile.ErrHeld) {
-		return nil, fmt.Errorf("the state folder %s: %w; stop that adit first, or name another folder with ADIT_STATE_DIR", cfg.StateDir, lockfile.ErrHeld)
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("open the state folder: %w", err) // as above
-	}
+	folder, err := state.Open(cfg.StateDir)
 	if err != nil {
-		return nil, fmt.Errorf("nothing can be kept in the state folder %s: %w; mend that, or name another folder with ADIT_STATE_DIR", cfg.StateDir, withoutPath(err))
+		return nil, err
 	}
 	started := time.Now()
 	a := &Agent{
-		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: started,
+		cfg: cfg, log: cfg.Logger, state: folder, started: started,
 		feed:       feed.New(started),
 		inspector:  inspect.New(cfg.Inspect),
-		lock:       lock,
 		origins:    &origin.Dialer{Guard: origin.Guard{Refuse: cfg.Refuse}, Timeout: cfg.OriginTimeout},
 		lookAgain:  lookAgain,
 		wake:       make(chan struct{}, 1),
@@ -140,46 +123,29 @@ func New(cfg Config) (*Agent, error) {
 	}
 	a.inspector.Follow(func(e inspect.Told) { a.feed.Publish(EventRequest, e) })
 	if err := a.restore(); err != nil {
-		_ = lock.Release()
+		_ = folder.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-// withoutPath is err for a sentence that has the path already.
-func withoutPath(err error) error {
-	if at := new(fs.PathError); errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
-
 // restore takes the state files in.
 func (a *Agent) restore() error {
-	a.store.sweep()
-	var kept *aside
-	auth, err := a.store.loadAuth()
-	if errors.As(err, &kept) {
-		a.notices = append(a.notices, kept.Error())
-	} else if err != nil {
+	saved, err := a.state.Load()
+	if err != nil {
 		return err
 	}
-	saved, err := a.store.loadTunnels()
-	if errors.As(err, &kept) {
-		a.notices = append(a.notices, kept.Error())
-	} else if err != nil {
-		return err
-	}
+	a.notices = saved.Notices
 	for _, n := range a.notices {
 		a.log.Error("state file put aside", "error", n)
 	}
-	if n := saved.mend(); n > 0 {
-		a.log.Warn("tunnels had no id of their own and have new ones", "file", tunnelsFile, "tunnels", n)
+	if saved.Mended > 0 {
+		a.log.Warn("tunnels had no id of their own and have new ones", "file", "tunnels.json", "tunnels", saved.Mended)
 		a.unsaved.Store(true) // the next start is to find the same ids
 	}
-	a.auth = auth
+	a.auth = saved.Auth
 	a.tokenSaved = true
-	if auth.Token == "" && a.cfg.AuthToken != "" {
+	if a.auth.Token == "" && a.cfg.AuthToken != "" {
 		a.auth.Token = a.cfg.AuthToken
 		a.auth.ClientID = a.cfg.ClientID
 		a.auth.ConfiguredAt = a.started.UTC()
@@ -192,23 +158,24 @@ func (a *Agent) restore() error {
 			a.auth.Token, a.tokenSaved = "", true
 		}
 	}
-	if a.auth.AddressesOf != fingerprintOf(a.token) { // the token is for another relay, as one from the environment may be
+	if a.auth.AddressesOf != state.FingerprintOf(a.token) { // the token is for another relay, as one from the environment may be
 		a.auth.Addresses, a.auth.AddressesOf = nil, ""
 	}
-	if relay := fingerprintOf(a.token); relay != "" && relay != a.auth.GivenBy {
+	given := saved.Tunnels
+	if relay := state.FingerprintOf(a.token); relay != "" && relay != a.auth.GivenBy {
 		if a.auth.GivenBy != "" { // the token came from elsewhere, and another relay knows nothing of it
-			saved = saved.without()
+			given = given.Without()
 		}
 		a.auth.GivenBy = relay
 	}
-	a.granted = saved.Granted
+	a.granted = given.Granted
 	if a.granted == nil {
-		a.granted = make(map[string]grant)
+		a.granted = make(map[string]state.Grant)
 	}
-	for _, key := range saved.Releases {
+	for _, key := range given.Releases {
 		a.releases[key] = true
 	}
-	for _, st := range saved.Tunnels {
+	for _, st := range given.Tunnels {
 		if st.Spec.Numbered() {
 			st.Spec.Domain = "" // an earlier adit took it and made nothing of it
 		}
@@ -237,7 +204,7 @@ func (a *Agent) Close() error {
 	for _, l := range sessions {
 		l.end("the agent ends")
 	}
-	return a.lock.Release()
+	return a.state.Close()
 }
 
 // Run keeps session and tunnels until ctx ends.

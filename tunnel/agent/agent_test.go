@@ -108,7 +108,7 @@ func TestConfigureOfASilentRelayIsUnreachable(t *testing.T) {
 func TestFailedSaveTakesNoToken(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := startAgent(t, Config{})
-	write := a.store.write
+	write := a.state.Write
 	setWrite(a, func(string, []byte, os.FileMode) error { return errors.New("disk full") })
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("got error %v, want the disk's", err)
@@ -341,7 +341,7 @@ func TestDrainMovesToTheAddressesGiven(t *testing.T) {
 func TestFailedSaveLeavesThePauseAsItWas(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	write := a.store.write
+	write := a.state.Write
 	full := func(string, []byte, os.FileMode) error { return errors.New("disk full") }
 	session := r.session()
 	setWrite(a, full)

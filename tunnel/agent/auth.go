@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -107,14 +108,14 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	next := a.auth
 	next.Token, next.ClientID, next.Paused = tok.Reveal(), clientID, false
 	next.ConfiguredAt = time.Now().UTC()
-	same := before.GivenBy == fingerprintOf(tok)
-	next.GivenBy = fingerprintOf(tok)
+	same := before.GivenBy == state.FingerprintOf(tok)
+	next.GivenBy = state.FingerprintOf(tok)
 	sameRelay := same && a.token.Relay == tok.Relay
 	if !sameRelay {
 		next.Addresses, next.AddressesOf = nil, ""
 	}
 	a.mu.Unlock()
-	if err := a.store.saveAuth(next); err != nil {
+	if err := a.state.SaveAuth(next); err != nil {
 		return taken{}, err
 	}
 	a.mu.Lock()
@@ -132,7 +133,7 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 		clear(a.releases)
 		clear(a.granted)
 		for _, t := range a.tunnels {
-			t.grant = grant{}
+			t.grant = state.Grant{}
 		}
 	}
 	for _, t := range a.tunnels {
@@ -168,7 +169,7 @@ func (a *Agent) dropToken() (sessions, error) {
 	a.mu.Unlock()
 	next.Token, next.ClientID, next.Paused, next.Addresses, next.AddressesOf = "", "", false, nil, ""
 	next.ConfiguredAt = time.Time{}
-	if err := a.store.saveAuth(next); err != nil {
+	if err := a.state.SaveAuth(next); err != nil {
 		return sessions{}, err
 	}
 	a.mu.Lock()
@@ -230,7 +231,7 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 		return l, false, nil
 	}
 	next.Paused = paused
-	if err := a.store.saveAuth(next); err != nil {
+	if err := a.state.SaveAuth(next); err != nil {
 		return l, false, err
 	}
 	a.mu.Lock()
@@ -315,7 +316,7 @@ func (a *Agent) saveAuth() error {
 	a.mu.Lock()
 	auth := a.savedAuthLocked()
 	a.mu.Unlock()
-	err := a.store.saveAuth(auth)
+	err := a.state.SaveAuth(auth)
 	if err != nil {
 		a.log.Error("session state not saved", "error", err)
 	}
@@ -323,7 +324,7 @@ func (a *Agent) saveAuth() error {
 }
 
 // savedAuthLocked is what auth.json should have.
-func (a *Agent) savedAuthLocked() savedAuth {
+func (a *Agent) savedAuthLocked() state.Auth {
 	auth := a.auth
 	if !a.tokenSaved { // not yet accepted: it stays where it came from
 		auth.Token, auth.ClientID, auth.ConfiguredAt = "", "", time.Time{}

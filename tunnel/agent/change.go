@@ -51,7 +51,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, want spec.Tunnel) error {
 	moved := want.MovedFrom(before)
 	if moved {
 		url := t.grant.PublicURL // until there is another
-		t.grant = t.grant.gaveUp()
+		t.grant = t.grant.GaveUp()
 		t.grant.PublicURL = url
 	}
 	changed := !t.claim(false).Equal(old) || fault != "" || failure != "" || !before.ServesAlike(want)

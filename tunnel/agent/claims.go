@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/wildcard"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
 
@@ -133,7 +134,7 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 		}
 		t.live, t.claimed, t.number, t.endpointID = l, c.rev, c.got.Number, c.got.EndpointID
 		t.failure = ""
-		t.grant = grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.of(t.spec)
+		t.grant = state.Grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.Of(t.spec)
 		t.since = time.Now()
 		l.register(c.got.Number, t)
 		a.second.look()

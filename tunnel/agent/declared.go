@@ -67,7 +67,7 @@ func (a *Agent) setDeclared(wanted []spec.Tunnel) (changed bool, cut, led []*tun
 		t := a.tunnels[id]
 		if t == nil {
 			t = newTunnel(id, want, now.Add(time.Duration(i)))
-			t.declared, t.grant = true, a.granted[id].of(want)
+			t.declared, t.grant = true, a.granted[id].Of(want)
 			delete(a.releases, id)
 			a.tunnels[id] = t
 			changed = true
@@ -83,7 +83,7 @@ func (a *Agent) setDeclared(wanted []spec.Tunnel) (changed bool, cut, led []*tun
 			led = append(led, t)
 		}
 		if want.MovedFrom(t.spec) {
-			t.grant = t.grant.gaveUp()
+			t.grant = t.grant.GaveUp()
 		}
 		before, alike := t.claim(false), t.spec.ServesAlike(want)
 		t.setSpec(want)

@@ -2,10 +2,8 @@ package agent
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -53,14 +51,12 @@ func (a *Agent) Diagnose(ctx context.Context) []Check {
 	return checks
 }
 
-// stateTrial is how much checkState writes: a full disk still has room for a
-// file's name, and often for a few bytes in it.
-const stateTrial = 64 << 10
-
 // checkState tries whether the state folder takes what a state file may need.
 func (a *Agent) checkState() Check {
 	c := Check{Name: "state_folder", Status: checkOK, Tried: "write into " + a.cfg.StateDir, Result: "it can be written"}
-	err := a.tryState()
+	a.saving.Lock()
+	err := a.state.Try()
+	a.saving.Unlock()
 	if err != nil {
 		c.Status, c.Result, c.Advice = checkFailed, err.Error(), "Give the account that adit runs as the right to write there, or free some space."
 	}
@@ -71,25 +67,6 @@ func (a *Agent) checkState() Check {
 		c.Status, c.Result, c.Advice = checkWarning, notices, "Look into the file that was kept in "+filepath.Clean(a.cfg.StateDir)+"."
 	}
 	return c
-}
-
-// tryState writes a file into the state folder as state files are written, to
-// the disk itself, and removes it.
-func (a *Agent) tryState() error {
-	f, err := os.CreateTemp(a.cfg.StateDir, ".check.*.tmp")
-	if err != nil {
-		return err
-	}
-	err = f.Close()
-	if err == nil {
-		// No holes and nothing that a file system would pack to nothing.
-		trial := make([]byte, stateTrial)
-		_, _ = rand.Read(trial) // it never fails
-		a.saving.Lock()
-		err = a.store.write(f.Name(), trial, 0o600)
-		a.saving.Unlock()
-	}
-	return errors.Join(err, os.Remove(f.Name()))
 }
 
 // checkTransport makes a session over one transport and closes it.

@@ -49,7 +49,7 @@ func TestDiagnoseSaysWhatToDo(t *testing.T) {
 
 func TestDiagnoseTriesToWriteIntoTheStateFolder(t *testing.T) {
 	a, _ := startAgent(t, Config{})
-	write, wrote := a.store.write, 0
+	write, wrote := a.state.Write, 0
 	full := errors.New("no space left on device")
 	setWrite(a, func(path string, data []byte, perm os.FileMode) error {
 		if err := write(path, data, perm); err != nil {
@@ -60,7 +60,7 @@ func TestDiagnoseTriesToWriteIntoTheStateFolder(t *testing.T) {
 	})
 	got := a.Diagnose(t.Context())[0]
 	setWrite(a, write)
-	if wrote != stateTrial || got.Status != checkFailed || !strings.Contains(got.Result, full.Error()) || !strings.Contains(got.Advice, "free some space") {
+	if wrote != 64<<10 || got.Status != checkFailed || !strings.Contains(got.Result, full.Error()) || !strings.Contains(got.Advice, "free some space") {
 		t.Errorf("got %+v after %d bytes, want a failure that says why", got, wrote)
 	}
 	if got := a.Diagnose(t.Context())[0]; got.Status != checkOK {

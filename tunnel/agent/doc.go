@@ -14,5 +14,5 @@
 //     lifecycle.go, declared.go and hold.go; claims.go asks the relay for them
 //   - visitors: forward.go (streams), flows.go (UDP), package origin (their
 //     local services), replay.go (the inspector's requests again)
-//   - what lasts and what is told: store.go and auth.go, package feed, report.go
+//   - what lasts and what is told: packages state and feed, auth.go, report.go
 package agent

@@ -5,32 +5,11 @@ import (
 	"slices"
 
 	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/state"
 )
 
-// gaveUp is g for a tunnel that is to have another name or port.
-func (g grant) gaveUp() grant {
-	if g.Domain == "" && g.RemotePort == 0 {
-		return grant{}
-	}
-	g.GivenUp, g.PublicURL = true, ""
-	return g
-}
-
-// of is g for a tunnel that is to be as want says, which may be other than when it
-// was given.
-func (g grant) of(want spec.Tunnel) grant {
-	numbered := want.Numbered()
-	switch {
-	case g.Domain != "" && (numbered || want.Domain != "" && !spec.SameName(want.Domain, g.Domain)),
-		g.RemotePort != 0 && (!numbered || want.RemotePort != 0 && want.RemotePort != g.RemotePort),
-		g.Chosen && want.Domain == "" && want.RemotePort == 0:
-		return g.gaveUp()
-	}
-	return g
-}
-
 // wants reports whether t asks for what g was.
-func (t *tunnel) wants(g grant) bool {
+func (t *tunnel) wants(g state.Grant) bool {
 	return t.spec.Domain != "" && g.Domain != "" && spec.SameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
 }
 
@@ -42,7 +21,7 @@ func (l *live) forgo(ctx context.Context, t *tunnel) error {
 	l.agent.mu.Lock()
 	defer l.agent.mu.Unlock()
 	if t.grant.GivenUp {
-		t.grant = grant{}
+		t.grant = state.Grant{}
 	}
 	return nil
 }

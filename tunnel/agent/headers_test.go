@@ -69,7 +69,8 @@ func TestHeadersAreClaimed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// The second time they are what the state folder has.
-	saved, err := newStore(dir).loadTunnels()
+	had, err := a.state.Load()
+	saved := had.Tunnels
 	if err != nil || len(saved.Tunnels) != 1 || saved.Tunnels[0].Spec.RequestHeaders != wire.ChangeHeaders(map[string]string{"X-Api-Key": "geheim"}) {
 		t.Errorf("saved %+v, %v", saved, err)
 	}

@@ -108,7 +108,7 @@ func TestUnheldTunnelIsRemovedOnceItCanBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pausedAgent(t)
 		held := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Ephemeral: true, Held: true})
-		write := a.store.write
+		write := a.state.Write
 		setWrite(a, func(string, []byte, os.FileMode) error { return errors.New("disk full") })
 		time.Sleep(2 * holdGrace)
 		wantHeld(t, a, held.ID, true)

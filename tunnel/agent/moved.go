@@ -3,6 +3,8 @@ package agent
 import (
 	"slices"
 	"time"
+
+	"adit/tunnel/agent/state"
 )
 
 // A relay tells where it is from now on, and each time that is written to the
@@ -45,7 +47,7 @@ func (a *Agent) moved(l *live, addrs []string) []string {
 		a.mu.Unlock()
 		return nil
 	}
-	a.auth.Addresses, a.auth.AddressesOf = good, fingerprintOf(a.token)
+	a.auth.Addresses, a.auth.AddressesOf = good, state.FingerprintOf(a.token)
 	a.moves.pending = true
 	a.mu.Unlock()
 	if wait := a.saveMoved(false); wait > 0 && wait < forever {

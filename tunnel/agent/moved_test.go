@@ -19,7 +19,7 @@ func TestARelayThatMovesAllTheTimeIsNotWrittenAllTheTime(t *testing.T) {
 	a.mu.Lock()
 	l := a.cur
 	a.mu.Unlock()
-	write := a.store.write
+	write := a.state.Write
 	var writes atomic.Int32
 	setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
 		writes.Add(1)

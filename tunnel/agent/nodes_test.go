@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
 
@@ -225,15 +226,19 @@ func TestRemembersNodes(t *testing.T) {
 	// Addresses are of the authority that told them: another relay's token in
 	// the environment finds none of them.
 	other := newFakeRelay(t)
-	saved := newStore(dir)
-	auth, err := saved.loadAuth()
+	folder, err := state.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	auth.Token = ""
-	if err := saved.saveAuth(auth); err != nil {
+	saved, err := folder.Load()
+	if err != nil {
 		t.Fatal(err)
 	}
+	saved.Auth.Token = ""
+	if err := folder.SaveAuth(saved.Auth); err != nil {
+		t.Fatal(err)
+	}
+	folder.Close()
 	a, stop = startAgent(t, Config{StateDir: dir, AuthToken: other.token().Reveal()})
 	wantState(t, a, StateConnected)
 	a.mu.Lock()

@@ -488,11 +488,17 @@ func configured(t *testing.T, r *fakeRelay, cfg Config) (*Agent, func()) {
 	return a, stop
 }
 
+// The files of the state folder.
+const (
+	authFile    = "auth.json"
+	tunnelsFile = "tunnels.json"
+)
+
 // setWrite has the agent's state files written by write from now on.
 func setWrite(a *Agent, write func(path string, data []byte, perm fs.FileMode) error) {
 	a.saving.Lock()
 	defer a.saving.Unlock()
-	a.store.write = write
+	a.state.Write = write
 }
 
 func mustCreate(t *testing.T, a *Agent, want spec.Tunnel) Tunnel {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
 
@@ -41,13 +42,13 @@ func TestMoveWhileATokenIsSavedIsKept(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	const other = "192.0.2.7:4433"
-	write := a.store.write
+	write := a.state.Write
 	told := false
 	setWrite(a, func(path string, data []byte, perm os.FileMode) error {
 		if !told {
 			told = true
 			a.mu.Lock()
-			a.auth.Addresses, a.auth.AddressesOf = []string{other}, fingerprintOf(a.token)
+			a.auth.Addresses, a.auth.AddressesOf = []string{other}, state.FingerprintOf(a.token)
 			a.mu.Unlock()
 		}
 		return write(path, data, perm)

@@ -10,6 +10,7 @@ import (
 	"adit/internal/monotime"
 	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
 
@@ -27,8 +28,8 @@ type tunnel struct {
 	fault   string // why the spec of the state file may not be; it is not claimed then
 	failure string // why the relay refuses it; empty if it does not
 
-	grant grant // what the relay gave last; kept when the session goes
-	live  *live // the session that the endpoint is claimed on; nil if it is not
+	grant state.Grant // what the relay gave last; kept when the session goes
+	live  *live       // the session that the endpoint is claimed on; nil if it is not
 	// claimed is the rev that live knows.
 	claimed    int
 	number     uint32

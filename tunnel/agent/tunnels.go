@@ -12,6 +12,7 @@ import (
 	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/state"
 )
 
 // unmakeWait is how long a request that has failed waits for the relay to take
@@ -65,7 +66,7 @@ func (a *Agent) Create(ctx context.Context, want spec.Tunnel) (Tunnel, error) {
 	if !configured {
 		return Tunnel{}, notConfigured()
 	}
-	t := newTunnel(newID("tun_"), want, time.Now().UTC())
+	t := newTunnel(state.NewID("tun_"), want, time.Now().UTC())
 	// Should the power go between the claim and the tunnel's being saved, the
 	// claim is given back at the next start.
 	a.mu.Lock()
@@ -203,8 +204,8 @@ func (a *Agent) saveTunnels() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	v := savedTunnels{
-		Version: tunnelsVersion, Tunnels: []savedTunnel{},
+	v := state.Tunnels{
+		Tunnels:  []state.Tunnel{},
 		Granted:  maps.Clone(a.granted),
 		Releases: slices.Sorted(maps.Keys(a.releases)),
 	}
@@ -217,11 +218,11 @@ func (a *Agent) saveTunnels() error {
 		case t.declared:
 			v.Granted[t.id] = t.grant
 		default:
-			v.Tunnels = append(v.Tunnels, savedTunnel{ID: t.id, CreatedAt: t.created, Stopped: t.stopped, Spec: t.spec, Granted: t.grant})
+			v.Tunnels = append(v.Tunnels, state.Tunnel{ID: t.id, CreatedAt: t.created, Stopped: t.stopped, Spec: t.spec, Granted: t.grant})
 		}
 	}
 	a.mu.Unlock()
-	err := a.store.saveTunnels(v)
+	err := a.state.SaveTunnels(v)
 	a.unsaved.Store(err != nil)
 	return err
 }

@@ -221,7 +221,7 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
-	write := a.store.write
+	write := a.state.Write
 	// Fails at the nth write from now on.
 	failAt := func(n int) {
 		setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
