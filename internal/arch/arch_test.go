@@ -126,6 +126,7 @@ var walls = []struct {
 	{"tunnel/agent/origin", []string{"internal", "tunnel/agent/splice"}},
 	{"tunnel/agent/spec", []string{"internal", "tunnel/wire", "tunnel/agent/origin", "tunnel/agent/refusal"}},
 	{"tunnel/agent/state", []string{"internal", "tunnel/wire", "tunnel/agent/spec"}},
+	{"tunnel/agent/control", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/refusal"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/sentence", []string{"internal"}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/state"
 	"adit/tunnel/link"
@@ -58,9 +59,9 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	defer cancel()
 	l, err := a.connect(ctx, tok.Relay, joining{token: tok, clientID: clientID, over: a.cfg.Transport})
 	if err != nil {
-		no := relayError(err, tok.Relay)
+		no := control.Refusal(err, tok.Relay)
 		if no.Code == refusal.CodeRelayRejected {
-			if final(err) || errors.Is(err, link.ErrUntrusted) {
+			if control.Final(err) || errors.Is(err, link.ErrUntrusted) {
 				no.Code = refusal.CodeInvalidToken // else the relay refuses for now, whatever the token
 			}
 			no.Field = "auth_token"
@@ -305,7 +306,7 @@ func (all sessions) end(reason string) {
 func (l *live) end(reason string) {
 	if l != nil {
 		_ = l.session.Close(reason) // it is over either way
-		l.ctl.close()
+		l.ctl.Close()
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"adit/internal/wildcard"
+	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
@@ -60,14 +60,14 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		err = l.forgo(ctx, t)
 	}
 	if err == nil {
-		got, err = l.ask(ctx, t.id, want)
+		got, err = l.ctl.Claim(ctx, t.id, want)
 	}
-	if remembers && isProblem(err) && !unavailable(err) {
+	if remembers && control.Refused(err) {
 		// What the relay gave before is another's now: anything will do.
 		a.mu.Lock()
 		want = t.claim(true)
 		a.mu.Unlock()
-		got, err = l.ask(ctx, t.id, want)
+		got, err = l.ctl.Claim(ctx, t.id, want)
 	}
 	stale, gone := l.asked(t, asked{rev, got, err, chosen, beside, note})
 	if gone {
@@ -112,7 +112,7 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.asking = nil
-	refused := isProblem(c.err) && !unavailable(c.err) && t.rev == c.rev
+	refused := control.Refused(c.err) && t.rev == c.rev
 	switch {
 	case t.deleted, (c.beside || a.second == l) && t.stopped:
 		l.takeBackLocked(t, c.err)
@@ -139,7 +139,7 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 		l.register(c.got.Number, t)
 		a.second.look()
 	case refused && c.note:
-		t.failure = clipMessage(c.err.Error())
+		t.failure = control.Clip(c.err.Error())
 		if t.live != l {
 			break
 		}
@@ -150,40 +150,6 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 		gone = true
 	}
 	return stale, gone
-}
-
-// ask asks the relay for a claim. One that would not do all of it is not asked: it
-// would serve visitors as if it did.
-func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, error) {
-	if c.ChangesHeaders() && !slices.Contains(l.welcome.Features, wire.FeatureHeaders) {
-		field := "request_headers"
-		if c.RequestHeaders.IsZero() {
-			field = "response_headers"
-		}
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: field,
-			Message: "the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it",
-		}}
-	}
-	if len(c.Paths) > 0 && !slices.Contains(l.welcome.Features, wire.FeaturePaths) {
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: "paths",
-			Message: "the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it",
-		}}
-	}
-	if wildcard.Is(c.Domain) && !slices.Contains(l.welcome.Features, wire.FeatureWildcards) {
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: "domain",
-			Message: "the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it",
-		}}
-	}
-	if c.Mode == wire.ModePrivate && !slices.Contains(l.welcome.Features, wire.FeaturePrivate) {
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: "mode",
-			Message: "the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it",
-		}}
-	}
-	return l.ctl.claim(ctx, key, c)
 }
 
 // takeBackLocked sees to it that a claim is taken back that was on its way when t was
@@ -197,11 +163,6 @@ func (l *live) takeBackLocked(t *tunnel, err error) {
 		l.agent.cur.look()
 	}
 	l.look()
-}
-
-func unavailable(err error) bool {
-	var p *wire.Problem
-	return errors.As(err, &p) && p.Code == wire.CodeUnavailable
 }
 
 // look wakes claimAll to look for tunnels to claim. On a nil session it does
@@ -277,7 +238,7 @@ func (l *live) claimRound(ctx context.Context) int {
 				switch {
 				case err == nil:
 					got++
-				case !isProblem(err) || unavailable(err):
+				case !control.Refused(err):
 					left++
 				case errors.As(err, &p) && p.Code == wire.CodeTaken:
 					lost = append(lost, t)
@@ -318,7 +279,7 @@ func (l *live) releaseAll(ctx context.Context) int {
 	a.mu.Unlock()
 	done := 0
 	for _, key := range keys {
-		if err := l.release(ctx, key, false); err != nil && !isProblem(err) || unavailable(err) {
+		if err := l.release(ctx, key, false); err != nil && !control.Refused(err) {
 			continue
 		}
 		a.mu.Lock()
@@ -343,7 +304,7 @@ func (l *live) owe(t *tunnel, err error) {
 
 // oweLocked is owe. It reports whether it is owed.
 func (l *live) oweLocked(t *tunnel, err error) bool {
-	if isProblem(err) && !unavailable(err) {
+	if control.Refused(err) {
 		return false // the relay has refused: asking again would not help
 	}
 	if l.owed == nil {
@@ -363,7 +324,7 @@ func (l *live) takeDown(ctx context.Context) int {
 	a.mu.Unlock()
 	left := 0
 	for _, t := range todo {
-		if err := l.takeDownOne(ctx, t); err != nil && !isProblem(err) || unavailable(err) {
+		if err := l.takeDownOne(ctx, t); err != nil && !control.Refused(err) {
 			left++
 		}
 	}
@@ -385,7 +346,7 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 	}()
 	var err error
 	if !runs {
-		if err = l.release(ctx, t.id, true); err != nil && !isProblem(err) || unavailable(err) {
+		if err = l.release(ctx, t.id, true); err != nil && !control.Refused(err) {
 			return err
 		}
 	}
@@ -399,7 +360,7 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 func (l *live) release(ctx context.Context, key string, keep bool) error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	return l.ctl.release(ctx, key, keep)
+	return l.ctl.Release(ctx, key, keep)
 }
 
 // grants sums up what the relay has given, to tell whether it must be saved.
@@ -482,8 +443,8 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 		if err == nil {
 			return nil
 		}
-		if isProblem(err) && !(unavailable(err) && l.draining()) || ctx.Err() != nil {
-			return relayError(err, "")
+		if control.Refused(err) || control.Answered(err) && !l.draining() || ctx.Err() != nil {
+			return control.Refusal(err, "")
 		}
 		// The session broke under the claim: the next one may do.
 		select {

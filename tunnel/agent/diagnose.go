@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/internal/span"
+	"adit/tunnel/agent/control"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -81,7 +82,7 @@ func (a *Agent) checkTransport(ctx context.Context, token wire.Token, addr strin
 	begin := time.Now()
 	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over})
 	if err != nil {
-		c.Status, c.Result = checkFailed, describe(err, addr)
+		c.Status, c.Result = checkFailed, control.Describe(err, addr)
 		c.Advice = "See whether the relay runs, and whether a firewall is in the way."
 		switch {
 		case errors.Is(err, link.ErrUntrusted):
@@ -102,8 +103,8 @@ func (a *Agent) checkAnswer(ctx context.Context, l *live) Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	begin := time.Now()
-	if err := l.ctl.ping(ctx); err != nil {
-		c.Status, c.Result, c.Advice = checkFailed, describe(err, l.addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
+	if err := l.ctl.Ping(ctx); err != nil {
+		c.Status, c.Result, c.Advice = checkFailed, control.Describe(err, l.addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
 		return c
 	}
 	c.Result = "answered in " + span.Text(time.Since(begin))

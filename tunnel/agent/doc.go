@@ -9,7 +9,7 @@
 //
 //   - keeping a session: keep.go (when to connect), several.go (to which address),
 //     live.go (one session), second.go and handover.go (a session with a second
-//     node), control.go (what is said)
+//     node), package control (what is said)
 //   - tunnels: package spec (what they are declared as), tunnel.go, and what people do with them in tunnels.go, change.go,
 //     lifecycle.go, declared.go and hold.go; claims.go asks the relay for them
 //   - visitors: forward.go (streams), flows.go (UDP), package origin (their

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"time"
+
+	"adit/tunnel/agent/control"
 )
 
 // handTime is how long one tunnel's hand-over waits for the relay's answer.
@@ -20,14 +22,14 @@ func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 			continue
 		}
 		try, cancel := context.WithTimeout(ctx, handTime)
-		err := l.ctl.release(try, t.id, true)
+		err := l.ctl.Release(try, t.id, true)
 		cancel()
-		given[t] = err == nil || isProblem(err) && !unavailable(err)
+		given[t] = err == nil || control.Refused(err)
 	}
 	try, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
 	l.takeDown(try)
-	l.ctl.close()
+	l.ctl.Close()
 }
 
 // leftWithLocked returns the sessions that were left for others whose nodes may
@@ -56,11 +58,11 @@ func (l *live) forget(t *tunnel) bool {
 func (l *live) letGo(ctx context.Context, t *tunnel) {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
-	if err := l.ctl.release(ctx, t.id, true); err != nil {
+	if err := l.ctl.Release(ctx, t.id, true); err != nil {
 		l.agent.log.Debug("endpoint of a session that was left not taken down yet", "tunnel", t.id, "error", err)
 		l.owe(t, err)
 	}
-	l.ctl.close()
+	l.ctl.Close()
 }
 
 // servedElsewhere returns the tunnels of l that are claimed on a session with

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/agent/control"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -290,14 +291,14 @@ func (k *keeper) failed(r outcome) (tell func()) {
 	}
 	wait := k.back.next()
 	k.retry = time.Now().Add(wait)
-	if a.rejected && a.pardon.pace > 0 && !final(r.err) {
+	if a.rejected && a.pardon.pace > 0 && !control.Final(r.err) {
 		a.pardon = a.pardon.again() // why it was refused is still the last that is known
 		return func() {
 			a.log.Debug("a refused token could not be tried again", "relay", r.addr, "error", r.err)
 		}
 	}
-	a.lastError = describe(r.err, r.addr)
-	if final(r.err) {
+	a.lastError = control.Describe(r.err, r.addr)
+	if control.Final(r.err) {
 		var p *wire.Problem
 		errors.As(r.err, &p)
 		a.rejected, a.pardon = true, pardonAfter(p.RetryAfter)
@@ -328,7 +329,7 @@ func (k *keeper) lost() {
 	if mine {
 		a.cur = nil
 		if !a.rejected {
-			a.lastError = describe(l.session.Err(), l.addr)
+			a.lastError = control.Describe(l.session.Err(), l.addr)
 		}
 	}
 	a.mu.Unlock()

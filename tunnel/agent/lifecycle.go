@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
 )
 
@@ -151,7 +152,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	if cur == nil || !cur.alive() {
 		return
 	}
-	err := cur.ctl.release(ctx, t.id, keep)
+	err := cur.ctl.Release(ctx, t.id, keep)
 	if err != nil {
 		a.log.Warn("claim not given back yet", "tunnel", t.id, "error", err)
 		if keep {
@@ -159,7 +160,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 		}
 		cur.look() // it tries again
 	}
-	if !keep && (err == nil || isProblem(err) && !unavailable(err)) {
+	if !keep && (err == nil || control.Refused(err)) {
 		a.forgetRelease(t.id)
 		if err := a.saveTunnels(); err != nil {
 			a.log.Error("tunnels not saved", "error", err)
@@ -195,7 +196,7 @@ func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
 	a.mu.Lock()
 	t.unclaimLocked()
 	a.mu.Unlock()
-	if err := l.ctl.release(ctx, t.id, true); err != nil {
+	if err := l.ctl.Release(ctx, t.id, true); err != nil {
 		a.log.Debug("second endpoint not taken down yet", "tunnel", t.id, "error", err)
 		l.owe(t, err)
 		l.look()

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"sync"
 	"time"
 
-	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/control"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -19,7 +18,7 @@ import (
 type live struct {
 	agent   *Agent
 	session link.Session
-	ctl     *control
+	ctl     *control.Client
 	welcome wire.Welcome
 	addr    string // the relay's, as dialled
 	since   time.Time
@@ -54,23 +53,17 @@ func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, err
 	if err != nil {
 		return nil, err
 	}
-	ctl := newControl(session)
+	ctl := control.New(session)
 	hostname, _ := os.Hostname()
-	welcome, err := ctl.hello(ctx, wire.Hello{
+	welcome, err := ctl.Hello(ctx, wire.Hello{
 		Protocol: wire.Protocol, Secret: j.token.Secret[:], ClientID: j.clientID, Instance: instance,
 		Version: a.cfg.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, Hostname: hostname, Beside: j.beside, Trial: j.trial,
 	})
-	if err == nil && j.clientID != "" && welcome.ClientID != j.clientID {
-		err = &refused{problem: &wire.Problem{
-			Code: wire.CodeForbidden, Field: "client_id",
-			Message: fmt.Sprintf("the token is of the client %s, not of %s", refusal.Clip(welcome.ClientID), j.clientID),
-		}}
-	}
 	if err != nil {
-		ctl.close()
+		ctl.Close()
 		_ = session.Close("no welcome")
 		// The session's end says more than the request that it broke.
-		if ended := session.Err(); ended != nil && !isProblem(err) && ctx.Err() == nil {
+		if ended := session.Err(); ended != nil && !control.Answered(err) && ctx.Err() == nil {
 			var closed *link.CloseError
 			if errors.As(ended, &closed) {
 				err = ended
@@ -82,11 +75,6 @@ func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, err
 		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now(),
 		retired: make(chan struct{}), again: make(chan struct{}, 1), doubt: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
 	}, nil
-}
-
-func isProblem(err error) bool {
-	var p *wire.Problem
-	return errors.As(err, &p)
 }
 
 // alive reports whether the session has not ended.
@@ -153,12 +141,12 @@ func (l *live) serve(ctx context.Context) {
 	cancel()
 	<-l.session.Done()
 	wg.Wait()
-	l.ctl.close()
+	l.ctl.Close()
 }
 
 // fade closes a retired session when its visitors have gone.
 func (l *live) fade(ctx context.Context) {
-	l.ctl.close()
+	l.ctl.Close()
 	var end <-chan time.Time
 	if l.grace > 0 {
 		timer := time.NewTimer(l.grace)
@@ -231,7 +219,7 @@ func (l *live) watch(ctx context.Context) {
 func (l *live) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	if err := l.ctl.ping(ctx); err != nil {
+	if err := l.ctl.Ping(ctx); err != nil {
 		l.mu.Lock()
 		l.suspect = true
 		l.mu.Unlock()
@@ -322,7 +310,7 @@ func (l *live) find(number uint32) (t *tunnel, era int, added <-chan struct{}) {
 func (l *live) followEvents(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		begin := time.Now()
-		err := l.ctl.events(ctx, l.handle)
+		err := l.ctl.Events(ctx, l.handle)
 		if ctx.Err() != nil || !l.alive() {
 			return
 		}

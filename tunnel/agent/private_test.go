@@ -183,7 +183,7 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nX: "+strings.Repeat("x", 2*maxVisitHead)+"\r\n\r\n")
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nX: "+strings.Repeat("x", 2*4<<10)+"\r\n\r\n")
 		if q.Method == http.MethodGet { // which is no answer to that either
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/agent/control"
 	"adit/tunnel/wire"
 )
 
@@ -42,7 +43,7 @@ func (a *Agent) complain(r *route, message string) {
 	}
 	a.log.Warn("visitor not served", "tunnel", r.id, "name", r.name, "reason", message)
 	select {
-	case a.reports <- wire.AgentError{Time: time.Now().UTC(), Key: r.id, Message: clipMessage(message)}:
+	case a.reports <- wire.AgentError{Time: time.Now().UTC(), Key: r.id, Message: control.Clip(message)}:
 	default: // the relay is not told of everything
 	}
 }
@@ -66,7 +67,7 @@ func (l *live) sendReports(ctx context.Context) {
 			}
 		}
 		send, cancel := context.WithTimeout(ctx, relayWait)
-		if err := l.ctl.report(send, batch); err != nil && ctx.Err() == nil {
+		if err := l.ctl.Report(send, batch); err != nil && ctx.Err() == nil {
 			l.agent.log.Debug("complaints not told to the relay", "error", err)
 		}
 		cancel()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"adit/tunnel/agent/control"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -73,7 +74,7 @@ func (a *Agent) connectAny(ctx context.Context, addrs []string, j joining) (*liv
 			case best.live == nil && r.saysMore(best):
 				best = r
 			}
-			if final(r.err) {
+			if control.Final(r.err) {
 				addrs = nil // the others would say the same, but those under way may know better
 			}
 			if running > 0 {
@@ -98,7 +99,7 @@ func (r attempted) saysMore(other attempted) bool {
 func telling(err error) int {
 	var p *wire.Problem
 	switch {
-	case final(err):
+	case control.Final(err):
 		return 3
 	case errors.As(err, &p) && p.Code != wire.CodeHere:
 		return 2

@@ -2,15 +2,11 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"slices"
 
 	"adit/internal/goodput"
+	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -55,7 +51,7 @@ func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
 		return Speeds{}, notConfigured()
 	case cur == nil || !cur.alive():
 		return Speeds{}, noSession()
-	case !slices.Contains(cur.welcome.Features, wire.FeatureSpeed):
+	case !cur.ctl.Can(wire.FeatureSpeed):
 		return Speeds{}, &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
 	}
 	used := cur.session.Transport()
@@ -81,7 +77,7 @@ func (a *Agent) trial(ctx context.Context, addr string, j joining, s *Speed) {
 	case j.over == link.DTLS && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrTimeout)):
 		s.Error = "no UDP gets through to the relay at " + addr
 	default:
-		s.Error = describe(err, addr)
+		s.Error = control.Describe(err, addr)
 	}
 }
 
@@ -90,51 +86,16 @@ func (s *Speed) measure(ctx context.Context, l *live) {
 	ctx, cancel := context.WithTimeout(ctx, speedTime)
 	defer cancel()
 	s.RTTMillis = float64(l.session.Stats().RTT.Microseconds()) / 1000 // before the queues are full
-	in, err := l.ctl.speedIn(ctx)
+	in, err := l.ctl.SpeedIn(ctx)
 	s.PerSecond.In = int64(math.Round(in))
 	if err == nil {
 		var out float64
-		out, err = l.ctl.speedOut(ctx)
+		out, err = l.ctl.SpeedOut(ctx)
 		s.PerSecond.Out = int64(math.Round(out))
 	}
 	if err != nil {
-		s.Error = describe(err, l.addr)
+		s.Error = control.Describe(err, l.addr)
 	}
-}
-
-// speedIn is how many bytes a second come from the relay.
-func (c *control) speedIn(ctx context.Context) (float64, error) {
-	res, err := c.send(ctx, nil, http.MethodGet, wire.PathSpeed, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-		return 0, problem(res.StatusCode, body)
-	}
-	return goodput.Receive(res.Body)
-}
-
-// speedOut is how many bytes a second come to the relay.
-func (c *control) speedOut(ctx context.Context) (float64, error) {
-	res, err := c.send(ctx, nil, http.MethodPost, wire.PathSpeed, goodput.Source())
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return 0, err
-	}
-	if res.StatusCode != http.StatusOK {
-		return 0, problem(res.StatusCode, body)
-	}
-	var speed wire.Speed
-	if err := json.Unmarshal(body, &speed); err != nil || speed.BytesPerSecond < 0 || speed.BytesPerSecond > math.MaxInt32*1e3 {
-		return 0, fmt.Errorf("the relay's answer to POST %s does not parse", wire.PathSpeed)
-	}
-	return speed.BytesPerSecond, nil
 }
 
 const (

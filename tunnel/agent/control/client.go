@@ -1,4 +1,8 @@
-package agent
+// Package control speaks the control plane with the relay on the streams of one
+// session: what an agent says and asks, what the relay answers, and what its refusals
+// and the ends of sessions mean to people. When anything is said is left to package
+// agent, and the messages are package wire's.
+package control
 
 import (
 	"bufio"
@@ -12,9 +16,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
+	"slices"
 	"time"
 
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -26,13 +31,16 @@ const (
 	maxGrant  = 2048 // the texts of one: the state folder keeps them
 )
 
-// control speaks the control plane on streams of one session.
-type control struct {
-	client http.Client
-	pool   *http.Transport
+// Client speaks the control plane on streams of one session.
+type Client struct {
+	session  link.Session
+	client   http.Client
+	pool     *http.Transport
+	features []string // what the relay does, as its Welcome says
 }
 
-func newControl(s link.Session) *control {
+// New returns the client of a session that has not said Hello.
+func New(s link.Session) *Client {
 	pool := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return s.OpenStream(ctx)
@@ -41,33 +49,23 @@ func newControl(s link.Session) *control {
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     30 * time.Second,
 	}
-	return &control{pool: pool, client: http.Client{
+	return &Client{session: s, pool: pool, client: http.Client{
 		Transport:     pool,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// close gives the streams that wait for another request back.
-func (c *control) close() { c.pool.CloseIdleConnections() }
-
-// refused is an answer of the relay that is not a success, or is of no use as one.
-// It wraps the *wire.Problem.
-type refused struct {
-	status  int
-	problem *wire.Problem
-}
-
-func (e *refused) Error() string { return e.problem.Message }
-func (e *refused) Unwrap() error { return e.problem }
+// Close gives the streams that wait for another request back. The Client may be used on.
+func (c *Client) Close() { c.pool.CloseIdleConnections() }
 
 // call makes one request. in and out may be nil.
-func (c *control) call(ctx context.Context, method, path string, in, out any) error {
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	_, err := c.callWith(ctx, nil, method, path, in, out)
 	return err
 }
 
 // callWith is call with headers of the request and of the answer.
-func (c *control) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
+func (c *Client) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
 	res, err := c.do(ctx, header, method, path, in)
 	if err != nil {
 		return nil, err
@@ -93,7 +91,7 @@ func (c *control) callWith(ctx context.Context, header http.Header, method, path
 }
 
 // do makes a request of JSON, and gives its answer back as it comes.
-func (c *control) do(ctx context.Context, header http.Header, method, path string, in any) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, header http.Header, method, path string, in any) (*http.Response, error) {
 	if in == nil {
 		return c.send(ctx, header, method, path, nil)
 	}
@@ -111,7 +109,7 @@ func (c *control) do(ctx context.Context, header http.Header, method, path strin
 	return c.send(ctx, with, method, path, &data)
 }
 
-func (c *control) send(ctx context.Context, header http.Header, method, path string, body io.Reader) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, header http.Header, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, body)
 	if err != nil {
 		return nil, err
@@ -128,44 +126,28 @@ func (c *control) send(ctx context.Context, header http.Header, method, path str
 	return res, nil
 }
 
-func problem(status int, body []byte) error {
-	p := &wire.Problem{}
-	if json.Unmarshal(body, p) != nil || p.Message == "" {
-		p = &wire.Problem{Code: wire.CodeUnavailable, Message: fmt.Sprintf("the relay answered with status %d", status)}
-		if status == http.StatusUnauthorized {
-			p.Code = wire.CodeUnauthorized
+// Hello introduces the agent. A Welcome of another client than that of h is refused.
+func (c *Client) Hello(ctx context.Context, h wire.Hello) (wire.Welcome, error) {
+	var w wire.Welcome
+	if err := c.call(ctx, http.MethodPost, wire.PathHello, h, &w); err != nil {
+		return w, err
+	}
+	if h.ClientID != "" && w.ClientID != h.ClientID {
+		return w, &wire.Problem{
+			Code: wire.CodeForbidden, Field: "client_id",
+			Message: fmt.Sprintf("the token is of the client %s, not of %s", refusal.Clip(w.ClientID), h.ClientID),
 		}
 	}
-	p.Message = clipMessage(p.Message)
-	return &refused{status: status, problem: p}
+	c.features = w.Features
+	return w, nil
 }
 
-func clipMessage(s string) string {
-	const most = 512
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+// Can reports whether the relay does a feature, once Hello was said.
+func (c *Client) Can(feature string) bool { return slices.Contains(c.features, feature) }
 
-func (c *control) hello(ctx context.Context, h wire.Hello) (wire.Welcome, error) {
-	var w wire.Welcome
-	err := c.call(ctx, http.MethodPost, wire.PathHello, h, &w)
-	return w, err
-}
-
-func (c *control) claim(ctx context.Context, key string, claim wire.Claim) (wire.Grant, error) {
-	var g wire.Grant
-	err := c.call(ctx, http.MethodPut, wire.PathClaims+url.PathEscape(key), claim, &g)
-	if err == nil && len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant {
-		err = &refused{status: http.StatusOK, problem: &wire.Problem{Code: wire.CodeInvalid, Message: "what it gives the tunnel is longer than an address can be"}}
-	}
-	return g, err
-}
-
-// release gives a claim back. With keep only its endpoint ends: the name and the
+// Release gives a claim back. With keep only its endpoint ends: the name and the
 // port stay the client's. What is not there is released.
-func (c *control) release(ctx context.Context, key string, keep bool) error {
+func (c *Client) Release(ctx context.Context, key string, keep bool) error {
 	path := wire.PathClaims + url.PathEscape(key)
 	if keep {
 		path += "?keep=1"
@@ -178,13 +160,14 @@ func (c *control) release(ctx context.Context, key string, keep bool) error {
 	return err
 }
 
-func (c *control) report(ctx context.Context, list []wire.AgentError) error {
+// Report tells the relay of trouble at origins.
+func (c *Client) Report(ctx context.Context, list []wire.AgentError) error {
 	return c.call(ctx, http.MethodPost, wire.PathErrors, list, nil)
 }
 
-// ping reports whether the relay answers now, whatever it says.
-func (c *control) ping(ctx context.Context) error {
-	err := c.report(ctx, []wire.AgentError{})
+// Ping reports whether the relay answers now, whatever it says.
+func (c *Client) Ping(ctx context.Context) error {
+	err := c.Report(ctx, []wire.AgentError{})
 	var no *refused
 	if errors.As(err, &no) {
 		return nil
@@ -197,9 +180,9 @@ func (c *control) ping(ctx context.Context) error {
 // read them all.
 var accessLine = []byte(`{"type":"` + wire.EventAccess + `"`)
 
-// events calls handle with each event until the stream ends, but for those of
+// Events calls handle with each event until the stream ends, but for those of
 // visitors' requests.
-func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
+func (c *Client) Events(ctx context.Context, handle func(wire.Event)) error {
 	res, err := c.do(ctx, nil, http.MethodGet, wire.PathEvents+"?"+wire.ParamAccess+"="+wire.AccessNone, nil)
 	if err != nil {
 		return err
@@ -219,7 +202,7 @@ func (c *control) events(ctx context.Context, handle func(wire.Event)) error {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return fmt.Errorf("an event of the relay does not parse: %w", err)
 		}
-		e.Reason = clipMessage(e.Reason)
+		e.Reason = Clip(e.Reason)
 		handle(e)
 	}
 	return lines.Err()
