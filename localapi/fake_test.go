@@ -17,6 +17,7 @@ import (
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/traffic"
 )
 
 var fakeTime = time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
@@ -105,7 +106,7 @@ func (f *fakeAgent) Status() agent.Status {
 	st := agent.Status{
 		Configured: true, Connected: true, State: agent.StateConnected, Relay: "relay.example:4433", Transport: "dtls",
 		RTTMillis: 23.4, ConnectedSince: &since, EndpointCount: 1, Version: "v1.4.0", OS: "linux", Arch: "amd64",
-		PID: 4711, StartedAt: fakeTime, Bytes: agent.Bytes{In: 12, Out: 34},
+		PID: 4711, StartedAt: fakeTime, Bytes: traffic.Bytes{In: 12, Out: 34},
 	}
 	if f.paused {
 		st.Connected, st.State, st.Transport, st.ConnectedSince = false, agent.StatePaused, "", nil
@@ -116,7 +117,7 @@ func (f *fakeAgent) Status() agent.Status {
 func (f *fakeAgent) Endpoints() []agent.Endpoint {
 	return []agent.Endpoint{{
 		ID: "e_1", TunnelID: "t_1", Name: "shop", Type: "https", Mode: "standard", PublicURL: "https://shop.relay.example",
-		Local: "127.0.0.1:3000", State: agent.TunnelRunning, Since: fakeTime, Connections: agent.Connections{Open: 1, Total: 2},
+		Local: "127.0.0.1:3000", State: agent.TunnelRunning, Since: fakeTime, Connections: traffic.Connections{Open: 1, Total: 2},
 	}}
 }
 
@@ -206,7 +207,7 @@ func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 func (f *fakeAgent) Visits() []agent.Visit {
 	return []agent.Visit{{
 		Visit: spec.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: agent.VisitListening,
-		Connections: agent.Connections{Open: 1, Total: 2},
+		Connections: traffic.Connections{Open: 1, Total: 2},
 	}}
 }
 
@@ -323,7 +324,7 @@ func (f *fakeAgent) MeasureSpeed(context.Context) (agent.Speeds, error) {
 		return agent.Speeds{}, f.refuse
 	}
 	return agent.Speeds{Items: []agent.Speed{
-		{Transport: "dtls", InUse: true, RTTMillis: 1.5, PerSecond: agent.Bytes{In: 1, Out: 2}},
+		{Transport: "dtls", InUse: true, RTTMillis: 1.5, PerSecond: traffic.Bytes{In: 1, Out: 2}},
 		{Transport: "tls", Error: "nothing answers"},
 	}}, nil
 }

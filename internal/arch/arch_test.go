@@ -125,6 +125,11 @@ var walls = []struct {
 	{"tunnel/agent/splice", []string{"internal", "tunnel/link"}},
 	{"tunnel/agent/origin", []string{"internal", "tunnel/agent/splice"}},
 	{"tunnel/agent/spec", []string{"internal", "tunnel/wire", "tunnel/agent/origin", "tunnel/agent/refusal"}},
+	{"tunnel/agent/traffic", []string{}},
+	{"tunnel/agent/forward", []string{
+		"internal", "tunnel/link", "tunnel/wire",
+		"tunnel/agent/inspect", "tunnel/agent/origin", "tunnel/agent/refusal", "tunnel/agent/spec", "tunnel/agent/splice", "tunnel/agent/traffic",
+	}},
 	{"tunnel/agent/state", []string{"internal", "tunnel/wire", "tunnel/agent/spec"}},
 	{"tunnel/agent/control", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/refusal"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},

@@ -17,6 +17,7 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/agent/feed"
+	"adit/tunnel/agent/forward"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/spec"
@@ -24,6 +25,10 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
+
+// lookAgain is how long an origin that is asked and does not answer is taken to be
+// where its name led, until the name is looked up again.
+const lookAgain = 15 * time.Second
 
 // relayWait is how long a control-plane request waits for the relay.
 const relayWait = 15 * time.Second
@@ -39,7 +44,7 @@ type Agent struct {
 	feed      *feed.Feed
 	inspector *inspect.Inspector
 	origins   *origin.Dialer
-	lookAgain time.Duration // see the constant; tests shorten it
+	forward   *forward.Forwarder
 
 	speeding sync.Mutex // held while the speed is measured
 	control  turn       // held by the one control-plane request that runs, or by own work
@@ -51,11 +56,9 @@ type Agent struct {
 	activity   chan struct{} // tells that visitors came or went; room for one
 	unheld     chan struct{} // tells keepHeld to look again; room for one
 	reports    chan wire.AgentError
-	faults     chan struct{} // has keepLooking begin anew; room for one
 	limiter    reportLimiter
 	visits     visits
-	in, out    atomic.Int64 // visitors' payload
-	unsaved    atomic.Bool  // the last try to write tunnels.json did not succeed
+	unsaved    atomic.Bool // the last try to write tunnels.json did not succeed
 
 	mu         sync.Mutex
 	auth       state.Auth
@@ -109,19 +112,20 @@ func New(cfg Config) (*Agent, error) {
 		cfg: cfg, log: cfg.Logger, state: folder, started: started,
 		feed:       feed.New(started),
 		inspector:  inspect.New(cfg.Inspect),
-		origins:    &origin.Dialer{Guard: origin.Guard{Refuse: cfg.Refuse}, Timeout: cfg.OriginTimeout},
-		lookAgain:  lookAgain,
+		origins:    &origin.Dialer{Guard: origin.Guard{Refuse: cfg.Refuse}, Timeout: cfg.OriginTimeout, LookAgain: lookAgain},
 		wake:       make(chan struct{}, 1),
 		wakeSecond: make(chan struct{}, 1),
 		activity:   make(chan struct{}, 1),
 		unheld:     make(chan struct{}, 1),
 		reports:    make(chan wire.AgentError, 64),
-		faults:     make(chan struct{}, 1),
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
 		visits:     visits{changed: make(chan struct{}, 1), all: make(map[spec.Visit]*visit)},
 	}
 	a.inspector.Follow(func(e inspect.Told) { a.feed.Publish(EventRequest, e) })
+	a.forward = forward.New(forward.Config{
+		Origins: a.origins, Inspector: a.inspector, Logger: a.log, Active: a.active, Complain: a.complain,
+	})
 	if err := a.restore(); err != nil {
 		_ = folder.Close()
 		return nil, err
@@ -216,7 +220,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	wg.Go(func() { a.inspector.Run(use) })
 	wg.Go(func() { a.publishActivity(use) })
 	wg.Go(func() { a.keepSecond(use) })
-	wg.Go(func() { a.keepLooking(use) })
+	wg.Go(func() { a.forward.KeepLooking(use, a.running) })
 	wg.Go(func() { a.keepHeld(ctx) })
 	wg.Go(func() { a.keepVisits(ctx) })
 	wg.Go(func() { a.keep(use) })
@@ -244,7 +248,7 @@ func (a *Agent) statusLocked() Status {
 		PID:        os.Getpid(),
 		StartedAt:  monotime.Wall(a.started),
 		RunBy:      a.cfg.RunBy,
-		Bytes:      Bytes{In: a.in.Load(), Out: a.out.Load()},
+		Bytes:      a.forward.Bytes(),
 	}
 	s.Connected = s.State == StateConnected
 	if s.Configured {
@@ -324,6 +328,19 @@ func (a *Agent) sortedLocked() []*tunnel {
 	return slices.SortedFunc(maps.Values(a.tunnels), func(x, y *tunnel) int {
 		return cmp.Or(x.created.Compare(y.created), cmp.Compare(x.id, y.id))
 	})
+}
+
+// running returns what leads the visitors of the tunnels that are not stopped.
+func (a *Agent) running() []*forward.Tunnel {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := make([]*forward.Tunnel, 0, len(a.tunnels))
+	for _, t := range a.tunnels {
+		if !t.stopped {
+			list = append(list, t.forward)
+		}
+	}
+	return list
 }
 
 // poke has the keeper look again.

@@ -45,9 +45,8 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, want spec.Tunnel) error {
 	a.mu.Lock()
 	before, given, fault, failure := t.spec, t.grant, t.fault, t.failure
 	old := t.claim(false)
-	wasOrigin := t.route.Load().service.String()
-	t.setSpec(want)
-	tried := t.route.Load()
+	wasOrigin := t.forward.Local()
+	cutTried := t.setSpec(want)
 	moved := want.MovedFrom(before)
 	if moved {
 		url := t.grant.PublicURL // until there is another
@@ -68,7 +67,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, want spec.Tunnel) error {
 			t.rev++
 		}
 		a.mu.Unlock()
-		t.undo(tried)
+		cutTried()
 	}
 	if ask {
 		if no := a.claimNow(ctx, t); no != nil {
@@ -98,10 +97,10 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, want spec.Tunnel) error {
 		a.ensureClaimed(t)
 		return err
 	}
-	if t.route.Load().service.String() != wasOrigin || want.Type != before.Type || want.Private() != before.Private() {
-		t.conns.abort() // their service is another's now
+	if t.forward.Local() != wasOrigin || want.Type != before.Type || want.Private() != before.Private() {
+		t.forward.Cut() // their service is another's now
 	} else {
-		t.cutStrays()
+		t.forward.CutStrays()
 	}
 	a.publish()
 	if !ask {

@@ -71,7 +71,7 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	}
 	stale, gone := l.asked(t, asked{rev, got, err, chosen, beside, note})
 	if gone {
-		t.conns.abort()
+		t.forward.Cut()
 	}
 	for _, had := range stale {
 		had.takeDownStale(ctx, t)
@@ -118,25 +118,25 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 		l.takeBackLocked(t, c.err)
 	case a.second == l && c.err == nil:
 		if t.other.live == l && t.other.number != c.got.Number {
-			l.unregister(t.other.number, t)
+			l.visitors.Unregister(t.other.number, t.forward)
 		}
 		t.other = held{live: l, claimed: c.rev, number: c.got.Number}
-		l.register(c.got.Number, t)
+		l.visitors.Register(c.got.Number, t.forward)
 	case a.second == l:
 		if refused && t.other.live == l {
-			l.unregister(t.other.number, t)
+			l.visitors.Unregister(t.other.number, t.forward)
 			t.other = held{}
 			stale = []*live{l}
 		}
 	case c.err == nil:
 		if t.live == l && t.number != c.got.Number {
-			l.unregister(t.number, t)
+			l.visitors.Unregister(t.number, t.forward)
 		}
 		t.live, t.claimed, t.number, t.endpointID = l, c.rev, c.got.Number, c.got.EndpointID
 		t.failure = ""
 		t.grant = state.Grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.Of(t.spec)
 		t.since = time.Now()
-		l.register(c.got.Number, t)
+		l.visitors.Register(c.got.Number, t.forward)
 		a.second.look()
 	case refused && c.note:
 		t.failure = control.Clip(c.err.Error())
@@ -380,7 +380,7 @@ func (a *Agent) claimLost(l *live, id, reason string) {
 	a.mu.Lock()
 	t := a.tunnels[id]
 	if t != nil && t.other.live == l {
-		l.unregister(t.other.number, t)
+		l.visitors.Unregister(t.other.number, t.forward)
 		t.other = held{}
 	}
 	if t == nil || t.live != l {
@@ -388,10 +388,10 @@ func (a *Agent) claimLost(l *live, id, reason string) {
 		return
 	}
 	t.live, t.failure = nil, "the relay took the endpoint away: "+reason
-	l.unregister(t.number, t)
+	l.visitors.Unregister(t.number, t.forward)
 	a.mu.Unlock()
 	a.log.Warn("endpoint lost", "tunnel", id, "reason", reason)
-	t.conns.abort()
+	t.forward.Cut()
 	a.publish()
 }
 

@@ -34,10 +34,10 @@ func (a *Agent) Declare(ctx context.Context, specs []spec.Tunnel) error {
 	}
 	changed, cut, led := a.setDeclared(wanted)
 	for _, t := range cut {
-		t.conns.abort()
+		t.forward.Cut()
 	}
 	for _, t := range led {
-		t.cutStrays()
+		t.forward.CutStrays()
 	}
 	if !changed {
 		return nil

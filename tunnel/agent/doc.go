@@ -12,7 +12,6 @@
 //     node), package control (what is said)
 //   - tunnels: package spec (what they are declared as), tunnel.go, and what people do with them in tunnels.go, change.go,
 //     lifecycle.go, declared.go and hold.go; claims.go asks the relay for them
-//   - visitors: forward.go (streams), flows.go (UDP), package origin (their
-//     local services), replay.go (the inspector's requests again)
+//   - visitors: package forward, replay.go (the inspector's requests again)
 //   - what lasts and what is told: packages state and feed, auth.go, report.go
 package agent

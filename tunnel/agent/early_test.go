@@ -70,7 +70,7 @@ func TestEarlyAnswerToAVisitorWhoPausesIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the origin has answered", func() bool { return a.Endpoints()[0].Bytes.Out == int64(len(answer)) })
-	<-time.After(10 * noticeWait) // the way to the edge
+	<-time.After(200 * time.Millisecond) // the way to the edge: ten times what an origin that resets has to be noticed
 	got := make([]byte, len(answer))
 	if n, err := io.ReadFull(s, got); string(got[:n]) != answer {
 		t.Errorf("got %q, %v", got[:n], err)

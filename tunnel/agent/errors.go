@@ -1,14 +1,10 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 
 	"adit/tunnel/agent/refusal"
 )
-
-// errWithheld is why a visitor of a udp tunnel has not got all answers.
-var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
 
 func notFound(id string) *refusal.Error {
 	return &refusal.Error{Code: refusal.CodeNotFound, Message: fmt.Sprintf("there is no tunnel %q", refusal.Clip(id))}

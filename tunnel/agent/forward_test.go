@@ -23,6 +23,7 @@ import (
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -46,7 +47,7 @@ func TestBytesPassBothWaysWithHalfClose(t *testing.T) {
 	}
 	eventually(t, "counters", func() bool {
 		e := a.Endpoints()[0]
-		return e.Connections == Connections{0, 1} && e.Bytes == Bytes{int64(len(data)), int64(len(data))}
+		return e.Connections == traffic.Connections{Total: 1} && e.Bytes == traffic.Bytes{In: int64(len(data)), Out: int64(len(data))}
 	})
 }
 

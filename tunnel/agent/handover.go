@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"adit/tunnel/agent/control"
@@ -37,20 +36,11 @@ func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 func (a *Agent) leftWithLocked(t *tunnel) []*live {
 	var list []*live
 	for _, l := range a.served {
-		if l != a.cur && l != a.second && l.alive() && l.forget(t) {
+		if l != a.cur && l != a.second && l.alive() && l.visitors.Forget(t.forward) {
 			list = append(list, l)
 		}
 	}
 	return list
-}
-
-// forget has no number be t's, and reports whether one was.
-func (l *live) forget(t *tunnel) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := len(l.numbers)
-	maps.DeleteFunc(l.numbers, func(_ uint32, o *tunnel) bool { return o == t })
-	return len(l.numbers) < n
 }
 
 // letGo has the node of a session that was left take t's endpoint down; fade tries
@@ -67,22 +57,16 @@ func (l *live) letGo(ctx context.Context, t *tunnel) {
 
 // servedElsewhere returns the tunnels of l that are claimed on a session with
 // another node that goes on.
-func (l *live) servedElsewhere() []*tunnel {
-	l.mu.Lock()
-	list := make([]*tunnel, 0, len(l.numbers))
-	for _, t := range l.numbers {
-		list = append(list, t)
-	}
-	l.mu.Unlock()
+func (l *live) servedElsewhere() (there []*tunnel) {
+	here := l.visitors.Tunnels()
 	a := l.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	serves := func(o *live, rev int, t *tunnel) bool {
 		return o != nil && o != l && (o == a.cur || o == a.second) && rev == t.rev && o.fit() && o.welcome.NodeID != l.welcome.NodeID
 	}
-	there := list[:0]
-	for _, t := range list {
-		if serves(t.live, t.claimed, t) || serves(t.other.live, t.other.claimed, t) {
+	for _, t := range a.tunnels {
+		if here[t.forward] && (serves(t.live, t.claimed, t) || serves(t.other.live, t.other.claimed, t)) {
 			there = append(there, t)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/spec"
@@ -111,12 +110,5 @@ func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	defer r.mu.Unlock()
 	if c, asked := r.claims[id]; asked || !r.claims[web.ID].RequestHeaders.IsZero() {
 		t.Errorf("claimed %+v", c)
-	}
-}
-
-func TestInspectorHidesWhatTheTunnelGivesItsOrigin(t *testing.T) {
-	tun := newTunnel("t", spec.Tunnel{LocalPort: 1, RequestHeaders: wire.ChangeHeaders(map[string]string{"x-origin-key": "a", "Cookie": ""})}, time.Now())
-	if got := strings.Join(tun.route.Load().secret, " "); got != "Cookie X-Origin-Key" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -120,7 +120,7 @@ func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool
 			more = true
 			continue
 		}
-		a.log.Info("tunnel was held by nobody", "tunnel", t.id, "name", t.route.Load().name)
+		a.log.Info("tunnel was held by nobody", "tunnel", t.id, "name", t.spec.Name)
 	}
 	return wait, more
 }

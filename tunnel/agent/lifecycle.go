@@ -122,7 +122,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	cur, second := a.cur, a.second
 	slow := second != nil && t.asking == second
 	a.mu.Unlock()
-	t.conns.abort()
+	t.forward.Cut()
 	if second != nil && second.alive() {
 		defer a.withdrawSecond(ctx, second, t)
 	}
@@ -143,7 +143,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	a.mu.Lock()
 	t.unclaimLocked()
 	a.mu.Unlock()
-	t.conns.abort()
+	t.forward.Cut()
 	var others sync.WaitGroup
 	defer others.Wait()
 	for _, l := range left {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/forward"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -30,9 +31,9 @@ type live struct {
 	// take down. The agent's mutex guards it.
 	owed map[*tunnel]struct{}
 
+	visitors *forward.Session
+
 	mu      sync.Mutex
-	numbers map[uint32]*tunnel
-	added   chan struct{} // closed by the next added number; nil while nobody waits
 	gone    bool          // retired is closed
 	grace   time.Duration // how long visitors have after that; 0: as long as they take
 	drain   bool          // the relay asked to move on
@@ -73,7 +74,7 @@ func (a *Agent) connect(ctx context.Context, addr string, j joining) (*live, err
 	}
 	return &live{
 		agent: a, session: session, ctl: ctl, welcome: welcome, addr: addr, since: time.Now(),
-		retired: make(chan struct{}), again: make(chan struct{}, 1), doubt: make(chan struct{}, 1), numbers: make(map[uint32]*tunnel),
+		retired: make(chan struct{}), again: make(chan struct{}, 1), doubt: make(chan struct{}, 1), visitors: a.forward.Session(session),
 	}, nil
 }
 
@@ -122,8 +123,7 @@ func (l *live) serve(ctx context.Context) {
 	// While the session is in use; retiring ends it.
 	use, unuse := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { l.acceptStreams(ctx, &wg) })
-	wg.Go(func() { l.receiveDatagrams(ctx) })
+	wg.Go(func() { l.visitors.Serve(ctx) })
 	wg.Go(func() { l.followEvents(use) })
 	wg.Go(func() { l.claimAll(use) })
 	wg.Go(func() { l.watch(use) })
@@ -251,60 +251,6 @@ func (l *live) ailing() bool {
 // the least, and from then on many times as long is left: who keeps sessions looks
 // once an hour.
 func (l *live) worn() bool { return l.session.Stats().Worn }
-
-// register makes t the tunnel of number.
-func (l *live) register(number uint32, t *tunnel) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.numbers[number] = t
-	if l.added != nil {
-		close(l.added)
-		l.added = nil
-	}
-}
-
-func (l *live) unregister(number uint32, t *tunnel) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.numbers[number] == t {
-		delete(l.numbers, number)
-	}
-}
-
-// lookup returns the tunnel of number and the era of its connections: if it is
-// withdrawn from now on, they are cut after that. A visitor may be faster than
-// the grant that announced it, so it waits a little.
-func (l *live) lookup(ctx context.Context, number uint32) (*tunnel, int) {
-	timer := time.NewTimer(3 * time.Second)
-	defer timer.Stop()
-	for {
-		t, era, added := l.find(number)
-		if t != nil {
-			return t, era
-		}
-		select {
-		case <-ctx.Done():
-			return nil, 0
-		case <-timer.C:
-			return nil, 0
-		case <-added:
-		}
-	}
-}
-
-// find is lookup without waiting. Where there is no such tunnel, added is closed
-// by the next that comes.
-func (l *live) find(number uint32) (t *tunnel, era int, added <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t = l.numbers[number]; t != nil {
-		return t, t.conns.era(), nil
-	}
-	if l.added == nil {
-		l.added = make(chan struct{})
-	}
-	return nil, 0, l.added
-}
 
 // followEvents does what the relay's events ask for.
 func (l *live) followEvents(ctx context.Context) {

@@ -11,11 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
@@ -75,15 +73,16 @@ func TestFlowFindsItsServiceAtAnyAddress(t *testing.T) {
 		if got := udpVisitor(t, r, tun.ID, uint32(i+1), payload); !bytes.Equal(got, append([]byte("re:"), payload...)) {
 			t.Errorf("visitor %d: got %d bytes, want the %d that it sent with re: before", i, len(got), size)
 		}
+		if i == 0 { // those who are not spared the search would be heard at this address, which says nothing
+			four, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+			if err != nil {
+				t.Skip("another program took the port")
+			}
+			defer four.Close()
+		}
 	}
 	if e := a.Endpoints()[0]; e.Bytes.In != int64(sent) || e.Bytes.Out != int64(sent+4*3) {
 		t.Errorf("got %+v, want each packet counted once", e.Bytes)
-	}
-	a.mu.Lock()
-	heard := a.tunnels[tun.ID].heard.Load()
-	a.mu.Unlock()
-	if heard == nil || heard.Addr() != netip.IPv6Loopback() {
-		t.Errorf("remembered is %v, want ::1", heard)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +162,7 @@ func TestFlowFollowsTheNameOfItsService(t *testing.T) {
 			loopback := netip.IPv6Loopback()
 			now.Store(&loopback)
 			a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{*now.Load()}, nil }
-			a.lookAgain = 10 * time.Millisecond
+			a.origins.LookAgain = 10 * time.Millisecond
 			tun := mustCreate(t, a, spec.Tunnel{Type: "udp", LocalPort: port, LocalIP: "service.test"})
 			udpVisitor(t, r, tun.ID, 1, []byte("first"))
 			six.Close()
@@ -213,24 +212,4 @@ func TestFlowFollowsTheNameOfItsService(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestFlowKeepsLittle: what is kept for another address is bounded, and given up
-// for a service that only listens.
-func TestFlowKeepsLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &flow{outlet: new(origin.Outlet), unsure: true}
-		large, small := make([]byte, 60000), []byte("small")
-		for range 100 {
-			f.keep([][]byte{large, small})
-		}
-		if len(f.queued) > maxQueued || f.size > maxQueuedBytes || !bytes.Equal(f.queued[0], large) {
-			t.Errorf("keeps %d packets of %d bytes, want %d of %d at most", len(f.queued), f.size, maxQueued, maxQueuedBytes)
-		}
-		time.Sleep(refusalWait + 1)
-		f.keep([][]byte{small})
-		if f.unsure || f.queued != nil || f.size != 0 {
-			t.Errorf("keeps %d packets after %v without a refusal", len(f.queued), refusalWait)
-		}
-	})
 }

@@ -37,13 +37,13 @@ func (r *reportLimiter) allow(what string) bool {
 }
 
 // complain tells the log and the relay of trouble at a tunnel's origin.
-func (a *Agent) complain(r *route, message string) {
-	if !a.limiter.allow(r.id + " " + message) {
+func (a *Agent) complain(id, name, message string) {
+	if !a.limiter.allow(id + " " + message) {
 		return
 	}
-	a.log.Warn("visitor not served", "tunnel", r.id, "name", r.name, "reason", message)
+	a.log.Warn("visitor not served", "tunnel", id, "name", name, "reason", message)
 	select {
-	case a.reports <- wire.AgentError{Time: time.Now().UTC(), Key: r.id, Message: control.Clip(message)}:
+	case a.reports <- wire.AgentError{Time: time.Now().UTC(), Key: id, Message: control.Clip(message)}:
 	default: // the relay is not told of everything
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"adit/internal/goodput"
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -22,7 +23,7 @@ type Speed struct {
 	RTTMillis float64 `json:"rtt_ms"`    // 0 if not measured
 	// PerSecond are bytes a second, which a tunnel gets if nothing else moves and the
 	// local service is fast; 0 if not measured.
-	PerSecond Bytes `json:"bytes_per_second"`
+	PerSecond traffic.Bytes `json:"bytes_per_second"`
 	// Error says why something was not measured; empty if all was.
 	Error string `json:"error"`
 }
@@ -110,7 +111,7 @@ const (
 func slowed(a, b int64) bool { return a < plenty && float64(b) > better*float64(a) }
 
 // slower reports whether a is slowed one way, and b is not the other.
-func (a Bytes) slower(b Bytes) bool {
+func slower(a, b traffic.Bytes) bool {
 	return (slowed(a.In, b.In) || slowed(a.Out, b.Out)) && !slowed(b.In, a.In) && !slowed(b.Out, a.Out)
 }
 
@@ -121,11 +122,11 @@ func speedAdvice(dtls, tls Speed, set link.Transport) string {
 		return ""
 	}
 	switch udp, tcp := dtls.PerSecond, tls.PerSecond; {
-	case udp.slower(tcp) && set != link.TLS: // a session that is over TLS now goes back
+	case slower(udp, tcp) && set != link.TLS: // a session that is over TLS now goes back
 		return `This network lets less through by UDP than by TCP. With transport = "tls" under [session] in adit.toml adit uses TCP.`
-	case tcp.slower(udp) && set == link.TLS:
+	case slower(tcp, udp) && set == link.TLS:
 		return `This network lets more through by UDP than by TCP. With transport = "auto" under [session] in adit.toml adit uses UDP.`
-	case tcp.slower(udp) && tls.InUse:
+	case slower(tcp, udp) && tls.InUse:
 		return "This network lets more through by UDP than by TCP. Run `adit reconnect`, which begins with UDP."
 	}
 	return ""

@@ -2,13 +2,11 @@ package agent
 
 import (
 	"cmp"
-	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"adit/internal/monotime"
-	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/forward"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
@@ -42,129 +40,21 @@ type tunnel struct {
 
 	published *Tunnel // as last told to the feed
 
-	claiming sync.Mutex            // held while the relay is asked about this tunnel
-	asking   *live                 // the session that it is asked on; nil while it is not
-	route    atomic.Pointer[route] // what forwarding needs; not guarded
-	counters counters              // not guarded
-	conns    conns                 // not guarded
-	// heard is where its datagram service answered last, if it has several addresses; not guarded.
-	heard atomic.Pointer[netip.AddrPort]
-}
-
-// route is what forwarding needs to know of a tunnel. It is never changed, but for
-// undone.
-type route struct {
-	id, name string
-	spec     spec.Tunnel
-	secret   []string // request fields that the tunnel gives its origin
-	inspect  bool
-	service  origin.Service
-
-	forks  []*route // one for each of spec's paths, in their order
-	path   string   // of a fork
-	prefix string   // of a fork: what its service is told was taken out of its requests; empty: nothing was
-
-	fault  *fault
-	undone *atomic.Bool // the change that it is of has not come to be; its forks have the same
-}
-
-// counters count visitors.
-type counters struct {
-	open, total, in, out atomic.Int64
-}
-
-// conns are the visitors' connections of one tunnel, to be cut when it stops.
-type conns struct {
-	mu   sync.Mutex
-	open map[interface{ abort() }]*route
-	cuts int // how often all of them were
-}
-
-// era is for add. An era ends when the connections are cut: a visitor that came
-// before that does not stay.
-func (c *conns) era() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cuts
-}
-
-// add keeps p, of a visitor of r that came in era, until remove, or ends it if the
-// tunnel was cut, or its route was undone, while its origin was dialled.
-func (c *conns) add(p interface{ abort() }, r *route, era int) {
-	c.mu.Lock()
-	late := c.cuts != era
-	if !late {
-		if c.open == nil {
-			c.open = make(map[interface{ abort() }]*route)
-		}
-		c.open[p] = r
-	}
-	c.mu.Unlock()
-	if late || r.undone.Load() {
-		p.abort()
-	}
-}
-
-func (c *conns) remove(p interface{ abort() }) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, p)
-}
-
-// abort cuts all of them.
-func (c *conns) abort() {
-	c.mu.Lock()
-	c.cuts++
-	c.mu.Unlock()
-	c.cut(func(*route) bool { return true })
-}
-
-// cut cuts those of the routes that gone picks.
-func (c *conns) cut(gone func(*route) bool) {
-	c.mu.Lock()
-	list := make([]interface{ abort() }, 0, len(c.open))
-	for p, r := range c.open {
-		if gone(r) {
-			list = append(list, p)
-		}
-	}
-	c.mu.Unlock()
-	for _, p := range list {
-		p.abort()
-	}
+	claiming sync.Mutex      // held while the relay is asked about this tunnel
+	asking   *live           // the session that it is asked on; nil while it is not
+	forward  *forward.Tunnel // not guarded
 }
 
 func newTunnel(id string, want spec.Tunnel, created time.Time) *tunnel {
-	t := &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{})}
-	t.setSpec(want)
+	t := &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{}), spec: want, forward: forward.NewTunnel(id, want)}
 	return t
 }
 
-func (t *tunnel) setSpec(want spec.Tunnel) {
+// setSpec gives t another spec. What it returns is to be called if that does not come to
+// be, after another setSpec.
+func (t *tunnel) setSpec(want spec.Tunnel) (undo func()) {
 	t.spec, t.fault = want, ""
-	var secret []string
-	for name := range want.RequestHeaders.All() {
-		secret = append(secret, name)
-	}
-	r := &route{
-		id: t.id, name: want.Name, spec: want, secret: secret,
-		inspect: want.Inspected(),
-		service: want.Origin(),
-		fault:   new(fault),
-		undone:  new(atomic.Bool),
-	}
-	for _, p := range want.Paths {
-		r.forks = append(r.forks, r.fork(p))
-	}
-	t.route.Store(r)
-}
-
-// undo ends the connections of a route that was t's while a change was tried. Else
-// they would go on to where that would have led: the relay has the claim of before,
-// and uses their streams again.
-func (t *tunnel) undo(r *route) {
-	r.undone.Store(true)
-	t.conns.cut(func(r *route) bool { return r.undone.Load() })
+	return t.forward.Lead(want)
 }
 
 // claim returns what the relay is asked for. What it gave before is asked for
@@ -191,10 +81,10 @@ func (t *tunnel) remembers() bool {
 // unclaimLocked forgets the sessions that t's endpoint is claimed on.
 func (t *tunnel) unclaimLocked() {
 	if t.live != nil {
-		t.live.unregister(t.number, t)
+		t.live.visitors.Unregister(t.number, t.forward)
 	}
 	if t.other.live != nil {
-		t.other.live.unregister(t.other.number, t)
+		t.other.live.visitors.Unregister(t.other.number, t.forward)
 	}
 	t.live, t.other = nil, held{}
 }
@@ -239,8 +129,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 func (t *tunnel) endpoint(state string) Endpoint {
 	return Endpoint{
 		ID: t.endpointID, TunnelID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
-		PublicURL: t.grant.PublicURL, Local: t.route.Load().service.String(), State: state, Since: monotime.Wall(t.since), Error: t.route.Load().faultText(),
-		Connections: Connections{Open: t.counters.open.Load(), Total: t.counters.total.Load()},
-		Bytes:       Bytes{In: t.counters.in.Load(), Out: t.counters.out.Load()},
+		PublicURL: t.grant.PublicURL, Local: t.forward.Local(), State: state, Since: monotime.Wall(t.since), Error: t.forward.Fault(),
+		Connections: t.forward.Connections(), Bytes: t.forward.Bytes(),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -85,7 +86,7 @@ type Status struct {
 	StartedAt      time.Time  `json:"started_at"`
 	RunBy          string     `json:"run_by,omitempty"` // the command that the daemon is a part of, and ends with
 	// Bytes count visitors' payload since the start: In from visitors, Out to them.
-	Bytes Bytes `json:"bytes"`
+	Bytes traffic.Bytes `json:"bytes"`
 }
 
 // AuthStatus is the token in force, never its secret.
@@ -125,19 +126,6 @@ type Tunnel struct {
 	CreatedAt       time.Time          `json:"created_at"`
 }
 
-// Connections counts visitors' connections (tcp, tls), streams (http, https) or
-// flows (udp).
-type Connections struct {
-	Open  int64 `json:"open"`
-	Total int64 `json:"total"`
-}
-
-// Bytes counts payload: In from visitors to the origin, Out back.
-type Bytes struct {
-	In  int64 `json:"in"`
-	Out int64 `json:"out"`
-}
-
 // Endpoint is a running tunnel's public face.
 type Endpoint struct {
 	ID        string    `json:"id"`
@@ -151,9 +139,9 @@ type Endpoint struct {
 	Since     time.Time `json:"since"`
 	// Error is why the newest visitor was not led to the local service; empty once it
 	// is reached again.
-	Error       string      `json:"error"`
-	Connections Connections `json:"connections"`
-	Bytes       Bytes       `json:"bytes"`
+	Error       string              `json:"error"`
+	Connections traffic.Connections `json:"connections"`
+	Bytes       traffic.Bytes       `json:"bytes"`
 }
 
 // Event types, beside feed.TypeMissed.

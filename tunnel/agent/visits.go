@@ -12,6 +12,7 @@ import (
 	"adit/internal/sockio"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/traffic"
 )
 
 const (
@@ -32,9 +33,9 @@ type Visit struct {
 	spec.Visit
 	State string `json:"state"`
 	// Error is why State is VisitFailed, or why the newest connection was not led on.
-	Error       string      `json:"error"`
-	Connections Connections `json:"connections"`
-	Bytes       Bytes       `json:"bytes"`
+	Error       string              `json:"error"`
+	Connections traffic.Connections `json:"connections"`
+	Bytes       traffic.Bytes       `json:"bytes"`
 }
 
 // visits are the declared ones.
@@ -50,7 +51,7 @@ type visit struct {
 	end      context.CancelFunc // nil until keepVisits has begun it
 	after    <-chan struct{}    // closed when the address is free that a visit before had; nil: it is
 	closed   chan struct{}      // closed when the address is not listened on any more
-	counters counters
+	counters traffic.Counters
 
 	mu    sync.Mutex
 	state string
@@ -75,8 +76,7 @@ func (a *Agent) Visits() []Visit {
 		v.mu.Lock()
 		s := Visit{
 			Visit: v.spec, State: v.state, Error: v.fault,
-			Connections: Connections{Open: v.counters.open.Load(), Total: v.counters.total.Load()},
-			Bytes:       Bytes{In: v.counters.in.Load(), Out: v.counters.out.Load()},
+			Connections: v.counters.Connections(), Bytes: v.counters.Bytes(),
 		}
 		v.mu.Unlock()
 		out = append(out, s)
@@ -190,14 +190,12 @@ func (a *Agent) serveVisits(ctx context.Context, v *visit, ln net.Listener, gues
 		if err != nil {
 			return err
 		}
-		if v.counters.open.Add(1) > maxGuests {
-			v.counters.open.Add(-1)
+		if !v.counters.TryEnter(maxGuests) {
 			conn.Close()
 			continue
 		}
-		v.counters.total.Add(1)
 		guests.Go(func() {
-			defer v.counters.open.Add(-1)
+			defer v.counters.Leave()
 			a.lead(ctx, v, conn.(*net.TCPConn))
 		})
 	}
@@ -211,8 +209,8 @@ func (a *Agent) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 		v.note(VisitListening, "")
 		return sockio.New(conn), nil
 	}, func(to, from int) {
-		v.counters.in.Add(int64(to))
-		v.counters.out.Add(int64(from))
+		v.counters.In(to)
+		v.counters.Out(from)
 	})
 	if taken {
 		return

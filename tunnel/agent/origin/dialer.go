@@ -21,6 +21,9 @@ type Dialer struct {
 	Guard Guard
 	// Timeout is how long a service has to accept a connection.
 	Timeout time.Duration
+	// LookAgain is how long a service of datagrams that is asked and does not answer is
+	// taken to be where its name led.
+	LookAgain time.Duration
 	// Lookup resolves the names of services. If nil, the system does.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }

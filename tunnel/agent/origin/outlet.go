@@ -70,6 +70,7 @@ type Choice struct {
 	at      int
 	left    int       // addresses of this round
 	began   time.Time // when the round did
+	looked  time.Time // when its addresses were looked up
 }
 
 // Choose finds the addresses of a service; it begins with the one where the service
@@ -85,11 +86,26 @@ func (d *Dialer) Choose(ctx context.Context, s Service, heard *netip.AddrPort) (
 }
 
 func newChoice(s Service, addrs []netip.AddrPort, heard *netip.AddrPort) Choice {
-	c := Choice{service: s, addrs: addrs, left: len(addrs) - 1, began: time.Now()}
+	c := Choice{service: s, addrs: addrs, left: len(addrs) - 1, began: time.Now(), looked: time.Now()}
 	if heard != nil {
 		c.at = max(0, slices.Index(addrs, *heard))
 	}
 	return c
+}
+
+// Follow looks the name of c's service up again, if that was not done for LookAgain, and
+// reports whether it leads elsewhere by now; then c goes there, as
+// Choose would. A name that does not resolve leads where it did.
+func (d *Dialer) Follow(ctx context.Context, c *Choice, heard *netip.AddrPort) bool {
+	if !c.service.Named() || time.Since(c.looked) < d.LookAgain {
+		return false
+	}
+	now, err := d.Choose(ctx, c.service, heard)
+	if c.looked = time.Now(); err != nil || now.has(c.Addr()) {
+		return false
+	}
+	*c = now
+	return true
 }
 
 // Addr is the address to try now.
@@ -98,8 +114,8 @@ func (c *Choice) Addr() netip.AddrPort { return c.addrs[c.at] }
 // Sole reports whether there is no other address.
 func (c *Choice) Sole() bool { return len(c.addrs) < 2 }
 
-// Has reports whether addr is one of the addresses.
-func (c *Choice) Has(addr netip.AddrPort) bool { return slices.Contains(c.addrs, addr) }
+// has reports whether addr is one of the addresses.
+func (c *Choice) has(addr netip.AddrPort) bool { return slices.Contains(c.addrs, addr) }
 
 // Next goes on to another address, and reports whether there is one to try now.
 func (c *Choice) Next() bool {

@@ -1,4 +1,4 @@
-package agent
+package forward
 
 import (
 	"context"
@@ -40,16 +40,16 @@ func (f *fault) text() string {
 }
 
 // reached notes whether a route's local service was.
-func (a *Agent) reached(r *route, err error) {
+func (f *Forwarder) reached(r *route, err error) {
 	if !r.fault.note(err) {
 		return
 	}
-	a.active()
+	f.active()
 	if err == nil {
 		return
 	}
 	select {
-	case a.faults <- struct{}{}:
+	case f.faults <- struct{}{}:
 	default:
 	}
 }
@@ -67,9 +67,10 @@ func (r *route) faultText() string {
 	return ""
 }
 
-// keepLooking tries the services that were not reached until they are, so that the page
-// need not wait for a visitor to say that all is well. It sleeps while there are none.
-func (a *Agent) keepLooking(ctx context.Context) {
+// KeepLooking tries the services that were not reached until they are, so that the page
+// need not wait for a visitor to say that all is well, until ctx ends. It sleeps while
+// there are none. running returns the tunnels to look at.
+func (f *Forwarder) KeepLooking(ctx context.Context, running func() []*Tunnel) {
 	next := time.NewTimer(time.Hour)
 	defer next.Stop()
 	next.Stop()
@@ -78,10 +79,10 @@ func (a *Agent) keepLooking(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.faults:
+		case <-f.faults:
 			pause = firstLook
 		case <-next.C:
-			if !a.lookOnce(ctx) {
+			if !f.lookOnce(ctx, running()) {
 				continue
 			}
 			pause = min(2*pause, lastLook)
@@ -91,13 +92,13 @@ func (a *Agent) keepLooking(ctx context.Context) {
 }
 
 // lookOnce tries each of them once, and reports whether there are any left.
-func (a *Agent) lookOnce(ctx context.Context) (left bool) {
+func (f *Forwarder) lookOnce(ctx context.Context, running []*Tunnel) (left bool) {
 	var tries errgroup.Group
 	tries.SetLimit(looksAtOnce)
 	var down atomic.Bool
-	for _, r := range a.faulty() {
+	for _, r := range faulty(running) {
 		tries.Go(func() error {
-			conn, err := a.dialOrigin(ctx, r, wire.StreamHTTP, nil)
+			conn, err := f.dial(ctx, r, wire.StreamHTTP, nil)
 			if err != nil {
 				down.Store(true)
 				return nil
@@ -110,16 +111,14 @@ func (a *Agent) lookOnce(ctx context.Context) (left bool) {
 	return down.Load()
 }
 
-// faulty are the routes of running tunnels whose services were not reached and can be
-// tried: one of datagrams answers to its own visitors alone.
-func (a *Agent) faulty() (list []*route) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range a.tunnels {
-		if t.stopped || t.spec.Type == wire.TypeUDP {
+// faulty are the routes of tunnels whose services were not reached and can be tried:
+// one of datagrams answers to its own visitors alone.
+func faulty(running []*Tunnel) (list []*route) {
+	for _, t := range running {
+		own := t.route.Load()
+		if own.spec.Type == wire.TypeUDP {
 			continue
 		}
-		own := t.route.Load()
 		for _, r := range append([]*route{own}, own.forks...) {
 			if r.fault.text() != "" {
 				list = append(list, r)

@@ -1,13 +1,50 @@
-package agent
+package forward
 
 import (
 	"bytes"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
+	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
+
+// route is what forwarding needs to know of a tunnel. It is never changed, but for
+// undone.
+type route struct {
+	id, name string
+	spec     spec.Tunnel
+	secret   []string // request fields that the tunnel gives its origin
+	inspect  bool
+	service  origin.Service
+
+	forks  []*route // one for each of spec's paths, in their order
+	path   string   // of a fork
+	prefix string   // of a fork: what its service is told was taken out of its requests; empty: nothing was
+
+	fault  *fault
+	undone *atomic.Bool // the change that it is of has not come to be; its forks have the same
+}
+
+func newRoute(id string, want spec.Tunnel) *route {
+	var secret []string
+	for name := range want.RequestHeaders.All() {
+		secret = append(secret, name)
+	}
+	r := &route{
+		id: id, name: want.Name, spec: want, secret: secret,
+		inspect: want.Inspected(),
+		service: want.Origin(),
+		fault:   new(fault),
+		undone:  new(atomic.Bool),
+	}
+	for _, p := range want.Paths {
+		r.forks = append(r.forks, r.fork(p))
+	}
+	return r
+}
 
 // fork returns the route of a path, which is as if its service were the tunnel's.
 func (r *route) fork(p spec.Path) *route {
@@ -71,15 +108,3 @@ func (r *route) led(request []byte) (*route, []byte) {
 }
 
 const prefixHeader = "X-Forwarded-Prefix"
-
-// leads reports whether a visitor of r's path would be led to r's service now.
-func (t *tunnel) leads(r *route) bool {
-	now := t.route.Load().at(r.path)
-	return now != nil && now.service.String() == r.service.String()
-}
-
-// cutStrays ends the connections by paths that are there no more, or lead to other
-// services now.
-func (t *tunnel) cutStrays() {
-	t.conns.cut(func(r *route) bool { return r.path != "" && !t.leads(r) })
-}

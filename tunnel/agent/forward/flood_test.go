@@ -1,13 +1,11 @@
-package agent
+package forward
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"testing"
 	"time"
 
-	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
@@ -21,10 +19,9 @@ func flooded(b testing.TB) (fs *flows, start func(number uint32) *flow) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { service.Close() })
-	a := &Agent{log: slog.New(slog.DiscardHandler), inspector: &inspect.Inspector{}, lookAgain: time.Hour}
-	a.origins = &origin.Dialer{Timeout: time.Second}
-	tun := newTunnel("tun_1", spec.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port}, time.Now())
-	fs = &flows{live: &live{agent: a, session: &deafSession{}, numbers: map[uint32]*tunnel{3: tun}}, open: make(map[flowKey]*flow)}
+	by := quiet(&origin.Dialer{Timeout: time.Second, LookAgain: time.Hour})
+	tun := NewTunnel("tun_1", spec.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	fs = &flows{Forwarder: by, session: &deafSession{}, numbers: &numbers{tunnels: map[uint32]*Tunnel{3: tun}}, open: make(map[flowKey]*flow)}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(func() {
 		cancel()

@@ -1,4 +1,4 @@
-package agent
+package forward
 
 import (
 	"context"
@@ -35,31 +35,20 @@ const (
 	answerWait = time.Second
 )
 
-// acceptStreams serves the visitors that the relay sends, until the session ends.
-func (l *live) acceptStreams(ctx context.Context, wg *sync.WaitGroup) {
-	for {
-		stream, err := l.session.AcceptStream(ctx)
-		if err != nil {
-			return
-		}
-		wg.Go(func() { l.visit(ctx, stream) })
-	}
-}
-
 // visit serves one stream.
-func (l *live) visit(ctx context.Context, stream link.Stream) {
+func (s *Session) visit(ctx context.Context, stream link.Stream) {
 	defer stream.Close()
 	stream.SetReadDeadline(time.Now().Add(prefaceWait))
 	preface, err := wire.ReadPreface(stream)
 	if err != nil {
-		l.agent.log.Debug("stream without a preface", "error", err)
+		s.by.log.Debug("stream without a preface", "error", err)
 		stream.Reset()
 		return
 	}
 	stream.SetReadDeadline(time.Time{})
-	t, era := l.lookup(ctx, preface.Endpoint)
+	t, era := s.lookup(ctx, preface.Endpoint)
 	if t == nil {
-		_ = l.answer(stream, errors.New("this tunnel is not running"))
+		_ = answer(stream, errors.New("this tunnel is not running"))
 		return
 	}
 	own := t.route.Load()
@@ -69,74 +58,63 @@ func (l *live) visit(ctx context.Context, stream link.Stream) {
 	}
 	var service splice.HalfCloser
 	if err == nil {
-		service, err = l.agent.dialOrigin(ctx, r, preface.Kind, origin.ProxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
+		service, err = s.by.dial(ctx, r, preface.Kind, origin.ProxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
 	}
 	if err != nil {
-		l.agent.complain(r, err.Error())
-		l.agent.notTaken(r, preface, stream, err)
-		_ = l.answer(stream, err)
+		s.by.trouble(r, err.Error())
+		s.by.notTaken(r, preface, stream, err)
+		_ = answer(stream, err)
 		return
 	}
 	defer service.Close()
-	if err := l.answer(stream, nil); err != nil {
+	if err := answer(stream, nil); err != nil {
 		return
 	}
-	l.agent.pipe(&pipe{tunnel: t, route: r, stream: stream, origin: service}, era, preface)
+	s.by.pipe(&pipe{tunnel: t, route: r, stream: stream, service: service}, era, preface)
 }
 
 // answer tells the edge whether the origin is connected.
-func (l *live) answer(stream link.Stream, err error) error {
+func answer(stream link.Stream, err error) error {
 	stream.SetWriteDeadline(time.Now().Add(prefaceWait))
 	_, writeErr := stream.Write(wire.AppendAnswer(nil, err))
 	stream.SetWriteDeadline(time.Time{})
 	return writeErr
 }
 
-// dialOrigin connects to a tunnel's local service for a stream of that kind, and
-// sends header, if there is one, before all else. Its errors are for people to read.
-func (a *Agent) dialOrigin(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (splice.HalfCloser, error) {
-	conn, err := a.origins.Dial(ctx, r.service, header, kind == wire.StreamRaw) // on which the edge speaks HTTP/2
-	if ctx.Err() == nil {                                                       // else it was not waited for
-		a.reached(r, err)
-	}
-	return conn, err
-}
-
 // pipe is one visitor's connection with its origin.
 type pipe struct {
-	tunnel *tunnel
-	route  *route
-	stream link.Stream
-	origin splice.HalfCloser
-	once   sync.Once
+	tunnel  *Tunnel
+	route   *route
+	stream  link.Stream
+	service splice.HalfCloser
+	once    sync.Once
 }
 
 // abort ends both sides at once.
 func (p *pipe) abort() {
 	p.once.Do(func() {
 		p.stream.Reset()
-		if tcp, ok := p.origin.(*sockio.Conn); ok {
+		if tcp, ok := p.service.(*sockio.Conn); ok {
 			_ = tcp.SetLinger(0) // the origin learns that it was cut, not ended
 		}
-		p.origin.Close()
+		p.service.Close()
 	})
 }
 
 // pipe copies both ways until both are over, for a visitor that came in era.
-func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
-	t, stream, origin := p.tunnel, p.stream, p.origin
+func (f *Forwarder) pipe(p *pipe, era int, preface wire.Preface) {
+	t, stream, service := p.tunnel, p.stream, p.service
 	t.conns.add(p, p.route, era)
 	defer t.conns.remove(p)
 	if p.route.path != "" && !t.leads(p.route) {
 		p.abort() // it was cut while its origin was dialled
 	}
-	t.counters.open.Add(1)
-	t.counters.total.Add(1)
-	a.active()
-	defer a.active()
-	defer t.counters.open.Add(-1)
+	t.counters.Enter()
+	f.active()
+	defer f.active()
+	defer t.counters.Leave()
 
-	tap := a.tap(p.route, preface)
+	tap := f.tap(p.route, preface)
 	defer tap.Close()
 	var closed atomic.Bool         // by the edge: nobody reads the origin's answer for long
 	spurned := make(chan struct{}) // closed when the origin takes no more of a request
@@ -146,9 +124,9 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 	wg.Go(func() {
 		defer close(copied)
 		// The inspector must know of a request before the origin can answer it.
-		err := splice.Half(origin, stream, func(b []byte) {
-			t.counters.in.Add(int64(len(b)))
-			a.in.Add(int64(len(b)))
+		err := splice.Half(service, stream, func(b []byte) {
+			t.counters.In(len(b))
+			f.passed.In(len(b))
 			tap.FromVisitor(b)
 		}, nil)
 		tap.VisitorEnded()
@@ -161,24 +139,24 @@ func (a *Agent) pipe(p *pipe, era int, preface wire.Preface) {
 				return
 			}
 		}
-		if err != nil || origin.CloseWrite() != nil {
+		if err != nil || service.CloseWrite() != nil {
 			p.abort()
 			return
 		}
 		if preface.Kind == wire.StreamHTTP {
 			closed.Store(true)
-			origin.SetReadDeadline(time.Now().Add(lingering))
+			service.SetReadDeadline(time.Now().Add(lingering))
 		}
 	})
-	err := splice.Half(stream, origin, func(b []byte) {
+	err := splice.Half(stream, service, func(b []byte) {
 		// Before the visitor can have it and ask how much there was.
-		t.counters.out.Add(int64(len(b)))
-		a.out.Add(int64(len(b)))
+		t.counters.Out(len(b))
+		f.passed.Out(len(b))
 	}, func(b []byte) {
 		tap.FromOrigin(b)
 		answered = time.Now()
 		if closed.Load() {
-			origin.SetReadDeadline(time.Now().Add(lingering))
+			service.SetReadDeadline(time.Now().Add(lingering))
 		}
 	})
 	tap.OriginEnded()
@@ -210,25 +188,25 @@ func (p *pipe) hearOut(answered time.Time, spurned, copied <-chan struct{}) {
 
 // tap returns what shows the inspector one connection; nil where nothing is to be
 // shown.
-func (a *Agent) tap(r *route, preface wire.Preface) *inspect.Tap {
+func (f *Forwarder) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil
 	}
 	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: preface.Visitor.String(), Client: preface.Client, Secret: r.secret, Path: r.path, Prefix: r.prefix}
 	switch {
 	case preface.Kind == wire.StreamHTTP:
-		return a.inspector.HTTP(meta)
+		return f.inspector.HTTP(meta)
 	case r.spec.Web():
-		return a.inspector.HTTP2(meta) // it is what the edge speaks on a raw stream to such a tunnel
+		return f.inspector.HTTP2(meta) // it is what the edge speaks on a raw stream to such a tunnel
 	}
-	return a.inspector.Flow(meta)
+	return f.inspector.Flow(meta)
 }
 
 // notTaken shows the inspector a visitor whom the origin did not take. The
 // request comes with the preface, and what is not read of it before the edge has
 // its answer is gone.
-func (a *Agent) notTaken(r *route, preface wire.Preface, stream link.Stream, why error) {
-	tap := a.tap(r, preface)
+func (f *Forwarder) notTaken(r *route, preface wire.Preface, stream link.Stream, why error) {
+	tap := f.tap(r, preface)
 	if tap == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package agent
+package forward
 
 import (
 	"container/list"
@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"adit/internal/monotime"
@@ -27,69 +26,17 @@ const (
 	maxQueuedBytes = 128 << 10
 	// refusalWait is how long after a packet a refusal of it can be expected.
 	refusalWait = time.Second
-	// lookAgain is how long an origin that is asked and does not answer is taken to
-	// be where its name led, until the name is looked up again.
-	lookAgain = 15 * time.Second
 )
 
-// flowKey names a visitor of a udp tunnel within a session.
-type flowKey struct{ endpoint, number uint32 }
-
-// flow is one visitor of a udp tunnel.
-type flow struct {
-	key    flowKey
-	place  *list.Element // among the open ones
-	seen   int64         // used, when it was last looked at for its place
-	tunnel *tunnel
-	route  *route
-	tap    *inspect.Tap
-	used   atomic.Int64 // when a packet last passed, by monotime.Now
-	ended  atomic.Bool
-	why    atomic.Pointer[string] // why the service does not answer; nil if it does
-
-	withheld atomic.Bool // the relay did not pass an answer on
-
-	origins origin.Choice // of what runs the flow
-	looked  time.Time     // when its origin's name was looked up last; of the same
-	out     answers
-
-	mu     sync.Mutex
-	outlet *origin.Outlet // nil while there is none
-	unsure bool           // whether the origin is there: another address may be tried
-	since  time.Duration  // when the first of queued was kept
-	queued [][]byte       // for the outlet to come, or the next
-	size   int            // of queued
-}
-
-// abort ends the flow.
-func (f *flow) abort() {
-	f.ended.Store(true)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.outlet != nil {
-		_ = f.outlet.Close()
-	}
-}
-
-// unheard notes that the service cannot be reached now; it may be again.
-func (f *flow) unheard(a *Agent, err error) {
-	why := f.route.service.Unreached(err).Error()
-	f.why.Store(&why)
-	a.reached(f.route, errors.New(why))
-	a.complain(f.route, why)
-}
-
-// notPassed notes that the relay did not pass an answer on. It says so once.
-func (f *flow) notPassed(a *Agent) {
-	if !f.withheld.Swap(true) {
-		a.complain(f.route, errWithheld.Error())
-	}
-}
+// errWithheld is why a visitor of a udp tunnel has not got all answers.
+var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
 
 // flows are the visitors of a session's udp tunnels.
 type flows struct {
-	live *live
-	wg   sync.WaitGroup
+	*Forwarder
+	session link.Session
+	numbers *numbers
+	wg      sync.WaitGroup
 
 	mu    sync.Mutex
 	open  map[flowKey]*flow
@@ -97,8 +44,8 @@ type flows struct {
 }
 
 // receiveDatagrams serves udp visitors until the session ends.
-func (l *live) receiveDatagrams(ctx context.Context) {
-	fs := &flows{live: l, open: make(map[flowKey]*flow)}
+func (s *Session) receiveDatagrams(ctx context.Context) {
+	fs := &flows{Forwarder: s.by, session: s.session, numbers: &s.numbers, open: make(map[flowKey]*flow)}
 	defer fs.wg.Wait()
 	defer fs.abort()
 	var parts wire.Reassembly
@@ -111,11 +58,11 @@ func (l *live) receiveDatagrams(ctx context.Context) {
 		clear(payloads)
 		payloads = payloads[:0]
 	}
-	_ = link.ServeDatagrams(ctx, l.session, func(list [][]byte) { // it ends with the session
+	_ = link.ServeDatagrams(ctx, s.session, func(list [][]byte) { // it ends with the session
 		for _, b := range list {
 			d, err := wire.ParseFlow(b)
 			if err != nil {
-				l.agent.log.Debug("datagram does not parse", "error", err)
+				s.by.log.Debug("datagram does not parse", "error", err)
 				continue
 			}
 			if next := (flowKey{d.Endpoint, d.Number}); next != key {
@@ -129,7 +76,7 @@ func (l *live) receiveDatagrams(ctx context.Context) {
 				case d.Kind == wire.FlowClose:
 					f.abort()
 				default:
-					f.notPassed(l.agent)
+					f.notPassed(s.by)
 				}
 				continue
 			}
@@ -173,8 +120,8 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 	// Counted and heard before the origin can answer: nobody sees an answer
 	// without its question.
 	for _, payload := range payloads {
-		f.tunnel.counters.in.Add(int64(len(payload)))
-		fs.live.agent.in.Add(int64(len(payload)))
+		f.tunnel.counters.In(len(payload))
+		fs.passed.In(len(payload))
 		f.tap.FromVisitor(payload)
 	}
 	f.mu.Lock()
@@ -195,42 +142,51 @@ func (fs *flows) write(f *flow, o *origin.Outlet, payloads [][]byte) {
 		}
 		return
 	}
-	fs.live.agent.active()
+	fs.active()
 }
 
 // start makes the flow of key; nil if there is no such tunnel.
 func (fs *flows) start(ctx context.Context, key flowKey) *flow {
-	t, era, _ := fs.live.find(key.endpoint)
+	t, era, _ := fs.numbers.find(key.endpoint)
 	if t == nil {
 		return nil
 	}
-	a, r := fs.live.agent, t.route.Load()
+	r := t.route.Load()
 	if r.spec.Type != wire.TypeUDP {
 		return nil
 	}
 	f := &flow{key: key, tunnel: t, route: r}
 	f.used.Store(int64(monotime.Now()))
 	if r.inspect {
-		f.tap = a.inspector.Flow(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type})
+		f.tap = fs.inspector.Flow(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type})
 	}
 	fs.put(f)
 	t.conns.add(f, f.route, era)
-	t.counters.open.Add(1)
-	t.counters.total.Add(1)
-	a.active()
+	t.counters.Enter()
+	fs.active()
 	fs.wg.Go(func() {
 		fs.run(ctx, f)
 		f.abort()
 		fs.remove(f)
 		t.conns.remove(f)
-		t.counters.open.Add(-1)
+		t.counters.Leave()
 		if f.withheld.Load() {
 			f.tap.Refuse(0, errWithheld.Error())
 		}
 		f.tap.Close()
-		a.active()
+		fs.active()
 	})
 	return f
+}
+
+// over reports whether the session has ended.
+func (fs *flows) over() bool {
+	select {
+	case <-fs.session.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // put makes f the flow of its key, in the place of another if there are too many.
@@ -282,7 +238,8 @@ func (fs *flows) evict() {
 // run connects a flow to its origin and carries the answers, until the flow has
 // been idle or was ended.
 func (fs *flows) run(ctx context.Context, f *flow) {
-	err := fs.resolve(ctx, f)
+	var err error
+	f.origins, err = fs.origins.Choose(ctx, f.route.service, f.tunnel.heard.Load())
 	for again := true; again && err == nil; {
 		var o *origin.Outlet
 		if o, err = fs.connect(f); err == nil {
@@ -291,8 +248,8 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 		}
 	}
 	if err != nil {
-		fs.live.agent.reached(f.route, err)
-		fs.live.agent.complain(f.route, err.Error())
+		fs.reached(f.route, err)
+		fs.trouble(f.route, err.Error())
 		f.tap.Refuse(0, err.Error())
 		fs.close(f)
 	}
@@ -305,7 +262,7 @@ func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, from or
 	heard, seen := false, f.used.Load()
 	wait := flowIdle
 	if f.route.service.Named() {
-		wait = min(wait, fs.live.agent.lookAgain)
+		wait = min(wait, fs.origins.LookAgain)
 	}
 	var failing streak
 	defer from.Done()
@@ -340,7 +297,7 @@ func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, from or
 			if f.moves() || fs.strayed(ctx, f) {
 				return true
 			}
-			f.unheard(fs.live.agent, err)
+			f.unheard(fs.Forwarder, err)
 			if failing.lasts(f.used.Load()) {
 				fs.close(f) // the visitor's next packet begins another, with a new socket
 				return false
@@ -351,37 +308,25 @@ func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, from or
 		f.used.Store(seen)
 		if f.why.Load() != nil {
 			f.why.Store(nil)
-			fs.live.agent.reached(f.route, nil)
+			fs.reached(f.route, nil)
 		}
 		if !heard {
-			fs.live.agent.reached(f.route, nil)
+			fs.reached(f.route, nil)
 			heard = true
 			f.answered()
 		}
 		err = fs.answer(f, list)
 		from.Done()
-		if err != nil && !fs.live.alive() {
+		if err != nil && fs.over() {
 			return false
 		}
 	}
 }
 
-// resolve finds the origin's addresses.
-func (fs *flows) resolve(ctx context.Context, f *flow) (err error) {
-	f.origins, err = fs.live.agent.origins.Choose(ctx, f.route.service, f.tunnel.heard.Load())
-	f.looked = time.Now()
-	return err
-}
-
 // strayed reports whether the name of the flow's origin leads elsewhere by now, and
-// has the flow go there. A name that does not resolve leads where it did.
+// has the flow go there.
 func (fs *flows) strayed(ctx context.Context, f *flow) bool {
-	if !f.route.service.Named() || time.Since(f.looked) < fs.live.agent.lookAgain {
-		return false
-	}
-	before := f.origins
-	if err := fs.resolve(ctx, f); err != nil || f.origins.Has(before.Addr()) {
-		f.origins = before
+	if !fs.origins.Follow(ctx, &f.origins, f.tunnel.heard.Load()) {
 		return false
 	}
 	f.mu.Lock()
@@ -417,69 +362,9 @@ func (fs *flows) connect(f *flow) (*origin.Outlet, error) {
 	return o, nil
 }
 
-// keep keeps the visitor's packets for a socket that is yet to come, as far as
-// there is room. f.mu is held.
-func (f *flow) keep(payloads [][]byte) {
-	now := monotime.Now()
-	if f.outlet != nil && len(f.queued) > 0 && now-f.since > refusalWait {
-		f.settle(true) // a service that only listens
-		return
-	}
-	if len(f.queued) == 0 {
-		f.since = now
-	}
-	for _, payload := range payloads {
-		if len(f.queued) < maxQueued && f.size+len(payload) <= maxQueuedBytes {
-			f.queued = append(f.queued, append([]byte(nil), payload...))
-			f.size += len(payload)
-		}
-	}
-}
-
-// settle notes whether the flow's socket is at the right address, as far as one
-// can know: what was sent to it is then no more kept for another. f.mu is held.
-func (f *flow) settle(sure bool) {
-	f.unsure, f.since = !sure, monotime.Now()
-	if sure {
-		f.queued, f.size = nil, 0
-	}
-}
-
-// answered notes that the origin is where the flow's packets go.
-func (f *flow) answered() {
-	if f.origins.Sole() {
-		return
-	}
-	f.mu.Lock()
-	f.settle(true)
-	f.mu.Unlock()
-	addr := f.origins.Addr()
-	f.tunnel.heard.Store(&addr)
-}
-
-// moves reports whether the flow, which was refused, is to try another address.
-// If not, what was refused is given up.
-func (f *flow) moves() bool {
-	move := f.origins.Next()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if move {
-		f.outlet = nil // what the visitor sends waits
-	} else {
-		f.queued, f.size = nil, 0
-	}
-	return move
-}
-
-// answers are what a flow's origin has sent.
-type answers struct {
-	count   uint16
-	scratch []byte
-}
-
 // answer sends what has come of a flow's origin, together.
 func (fs *flows) answer(f *flow, list [][]byte) (err error) {
-	a, session, out := fs.live.agent, fs.live.session, &f.out
+	session, out := fs.session, &f.out
 	udpbatch.Passed(len(list))
 	if len(list) > 1 {
 		link.GatherDatagrams(session)
@@ -488,12 +373,12 @@ func (fs *flows) answer(f *flow, list [][]byte) (err error) {
 	for _, payload := range list {
 		out.count++
 		// Counted before the visitor can have it, as all that reads the counters expects.
-		f.tunnel.counters.out.Add(int64(len(payload)))
-		a.out.Add(int64(len(payload)))
+		f.tunnel.counters.Out(len(payload))
+		fs.passed.Out(len(payload))
 		f.tap.FromOrigin(payload)
 		d := wire.Flow{Endpoint: f.key.endpoint, Number: f.key.number, Packet: out.count, Payload: payload}
 		if out.scratch, err = wire.SplitFlow(out.scratch, d, session.MaxDatagram(), session.SendDatagram); err != nil {
-			a.log.Debug("datagram not sent", "error", err)
+			fs.log.Debug("datagram not sent", "error", err)
 		}
 	}
 	return err
@@ -507,31 +392,10 @@ type originReader interface {
 
 type readDeadliner interface{ SetReadDeadline(time.Time) error }
 
-// maxFailures is how many errors in a row the packets that waited for the
-// origin's name may cause, and more.
-const maxFailures = 4 * maxQueued
-
-// streak tells an ICMP message, of which each packet sent may cause one, from
-// a socket that fails at every read.
-type streak struct {
-	used   int64 // when a packet had last passed at the first of the errors
-	errors int
-}
-
-// lasts counts an error, and reports whether so many came without a packet in
-// between that no packet can be their cause.
-func (s *streak) lasts(used int64) bool {
-	if used != s.used {
-		*s = streak{used: used}
-	}
-	s.errors++
-	return s.errors > maxFailures
-}
-
 // close tells the relay that the flow is over.
 func (fs *flows) close(f *flow) {
 	d := wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.key.endpoint, Number: f.key.number})
-	if err := fs.live.session.SendDatagram(d); err != nil {
-		fs.live.agent.log.Debug("end of a flow not told", "error", err)
+	if err := fs.session.SendDatagram(d); err != nil {
+		fs.log.Debug("end of a flow not told", "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package forward
 
 import (
 	"context"
@@ -32,18 +32,18 @@ type exchange struct {
 }
 
 func newExchange(b *testing.B, size int, inspected bool) *exchange {
-	a := &Agent{activity: make(chan struct{}, 1), inspector: inspect.New(inspect.Limits{})}
+	f := New(Config{Inspector: inspect.New(inspect.Limits{}), Active: func() {}})
 	ctx, cancel := context.WithCancel(context.Background())
 	listed := make(chan struct{})
-	go func() { defer close(listed); a.inspector.Run(ctx) }()
+	go func() { defer close(listed); f.inspector.Run(ctx) }()
 	originSide, originPeer := tcpPair(b)
 	streamSide, visitor := tcpPair(b)
 	yes := inspected
-	t := newTunnel("tun_1", spec.Tunnel{Type: wire.TypeHTTP, LocalIP: "127.0.0.1", LocalPort: 80, Inspect: &yes}, time.Now())
+	t := NewTunnel("tun_1", spec.Tunnel{Type: wire.TypeHTTP, LocalIP: "127.0.0.1", LocalPort: 80, Inspect: &yes})
 	piped := make(chan struct{})
 	go func() {
 		defer close(piped)
-		a.pipe(&pipe{tunnel: t, route: t.route.Load(), stream: tcpStream{streamSide}, origin: originSide}, t.conns.era(), wire.Preface{Kind: wire.StreamHTTP})
+		f.pipe(&pipe{tunnel: t, route: t.route.Load(), stream: tcpStream{streamSide}, service: originSide}, t.conns.era(), wire.Preface{Kind: wire.StreamHTTP})
 	}()
 	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", size)
 	x := &exchange{
