@@ -18,6 +18,7 @@ import (
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/traffic"
+	"adit/tunnel/agent/visits"
 )
 
 var fakeTime = time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
@@ -204,9 +205,9 @@ func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 	return err
 }
 
-func (f *fakeAgent) Visits() []agent.Visit {
-	return []agent.Visit{{
-		Visit: spec.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: agent.VisitListening,
+func (f *fakeAgent) Visits() []visits.Visit {
+	return []visits.Visit{{
+		Visit: spec.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: visits.StateListening,
 		Connections: traffic.Connections{Open: 1, Total: 2},
 	}}
 }

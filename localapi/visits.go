@@ -11,6 +11,7 @@ import (
 
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/visits"
 )
 
 // upgradeVisit is the protocol that a visit's connection changes to: from the answer
@@ -19,7 +20,7 @@ const upgradeVisit = "adit-visit"
 
 // Visitor leads to private tunnels of the relay's other clients.
 type Visitor interface {
-	Visits() []agent.Visit
+	Visits() []visits.Visit
 	Invitations(ctx context.Context) ([]agent.Invitation, error)
 	MayVisit(ctx context.Context, tunnel string) error
 	Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error

@@ -20,8 +20,8 @@ import (
 	"adit/tunnel/agent/forward"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/state"
+	"adit/tunnel/agent/visits"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -57,7 +57,7 @@ type Agent struct {
 	unheld     chan struct{} // tells keepHeld to look again; room for one
 	reports    chan wire.AgentError
 	limiter    reportLimiter
-	visits     visits
+	visits     *visits.Visits
 	unsaved    atomic.Bool // the last try to write tunnels.json did not succeed
 
 	mu         sync.Mutex
@@ -120,12 +120,12 @@ func New(cfg Config) (*Agent, error) {
 		reports:    make(chan wire.AgentError, 64),
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
-		visits:     visits{changed: make(chan struct{}, 1), all: make(map[spec.Visit]*visit)},
 	}
 	a.inspector.Follow(func(e inspect.Told) { a.feed.Publish(EventRequest, e) })
 	a.forward = forward.New(forward.Config{
 		Origins: a.origins, Inspector: a.inspector, Logger: a.log, Active: a.active, Complain: a.complain,
 	})
+	a.visits = visits.New(a.log, a.dialPrivate)
 	if err := a.restore(); err != nil {
 		_ = folder.Close()
 		return nil, err
@@ -222,7 +222,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	wg.Go(func() { a.keepSecond(use) })
 	wg.Go(func() { a.forward.KeepLooking(use, a.running) })
 	wg.Go(func() { a.keepHeld(ctx) })
-	wg.Go(func() { a.keepVisits(ctx) })
+	wg.Go(func() { a.visits.Run(ctx) })
 	wg.Go(func() { a.keep(use) })
 	<-ctx.Done()
 	a.part(use)

@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/visits"
 	"adit/tunnel/wire"
 )
 
@@ -61,7 +62,7 @@ func saysTo(t *testing.T, addr, text string) string {
 	return string(got)
 }
 
-func visitIs(t *testing.T, a *Agent, ok func(Visit) bool) Visit {
+func visitIs(t *testing.T, a *Agent, ok func(visits.Visit) bool) visits.Visit {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
@@ -76,7 +77,7 @@ func visitIs(t *testing.T, a *Agent, ok func(Visit) bool) Visit {
 	}
 }
 
-func listening(v Visit) bool { return v.State == VisitListening }
+func listening(v visits.Visit) bool { return v.State == visits.StateListening }
 
 func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	r := newFakeRelay(t)
@@ -91,14 +92,14 @@ func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	if got := saysTo(t, addr, "what was said"); got != "hello /v1/visit/nas/ssh\nwhat was said" {
 		t.Errorf("the tunnel said %q", got)
 	}
-	v := visitIs(t, a, func(v Visit) bool { return v.Connections.Open == 0 && v.Connections.Total == 1 })
+	v := visitIs(t, a, func(v visits.Visit) bool { return v.Connections.Open == 0 && v.Connections.Total == 1 })
 	if v.Tunnel != "nas/ssh" || v.Bytes.In != 13 || v.Bytes.Out != 37 || v.Error != "" {
 		t.Errorf("it is shown as %+v", v)
 	}
 	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/rdp", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
-	visitIs(t, a, func(v Visit) bool { return v.Tunnel == "nas/rdp" && listening(v) })
+	visitIs(t, a, func(v visits.Visit) bool { return v.Tunnel == "nas/rdp" && listening(v) })
 	if got := saysTo(t, addr, ""); got != "hello /v1/visit/nas/rdp\n" {
 		t.Errorf("another tunnel at the same address said %q", got)
 	}
@@ -129,10 +130,10 @@ func TestWhoIsNotLedOnLearnsIt(t *testing.T) {
 	if got := saysTo(t, addr, "x"); !strings.HasPrefix(got, "error: ") {
 		t.Errorf("a connection that is not let in ends with %q, want an error", got)
 	}
-	visitIs(t, a, func(v Visit) bool { return strings.Contains(v.Error, "nobody is let in") && listening(v) })
+	visitIs(t, a, func(v visits.Visit) bool { return strings.Contains(v.Error, "nobody is let in") && listening(v) })
 	r.visited(greets)
 	saysTo(t, addr, "")
-	visitIs(t, a, func(v Visit) bool { return v.Error == "" })
+	visitIs(t, a, func(v visits.Visit) bool { return v.Error == "" })
 }
 
 func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
@@ -147,7 +148,7 @@ func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
 	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/ssh", Listen: other.Addr().String()}}); err != nil {
 		t.Fatal(err)
 	}
-	visitIs(t, a, func(v Visit) bool { return v.State == VisitFailed && strings.Contains(v.Error, "in use") })
+	visitIs(t, a, func(v visits.Visit) bool { return v.State == visits.StateFailed && strings.Contains(v.Error, "in use") })
 	other.Close()
 	visitIs(t, a, listening)
 }

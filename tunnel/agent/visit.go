@@ -2,11 +2,12 @@ package agent
 
 import (
 	"context"
-	"sync"
 
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/visits"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -14,46 +15,17 @@ import (
 // Visit leads a connection to another client's private tunnel, which is called
 // CLIENT/NAME, until both directions are over or ctx ends. Once the relay has let it
 // in, take gives the connection, and closing that is left to Visit; an error before
-// that is an *refusal.Error that says why not, and take is not called.
+// that is a *refusal.Error that says why not, and take is not called.
 func (a *Agent) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
-	return a.visitWith(ctx, tunnel, take, func(int, int) {})
+	return a.visits.Visit(ctx, tunnel, take)
 }
 
-// visitWith is Visit with moved told how many bytes go to the tunnel and come from it.
-func (a *Agent) visitWith(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error), moved func(to, from int)) error {
-	stream, err := a.dialPrivate(ctx, tunnel)
-	if err != nil {
-		return err
-	}
-	defer stream.Close()
-	local, err := take()
-	if err != nil {
-		stream.Reset()
-		return err
-	}
-	defer local.Close()
-	abort := sync.OnceFunc(func() {
-		stream.Reset()
-		if tcp, ok := local.(interface{ SetLinger(sec int) error }); ok {
-			_ = tcp.SetLinger(0) // it is cut, not ended
-		}
-		local.Close()
-	})
-	defer context.AfterFunc(ctx, abort)()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		err := splice.Half(stream, local, func(b []byte) { moved(len(b), 0) }, nil)
-		if err != nil || stream.CloseWrite() != nil {
-			abort()
-		}
-	})
-	err = splice.Half(local, stream, func(b []byte) { moved(0, len(b)) }, nil)
-	if err != nil || local.CloseWrite() != nil {
-		abort()
-	}
-	wg.Wait()
-	return nil
-}
+// Visits returns the declared visits, by address.
+func (a *Agent) Visits() []visits.Visit { return a.visits.List() }
+
+// DeclareVisits makes the visits those of specs. What did not change is not touched. If
+// one is wrong nothing changes, and a *spec.DeclareError says which. Run keeps them.
+func (a *Agent) DeclareVisits(specs []spec.Visit) error { return a.visits.Declare(specs) }
 
 // MayVisit asks the relay whether a private tunnel runs and lets this agent in; the
 // tunnel's local service is not asked. Its error is an *Error.

@@ -80,9 +80,10 @@ test('why a service is not reached, with its path if it has one', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,auth,claims,live,declared,tunnels,hold,replay,speed,visit,visits}.go',
+    '../../../../tunnel/agent/{errors,auth,claims,live,declared,tunnels,hold,replay,speed,visit}.go',
     '../../../../tunnel/agent/spec/{normalize,paths,private,declared,visits}.go',
     '../../../../tunnel/agent/forward/{stream,flows,replay}.go',
+    '../../../../tunnel/agent/visits/visits.go',
     '../../../../tunnel/agent/control/{client,claim,errors,policy,speed,visit}.go',
     '../../../../tunnel/agent/origin/{origin,guard,dialer,tls}.go',
     '../../../../tunnel/wire/{token,headers,paths,private}.go',

@@ -1,9 +1,13 @@
-package agent
+// Package visits leads connections to private tunnels of the relay's other clients: what
+// comes by the addresses on this machine that are declared for them, and single ones. How
+// the relay is asked for a stream to such a tunnel is left to who makes a Visits.
+package visits
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -13,6 +17,7 @@ import (
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/traffic"
+	"adit/tunnel/link"
 )
 
 const (
@@ -24,31 +29,38 @@ const (
 
 // States of a Visit.
 const (
-	VisitListening = "listening"
-	VisitFailed    = "failed" // its address cannot be listened on now; Error says why
+	StateListening = "listening"
+	StateFailed    = "failed" // its address cannot be listened on now; Error says why
 )
 
 // Visit is a snapshot of what became of a spec.Visit.
 type Visit struct {
 	spec.Visit
 	State string `json:"state"`
-	// Error is why State is VisitFailed, or why the newest connection was not led on.
+	// Error is why State is StateFailed, or why the newest connection was not led on.
 	Error       string              `json:"error"`
 	Connections traffic.Connections `json:"connections"`
 	Bytes       traffic.Bytes       `json:"bytes"`
 }
 
-// visits are the declared ones.
-type visits struct {
-	changed chan struct{} // tells keepVisits to look; room for one
+// Visits are the declared ones. They are for several goroutines at once.
+type Visits struct {
+	log     *slog.Logger
+	dial    func(ctx context.Context, tunnel string) (link.Stream, error)
+	changed chan struct{} // tells Run to look; room for one
 
 	mu  sync.Mutex
 	all map[spec.Visit]*visit
 }
 
+// New returns Visits to which dial opens streams. Its errors are for people to read.
+func New(log *slog.Logger, dial func(ctx context.Context, tunnel string) (link.Stream, error)) *Visits {
+	return &Visits{log: log, dial: dial, changed: make(chan struct{}, 1), all: make(map[spec.Visit]*visit)}
+}
+
 type visit struct {
 	spec     spec.Visit
-	end      context.CancelFunc // nil until keepVisits has begun it
+	end      context.CancelFunc // nil until Run has begun it
 	after    <-chan struct{}    // closed when the address is free that a visit before had; nil: it is
 	closed   chan struct{}      // closed when the address is not listened on any more
 	counters traffic.Counters
@@ -67,12 +79,12 @@ func (v *visit) note(state, fault string) bool {
 	return fresh
 }
 
-// Visits returns the declared visits, by address.
-func (a *Agent) Visits() []Visit {
-	a.visits.mu.Lock()
-	defer a.visits.mu.Unlock()
-	out := make([]Visit, 0, len(a.visits.all))
-	for _, v := range a.visits.all {
+// List returns the declared visits, by address.
+func (vs *Visits) List() []Visit {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	out := make([]Visit, 0, len(vs.all))
+	for _, v := range vs.all {
 		v.mu.Lock()
 		s := Visit{
 			Visit: v.spec, State: v.state, Error: v.fault,
@@ -85,21 +97,21 @@ func (a *Agent) Visits() []Visit {
 	return out
 }
 
-// DeclareVisits makes the visits those of specs. What did not change is not touched. If
+// Declare makes the visits those of specs. What did not change is not touched. If
 // one is wrong nothing changes, and a *spec.DeclareError says which. Run keeps them.
-func (a *Agent) DeclareVisits(specs []spec.Visit) error {
+func (vs *Visits) Declare(specs []spec.Visit) error {
 	wanted, err := spec.CheckVisits(specs)
 	if err != nil {
 		return err
 	}
-	a.visits.mu.Lock()
-	defer a.visits.mu.Unlock()
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
 	free := map[string]<-chan struct{}{} // by address
-	for want, v := range a.visits.all {
+	for want, v := range vs.all {
 		if slices.Contains(wanted, want) {
 			continue
 		}
-		delete(a.visits.all, want)
+		delete(vs.all, want)
 		if v.end == nil {
 			free[want.Listen] = v.after
 			continue
@@ -108,44 +120,44 @@ func (a *Agent) DeclareVisits(specs []spec.Visit) error {
 		free[want.Listen] = v.closed
 	}
 	for _, want := range wanted {
-		if a.visits.all[want] == nil {
-			a.visits.all[want] = &visit{
-				spec: want, after: free[want.Listen], closed: make(chan struct{}), state: VisitFailed, fault: "it does not listen yet",
+		if vs.all[want] == nil {
+			vs.all[want] = &visit{
+				spec: want, after: free[want.Listen], closed: make(chan struct{}), state: StateFailed, fault: "it does not listen yet",
 			}
 		}
 	}
 	select {
-	case a.visits.changed <- struct{}{}:
+	case vs.changed <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
-// keepVisits listens for the declared visits until ctx ends.
-func (a *Agent) keepVisits(ctx context.Context) {
+// Run listens for the declared visits until ctx ends.
+func (vs *Visits) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.visits.changed:
+		case <-vs.changed:
 		}
-		a.visits.mu.Lock()
-		for _, v := range a.visits.all {
+		vs.mu.Lock()
+		for _, v := range vs.all {
 			if v.end == nil {
 				life, end := context.WithCancel(ctx)
 				v.end = end
-				wg.Go(func() { a.keepVisit(life, v) })
+				wg.Go(func() { vs.keep(life, v) })
 			}
 		}
-		a.visits.mu.Unlock()
+		vs.mu.Unlock()
 	}
 }
 
-// keepVisit listens for one visit until ctx ends, and again where something is in the
+// keep listens for one visit until ctx ends, and again where something is in the
 // way.
-func (a *Agent) keepVisit(ctx context.Context, v *visit) {
+func (vs *Visits) keep(ctx context.Context, v *visit) {
 	var guests sync.WaitGroup
 	defer guests.Wait()
 	defer close(v.closed)
@@ -155,15 +167,15 @@ func (a *Agent) keepVisit(ctx context.Context, v *visit) {
 	for {
 		ln, err := new(net.ListenConfig).Listen(ctx, "tcp", v.spec.Listen)
 		if err == nil {
-			v.note(VisitListening, "")
-			a.log.Info("visits are led on", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel)
-			err = a.serveVisits(ctx, v, ln, &guests)
+			v.note(StateListening, "")
+			vs.log.Info("visits are led on", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel)
+			err = vs.serve(ctx, v, ln, &guests)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		if v.note(VisitFailed, describeListen(err)) {
-			a.log.Warn("visits cannot be led on; it is tried again", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel, "error", err)
+		if v.note(StateFailed, describeListen(err)) {
+			vs.log.Warn("visits cannot be led on; it is tried again", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -181,8 +193,8 @@ func describeListen(err error) string {
 	return "cannot listen: " + err.Error() + "; it is tried again"
 }
 
-// serveVisits leads what comes by ln to the tunnel, until ctx ends or ln fails.
-func (a *Agent) serveVisits(ctx context.Context, v *visit, ln net.Listener, guests *sync.WaitGroup) error {
+// serve leads what comes by ln to the tunnel, until ctx ends or ln fails.
+func (vs *Visits) serve(ctx context.Context, v *visit, ln net.Listener, guests *sync.WaitGroup) error {
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	defer ln.Close()
 	for {
@@ -196,17 +208,17 @@ func (a *Agent) serveVisits(ctx context.Context, v *visit, ln net.Listener, gues
 		}
 		guests.Go(func() {
 			defer v.counters.Leave()
-			a.lead(ctx, v, conn.(*net.TCPConn))
+			vs.lead(ctx, v, conn.(*net.TCPConn))
 		})
 	}
 }
 
 // lead leads one connection to the tunnel.
-func (a *Agent) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
+func (vs *Visits) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 	taken := false
-	err := a.visitWith(ctx, v.spec.Tunnel, func() (splice.HalfCloser, error) {
+	err := vs.visit(ctx, v.spec.Tunnel, func() (splice.HalfCloser, error) {
 		taken = true
-		v.note(VisitListening, "")
+		v.note(StateListening, "")
 		return sockio.New(conn), nil
 	}, func(to, from int) {
 		v.counters.In(to)
@@ -217,7 +229,7 @@ func (a *Agent) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 	}
 	_ = conn.SetLinger(0) // who came learns that it did not work
 	conn.Close()
-	if ctx.Err() == nil && v.note(VisitListening, err.Error()) { // a program may try again and again
-		a.log.Warn("a visit was not led on", "tunnel", v.spec.Tunnel, "error", err)
+	if ctx.Err() == nil && v.note(StateListening, err.Error()) { // a program may try again and again
+		vs.log.Warn("a visit was not led on", "tunnel", v.spec.Tunnel, "error", err)
 	}
 }
