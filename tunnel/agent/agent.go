@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/forward"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/session"
 	"adit/tunnel/agent/state"
 	"adit/tunnel/agent/visits"
 	"adit/tunnel/link"
@@ -45,6 +47,7 @@ type Agent struct {
 	inspector *inspect.Inspector
 	origins   *origin.Dialer
 	forward   *forward.Forwarder
+	dialer    *session.Dialer
 
 	speeding sync.Mutex // held while the speed is measured
 	control  turn       // held by the one control-plane request that runs, or by own work
@@ -55,8 +58,7 @@ type Agent struct {
 	wakeSecond chan struct{} // tells keepSecond to look again; room for one
 	activity   chan struct{} // tells that visitors came or went; room for one
 	unheld     chan struct{} // tells keepHeld to look again; room for one
-	reports    chan wire.AgentError
-	limiter    reportLimiter
+	reports    *control.Reports
 	visits     *visits.Visits
 	unsaved    atomic.Bool // the last try to write tunnels.json did not succeed
 
@@ -117,14 +119,18 @@ func New(cfg Config) (*Agent, error) {
 		wakeSecond: make(chan struct{}, 1),
 		activity:   make(chan struct{}, 1),
 		unheld:     make(chan struct{}, 1),
-		reports:    make(chan wire.AgentError, 64),
+		reports:    control.NewReports(cfg.Logger),
 		tunnels:    make(map[string]*tunnel),
 		releases:   make(map[string]bool),
 	}
 	a.inspector.Follow(func(e inspect.Told) { a.feed.Publish(EventRequest, e) })
 	a.forward = forward.New(forward.Config{
-		Origins: a.origins, Inspector: a.inspector, Logger: a.log, Active: a.active, Complain: a.complain,
+		Origins: a.origins, Inspector: a.inspector, Logger: a.log, Active: a.active, Complain: a.reports.Complain,
 	})
+	a.dialer = &session.Dialer{
+		Dial: cfg.Dial, Detour: cfg.Transport == link.Auto, Streams: cfg.Visitors, Memory: cfg.Unread,
+		Version: cfg.Version, Logger: a.log,
+	}
 	a.visits = visits.New(a.log, a.dialPrivate)
 	if err := a.restore(); err != nil {
 		_ = folder.Close()
@@ -148,6 +154,7 @@ func (a *Agent) restore() error {
 		a.unsaved.Store(true) // the next start is to find the same ids
 	}
 	a.auth = saved.Auth
+	a.dialer.Instance = a.auth.Instance
 	a.tokenSaved = true
 	if a.auth.Token == "" && a.cfg.AuthToken != "" {
 		a.auth.Token = a.cfg.AuthToken
@@ -254,13 +261,13 @@ func (a *Agent) statusLocked() Status {
 	if s.Configured {
 		s.Relay = a.token.Relay
 	}
-	if a.cur != nil && a.cur.alive() {
-		stats := a.cur.session.Stats()
-		s.Relay = a.cur.addr
-		s.Transport = string(a.cur.session.Transport())
+	if a.cur != nil && a.cur.Alive() {
+		stats := a.cur.Link.Stats()
+		s.Relay = a.cur.Addr
+		s.Transport = string(a.cur.Link.Transport())
 		s.RTTMillis = float64(stats.RTT.Microseconds()) / 1000
 		if s.Connected {
-			since := monotime.Wall(a.cur.since)
+			since := monotime.Wall(a.cur.Since)
 			s.ConnectedSince = &since
 		}
 	}
@@ -279,7 +286,7 @@ func (a *Agent) errorLocked(state string) string {
 	case state == StateConnected || state == StatePaused:
 	case a.lastError != "":
 		return a.lastError
-	case state == StateReconnecting && a.cur != nil && a.cur.draining():
+	case state == StateReconnecting && a.cur != nil && a.cur.Draining():
 		return "the relay is shutting down; looking for another session"
 	case state == StateReconnecting:
 		return "the relay has not answered within the last keep-alive interval; trying again"
@@ -296,8 +303,8 @@ func (a *Agent) stateLocked() string {
 		return StateUnconfigured
 	case a.auth.Paused:
 		return StatePaused
-	case a.cur != nil && a.cur.alive():
-		if a.cur.fresh() && !a.cur.draining() {
+	case a.cur != nil && a.cur.Alive():
+		if a.cur.Fresh() && !a.cur.Draining() {
 			return StateConnected
 		}
 		return StateReconnecting

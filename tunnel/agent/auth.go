@@ -10,6 +10,7 @@ import (
 
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/session"
 	"adit/tunnel/agent/state"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -28,7 +29,7 @@ func (a *Agent) authLocked() AuthStatus {
 	if !s.Configured {
 		return s
 	}
-	s.Authenticated = a.cur != nil && a.cur.alive()
+	s.Authenticated = a.cur != nil && a.cur.Alive()
 	s.ClientID = a.auth.ClientID
 	if s.ClientID == "" {
 		s.ClientID = a.clientID
@@ -57,7 +58,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	l, err := a.connect(ctx, tok.Relay, joining{token: tok, clientID: clientID, over: a.cfg.Transport})
+	s, err := a.dialer.Connect(ctx, tok.Relay, session.Joining{Token: tok, ClientID: clientID, Over: a.cfg.Transport})
 	if err != nil {
 		no := control.Refusal(err, tok.Relay)
 		if no.Code == refusal.CodeRelayRejected {
@@ -74,11 +75,12 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	}
 	taken, err := a.takeToken(tok, clientID)
 	if err != nil {
-		l.end("not taken")
+		s.End("not taken")
 		return AuthStatus{}, err
 	}
+	l := newLive(a, s)
 	if taken.second != nil {
-		taken.second.retire(reconnectGrace)
+		taken.second.Retire(reconnectGrace)
 	}
 	if !a.adopt(l, taken.epoch, reconnectGrace) {
 		l.end("not taken")
@@ -299,14 +301,6 @@ func (a *Agent) dropLocked() sessions {
 func (all sessions) end(reason string) {
 	for _, l := range all {
 		l.end(reason)
-	}
-}
-
-// end closes the session; nil has none.
-func (l *live) end(reason string) {
-	if l != nil {
-		_ = l.session.Close(reason) // it is over either way
-		l.ctl.Close()
 	}
 }
 

@@ -60,14 +60,14 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		err = l.forgo(ctx, t)
 	}
 	if err == nil {
-		got, err = l.ctl.Claim(ctx, t.id, want)
+		got, err = l.Control.Claim(ctx, t.id, want)
 	}
 	if remembers && control.Refused(err) {
 		// What the relay gave before is another's now: anything will do.
 		a.mu.Lock()
 		want = t.claim(true)
 		a.mu.Unlock()
-		got, err = l.ctl.Claim(ctx, t.id, want)
+		got, err = l.Control.Claim(ctx, t.id, want)
 	}
 	stale, gone := l.asked(t, asked{rev, got, err, chosen, beside, note})
 	if gone {
@@ -360,7 +360,7 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 func (l *live) release(ctx context.Context, key string, keep bool) error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	return l.ctl.Release(ctx, key, keep)
+	return l.Control.Release(ctx, key, keep)
 }
 
 // grants sums up what the relay has given, to tell whether it must be saved.
@@ -410,7 +410,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) 
 			return nil, nil
 		case state == StateRejected:
 			return nil, &refusal.Error{Code: refusal.CodeRelayRejected, Message: cmp.Or(last, "the relay refused the token; configure another")}
-		case l != nil && l != not && l.alive() && !l.draining():
+		case l != nil && l != not && l.Alive() && !l.Draining():
 			return l, nil
 		}
 		timer := time.NewTimer(time.Second) // a session may have died unannounced
@@ -443,14 +443,14 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 		if err == nil {
 			return nil
 		}
-		if control.Refused(err) || control.Answered(err) && !l.draining() || ctx.Err() != nil {
+		if control.Refused(err) || control.Answered(err) && !l.Draining() || ctx.Err() != nil {
 			return control.Refusal(err, "")
 		}
 		// The session broke under the claim: the next one may do.
 		select {
-		case <-l.session.Done():
+		case <-l.Link.Done():
 			not = l
-		case <-l.retired:
+		case <-l.Retired():
 			not = l
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():

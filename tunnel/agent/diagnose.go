@@ -32,7 +32,7 @@ func (a *Agent) Diagnose(ctx context.Context) []Check {
 	token, configured := a.token, a.auth.Token != ""
 	addr := token.Relay
 	if a.cur != nil {
-		addr = a.cur.addr
+		addr = a.cur.Addr
 	}
 	l := a.cur
 	a.mu.Unlock()
@@ -103,8 +103,8 @@ func (a *Agent) checkAnswer(ctx context.Context, l *live) Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	begin := time.Now()
-	if err := l.ctl.Ping(ctx); err != nil {
-		c.Status, c.Result, c.Advice = checkFailed, control.Describe(err, l.addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
+	if err := l.Control.Ping(ctx); err != nil {
+		c.Status, c.Result, c.Advice = checkFailed, control.Describe(err, l.Addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
 		return c
 	}
 	c.Result = "answered in " + span.Text(time.Since(begin))

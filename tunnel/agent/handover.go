@@ -17,18 +17,18 @@ const handTime = 3 * time.Second
 // tunnels that this was done for.
 func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 	for _, t := range l.servedElsewhere() {
-		if given[t] || !l.alive() {
+		if given[t] || !l.Alive() {
 			continue
 		}
 		try, cancel := context.WithTimeout(ctx, handTime)
-		err := l.ctl.Release(try, t.id, true)
+		err := l.Control.Release(try, t.id, true)
 		cancel()
 		given[t] = err == nil || control.Refused(err)
 	}
 	try, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
 	l.takeDown(try)
-	l.ctl.Close()
+	l.Control.Close()
 }
 
 // leftWithLocked returns the sessions that were left for others whose nodes may
@@ -36,7 +36,7 @@ func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 func (a *Agent) leftWithLocked(t *tunnel) []*live {
 	var list []*live
 	for _, l := range a.served {
-		if l != a.cur && l != a.second && l.alive() && l.visitors.Forget(t.forward) {
+		if l != a.cur && l != a.second && l.Alive() && l.visitors.Forget(t.forward) {
 			list = append(list, l)
 		}
 	}
@@ -48,11 +48,11 @@ func (a *Agent) leftWithLocked(t *tunnel) []*live {
 func (l *live) letGo(ctx context.Context, t *tunnel) {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
-	if err := l.ctl.Release(ctx, t.id, true); err != nil {
+	if err := l.Control.Release(ctx, t.id, true); err != nil {
 		l.agent.log.Debug("endpoint of a session that was left not taken down yet", "tunnel", t.id, "error", err)
 		l.owe(t, err)
 	}
-	l.ctl.Close()
+	l.Control.Close()
 }
 
 // servedElsewhere returns the tunnels of l that are claimed on a session with
@@ -63,7 +63,7 @@ func (l *live) servedElsewhere() (there []*tunnel) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	serves := func(o *live, rev int, t *tunnel) bool {
-		return o != nil && o != l && (o == a.cur || o == a.second) && rev == t.rev && o.fit() && o.welcome.NodeID != l.welcome.NodeID
+		return o != nil && o != l && (o == a.cur || o == a.second) && rev == t.rev && o.fit() && o.Welcome.NodeID != l.Welcome.NodeID
 	}
 	for _, t := range a.tunnels {
 		if here[t.forward] && (serves(t.live, t.claimed, t) || serves(t.other.live, t.other.claimed, t)) {

@@ -175,7 +175,7 @@ func (a *Agent) part(ctx context.Context) {
 			a.log.Warn("tunnel that nobody holds not removed", "tunnel", t.id, "error", err)
 		}
 	}
-	if cur != nil && cur.alive() {
+	if cur != nil && cur.Alive() {
 		cur.releaseAll(ctx)
 	}
 }

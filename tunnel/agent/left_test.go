@@ -33,7 +33,7 @@ func TestSessionThatWasLeftTakesNoTunnelBack(t *testing.T) {
 		t.Error("got no error from a claim on the session that was left")
 	}
 	visitor.Close()
-	<-left.session.Done()
+	<-left.Link.Done()
 	wantTunnel(t, a, tun.ID, TunnelRunning)
 }
 

@@ -123,7 +123,7 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	slow := second != nil && t.asking == second
 	a.mu.Unlock()
 	t.forward.Cut()
-	if second != nil && second.alive() {
+	if second != nil && second.Alive() {
 		defer a.withdrawSecond(ctx, second, t)
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
@@ -149,10 +149,10 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	for _, l := range left {
 		others.Go(func() { l.letGo(ctx, t) })
 	}
-	if cur == nil || !cur.alive() {
+	if cur == nil || !cur.Alive() {
 		return
 	}
-	err := cur.ctl.Release(ctx, t.id, keep)
+	err := cur.Control.Release(ctx, t.id, keep)
 	if err != nil {
 		a.log.Warn("claim not given back yet", "tunnel", t.id, "error", err)
 		if keep {
@@ -196,7 +196,7 @@ func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
 	a.mu.Lock()
 	t.unclaimLocked()
 	a.mu.Unlock()
-	if err := l.ctl.Release(ctx, t.id, true); err != nil {
+	if err := l.Control.Release(ctx, t.id, true); err != nil {
 		a.log.Debug("second endpoint not taken down yet", "tunnel", t.id, "error", err)
 		l.owe(t, err)
 		l.look()

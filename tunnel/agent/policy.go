@@ -58,12 +58,12 @@ func (a *Agent) askPolicy(ctx context.Context, id string, ask func(context.Conte
 		return TunnelPolicy{}, notFound(id)
 	case !configured:
 		return TunnelPolicy{}, notConfigured()
-	case cur == nil || !cur.alive():
+	case cur == nil || !cur.Alive():
 		return TunnelPolicy{}, noSession()
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	p, tag, err := ask(ctx, cur.ctl)
+	p, tag, err := ask(ctx, cur.Control)
 	if err != nil {
 		return TunnelPolicy{}, control.Refusal(err, "")
 	}

@@ -8,6 +8,7 @@ import (
 	"adit/internal/goodput"
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/session"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -45,21 +46,21 @@ func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
 	defer a.speeding.Unlock()
 	a.mu.Lock()
 	cur, configured := a.cur, a.stateLocked() != StateUnconfigured
-	j := joining{token: a.token, clientID: a.auth.ClientID, trial: true}
+	j := session.Joining{Token: a.token, ClientID: a.auth.ClientID, Trial: true}
 	a.mu.Unlock()
 	switch {
 	case !configured:
 		return Speeds{}, notConfigured()
-	case cur == nil || !cur.alive():
+	case cur == nil || !cur.Alive():
 		return Speeds{}, noSession()
-	case !cur.ctl.Can(wire.FeatureSpeed):
+	case !cur.Control.Can(wire.FeatureSpeed):
 		return Speeds{}, &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
 	}
-	used := cur.session.Transport()
+	used := cur.Link.Transport()
 	var list []Speed
-	for _, j.over = range []link.Transport{link.DTLS, link.TLS} {
-		s := Speed{Transport: string(j.over), InUse: j.over == used}
-		a.trial(ctx, cur.addr, j, &s)
+	for _, j.Over = range []link.Transport{link.DTLS, link.TLS} {
+		s := Speed{Transport: string(j.Over), InUse: j.Over == used}
+		a.trial(ctx, cur.Addr, j, &s)
 		list = append(list, s)
 	}
 	return Speeds{Items: list, Advice: speedAdvice(list[0], list[1], a.cfg.Transport)}, ctx.Err()
@@ -67,15 +68,15 @@ func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
 
 // trial measures a transport by a session of its own: that in use may leave UDP for
 // TCP while it is measured.
-func (a *Agent) trial(ctx context.Context, addr string, j joining, s *Speed) {
+func (a *Agent) trial(ctx context.Context, addr string, j session.Joining, s *Speed) {
 	dialling, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	l, err := a.connect(dialling, addr, j)
+	l, err := a.dialer.Connect(dialling, addr, j)
 	switch {
 	case err == nil:
 		s.measure(ctx, l)
-		l.end("a measurement of speed is over")
-	case j.over == link.DTLS && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrTimeout)):
+		l.End("a measurement of speed is over")
+	case j.Over == link.DTLS && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrTimeout)):
 		s.Error = "no UDP gets through to the relay at " + addr
 	default:
 		s.Error = control.Describe(err, addr)
@@ -83,19 +84,19 @@ func (a *Agent) trial(ctx context.Context, addr string, j joining, s *Speed) {
 }
 
 // measure fills in what a session shows.
-func (s *Speed) measure(ctx context.Context, l *live) {
+func (s *Speed) measure(ctx context.Context, l *session.Session) {
 	ctx, cancel := context.WithTimeout(ctx, speedTime)
 	defer cancel()
-	s.RTTMillis = float64(l.session.Stats().RTT.Microseconds()) / 1000 // before the queues are full
-	in, err := l.ctl.SpeedIn(ctx)
+	s.RTTMillis = float64(l.Link.Stats().RTT.Microseconds()) / 1000 // before the queues are full
+	in, err := l.Control.SpeedIn(ctx)
 	s.PerSecond.In = int64(math.Round(in))
 	if err == nil {
 		var out float64
-		out, err = l.ctl.SpeedOut(ctx)
+		out, err = l.Control.SpeedOut(ctx)
 		s.PerSecond.Out = int64(math.Round(out))
 	}
 	if err != nil {
-		s.Error = control.Describe(err, l.addr)
+		s.Error = control.Describe(err, l.Addr)
 	}
 }
 

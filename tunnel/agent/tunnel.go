@@ -97,7 +97,7 @@ func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
 		return TunnelFailed
 	case session != StateConnected:
 		return TunnelWaiting
-	case t.live != nil && t.live.alive():
+	case t.live != nil && t.live.Alive():
 		// Also on the session before, until the tunnel is claimed on the new one.
 		return TunnelRunning
 	}

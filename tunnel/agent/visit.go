@@ -36,7 +36,7 @@ func (a *Agent) MayVisit(ctx context.Context, tunnel string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.ctl.MayVisit(ctx, client, name); err != nil {
+	if err := l.Control.MayVisit(ctx, client, name); err != nil {
 		return control.Refusal(err, "")
 	}
 	return nil
@@ -59,7 +59,7 @@ func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 	if err != nil {
 		return nil, err
 	}
-	tunnels, err := l.ctl.Invitations(ctx)
+	tunnels, err := l.Control.Invitations(ctx)
 	if err != nil {
 		return nil, control.Refusal(err, "")
 	}
@@ -93,7 +93,7 @@ func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusa
 		return nil, no
 	case l == nil:
 		return nil, &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: "adit is paused; resume it first"}
-	case !l.ctl.Can(feature):
+	case !l.Control.Can(feature):
 		return nil, without
 	}
 	return l, nil
@@ -107,7 +107,7 @@ func (a *Agent) dialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 	if err != nil {
 		return nil, err
 	}
-	stream, err := l.ctl.Visit(ctx, client, name)
+	stream, err := l.Control.Visit(ctx, client, name)
 	if err != nil {
 		return nil, control.Refusal(err, "")
 	}

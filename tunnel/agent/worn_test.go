@@ -41,7 +41,7 @@ func (g *aging) dial(ctx context.Context, cfg link.DialConfig) (link.Session, er
 // wear wears out a session of the agent's, and has it look.
 func (g *aging) wear(a *Agent, which func() *live) {
 	a.mu.Lock()
-	s := which().session.(agingSession).Session
+	s := which().Link.(agingSession).Session
 	a.mu.Unlock()
 	g.mu.Lock()
 	g.worn = map[link.Session]bool{s: true}

@@ -160,14 +160,13 @@ func (c *Client) Release(ctx context.Context, key string, keep bool) error {
 	return err
 }
 
-// Report tells the relay of trouble at origins.
-func (c *Client) Report(ctx context.Context, list []wire.AgentError) error {
+func (c *Client) report(ctx context.Context, list []wire.AgentError) error {
 	return c.call(ctx, http.MethodPost, wire.PathErrors, list, nil)
 }
 
 // Ping reports whether the relay answers now, whatever it says.
 func (c *Client) Ping(ctx context.Context) error {
-	err := c.Report(ctx, []wire.AgentError{})
+	err := c.report(ctx, []wire.AgentError{})
 	var no *refused
 	if errors.As(err, &no) {
 		return nil

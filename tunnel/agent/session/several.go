@@ -1,14 +1,12 @@
-package agent
+package session
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"adit/tunnel/agent/control"
-	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
@@ -19,29 +17,20 @@ const headStart = 1500 * time.Millisecond
 
 // attempted is the end of one attempt of several.
 type attempted struct {
-	live *live
-	err  error
-	addr string
-	turn int
+	session *Session
+	err     error
+	addr    string
+	turn    int
 }
 
-// joining is what an agent connects with, whatever the address.
-type joining struct {
-	token    wire.Token
-	clientID string // that the token must be of; empty: any
-	over     link.Transport
-	beside   string // the node that the session must not be with; empty: any will do
-	trial    bool   // it serves no tunnel: see wire.Hello
-}
-
-// connectAny makes a session at one of several addresses of a relay and says
-// Hello, as connect does, and returns the address that what it returns is of. It
+// ConnectAny makes a session at one of several addresses of a relay and says
+// Hello, as Connect does, and returns the address that what it returns is of. It
 // begins with the first; the next joins after headStart, or when all before it
 // have failed, and the first that is welcome wins. Once the token was refused,
 // no further one is tried. Where none is welcome, the error is the one that says
 // most, of equal ones the first address's. All that it began has ended when it
 // returns.
-func (a *Agent) connectAny(ctx context.Context, addrs []string, j joining) (*live, string, error) {
+func (d *Dialer) ConnectAny(ctx context.Context, addrs []string, j Joining) (*Session, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan attempted)
@@ -52,8 +41,8 @@ func (a *Agent) connectAny(ctx context.Context, addrs []string, j joining) (*liv
 		begun++
 		running++
 		go func() { // waited for below
-			l, err := a.connect(ctx, addr, j)
-			results <- attempted{l, err, addr, turn}
+			s, err := d.Connect(ctx, addr, j)
+			results <- attempted{s, err, addr, turn}
 		}()
 	}
 	begin()
@@ -66,12 +55,12 @@ func (a *Agent) connectAny(ctx context.Context, addrs []string, j joining) (*liv
 		case r := <-results:
 			running--
 			switch {
-			case r.err == nil && best.live != nil:
-				r.live.end("another address was quicker")
+			case r.err == nil && best.session != nil:
+				r.session.End("another address was quicker")
 			case r.err == nil:
 				best, addrs = r, nil
 				cancel()
-			case best.live == nil && r.saysMore(best):
+			case best.session == nil && r.saysMore(best):
 				best = r
 			}
 			if control.Final(r.err) {
@@ -86,7 +75,7 @@ func (a *Agent) connectAny(ctx context.Context, addrs []string, j joining) (*liv
 			turn.Reset(headStart)
 		}
 	}
-	return best.live, best.addr, best.err
+	return best.session, best.addr, best.err
 }
 
 // saysMore reports whether the failure r says more than another, or than none.
@@ -107,16 +96,4 @@ func telling(err error) int {
 		return 0
 	}
 	return 1
-}
-
-// inTurn is a list that begins with the one of turn, without what it has twice.
-func inTurn(list []string, turn int) []string {
-	turn %= len(list)
-	var out []string
-	for _, v := range slices.Concat(list[turn:], list[:turn]) {
-		if !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	return out
 }

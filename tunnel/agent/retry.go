@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Times of the back-off. Within urgent of the loss of a session its ceiling stays at
+// firstCeiling, so that an agent is back within a second of the return of a relay that
+// was restarted; then it doubles to eagerCeiling, and eager after the loss up to
+// maxCeiling.
+const (
+	firstCeiling = 600 * time.Millisecond
+	urgent       = 20 * time.Second
+	eagerCeiling = 4 * time.Second
+	eager        = 2 * time.Minute
+	maxCeiling   = time.Minute
+)
+
+// backoff is exponential with full jitter.
+type backoff struct {
+	ceiling time.Duration
+	since   time.Time // of the loss
+	failed  int
+}
+
+func (b *backoff) reset() { *b = backoff{} }
+
+// next returns how long to wait after another failure.
+func (b *backoff) next() time.Duration {
+	if b.failed++; b.since.IsZero() {
+		b.since = time.Now()
+	}
+	switch ago := time.Since(b.since); {
+	case ago < urgent:
+		b.ceiling = firstCeiling
+	case ago < eager:
+		b.ceiling = min(2*b.ceiling, eagerCeiling)
+	default:
+		b.ceiling = min(2*b.ceiling, maxCeiling)
+	}
+	return 50*time.Millisecond + rand.N(b.ceiling)
+}
+
+// pardon is when a refused token is tried again. The relay says so for a token
+// whose refusal may end without the agent's doing, as when its client is given
+// more time. If pace is zero, the token is not tried again.
+type pardon struct {
+	pace time.Duration
+	at   time.Time
+}
+
+// maxPardon bounds what a relay may say.
+const maxPardon = 24 * time.Hour
+
+// pardonAfter is the pardon that a relay gives with so many seconds. Agents that
+// were refused at the same time come back at different ones.
+func pardonAfter(seconds int) pardon {
+	if seconds <= 0 {
+		return pardon{}
+	}
+	return pardon{pace: min(time.Duration(min(seconds, 1<<20))*time.Second, maxPardon)}.again()
+}
+
+// again returns p with a time for the next try, in half a pace to one and a half.
+func (p pardon) again() pardon {
+	if p.pace > 0 {
+		p.at = time.Now().Add(p.pace/2 + rand.N(p.pace))
+	}
+	return p
+}
+
+// due reports whether the token is to be tried.
+func (p pardon) due(now time.Time) bool { return p.pace > 0 && !now.Before(p.at) }
