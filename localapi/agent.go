@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/spec"
@@ -94,8 +95,8 @@ type Archive interface {
 
 // Doctor looks at what a session needs, and how fast its way is.
 type Doctor interface {
-	Diagnose(ctx context.Context) []agent.Check
-	MeasureSpeed(ctx context.Context) (agent.Speeds, error)
+	Diagnose(ctx context.Context) []diagnosis.Check
+	MeasureSpeed(ctx context.Context) (diagnosis.Speeds, error)
 }
 
 // Feed is one reader's place among the events.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
@@ -316,15 +317,15 @@ func (f *fakeAgent) ReadHAR(r io.Reader) (int, error) {
 	return 1, err
 }
 
-func (f *fakeAgent) Diagnose(context.Context) []agent.Check {
-	return []agent.Check{{Name: "token", Status: "ok", Tried: "the stored token", Result: "it is there"}}
+func (f *fakeAgent) Diagnose(context.Context) []diagnosis.Check {
+	return []diagnosis.Check{{Name: "token", Status: "ok", Tried: "the stored token", Result: "it is there"}}
 }
 
-func (f *fakeAgent) MeasureSpeed(context.Context) (agent.Speeds, error) {
+func (f *fakeAgent) MeasureSpeed(context.Context) (diagnosis.Speeds, error) {
 	if f.refuse != nil {
-		return agent.Speeds{}, f.refuse
+		return diagnosis.Speeds{}, f.refuse
 	}
-	return agent.Speeds{Items: []agent.Speed{
+	return diagnosis.Speeds{Items: []diagnosis.Speed{
 		{Transport: "dtls", InUse: true, RTTMillis: 1.5, PerSecond: traffic.Bytes{In: 1, Out: 2}},
 		{Transport: "tls", Error: "nothing answers"},
 	}}, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/internal/lockfile"
+	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
@@ -140,7 +141,7 @@ func TestTokenFromTheEnvironmentConfigures(t *testing.T) {
 	if got := c.Status(); got.State != StateUnconfigured || got.LastError == "" {
 		t.Errorf("malformed: got %+v, want unconfigured with the reason", got)
 	}
-	if got := c.checkState(); got.Status != checkOK {
+	if got := c.checkState(); got.Status != diagnosis.OK {
 		t.Errorf("malformed: got %+v, want nothing of the state folder, which has nothing to do with it", got)
 	}
 	r.set(func() { r.addresses = nil })

@@ -164,12 +164,3 @@ type EndpointEvent struct {
 	Action   string   `json:"action"` // up, changed, down
 	Endpoint Endpoint `json:"endpoint"`
 }
-
-// Check is one finding of Diagnose.
-type Check struct {
-	Name   string `json:"name"`   // snake_case, stable
-	Status string `json:"status"` // ok, warning, failed, skipped
-	Tried  string `json:"tried"`
-	Result string `json:"result"`
-	Advice string `json:"advice"` // what to do; empty if ok
-}

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import code from '../../../../localapi/diagnose.go?raw';
 import looks from '../../../../tunnel/agent/diagnose.go?raw';
+import ways from '../../../../tunnel/agent/diagnosis/check.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
 import { prefs } from '../../shared/stores/prefs.svelte';
 import { clause, saidOfService, translated } from './daemon';
@@ -35,12 +36,13 @@ test.each(sentences())('%s has a translation', (sentence) => {
   expect(translated(whole, 'zh-CN')).toMatch(/[\u4e00-\u9fff]/);
 });
 
-const agentLooks = sentencesOf(looks, [
+const agentLooks = sentencesOf(looks + ways, [
   { begins: 'Tried: ', part: 0 },
   { begins: 'Result: ', part: 0 },
   { begins: 'c.Result = ', part: 0 },
-  { begins: 'Advice = checkFailed, ', part: 1 },
-  { begins: 'Advice = checkWarning, ', part: 1 },
+  { begins: 'Advice = diagnosis.Failed, ', part: 1 },
+  { begins: 'Advice = diagnosis.Warning, ', part: 1 },
+  { begins: 'Advice = Failed, ', part: 1 },
   { begins: 'c.Status, c.Advice = ', part: 1 },
   { begins: '\tc.Advice = ', part: 0 },
   { begins: 'udp.Advice = ', part: 0 },
@@ -80,10 +82,11 @@ test('why a service is not reached, with its path if it has one', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,auth,claims,live,declared,tunnels,hold,replay,speed,visit}.go',
+    '../../../../tunnel/agent/{errors,auth,claims,live,declared,tunnels,hold,replay,diagnose,visit}.go',
     '../../../../tunnel/agent/spec/{normalize,paths,private,declared,visits}.go',
     '../../../../tunnel/agent/forward/{stream,flows,replay}.go',
     '../../../../tunnel/agent/visits/visits.go',
+    '../../../../tunnel/agent/diagnosis/speed.go',
     '../../../../tunnel/agent/control/{client,claim,errors,policy,speed,visit}.go',
     '../../../../tunnel/agent/origin/{origin,guard,dialer,tls}.go',
     '../../../../tunnel/wire/{token,headers,paths,private}.go',

@@ -1,4 +1,4 @@
-package agent
+package diagnosis
 
 import (
 	"context"
@@ -7,11 +7,9 @@ import (
 
 	"adit/internal/goodput"
 	"adit/tunnel/agent/control"
-	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/session"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
-	"adit/tunnel/wire"
 )
 
 // speedTime is how long the measurement of one transport may take, both ways.
@@ -36,50 +34,41 @@ type Speeds struct {
 	Advice string `json:"advice"`
 }
 
-// MeasureSpeed moves bytes between this machine and the relay for a moment, over
-// each transport and each way, beside what tunnels move. They count as the client's
-// traffic at the relay. Of two callers at once one is refusal.CodeControlBusy.
-func (a *Agent) MeasureSpeed(ctx context.Context) (Speeds, error) {
-	if !a.speeding.TryLock() {
-		return Speeds{}, &refusal.Error{Code: refusal.CodeControlBusy, Message: "the speed is being measured; try again in a moment"}
-	}
-	defer a.speeding.Unlock()
-	a.mu.Lock()
-	cur, configured := a.cur, a.stateLocked() != StateUnconfigured
-	j := session.Joining{Token: a.token, ClientID: a.auth.ClientID, Trial: true}
-	a.mu.Unlock()
-	switch {
-	case !configured:
-		return Speeds{}, notConfigured()
-	case cur == nil || !cur.Alive():
-		return Speeds{}, noSession()
-	case !cur.Control.Can(wire.FeatureSpeed):
-		return Speeds{}, &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
-	}
-	used := cur.Link.Transport()
+// Way is a way to a relay whose speed is measured.
+type Way struct {
+	Dialer  *session.Dialer
+	Addr    string          // the relay's
+	Joining session.Joining // of a trial
+	Used    link.Transport  // that the session in use runs over
+	Set     link.Transport  // that is configured
+}
+
+// Speeds moves bytes between this machine and the relay, over each transport and each
+// way.
+func (w Way) Speeds(ctx context.Context) Speeds {
 	var list []Speed
-	for _, j.Over = range []link.Transport{link.DTLS, link.TLS} {
-		s := Speed{Transport: string(j.Over), InUse: j.Over == used}
-		a.trial(ctx, cur.Addr, j, &s)
+	for _, w.Joining.Over = range []link.Transport{link.DTLS, link.TLS} {
+		s := Speed{Transport: string(w.Joining.Over), InUse: w.Joining.Over == w.Used}
+		w.trial(ctx, &s)
 		list = append(list, s)
 	}
-	return Speeds{Items: list, Advice: speedAdvice(list[0], list[1], a.cfg.Transport)}, ctx.Err()
+	return Speeds{Items: list, Advice: speedAdvice(list[0], list[1], w.Set)}
 }
 
 // trial measures a transport by a session of its own: that in use may leave UDP for
 // TCP while it is measured.
-func (a *Agent) trial(ctx context.Context, addr string, j session.Joining, s *Speed) {
+func (w Way) trial(ctx context.Context, s *Speed) {
 	dialling, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	l, err := a.dialer.Connect(dialling, addr, j)
+	l, err := w.Dialer.Connect(dialling, w.Addr, w.Joining)
 	switch {
 	case err == nil:
 		s.measure(ctx, l)
 		l.End("a measurement of speed is over")
-	case j.Over == link.DTLS && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrTimeout)):
-		s.Error = "no UDP gets through to the relay at " + addr
+	case w.Joining.Over == link.DTLS && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrTimeout)):
+		s.Error = "no UDP gets through to the relay at " + w.Addr
 	default:
-		s.Error = control.Describe(err, addr)
+		s.Error = control.Describe(err, w.Addr)
 	}
 }
 
