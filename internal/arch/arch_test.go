@@ -133,6 +133,7 @@ var walls = []struct {
 	{"tunnel/agent/visits", []string{"internal", "tunnel/link", "tunnel/agent/spec", "tunnel/agent/splice", "tunnel/agent/traffic"}},
 	{"tunnel/agent/session", []string{"tunnel/link", "tunnel/wire", "tunnel/agent/control"}},
 	{"tunnel/agent/diagnosis", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/control", "tunnel/agent/session", "tunnel/agent/traffic"}},
+	{"tunnel/agent/turn", []string{}},
 	{"tunnel/agent/state", []string{"internal", "tunnel/wire", "tunnel/agent/spec"}},
 	{"tunnel/agent/control", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/refusal"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},

@@ -45,10 +45,10 @@ func (a *Agent) authLocked() AuthStatus {
 // force; if it is refused, all stays as it was. A clientID binds the agent to
 // that client: a token of another is refused.
 func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStatus, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return AuthStatus{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	tok, err := wire.ParseToken(token)
 	if err != nil {
 		return AuthStatus{}, &refusal.Error{Code: refusal.CodeInvalidToken, Message: err.Error(), Field: "auth_token"}
@@ -147,10 +147,10 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 
 // Forget drops the token and closes the session. Tunnels stay and wait.
 func (a *Agent) Forget(ctx context.Context) error {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	l, err := a.dropToken()
 	if err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 
 // Change changes a tunnel. If the relay refuses the change, all stays as it was.
 func (a *Agent) Change(ctx context.Context, id string, patch spec.Patch) (Tunnel, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return Tunnel{}, no

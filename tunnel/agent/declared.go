@@ -21,8 +21,8 @@ func declaredID(name string) string {
 // What did not change is not touched. If one spec is wrong nothing changes, and
 // a *spec.DeclareError says which. It waits for a change that is being made.
 func (a *Agent) Declare(ctx context.Context, specs []spec.Tunnel) error {
-	a.control.Lock()
-	defer a.control.Unlock()
+	a.turn.Lock()
+	defer a.turn.Unlock()
 	wanted, err := spec.Declared(specs, a.origins.Guard, a.taken)
 	if err != nil {
 		return err

@@ -101,10 +101,10 @@ func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool
 	if len(due) == 0 {
 		return wait, more
 	}
-	if !a.control.TryOwn() {
+	if !a.turn.TryOwn() {
 		return lettingAgain, true
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	for _, t := range due {
 		a.mu.Lock()
 		still := a.tunnels[t.id] == t && t.holders.count == 0
@@ -153,14 +153,14 @@ func (a *Agent) dueUnheld() (due []*tunnel, next time.Time) {
 func (a *Agent) part(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, parting)
 	defer cancel()
-	for !a.control.TryOwn() {
+	for !a.turn.TryOwn() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(partingPace):
 		}
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	a.mu.Lock()
 	cur := a.cur
 	var unheld []*tunnel

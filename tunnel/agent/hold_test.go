@@ -113,10 +113,10 @@ func TestUnheldTunnelIsRemovedOnceItCanBe(t *testing.T) {
 		time.Sleep(2 * holdGrace)
 		wantHeld(t, a, held.ID, true)
 		setWrite(a, write)
-		a.control.Lock() // another request runs
+		a.turn.Lock() // another request runs
 		time.Sleep(2 * holdGrace)
 		wantHeld(t, a, held.ID, true)
-		a.control.Unlock()
+		a.turn.Unlock()
 		time.Sleep(time.Second)
 		wantHeld(t, a, held.ID, false)
 	})

@@ -11,10 +11,10 @@ import (
 
 // StartTunnel starts a stopped or failed tunnel. Without a session it waits.
 func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return Tunnel{}, no
@@ -35,14 +35,14 @@ func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// begin has t run that is stopped or failed; control is held. If the relay refuses
+// begin has t run that is stopped or failed; the turn is held. If the relay refuses
 // it, or if it cannot be saved, it is stopped again if it was.
 func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Lock()
 	declared, faulty := t.spec, t.fault != ""
 	a.mu.Unlock()
 	if faulty {
-		// It asks the machine for its addresses, so not under the mutex: control,
+		// It asks the machine for its addresses, so not under the mutex: the turn,
 		// which the caller holds, keeps the spec as it is.
 		if _, no := declared.Normalize(a.origins.Guard); no != nil {
 			return no
@@ -81,10 +81,10 @@ func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 // StopTunnel stops a tunnel and ends its visitors' connections; its public
 // address is kept for it.
 func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return Tunnel{}, no
@@ -168,13 +168,16 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	}
 }
 
+// claimPace is how often lockFor tries.
+const claimPace = 10 * time.Millisecond
+
 // lockFor locks mu, unless ctx ends first.
 func lockFor(ctx context.Context, mu *sync.Mutex) bool {
 	for !mu.TryLock() {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(turnPace):
+		case <-time.After(claimPace):
 		}
 	}
 	return true
@@ -206,10 +209,10 @@ func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
 // DeleteTunnel removes a tunnel and gives its public address back, as soon as
 // there is a session if there is none now.
 func (a *Agent) DeleteTunnel(ctx context.Context, id string) error {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return no

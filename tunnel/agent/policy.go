@@ -40,10 +40,10 @@ func (a *Agent) Policy(ctx context.Context, id string) (TunnelPolicy, error) {
 // client do so. What it may replace is in If-Match and If-None-Match of expected
 // (RFC 9110, section 13.1); without them it replaces whatever is there.
 func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessage, expected http.Header) (TunnelPolicy, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return TunnelPolicy{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	return a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
 		return c.SetPolicy(ctx, id, document, expected)
 	})

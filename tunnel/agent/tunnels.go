@@ -45,10 +45,10 @@ func (a *Agent) Tunnel(id string) (Tunnel, bool) {
 // Create adds a tunnel and starts it. It is there only if the relay has granted
 // it, or the agent is paused; then it waits.
 func (a *Agent) Create(ctx context.Context, want spec.Tunnel) (Tunnel, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	want, no := want.Normalize(a.origins.Guard)
 	if no == nil {
 		no = a.checkHosts(ctx, want, spec.Tunnel{})
@@ -184,7 +184,7 @@ func (a *Agent) nameLocked(want spec.Tunnel, own string) (string, *refusal.Error
 }
 
 // editable returns the tunnel id if a request may change it. The caller holds
-// control, so no other request changes it meanwhile.
+// the turn, so no other request changes it meanwhile.
 func (a *Agent) editable(id string) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,4 +1,4 @@
-package agent
+package turn
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 func TestOwnWorkIsWaitedForAndRequestsAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c turn
+		var c Turn
 		c.Lock()
 		begin := time.Now()
 		time.AfterFunc(time.Second, c.Unlock)
