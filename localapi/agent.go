@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/spec"
 )
 
 // Agent is all that the API asks of the client engine; *agent.Agent is one.
@@ -57,8 +57,8 @@ type TunnelLister interface {
 
 // TunnelChanger makes, changes and removes tunnels.
 type TunnelChanger interface {
-	Create(ctx context.Context, spec spec.Tunnel) (agent.Tunnel, error)
-	Change(ctx context.Context, id string, patch spec.Patch) (agent.Tunnel, error)
+	Create(ctx context.Context, spec definition.Tunnel) (agent.Tunnel, error)
+	Change(ctx context.Context, id string, patch definition.Patch) (agent.Tunnel, error)
 	DeleteTunnel(ctx context.Context, id string) error
 }
 

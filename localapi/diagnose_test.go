@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/diagnosis"
-	"adit/tunnel/agent/spec"
 )
 
 // sick is a fake agent with another state.
@@ -151,10 +151,10 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 		{Name: "b", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelFailed, Error: "the port is taken"},
 		{Name: "c", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelStopped},
 		{Name: "d", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelWaiting},
-		{Name: "e", Type: "http", LocalIP: "::1", LocalPort: 80, State: agent.TunnelRunning, Paths: []spec.Path{
+		{Name: "e", Type: "http", LocalIP: "::1", LocalPort: 80, State: agent.TunnelRunning, Paths: []definition.Path{
 			{Path: "/api", LocalIP: "::1", LocalPort: 81}, {Path: "/down", LocalIP: "::1", LocalPort: 22},
 		}},
-		{Name: "f", Type: "http", State: agent.TunnelFailed, Paths: []spec.Path{{Path: "/api", LocalIP: "::1", LocalPort: 22}}},
+		{Name: "f", Type: "http", State: agent.TunnelFailed, Paths: []definition.Path{{Path: "/api", LocalIP: "::1", LocalPort: 22}}},
 	}
 	w := testWorld(map[string]error{"[::1]:22": context.DeadlineExceeded}, nil)
 	got := w.checkOrigins(t.Context(), tunnels)

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/agent/visits"
@@ -32,9 +32,9 @@ type fakeAgent struct {
 	tunnels  []agent.Tunnel
 	requests []inspect.Detail
 	edits    []inspect.Edit
-	patches  []spec.Patch
+	patches  []definition.Patch
 	expected http.Header // of the last policy
-	specs    []spec.Tunnel
+	specs    []definition.Tunnel
 	filters  []inspect.Filter
 	paused   bool
 	har      string
@@ -47,8 +47,8 @@ func newFakeAgent() *fakeAgent {
 	f := &fakeAgent{har: `{"log":{"version":"1.2","creator":{"name":"adit","version":"1"},"entries":[]}}`}
 	f.tunnels = []agent.Tunnel{{
 		ID: "t_1", Name: "shop", Type: "https", Mode: "standard", LocalIP: "127.0.0.1", LocalPort: 3000,
-		RequestHeaders: spec.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
-		Paths:          []spec.Path{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
+		RequestHeaders: definition.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
+		Paths:          []definition.Path{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
 		Visitors:       []string{},
 		Domain:         "shop", PublicURL: "https://shop.relay.example", State: agent.TunnelRunning, Inspect: true,
 		CreatedAt: fakeTime.In(time.FixedZone("there", 7200)),
@@ -151,7 +151,7 @@ func (f *fakeAgent) Tunnel(id string) (agent.Tunnel, bool) {
 	return agent.Tunnel{}, false
 }
 
-func (f *fakeAgent) Create(_ context.Context, spec spec.Tunnel) (agent.Tunnel, error) {
+func (f *fakeAgent) Create(_ context.Context, spec definition.Tunnel) (agent.Tunnel, error) {
 	if err := f.refusal(); err != nil {
 		return agent.Tunnel{}, err
 	}
@@ -176,7 +176,7 @@ func (f *fakeAgent) one(id string) (agent.Tunnel, error) {
 	return t, nil
 }
 
-func (f *fakeAgent) Change(_ context.Context, id string, p spec.Patch) (agent.Tunnel, error) {
+func (f *fakeAgent) Change(_ context.Context, id string, p definition.Patch) (agent.Tunnel, error) {
 	f.mu.Lock()
 	f.patches = append(f.patches, p)
 	f.mu.Unlock()
@@ -208,7 +208,7 @@ func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 
 func (f *fakeAgent) Visits() []visits.Visit {
 	return []visits.Visit{{
-		Visit: spec.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: visits.StateListening,
+		Visit: definition.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: visits.StateListening,
 		Connections: traffic.Connections{Open: 1, Total: 2},
 	}}
 }

@@ -12,8 +12,8 @@ import (
 	"adit/internal/config"
 	"adit/internal/paths"
 	"adit/localapi"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/origin"
-	"adit/tunnel/agent/spec"
 )
 
 // checkConfig refuses a configuration with which the daemon does not start, or
@@ -60,10 +60,10 @@ func judge(file *config.File) error {
 	if err := guards.Check(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w", file.Path(), err)
 	}
-	if _, err := spec.CheckVisits(declaredVisits(file)); err != nil {
+	if _, err := definition.CheckVisits(declaredVisits(file)); err != nil {
 		return visitMistake(file, err)
 	}
 	specs, tables := declaredSpecs(file)
-	_, err := spec.Declared(specs, origin.Guard{Refuse: refuse}, nil)
+	_, err := definition.Declared(specs, origin.Guard{Refuse: refuse}, nil)
 	return declareMistake(file, tables, err)
 }

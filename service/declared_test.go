@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"adit/internal/config"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/origin"
-	"adit/tunnel/agent/spec"
 )
 
 // A name that is another tunnel's is free once that tunnel is gone: nobody need
@@ -65,7 +65,7 @@ func TestDeclaredTunnelTakesItsNameOnceItIsFree(t *testing.T) {
 
 // wantDeclared returns the tunnel that a file with text in its table declares, which must
 // have that mistake; empty: none.
-func wantDeclared(t *testing.T, text, mistake string) spec.Tunnel {
+func wantDeclared(t *testing.T, text, mistake string) definition.Tunnel {
 	t.Helper()
 	file, err := config.Parse("adit.toml", []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"+text))
 	if err != nil {
@@ -90,7 +90,7 @@ func TestDeclaredTunnelChangesHeaders(t *testing.T) {
 		"request_headers = { X-Env = \"geheim\\u0007\" }":                                                   "adit.toml:4: tunnel[0].request_headers: the value of X-Env has control characters",
 	} {
 		got := wantDeclared(t, text, want)
-		if want == "" && (got.RequestHeaders != spec.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}) || got.ResponseHeaders != spec.Headers(map[string]string{"Server": ""})) {
+		if want == "" && (got.RequestHeaders != definition.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}) || got.ResponseHeaders != definition.Headers(map[string]string{"Server": ""})) {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -106,7 +106,7 @@ func TestDeclaredTunnelHasPaths(t *testing.T) {
 		"type = \"tcp\"\n[[tunnel.paths]]\npath = \"/a\"\nlocal_port = 1\n":    "adit.toml:5: tunnel[0].paths: is for http and https tunnels only",
 	} {
 		got := wantDeclared(t, text, want)
-		if p := got.Paths; want == "" && (len(p) != 1 || p[0] != spec.Path{Path: "/api", LocalPort: 8080, Strip: true}) {
+		if p := got.Paths; want == "" && (len(p) != 1 || p[0] != definition.Path{Path: "/api", LocalPort: 8080, Strip: true}) {
 			t.Errorf("got %+v", p)
 		}
 	}
@@ -126,11 +126,11 @@ func TestDeclaredVisits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		visits, err := spec.CheckVisits(declaredVisits(file))
+		visits, err := definition.CheckVisits(declaredVisits(file))
 		if err = visitMistake(file, err); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
-		if want == "" && (len(visits) != 1 || visits[0] != spec.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}) {
+		if want == "" && (len(visits) != 1 || visits[0] != definition.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}) {
 			t.Errorf("got %+v", visits)
 		}
 	}
@@ -184,7 +184,7 @@ ports = 1
 }
 
 // checkSpecs says what an agent without other tunnels would say of specs.
-func checkSpecs(specs []spec.Tunnel) error {
-	_, err := spec.Declared(specs, origin.Guard{}, nil)
+func checkSpecs(specs []definition.Tunnel) error {
+	_, err := definition.Declared(specs, origin.Guard{}, nil)
 	return err
 }

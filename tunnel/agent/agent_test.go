@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"adit/internal/lockfile"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -169,7 +169,7 @@ func TestRefusedTokenIsNotTriedAgainUntilConfiguredAnew(t *testing.T) {
 	r.mu.Lock()
 	tried := len(r.hellos)
 	r.mu.Unlock()
-	_, err := a.Create(t.Context(), spec.Tunnel{LocalPort: 80})
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80})
 	wantCode(t, err, refusal.CodeRelayRejected, "")
 	time.Sleep(1500 * time.Millisecond) // longer than the first back-off
 	r.set(func() {
@@ -197,7 +197,7 @@ func TestRevocationRejectsAtOnce(t *testing.T) {
 func TestForgetClosesAndKeepsTunnels(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	s := r.session()
 	if err := a.Forget(t.Context()); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestForgetClosesAndKeepsTunnels(t *testing.T) {
 	if err := a.Forget(t.Context()); err != nil {
 		t.Errorf("twice: %v", err)
 	}
-	_, err = a.Create(t.Context(), spec.Tunnel{LocalPort: 80})
+	_, err = a.Create(t.Context(), definition.Tunnel{LocalPort: 80})
 	wantCode(t, err, refusal.CodeNotConfigured, "")
 }
 
@@ -222,7 +222,7 @@ func TestPauseOutlivesARestart(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	s, err := a.Pause(t.Context())
 	if err != nil || s.State != StatePaused || s.Connected {
 		t.Fatalf("got %+v, %v", s, err)
@@ -234,7 +234,7 @@ func TestPauseOutlivesARestart(t *testing.T) {
 		t.Errorf("after a restart: got %s", got)
 	}
 	// A tunnel can be made while paused, and runs afterwards.
-	late := mustCreate(t, b, spec.Tunnel{LocalPort: 81})
+	late := mustCreate(t, b, definition.Tunnel{LocalPort: 81})
 	if late.State != TunnelWaiting {
 		t.Errorf("created while paused: got %s", late.State)
 	}
@@ -269,7 +269,7 @@ func TestResumeWithoutAPauseWaitsForNothing(t *testing.T) {
 func TestRelayBackMeansAgentBack(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	r.kill()
 	wantState(t, a, StateReconnecting)
 	if got := a.Status(); got.Connected || got.LastError == "" || got.EndpointCount != 0 {
@@ -306,7 +306,7 @@ func TestReconnectReplacesTheSession(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	first := r.session()
 	s, err := a.Reconnect(t.Context())
 	if err != nil || s.State != StateConnected {
@@ -326,7 +326,7 @@ func TestReconnectReplacesTheSession(t *testing.T) {
 func TestDrainMovesToTheAddressesGiven(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	elsewhere := newFakeRelay(t)
 	elsewhere.kill()
 	elsewhere.authority = r.authority

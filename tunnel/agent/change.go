@@ -3,12 +3,12 @@ package agent
 import (
 	"context"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 )
 
 // Change changes a tunnel. If the relay refuses the change, all stays as it was.
-func (a *Agent) Change(ctx context.Context, id string, patch spec.Patch) (Tunnel, error) {
+func (a *Agent) Change(ctx context.Context, id string, patch definition.Patch) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
@@ -41,7 +41,7 @@ func (a *Agent) Change(ctx context.Context, id string, patch spec.Patch) (Tunnel
 }
 
 // apply gives t a new spec, at the relay first.
-func (a *Agent) apply(ctx context.Context, t *tunnel, want spec.Tunnel) error {
+func (a *Agent) apply(ctx context.Context, t *tunnel, want definition.Tunnel) error {
 	a.mu.Lock()
 	before, given, fault, failure := t.spec, t.grant, t.fault, t.failure
 	old := t.claim(false)

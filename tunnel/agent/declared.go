@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 )
 
 // declaredID is the id of the declared tunnel of a name: the same after a
@@ -19,11 +19,11 @@ func declaredID(name string) string {
 
 // Declare makes the declared tunnels those of specs, each known by its name.
 // What did not change is not touched. If one spec is wrong nothing changes, and
-// a *spec.DeclareError says which. It waits for a change that is being made.
-func (a *Agent) Declare(ctx context.Context, specs []spec.Tunnel) error {
+// a *definition.DeclareError says which. It waits for a change that is being made.
+func (a *Agent) Declare(ctx context.Context, specs []definition.Tunnel) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	wanted, err := spec.Declared(specs, a.origins.Guard, a.taken)
+	wanted, err := definition.Declared(specs, a.origins.Guard, a.taken)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (a *Agent) Declare(ctx context.Context, specs []spec.Tunnel) error {
 // setDeclared makes the declared tunnels those of wanted, and returns whether
 // anything changed, the tunnels whose visitors now have another's service, and those
 // that lead their paths in another way.
-func (a *Agent) setDeclared(wanted []spec.Tunnel) (changed bool, cut, led []*tunnel) {
+func (a *Agent) setDeclared(wanted []definition.Tunnel) (changed bool, cut, led []*tunnel) {
 	now := time.Now().UTC()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,7 +108,7 @@ func (a *Agent) taken(name string) bool {
 }
 
 // undeclared returns the declared tunnels that are not wanted any more.
-func (a *Agent) undeclared(wanted []spec.Tunnel) []*tunnel {
+func (a *Agent) undeclared(wanted []definition.Tunnel) []*tunnel {
 	keep := make(map[string]bool, len(wanted))
 	for _, want := range wanted {
 		keep[declaredID(want.Name)] = true

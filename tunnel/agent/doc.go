@@ -10,7 +10,7 @@
 //   - keeping a session: keep.go (when to connect), several.go (to which address),
 //     live.go (one session), second.go and handover.go (a session with a second
 //     node), package control (what is said)
-//   - tunnels: package spec (what they are declared as), tunnel.go, and what people do with them in tunnels.go, change.go,
+//   - tunnels: package definition (what they are declared as), tunnel.go, and what people do with them in tunnels.go, change.go,
 //     lifecycle.go, declared.go and hold.go; claims.go asks the relay for them
 //   - visitors: package forward, replay.go (the inspector's requests again)
 //   - what lasts and what is told: packages state and feed, auth.go, report.go

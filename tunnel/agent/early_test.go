@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -26,7 +26,7 @@ func TestEarlyAnswerReachesTheVisitor(t *testing.T) {
 			_, _ = io.WriteString(c, answer) // closed with much unread: it resets
 		}
 	})
-	tun := mustCreate(t, a, spec.Tunnel{Type: "http", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: port})
 	body := strings.Repeat("x", 1<<20)
 	for i := range 50 {
 		s := r.mustVisit(tun.ID, wire.StreamHTTP)
@@ -63,7 +63,7 @@ func TestEarlyAnswerToAVisitorWhoPausesIsNotLost(t *testing.T) {
 			_, _ = io.WriteString(c, answer)
 		}
 	})
-	tun := mustCreate(t, a, spec.Tunnel{Type: "http", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: port})
 	s := r.mustVisit(tun.ID, wire.StreamHTTP)
 	defer s.Reset()
 	if _, err := io.WriteString(s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"+strings.Repeat("x", 1<<16)); err != nil {
@@ -88,7 +88,7 @@ func TestAnswerThatWasCutIsReset(t *testing.T) {
 			_ = c.(*net.TCPConn).SetLinger(0)
 		}
 	})
-	tun := mustCreate(t, a, spec.Tunnel{Type: "http", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: port})
 	s := r.mustVisit(tun.ID, wire.StreamHTTP)
 	defer s.Reset()
 	if _, err := io.WriteString(s, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {

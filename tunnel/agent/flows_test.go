@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -21,7 +21,7 @@ func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
 	defer service.Close()
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
 	r.mu.Lock()
 	number := r.numbers[tun.ID]
 	r.mu.Unlock()

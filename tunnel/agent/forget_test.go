@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 )
 
 // deletedLoggedOut is an agent that has logged out of a relay with two tunnels,
@@ -15,8 +15,8 @@ import (
 func deletedLoggedOut(t *testing.T, r *fakeRelay, dir string) (a *Agent, gone, kept Tunnel, stop func()) {
 	t.Helper()
 	a, stop = configured(t, r, Config{StateDir: dir})
-	gone = mustCreate(t, a, spec.Tunnel{LocalPort: 80})
-	kept = mustCreate(t, a, spec.Tunnel{LocalPort: 81})
+	gone = mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	kept = mustCreate(t, a, definition.Tunnel{LocalPort: 81})
 	if err := a.Forget(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/state"
 )
 
 // wants reports whether t asks for what g was.
 func (t *tunnel) wants(g state.Grant) bool {
-	return t.spec.Domain != "" && g.Domain != "" && spec.SameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
+	return t.spec.Domain != "" && g.Domain != "" && definition.SameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
 }
 
 // forgo has the relay forget the name or port that t has given up; t.claiming is held.

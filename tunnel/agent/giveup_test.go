@@ -3,7 +3,7 @@ package agent
 import (
 	"testing"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -49,7 +49,7 @@ func (r *fakeRelay) owns() {
 	})
 }
 
-func declareAll(t *testing.T, a *Agent, specs ...spec.Tunnel) {
+func declareAll(t *testing.T, a *Agent, specs ...definition.Tunnel) {
 	t.Helper()
 	if err := a.Declare(t.Context(), specs); err != nil {
 		t.Fatal(err)
@@ -74,9 +74,9 @@ func TestDeclaredTunnelsExchangeTheirNames(t *testing.T) {
 			dir := t.TempDir()
 			a, stop := configured(t, r, Config{StateDir: dir})
 			names := []string{"a.relay.test", "b.relay.test", "c.relay.test"}
-			specs := make([]spec.Tunnel, 3)
+			specs := make([]definition.Tunnel, 3)
 			for i, name := range []string{"one", "two", "three"} {
-				specs[i] = spec.Tunnel{Name: name, Domain: names[i], LocalPort: 80}
+				specs[i] = definition.Tunnel{Name: name, Domain: names[i], LocalPort: 80}
 			}
 			declareAll(t, a, specs...)
 			for i := range specs {
@@ -106,7 +106,7 @@ func TestTunnelWithoutItsDomainGetsAnotherName(t *testing.T) {
 			r.owns()
 			dir := t.TempDir()
 			a, stop := configured(t, r, Config{StateDir: dir})
-			want := spec.Tunnel{Name: "shop", Domain: "a.relay.test", LocalPort: 80}
+			want := definition.Tunnel{Name: "shop", Domain: "a.relay.test", LocalPort: 80}
 			declareAll(t, a, want)
 			id := declaredID("shop")
 			wantURL(t, a, id, "https://a.relay.test")
@@ -134,9 +134,9 @@ func TestChangeThatTakesADomainOutGivesAnotherName(t *testing.T) {
 	r := newFakeRelay(t)
 	r.owns()
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{Domain: "a.relay.test", LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{Domain: "a.relay.test", LocalPort: 80})
 	none := ""
-	got, err := a.Change(t.Context(), tun.ID, spec.Patch{Domain: &none})
+	got, err := a.Change(t.Context(), tun.ID, definition.Patch{Domain: &none})
 	if err != nil || got.PublicURL != "https://random1.relay.test" {
 		t.Errorf("got %q, %v, want another name", got.PublicURL, err)
 	}

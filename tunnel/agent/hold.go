@@ -23,7 +23,7 @@ const (
 // request that runs.
 const lettingAgain = 200 * time.Millisecond
 
-// Hold is one holder's part in a tunnel with spec.Tunnel.Held.
+// Hold is one holder's part in a tunnel with definition.Tunnel.Held.
 type Hold struct {
 	// Gone is closed when the tunnel is.
 	Gone <-chan struct{}

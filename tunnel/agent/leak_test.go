@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -17,8 +17,8 @@ func TestNothingIsLeftAfterRun(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	r := newFakeRelay(t)
 	a, stop := configured(t, r, Config{})
-	tcp := mustCreate(t, a, spec.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
-	udp := mustCreate(t, a, spec.Tunnel{Type: "udp", LocalPort: 9})
+	tcp := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
+	udp := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: 9})
 	s := r.mustVisit(tcp.ID, wire.StreamRaw)
 	s.Write([]byte("x"))
 	if _, err := io.ReadFull(s, make([]byte, 1)); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
@@ -66,7 +66,7 @@ func TestANodeThatEndsEachSessionIsNotStormed(t *testing.T) {
 func TestTwoNodesHaveSessions(t *testing.T) {
 	all := newFakeNodes(t, 3)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	var second *fakeRelay
 	eventually(t, "another node has the tunnel", func() bool {
 		for _, r := range all[1:] {
@@ -116,7 +116,7 @@ func TestEachNewTunnelIsClaimedOnTheSecondSession(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	a, _ := configured(t, all[0], Config{})
 	for i := range 64 {
-		tun := mustCreate(t, a, spec.Tunnel{LocalPort: 1024 + i})
+		tun := mustCreate(t, a, definition.Tunnel{LocalPort: 1024 + i})
 		eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	}
 }
@@ -127,7 +127,7 @@ func TestSessionThatWasLeftIsGivenNoMoreVisitors(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	port := service(t, echo)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, spec.Tunnel{Type: wire.TypeTCP, LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: port})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	stays := all[0].mustVisit(tun.ID, wire.StreamRaw)
 	left := all[0].session()
@@ -156,8 +156,8 @@ func TestTunnelDeletedWhileASessionIsLeftIsServedNowhere(t *testing.T) {
 			all := newFakeNodes(t, 2)
 			port := service(t, echo)
 			a, _ := configured(t, all[0], Config{})
-			stays := mustCreate(t, a, spec.Tunnel{Type: wire.TypeTCP, LocalPort: port})
-			goes := mustCreate(t, a, spec.Tunnel{Type: wire.TypeTCP, LocalPort: port})
+			stays := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: port})
+			goes := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: port})
 			eventually(t, "the other node has the tunnels", func() bool { return all[1].serves(stays.ID) && all[1].serves(goes.ID) })
 			all[0].mustVisit(stays.ID, wire.StreamRaw)
 			left := all[0].session()
@@ -189,7 +189,7 @@ func TestTunnelDeletedWhileASessionIsLeftIsServedNowhere(t *testing.T) {
 func TestDrainMovesToTheSecondSession(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	all[0].set(func() {
 		all[0].refuse = &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -65,7 +65,7 @@ func TestFlowFindsItsServiceAtAnyAddress(t *testing.T) {
 	_, port := echoAtSix(t)
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{Type: "udp", LocalPort: port, LocalIP: "localhost"})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: port, LocalIP: "localhost"})
 	sent := 0
 	for i, size := range []int{5, 0, 60000, 1200} {
 		payload := bytes.Repeat([]byte{byte(i)}, size)
@@ -102,7 +102,7 @@ func TestFlowFollowsItsService(t *testing.T) {
 	six, port := echoAtSix(t)
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{Type: "udp", LocalPort: port, LocalIP: "localhost"})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: port, LocalIP: "localhost"})
 	udpVisitor(t, r, tun.ID, 1, []byte("first"))
 	six.Close()
 	r.mu.Lock()
@@ -163,7 +163,7 @@ func TestFlowFollowsTheNameOfItsService(t *testing.T) {
 			now.Store(&loopback)
 			a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{*now.Load()}, nil }
 			a.origins.LookAgain = 10 * time.Millisecond
-			tun := mustCreate(t, a, spec.Tunnel{Type: "udp", LocalPort: port, LocalIP: "service.test"})
+			tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: port, LocalIP: "service.test"})
 			udpVisitor(t, r, tun.ID, 1, []byte("first"))
 			six.Close()
 			if !refused {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -29,7 +29,7 @@ func TestTunnelStoppedWhileItsOriginIsDialledKeepsNoVisitor(t *testing.T) {
 		}
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}
-	tun := mustCreate(t, a, spec.Tunnel{Type: "tcp", LocalPort: service(t, echo), LocalIP: "service.test"})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo), LocalIP: "service.test"})
 	slow.Store(true)
 	got := make(chan error, 1)
 	go func() {
@@ -55,7 +55,7 @@ func TestTunnelStoppedWhileItsOriginIsDialledKeepsNoVisitor(t *testing.T) {
 func TestChangeThatIsNotAnsweredIsUndoneAtTheRelay(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	taken, end := make(chan struct{}), make(chan struct{})
 	defer close(end)
 	var once sync.Once
@@ -72,7 +72,7 @@ func TestChangeThatIsNotAnsweredIsUndoneAtTheRelay(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-taken; cancel() }()
-	if _, err := a.Change(ctx, tun.ID, spec.Patch{Domain: new("store")}); err == nil {
+	if _, err := a.Change(ctx, tun.ID, definition.Patch{Domain: new("store")}); err == nil {
 		t.Fatal("got no error from a change that the relay did not answer")
 	}
 	if got, _ := a.Tunnel(tun.ID); got.Domain != "shop" {
@@ -85,7 +85,7 @@ func TestClaimThatCouldNotBeGivenBackIsGivenBackLater(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.set(func() { r.unable = 2 })
 	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 4711})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 4711})
 	stop()
 	b, _ := startAgent(t, Config{StateDir: dir, Refuse: func(_ netip.Addr, port int) error {
 		if port == 4711 {
@@ -152,7 +152,7 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 	if got, _ := b.Tunnel(tun.ID); got.State != TunnelFailed || !strings.Contains(got.Error, "adit listens there itself") {
 		t.Errorf("got %s %q after another token, want it failed for the same reason", got.State, got.Error)
 	}
-	if _, err := b.Change(t.Context(), tun.ID, spec.Patch{LocalPort: new(4712)}); err != nil {
+	if _, err := b.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(4712)}); err != nil {
 		t.Fatal(err)
 	}
 	wantTunnel(t, b, tun.ID, TunnelRunning)
@@ -164,7 +164,7 @@ func TestAgentAnswersWhileItAsksWhetherATunnelMayStart(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 4711})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 4711})
 	stop()
 	var starting atomic.Bool
 	asked, goOn := make(chan struct{}), make(chan struct{})
@@ -208,7 +208,7 @@ func TestStopThatTheRelayCouldNotTakeIsToldLater(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.set(func() { r.unable = 3 })
 	got, err := a.StopTunnel(t.Context(), tun.ID)
 	if err != nil || got.State != TunnelStopped {
@@ -234,7 +234,7 @@ func TestStopThatTheRelayCouldNotTakeIsToldLater(t *testing.T) {
 func TestStopThatIsOwedDoesNotEndATunnelThatRunsAgain(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.set(func() { r.unable = 2 })
 	if _, err := a.StopTunnel(t.Context(), tun.ID); err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestTunnelStoppedWhileItIsClaimedServesNobody(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, spec.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
 	stop()
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once

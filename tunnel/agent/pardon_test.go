@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -52,7 +52,7 @@ func TestAnExpiredClientComesBackByItself(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	wantTunnel(t, a, tun.ID, TunnelRunning)
 	r.set(func() { r.refuse = expired() })
 	before := r.tries()

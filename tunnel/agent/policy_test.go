@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestPolicyIsReplacedAsTheCallerExpects(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	id := mustCreate(t, a, spec.Tunnel{LocalPort: 80}).ID
+	id := mustCreate(t, a, definition.Tunnel{LocalPort: 80}).ID
 	_, err := a.Policy(t.Context(), id)
 	wantCode(t, err, refusal.CodeRelayRejected, "") // it is too old
 	r.set(func() {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/visits"
 	"adit/tunnel/wire"
@@ -85,7 +85,7 @@ func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	r.visited(greets)
 	a, _ := configured(t, r, Config{})
 	addr := freeport.Loopback(t)
-	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "adit://NAS/ssh", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "adit://NAS/ssh", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, listening)
@@ -96,7 +96,7 @@ func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	if v.Tunnel != "nas/ssh" || v.Bytes.In != 13 || v.Bytes.Out != 37 || v.Error != "" {
 		t.Errorf("it is shown as %+v", v)
 	}
-	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/rdp", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "nas/rdp", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, func(v visits.Visit) bool { return v.Tunnel == "nas/rdp" && listening(v) })
@@ -123,7 +123,7 @@ func TestWhoIsNotLedOnLearnsIt(t *testing.T) {
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
 	addr := freeport.Loopback(t)
-	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/ssh", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "nas/ssh", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, listening)
@@ -145,7 +145,7 @@ func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if err := a.DeclareVisits([]spec.Visit{{Tunnel: "nas/ssh", Listen: other.Addr().String()}}); err != nil {
+	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "nas/ssh", Listen: other.Addr().String()}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, func(v visits.Visit) bool { return v.State == visits.StateFailed && strings.Contains(v.Error, "in use") })
@@ -265,7 +265,7 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
-	made := mustCreate(t, a, spec.Tunnel{LocalPort: 22, Mode: "private", Domain: " SSH", Visitors: []string{"Laptop ", "*"}})
+	made := mustCreate(t, a, definition.Tunnel{LocalPort: 22, Mode: "private", Domain: " SSH", Visitors: []string{"Laptop ", "*"}})
 	if made.Type != "tcp" || made.PublicURL != "adit://test/ssh" || !slices.Equal(made.Visitors, []string{"laptop", "*"}) {
 		t.Errorf("made %+v", made)
 	}
@@ -274,7 +274,7 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 		t.Errorf("claimed %+v", got)
 	}
 	r.mu.Unlock()
-	for field, want := range map[string]spec.Tunnel{
+	for field, want := range map[string]definition.Tunnel{
 		"type":        {LocalPort: 22, Mode: "private", Type: "https"},
 		"remote_port": {LocalPort: 22, Mode: "private", RemotePort: 22},
 		"domain":      {LocalPort: 22, Mode: "private", Domain: "ssh.example.com"},
@@ -288,12 +288,12 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 
 	// What only the one mode has goes when the other comes.
 	public := "standard"
-	is, err := a.Change(t.Context(), made.ID, spec.Patch{Mode: &public})
+	is, err := a.Change(t.Context(), made.ID, definition.Patch{Mode: &public})
 	if err != nil || is.Domain != "" || len(is.Visitors) > 0 || is.RemotePort == 0 || !strings.HasPrefix(is.PublicURL, "tcp://") {
 		t.Errorf("made public: %+v, %v", is, err)
 	}
 	private := "private"
-	is, err = a.Change(t.Context(), made.ID, spec.Patch{Mode: &private})
+	is, err = a.Change(t.Context(), made.ID, definition.Patch{Mode: &private})
 	if err != nil || is.RemotePort != 0 || !strings.HasPrefix(is.PublicURL, "adit://test/random") {
 		t.Errorf("made private again: %+v, %v", is, err)
 	}
@@ -304,7 +304,7 @@ func TestARelayThatKnowsNoPrivateTunnelsIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	var no *refusal.Error
-	_, err := a.Create(t.Context(), spec.Tunnel{LocalPort: 22, Mode: "private"})
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 22, Mode: "private"})
 	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "no private tunnels") {
 		t.Errorf("got %v", err)
 	}

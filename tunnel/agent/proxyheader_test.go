@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -43,9 +43,9 @@ func TestProxyHeaderComesBeforeTLS(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	for path, want := range map[string]spec.Tunnel{
+	for path, want := range map[string]definition.Tunnel{
 		"":     {LocalPort: port, LocalScheme: "https", ProxyProtocol: "v1"},
-		"/api": {LocalPort: refusing(t), ProxyProtocol: "v1", Paths: []spec.Path{{Path: "/api", LocalPort: port, LocalScheme: "https"}}},
+		"/api": {LocalPort: refusing(t), ProxyProtocol: "v1", Paths: []definition.Path{{Path: "/api", LocalPort: port, LocalScheme: "https"}}},
 	} {
 		tun := mustCreate(t, a, want)
 		s, err := r.visitPath(tun.ID, wire.StreamHTTP, path)
@@ -96,13 +96,13 @@ func TestChangeOfHowStreamsAreServedIsClaimedAnew(t *testing.T) {
 	})
 	a, _ := configured(t, r, Config{})
 	no, proxy, scheme := false, "v2", "https"
-	declared := spec.Tunnel{Name: "declared", Type: "https", LocalPort: 81, Domain: "d"}
-	if err := a.Declare(t.Context(), []spec.Tunnel{declared}); err != nil {
+	declared := definition.Tunnel{Name: "declared", Type: "https", LocalPort: 81, Domain: "d"}
+	if err := a.Declare(t.Context(), []definition.Tunnel{declared}); err != nil {
 		t.Fatal(err)
 	}
-	tun := mustCreate(t, a, spec.Tunnel{Type: "https", LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "https", LocalPort: 80, Domain: "shop"})
 	eventually(t, "both are claimed", func() bool { return claims.Load() == 2 })
-	for what, patch := range map[string]spec.Patch{
+	for what, patch := range map[string]definition.Patch{
 		"not inspected any more": {Inspect: &no},
 		"PROXY protocol":         {ProxyProtocol: &proxy},
 		"TLS":                    {LocalScheme: &scheme},
@@ -119,7 +119,7 @@ func TestChangeOfHowStreamsAreServedIsClaimedAnew(t *testing.T) {
 	}
 	before := claims.Load()
 	declared.Inspect = &no
-	if err := a.Declare(t.Context(), []spec.Tunnel{declared}); err != nil {
+	if err := a.Declare(t.Context(), []definition.Tunnel{declared}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the declared one is claimed anew", func() bool { return claims.Load() == before+1 })

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -501,7 +501,7 @@ func setWrite(a *Agent, write func(path string, data []byte, perm fs.FileMode) e
 	a.state.Write = write
 }
 
-func mustCreate(t *testing.T, a *Agent, want spec.Tunnel) Tunnel {
+func mustCreate(t *testing.T, a *Agent, want definition.Tunnel) Tunnel {
 	t.Helper()
 	tun, err := a.Create(t.Context(), want)
 	if err != nil {

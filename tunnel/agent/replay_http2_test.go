@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -66,11 +66,11 @@ func (r *fakeRelay) askHTTP2(key string, req *http.Request) string {
 // TestRequestsByHTTP2AreListedAndReplayed has a service that speaks HTTP/2 by
 // choice, and one that a gRPC client asks.
 func TestRequestsByHTTP2AreListedAndReplayed(t *testing.T) {
-	for scheme, kind := range map[string]string{spec.SchemeH2C: "text/plain", spec.SchemeHTTPS: "application/grpc"} {
+	for scheme, kind := range map[string]string{definition.SchemeH2C: "text/plain", definition.SchemeHTTPS: "application/grpc"} {
 		t.Run(scheme, func(t *testing.T) {
 			r := newFakeRelay(t)
 			a, _ := configured(t, r, Config{})
-			tun := mustCreate(t, a, spec.Tunnel{LocalScheme: scheme, LocalPort: http2Origin(t, scheme == spec.SchemeHTTPS)})
+			tun := mustCreate(t, a, definition.Tunnel{LocalScheme: scheme, LocalPort: http2Origin(t, scheme == definition.SchemeHTTPS)})
 			for i := range 2 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://shop.example.com/%d", i), strings.NewReader("hello"))
 				if err != nil {
@@ -112,7 +112,7 @@ func TestRequestsByHTTP2AreListedAndReplayed(t *testing.T) {
 func TestReplayByHTTP2ToAServiceThatDoesNotSpeakIt(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	mustCreate(t, a, spec.Tunnel{LocalScheme: spec.SchemeH2C, LocalPort: service(t, func(c net.Conn) {
+	mustCreate(t, a, definition.Tunnel{LocalScheme: definition.SchemeH2C, LocalPort: service(t, func(c net.Conn) {
 		io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 		io.Copy(io.Discard, c)
 	})})

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 )
 
 func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
@@ -29,7 +29,7 @@ func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
 func TestReplayEndsWithItsAnswer(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	mustCreate(t, a, spec.Tunnel{LocalPort: service(t, func(c net.Conn) {
+	mustCreate(t, a, definition.Tunnel{LocalPort: service(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		}

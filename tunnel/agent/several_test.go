@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/link"
 )
 
@@ -57,7 +57,7 @@ func TestSilentNodesHoldNothingUp(t *testing.T) {
 	first, silent, good := all[0], all[1:3], all[3]
 	s := newSilence(silent[0].addr, silent[1].addr)
 	a, _ := configured(t, first, Config{Dial: s.dial})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	eventually(t, "the node that answers has the tunnel", func() bool { return good.serves(tun.ID) })
 	s.mu.Lock()
 	if s.most[good.addr] == 0 {

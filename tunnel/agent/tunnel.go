@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/forward"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
@@ -19,8 +19,8 @@ type tunnel struct {
 	created  time.Time
 	declared bool
 
-	spec    spec.Tunnel // normalized
-	rev     int         // rises with each change of what the relay is told
+	spec    definition.Tunnel // normalized
+	rev     int               // rises with each change of what the relay is told
 	stopped bool
 	deleted bool
 	fault   string // why the spec of the state file may not be; it is not claimed then
@@ -45,14 +45,14 @@ type tunnel struct {
 	forward  *forward.Tunnel // not guarded
 }
 
-func newTunnel(id string, want spec.Tunnel, created time.Time) *tunnel {
+func newTunnel(id string, want definition.Tunnel, created time.Time) *tunnel {
 	t := &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{}), spec: want, forward: forward.NewTunnel(id, want)}
 	return t
 }
 
 // setSpec gives t another spec. What it returns is to be called if that does not come to
 // be, after another setSpec.
-func (t *tunnel) setSpec(want spec.Tunnel) (undo func()) {
+func (t *tunnel) setSpec(want definition.Tunnel) (undo func()) {
 	t.spec, t.fault = want, ""
 	return t.forward.Lead(want)
 }
@@ -110,7 +110,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		LocalIP: t.spec.LocalIP, LocalPort: t.spec.LocalPort, LocalScheme: t.spec.LocalScheme,
 		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Paths: append([]spec.Path{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspected(),
+		Paths: append([]definition.Path{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspected(),
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
 	}

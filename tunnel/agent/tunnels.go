@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/origin"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/state"
 )
 
@@ -44,14 +44,14 @@ func (a *Agent) Tunnel(id string) (Tunnel, bool) {
 
 // Create adds a tunnel and starts it. It is there only if the relay has granted
 // it, or the agent is paused; then it waits.
-func (a *Agent) Create(ctx context.Context, want spec.Tunnel) (Tunnel, error) {
+func (a *Agent) Create(ctx context.Context, want definition.Tunnel) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
 	defer a.turn.Unlock()
 	want, no := want.Normalize(a.origins.Guard)
 	if no == nil {
-		no = a.checkHosts(ctx, want, spec.Tunnel{})
+		no = a.checkHosts(ctx, want, definition.Tunnel{})
 	}
 	if no != nil {
 		return Tunnel{}, no
@@ -163,7 +163,7 @@ func (a *Agent) ensureClaimed(t *tunnel) {
 
 // nameLocked returns want's name, or a free one made of type and port. A name is
 // given to one tunnel only, so that it can be used to speak of it.
-func (a *Agent) nameLocked(want spec.Tunnel, own string) (string, *refusal.Error) {
+func (a *Agent) nameLocked(want definition.Tunnel, own string) (string, *refusal.Error) {
 	taken := map[string]bool{}
 	for _, t := range a.tunnels {
 		if t.id != own {
@@ -229,17 +229,17 @@ func (a *Agent) saveTunnels() error {
 
 // checkHosts refuses services of want, other than before had, whose names mean,
 // today, addresses to which no tunnel may lead.
-func (a *Agent) checkHosts(ctx context.Context, want, before spec.Tunnel) *refusal.Error {
+func (a *Agent) checkHosts(ctx context.Context, want, before definition.Tunnel) *refusal.Error {
 	refusals := make([]*refusal.Error, 1+len(want.Paths))
 	var all sync.WaitGroup
 	if want.LocalIP != before.LocalIP || want.LocalPort != before.LocalPort {
 		all.Go(func() { refusals[0] = a.checkHost(ctx, want.Origin()) })
 	}
 	for i, p := range want.Paths {
-		if !slices.ContainsFunc(before.Paths, func(o spec.Path) bool { return o.LocalIP == p.LocalIP && o.LocalPort == p.LocalPort }) {
+		if !slices.ContainsFunc(before.Paths, func(o definition.Path) bool { return o.LocalIP == p.LocalIP && o.LocalPort == p.LocalPort }) {
 			all.Go(func() {
 				if err := a.checkHost(ctx, want.Fork(p).Origin()); err != nil {
-					refusals[1+i] = spec.OfPath(p.Path, err)
+					refusals[1+i] = definition.OfPath(p.Path, err)
 				}
 			})
 		}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -21,13 +21,13 @@ func TestTunnelRunsAndIsRestored(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 8000})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 8000})
 	if tun.Type != "https" || tun.Mode != "standard" || tun.LocalIP != "127.0.0.1" || tun.LocalScheme != "http" ||
 		!tun.Inspect || tun.State != TunnelRunning || tun.PublicURL == "" || tun.Name != "https-8000" {
 		t.Errorf("got %+v, want the defaults, running", tun)
 	}
-	second := mustCreate(t, a, spec.Tunnel{LocalPort: 8000, Type: "tcp", Name: "db"})
-	passing := mustCreate(t, a, spec.Tunnel{LocalPort: 8001, Ephemeral: true})
+	second := mustCreate(t, a, definition.Tunnel{LocalPort: 8000, Type: "tcp", Name: "db"})
+	passing := mustCreate(t, a, definition.Tunnel{LocalPort: 8001, Ephemeral: true})
 	if n := a.Status().EndpointCount; n != 3 || len(a.Endpoints()) != 3 {
 		t.Errorf("got %d and %d endpoints, want 3", n, len(a.Endpoints()))
 	}
@@ -50,8 +50,8 @@ func TestTunnelRunsAndIsRestored(t *testing.T) {
 func TestRelayThatForgotIsAskedForTheSame(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
-	port := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Type: "tcp"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	port := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Type: "tcp"})
 	r.kill()
 	r.set(func() { clear(r.claims); clear(r.numbers); r.next = 100 })
 	r.start()
@@ -67,8 +67,8 @@ func TestRelayThatForgotIsAskedForTheSame(t *testing.T) {
 func TestNameThatWasGivenAndIsTakenIsReplaced(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	given := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
-	wished := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Domain: "mine"})
+	given := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	wished := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "mine"})
 	r.set(func() {
 		r.onClaim = func(_ string, c wire.Claim) *wire.Problem {
 			if c.Domain != "" {
@@ -91,12 +91,12 @@ func TestNameThatWasGivenAndIsTakenIsReplaced(t *testing.T) {
 func TestOneChangeAtATime(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	hold := make(chan struct{})
 	r.set(func() { r.hold = hold })
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.Create(context.Background(), spec.Tunnel{LocalPort: 81})
+		_, err := a.Create(context.Background(), definition.Tunnel{LocalPort: 81})
 		done <- err
 	}()
 	eventually(t, "the change runs", func() bool {
@@ -105,9 +105,9 @@ func TestOneChangeAtATime(t *testing.T) {
 		return r.held > 0
 	})
 	begin := time.Now()
-	_, err := a.Create(t.Context(), spec.Tunnel{LocalPort: 82})
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 82})
 	wantCode(t, err, refusal.CodeControlBusy, "")
-	_, err = a.Change(t.Context(), tun.ID, spec.Patch{LocalPort: new(90)})
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(90)})
 	wantCode(t, err, refusal.CodeControlBusy, "")
 	_, err = a.StartTunnel(t.Context(), tun.ID)
 	wantCode(t, err, refusal.CodeControlBusy, "")
@@ -132,7 +132,7 @@ func TestOneChangeAtATime(t *testing.T) {
 func TestLifeCycle(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	for range 2 {
 		got, err := a.StopTunnel(t.Context(), tun.ID)
 		if err != nil || got.State != TunnelStopped {
@@ -164,7 +164,7 @@ func TestLifeCycle(t *testing.T) {
 	wantCode(t, err, refusal.CodeNotFound, "")
 	_, err = a.StopTunnel(t.Context(), "tun_nowhere")
 	wantCode(t, err, refusal.CodeNotFound, "")
-	_, err = a.Change(t.Context(), "tun_nowhere", spec.Patch{})
+	_, err = a.Change(t.Context(), "tun_nowhere", definition.Patch{})
 	wantCode(t, err, refusal.CodeNotFound, "")
 }
 
@@ -172,7 +172,7 @@ func TestDeletedWhileAwayIsGivenBackLater(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.kill()
 	wantState(t, a, StateReconnecting)
 	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
@@ -188,8 +188,8 @@ func TestDeletedWhileAwayIsGivenBackLater(t *testing.T) {
 func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Domain: "shop"})
-	got, err := a.Change(t.Context(), tun.ID, spec.Patch{Domain: new("store"), LocalPort: new(81), Name: new("my shop")})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
+	got, err := a.Change(t.Context(), tun.ID, definition.Patch{Domain: new("store"), LocalPort: new(81), Name: new("my shop")})
 	if err != nil || got.PublicURL != "https://store.relay.test" || got.LocalPort != 81 || got.Name != "my shop" || got.State != TunnelRunning {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -201,17 +201,17 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 			return nil
 		}
 	})
-	_, err = a.Change(t.Context(), tun.ID, spec.Patch{Domain: new("bank"), LocalPort: new(82)})
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{Domain: new("bank"), LocalPort: new(82)})
 	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	after, _ := a.Tunnel(tun.ID)
 	if !reflect.DeepEqual(after, got) {
 		t.Errorf("after the refusal: got %+v, want %+v", after, got)
 	}
-	_, err = a.Change(t.Context(), tun.ID, spec.Patch{LocalPort: new(0)})
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(0)})
 	wantCode(t, err, refusal.CodeInvalidParameter, "local_port")
-	_, err = a.Change(t.Context(), tun.ID, spec.Patch{Type: new("tcp"), Domain: new("shop")})
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{Type: new("tcp"), Domain: new("shop")})
 	wantCode(t, err, refusal.CodeInvalidParameter, "domain")
-	got, err = a.Change(t.Context(), tun.ID, spec.Patch{Type: new("tcp")}) // the domain goes
+	got, err = a.Change(t.Context(), tun.ID, definition.Patch{Type: new("tcp")}) // the domain goes
 	if err != nil || got.Type != "tcp" || got.LocalScheme != "" || got.RemotePort == 0 {
 		t.Errorf("type: got %+v, %v", got, err)
 	}
@@ -220,7 +220,7 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	write := a.state.Write
 	// Fails at the nth write from now on.
 	failAt := func(n int) {
@@ -233,12 +233,12 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	}
 	for n := range 2 {
 		failAt(n)
-		if _, err := a.Create(t.Context(), spec.Tunnel{LocalPort: 81}); err == nil {
+		if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 81}); err == nil {
 			t.Errorf("create, write %d: got no error", n)
 		}
 	}
 	failAt(0)
-	if _, err := a.Change(t.Context(), tun.ID, spec.Patch{LocalPort: new(90)}); err == nil {
+	if _, err := a.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(90)}); err == nil {
 		t.Error("change: got no error")
 	}
 	if _, err := a.StopTunnel(t.Context(), tun.ID); err == nil {
@@ -262,7 +262,7 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 func TestClaimLostFailsTheTunnel(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.session().events <- wire.Event{Type: wire.EventClaimLost, Key: tun.ID, Reason: "the domain was withdrawn"}
 	if got := wantTunnel(t, a, tun.ID, TunnelFailed); !strings.Contains(got.Error, "withdrawn") {
 		t.Errorf("got %+v, want the reason", got)
@@ -279,7 +279,7 @@ func TestFeedTellsEveryChangeInOrder(t *testing.T) {
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
 		t.Fatal(err)
 	}
-	tun := mustCreate(t, a, spec.Tunnel{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestManyTunnelsAreClaimedAgain(t *testing.T) {
 	a, _ := configured(t, r, Config{})
 	const many = 300
 	for i := range many {
-		mustCreate(t, a, spec.Tunnel{LocalPort: i + 1, Ephemeral: true})
+		mustCreate(t, a, definition.Tunnel{LocalPort: i + 1, Ephemeral: true})
 	}
 	r.drop()
 	eventually(t, "all run again", func() bool { return a.Status().EndpointCount == many })
@@ -333,7 +333,7 @@ func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
 	waits := func() int { return service(t, func(c net.Conn) { io.Copy(c, c) }) }
-	before := spec.Tunnel{Type: "http", LocalPort: waits(), Paths: []spec.Path{{Path: "/api", LocalPort: waits()}}}
+	before := definition.Tunnel{Type: "http", LocalPort: waits(), Paths: []definition.Path{{Path: "/api", LocalPort: waits()}}}
 	tun := mustCreate(t, a, before)
 	visits := func() map[string]link.Stream {
 		all := map[string]link.Stream{}
@@ -372,7 +372,7 @@ func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
 			return &wire.Problem{Code: wire.CodeTaken, Message: "taken", Field: "domain"}
 		}
 	})
-	_, err := a.Change(t.Context(), tun.ID, spec.Patch{Domain: new("bank"), LocalPort: new(waits()), Paths: &[]spec.Path{{Path: "/api", LocalPort: waits()}}})
+	_, err := a.Change(t.Context(), tun.ID, definition.Patch{Domain: new("bank"), LocalPort: new(waits()), Paths: &[]definition.Path{{Path: "/api", LocalPort: waits()}}})
 	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	if len(early) != 2 || len(late) != 2 {
 		t.FailNow()

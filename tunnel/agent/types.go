@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
@@ -114,7 +114,7 @@ type Tunnel struct {
 	HostHeader      string             `json:"host_header"`
 	RequestHeaders  wire.HeaderChanges `json:"request_headers"`
 	ResponseHeaders wire.HeaderChanges `json:"response_headers"`
-	Paths           []spec.Path        `json:"paths"`    // longest first; never nil
+	Paths           []definition.Path  `json:"paths"`    // longest first; never nil
 	Visitors        []string           `json:"visitors"` // never nil
 	ProxyProtocol   string             `json:"proxy_protocol"`
 	Inspect         bool               `json:"inspect"`

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/visits"
 	"adit/tunnel/link"
@@ -24,8 +24,8 @@ func (a *Agent) Visit(ctx context.Context, tunnel string, take func() (splice.Ha
 func (a *Agent) Visits() []visits.Visit { return a.visits.List() }
 
 // DeclareVisits makes the visits those of specs. What did not change is not touched. If
-// one is wrong nothing changes, and a *spec.DeclareError says which. Run keeps them.
-func (a *Agent) DeclareVisits(specs []spec.Visit) error { return a.visits.Declare(specs) }
+// one is wrong nothing changes, and a *definition.DeclareError says which. Run keeps them.
+func (a *Agent) DeclareVisits(specs []definition.Visit) error { return a.visits.Declare(specs) }
 
 // MayVisit asks the relay whether a private tunnel runs and lets this agent in; the
 // tunnel's local service is not asked. Its error is an *Error.

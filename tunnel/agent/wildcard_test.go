@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -17,7 +17,7 @@ func TestWildcardsAreClaimedAsTheyAreMeant(t *testing.T) {
 	for domain, want := range map[string]string{
 		"*.Shop": "*.shop", " *.shop.example.com. ": "*.shop.example.com", "*.bücher.example": "*.xn--bcher-kva.example",
 	} {
-		made := mustCreate(t, a, spec.Tunnel{LocalPort: 80, Domain: domain})
+		made := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: domain})
 		if made.Domain != want {
 			t.Errorf("%q: made %q, want %q", domain, made.Domain, want)
 		}
@@ -29,7 +29,7 @@ func TestWildcardsAreClaimedAsTheyAreMeant(t *testing.T) {
 	}
 	for _, domain := range []string{"*", "*.", "*.*.shop", "*shop", "a*.shop", "*.1.2.3.4", "*.-a", "*." + strings.Repeat("a", 64)} {
 		var no *refusal.Error
-		if _, err := a.Create(t.Context(), spec.Tunnel{LocalPort: 80, Domain: domain}); !errors.As(err, &no) || no.Code != refusal.CodeInvalidParameter || no.Field != "domain" {
+		if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80, Domain: domain}); !errors.As(err, &no) || no.Code != refusal.CodeInvalidParameter || no.Field != "domain" {
 			t.Errorf("%q: got %v", domain, err)
 		}
 	}
@@ -41,7 +41,7 @@ func TestARelayThatKnowsNoWildcardsIsNotAsked(t *testing.T) {
 	r.does("another")
 	a, _ := configured(t, r, Config{})
 	var no *refusal.Error
-	_, err := a.Create(t.Context(), spec.Tunnel{LocalPort: 80, Domain: "*.shop"})
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80, Domain: "*.shop"})
 	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "domain" || !strings.Contains(no.Message, "all names below one") {
 		t.Errorf("got %v", err)
 	}

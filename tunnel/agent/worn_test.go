@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -55,7 +55,7 @@ func TestWornSessionIsReplaced(t *testing.T) {
 	r := newFakeRelay(t)
 	var g aging
 	a, _ := configured(t, r, Config{Dial: g.dial})
-	tun := mustCreate(t, a, spec.Tunnel{Type: wire.TypeTCP, LocalPort: service(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: service(t, echo)})
 	stays, worn := r.mustVisit(tun.ID, wire.StreamRaw), r.session()
 	g.wear(a, func() *live { return a.cur })
 	eventually(t, "another session serves the tunnel", func() bool {
@@ -88,7 +88,7 @@ func TestWornSecondSessionIsReplaced(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	var g aging
 	a, _ := configured(t, all[0], Config{Dial: g.dial})
-	tun := mustCreate(t, a, spec.Tunnel{Type: wire.TypeTCP, LocalPort: service(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: service(t, echo)})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	worn := all[1].session()
 	g.wear(a, func() *live { return a.second })

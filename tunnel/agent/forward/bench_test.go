@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -39,7 +39,7 @@ func newExchange(b *testing.B, size int, inspected bool) *exchange {
 	originSide, originPeer := tcpPair(b)
 	streamSide, visitor := tcpPair(b)
 	yes := inspected
-	t := NewTunnel("tun_1", spec.Tunnel{Type: wire.TypeHTTP, LocalIP: "127.0.0.1", LocalPort: 80, Inspect: &yes})
+	t := NewTunnel("tun_1", definition.Tunnel{Type: wire.TypeHTTP, LocalIP: "127.0.0.1", LocalPort: 80, Inspect: &yes})
 	piped := make(chan struct{})
 	go func() {
 		defer close(piped)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/origin"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -20,7 +20,7 @@ func flooded(b testing.TB) (fs *flows, start func(number uint32) *flow) {
 	}
 	b.Cleanup(func() { service.Close() })
 	by := quiet(&origin.Dialer{Timeout: time.Second, LookAgain: time.Hour})
-	tun := NewTunnel("tun_1", spec.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	tun := NewTunnel("tun_1", definition.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
 	fs = &flows{Forwarder: by, session: &deafSession{}, numbers: &numbers{tunnels: map[uint32]*Tunnel{3: tun}}, open: make(map[flowKey]*flow)}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(func() {

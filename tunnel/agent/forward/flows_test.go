@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/origin"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -52,7 +52,7 @@ func scriptedFlow(t *testing.T) (*flows, *flow, *deafSession) {
 	t.Helper()
 	session := &deafSession{}
 	fs := &flows{Forwarder: quiet(&origin.Dialer{Timeout: time.Second}), session: session}
-	tun := NewTunnel("tun_1", spec.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: 53})
+	tun := NewTunnel("tun_1", definition.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: 53})
 	f := &flow{key: flowKey{endpoint: 3, number: 7}, tunnel: tun, route: tun.route.Load()}
 	f.used.Store(1)
 	var err error

@@ -9,14 +9,14 @@ import (
 	"net/http"
 	"strings"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/agent/spec"
 )
 
 // repeatsByHTTP2 reports whether a request is repeated by HTTP/2, as the edge
 // would send it.
-func repeatsByHTTP2(of spec.Tunnel, again inspect.Repeat) bool {
-	return of.LocalScheme == spec.SchemeH2C || again.HTTP2 && strings.HasPrefix(again.ContentType, "application/grpc")
+func repeatsByHTTP2(of definition.Tunnel, again inspect.Repeat) bool {
+	return of.LocalScheme == definition.SchemeH2C || again.HTTP2 && strings.HasPrefix(again.ContentType, "application/grpc")
 }
 
 // repeatHTTP2 sends a request, as it would be in HTTP/1.1, to origin by HTTP/2,

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/origin"
-	"adit/tunnel/agent/spec"
 	"adit/tunnel/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 // undone.
 type route struct {
 	id, name string
-	spec     spec.Tunnel
+	spec     definition.Tunnel
 	secret   []string // request fields that the tunnel gives its origin
 	inspect  bool
 	service  origin.Service
@@ -28,7 +28,7 @@ type route struct {
 	undone *atomic.Bool // the change that it is of has not come to be; its forks have the same
 }
 
-func newRoute(id string, want spec.Tunnel) *route {
+func newRoute(id string, want definition.Tunnel) *route {
 	var secret []string
 	for name := range want.RequestHeaders.All() {
 		secret = append(secret, name)
@@ -47,7 +47,7 @@ func newRoute(id string, want spec.Tunnel) *route {
 }
 
 // fork returns the route of a path, which is as if its service were the tunnel's.
-func (r *route) fork(p spec.Path) *route {
+func (r *route) fork(p definition.Path) *route {
 	of := *r
 	of.path, of.forks, of.fault = p.Path, nil, new(fault)
 	of.spec = r.spec.Fork(p)

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
 func TestInspectorHidesWhatTheTunnelGivesItsOrigin(t *testing.T) {
-	tun := NewTunnel("t", spec.Tunnel{LocalPort: 1, RequestHeaders: wire.ChangeHeaders(map[string]string{"x-origin-key": "a", "Cookie": ""})})
+	tun := NewTunnel("t", definition.Tunnel{LocalPort: 1, RequestHeaders: wire.ChangeHeaders(map[string]string{"x-origin-key": "a", "Cookie": ""})})
 	if got := strings.Join(tun.route.Load().secret, " "); got != "Cookie X-Origin-Key" {
 		t.Errorf("got %q", got)
 	}

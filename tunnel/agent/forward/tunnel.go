@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/traffic"
 )
 
@@ -20,7 +20,7 @@ type Tunnel struct {
 }
 
 // NewTunnel returns a tunnel that leads as want, which is normalized, says.
-func NewTunnel(id string, want spec.Tunnel) *Tunnel {
+func NewTunnel(id string, want definition.Tunnel) *Tunnel {
 	t := &Tunnel{id: id}
 	t.Lead(want)
 	return t
@@ -30,7 +30,7 @@ func NewTunnel(id string, want spec.Tunnel) *Tunnel {
 // another Lead is to follow, and then undo: it ends the connections of those who came
 // between. Else they would go on to where want would have led: the relay has the claim
 // of before, and uses their streams again.
-func (t *Tunnel) Lead(want spec.Tunnel) (undo func()) {
+func (t *Tunnel) Lead(want definition.Tunnel) (undo func()) {
 	r := newRoute(t.id, want)
 	t.route.Store(r)
 	return func() {

@@ -1,6 +1,6 @@
 package state
 
-import "adit/tunnel/agent/spec"
+import "adit/tunnel/agent/definition"
 
 // Grant is what the relay gave a tunnel last.
 type Grant struct {
@@ -25,10 +25,10 @@ func (g Grant) GaveUp() Grant {
 
 // Of is g for a tunnel that is to be as want says, which may be other than when it
 // was given.
-func (g Grant) Of(want spec.Tunnel) Grant {
+func (g Grant) Of(want definition.Tunnel) Grant {
 	numbered := want.Numbered()
 	switch {
-	case g.Domain != "" && (numbered || want.Domain != "" && !spec.SameName(want.Domain, g.Domain)),
+	case g.Domain != "" && (numbered || want.Domain != "" && !definition.SameName(want.Domain, g.Domain)),
 		g.RemotePort != 0 && (!numbered || want.RemotePort != 0 && want.RemotePort != g.RemotePort),
 		g.Chosen && want.Domain == "" && want.RemotePort == 0:
 		return g.GaveUp()

@@ -20,7 +20,7 @@ import (
 
 	"adit/internal/atomicfile"
 	"adit/internal/lockfile"
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -86,11 +86,11 @@ func (v Tunnels) Without() Tunnels {
 
 // Tunnel is one tunnel of tunnels.json.
 type Tunnel struct {
-	ID        string      `json:"id"`
-	CreatedAt time.Time   `json:"created_at"`
-	Stopped   bool        `json:"stopped,omitempty"`
-	Spec      spec.Tunnel `json:"spec"`
-	Granted   Grant       `json:"granted,omitzero"`
+	ID        string            `json:"id"`
+	CreatedAt time.Time         `json:"created_at"`
+	Stopped   bool              `json:"stopped,omitempty"`
+	Spec      definition.Tunnel `json:"spec"`
+	Granted   Grant             `json:"granted,omitzero"`
 }
 
 // mend gives tunnels new ids where a file that a person has changed, as by copying

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"adit/internal/sockio"
-	"adit/tunnel/agent/spec"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
@@ -33,9 +33,9 @@ const (
 	StateFailed    = "failed" // its address cannot be listened on now; Error says why
 )
 
-// Visit is a snapshot of what became of a spec.Visit.
+// Visit is a snapshot of what became of a definition.Visit.
 type Visit struct {
-	spec.Visit
+	definition.Visit
 	State string `json:"state"`
 	// Error is why State is StateFailed, or why the newest connection was not led on.
 	Error       string              `json:"error"`
@@ -50,16 +50,16 @@ type Visits struct {
 	changed chan struct{} // tells Run to look; room for one
 
 	mu  sync.Mutex
-	all map[spec.Visit]*visit
+	all map[definition.Visit]*visit
 }
 
 // New returns Visits to which dial opens streams. Its errors are for people to read.
 func New(log *slog.Logger, dial func(ctx context.Context, tunnel string) (link.Stream, error)) *Visits {
-	return &Visits{log: log, dial: dial, changed: make(chan struct{}, 1), all: make(map[spec.Visit]*visit)}
+	return &Visits{log: log, dial: dial, changed: make(chan struct{}, 1), all: make(map[definition.Visit]*visit)}
 }
 
 type visit struct {
-	spec     spec.Visit
+	spec     definition.Visit
 	end      context.CancelFunc // nil until Run has begun it
 	after    <-chan struct{}    // closed when the address is free that a visit before had; nil: it is
 	closed   chan struct{}      // closed when the address is not listened on any more
@@ -98,9 +98,9 @@ func (vs *Visits) List() []Visit {
 }
 
 // Declare makes the visits those of specs. What did not change is not touched. If
-// one is wrong nothing changes, and a *spec.DeclareError says which. Run keeps them.
-func (vs *Visits) Declare(specs []spec.Visit) error {
-	wanted, err := spec.CheckVisits(specs)
+// one is wrong nothing changes, and a *definition.DeclareError says which. Run keeps them.
+func (vs *Visits) Declare(specs []definition.Visit) error {
+	wanted, err := definition.CheckVisits(specs)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
-// Package spec is what a person declares: a tunnel, with its type and mode, the local
-// service that it leads to and the public address that it is to have, and a visit of
-// another client's private tunnel. It knows what may be declared, and brings it into
+// Package definition is what a person declares: a tunnel, with its type and mode, the
+// local service that it leads to and the public address that it is to have, and a visit
+// of another client's private tunnel. It knows what may be declared, and brings it into
 // one form. Values in, values out: what becomes of them is left to package agent.
-package spec
+package definition
 
 import (
 	"cmp"
