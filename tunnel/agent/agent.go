@@ -87,3 +87,18 @@ func (a *Agent) poke() {
 	default:
 	}
 }
+
+// wantSecond has keepSecond look again.
+func (a *Agent) wantSecond() {
+	select {
+	case a.wakeSecond <- struct{}{}:
+	default:
+	}
+}
+
+// servesLocked reports whether l is in use, under the token in force: for a moment after
+// another has been taken, the session in use is of the one before, and may be with
+// another relay.
+func (a *Agent) servesLocked(l *live) bool {
+	return (a.cur == l || a.second == l) && l.epoch == a.epoch
+}

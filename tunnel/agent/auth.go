@@ -288,45 +288,6 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	}
 }
 
-// sessions are the one in use and the second; either may be nil.
-type sessions [2]*live
-
-// dropLocked takes the sessions out of use; the caller ends them.
-func (a *Agent) dropLocked() sessions {
-	all := sessions{a.cur, a.second}
-	a.cur, a.second = nil, nil
-	return all
-}
-
-func (all sessions) end(reason string) {
-	for _, l := range all {
-		l.end(reason)
-	}
-}
-
-// saveAuth writes the token and the session's state, and logs it if it cannot.
-func (a *Agent) saveAuth() error {
-	a.saving.Lock()
-	defer a.saving.Unlock()
-	a.mu.Lock()
-	auth := a.savedAuthLocked()
-	a.mu.Unlock()
-	err := a.state.SaveAuth(auth)
-	if err != nil {
-		a.log.Error("session state not saved", "error", err)
-	}
-	return err
-}
-
-// savedAuthLocked is what auth.json should have.
-func (a *Agent) savedAuthLocked() state.Auth {
-	auth := a.auth
-	if !a.tokenSaved { // not yet accepted: it stays where it came from
-		auth.Token, auth.ClientID, auth.ConfiguredAt = "", "", time.Time{}
-	}
-	return auth
-}
-
 // validRelay reports whether addr may be a relay's address.
 func validRelay(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)

@@ -457,3 +457,15 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 		}
 	}
 }
+
+// wantsLocked reports whether t is to be claimed on l. The second session has
+// the tunnels that the first has: what name a tunnel gets is settled there.
+func (l *live) wantsLocked(t *tunnel) bool {
+	switch {
+	case t.deleted || t.stopped || t.fault != "":
+		return false
+	case l.agent.second != l:
+		return t.live != l || t.claimed != t.rev
+	}
+	return t.failure == "" && t.live != nil && t.claimed == t.rev && (t.other.live != l || t.other.claimed != t.rev)
+}

@@ -330,13 +330,6 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	return true
 }
 
-// servesLocked reports whether l is in use, under the token in force: for a moment after
-// another has been taken, the session in use is of the one before, and may be with
-// another relay.
-func (a *Agent) servesLocked(l *live) bool {
-	return (a.cur == l || a.second == l) && l.epoch == a.epoch
-}
-
 // refuse notes that the relay of l takes the token no more, or not for now.
 func (a *Agent) refuse(l *live, reason string, p pardon) {
 	a.mu.Lock()

@@ -111,10 +111,3 @@ func (a *Agent) Subscribe(after *uint64) *feed.Subscription { return a.feed.Subs
 
 // Publish puts an event of another part of the daemon (a log line) into the feed.
 func (a *Agent) Publish(kind string, data any) { a.feed.Publish(kind, data) }
-
-func (a *Agent) active() {
-	select {
-	case a.activity <- struct{}{}:
-	default:
-	}
-}

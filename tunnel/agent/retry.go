@@ -72,3 +72,29 @@ func (p pardon) again() pardon {
 
 // due reports whether the token is to be tried.
 func (p pardon) due(now time.Time) bool { return p.pace > 0 && !now.Before(p.at) }
+
+// A relay tells where it is from now on, and each time that is written to the
+// disk: some times at once, and then no more often than once a pace.
+const (
+	moveBurst = 8
+	movePace  = time.Minute
+)
+
+// moves are how often the relay's addresses are written.
+type moves struct {
+	full    time.Time // when moveBurst writes may be made at once again
+	pending bool      // the addresses in force are not written yet
+}
+
+// wait is how long the next write has to wait.
+func (m *moves) wait(now time.Time) time.Duration {
+	return max(0, m.full.Add(-(moveBurst-1)*movePace).Sub(now))
+}
+
+// take counts a write, which is made now.
+func (m *moves) take(now time.Time) {
+	if m.full.Before(now) {
+		m.full = now
+	}
+	m.full, m.pending = m.full.Add(movePace), false
+}

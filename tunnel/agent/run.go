@@ -55,7 +55,7 @@ func New(cfg Config) (*Agent, error) {
 	}
 	a.inspector.Follow(func(e inspect.Told) { a.feed.Publish(EventRequest, e) })
 	a.forward = forward.New(forward.Config{
-		Origins: a.origins, Inspector: a.inspector, Logger: a.log, Active: a.active, Complain: a.reports.Complain,
+		Origins: a.origins, Inspector: a.inspector, Logger: a.log, Activity: a.activity, Complain: a.reports.Complain,
 	})
 	a.dialer = &session.Dialer{
 		Dial: cfg.Dial, Detour: cfg.Transport == link.Auto, Streams: cfg.Visitors, Memory: cfg.Unread,

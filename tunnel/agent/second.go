@@ -28,13 +28,6 @@ const (
 	maxNodes    = 32
 )
 
-// held is a tunnel's claim on the second session.
-type held struct {
-	live    *live
-	claimed int // the rev that live knows
-	number  uint32
-}
-
 // seconder is the state of keepSecond, which alone uses it.
 type seconder struct {
 	agent *Agent
@@ -246,14 +239,6 @@ func (a *Agent) dropSecond() {
 	}
 }
 
-// wantSecond has keepSecond look again.
-func (a *Agent) wantSecond() {
-	select {
-	case a.wakeSecond <- struct{}{}:
-	default:
-	}
-}
-
 // told takes the list of nodes that the relay of l gives.
 func (a *Agent) told(l *live, list []wire.Node) {
 	var good []wire.Node
@@ -285,16 +270,4 @@ func (a *Agent) told(l *live, list []wire.Node) {
 // byID returns the list in an order that does not change from one telling to the next.
 func byID(list []wire.Node) []wire.Node {
 	return slices.SortedFunc(slices.Values(list), func(a, b wire.Node) int { return strings.Compare(a.ID, b.ID) })
-}
-
-// wantsLocked reports whether t is to be claimed on l. The second session has
-// the tunnels that the first has: what name a tunnel gets is settled there.
-func (l *live) wantsLocked(t *tunnel) bool {
-	switch {
-	case t.deleted || t.stopped || t.fault != "":
-		return false
-	case l.agent.second != l:
-		return t.live != l || t.claimed != t.rev
-	}
-	return t.failure == "" && t.live != nil && t.claimed == t.rev && (t.other.live != l || t.other.claimed != t.rev)
 }

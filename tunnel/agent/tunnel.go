@@ -12,6 +12,13 @@ import (
 	"adit/tunnel/wire"
 )
 
+// held is a tunnel's claim on the second session.
+type held struct {
+	live    *live
+	claimed int // the rev that live knows
+	number  uint32
+}
+
 // tunnel is one tunnel. The agent's mutex guards its fields, but for those that
 // say otherwise.
 type tunnel struct {

@@ -32,7 +32,7 @@ type exchange struct {
 }
 
 func newExchange(b *testing.B, size int, inspected bool) *exchange {
-	f := New(Config{Inspector: inspect.New(inspect.Limits{}), Active: func() {}})
+	f := New(Config{Inspector: inspect.New(inspect.Limits{}), Activity: make(chan struct{}, 1)})
 	ctx, cancel := context.WithCancel(context.Background())
 	listed := make(chan struct{})
 	go func() { defer close(listed); f.inspector.Run(ctx) }()

@@ -21,7 +21,7 @@ import (
 func quiet(origins *origin.Dialer) *Forwarder {
 	return New(Config{
 		Origins: origins, Inspector: &inspect.Inspector{}, Logger: slog.New(slog.DiscardHandler),
-		Active: func() {}, Complain: func(string, string, string) {},
+		Activity: make(chan struct{}, 1), Complain: func(string, string, string) {},
 	})
 }
 

@@ -21,9 +21,9 @@ type Config struct {
 	Origins   *origin.Dialer
 	Inspector *inspect.Inspector
 	Logger    *slog.Logger
-	// Active is called when visitors came or went, or a service is known in another
-	// way whether it is reached.
-	Active func()
+	// Activity, which has room for one, gets a value when visitors came or went, when
+	// something passed, and when a service is reached that was not, or the other way.
+	Activity chan<- struct{}
 	// Complain is called with what kept a visitor of a tunnel from its service.
 	Complain func(id, name, message string)
 }
@@ -33,7 +33,7 @@ type Forwarder struct {
 	origins   *origin.Dialer
 	inspector *inspect.Inspector
 	log       *slog.Logger
-	active    func()
+	activity  chan<- struct{}
 	complain  func(id, name, message string)
 	passed    traffic.Counters // of all tunnels; its bytes alone
 	faults    chan struct{}    // has KeepLooking begin anew; room for one
@@ -42,13 +42,21 @@ type Forwarder struct {
 // New returns a Forwarder.
 func New(cfg Config) *Forwarder {
 	return &Forwarder{
-		origins: cfg.Origins, inspector: cfg.Inspector, log: cfg.Logger, active: cfg.Active, complain: cfg.Complain,
+		origins: cfg.Origins, inspector: cfg.Inspector, log: cfg.Logger, activity: cfg.Activity, complain: cfg.Complain,
 		faults: make(chan struct{}, 1),
 	}
 }
 
 // Bytes counts what passed to and from all visitors.
 func (f *Forwarder) Bytes() traffic.Bytes { return f.passed.Bytes() }
+
+// active tells of activity.
+func (f *Forwarder) active() {
+	select {
+	case f.activity <- struct{}{}:
+	default:
+	}
+}
 
 // trouble tells of what kept a visitor of r from its service.
 func (f *Forwarder) trouble(r *route, message string) { f.complain(r.id, r.name, message) }

@@ -82,7 +82,7 @@ test('why a service is not reached, with its path if it has one', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,run,status,auth,claims,live,declared,tunnels,hold,replay,diagnose,visit}.go',
+    '../../../../tunnel/agent/{errors,run,status,auth,claims,serve,save,remove,declared,tunnels,hold,replay,diagnose,visit}.go',
     '../../../../tunnel/agent/definition/{normalize,paths,private,declared,visits}.go',
     '../../../../tunnel/agent/forward/{stream,flows,replay}.go',
     '../../../../tunnel/agent/visits/visits.go',
