@@ -29,18 +29,22 @@ const relayWait = 15 * time.Second
 // several goroutines; those that change something run one at a time, and while
 // one runs another gets refusal.CodeControlBusy at once.
 type Agent struct {
-	cfg       Config
-	log       *slog.Logger
+	cfg     Config
+	log     *slog.Logger
+	started time.Time
+
+	// The parts, which know nothing of the agent.
 	state     *state.Folder
-	started   time.Time
 	feed      *feed.Feed
 	inspector *inspect.Inspector
 	origins   *origin.Dialer
 	forward   *forward.Forwarder
 	dialer    *session.Dialer
+	reports   *control.Reports
+	visits    *visits.Visits
 
-	speeding sync.Mutex // held while the speed is measured
 	turn     turn.Turn  // held by the one control-plane request that runs, or by own work
+	speeding sync.Mutex // held while the speed is measured
 	saving   sync.Mutex // held while a state file is written
 	// publishing is held while changes are told, so that they are told in order.
 	publishing sync.Mutex
@@ -48,9 +52,7 @@ type Agent struct {
 	wakeSecond chan struct{} // tells keepSecond to look again; room for one
 	activity   chan struct{} // tells that visitors came or went; room for one
 	unheld     chan struct{} // tells keepHeld to look again; room for one
-	reports    *control.Reports
-	visits     *visits.Visits
-	unsaved    atomic.Bool // the last try to write tunnels.json did not succeed
+	unsaved    atomic.Bool   // the last try to write tunnels.json did not succeed
 
 	mu         sync.Mutex
 	auth       state.Auth
@@ -63,13 +65,9 @@ type Agent struct {
 	nodes      []wire.Node // the relay's, as last told
 	unserved   []*live     // sessions that Run has not begun to serve
 	served     []*live     // sessions that Run serves, those that were left too
-	rejected   bool        // the relay refused the token
-	pardon     pardon      // of that refusal
+	standing   standing    // with the relay
 	reconnect  bool        // a person asked for a new session
-	known      bool        // there was a session since the token or a pause changed
-	attempts   int         // ended attempts at a session, whatever came of them
-	lastError  string
-	notices    []string // what went wrong with the state files
+	notices    []string    // what went wrong with the state files
 	moves      moves
 	tunnels    map[string]*tunnel
 	granted    map[string]state.Grant // of declared tunnels that are not here now

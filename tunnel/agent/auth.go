@@ -130,7 +130,7 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	a.epoch++
 	now := taken{epoch: a.epoch, second: a.second, replaced: before.Token != "" && wasSaved, elsewhere: !same && before.GivenBy != ""}
 	a.second, a.nodes = nil, nil
-	a.rejected, a.lastError = false, ""
+	a.standing.renewed()
 	if !same {
 		// Another relay knows nothing of what this one gave.
 		clear(a.releases)
@@ -179,7 +179,7 @@ func (a *Agent) dropToken() (sessions, error) {
 	defer a.mu.Unlock()
 	a.auth, a.token, a.clientID, a.tokenSaved = next, wire.Token{}, "", true
 	a.epoch++
-	a.rejected, a.known, a.lastError = false, false, ""
+	a.standing.forgotten()
 	return a.dropLocked(), nil
 }
 
@@ -195,7 +195,7 @@ func (a *Agent) Pause(ctx context.Context) (Status, error) {
 // is nothing to undo and nothing to wait for.
 func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	a.mu.Lock()
-	attempts, paused := a.attempts, a.auth.Paused
+	attempts, paused := a.standing.attempts, a.auth.Paused
 	a.mu.Unlock()
 	if err := a.setPaused(false); err != nil {
 		return Status{}, err
@@ -241,7 +241,7 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	defer a.mu.Unlock()
 	a.auth.Paused = paused
 	if paused {
-		a.known, a.lastError = false, ""
+		a.standing.paused()
 		l = a.dropLocked()
 	}
 	return l, true, nil
@@ -260,7 +260,7 @@ func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
 		return a.Status(), nil
 	}
 	a.reconnect = true
-	attempts := a.attempts
+	attempts := a.standing.attempts
 	a.mu.Unlock()
 	a.poke()
 	return a.settled(ctx, attempts), nil
@@ -273,7 +273,7 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	defer cancel()
 	for {
 		a.mu.Lock()
-		if a.attempts > attempts || a.auth.Token == "" || a.auth.Paused || a.closed {
+		if a.standing.attempts > attempts || a.auth.Token == "" || a.auth.Paused || a.closed {
 			s := a.statusLocked()
 			a.mu.Unlock()
 			return s

@@ -400,7 +400,7 @@ func (a *Agent) claimLost(l *live, id, reason string) {
 func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) {
 	for {
 		a.mu.Lock()
-		l, state, last := a.cur, a.stateLocked(), a.lastError
+		l, state, last := a.cur, a.stateLocked(), a.standing.lastError
 		changed := a.waitChangeLocked()
 		a.mu.Unlock()
 		switch {

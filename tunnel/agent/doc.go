@@ -10,9 +10,9 @@
 // what is told. Where to begin: types.go has what outsiders see, agent.go the Agent
 // itself, and run.go how it begins and ends. Then
 //
-//   - keeping sessions: keep.go (when to connect; retry.go, how patiently), second.go
-//     (a session with a second node), auth.go and moved.go (with whom), live.go (one
-//     session) and serve.go (what is done on it)
+//   - keeping sessions: keep.go (when to connect; retry.go, how patiently; standing.go,
+//     what came of it), second.go (a session with a second node), auth.go and moved.go
+//     (with whom), live.go (one session) and serve.go (what is done on it)
 //   - tunnels: tunnel.go, and what people do with them in tunnels.go, change.go,
 //     lifecycle.go, declared.go and hold.go; claims.go, giveup.go, handover.go and
 //     remove.go ask the relay for them and give them back

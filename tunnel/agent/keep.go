@@ -10,7 +10,6 @@ import (
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/session"
 	"adit/tunnel/link"
-	"adit/tunnel/wire"
 )
 
 // Times of the keeper.
@@ -96,10 +95,10 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	cur, asked := a.cur, a.reconnect
 	now := time.Now()
 	may := a.auth.Token != "" && !a.auth.Paused
-	wished := may && (!a.rejected || asked || a.pardon.due(now) || k.attempt != nil && k.despite)
+	wished := may && (a.standing.tries(now) || asked || k.attempt != nil && k.despite)
 	later := time.Hour
-	if may && a.rejected && a.pardon.pace > 0 {
-		later = a.pardon.at.Sub(now)
+	if next, ok := a.standing.next(now); may && ok {
+		later = next
 	}
 	a.mu.Unlock()
 	for _, l := range begin {
@@ -164,7 +163,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	a := k.agent
 	a.mu.Lock()
 	a.reconnect = false
-	k.despite = a.rejected
+	k.despite = a.standing.rejected
 	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
 	addrs := append(slices.Clone(a.auth.Addresses), token.Relay)
 	beside := ""
@@ -218,7 +217,7 @@ func (k *keeper) failed(r outcome) (tell func()) {
 	if r.epoch != a.epoch || errors.Is(r.err, context.Canceled) {
 		return nil
 	}
-	a.attempts++
+	a.standing.attempts++
 	if r.upgrade {
 		k.upgrading = min(2*k.upgrading, maxUpgrade)
 		k.upgrade = time.Now().Add(k.upgrading)
@@ -226,17 +225,12 @@ func (k *keeper) failed(r outcome) (tell func()) {
 	}
 	wait := k.back.next()
 	k.retry = time.Now().Add(wait)
-	if a.rejected && a.pardon.pace > 0 && !control.Final(r.err) {
-		a.pardon = a.pardon.again() // why it was refused is still the last that is known
+	if !a.standing.failed(r.err, r.addr) {
 		return func() {
 			a.log.Debug("a refused token could not be tried again", "relay", r.addr, "error", r.err)
 		}
 	}
-	a.lastError = control.Describe(r.err, r.addr)
 	if control.Final(r.err) {
-		var p *wire.Problem
-		errors.As(r.err, &p)
-		a.rejected, a.pardon = true, pardonAfter(p.RetryAfter)
 		return func() { a.log.Error("relay refuses the token", "relay", r.addr, "error", r.err) }
 	}
 	return func() {
@@ -263,9 +257,7 @@ func (k *keeper) lost() {
 	mine := a.cur == l
 	if mine {
 		a.cur = nil
-		if !a.rejected {
-			a.lastError = control.Describe(l.Link.Err(), l.Addr)
-		}
+		a.standing.lost(l.Link.Err(), l.Addr)
 	}
 	a.mu.Unlock()
 	if !mine {
@@ -309,9 +301,7 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	before := a.cur
 	a.cur, l.epoch = l, epoch
 	a.unserved = append(a.unserved, l)
-	a.known, a.rejected = true, false
-	a.attempts++
-	a.lastError = ""
+	a.standing.welcomed()
 	a.clientID = l.Welcome.ClientID
 	save := !a.tokenSaved
 	a.tokenSaved = true
@@ -338,7 +328,8 @@ func (a *Agent) refuse(l *live, reason string, p pardon) {
 		return
 	}
 	first, second := a.cur, a.second
-	a.cur, a.second, a.rejected, a.pardon, a.lastError = nil, nil, true, p, reason
+	a.cur, a.second = nil, nil
+	a.standing.refused(reason, p)
 	a.mu.Unlock()
 	for _, other := range []*live{first, second} {
 		if other != l {

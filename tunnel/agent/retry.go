@@ -42,37 +42,6 @@ func (b *backoff) next() time.Duration {
 	return 50*time.Millisecond + rand.N(b.ceiling)
 }
 
-// pardon is when a refused token is tried again. The relay says so for a token
-// whose refusal may end without the agent's doing, as when its client is given
-// more time. If pace is zero, the token is not tried again.
-type pardon struct {
-	pace time.Duration
-	at   time.Time
-}
-
-// maxPardon bounds what a relay may say.
-const maxPardon = 24 * time.Hour
-
-// pardonAfter is the pardon that a relay gives with so many seconds. Agents that
-// were refused at the same time come back at different ones.
-func pardonAfter(seconds int) pardon {
-	if seconds <= 0 {
-		return pardon{}
-	}
-	return pardon{pace: min(time.Duration(min(seconds, 1<<20))*time.Second, maxPardon)}.again()
-}
-
-// again returns p with a time for the next try, in half a pace to one and a half.
-func (p pardon) again() pardon {
-	if p.pace > 0 {
-		p.at = time.Now().Add(p.pace/2 + rand.N(p.pace))
-	}
-	return p
-}
-
-// due reports whether the token is to be tried.
-func (p pardon) due(now time.Time) bool { return p.pace > 0 && !now.Before(p.at) }
-
 // A relay tells where it is from now on, and each time that is written to the
 // disk: some times at once, and then no more often than once a pace.
 const (

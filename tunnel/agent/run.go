@@ -94,7 +94,7 @@ func (a *Agent) restore() error {
 	}
 	if a.auth.Token != "" {
 		if a.token, err = wire.ParseToken(a.auth.Token); err != nil {
-			a.lastError = fmt.Sprintf("the configured token is of no use: %v; configure one anew", err)
+			a.standing.lastError = fmt.Sprintf("the configured token is of no use: %v; configure one anew", err)
 			a.log.Error("token is of no use", "error", err)
 			a.auth.Token, a.tokenSaved = "", true
 		}

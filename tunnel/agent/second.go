@@ -202,12 +202,12 @@ func (a *Agent) adoptSecond(l *live, epoch int) bool {
 func (a *Agent) takeOver() bool {
 	a.mu.Lock()
 	before, l := a.cur, a.second
-	if before != nil && before.Alive() && !before.Leaving() || !l.fit() || a.auth.Token == "" || a.auth.Paused || a.rejected {
+	if before != nil && before.Alive() && !before.Leaving() || !l.fit() || a.auth.Token == "" || a.auth.Paused || a.standing.rejected {
 		a.mu.Unlock()
 		return false
 	}
 	a.cur, a.second = l, nil
-	a.lastError = ""
+	a.standing.goesOn()
 	for _, t := range a.tunnels {
 		if t.other.live == l {
 			t.live, t.claimed, t.number = l, t.other.claimed, t.other.number

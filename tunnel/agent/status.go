@@ -57,8 +57,8 @@ func (a *Agent) statusLocked() Status {
 func (a *Agent) errorLocked(state string) string {
 	switch {
 	case state == StateConnected || state == StatePaused:
-	case a.lastError != "":
-		return a.lastError
+	case a.standing.lastError != "":
+		return a.standing.lastError
 	case state == StateReconnecting && a.cur != nil && a.cur.Draining():
 		return "the relay is shutting down; looking for another session"
 	case state == StateReconnecting:
@@ -81,9 +81,9 @@ func (a *Agent) stateLocked() string {
 			return StateConnected
 		}
 		return StateReconnecting
-	case a.rejected:
+	case a.standing.rejected:
 		return StateRejected
-	case a.known:
+	case a.standing.known:
 		return StateReconnecting
 	}
 	return StateConnecting

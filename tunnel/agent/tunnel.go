@@ -53,8 +53,7 @@ type tunnel struct {
 }
 
 func newTunnel(id string, want definition.Tunnel, created time.Time) *tunnel {
-	t := &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{}), spec: want, forward: forward.NewTunnel(id, want)}
-	return t
+	return &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{}), spec: want, forward: forward.NewTunnel(id, want)}
 }
 
 // setSpec gives t another spec. What it returns is to be called if that does not come to
