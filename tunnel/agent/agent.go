@@ -54,28 +54,24 @@ type Agent struct {
 	unheld     chan struct{} // tells keepHeld to look again; room for one
 	unsaved    atomic.Bool   // the last try to write tunnels.json did not succeed
 
-	mu         sync.Mutex
-	auth       state.Auth
-	token      wire.Token  // of auth.Token
-	tokenSaved bool        // false while auth.Token came from the environment and is not yet accepted
-	clientID   string      // as the relay calls the client
-	epoch      int         // rises with each change of the token
-	cur        *live       // the session in use; nil without one
-	second     *live       // a session with another node of the relay; nil without one
-	nodes      []wire.Node // the relay's, as last told
-	unserved   []*live     // sessions that Run has not begun to serve
-	served     []*live     // sessions that Run serves, those that were left too
-	standing   standing    // with the relay
-	reconnect  bool        // a person asked for a new session
-	notices    []string    // what went wrong with the state files
-	moves      moves
-	tunnels    map[string]*tunnel
-	granted    map[string]state.Grant // of declared tunnels that are not here now
-	releases   map[string]bool        // claims to give back
-	making     string                 // id of the tunnel that is being created
-	closed     bool
-	lastState  string        // as last published
-	changed    chan struct{} // closed by the next change; nil while nobody waits
+	mu        sync.Mutex
+	login     login
+	cur       *live       // the session in use; nil without one
+	second    *live       // a session with another node of the relay; nil without one
+	nodes     []wire.Node // the relay's, as last told
+	unserved  []*live     // sessions that Run has not begun to serve
+	served    []*live     // sessions that Run serves, those that were left too
+	standing  standing    // with the relay
+	reconnect bool        // a person asked for a new session
+	notices   []string    // what went wrong with the state files
+	moves     moves
+	tunnels   map[string]*tunnel
+	granted   map[string]state.Grant // of declared tunnels that are not here now
+	releases  map[string]bool        // claims to give back
+	making    string                 // id of the tunnel that is being created
+	closed    bool
+	lastState string        // as last published
+	changed   chan struct{} // closed by the next change; nil while nobody waits
 }
 
 // poke has the keeper look again.
@@ -98,5 +94,5 @@ func (a *Agent) wantSecond() {
 // another has been taken, the session in use is of the one before, and may be with
 // another relay.
 func (a *Agent) servesLocked(l *live) bool {
-	return (a.cur == l || a.second == l) && l.epoch == a.epoch
+	return (a.cur == l || a.second == l) && l.epoch == a.login.epoch
 }

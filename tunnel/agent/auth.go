@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/refusal"
@@ -25,18 +24,18 @@ func (a *Agent) Auth() AuthStatus {
 
 func (a *Agent) authLocked() AuthStatus {
 	state := a.stateLocked()
-	s := AuthStatus{Configured: a.auth.Token != "", LastError: a.errorLocked(state)}
+	s := AuthStatus{Configured: a.login.configured(), LastError: a.errorLocked(state)}
 	if !s.Configured {
 		return s
 	}
 	s.Authenticated = a.cur != nil && a.cur.Alive()
-	s.ClientID = a.auth.ClientID
+	s.ClientID = a.login.auth.ClientID
 	if s.ClientID == "" {
-		s.ClientID = a.clientID
+		s.ClientID = a.login.clientID
 	}
-	s.Relay = a.token.Relay
-	s.TokenHint = a.token.Hint()
-	at := a.auth.ConfiguredAt
+	s.Relay = a.login.token.Relay
+	s.TokenHint = a.login.token.Hint()
+	at := a.login.auth.ConfiguredAt
 	s.ConfiguredAt = &at
 	return s
 }
@@ -107,28 +106,22 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	a.saving.Lock() // until it is in force: nothing writes the one before again
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	before, wasSaved := a.auth, a.tokenSaved
-	next := a.auth
-	next.Token, next.ClientID, next.Paused = tok.Reveal(), clientID, false
-	next.ConfiguredAt = time.Now().UTC()
-	same := before.GivenBy == state.FingerprintOf(tok)
-	next.GivenBy = state.FingerprintOf(tok)
-	sameRelay := same && a.token.Relay == tok.Relay
-	if !sameRelay {
-		next.Addresses, next.AddressesOf = nil, ""
-	}
+	before := a.login
 	a.mu.Unlock()
+	next, same := before.with(tok, clientID), before.grants(tok)
 	if err := a.state.SaveAuth(next); err != nil {
 		return taken{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if sameRelay { // it may have moved meanwhile, and waits to save that
-		next.Addresses, next.AddressesOf = a.auth.Addresses, a.auth.AddressesOf
+	if before.staysAt(tok) { // it may have moved meanwhile, and waits to save that
+		next.Addresses, next.AddressesOf = a.login.auth.Addresses, a.login.auth.AddressesOf
 	}
-	a.auth, a.token, a.tokenSaved = next, tok, true
-	a.epoch++
-	now := taken{epoch: a.epoch, second: a.second, replaced: before.Token != "" && wasSaved, elsewhere: !same && before.GivenBy != ""}
+	a.login.take(next, tok)
+	now := taken{
+		epoch: a.login.epoch, second: a.second,
+		replaced: before.configured() && before.accepted, elsewhere: !same && before.auth.GivenBy != "",
+	}
 	a.second, a.nodes = nil, nil
 	a.standing.renewed()
 	if !same {
@@ -168,17 +161,14 @@ func (a *Agent) dropToken() (sessions, error) {
 	a.saving.Lock() // until it is so: nothing writes the token again
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	next := a.auth
+	next := a.login.without()
 	a.mu.Unlock()
-	next.Token, next.ClientID, next.Paused, next.Addresses, next.AddressesOf = "", "", false, nil, ""
-	next.ConfiguredAt = time.Time{}
 	if err := a.state.SaveAuth(next); err != nil {
 		return sessions{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.auth, a.token, a.clientID, a.tokenSaved = next, wire.Token{}, "", true
-	a.epoch++
+	a.login.drop(next)
 	a.standing.forgotten()
 	return a.dropLocked(), nil
 }
@@ -195,7 +185,7 @@ func (a *Agent) Pause(ctx context.Context) (Status, error) {
 // is nothing to undo and nothing to wait for.
 func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	a.mu.Lock()
-	attempts, paused := a.standing.attempts, a.auth.Paused
+	attempts, paused := a.standing.attempts, a.login.auth.Paused
 	a.mu.Unlock()
 	if err := a.setPaused(false); err != nil {
 		return Status{}, err
@@ -224,8 +214,8 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	next := a.savedAuthLocked()
-	configured, was := a.auth.Token != "", a.auth.Paused
+	next := a.login.toSave()
+	configured, was := a.login.configured(), a.login.auth.Paused
 	a.mu.Unlock()
 	switch {
 	case !configured:
@@ -239,7 +229,7 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.auth.Paused = paused
+	a.login.auth.Paused = paused
 	if paused {
 		a.standing.paused()
 		l = a.dropLocked()
@@ -251,11 +241,11 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 // A refused token is tried once more.
 func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
 	a.mu.Lock()
-	if a.auth.Token == "" {
+	if !a.login.configured() {
 		a.mu.Unlock()
 		return Status{}, notConfigured()
 	}
-	if a.auth.Paused {
+	if a.login.auth.Paused {
 		a.mu.Unlock()
 		return a.Status(), nil
 	}
@@ -273,7 +263,7 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	defer cancel()
 	for {
 		a.mu.Lock()
-		if a.standing.attempts > attempts || a.auth.Token == "" || a.auth.Paused || a.closed {
+		if a.standing.attempts > attempts || !a.login.configured() || a.login.auth.Paused || a.closed {
 			s := a.statusLocked()
 			a.mu.Unlock()
 			return s

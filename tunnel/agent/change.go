@@ -57,7 +57,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, want definition.Tunnel) er
 	if changed {
 		t.rev++
 	}
-	ask := changed && !t.stopped && a.auth.Token != "" && a.cur != nil
+	ask := changed && !t.stopped && a.login.configured() && a.cur != nil
 	a.mu.Unlock()
 	undo := func() {
 		a.mu.Lock()

@@ -16,7 +16,7 @@ import (
 // nothing: the sessions that it tries say no Hello.
 func (a *Agent) Diagnose(ctx context.Context) []diagnosis.Check {
 	a.mu.Lock()
-	token, configured := a.token, a.auth.Token != ""
+	token, configured := a.login.token, a.login.configured()
 	addr := token.Relay
 	if a.cur != nil {
 		addr = a.cur.Addr
@@ -63,7 +63,7 @@ func (a *Agent) MeasureSpeed(ctx context.Context) (diagnosis.Speeds, error) {
 	defer a.speeding.Unlock()
 	a.mu.Lock()
 	cur, configured := a.cur, a.stateLocked() != StateUnconfigured
-	j := session.Joining{Token: a.token, ClientID: a.auth.ClientID, Trial: true}
+	j := session.Joining{Token: a.login.token, ClientID: a.login.auth.ClientID, Trial: true}
 	a.mu.Unlock()
 	switch {
 	case !configured:

@@ -11,8 +11,8 @@
 // itself, and run.go how it begins and ends. Then
 //
 //   - keeping sessions: keep.go (when to connect; retry.go, how patiently; standing.go,
-//     what came of it), second.go (a session with a second node), auth.go and moved.go
-//     (with whom), live.go (one session) and serve.go (what is done on it)
+//     what came of it), second.go (a session with a second node), auth.go, login.go
+//     and moved.go (with whom), live.go (one session) and serve.go (what is done on it)
 //   - tunnels: tunnel.go, and what people do with them in tunnels.go, change.go,
 //     lifecycle.go, declared.go and hold.go; claims.go, giveup.go, handover.go and
 //     remove.go ask the relay for them and give them back

@@ -94,7 +94,7 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	a.served = append(a.served, begin...)
 	cur, asked := a.cur, a.reconnect
 	now := time.Now()
-	may := a.auth.Token != "" && !a.auth.Paused
+	may := a.login.wished()
 	wished := may && (a.standing.tries(now) || asked || k.attempt != nil && k.despite)
 	later := time.Hour
 	if next, ok := a.standing.next(now); may && ok {
@@ -164,8 +164,8 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	a.mu.Lock()
 	a.reconnect = false
 	k.despite = a.standing.rejected
-	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
-	addrs := append(slices.Clone(a.auth.Addresses), token.Relay)
+	token, clientID, epoch := a.login.token, a.login.auth.ClientID, a.login.epoch
+	addrs := a.login.addrs()
 	beside := ""
 	if a.second != nil && a.second.Alive() {
 		beside = a.second.Welcome.NodeID
@@ -214,7 +214,7 @@ func (k *keeper) failed(r outcome) (tell func()) {
 	a := k.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r.epoch != a.epoch || errors.Is(r.err, context.Canceled) {
+	if r.epoch != a.login.epoch || errors.Is(r.err, context.Canceled) {
 		return nil
 	}
 	a.standing.attempts++
@@ -294,7 +294,7 @@ func (k *keeper) network(ctx context.Context, wg *sync.WaitGroup) {
 // retires the one before with the given grace.
 func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	a.mu.Lock()
-	if a.closed || epoch != a.epoch || a.auth.Token == "" || a.auth.Paused {
+	if a.closed || epoch != a.login.epoch || !a.login.wished() {
 		a.mu.Unlock()
 		return false
 	}
@@ -302,9 +302,7 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	a.cur, l.epoch = l, epoch
 	a.unserved = append(a.unserved, l)
 	a.standing.welcomed()
-	a.clientID = l.Welcome.ClientID
-	save := !a.tokenSaved
-	a.tokenSaved = true
+	save := a.login.accept(l.Welcome.ClientID)
 	a.mu.Unlock()
 	if before != nil {
 		before.Retire(grace)

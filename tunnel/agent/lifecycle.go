@@ -17,7 +17,7 @@ func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
-	configured := a.auth.Token != ""
+	configured := a.login.configured()
 	runs := !t.stopped && t.fault == "" && t.failure == ""
 	a.mu.Unlock()
 	if !configured {

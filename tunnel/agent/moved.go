@@ -3,8 +3,6 @@ package agent
 import (
 	"slices"
 	"time"
-
-	"adit/tunnel/agent/state"
 )
 
 // moved keeps where the relay of l says that it is from now on, and returns what is
@@ -17,11 +15,11 @@ func (a *Agent) moved(l *live, addrs []string) []string {
 		}
 	}
 	a.mu.Lock()
-	if !a.servesLocked(l) || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
+	if !a.servesLocked(l) || len(good) == 0 || sameAddresses(good, a.login.auth.Addresses) {
 		a.mu.Unlock()
 		return nil
 	}
-	a.auth.Addresses, a.auth.AddressesOf = good, state.FingerprintOf(a.token)
+	a.login.moveTo(good)
 	a.moves.pending = true
 	a.mu.Unlock()
 	if wait := a.saveMoved(false); wait > 0 && wait < forever {

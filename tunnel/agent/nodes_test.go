@@ -242,7 +242,7 @@ func TestRemembersNodes(t *testing.T) {
 	a, stop = startAgent(t, Config{StateDir: dir, AuthToken: other.token().Reveal()})
 	wantState(t, a, StateConnected)
 	a.mu.Lock()
-	kept := a.auth.Addresses
+	kept := a.login.auth.Addresses
 	a.mu.Unlock()
 	if len(kept) != 0 {
 		t.Errorf("it kept %v", kept)

@@ -107,7 +107,7 @@ func TestForgottenTokenIsNotWrittenAgain(t *testing.T) {
 	token := wire.Token{Relay: "127.0.0.1:4433", Fingerprint: [32]byte{1}, Secret: [wire.SecretSize]byte{2}}
 	for range 200 {
 		a.mu.Lock()
-		a.auth.Token, a.token, a.tokenSaved = token.Reveal(), token, true
+		a.login.auth.Token, a.login.token, a.login.accepted = token.Reveal(), token, true
 		a.mu.Unlock()
 		forgotten, again := false, false // guarded by a.saving
 		setWrite(a, func(_ string, data []byte, _ fs.FileMode) error {

@@ -26,7 +26,7 @@ func TestNewsOfTheRelayBeforeIsNotOfTheNewToken(t *testing.T) {
 	l.handle(wire.Event{Type: wire.EventMoved, Addresses: []string{old}})
 	l.handle(wire.Event{Type: wire.EventNodes, Nodes: []wire.Node{{ID: "n1", Address: old}}})
 	a.mu.Lock()
-	got, nodes := a.auth, a.nodes
+	got, nodes := a.login.auth, a.nodes
 	a.mu.Unlock()
 	if len(got.Addresses) > 0 || len(nodes) > 0 {
 		t.Errorf("got the addresses %v of %s and the nodes %v with the token of %s", got.Addresses, got.AddressesOf, nodes, next.addr)
@@ -48,7 +48,7 @@ func TestMoveWhileATokenIsSavedIsKept(t *testing.T) {
 		if !told {
 			told = true
 			a.mu.Lock()
-			a.auth.Addresses, a.auth.AddressesOf = []string{other}, state.FingerprintOf(a.token)
+			a.login.auth.Addresses, a.login.auth.AddressesOf = []string{other}, state.FingerprintOf(a.login.token)
 			a.mu.Unlock()
 		}
 		return write(path, data, perm)
@@ -58,7 +58,7 @@ func TestMoveWhileATokenIsSavedIsKept(t *testing.T) {
 	}
 	setWrite(a, write)
 	a.mu.Lock()
-	got := a.auth.Addresses
+	got := a.login.auth.Addresses
 	a.mu.Unlock()
 	if len(got) != 1 || got[0] != other {
 		t.Errorf("got the addresses %v, want %s", got, other)

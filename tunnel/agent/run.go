@@ -17,7 +17,6 @@ import (
 	"adit/tunnel/agent/state"
 	"adit/tunnel/agent/visits"
 	"adit/tunnel/link"
-	"adit/tunnel/wire"
 )
 
 // New reads the state folder and makes it the agent's own until Run returns or
@@ -83,32 +82,16 @@ func (a *Agent) restore() error {
 		a.log.Warn("tunnels had no id of their own and have new ones", "file", "tunnels.json", "tunnels", saved.Mended)
 		a.unsaved.Store(true) // the next start is to find the same ids
 	}
-	a.auth = saved.Auth
-	a.dialer.Instance = a.auth.Instance
-	a.tokenSaved = true
-	if a.auth.Token == "" && a.cfg.AuthToken != "" {
-		a.auth.Token = a.cfg.AuthToken
-		a.auth.ClientID = a.cfg.ClientID
-		a.auth.ConfiguredAt = a.started.UTC()
-		a.tokenSaved = false
-	}
-	if a.auth.Token != "" {
-		if a.token, err = wire.ParseToken(a.auth.Token); err != nil {
-			a.standing.lastError = fmt.Sprintf("the configured token is of no use: %v; configure one anew", err)
-			a.log.Error("token is of no use", "error", err)
-			a.auth.Token, a.tokenSaved = "", true
-		}
-	}
-	if a.auth.AddressesOf != state.FingerprintOf(a.token) { // the token is for another relay, as one from the environment may be
-		a.auth.Addresses, a.auth.AddressesOf = nil, ""
-	}
 	given := saved.Tunnels
-	if relay := state.FingerprintOf(a.token); relay != "" && relay != a.auth.GivenBy {
-		if a.auth.GivenBy != "" { // the token came from elsewhere, and another relay knows nothing of it
-			given = given.Without()
-		}
-		a.auth.GivenBy = relay
+	var elsewhere bool
+	if a.login, elsewhere, err = restored(saved.Auth, a.cfg.AuthToken, a.cfg.ClientID, a.started); err != nil {
+		a.standing.lastError = fmt.Sprintf("the configured token is of no use: %v; configure one anew", err)
+		a.log.Error("token is of no use", "error", err)
 	}
+	if elsewhere {
+		given = given.Without()
+	}
+	a.dialer.Instance = a.login.auth.Instance
 	a.granted = given.Granted
 	if a.granted == nil {
 		a.granted = make(map[string]state.Grant)

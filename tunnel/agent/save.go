@@ -3,7 +3,6 @@ package agent
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"adit/tunnel/agent/state"
 )
@@ -13,22 +12,13 @@ func (a *Agent) saveAuth() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	auth := a.savedAuthLocked()
+	auth := a.login.toSave()
 	a.mu.Unlock()
 	err := a.state.SaveAuth(auth)
 	if err != nil {
 		a.log.Error("session state not saved", "error", err)
 	}
 	return err
-}
-
-// savedAuthLocked is what auth.json should have.
-func (a *Agent) savedAuthLocked() state.Auth {
-	auth := a.auth
-	if !a.tokenSaved { // not yet accepted: it stays where it came from
-		auth.Token, auth.ClientID, auth.ConfiguredAt = "", "", time.Time{}
-	}
-	return auth
 }
 
 // saveTunnels writes what must outlive the process. What it could not is written

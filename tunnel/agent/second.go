@@ -106,8 +106,8 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	a := k.agent
 	a.mu.Lock()
 	first, second, nodes := a.cur, a.second, a.nodes
-	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
-	wished := first != nil && first.Alive() && !first.Draining() && first.Welcome.NodeID != "" && !a.auth.Paused
+	token, clientID, epoch := a.login.token, a.login.auth.ClientID, a.login.epoch
+	wished := first != nil && first.Alive() && !first.Draining() && first.Welcome.NodeID != "" && !a.login.auth.Paused
 	a.mu.Unlock()
 	if !wished {
 		return time.Hour // whatever changes that wakes us
@@ -180,7 +180,7 @@ func wasLost(n wire.Node, lost string) int {
 // adoptSecond makes l the second session, if the token is still that of epoch.
 func (a *Agent) adoptSecond(l *live, epoch int) bool {
 	a.mu.Lock()
-	if a.closed || epoch != a.epoch || a.auth.Token == "" || a.auth.Paused || a.cur == nil || a.cur.Welcome.NodeID == l.Welcome.NodeID {
+	if a.closed || epoch != a.login.epoch || !a.login.wished() || a.cur == nil || a.cur.Welcome.NodeID == l.Welcome.NodeID {
 		a.mu.Unlock()
 		return false
 	}
@@ -202,7 +202,7 @@ func (a *Agent) adoptSecond(l *live, epoch int) bool {
 func (a *Agent) takeOver() bool {
 	a.mu.Lock()
 	before, l := a.cur, a.second
-	if before != nil && before.Alive() && !before.Leaving() || !l.fit() || a.auth.Token == "" || a.auth.Paused || a.standing.rejected {
+	if before != nil && before.Alive() && !before.Leaving() || !l.fit() || !a.login.wished() || a.standing.rejected {
 		a.mu.Unlock()
 		return false
 	}

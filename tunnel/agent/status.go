@@ -20,7 +20,7 @@ func (a *Agent) Status() Status {
 
 func (a *Agent) statusLocked() Status {
 	s := Status{
-		Configured: a.auth.Token != "",
+		Configured: a.login.configured(),
 		State:      a.stateLocked(),
 		Version:    a.cfg.Version,
 		OS:         runtime.GOOS,
@@ -32,7 +32,7 @@ func (a *Agent) statusLocked() Status {
 	}
 	s.Connected = s.State == StateConnected
 	if s.Configured {
-		s.Relay = a.token.Relay
+		s.Relay = a.login.token.Relay
 	}
 	if a.cur != nil && a.cur.Alive() {
 		stats := a.cur.Link.Stats()
@@ -72,9 +72,9 @@ func (a *Agent) errorLocked(state string) string {
 
 func (a *Agent) stateLocked() string {
 	switch {
-	case a.auth.Token == "":
+	case !a.login.configured():
 		return StateUnconfigured
-	case a.auth.Paused:
+	case a.login.auth.Paused:
 		return StatePaused
 	case a.cur != nil && a.cur.Alive():
 		if a.cur.Fresh() && !a.cur.Draining() {

@@ -56,7 +56,7 @@ func (a *Agent) Create(ctx context.Context, want definition.Tunnel) (Tunnel, err
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
-	configured := a.auth.Token != ""
+	configured := a.login.configured()
 	want.Name, no = a.nameLocked(want, "")
 	a.mu.Unlock()
 	if no != nil {
