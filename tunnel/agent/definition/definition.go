@@ -39,6 +39,17 @@ type Tunnel struct {
 	Held          bool     `json:"held,omitempty"`           // of an ephemeral one: gone 15 s after nobody holds it any more
 }
 
+// Path is a path of an http or https tunnel that leads to a local service of
+// its own. Zero fields take the defaults.
+type Path struct {
+	Path        string `json:"path"`
+	LocalIP     string `json:"local_ip"` // default 127.0.0.1
+	LocalPort   int    `json:"local_port"`
+	LocalScheme string `json:"local_scheme"` // http (default), https, h2c
+	HostHeader  string `json:"host_header"`  // empty: the tunnel's
+	Strip       bool   `json:"strip"`        // the service is asked without the path
+}
+
 // Headers are the changes of a Tunnel that fields say: values by name, where an
 // empty one removes the field.
 func Headers(fields map[string]string) wire.HeaderChanges { return wire.ChangeHeaders(fields) }
@@ -85,6 +96,15 @@ func (spec Tunnel) Claim() wire.Claim {
 		RequestHeaders: spec.RequestHeaders, ResponseHeaders: spec.ResponseHeaders,
 		Paths: claimPaths(spec.Paths), Visitors: spec.Visitors, Unshared: spec.ProxyProtocol != "", HTTP2: spec.LocalScheme == SchemeH2C,
 	}
+}
+
+// claimPaths are the paths of a spec as the relay is told of them.
+func claimPaths(paths []Path) []wire.ClaimPath {
+	var out []wire.ClaimPath
+	for _, p := range paths {
+		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == SchemeH2C})
+	}
+	return out
 }
 
 // Equal reports whether two specs, both normalized, are the same.

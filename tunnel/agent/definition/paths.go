@@ -10,17 +10,6 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Path is a path of an http or https tunnel that leads to a local service of
-// its own. Zero fields take the defaults.
-type Path struct {
-	Path        string `json:"path"`
-	LocalIP     string `json:"local_ip"` // default 127.0.0.1
-	LocalPort   int    `json:"local_port"`
-	LocalScheme string `json:"local_scheme"` // http (default), https, h2c
-	HostHeader  string `json:"host_header"`  // empty: the tunnel's
-	Strip       bool   `json:"strip"`        // the service is asked without the path
-}
-
 // normalPaths checks paths and returns them with defaults filled in, longest first.
 func normalPaths(guard origin.Guard, paths []Path, web bool) ([]Path, *refusal.Error) {
 	if len(paths) == 0 {
@@ -60,13 +49,4 @@ func normalPaths(guard origin.Guard, paths []Path, web bool) ([]Path, *refusal.E
 // OfPath is an error about a field of the tunnel as one about that of its path.
 func OfPath(path string, err *refusal.Error) *refusal.Error {
 	return refusal.Invalid("paths", "%s of %s: %s", err.Field, path, strings.TrimPrefix(err.Message, err.Field+": "))
-}
-
-// claimPaths are the paths of a spec as the relay is told of them.
-func claimPaths(paths []Path) []wire.ClaimPath {
-	var out []wire.ClaimPath
-	for _, p := range paths {
-		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == SchemeH2C})
-	}
-	return out
 }

@@ -19,26 +19,6 @@ const (
 	looksAtOnce = 8
 )
 
-// fault is why a local service was not reached last; nil if it was, or nobody tried.
-type fault struct{ why atomic.Pointer[string] }
-
-// note notes how a try to reach the service ended, and reports whether that is news.
-func (f *fault) note(err error) bool {
-	was := f.why.Load()
-	if err == nil {
-		return was != nil && f.why.CompareAndSwap(was, nil)
-	}
-	text := err.Error()
-	return (was == nil || *was != text) && f.why.CompareAndSwap(was, &text)
-}
-
-func (f *fault) text() string {
-	if why := f.why.Load(); why != nil {
-		return *why
-	}
-	return ""
-}
-
 // reached notes whether a route's local service was.
 func (f *Forwarder) reached(r *route, err error) {
 	if !r.fault.note(err) {
@@ -52,19 +32,6 @@ func (f *Forwarder) reached(r *route, err error) {
 	case f.faults <- struct{}{}:
 	default:
 	}
-}
-
-// faultText is why the service of a tunnel, or of one of its paths, was not reached.
-func (r *route) faultText() string {
-	for _, of := range append([]*route{r}, r.forks...) {
-		if text := of.fault.text(); text != "" {
-			if of.path != "" {
-				text = of.path + ": " + text
-			}
-			return text
-		}
-	}
-	return ""
 }
 
 // KeepLooking tries the services that were not reached until they are, so that the page

@@ -12,6 +12,18 @@ import (
 	"adit/tunnel/agent/origin"
 )
 
+const (
+	// maxQueued and maxQueuedBytes bound what is kept of a flow until it is known
+	// at which address its origin is.
+	maxQueued      = 16
+	maxQueuedBytes = 128 << 10
+	// refusalWait is how long after a packet a refusal of it can be expected.
+	refusalWait = time.Second
+)
+
+// errWithheld is why a visitor of a udp tunnel has not got all answers.
+var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
+
 // flowKey names a visitor of a udp tunnel within a session.
 type flowKey struct{ endpoint, number uint32 }
 

@@ -20,16 +20,7 @@ import (
 const (
 	maxFlows = 4096 // of one session
 	flowIdle = 90 * time.Second
-	// maxQueued and maxQueuedBytes bound what is kept of a flow until it is known
-	// at which address its origin is.
-	maxQueued      = 16
-	maxQueuedBytes = 128 << 10
-	// refusalWait is how long after a packet a refusal of it can be expected.
-	refusalWait = time.Second
 )
-
-// errWithheld is why a visitor of a udp tunnel has not got all answers.
-var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
 
 // flows are the visitors of a session's udp tunnels.
 type flows struct {

@@ -84,7 +84,7 @@ const sources = import.meta.glob<string>(
   [
     '../../../../tunnel/agent/{errors,run,status,auth,claims,serve,save,remove,declared,tunnels,hold,replay,diagnose,visit}.go',
     '../../../../tunnel/agent/definition/{normalize,paths,private,declared,visits}.go',
-    '../../../../tunnel/agent/forward/{stream,flows,replay}.go',
+    '../../../../tunnel/agent/forward/{stream,flow,replay}.go',
     '../../../../tunnel/agent/visits/visits.go',
     '../../../../tunnel/agent/diagnosis/speed.go',
     '../../../../tunnel/agent/control/{client,claim,errors,policy,speed,visit}.go',
