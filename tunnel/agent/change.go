@@ -76,8 +76,8 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, want definition.Tunnel) er
 			a.mu.Unlock()
 			undo()
 			a.mu.Lock()
-			if no.Code == refusal.CodeRelayRejected && t.live != nil && failure == "" && !forgotten {
-				t.claimed = t.rev // the relay left the old claim as it was
+			if no.Code == refusal.CodeRelayRejected && t.first.live != nil && failure == "" && !forgotten {
+				t.first.rev = t.rev // the relay left the old claim as it was
 			}
 			l := a.cur
 			a.mu.Unlock()
@@ -87,7 +87,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, want definition.Tunnel) er
 	} else if changed {
 		a.mu.Lock()
 		t.failure = ""
-		if moved && (t.live == nil || t.claimed != t.rev) { // where to, the relay says when there is a session
+		if moved && (t.first.live == nil || t.first.rev != t.rev) { // where to, the relay says when there is a session
 			t.grant.PublicURL = ""
 		}
 		a.mu.Unlock()

@@ -117,30 +117,22 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	case t.deleted, (c.beside || a.second == l) && t.stopped:
 		l.takeBackLocked(t, c.err)
 	case a.second == l && c.err == nil:
-		if t.other.live == l && t.other.number != c.got.Number {
-			l.visitors.Unregister(t.other.number, t.forward)
-		}
-		t.other = held{live: l, claimed: c.rev, number: c.got.Number}
-		l.visitors.Register(c.got.Number, t.forward)
+		t.holdLocked(&t.other, held{live: l, rev: c.rev, number: c.got.Number})
 	case a.second == l:
 		if refused && t.other.live == l {
-			l.visitors.Unregister(t.other.number, t.forward)
-			t.other = held{}
+			t.leaveLocked(&t.other)
 			stale = []*live{l}
 		}
 	case c.err == nil:
-		if t.live == l && t.number != c.got.Number {
-			l.visitors.Unregister(t.number, t.forward)
-		}
-		t.live, t.claimed, t.number, t.endpointID = l, c.rev, c.got.Number, c.got.EndpointID
+		t.holdLocked(&t.first, held{live: l, rev: c.rev, number: c.got.Number})
+		t.endpointID = c.got.EndpointID
 		t.failure = ""
 		t.grant = state.Grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.Of(t.spec)
 		t.since = time.Now()
-		l.visitors.Register(c.got.Number, t.forward)
 		a.second.look()
 	case refused && c.note:
 		t.failure = control.Clip(c.err.Error())
-		if t.live != l {
+		if t.first.live != l {
 			break
 		}
 		if stale = []*live{l}; t.other.live != nil {
@@ -380,15 +372,14 @@ func (a *Agent) claimLost(l *live, id, reason string) {
 	a.mu.Lock()
 	t := a.tunnels[id]
 	if t != nil && t.other.live == l {
-		l.visitors.Unregister(t.other.number, t.forward)
-		t.other = held{}
+		t.leaveLocked(&t.other)
 	}
-	if t == nil || t.live != l {
+	if t == nil || t.first.live != l {
 		a.mu.Unlock()
 		return
 	}
-	t.live, t.failure = nil, "the relay took the endpoint away: "+reason
-	l.visitors.Unregister(t.number, t.forward)
+	t.failure = "the relay took the endpoint away: " + reason
+	t.leaveLocked(&t.first)
 	a.mu.Unlock()
 	a.log.Warn("endpoint lost", "tunnel", id, "reason", reason)
 	t.forward.Cut()
@@ -465,7 +456,7 @@ func (l *live) wantsLocked(t *tunnel) bool {
 	case t.deleted || t.stopped || t.fault != "":
 		return false
 	case l.agent.second != l:
-		return t.live != l || t.claimed != t.rev
+		return !t.first.by(l, t.rev)
 	}
-	return t.failure == "" && t.live != nil && t.claimed == t.rev && (t.other.live != l || t.other.claimed != t.rev)
+	return t.failure == "" && t.first.live != nil && t.first.rev == t.rev && !t.other.by(l, t.rev)
 }

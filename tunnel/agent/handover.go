@@ -62,11 +62,12 @@ func (l *live) servedElsewhere() (there []*tunnel) {
 	a := l.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	serves := func(o *live, rev int, t *tunnel) bool {
-		return o != nil && o != l && (o == a.cur || o == a.second) && rev == t.rev && o.fit() && o.Welcome.NodeID != l.Welcome.NodeID
+	serves := func(h held, t *tunnel) bool {
+		o := h.live
+		return o != nil && o != l && (o == a.cur || o == a.second) && h.rev == t.rev && o.fit() && o.Welcome.NodeID != l.Welcome.NodeID
 	}
 	for _, t := range a.tunnels {
-		if here[t.forward] && (serves(t.live, t.claimed, t) || serves(t.other.live, t.other.claimed, t)) {
+		if here[t.forward] && (serves(t.first, t) || serves(t.other, t)) {
 			there = append(there, t)
 		}
 	}

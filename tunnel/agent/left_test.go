@@ -18,10 +18,10 @@ func TestSessionThatWasLeftTakesNoTunnelBack(t *testing.T) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		own := a.tunnels[tun.ID]
-		if own.live != a.cur {
+		if own.first.live != a.cur {
 			return own, nil
 		}
-		return own, own.live
+		return own, own.first.live
 	}
 	own, left := claimed()
 	if _, err := a.Reconnect(t.Context()); err != nil {

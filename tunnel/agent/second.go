@@ -210,8 +210,7 @@ func (a *Agent) takeOver() bool {
 	a.standing.goesOn()
 	for _, t := range a.tunnels {
 		if t.other.live == l {
-			t.live, t.claimed, t.number = l, t.other.claimed, t.other.number
-			t.other = held{}
+			t.first, t.other = t.other, held{}
 		}
 	}
 	a.mu.Unlock()

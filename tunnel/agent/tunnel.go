@@ -12,12 +12,15 @@ import (
 	"adit/tunnel/wire"
 )
 
-// held is a tunnel's claim on the second session.
+// held is a tunnel's claim on a session.
 type held struct {
-	live    *live
-	claimed int // the rev that live knows
-	number  uint32
+	live   *live // nil if there is none
+	rev    int   // that live knows
+	number uint32
 }
+
+// by reports whether the claim is on l, and of what the tunnel is in rev.
+func (h held) by(l *live, rev int) bool { return h.live == l && h.rev == rev }
 
 // tunnel is one tunnel. The agent's mutex guards its fields, but for those that
 // say otherwise.
@@ -34,13 +37,11 @@ type tunnel struct {
 	failure string // why the relay refuses it; empty if it does not
 
 	grant state.Grant // what the relay gave last; kept when the session goes
-	live  *live       // the session that the endpoint is claimed on; nil if it is not
-	// claimed is the rev that live knows.
-	claimed    int
-	number     uint32
-	other      held // the claim on the second session
-	endpointID string
-	since      time.Time
+	// first is the claim on the session in use, or on the one before until there is
+	// one, and other that on the second session.
+	first, other held
+	endpointID   string
+	since        time.Time
 
 	holders holders
 	gone    chan struct{} // closed when it is deleted
@@ -84,15 +85,27 @@ func (t *tunnel) remembers() bool {
 	return !t.grant.GivenUp && (t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0)
 }
 
+// holdLocked makes now the claim at, which is first or other.
+func (t *tunnel) holdLocked(at *held, now held) {
+	if at.live == now.live && at.number != now.number {
+		now.live.visitors.Unregister(at.number, t.forward)
+	}
+	*at = now
+	now.live.visitors.Register(now.number, t.forward)
+}
+
+// leaveLocked forgets the claim at, which is first or other.
+func (t *tunnel) leaveLocked(at *held) {
+	if at.live != nil {
+		at.live.visitors.Unregister(at.number, t.forward)
+	}
+	*at = held{}
+}
+
 // unclaimLocked forgets the sessions that t's endpoint is claimed on.
 func (t *tunnel) unclaimLocked() {
-	if t.live != nil {
-		t.live.visitors.Unregister(t.number, t.forward)
-	}
-	if t.other.live != nil {
-		t.other.live.visitors.Unregister(t.other.number, t.forward)
-	}
-	t.live, t.other = nil, held{}
+	t.leaveLocked(&t.first)
+	t.leaveLocked(&t.other)
 }
 
 func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
@@ -103,7 +116,7 @@ func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
 		return TunnelFailed
 	case session != StateConnected:
 		return TunnelWaiting
-	case t.live != nil && t.live.Alive():
+	case t.first.live != nil && t.first.live.Alive():
 		// Also on the session before, until the tunnel is claimed on the new one.
 		return TunnelRunning
 	}

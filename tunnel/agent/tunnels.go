@@ -147,7 +147,7 @@ func (a *Agent) forgetRelease(id string) {
 func (a *Agent) ensureClaimed(t *tunnel) {
 	a.mu.Lock()
 	l := a.cur
-	fits := l == nil || t.live == l && t.claimed == t.rev
+	fits := l == nil || t.first.by(l, t.rev)
 	a.mu.Unlock()
 	if fits {
 		return
