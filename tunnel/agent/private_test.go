@@ -53,8 +53,13 @@ func saysTo(t *testing.T, addr, text string) string {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	io.WriteString(conn, text)
-	conn.(*net.TCPConn).CloseWrite()
+	_, err = io.WriteString(conn, text) // a reset is told once: to who writes, or to who reads
+	if err == nil {
+		err = conn.(*net.TCPConn).CloseWrite()
+	}
+	if err != nil {
+		return "error: " + err.Error()
+	}
 	got, err := io.ReadAll(conn)
 	if err != nil {
 		return "error: " + err.Error()
