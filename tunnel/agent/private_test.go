@@ -141,23 +141,6 @@ func TestWhoIsNotLedOnLearnsIt(t *testing.T) {
 	visitIs(t, a, func(v visits.Visit) bool { return v.Error == "" })
 }
 
-func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
-	r := newFakeRelay(t)
-	r.does(wire.FeaturePrivate)
-	a, _ := configured(t, r, Config{})
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "nas/ssh", Listen: other.Addr().String()}}); err != nil {
-		t.Fatal(err)
-	}
-	visitIs(t, a, func(v visits.Visit) bool { return v.State == visits.StateFailed && strings.Contains(v.Error, "in use") })
-	other.Close()
-	visitIs(t, a, listening)
-}
-
 func TestWhyAVisitIsRefused(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
