@@ -7,6 +7,9 @@ import (
 	"net/http"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/diagnosis"
+	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 )
 
@@ -54,8 +57,8 @@ type TunnelLister interface {
 
 // TunnelChanger makes, changes and removes tunnels.
 type TunnelChanger interface {
-	Create(ctx context.Context, spec agent.TunnelSpec) (agent.Tunnel, error)
-	Change(ctx context.Context, id string, patch agent.TunnelPatch) (agent.Tunnel, error)
+	Create(ctx context.Context, spec definition.Tunnel) (agent.Tunnel, error)
+	Change(ctx context.Context, id string, patch definition.Patch) (agent.Tunnel, error)
 	DeleteTunnel(ctx context.Context, id string) error
 }
 
@@ -92,15 +95,15 @@ type Archive interface {
 
 // Doctor looks at what a session needs, and how fast its way is.
 type Doctor interface {
-	Diagnose(ctx context.Context) []agent.Check
-	MeasureSpeed(ctx context.Context) (agent.Speeds, error)
+	Diagnose(ctx context.Context) []diagnosis.Check
+	MeasureSpeed(ctx context.Context) (diagnosis.Speeds, error)
 }
 
 // Feed is one reader's place among the events.
 type Feed interface {
 	// Next waits for the next event, or returns ctx's error if ctx ends first;
 	// no event is lost by that.
-	Next(ctx context.Context) (agent.Event, error)
+	Next(ctx context.Context) (feed.Event, error)
 	// Last is the id of the newest event when the feed began, before Next is called.
 	Last() uint64
 }

@@ -21,7 +21,7 @@ import (
 
 	"adit/internal/logring"
 	"adit/internal/openapicheck"
-	"adit/tunnel/agent"
+	"adit/tunnel/agent/refusal"
 )
 
 func loadDocument(tb testing.TB) *openapicheck.Document {
@@ -43,7 +43,7 @@ type ask struct {
 	message              string // a part of it
 }
 
-func refusal(code string) error { return &agent.Error{Code: code, Message: "because of " + code} }
+func refused(code string) error { return &refusal.Error{Code: code, Message: "because of " + code} }
 
 const tunnelBody = `{"type":"https","mode":"standard","local_ip":"127.0.0.1","local_port":3000,"domain":"shop"}`
 
@@ -127,9 +127,9 @@ func failures() []ask {
 		{method: "POST", path: tunnels, body: `{"local_port":1,"paths":[{"path":"/api","port":8080}]}`, status: 400, code: "invalid_parameter", field: "port"},
 		{method: "POST", path: tunnels, body: `{"local_port":1,"paths":[{"path":"/api","Local_Port":8080}]}`, status: 400, code: "invalid_parameter", field: "Local_Port"},
 		{method: "POST", path: tunnels, body: `{"local_port":1,"paths":[{"path":"/api","path":"/x","local_port":8080}]}`, status: 400, code: "invalid_parameter", field: "path", message: "path is there twice"},
-		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refusal("invalid_token"), status: 400, code: "invalid_token"},
-		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
-		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refused("invalid_token"), status: 400, code: "invalid_token"},
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refused("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "POST", path: configure, body: `{"auth_token":"a"}`, refuse: refused("relay_unreachable"), status: 503, code: "relay_unreachable"},
 		{method: "POST", path: tunnels, body: `{}`, status: 400, code: "invalid_parameter", field: "local_port"},
 		{method: "POST", path: tunnels, body: `{"local_port":0}`, status: 400, code: "invalid_parameter", field: "local_port"},
 		{method: "POST", path: tunnels, body: `{"local_port":65536}`, status: 400, code: "invalid_parameter", field: "local_port"},
@@ -137,25 +137,25 @@ func failures() []ask {
 		{method: "POST", path: tunnels, body: `{"local_port":80.5}`, status: 400, code: "invalid_parameter", field: "local_port"},
 		{method: "POST", path: tunnels, body: `{"local_port":80,"remote_port":-1}`, status: 400, code: "invalid_parameter", field: "remote_port"},
 		{method: "POST", path: tunnels, body: `{"local_port":80,"port":1}`, status: 400, code: "invalid_parameter", field: "port"},
-		{method: "POST", path: tunnels, body: tunnelBody, refuse: refusal("not_configured"), status: 400, code: "not_configured"},
-		{method: "POST", path: tunnels, body: tunnelBody, refuse: &agent.Error{Code: "relay_rejected", Message: "the name is taken", Field: "domain"}, status: 400, code: "relay_rejected", field: "domain"},
+		{method: "POST", path: tunnels, body: tunnelBody, refuse: refused("not_configured"), status: 400, code: "not_configured"},
+		{method: "POST", path: tunnels, body: tunnelBody, refuse: &refusal.Error{Code: "relay_rejected", Message: "the name is taken", Field: "domain"}, status: 400, code: "relay_rejected", field: "domain"},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"local_port":0}`, status: 400, code: "invalid_parameter", field: "local_port"},
 		{method: "PATCH", path: one, target: tunnels + "/t_1", body: `{"id":"x"}`, status: 400, code: "invalid_parameter", field: "id"},
 		{method: "POST", path: one + "/hold", target: tunnels + "/nope/hold", status: 404, code: "not_found"},
-		{method: "POST", path: one + "/hold", target: tunnels + "/t_1/hold", refuse: refusal("invalid_parameter"), status: 400, code: "invalid_parameter"},
+		{method: "POST", path: one + "/hold", target: tunnels + "/t_1/hold", refuse: refused("invalid_parameter"), status: 400, code: "invalid_parameter"},
 		{method: "GET", path: one + "/hold", target: tunnels + "/t_1/hold", status: 405, code: "method_not_allowed"},
-		{method: "GET", path: "/api/v1/invitations", refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
-		{method: "GET", path: "/api/v1/invitations", refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
-		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
-		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
+		{method: "GET", path: "/api/v1/invitations", refuse: refused("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "GET", path: "/api/v1/invitations", refuse: refused("relay_unreachable"), status: 503, code: "relay_unreachable"},
+		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", refuse: refused("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", refuse: refused("relay_unreachable"), status: 503, code: "relay_unreachable"},
 		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", status: 400, code: "invalid_parameter", field: "Upgrade"},
-		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: visitHeader, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
-		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: visitHeader, refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
+		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: visitHeader, refuse: refused("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "POST", path: visited, target: "/api/v1/visits/nas/ssh", header: visitHeader, refuse: refused("relay_unreachable"), status: 503, code: "relay_unreachable"},
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `[]`, status: 400, code: "invalid_json"},
-		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, refuse: refused("relay_rejected"), status: 400, code: "relay_rejected"},
 		{
 			method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{}`, header: http.Header{"If-Match": {`"0"`}},
-			refuse: refusal("precondition_failed"), status: 412, code: "precondition_failed",
+			refuse: refused("precondition_failed"), status: 412, code: "precondition_failed",
 		},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?limit=0", status: 400, code: "invalid_parameter", field: "limit"},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?status=9xx", status: 400, code: "invalid_parameter", field: "status"},
@@ -180,13 +180,13 @@ func failures() []ask {
 		{method: "GET", path: "/api/v1/events", target: "/api/v1/events?last_event_id=x", status: 400, code: "invalid_parameter", field: "last_event_id"},
 		{method: "GET", path: "/api/v1/events", header: http.Header{"Last-Event-Id": {"-1"}}, status: 400, code: "invalid_parameter", field: "Last-Event-ID"},
 		{method: "POST", path: "/api/v1/session", body: `{}{`, status: 400, code: "invalid_json"},
-		{method: "POST", path: "/api/v1/pause", refuse: refusal("not_configured"), status: 400, code: "not_configured"},
-		{method: "POST", path: "/api/v1/resume", refuse: refusal("not_configured"), status: 400, code: "not_configured"},
+		{method: "POST", path: "/api/v1/pause", refuse: refused("not_configured"), status: 400, code: "not_configured"},
+		{method: "POST", path: "/api/v1/resume", refuse: refused("not_configured"), status: 400, code: "not_configured"},
 		{method: "POST", path: "/api/v1/reconnect", body: `{"a":1}`, status: 400, code: "invalid_parameter", field: "a"},
 		{method: "POST", path: "/api/v1/speed", body: `{"a":1}`, status: 400, code: "invalid_parameter", field: "a"},
-		{method: "POST", path: "/api/v1/speed", refuse: refusal("relay_rejected"), status: 400, code: "relay_rejected"},
-		{method: "POST", path: "/api/v1/speed", refuse: refusal("control_busy"), status: 409, code: "control_busy"},
-		{method: "POST", path: "/api/v1/speed", refuse: refusal("relay_unreachable"), status: 503, code: "relay_unreachable"},
+		{method: "POST", path: "/api/v1/speed", refuse: refused("relay_rejected"), status: 400, code: "relay_rejected"},
+		{method: "POST", path: "/api/v1/speed", refuse: refused("control_busy"), status: 409, code: "control_busy"},
+		{method: "POST", path: "/api/v1/speed", refuse: refused("relay_unreachable"), status: 503, code: "relay_unreachable"},
 		{method: "GET", path: one, target: tunnels + "/nope", status: 404, code: "not_found"},
 		{method: "GET", path: "/api/v1/requests/{id}", target: "/api/v1/requests/nope", status: 404, code: "not_found"},
 		{method: "POST", path: "/api/v1/requests/{id}/replay", target: "/api/v1/requests/nope/replay", status: 404, code: "not_found"},
@@ -233,17 +233,17 @@ func failures() []ask {
 		{method: "PUT", path: one + "/policy", target: tunnels + "/t_1/policy", body: `{"rate":5}`},
 		{method: "GET", path: one + "/policy", target: tunnels + "/t_1/policy"}, // asked of the relay, too
 	} {
-		a.refuse, a.status, a.code = refusal("control_busy"), 409, "control_busy"
+		a.refuse, a.status, a.code = refused("control_busy"), 409, "control_busy"
 		if a.method != "GET" {
 			asks = append(asks, a)
 		}
 		if a.path == "/api/v1/auth" {
 			continue
 		}
-		a.refuse, a.status, a.code = refusal("relay_unreachable"), 503, "relay_unreachable"
+		a.refuse, a.status, a.code = refused("relay_unreachable"), 503, "relay_unreachable"
 		asks = append(asks, a)
 		if a.target != "" {
-			a.refuse, a.status, a.code = refusal("relay_rejected"), 400, "relay_rejected"
+			a.refuse, a.status, a.code = refused("relay_rejected"), 400, "relay_rejected"
 			asks = append(asks, a)
 			a.refuse, a.status, a.code = nil, 404, "not_found"
 			a.target = strings.Replace(a.target, "t_1", "nope", 1)

@@ -17,6 +17,7 @@ import (
 	"adit/internal/buildinfo"
 	"adit/internal/socketerr"
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -28,14 +29,6 @@ const (
 	checkTimeout    = 5 * time.Second
 	checksAtOnce    = 8
 	maxOrigins      = 50 // local services that are tried
-)
-
-// Outcomes of a check.
-const (
-	checkOK      = "ok"
-	checkWarning = "warning"
-	checkFailed  = "failed"
-	checkSkipped = "skipped"
 )
 
 // world is what a diagnosis touches beyond the agent.
@@ -65,7 +58,7 @@ func (s *Server) runDiagnostics(w http.ResponseWriter, r *http.Request) error {
 	if local, ok := localAddr(r); ok {
 		listen = local.String()
 	}
-	var own, agents, daemons []agent.Check
+	var own, agents, daemons []diagnosis.Check
 	var group sync.WaitGroup
 	group.Go(func() { own = diagnose(ctx, realWorld(), s.cfg.Agent, s.cfg.Agent, listen) })
 	group.Go(func() { agents = s.cfg.Agent.Diagnose(ctx) })
@@ -90,10 +83,10 @@ func (s *Server) measureSpeed(w http.ResponseWriter, r *http.Request) error {
 }
 
 // mergeChecks puts better checks in the place of own ones of the same name.
-func mergeChecks(own, better []agent.Check) []agent.Check {
+func mergeChecks(own, better []diagnosis.Check) []diagnosis.Check {
 	var order []string
-	byName := make(map[string][]agent.Check)
-	for i, list := range [][]agent.Check{own, better} {
+	byName := make(map[string][]diagnosis.Check)
+	for i, list := range [][]diagnosis.Check{own, better} {
 		fresh := make(map[string]bool) // names met in this list
 		for _, c := range list {
 			if _, known := byName[c.Name]; !known {
@@ -105,7 +98,7 @@ func mergeChecks(own, better []agent.Check) []agent.Check {
 			byName[c.Name] = append(byName[c.Name], c)
 		}
 	}
-	var all []agent.Check
+	var all []diagnosis.Check
 	for _, name := range order {
 		all = append(all, byName[name]...)
 	}
@@ -118,20 +111,20 @@ func diagnose(ctx context.Context, w world, st interface {
 	StatusTeller
 	Auth() agent.AuthStatus
 }, tunnels TunnelLister, listen string,
-) []agent.Check {
+) []diagnosis.Check {
 	status, auth := st.Status(), st.Auth()
-	checks := []agent.Check{checkToken(auth), w.checkClock(), w.checkProxy()}
+	checks := []diagnosis.Check{checkToken(auth), w.checkClock(), w.checkProxy()}
 	checks = append(checks, w.checkRelay(ctx, status)...)
 	checks = append(checks, checkSession(status))
 	checks = append(checks, checkListener(listen))
 	return append(checks, w.checkOrigins(ctx, tunnels.Tunnels())...)
 }
 
-func checkToken(auth agent.AuthStatus) agent.Check {
-	c := agent.Check{Name: "token", Tried: "the auth token", Status: checkOK}
+func checkToken(auth agent.AuthStatus) diagnosis.Check {
+	c := diagnosis.Check{Name: "token", Tried: "the auth token", Status: diagnosis.OK}
 	switch {
 	case !auth.Configured:
-		c.Status, c.Result = checkFailed, "none is configured"
+		c.Status, c.Result = diagnosis.Failed, "none is configured"
 		c.Advice = "Get a token from the relay's operator and run `adit login TOKEN`, or paste it into the Web UI."
 	default:
 		c.Result = fmt.Sprintf("%s, for the relay %s", auth.TokenHint, auth.Relay)
@@ -140,15 +133,15 @@ func checkToken(auth agent.AuthStatus) agent.Check {
 }
 
 // checkClock compares the clock with what is certainly past.
-func (w world) checkClock() agent.Check {
+func (w world) checkClock() diagnosis.Check {
 	now := w.now()
-	c := agent.Check{Name: "clock", Tried: "this machine's clock", Status: checkOK, Result: now.UTC().Format(time.RFC3339)}
+	c := diagnosis.Check{Name: "clock", Tried: "this machine's clock", Status: diagnosis.OK, Result: now.UTC().Format(time.RFC3339)}
 	built, err := time.Parse(time.RFC3339, buildinfo.Get().Date)
 	if err != nil {
 		built = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	if now.Before(built.Add(-24 * time.Hour)) {
-		c.Status = checkFailed
+		c.Status = diagnosis.Failed
 		c.Result += ", which is before this program was made"
 		c.Advice = "Set the clock, best by NTP: certificates are judged by it."
 	}
@@ -156,8 +149,8 @@ func (w world) checkClock() agent.Check {
 }
 
 // checkProxy tells of proxies, without their passwords.
-func (w world) checkProxy() agent.Check {
-	c := agent.Check{Name: "proxy", Tried: "HTTPS_PROXY and ALL_PROXY", Status: checkOK, Result: "none is set"}
+func (w world) checkProxy() diagnosis.Check {
+	c := diagnosis.Check{Name: "proxy", Tried: "HTTPS_PROXY and ALL_PROXY", Status: diagnosis.OK, Result: "none is set"}
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		value := w.getenv(name)
 		if value == "" {
@@ -165,7 +158,7 @@ func (w world) checkProxy() agent.Check {
 		}
 		u, err := link.ParseProxy(value)
 		if err != nil {
-			c.Status, c.Result = checkWarning, name+" is set to what is no address"
+			c.Status, c.Result = diagnosis.Warning, name+" is set to what is no address"
 			c.Advice = "Set it to an address such as http://proxy.example:3128, or not at all."
 			return c
 		}
@@ -177,13 +170,13 @@ func (w world) checkProxy() agent.Check {
 
 // checkRelay tries the way to the relay: its name, then TCP; and it reads off
 // the session whether UDP passes.
-func (w world) checkRelay(ctx context.Context, st agent.Status) []agent.Check {
-	dns := agent.Check{Name: "relay_dns", Tried: "the address of the relay", Status: checkSkipped, Result: "no relay is known yet"}
-	tcp := agent.Check{Name: "relay_tcp", Tried: "TCP to the relay", Status: checkSkipped, Result: "no relay is known yet"}
-	udp := agent.Check{Name: "relay_udp", Tried: "UDP to the relay", Status: checkSkipped, Result: "there is no session to see it by"}
+func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Check {
+	dns := diagnosis.Check{Name: "relay_dns", Tried: "the address of the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
+	tcp := diagnosis.Check{Name: "relay_tcp", Tried: "TCP to the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
+	udp := diagnosis.Check{Name: "relay_udp", Tried: "UDP to the relay", Status: diagnosis.Skipped, Result: "there is no session to see it by"}
 	host, _, err := net.SplitHostPort(st.Relay)
 	if err != nil {
-		return []agent.Check{dns, tcp, udp}
+		return []diagnosis.Check{dns, tcp, udp}
 	}
 	dns.Tried = "the address of " + host
 	tcp.Tried = "TCP to " + st.Relay
@@ -192,51 +185,51 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []agent.Check {
 	defer cancel()
 	found, err := w.lookup(ctx, host)
 	if err != nil {
-		dns.Status, dns.Result = checkFailed, reason(err)
+		dns.Status, dns.Result = diagnosis.Failed, reason(err)
 		dns.Advice = "See whether this machine has a network and a name server; if it has, ask the relay's operator for its name."
 		tcp.Result = "the relay's address is not known"
-		return []agent.Check{dns, tcp, udp}
+		return []diagnosis.Check{dns, tcp, udp}
 	}
-	dns.Status, dns.Result = checkOK, strings.Join(found, ", ")
+	dns.Status, dns.Result = diagnosis.OK, strings.Join(found, ", ")
 	dialing, stop := context.WithTimeout(ctx, checkTimeout)
 	defer stop()
 	conn, err := w.dial(dialing, "tcp", st.Relay)
 	if err != nil {
-		tcp.Status, tcp.Result = checkWarning, reason(err)
+		tcp.Status, tcp.Result = diagnosis.Warning, reason(err)
 		tcp.Advice = "Where UDP is blocked, TCP to this port is the way through: let it out through the firewall, and see that the relay runs."
 		if errors.Is(err, socketerr.Refused) {
 			tcp.Advice = "Nothing listens there: see whether the relay runs; if it has moved, ask its operator for a new token."
 		}
 		if !st.Connected {
-			tcp.Status = checkFailed
+			tcp.Status = diagnosis.Failed
 		}
 	} else {
 		conn.Close()
-		tcp.Status, tcp.Result = checkOK, "the relay accepts connections"
+		tcp.Status, tcp.Result = diagnosis.OK, "the relay accepts connections"
 	}
 	switch {
 	case st.Connected && st.Transport == "dtls":
-		udp.Status, udp.Result = checkOK, "the session runs over it"
+		udp.Status, udp.Result = diagnosis.OK, "the session runs over it"
 	case st.Connected && st.Transport == "tls":
-		udp.Status, udp.Result = checkWarning, "the session runs over TCP, which is slower on bad networks"
+		udp.Status, udp.Result = diagnosis.Warning, "the session runs over TCP, which is slower on bad networks"
 		udp.Advice = "Let UDP to this port out through the firewall; the session then moves over by itself."
 	}
-	return []agent.Check{dns, tcp, udp}
+	return []diagnosis.Check{dns, tcp, udp}
 }
 
-func checkSession(st agent.Status) agent.Check {
-	c := agent.Check{Name: "session", Tried: "the session with the relay", Status: checkFailed, Result: st.State}
+func checkSession(st agent.Status) diagnosis.Check {
+	c := diagnosis.Check{Name: "session", Tried: "the session with the relay", Status: diagnosis.Failed, Result: st.State}
 	if st.LastError != "" {
 		c.Result += ": " + st.LastError
 	}
 	switch st.State {
 	case agent.StateConnected:
-		c.Status = checkOK
+		c.Status = diagnosis.OK
 		c.Result = fmt.Sprintf("connected over %s, round trip %.1f ms", strings.ToUpper(st.Transport), st.RTTMillis)
 	case agent.StateUnconfigured:
-		c.Status = checkSkipped
+		c.Status = diagnosis.Skipped
 	case agent.StatePaused:
-		c.Status = checkWarning
+		c.Status = diagnosis.Warning
 		c.Advice = "Run `adit resume`."
 	case agent.StateRejected:
 		c.Advice = "Ask the relay's operator for a new token and run `adit login TOKEN`."
@@ -246,8 +239,8 @@ func checkSession(st agent.Status) agent.Check {
 	return c
 }
 
-func checkListener(listen string) agent.Check {
-	c := agent.Check{Name: "listener", Tried: "the local API", Status: checkOK, Result: "it answers"}
+func checkListener(listen string) diagnosis.Check {
+	c := diagnosis.Check{Name: "listener", Tried: "the local API", Status: diagnosis.OK, Result: "it answers"}
 	if listen != "" {
 		c.Result = "it answers at " + listen
 	}
@@ -262,7 +255,7 @@ type origin struct {
 }
 
 // checkOrigins tries the local services of each tunnel that should answer.
-func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []agent.Check {
+func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []diagnosis.Check {
 	var wanted []origin
 	for _, t := range tunnels {
 		if t.State == agent.TunnelStopped {
@@ -276,7 +269,7 @@ func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []agent
 		}
 	}
 	wanted = wanted[:min(len(wanted), maxOrigins)]
-	checks := make([]agent.Check, len(wanted))
+	checks := make([]diagnosis.Check, len(wanted))
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
 	for i, o := range wanted {
@@ -289,26 +282,26 @@ func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []agent
 	return checks
 }
 
-func (w world) checkOrigin(ctx context.Context, o origin) agent.Check {
+func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	t, addr := o.tunnel, o.addr
-	c := agent.Check{Name: "local_service", Tried: fmt.Sprintf("%s, the local service of the tunnel %s", addr, t.Name), Status: checkOK}
+	c := diagnosis.Check{Name: "local_service", Tried: fmt.Sprintf("%s, the local service of the tunnel %s", addr, t.Name), Status: diagnosis.OK}
 	if o.path != "" {
 		c.Tried = fmt.Sprintf("%s, the local service of %s of the tunnel %s", addr, o.path, t.Name)
 	}
 	if t.State == agent.TunnelFailed {
-		c.Status, c.Result = checkFailed, "the tunnel failed: "+t.Error
+		c.Status, c.Result = diagnosis.Failed, "the tunnel failed: "+t.Error
 		c.Advice = "Change the tunnel as the reason says, or delete it."
 		return c
 	}
 	if t.Type == wire.TypeUDP {
-		c.Status, c.Result = checkSkipped, "a UDP service does not say whether it is there"
+		c.Status, c.Result = diagnosis.Skipped, "a UDP service does not say whether it is there"
 		return c
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	conn, err := w.dial(ctx, "tcp", addr)
 	if err != nil {
-		c.Status, c.Result = checkFailed, reason(err)
+		c.Status, c.Result = diagnosis.Failed, reason(err)
 		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors are turned away until then."
 		if o.path != "" {
 			c.Advice = "Start the service on " + addr + ", or change where " + o.path + " leads; its visitors are turned away until then."

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/diagnosis"
 )
 
 // sick is a fake agent with another state.
@@ -46,7 +48,7 @@ func testWorld(refused map[string]error, env map[string]string) world {
 	}
 }
 
-func outcomes(checks []agent.Check) string {
+func outcomes(checks []diagnosis.Check) string {
 	var all []string
 	for _, c := range checks {
 		all = append(all, c.Name+"="+c.Status)
@@ -125,7 +127,7 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 			if check.Tried == "" || check.Result == "" {
 				t.Errorf("%s: %s does not say what was tried and shown: %+v", c.name, check.Name, check)
 			}
-			if (check.Status == checkFailed || check.Status == checkWarning) != (check.Advice != "") {
+			if (check.Status == diagnosis.Failed || check.Status == diagnosis.Warning) != (check.Advice != "") {
 				t.Errorf("%s: %s is %s with the advice %q", c.name, check.Name, check.Status, check.Advice)
 			}
 		}
@@ -134,11 +136,11 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 
 func TestDiagnosisHidesTheProxysPassword(t *testing.T) {
 	c := testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy.example:3128"}).checkProxy()
-	if c.Status != checkOK || !strings.Contains(c.Result, "http://proxy.example:3128") {
+	if c.Status != diagnosis.OK || !strings.Contains(c.Result, "http://proxy.example:3128") {
 		t.Errorf("without a scheme: got %+v", c)
 	}
 	c = testWorld(nil, map[string]string{"ALL_PROXY": "socks5://user:secret@proxy.example:1080"}).checkProxy()
-	if c.Status != checkOK || strings.Contains(c.Result, "secret") || !strings.Contains(c.Result, "socks5://proxy.example:1080") {
+	if c.Status != diagnosis.OK || strings.Contains(c.Result, "secret") || !strings.Contains(c.Result, "socks5://proxy.example:1080") {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -149,10 +151,10 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 		{Name: "b", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelFailed, Error: "the port is taken"},
 		{Name: "c", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelStopped},
 		{Name: "d", Type: "tcp", LocalIP: "::1", LocalPort: 22, State: agent.TunnelWaiting},
-		{Name: "e", Type: "http", LocalIP: "::1", LocalPort: 80, State: agent.TunnelRunning, Paths: []agent.TunnelPath{
+		{Name: "e", Type: "http", LocalIP: "::1", LocalPort: 80, State: agent.TunnelRunning, Paths: []definition.Path{
 			{Path: "/api", LocalIP: "::1", LocalPort: 81}, {Path: "/down", LocalIP: "::1", LocalPort: 22},
 		}},
-		{Name: "f", Type: "http", State: agent.TunnelFailed, Paths: []agent.TunnelPath{{Path: "/api", LocalIP: "::1", LocalPort: 22}}},
+		{Name: "f", Type: "http", State: agent.TunnelFailed, Paths: []definition.Path{{Path: "/api", LocalIP: "::1", LocalPort: 22}}},
 	}
 	w := testWorld(map[string]error{"[::1]:22": context.DeadlineExceeded}, nil)
 	got := w.checkOrigins(t.Context(), tunnels)
@@ -173,12 +175,12 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 }
 
 func TestBetterChecksTakeThePlaceOfOwn(t *testing.T) {
-	own := []agent.Check{{Name: "a", Status: "ok"}, {Name: "b", Status: "skipped"}, {Name: "c", Status: "ok"}, {Name: "c", Status: "ok"}}
-	better := []agent.Check{{Name: "z", Status: "ok"}, {Name: "b", Status: "failed"}, {Name: "b", Status: "ok"}}
+	own := []diagnosis.Check{{Name: "a", Status: "ok"}, {Name: "b", Status: "skipped"}, {Name: "c", Status: "ok"}, {Name: "c", Status: "ok"}}
+	better := []diagnosis.Check{{Name: "z", Status: "ok"}, {Name: "b", Status: "failed"}, {Name: "b", Status: "ok"}}
 	if got, want := outcomes(mergeChecks(own, better)), "a=ok b=failed b=ok c=ok c=ok z=ok"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := outcomes(mergeChecks(own, []agent.Check{{Name: "c", Status: "failed"}})), "a=ok b=skipped c=failed"; got != want {
+	if got, want := outcomes(mergeChecks(own, []diagnosis.Check{{Name: "c", Status: "failed"}})), "a=ok b=skipped c=failed"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := outcomes(mergeChecks(own, nil)); got != outcomes(own) {

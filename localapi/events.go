@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/feed"
 )
 
 // keepAliveEvery is how often a silent stream shows that it lives.
@@ -32,19 +33,19 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer end()
-	feed := s.cfg.Events(after)
+	reader := s.cfg.Events(after)
 	if err := out.comment("retry: 1000\n\n"); err != nil {
 		return nil
 	}
 	if after == nil {
-		first := agent.Event{ID: feed.Last(), Type: agent.EventStatus, Data: utcStatus(s.cfg.Agent.Status())}
+		first := feed.Event{ID: reader.Last(), Type: agent.EventStatus, Data: utcStatus(s.cfg.Agent.Status())}
 		if err := out.event(first); err != nil {
 			return nil
 		}
 	}
 	for {
 		wait, done := context.WithTimeout(ctx, keepAliveEvery)
-		e, err := feed.Next(wait)
+		e, err := reader.Next(wait)
 		done()
 		switch {
 		case err == nil:
@@ -119,7 +120,7 @@ type eventWriter struct {
 	buf     bytes.Buffer
 }
 
-func (o *eventWriter) event(e agent.Event) error {
+func (o *eventWriter) event(e feed.Event) error {
 	data, err := json.Marshal(e.Data)
 	if err != nil {
 		return fmt.Errorf("write event %d (%s) as JSON: %w", e.ID, e.Type, err)

@@ -12,6 +12,7 @@ import (
 
 	"adit/internal/logring"
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
 )
 
@@ -119,7 +120,7 @@ func TestEventsResumeAfterTheLastID(t *testing.T) {
 func TestMissedEventsAreToldFirst(t *testing.T) {
 	r := serve(t, func(c *Config) {
 		f := newFakeFeed()
-		f.publish("missed", agent.Missed{Missed: 7})
+		f.publish("missed", feed.Missed{Missed: 7})
 		c.Events = func(*uint64) Feed { return &fakeReader{feed: f} }
 	})
 	data := r.events(t, http.Header{"Last-Event-Id": {"1"}}, "").want("1", "missed")
@@ -147,7 +148,7 @@ func TestEventsFitTheDocument(t *testing.T) {
 		agent.EventEndpoint: agent.EndpointEvent{Action: "up", Endpoint: f.Endpoints()[0]},
 		agent.EventRequest:  inspect.Summary{ID: "r_1", Kind: "http", State: "open", Time: fakeTime},
 		agent.EventLog:      logring.Line{Time: fakeTime, Level: "warn", Message: "x", Fields: map[string]any{"a": 1}},
-		agent.EventMissed:   agent.Missed{Missed: 3, Restarted: true},
+		feed.TypeMissed:     feed.Missed{Missed: 3, Restarted: true},
 	} {
 		b, err := json.Marshal(data)
 		if err != nil {

@@ -12,7 +12,14 @@ import (
 	"time"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/diagnosis"
+	"adit/tunnel/agent/feed"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/traffic"
+	"adit/tunnel/agent/visits"
 )
 
 var fakeTime = time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
@@ -25,9 +32,9 @@ type fakeAgent struct {
 	tunnels  []agent.Tunnel
 	requests []inspect.Detail
 	edits    []inspect.Edit
-	patches  []agent.TunnelPatch
+	patches  []definition.Patch
 	expected http.Header // of the last policy
-	specs    []agent.TunnelSpec
+	specs    []definition.Tunnel
 	filters  []inspect.Filter
 	paused   bool
 	har      string
@@ -40,8 +47,8 @@ func newFakeAgent() *fakeAgent {
 	f := &fakeAgent{har: `{"log":{"version":"1.2","creator":{"name":"adit","version":"1"},"entries":[]}}`}
 	f.tunnels = []agent.Tunnel{{
 		ID: "t_1", Name: "shop", Type: "https", Mode: "standard", LocalIP: "127.0.0.1", LocalPort: 3000,
-		RequestHeaders: agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
-		Paths:          []agent.TunnelPath{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
+		RequestHeaders: definition.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}),
+		Paths:          []definition.Path{{Path: "/api", LocalIP: "127.0.0.1", LocalPort: 8080, LocalScheme: "http", Strip: true}},
 		Visitors:       []string{},
 		Domain:         "shop", PublicURL: "https://shop.relay.example", State: agent.TunnelRunning, Inspect: true,
 		CreatedAt: fakeTime.In(time.FixedZone("there", 7200)),
@@ -101,7 +108,7 @@ func (f *fakeAgent) Status() agent.Status {
 	st := agent.Status{
 		Configured: true, Connected: true, State: agent.StateConnected, Relay: "relay.example:4433", Transport: "dtls",
 		RTTMillis: 23.4, ConnectedSince: &since, EndpointCount: 1, Version: "v1.4.0", OS: "linux", Arch: "amd64",
-		PID: 4711, StartedAt: fakeTime, Bytes: agent.Bytes{In: 12, Out: 34},
+		PID: 4711, StartedAt: fakeTime, Bytes: traffic.Bytes{In: 12, Out: 34},
 	}
 	if f.paused {
 		st.Connected, st.State, st.Transport, st.ConnectedSince = false, agent.StatePaused, "", nil
@@ -112,7 +119,7 @@ func (f *fakeAgent) Status() agent.Status {
 func (f *fakeAgent) Endpoints() []agent.Endpoint {
 	return []agent.Endpoint{{
 		ID: "e_1", TunnelID: "t_1", Name: "shop", Type: "https", Mode: "standard", PublicURL: "https://shop.relay.example",
-		Local: "127.0.0.1:3000", State: agent.TunnelRunning, Since: fakeTime, Connections: agent.Connections{Open: 1, Total: 2},
+		Local: "127.0.0.1:3000", State: agent.TunnelRunning, Since: fakeTime, Connections: traffic.Connections{Open: 1, Total: 2},
 	}}
 }
 
@@ -144,7 +151,7 @@ func (f *fakeAgent) Tunnel(id string) (agent.Tunnel, bool) {
 	return agent.Tunnel{}, false
 }
 
-func (f *fakeAgent) Create(_ context.Context, spec agent.TunnelSpec) (agent.Tunnel, error) {
+func (f *fakeAgent) Create(_ context.Context, spec definition.Tunnel) (agent.Tunnel, error) {
 	if err := f.refusal(); err != nil {
 		return agent.Tunnel{}, err
 	}
@@ -164,12 +171,12 @@ func (f *fakeAgent) one(id string) (agent.Tunnel, error) {
 	}
 	t, ok := f.Tunnel(id)
 	if !ok {
-		return t, &agent.Error{Code: agent.CodeNotFound, Message: "there is no tunnel " + id}
+		return t, &refusal.Error{Code: refusal.CodeNotFound, Message: "there is no tunnel " + id}
 	}
 	return t, nil
 }
 
-func (f *fakeAgent) Change(_ context.Context, id string, p agent.TunnelPatch) (agent.Tunnel, error) {
+func (f *fakeAgent) Change(_ context.Context, id string, p definition.Patch) (agent.Tunnel, error) {
 	f.mu.Lock()
 	f.patches = append(f.patches, p)
 	f.mu.Unlock()
@@ -199,10 +206,10 @@ func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 	return err
 }
 
-func (f *fakeAgent) Visits() []agent.Visit {
-	return []agent.Visit{{
-		VisitSpec: agent.VisitSpec{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: agent.VisitListening,
-		Connections: agent.Connections{Open: 1, Total: 2},
+func (f *fakeAgent) Visits() []visits.Visit {
+	return []visits.Visit{{
+		Visit: definition.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: visits.StateListening,
+		Connections: traffic.Connections{Open: 1, Total: 2},
 	}}
 }
 
@@ -213,7 +220,7 @@ func (f *fakeAgent) Invitations(context.Context) ([]agent.Invitation, error) {
 func (f *fakeAgent) MayVisit(context.Context, string) error { return f.refusal() }
 
 // Visit greets, and says back what it is told after the visitor's end.
-func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (agent.HalfCloser, error)) error {
+func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
 	if err := f.refusal(); err != nil {
 		return err
 	}
@@ -289,7 +296,7 @@ func (f *fakeAgent) Replay(_ context.Context, id string, edit inspect.Edit) (ins
 	f.mu.Unlock()
 	d, ok := f.Request(id, false)
 	if !ok {
-		return d, &agent.Error{Code: agent.CodeNotFound, Message: "there is no request " + id}
+		return d, &refusal.Error{Code: refusal.CodeNotFound, Message: "there is no request " + id}
 	}
 	d.ReplayOf = id
 	return d, nil
@@ -305,21 +312,21 @@ func (f *fakeAgent) WriteHAR(w io.Writer, _ inspect.Filter, _ bool) error {
 func (f *fakeAgent) ReadHAR(r io.Reader) (int, error) {
 	b, err := io.ReadAll(r)
 	if len(b) < 10 {
-		return 0, &agent.Error{Code: agent.CodeInvalidParameter, Message: "it has no log"}
+		return 0, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "it has no log"}
 	}
 	return 1, err
 }
 
-func (f *fakeAgent) Diagnose(context.Context) []agent.Check {
-	return []agent.Check{{Name: "token", Status: "ok", Tried: "the stored token", Result: "it is there"}}
+func (f *fakeAgent) Diagnose(context.Context) []diagnosis.Check {
+	return []diagnosis.Check{{Name: "token", Status: "ok", Tried: "the stored token", Result: "it is there"}}
 }
 
-func (f *fakeAgent) MeasureSpeed(context.Context) (agent.Speeds, error) {
+func (f *fakeAgent) MeasureSpeed(context.Context) (diagnosis.Speeds, error) {
 	if f.refuse != nil {
-		return agent.Speeds{}, f.refuse
+		return diagnosis.Speeds{}, f.refuse
 	}
-	return agent.Speeds{Items: []agent.Speed{
-		{Transport: "dtls", InUse: true, RTTMillis: 1.5, PerSecond: agent.Bytes{In: 1, Out: 2}},
+	return diagnosis.Speeds{Items: []diagnosis.Speed{
+		{Transport: "dtls", InUse: true, RTTMillis: 1.5, PerSecond: traffic.Bytes{In: 1, Out: 2}},
 		{Transport: "tls", Error: "nothing answers"},
 	}}, nil
 }
@@ -327,7 +334,7 @@ func (f *fakeAgent) MeasureSpeed(context.Context) (agent.Speeds, error) {
 // fakeFeed holds events 1 to n, and gives those after the asked for.
 type fakeFeed struct {
 	mu     sync.Mutex
-	events []agent.Event
+	events []feed.Event
 	more   chan struct{} // closed at each new event
 }
 
@@ -336,7 +343,7 @@ func newFakeFeed() *fakeFeed { return &fakeFeed{more: make(chan struct{})} }
 func (f *fakeFeed) publish(kind string, data any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.events = append(f.events, agent.Event{ID: uint64(len(f.events) + 1), Type: kind, Time: fakeTime, Data: data})
+	f.events = append(f.events, feed.Event{ID: uint64(len(f.events) + 1), Type: kind, Time: fakeTime, Data: data})
 	close(f.more)
 	f.more = make(chan struct{})
 }
@@ -358,7 +365,7 @@ type fakeReader struct {
 
 func (r *fakeReader) Last() uint64 { return uint64(r.at) }
 
-func (r *fakeReader) Next(ctx context.Context) (agent.Event, error) {
+func (r *fakeReader) Next(ctx context.Context) (feed.Event, error) {
 	for {
 		r.feed.mu.Lock()
 		if r.at < len(r.feed.events) {
@@ -372,7 +379,7 @@ func (r *fakeReader) Next(ctx context.Context) (agent.Event, error) {
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return agent.Event{}, ctx.Err()
+			return feed.Event{}, ctx.Err()
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"adit/tunnel/agent"
+	"adit/tunnel/agent/refusal"
 )
 
 // Codes of this package's own refusals; the agent has its own.
@@ -51,14 +51,14 @@ func notFound(what string) error {
 
 // statusOf are the statuses of the agent's codes.
 var statusOf = map[string]int{
-	agent.CodeInvalidParameter: http.StatusBadRequest,
-	agent.CodeInvalidToken:     http.StatusBadRequest,
-	agent.CodeRelayRejected:    http.StatusBadRequest,
-	agent.CodeNotConfigured:    http.StatusBadRequest,
-	agent.CodeNotFound:         http.StatusNotFound,
-	agent.CodeControlBusy:      http.StatusConflict,
-	agent.CodeChanged:          http.StatusPreconditionFailed,
-	agent.CodeRelayUnreachable: http.StatusServiceUnavailable,
+	refusal.CodeInvalidParameter: http.StatusBadRequest,
+	refusal.CodeInvalidToken:     http.StatusBadRequest,
+	refusal.CodeRelayRejected:    http.StatusBadRequest,
+	refusal.CodeNotConfigured:    http.StatusBadRequest,
+	refusal.CodeNotFound:         http.StatusNotFound,
+	refusal.CodeControlBusy:      http.StatusConflict,
+	refusal.CodeChanged:          http.StatusPreconditionFailed,
+	refusal.CodeRelayUnreachable: http.StatusServiceUnavailable,
 }
 
 // problemOf turns any error into what the caller is told. A fault of our own is
@@ -68,7 +68,7 @@ func problemOf(err error) *problem {
 	if errors.As(err, &p) {
 		return p
 	}
-	var refused *agent.Error
+	var refused *refusal.Error
 	if errors.As(err, &refused) {
 		if status, ok := statusOf[refused.Code]; ok {
 			return &problem{status: status, code: refused.Code, message: refused.Message, field: refused.Field}
@@ -76,7 +76,7 @@ func problemOf(err error) *problem {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &problem{
-			status: http.StatusServiceUnavailable, code: agent.CodeRelayUnreachable,
+			status: http.StatusServiceUnavailable, code: refusal.CodeRelayUnreachable,
 			message: "the relay did not answer in time",
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"adit/internal/logring"
 	"adit/localapi/client"
-	"adit/tunnel/agent"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 )
 
 // TestClientSpeaksToTheServer drives every method of the SDK against the server.
@@ -126,7 +126,7 @@ func TestClientSpeaksToTheServer(t *testing.T) {
 		t.Errorf("patch: got %+v", got)
 	}
 
-	r.agent.setRefusal(&agent.Error{Code: agent.CodeRelayUnreachable, Message: "no answer", Field: "x"})
+	r.agent.setRefusal(&refusal.Error{Code: refusal.CodeRelayUnreachable, Message: "no answer", Field: "x"})
 	_, err := c.CreateTunnel(ctx, client.TunnelCreate{LocalPort: 7})
 	var refusal *client.Error
 	if !errors.As(err, &refusal) || refusal.Code != client.ErrorCodeRelayUnreachable || refusal.Status != 503 ||

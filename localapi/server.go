@@ -19,7 +19,7 @@ import (
 
 	"adit/internal/envelope"
 	"adit/internal/logring"
-	"adit/tunnel/agent"
+	"adit/tunnel/agent/diagnosis"
 )
 
 // Paths that others rely on.
@@ -72,7 +72,7 @@ type Config struct {
 	// Configuration returns the configuration in force. Nil shows none.
 	Configuration func() Configuration
 	// Checks adds findings of the daemon's surroundings to the agent's own. Nil adds none.
-	Checks func(context.Context) []agent.Check
+	Checks func(context.Context) []diagnosis.Check
 	// Frontend is the built Web UI. Nil serves a page that says it is missing.
 	Frontend fs.FS
 	// Logger is where faults are told; nil discards.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
 )
 
 func (s *Server) listEndpoints(w http.ResponseWriter, _ *http.Request) error {
@@ -33,7 +34,7 @@ func (s *Server) getTunnel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) createTunnel(w http.ResponseWriter, r *http.Request) error {
-	var spec agent.TunnelSpec
+	var spec definition.Tunnel
 	if err := decode(r, &spec); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (s *Server) createTunnel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) changeTunnel(w http.ResponseWriter, r *http.Request) error {
-	var patch agent.TunnelPatch
+	var patch definition.Patch
 	if err := decode(r, &patch); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/visits"
 )
 
 // upgradeVisit is the protocol that a visit's connection changes to: from the answer
@@ -18,10 +20,10 @@ const upgradeVisit = "adit-visit"
 
 // Visitor leads to private tunnels of the relay's other clients.
 type Visitor interface {
-	Visits() []agent.Visit
+	Visits() []visits.Visit
 	Invitations(ctx context.Context) ([]agent.Invitation, error)
 	MayVisit(ctx context.Context, tunnel string) error
-	Visit(ctx context.Context, tunnel string, take func() (agent.HalfCloser, error)) error
+	Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error
 }
 
 func (s *Server) listVisits(w http.ResponseWriter, _ *http.Request) error {
@@ -80,7 +82,7 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 	left := context.AfterFunc(r.Context(), cancel)
 	defer left()
 	taken := false
-	err := s.cfg.Agent.Visit(ctx, tunnelOf(r), func() (agent.HalfCloser, error) {
+	err := s.cfg.Agent.Visit(ctx, tunnelOf(r), func() (splice.HalfCloser, error) {
 		left()
 		taken = true
 		return takeOver(w)
@@ -94,12 +96,12 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 var errEarly = errors.New("bytes came before the answer")
 
 // takeOver answers that the protocol changes, and returns the connection.
-func takeOver(w http.ResponseWriter) (agent.HalfCloser, error) {
+func takeOver(w http.ResponseWriter) (splice.HalfCloser, error) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take a visit's connection: %w", err)
 	}
-	half, ok := conn.(agent.HalfCloser)
+	half, ok := conn.(splice.HalfCloser)
 	if !ok || buf.Reader.Buffered() > 0 {
 		conn.Close()
 		return nil, errEarly

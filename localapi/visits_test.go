@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/agent"
+	"adit/tunnel/agent/refusal"
 )
 
 // visit asks for a connection to nas/ssh, with more behind the request's head.
@@ -80,7 +80,7 @@ func TestNothingGoesBeforeAVisit(t *testing.T) {
 // TestAPageCannotVisit: what a browser lets a page send is refused before the agent is asked.
 func TestAPageCannotVisit(t *testing.T) {
 	r := serve(t, nil)
-	r.agent.setRefusal(&agent.Error{Code: agent.CodeRelayRejected, Message: "the agent was asked"})
+	r.agent.setRefusal(&refusal.Error{Code: refusal.CodeRelayRejected, Message: "the agent was asked"})
 	for _, header := range []string{"Origin: https://evil.example\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n"} {
 		_, _, resp := r.visit(t, header, "")
 		if resp == nil || resp.StatusCode != http.StatusForbidden {

@@ -12,7 +12,8 @@ import (
 	"adit/internal/config"
 	"adit/internal/paths"
 	"adit/localapi"
-	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/origin"
 )
 
 // checkConfig refuses a configuration with which the daemon does not start, or
@@ -59,9 +60,10 @@ func judge(file *config.File) error {
 	if err := guards.Check(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w", file.Path(), err)
 	}
-	if _, err := agent.CheckVisits(declaredVisits(file)); err != nil {
+	if _, err := definition.CheckVisits(declaredVisits(file)); err != nil {
 		return visitMistake(file, err)
 	}
 	specs, tables := declaredSpecs(file)
-	return declareMistake(file, tables, agent.CheckDeclared(specs, refuse))
+	_, err := definition.Declared(specs, origin.Guard{Refuse: refuse}, nil)
+	return declareMistake(file, tables, err)
 }

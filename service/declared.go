@@ -11,6 +11,7 @@ import (
 	"adit/internal/portrange"
 	"adit/localapi"
 	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
 )
 
 // declared keeps the tunnels of adit.toml with the agent, and what is wrong with
@@ -125,7 +126,7 @@ func shownMistake(err error) *localapi.ConfigError {
 
 func (c *declared) declare(ctx context.Context, file *config.File) error {
 	visits := declaredVisits(file)
-	if _, err := agent.CheckVisits(visits); err != nil {
+	if _, err := definition.CheckVisits(visits); err != nil {
 		return visitMistake(file, err)
 	}
 	specs, tables := declaredSpecs(file)
@@ -133,7 +134,7 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 	if err == nil {
 		return c.agent.DeclareVisits(visits)
 	}
-	var wrong *agent.DeclareError
+	var wrong *definition.DeclareError
 	if errors.As(err, &wrong) && wrong.Taken {
 		c.file, c.taken = file, specs[wrong.Index].Name
 		select {
@@ -146,19 +147,19 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 
 // declaredSpecs are the tunnels that file declares, and the tables of the file that
 // they are in: one with ports declares several.
-func declaredSpecs(file *config.File) (specs []agent.TunnelSpec, tables []int) {
+func declaredSpecs(file *config.File) (specs []definition.Tunnel, tables []int) {
 	for i, t := range file.Tunnels {
-		spec := agent.TunnelSpec{
+		of := definition.Tunnel{
 			Type: t.Type, Mode: t.Mode, LocalIP: t.LocalIP, LocalPort: t.LocalPort, Domain: t.Domain, Name: t.Name,
 			LocalScheme: t.LocalScheme, RemotePort: t.RemotePort, HostHeader: t.HostHeader,
-			RequestHeaders: agent.Headers(t.RequestHeaders), ResponseHeaders: agent.Headers(t.ResponseHeaders), Paths: declaredPaths(t.Paths), Visitors: t.Visitors,
+			RequestHeaders: definition.Headers(t.RequestHeaders), ResponseHeaders: definition.Headers(t.ResponseHeaders), Paths: declaredPaths(t.Paths), Visitors: t.Visitors,
 			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
 		}
 		if t.Ports == 0 {
-			specs, tables = append(specs, spec), append(tables, i)
+			specs, tables = append(specs, of), append(tables, i)
 		}
 		for n := range t.Ports {
-			one := spec
+			one := of
 			one.LocalPort, one.RemotePort = portrange.Nth(t.LocalPort, n), portrange.Nth(t.RemotePort, n)
 			one.Name = portrange.Name(t.Name, one.LocalPort)
 			specs, tables = append(specs, one), append(tables, i)
@@ -167,27 +168,27 @@ func declaredSpecs(file *config.File) (specs []agent.TunnelSpec, tables []int) {
 	return specs, tables
 }
 
-func declaredPaths(paths []config.Path) []agent.TunnelPath {
-	var out []agent.TunnelPath
+func declaredPaths(paths []config.Path) []definition.Path {
+	var out []definition.Path
 	for _, p := range paths {
-		out = append(out, agent.TunnelPath{
+		out = append(out, definition.Path{
 			Path: p.Path, LocalIP: p.LocalIP, LocalPort: p.LocalPort, LocalScheme: p.LocalScheme, HostHeader: p.HostHeader, Strip: p.Strip,
 		})
 	}
 	return out
 }
 
-func declaredVisits(file *config.File) []agent.VisitSpec {
-	specs := make([]agent.VisitSpec, 0, len(file.Visits))
+func declaredVisits(file *config.File) []definition.Visit {
+	specs := make([]definition.Visit, 0, len(file.Visits))
 	for _, v := range file.Visits {
-		specs = append(specs, agent.VisitSpec{Tunnel: v.Tunnel, Listen: v.Listen})
+		specs = append(specs, definition.Visit{Tunnel: v.Tunnel, Listen: v.Listen})
 	}
 	return specs
 }
 
 // visitMistake is what the agent says of the visits of file, with their place in it.
 func visitMistake(file *config.File, err error) error {
-	var wrong *agent.DeclareError
+	var wrong *definition.DeclareError
 	if errors.As(err, &wrong) {
 		return file.Mistake("visit", wrong.Index, wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))
 	}
@@ -197,7 +198,7 @@ func visitMistake(file *config.File, err error) error {
 // declareMistake is what the agent says of the tunnels of file, with their place
 // in it.
 func declareMistake(file *config.File, tables []int, err error) error {
-	var wrong *agent.DeclareError
+	var wrong *definition.DeclareError
 	if errors.As(err, &wrong) {
 		return file.Mistake("tunnel", tables[wrong.Index], wrong.Err.Field, strings.TrimPrefix(wrong.Err.Message, wrong.Err.Field+": "))
 	}

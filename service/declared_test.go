@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"adit/internal/config"
-	"adit/tunnel/agent"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/origin"
 )
 
 // A name that is another tunnel's is free once that tunnel is gone: nobody need
@@ -64,14 +65,14 @@ func TestDeclaredTunnelTakesItsNameOnceItIsFree(t *testing.T) {
 
 // wantDeclared returns the tunnel that a file with text in its table declares, which must
 // have that mistake; empty: none.
-func wantDeclared(t *testing.T, text, mistake string) agent.TunnelSpec {
+func wantDeclared(t *testing.T, text, mistake string) definition.Tunnel {
 	t.Helper()
 	file, err := config.Parse("adit.toml", []byte("[[tunnel]]\nname = \"shop\"\nlocal_port = 8000\n"+text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	specs, tables := declaredSpecs(file)
-	got := declareMistake(file, tables, agent.CheckDeclared(specs, nil))
+	got := declareMistake(file, tables, checkSpecs(specs))
 	if (got == nil) != (mistake == "") || got != nil && got.Error() != mistake {
 		t.Errorf("%q: got %v, want %s", text, got, mistake)
 	}
@@ -88,9 +89,9 @@ func TestDeclaredTunnelChangesHeaders(t *testing.T) {
 		"request_headers = { X-Env = \"a\", x-env = \"b\" }":                                                "adit.toml:4: tunnel[0].request_headers: X-Env is there twice",
 		"request_headers = { X-Env = \"geheim\\u0007\" }":                                                   "adit.toml:4: tunnel[0].request_headers: the value of X-Env has control characters",
 	} {
-		spec := wantDeclared(t, text, want)
-		if want == "" && (spec.RequestHeaders != agent.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}) || spec.ResponseHeaders != agent.Headers(map[string]string{"Server": ""})) {
-			t.Errorf("got %+v", spec)
+		got := wantDeclared(t, text, want)
+		if want == "" && (got.RequestHeaders != definition.Headers(map[string]string{"X-Env": "prod", "Cookie": ""}) || got.ResponseHeaders != definition.Headers(map[string]string{"Server": ""})) {
+			t.Errorf("got %+v", got)
 		}
 	}
 }
@@ -104,8 +105,8 @@ func TestDeclaredTunnelHasPaths(t *testing.T) {
 		"paths = [{ path = \"/api\" }]\n":                                      "adit.toml:4: tunnel[0].paths: local_port of /api must be 1 to 65535",
 		"type = \"tcp\"\n[[tunnel.paths]]\npath = \"/a\"\nlocal_port = 1\n":    "adit.toml:5: tunnel[0].paths: is for http and https tunnels only",
 	} {
-		spec := wantDeclared(t, text, want)
-		if p := spec.Paths; want == "" && (len(p) != 1 || p[0] != agent.TunnelPath{Path: "/api", LocalPort: 8080, Strip: true}) {
+		got := wantDeclared(t, text, want)
+		if p := got.Paths; want == "" && (len(p) != 1 || p[0] != definition.Path{Path: "/api", LocalPort: 8080, Strip: true}) {
 			t.Errorf("got %+v", p)
 		}
 	}
@@ -125,11 +126,11 @@ func TestDeclaredVisits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		visits, err := agent.CheckVisits(declaredVisits(file))
+		visits, err := definition.CheckVisits(declaredVisits(file))
 		if err = visitMistake(file, err); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
-		if want == "" && (len(visits) != 1 || visits[0] != agent.VisitSpec{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}) {
+		if want == "" && (len(visits) != 1 || visits[0] != definition.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}) {
 			t.Errorf("got %+v", visits)
 		}
 	}
@@ -159,7 +160,7 @@ ports = 1
 		t.Fatal(err)
 	}
 	specs, tables := declaredSpecs(file)
-	if err := agent.CheckDeclared(specs, nil); err != nil {
+	if err := checkSpecs(specs); err != nil {
 		t.Error(err)
 	}
 	var got []string
@@ -177,7 +178,13 @@ ports = 1
 	}
 	specs, tables = declaredSpecs(file)
 	const mistake = `adit.toml:18: tunnel[3].name: another tunnel is called "game-27016" already`
-	if err := declareMistake(file, tables, agent.CheckDeclared(specs, nil)); err == nil || err.Error() != mistake {
+	if err := declareMistake(file, tables, checkSpecs(specs)); err == nil || err.Error() != mistake {
 		t.Errorf("got %v, want %s", err, mistake)
 	}
+}
+
+// checkSpecs says what an agent without other tunnels would say of specs.
+func checkSpecs(specs []definition.Tunnel) error {
+	_, err := definition.Declared(specs, origin.Guard{}, nil)
+	return err
 }

@@ -1,51 +1,50 @@
 package agent
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"maps"
-	"net"
-	"net/netip"
-	"os"
-	"path/filepath"
-	"reflect"
-	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"adit/internal/lockfile"
-	"adit/internal/monotime"
+	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/feed"
+	"adit/tunnel/agent/forward"
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/link"
+	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/session"
+	"adit/tunnel/agent/state"
+	"adit/tunnel/agent/turn"
+	"adit/tunnel/agent/visits"
 	"adit/tunnel/wire"
 )
+
+// lookAgain is how long an origin that is asked and does not answer is taken to be
+// where its name led, until the name is looked up again.
+const lookAgain = 15 * time.Second
 
 // relayWait is how long a control-plane request waits for the relay.
 const relayWait = 15 * time.Second
 
 // Agent keeps the session and the tunnels. Its methods may be called from
 // several goroutines; those that change something run one at a time, and while
-// one runs another gets CodeControlBusy at once.
+// one runs another gets refusal.CodeControlBusy at once.
 type Agent struct {
-	cfg       Config
-	log       *slog.Logger
-	store     store
-	started   time.Time
-	feed      feed
-	inspector *inspect.Inspector
-	lock      *lockfile.Lock
-	// lookup is the system's resolver, for the names of local services.
-	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	lookAgain time.Duration // see the constant; tests shorten it
+	cfg     Config
+	log     *slog.Logger
+	started time.Time
 
+	// The parts, which know nothing of the agent.
+	state     *state.Folder
+	feed      *feed.Feed
+	inspector *inspect.Inspector
+	origins   *origin.Dialer
+	forward   *forward.Forwarder
+	dialer    *session.Dialer
+	reports   *control.Reports
+	visits    *visits.Visits
+
+	turn     turn.Turn  // held by the one control-plane request that runs, or by own work
 	speeding sync.Mutex // held while the speed is measured
-	control  turn       // held by the one control-plane request that runs, or by own work
 	saving   sync.Mutex // held while a state file is written
 	// publishing is held while changes are told, so that they are told in order.
 	publishing sync.Mutex
@@ -53,309 +52,26 @@ type Agent struct {
 	wakeSecond chan struct{} // tells keepSecond to look again; room for one
 	activity   chan struct{} // tells that visitors came or went; room for one
 	unheld     chan struct{} // tells keepHeld to look again; room for one
-	reports    chan wire.AgentError
-	faults     chan struct{} // has keepLooking begin anew; room for one
-	limiter    reportLimiter
-	visits     visits
-	in, out    atomic.Int64 // visitors' payload
-	unsaved    atomic.Bool  // the last try to write tunnels.json did not succeed
+	unsaved    atomic.Bool   // the last try to write tunnels.json did not succeed
 
-	mu         sync.Mutex
-	auth       savedAuth
-	token      wire.Token  // of auth.Token
-	tokenSaved bool        // false while auth.Token came from the environment and is not yet accepted
-	clientID   string      // as the relay calls the client
-	epoch      int         // rises with each change of the token
-	cur        *live       // the session in use; nil without one
-	second     *live       // a session with another node of the relay; nil without one
-	nodes      []wire.Node // the relay's, as last told
-	unserved   []*live     // sessions that Run has not begun to serve
-	served     []*live     // sessions that Run serves, those that were left too
-	rejected   bool        // the relay refused the token
-	pardon     pardon      // of that refusal
-	reconnect  bool        // a person asked for a new session
-	known      bool        // there was a session since the token or a pause changed
-	attempts   int         // ended attempts at a session, whatever came of them
-	lastError  string
-	notices    []string // what went wrong with the state files
-	moves      moves
-	tunnels    map[string]*tunnel
-	granted    map[string]grant // of declared tunnels that are not here now
-	releases   map[string]bool  // claims to give back
-	making     string           // id of the tunnel that is being created
-	closed     bool
-	lastState  string        // as last published
-	changed    chan struct{} // closed by the next change; nil while nobody waits
-}
-
-// New reads the state folder and makes it the agent's own until Run returns or
-// Close is called. It starts nothing.
-func New(cfg Config) (*Agent, error) {
-	if cfg.StateDir == "" {
-		return nil, errors.New("state_dir: is missing")
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Dial == nil {
-		cfg.Dial = link.Dial
-	}
-	if cfg.OriginTimeout == 0 {
-		cfg.OriginTimeout = 5 * time.Second
-	}
-	if err := os.MkdirAll(cfg.StateDir, 0o700); errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("make the state folder: %w", err) // whose it is to be, the daemon says
-	} else if errors.Is(err, fs.ErrExist) { // which a folder or a file would not say
-		return nil, fmt.Errorf("the state folder %s is a link that leads nowhere; remove it, or name another folder with ADIT_STATE_DIR", cfg.StateDir)
-	} else if err != nil {
-		return nil, fmt.Errorf("make the state folder: %w; name another folder with ADIT_STATE_DIR", err)
-	}
-	lock, err := lockfile.Take(filepath.Join(cfg.StateDir, lockName))
-	if errors.Is(err, lockfile.ErrHeld) {
-		return nil, fmt.Errorf("the state folder %s: %w; stop that adit first, or name another folder with ADIT_STATE_DIR", cfg.StateDir, lockfile.ErrHeld)
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("open the state folder: %w", err) // as above
-	}
-	if err != nil {
-		return nil, fmt.Errorf("nothing can be kept in the state folder %s: %w; mend that, or name another folder with ADIT_STATE_DIR", cfg.StateDir, withoutPath(err))
-	}
-	a := &Agent{
-		cfg: cfg, log: cfg.Logger, store: newStore(cfg.StateDir), started: time.Now(),
-		inspector:  inspect.New(cfg.Inspect),
-		lock:       lock,
-		lookup:     net.DefaultResolver.LookupNetIP,
-		lookAgain:  lookAgain,
-		wake:       make(chan struct{}, 1),
-		wakeSecond: make(chan struct{}, 1),
-		activity:   make(chan struct{}, 1),
-		unheld:     make(chan struct{}, 1),
-		reports:    make(chan wire.AgentError, 64),
-		faults:     make(chan struct{}, 1),
-		tunnels:    make(map[string]*tunnel),
-		releases:   make(map[string]bool),
-		visits:     visits{changed: make(chan struct{}, 1), all: make(map[VisitSpec]*visit)},
-	}
-	a.feed.begin(newBase(a.started))
-	a.inspector.Follow(func(e inspect.Told) { a.feed.publish(EventRequest, e) })
-	if err := a.restore(); err != nil {
-		_ = lock.Release()
-		return nil, err
-	}
-	return a, nil
-}
-
-// withoutPath is err for a sentence that has the path already.
-func withoutPath(err error) error {
-	if at := new(fs.PathError); errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
-
-// restore takes the state files in.
-func (a *Agent) restore() error {
-	a.store.sweep()
-	var kept *aside
-	auth, err := a.store.loadAuth()
-	if errors.As(err, &kept) {
-		a.notices = append(a.notices, kept.Error())
-	} else if err != nil {
-		return err
-	}
-	saved, err := a.store.loadTunnels()
-	if errors.As(err, &kept) {
-		a.notices = append(a.notices, kept.Error())
-	} else if err != nil {
-		return err
-	}
-	for _, n := range a.notices {
-		a.log.Error("state file put aside", "error", n)
-	}
-	if n := saved.mend(); n > 0 {
-		a.log.Warn("tunnels had no id of their own and have new ones", "file", tunnelsFile, "tunnels", n)
-		a.unsaved.Store(true) // the next start is to find the same ids
-	}
-	a.auth = auth
-	a.tokenSaved = true
-	if auth.Token == "" && a.cfg.AuthToken != "" {
-		a.auth.Token = a.cfg.AuthToken
-		a.auth.ClientID = a.cfg.ClientID
-		a.auth.ConfiguredAt = a.started.UTC()
-		a.tokenSaved = false
-	}
-	if a.auth.Token != "" {
-		if a.token, err = wire.ParseToken(a.auth.Token); err != nil {
-			a.lastError = fmt.Sprintf("the configured token is of no use: %v; configure one anew", err)
-			a.log.Error("token is of no use", "error", err)
-			a.auth.Token, a.tokenSaved = "", true
-		}
-	}
-	if a.auth.AddressesOf != fingerprintOf(a.token) { // the token is for another relay, as one from the environment may be
-		a.auth.Addresses, a.auth.AddressesOf = nil, ""
-	}
-	if relay := fingerprintOf(a.token); relay != "" && relay != a.auth.GivenBy {
-		if a.auth.GivenBy != "" { // the token came from elsewhere, and another relay knows nothing of it
-			saved = saved.without()
-		}
-		a.auth.GivenBy = relay
-	}
-	a.granted = saved.Granted
-	if a.granted == nil {
-		a.granted = make(map[string]grant)
-	}
-	for _, key := range saved.Releases {
-		a.releases[key] = true
-	}
-	for _, st := range saved.Tunnels {
-		if st.Spec.numbered() {
-			st.Spec.Domain = "" // an earlier adit took it and made nothing of it
-		}
-		spec, bad := a.normalize(st.Spec)
-		t := newTunnel(st.ID, spec, st.CreatedAt)
-		t.stopped, t.grant = st.Stopped, st.Granted
-		if bad != nil { // kept and shown, for a person to mend
-			t.fault = bad.Message
-		}
-		a.tunnels[st.ID] = t
-	}
-	return nil
-}
-
-// Close gives the state folder back if Run was not called.
-func (a *Agent) Close() error {
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
-		return nil
-	}
-	a.closed = true
-	sessions := a.unserved
-	a.unserved, a.cur, a.second = nil, nil, nil
-	a.mu.Unlock()
-	for _, l := range sessions {
-		l.end("the agent ends")
-	}
-	return a.lock.Release()
-}
-
-// Run keeps session and tunnels until ctx ends.
-func (a *Agent) Run(ctx context.Context) error {
-	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
-	use, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	var wg sync.WaitGroup
-	wg.Go(func() { a.inspector.Run(use) })
-	wg.Go(func() { a.publishActivity(use) })
-	wg.Go(func() { a.keepSecond(use) })
-	wg.Go(func() { a.keepLooking(use) })
-	wg.Go(func() { a.keepHeld(ctx) })
-	wg.Go(func() { a.keepVisits(ctx) })
-	wg.Go(func() { a.keep(use) })
-	<-ctx.Done()
-	a.part(use)
-	cancel()
-	wg.Wait()
-	return nil
-}
-
-// Status returns the agent as a whole.
-func (a *Agent) Status() Status {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.statusLocked()
-}
-
-func (a *Agent) statusLocked() Status {
-	s := Status{
-		Configured: a.auth.Token != "",
-		State:      a.stateLocked(),
-		Version:    a.cfg.Version,
-		OS:         runtime.GOOS,
-		Arch:       runtime.GOARCH,
-		PID:        os.Getpid(),
-		StartedAt:  monotime.Wall(a.started),
-		RunBy:      a.cfg.RunBy,
-		Bytes:      Bytes{In: a.in.Load(), Out: a.out.Load()},
-	}
-	s.Connected = s.State == StateConnected
-	if s.Configured {
-		s.Relay = a.token.Relay
-	}
-	if a.cur != nil && a.cur.alive() {
-		stats := a.cur.session.Stats()
-		s.Relay = a.cur.addr
-		s.Transport = string(a.cur.session.Transport())
-		s.RTTMillis = float64(stats.RTT.Microseconds()) / 1000
-		if s.Connected {
-			since := monotime.Wall(a.cur.since)
-			s.ConnectedSince = &since
-		}
-	}
-	s.LastError = a.errorLocked(s.State)
-	for _, t := range a.tunnels {
-		if a.tunnelStateLocked(t, s.State) == TunnelRunning {
-			s.EndpointCount++
-		}
-	}
-	return s
-}
-
-// errorLocked says what is wrong in the given state.
-func (a *Agent) errorLocked(state string) string {
-	switch {
-	case state == StateConnected || state == StatePaused:
-	case a.lastError != "":
-		return a.lastError
-	case state == StateReconnecting && a.cur != nil && a.cur.draining():
-		return "the relay is shutting down; looking for another session"
-	case state == StateReconnecting:
-		return "the relay has not answered within the last keep-alive interval; trying again"
-	}
-	if len(a.notices) > 0 {
-		return a.notices[len(a.notices)-1]
-	}
-	return ""
-}
-
-func (a *Agent) stateLocked() string {
-	switch {
-	case a.auth.Token == "":
-		return StateUnconfigured
-	case a.auth.Paused:
-		return StatePaused
-	case a.cur != nil && a.cur.alive():
-		if a.cur.fresh() && !a.cur.draining() {
-			return StateConnected
-		}
-		return StateReconnecting
-	case a.rejected:
-		return StateRejected
-	case a.known:
-		return StateReconnecting
-	}
-	return StateConnecting
-}
-
-// Endpoints returns the public faces of the tunnels that run.
-func (a *Agent) Endpoints() []Endpoint {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	state := a.stateLocked()
-	out := []Endpoint{}
-	for _, t := range a.sortedLocked() {
-		if a.tunnelStateLocked(t, state) == TunnelRunning {
-			out = append(out, t.endpoint(TunnelRunning))
-		}
-	}
-	return out
-}
-
-// sortedLocked returns the tunnels, oldest first.
-func (a *Agent) sortedLocked() []*tunnel {
-	return slices.SortedFunc(maps.Values(a.tunnels), func(x, y *tunnel) int {
-		return cmp.Or(x.created.Compare(y.created), cmp.Compare(x.id, y.id))
-	})
+	mu        sync.Mutex
+	login     login
+	cur       *live       // the session in use; nil without one
+	second    *live       // a session with another node of the relay; nil without one
+	nodes     []wire.Node // the relay's, as last told
+	unserved  []*live     // sessions that Run has not begun to serve
+	served    []*live     // sessions that Run serves, those that were left too
+	standing  standing    // with the relay
+	reconnect bool        // a person asked for a new session
+	notices   []string    // what went wrong with the state files
+	moves     moves
+	tunnels   map[string]*tunnel
+	granted   map[string]state.Grant // of declared tunnels that are not here now
+	releases  map[string]bool        // claims to give back
+	making    string                 // id of the tunnel that is being created
+	closed    bool
+	lastState string        // as last published
+	changed   chan struct{} // closed by the next change; nil while nobody waits
 }
 
 // poke has the keeper look again.
@@ -366,105 +82,17 @@ func (a *Agent) poke() {
 	}
 }
 
-// publish tells waiters and the feed what has changed since the last call. It
-// must be called without a.mu.
-func (a *Agent) publish() {
-	type change struct {
-		kind string
-		data any
-	}
-	var changes []change
-	a.publishing.Lock()
-	defer a.publishing.Unlock()
-	a.mu.Lock()
-	if a.changed != nil {
-		close(a.changed)
-		a.changed = nil
-	}
-	state := a.stateLocked()
-	status := a.statusLocked()
-	key := fmt.Sprintf("%s %s %s %s %d %t", status.State, status.Relay, status.Transport, status.LastError, status.EndpointCount, status.Configured)
-	if key != a.lastState {
-		a.lastState = key
-		changes = append(changes, change{EventStatus, status})
-	}
-	for _, t := range a.tunnels {
-		now := t.snapshot(a.tunnelStateLocked(t, state))
-		if t.published == nil {
-			changes = append(changes, change{EventTunnel, TunnelEvent{Action: "created", Tunnel: now}})
-		} else if !reflect.DeepEqual(t.published, &now) { // by pointers, so that nothing is copied
-			changes = append(changes, change{EventTunnel, TunnelEvent{Action: "changed", Tunnel: now}})
-		}
-		was := t.published != nil && t.published.State == TunnelRunning
-		switch is := now.State == TunnelRunning; {
-		case is && !was:
-			changes = append(changes, change{EventEndpoint, EndpointEvent{Action: "up", Endpoint: t.endpoint(TunnelRunning)}})
-		case was && !is:
-			changes = append(changes, change{EventEndpoint, EndpointEvent{Action: "down", Endpoint: t.endpoint(now.State)}})
-		}
-		t.published = &now
-	}
-	a.mu.Unlock()
-	for _, c := range changes {
-		a.feed.publish(c.kind, c.data)
-	}
-}
-
-// waitChangeLocked returns a channel that is closed by the next change.
-func (a *Agent) waitChangeLocked() <-chan struct{} {
-	if a.changed == nil {
-		a.changed = make(chan struct{})
-	}
-	return a.changed
-}
-
-// publishActivity tells the feed how much passes, once a second while something
-// does. Otherwise it sleeps.
-func (a *Agent) publishActivity(ctx context.Context) {
-	look := time.NewTimer(time.Hour)
-	defer look.Stop()
-	look.Stop()
-	last := map[string]Endpoint{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.activity:
-		case <-look.C:
-		}
-		moved, open := false, false
-		now := map[string]Endpoint{}
-		for _, e := range a.Endpoints() {
-			now[e.TunnelID] = e
-			open = open || e.Connections.Open > 0
-			if before, ok := last[e.TunnelID]; ok && before != e || !ok && (e.Connections.Total > 0 || e.Error != "") {
-				moved = true
-				a.feed.publish(EventEndpoint, EndpointEvent{Action: "changed", Endpoint: e})
-			}
-		}
-		last = now
-		if moved {
-			a.feed.publish(EventStatus, a.Status())
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Second):
-		}
-		switch {
-		case moved:
-			look.Reset(0)
-		case open: // bytes may still pass over connections that stay open
-			look.Reset(4 * time.Second)
-		default:
-			look.Stop()
-		}
-	}
-}
-
-func (a *Agent) active() {
+// wantSecond has keepSecond look again.
+func (a *Agent) wantSecond() {
 	select {
-	case a.activity <- struct{}{}:
+	case a.wakeSecond <- struct{}{}:
 	default:
 	}
+}
+
+// servesLocked reports whether l is in use, under the token in force: for a moment after
+// another has been taken, the session in use is of the one before, and may be with
+// another relay.
+func (a *Agent) servesLocked(l *live) bool {
+	return (a.cur == l || a.second == l) && l.epoch == a.login.epoch
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"adit/internal/lockfile"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/diagnosis"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -69,12 +72,12 @@ func TestBadTokenChangesNothing(t *testing.T) {
 	for _, test := range []struct {
 		name, token, client, code, field string
 	}{
-		{"malformed", "adit_nonsense", "", CodeInvalidToken, "auth_token"},
-		{"empty", "", "", CodeInvalidToken, "auth_token"},
-		{"unknown", unknown.Reveal(), "", CodeInvalidToken, "auth_token"},
-		{"another relay's authority", untrusted.Reveal(), "", CodeInvalidToken, "auth_token"},
-		{"another client's", wrongClient.Reveal(), "cli_2", CodeInvalidToken, "client_id"},
-		{"bad client id", r.token().Reveal(), "a b", CodeInvalidParameter, "client_id"},
+		{"malformed", "adit_nonsense", "", refusal.CodeInvalidToken, "auth_token"},
+		{"empty", "", "", refusal.CodeInvalidToken, "auth_token"},
+		{"unknown", unknown.Reveal(), "", refusal.CodeInvalidToken, "auth_token"},
+		{"another relay's authority", untrusted.Reveal(), "", refusal.CodeInvalidToken, "auth_token"},
+		{"another client's", wrongClient.Reveal(), "cli_2", refusal.CodeInvalidToken, "client_id"},
+		{"bad client id", r.token().Reveal(), "a b", refusal.CodeInvalidParameter, "client_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := a.Configure(t.Context(), test.token, test.client)
@@ -97,7 +100,7 @@ func TestConfigureOfASilentRelayIsUnreachable(t *testing.T) {
 	r.kill()
 	a, _ := startAgent(t, Config{})
 	_, err := a.Configure(t.Context(), token.Reveal(), "")
-	wantCode(t, err, CodeRelayUnreachable, "")
+	wantCode(t, err, refusal.CodeRelayUnreachable, "")
 	if a.Auth().Configured {
 		t.Error("the token was taken")
 	}
@@ -106,7 +109,7 @@ func TestConfigureOfASilentRelayIsUnreachable(t *testing.T) {
 func TestFailedSaveTakesNoToken(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := startAgent(t, Config{})
-	write := a.store.write
+	write := a.state.Write
 	setWrite(a, func(string, []byte, os.FileMode) error { return errors.New("disk full") })
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("got error %v, want the disk's", err)
@@ -138,7 +141,7 @@ func TestTokenFromTheEnvironmentConfigures(t *testing.T) {
 	if got := c.Status(); got.State != StateUnconfigured || got.LastError == "" {
 		t.Errorf("malformed: got %+v, want unconfigured with the reason", got)
 	}
-	if got := c.checkState(); got.Status != checkOK {
+	if got := c.checkState(); got.Status != diagnosis.OK {
 		t.Errorf("malformed: got %+v, want nothing of the state folder, which has nothing to do with it", got)
 	}
 	r.set(func() { r.addresses = nil })
@@ -166,8 +169,8 @@ func TestRefusedTokenIsNotTriedAgainUntilConfiguredAnew(t *testing.T) {
 	r.mu.Lock()
 	tried := len(r.hellos)
 	r.mu.Unlock()
-	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80})
-	wantCode(t, err, CodeRelayRejected, "")
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80})
+	wantCode(t, err, refusal.CodeRelayRejected, "")
 	time.Sleep(1500 * time.Millisecond) // longer than the first back-off
 	r.set(func() {
 		if len(r.hellos) != tried {
@@ -194,7 +197,7 @@ func TestRevocationRejectsAtOnce(t *testing.T) {
 func TestForgetClosesAndKeepsTunnels(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	s := r.session()
 	if err := a.Forget(t.Context()); err != nil {
 		t.Fatal(err)
@@ -211,15 +214,15 @@ func TestForgetClosesAndKeepsTunnels(t *testing.T) {
 	if err := a.Forget(t.Context()); err != nil {
 		t.Errorf("twice: %v", err)
 	}
-	_, err = a.Create(t.Context(), TunnelSpec{LocalPort: 80})
-	wantCode(t, err, CodeNotConfigured, "")
+	_, err = a.Create(t.Context(), definition.Tunnel{LocalPort: 80})
+	wantCode(t, err, refusal.CodeNotConfigured, "")
 }
 
 func TestPauseOutlivesARestart(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	s, err := a.Pause(t.Context())
 	if err != nil || s.State != StatePaused || s.Connected {
 		t.Fatalf("got %+v, %v", s, err)
@@ -231,7 +234,7 @@ func TestPauseOutlivesARestart(t *testing.T) {
 		t.Errorf("after a restart: got %s", got)
 	}
 	// A tunnel can be made while paused, and runs afterwards.
-	late := mustCreate(t, b, TunnelSpec{LocalPort: 81})
+	late := mustCreate(t, b, definition.Tunnel{LocalPort: 81})
 	if late.State != TunnelWaiting {
 		t.Errorf("created while paused: got %s", late.State)
 	}
@@ -266,7 +269,7 @@ func TestResumeWithoutAPauseWaitsForNothing(t *testing.T) {
 func TestRelayBackMeansAgentBack(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	r.kill()
 	wantState(t, a, StateReconnecting)
 	if got := a.Status(); got.Connected || got.LastError == "" || got.EndpointCount != 0 {
@@ -303,7 +306,7 @@ func TestReconnectReplacesTheSession(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	first := r.session()
 	s, err := a.Reconnect(t.Context())
 	if err != nil || s.State != StateConnected {
@@ -323,7 +326,7 @@ func TestReconnectReplacesTheSession(t *testing.T) {
 func TestDrainMovesToTheAddressesGiven(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	elsewhere := newFakeRelay(t)
 	elsewhere.kill()
 	elsewhere.authority = r.authority
@@ -339,7 +342,7 @@ func TestDrainMovesToTheAddressesGiven(t *testing.T) {
 func TestFailedSaveLeavesThePauseAsItWas(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	write := a.store.write
+	write := a.state.Write
 	full := func(string, []byte, os.FileMode) error { return errors.New("disk full") }
 	session := r.session()
 	setWrite(a, full)

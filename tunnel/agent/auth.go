@@ -6,8 +6,11 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
+	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/session"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -21,18 +24,18 @@ func (a *Agent) Auth() AuthStatus {
 
 func (a *Agent) authLocked() AuthStatus {
 	state := a.stateLocked()
-	s := AuthStatus{Configured: a.auth.Token != "", LastError: a.errorLocked(state)}
+	s := AuthStatus{Configured: a.login.configured(), LastError: a.errorLocked(state)}
 	if !s.Configured {
 		return s
 	}
-	s.Authenticated = a.cur != nil && a.cur.alive()
-	s.ClientID = a.auth.ClientID
+	s.Authenticated = a.cur != nil && a.cur.Alive()
+	s.ClientID = a.login.auth.ClientID
 	if s.ClientID == "" {
-		s.ClientID = a.clientID
+		s.ClientID = a.login.clientID
 	}
-	s.Relay = a.token.Relay
-	s.TokenHint = a.token.Hint()
-	at := a.auth.ConfiguredAt
+	s.Relay = a.login.token.Relay
+	s.TokenHint = a.login.token.Hint()
+	at := a.login.auth.ConfiguredAt
 	s.ConfiguredAt = &at
 	return s
 }
@@ -41,25 +44,25 @@ func (a *Agent) authLocked() AuthStatus {
 // force; if it is refused, all stays as it was. A clientID binds the agent to
 // that client: a token of another is refused.
 func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStatus, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return AuthStatus{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	tok, err := wire.ParseToken(token)
 	if err != nil {
-		return AuthStatus{}, &Error{Code: CodeInvalidToken, Message: err.Error(), Field: "auth_token"}
+		return AuthStatus{}, &refusal.Error{Code: refusal.CodeInvalidToken, Message: err.Error(), Field: "auth_token"}
 	}
 	if bad := checkClientID(clientID); bad != nil {
 		return AuthStatus{}, bad
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	l, err := a.connect(ctx, tok.Relay, joining{token: tok, clientID: clientID, over: a.cfg.Transport})
+	s, err := a.dialer.Connect(ctx, tok.Relay, session.Joining{Token: tok, ClientID: clientID, Over: a.cfg.Transport})
 	if err != nil {
-		no := relayError(err, tok.Relay)
-		if no.Code == CodeRelayRejected {
-			if final(err) || errors.Is(err, link.ErrUntrusted) {
-				no.Code = CodeInvalidToken // else the relay refuses for now, whatever the token
+		no := control.Refusal(err, tok.Relay)
+		if no.Code == refusal.CodeRelayRejected {
+			if control.Final(err) || errors.Is(err, link.ErrUntrusted) {
+				no.Code = refusal.CodeInvalidToken // else the relay refuses for now, whatever the token
 			}
 			no.Field = "auth_token"
 			if p := (*wire.Problem)(nil); errors.As(err, &p) && p.Field == "client_id" {
@@ -71,11 +74,12 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	}
 	taken, err := a.takeToken(tok, clientID)
 	if err != nil {
-		l.end("not taken")
+		s.End("not taken")
 		return AuthStatus{}, err
 	}
+	l := newLive(a, s)
 	if taken.second != nil {
-		taken.second.retire(reconnectGrace)
+		taken.second.Retire(reconnectGrace)
 	}
 	if !a.adopt(l, taken.epoch, reconnectGrace) {
 		l.end("not taken")
@@ -102,36 +106,30 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	a.saving.Lock() // until it is in force: nothing writes the one before again
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	before, wasSaved := a.auth, a.tokenSaved
-	next := a.auth
-	next.Token, next.ClientID, next.Paused = tok.Reveal(), clientID, false
-	next.ConfiguredAt = time.Now().UTC()
-	same := before.GivenBy == fingerprintOf(tok)
-	next.GivenBy = fingerprintOf(tok)
-	sameRelay := same && a.token.Relay == tok.Relay
-	if !sameRelay {
-		next.Addresses, next.AddressesOf = nil, ""
-	}
+	before := a.login
 	a.mu.Unlock()
-	if err := a.store.saveAuth(next); err != nil {
+	next, same := before.with(tok, clientID), before.grants(tok)
+	if err := a.state.SaveAuth(next); err != nil {
 		return taken{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if sameRelay { // it may have moved meanwhile, and waits to save that
-		next.Addresses, next.AddressesOf = a.auth.Addresses, a.auth.AddressesOf
+	if before.staysAt(tok) { // it may have moved meanwhile, and waits to save that
+		next.Addresses, next.AddressesOf = a.login.auth.Addresses, a.login.auth.AddressesOf
 	}
-	a.auth, a.token, a.tokenSaved = next, tok, true
-	a.epoch++
-	now := taken{epoch: a.epoch, second: a.second, replaced: before.Token != "" && wasSaved, elsewhere: !same && before.GivenBy != ""}
+	a.login.take(next, tok)
+	now := taken{
+		epoch: a.login.epoch, second: a.second,
+		replaced: before.configured() && before.accepted, elsewhere: !same && before.auth.GivenBy != "",
+	}
 	a.second, a.nodes = nil, nil
-	a.rejected, a.lastError = false, ""
+	a.standing.renewed()
 	if !same {
 		// Another relay knows nothing of what this one gave.
 		clear(a.releases)
 		clear(a.granted)
 		for _, t := range a.tunnels {
-			t.grant = grant{}
+			t.grant = state.Grant{}
 		}
 	}
 	for _, t := range a.tunnels {
@@ -142,10 +140,10 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 
 // Forget drops the token and closes the session. Tunnels stay and wait.
 func (a *Agent) Forget(ctx context.Context) error {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	l, err := a.dropToken()
 	if err != nil {
 		return err
@@ -163,18 +161,15 @@ func (a *Agent) dropToken() (sessions, error) {
 	a.saving.Lock() // until it is so: nothing writes the token again
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	next := a.auth
+	next := a.login.without()
 	a.mu.Unlock()
-	next.Token, next.ClientID, next.Paused, next.Addresses, next.AddressesOf = "", "", false, nil, ""
-	next.ConfiguredAt = time.Time{}
-	if err := a.store.saveAuth(next); err != nil {
+	if err := a.state.SaveAuth(next); err != nil {
 		return sessions{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.auth, a.token, a.clientID, a.tokenSaved = next, wire.Token{}, "", true
-	a.epoch++
-	a.rejected, a.known, a.lastError = false, false, ""
+	a.login.drop(next)
+	a.standing.forgotten()
 	return a.dropLocked(), nil
 }
 
@@ -190,7 +185,7 @@ func (a *Agent) Pause(ctx context.Context) (Status, error) {
 // is nothing to undo and nothing to wait for.
 func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	a.mu.Lock()
-	attempts, paused := a.attempts, a.auth.Paused
+	attempts, paused := a.standing.attempts, a.login.auth.Paused
 	a.mu.Unlock()
 	if err := a.setPaused(false); err != nil {
 		return Status{}, err
@@ -219,8 +214,8 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	next := a.savedAuthLocked()
-	configured, was := a.auth.Token != "", a.auth.Paused
+	next := a.login.toSave()
+	configured, was := a.login.configured(), a.login.auth.Paused
 	a.mu.Unlock()
 	switch {
 	case !configured:
@@ -229,14 +224,14 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 		return l, false, nil
 	}
 	next.Paused = paused
-	if err := a.store.saveAuth(next); err != nil {
+	if err := a.state.SaveAuth(next); err != nil {
 		return l, false, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.auth.Paused = paused
+	a.login.auth.Paused = paused
 	if paused {
-		a.known, a.lastError = false, ""
+		a.standing.paused()
 		l = a.dropLocked()
 	}
 	return l, true, nil
@@ -246,16 +241,16 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 // A refused token is tried once more.
 func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
 	a.mu.Lock()
-	if a.auth.Token == "" {
+	if !a.login.configured() {
 		a.mu.Unlock()
 		return Status{}, notConfigured()
 	}
-	if a.auth.Paused {
+	if a.login.auth.Paused {
 		a.mu.Unlock()
 		return a.Status(), nil
 	}
 	a.reconnect = true
-	attempts := a.attempts
+	attempts := a.standing.attempts
 	a.mu.Unlock()
 	a.poke()
 	return a.settled(ctx, attempts), nil
@@ -268,7 +263,7 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	defer cancel()
 	for {
 		a.mu.Lock()
-		if a.attempts > attempts || a.auth.Token == "" || a.auth.Paused || a.closed {
+		if a.standing.attempts > attempts || !a.login.configured() || a.login.auth.Paused || a.closed {
 			s := a.statusLocked()
 			a.mu.Unlock()
 			return s
@@ -283,53 +278,6 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	}
 }
 
-// sessions are the one in use and the second; either may be nil.
-type sessions [2]*live
-
-// dropLocked takes the sessions out of use; the caller ends them.
-func (a *Agent) dropLocked() sessions {
-	all := sessions{a.cur, a.second}
-	a.cur, a.second = nil, nil
-	return all
-}
-
-func (all sessions) end(reason string) {
-	for _, l := range all {
-		l.end(reason)
-	}
-}
-
-// end closes the session; nil has none.
-func (l *live) end(reason string) {
-	if l != nil {
-		_ = l.session.Close(reason) // it is over either way
-		l.ctl.close()
-	}
-}
-
-// saveAuth writes the token and the session's state, and logs it if it cannot.
-func (a *Agent) saveAuth() error {
-	a.saving.Lock()
-	defer a.saving.Unlock()
-	a.mu.Lock()
-	auth := a.savedAuthLocked()
-	a.mu.Unlock()
-	err := a.store.saveAuth(auth)
-	if err != nil {
-		a.log.Error("session state not saved", "error", err)
-	}
-	return err
-}
-
-// savedAuthLocked is what auth.json should have.
-func (a *Agent) savedAuthLocked() savedAuth {
-	auth := a.auth
-	if !a.tokenSaved { // not yet accepted: it stays where it came from
-		auth.Token, auth.ClientID, auth.ConfiguredAt = "", "", time.Time{}
-	}
-	return auth
-}
-
 // validRelay reports whether addr may be a relay's address.
 func validRelay(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
@@ -338,4 +286,19 @@ func validRelay(addr string) bool {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && n > 0
+}
+
+// maxClientID bounds what a client can be called.
+const maxClientID = 128
+
+func checkClientID(id string) *refusal.Error {
+	if len(id) > maxClientID {
+		return refusal.Invalid("client_id", "must have at most %d bytes", maxClientID)
+	}
+	for _, r := range id {
+		if r <= ' ' || r > '~' {
+			return refusal.Invalid("client_id", "must have printable ASCII characters only")
+		}
+	}
+	return nil
 }

@@ -3,15 +3,16 @@ package agent
 import (
 	"context"
 
-	"adit/tunnel/wire"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 )
 
 // Change changes a tunnel. If the relay refuses the change, all stays as it was.
-func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunnel, error) {
-	if !a.control.TryLock() {
+func (a *Agent) Change(ctx context.Context, id string, patch definition.Patch) (Tunnel, error) {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return Tunnel{}, no
@@ -19,57 +20,20 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 	a.mu.Lock()
 	before := t.spec
 	a.mu.Unlock()
-	want := patched(before, patch)
-	if private := want.private(); private != before.private() {
-		// What only the old mode has goes with it, unless asked for.
-		if patch.Domain == nil {
-			want.Domain = ""
-		}
-		if patch.RemotePort == nil {
-			want.RemotePort = 0
-		}
-		if patch.Visitors == nil && !private {
-			want.Visitors = nil
-		}
-	}
-	if patch.Type != nil && *patch.Type != before.Type {
-		// What only the old type has goes with it, unless asked for.
-		if patch.RemotePort == nil {
-			want.RemotePort = 0
-		}
-		if patch.Domain == nil && want.numbered() {
-			want.Domain = ""
-		}
-		if patch.LocalScheme == nil {
-			want.LocalScheme = ""
-		}
-		if patch.HostHeader == nil {
-			want.HostHeader = ""
-		}
-		if patch.RequestHeaders == nil && !web(want.Type) {
-			want.RequestHeaders = wire.HeaderChanges{}
-		}
-		if patch.ResponseHeaders == nil && !web(want.Type) {
-			want.ResponseHeaders = wire.HeaderChanges{}
-		}
-		if patch.Paths == nil && !web(want.Type) {
-			want.Paths = nil
-		}
-	}
-	spec, no := a.normalize(want)
+	want, no := before.Patched(patch).Normalize(a.origins.Guard)
 	if no == nil {
-		no = a.checkHosts(ctx, spec, before)
+		no = a.checkHosts(ctx, want, before)
 	}
 	if no != nil {
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
-	spec.Name, no = a.nameLocked(spec, id)
+	want.Name, no = a.nameLocked(want, id)
 	a.mu.Unlock()
 	if no != nil {
 		return Tunnel{}, no
 	}
-	if err := a.apply(ctx, t, spec); err != nil {
+	if err := a.apply(ctx, t, want); err != nil {
 		return Tunnel{}, err
 	}
 	got, _ := a.Tunnel(id)
@@ -77,24 +41,23 @@ func (a *Agent) Change(ctx context.Context, id string, patch TunnelPatch) (Tunne
 }
 
 // apply gives t a new spec, at the relay first.
-func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
+func (a *Agent) apply(ctx context.Context, t *tunnel, want definition.Tunnel) error {
 	a.mu.Lock()
 	before, given, fault, failure := t.spec, t.grant, t.fault, t.failure
 	old := t.claim(false)
-	wasOrigin := t.route.Load().local
-	t.setSpec(spec)
-	tried := t.route.Load()
-	moved := spec.movedFrom(before)
+	wasOrigin := t.forward.Local()
+	cutTried := t.setSpec(want)
+	moved := want.MovedFrom(before)
 	if moved {
 		url := t.grant.PublicURL // until there is another
-		t.grant = t.grant.gaveUp()
+		t.grant = t.grant.GaveUp()
 		t.grant.PublicURL = url
 	}
-	changed := !t.claim(false).Equal(old) || fault != "" || failure != "" || !servesAlike(before, spec)
+	changed := !t.claim(false).Equal(old) || fault != "" || failure != "" || !before.ServesAlike(want)
 	if changed {
 		t.rev++
 	}
-	ask := changed && !t.stopped && a.auth.Token != "" && a.cur != nil
+	ask := changed && !t.stopped && a.login.configured() && a.cur != nil
 	a.mu.Unlock()
 	undo := func() {
 		a.mu.Lock()
@@ -104,7 +67,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 			t.rev++
 		}
 		a.mu.Unlock()
-		t.undo(tried)
+		cutTried()
 	}
 	if ask {
 		if no := a.claimNow(ctx, t); no != nil {
@@ -113,8 +76,8 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 			a.mu.Unlock()
 			undo()
 			a.mu.Lock()
-			if no.Code == CodeRelayRejected && t.live != nil && failure == "" && !forgotten {
-				t.claimed = t.rev // the relay left the old claim as it was
+			if no.Code == refusal.CodeRelayRejected && t.first.live != nil && failure == "" && !forgotten {
+				t.first.rev = t.rev // the relay left the old claim as it was
 			}
 			l := a.cur
 			a.mu.Unlock()
@@ -124,7 +87,7 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 	} else if changed {
 		a.mu.Lock()
 		t.failure = ""
-		if moved && (t.live == nil || t.claimed != t.rev) { // where to, the relay says when there is a session
+		if moved && (t.first.live == nil || t.first.rev != t.rev) { // where to, the relay says when there is a session
 			t.grant.PublicURL = ""
 		}
 		a.mu.Unlock()
@@ -134,10 +97,10 @@ func (a *Agent) apply(ctx context.Context, t *tunnel, spec TunnelSpec) error {
 		a.ensureClaimed(t)
 		return err
 	}
-	if t.route.Load().local != wasOrigin || spec.Type != before.Type || spec.private() != before.private() {
-		t.conns.abort() // their service is another's now
+	if t.forward.Local() != wasOrigin || want.Type != before.Type || want.Private() != before.Private() {
+		t.forward.Cut() // their service is another's now
 	} else {
-		t.cutStrays()
+		t.forward.CutStrays()
 	}
 	a.publish()
 	if !ask {

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"adit/internal/wildcard"
+	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
 
@@ -58,18 +60,18 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		err = l.forgo(ctx, t)
 	}
 	if err == nil {
-		got, err = l.ask(ctx, t.id, want)
+		got, err = l.Control.Claim(ctx, t.id, want)
 	}
-	if remembers && isProblem(err) && !unavailable(err) {
+	if remembers && control.Refused(err) {
 		// What the relay gave before is another's now: anything will do.
 		a.mu.Lock()
 		want = t.claim(true)
 		a.mu.Unlock()
-		got, err = l.ask(ctx, t.id, want)
+		got, err = l.Control.Claim(ctx, t.id, want)
 	}
 	stale, gone := l.asked(t, asked{rev, got, err, chosen, beside, note})
 	if gone {
-		t.conns.abort()
+		t.forward.Cut()
 	}
 	for _, had := range stale {
 		had.takeDownStale(ctx, t)
@@ -110,35 +112,27 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.asking = nil
-	refused := isProblem(c.err) && !unavailable(c.err) && t.rev == c.rev
+	refused := control.Refused(c.err) && t.rev == c.rev
 	switch {
 	case t.deleted, (c.beside || a.second == l) && t.stopped:
 		l.takeBackLocked(t, c.err)
 	case a.second == l && c.err == nil:
-		if t.other.live == l && t.other.number != c.got.Number {
-			l.unregister(t.other.number, t)
-		}
-		t.other = held{live: l, claimed: c.rev, number: c.got.Number}
-		l.register(c.got.Number, t)
+		t.holdLocked(&t.other, held{live: l, rev: c.rev, number: c.got.Number})
 	case a.second == l:
 		if refused && t.other.live == l {
-			l.unregister(t.other.number, t)
-			t.other = held{}
+			t.leaveLocked(&t.other)
 			stale = []*live{l}
 		}
 	case c.err == nil:
-		if t.live == l && t.number != c.got.Number {
-			l.unregister(t.number, t)
-		}
-		t.live, t.claimed, t.number, t.endpointID = l, c.rev, c.got.Number, c.got.EndpointID
+		t.holdLocked(&t.first, held{live: l, rev: c.rev, number: c.got.Number})
+		t.endpointID = c.got.EndpointID
 		t.failure = ""
-		t.grant = grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.of(t.spec)
+		t.grant = state.Grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.Of(t.spec)
 		t.since = time.Now()
-		l.register(c.got.Number, t)
 		a.second.look()
 	case refused && c.note:
-		t.failure = clipMessage(c.err.Error())
-		if t.live != l {
+		t.failure = control.Clip(c.err.Error())
+		if t.first.live != l {
 			break
 		}
 		if stale = []*live{l}; t.other.live != nil {
@@ -148,40 +142,6 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 		gone = true
 	}
 	return stale, gone
-}
-
-// ask asks the relay for a claim. One that would not do all of it is not asked: it
-// would serve visitors as if it did.
-func (l *live) ask(ctx context.Context, key string, c wire.Claim) (wire.Grant, error) {
-	if c.ChangesHeaders() && !slices.Contains(l.welcome.Features, wire.FeatureHeaders) {
-		field := "request_headers"
-		if c.RequestHeaders.IsZero() {
-			field = "response_headers"
-		}
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: field,
-			Message: "the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it",
-		}}
-	}
-	if len(c.Paths) > 0 && !slices.Contains(l.welcome.Features, wire.FeaturePaths) {
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: "paths",
-			Message: "the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it",
-		}}
-	}
-	if wildcard.Is(c.Domain) && !slices.Contains(l.welcome.Features, wire.FeatureWildcards) {
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: "domain",
-			Message: "the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it",
-		}}
-	}
-	if c.Mode == wire.ModePrivate && !slices.Contains(l.welcome.Features, wire.FeaturePrivate) {
-		return wire.Grant{}, &refused{problem: &wire.Problem{
-			Code: wire.CodeInvalid, Field: "mode",
-			Message: "the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it",
-		}}
-	}
-	return l.ctl.claim(ctx, key, c)
 }
 
 // takeBackLocked sees to it that a claim is taken back that was on its way when t was
@@ -195,11 +155,6 @@ func (l *live) takeBackLocked(t *tunnel, err error) {
 		l.agent.cur.look()
 	}
 	l.look()
-}
-
-func unavailable(err error) bool {
-	var p *wire.Problem
-	return errors.As(err, &p) && p.Code == wire.CodeUnavailable
 }
 
 // look wakes claimAll to look for tunnels to claim. On a nil session it does
@@ -275,7 +230,7 @@ func (l *live) claimRound(ctx context.Context) int {
 				switch {
 				case err == nil:
 					got++
-				case !isProblem(err) || unavailable(err):
+				case !control.Refused(err):
 					left++
 				case errors.As(err, &p) && p.Code == wire.CodeTaken:
 					lost = append(lost, t)
@@ -316,7 +271,7 @@ func (l *live) releaseAll(ctx context.Context) int {
 	a.mu.Unlock()
 	done := 0
 	for _, key := range keys {
-		if err := l.release(ctx, key, false); err != nil && !isProblem(err) || unavailable(err) {
+		if err := l.release(ctx, key, false); err != nil && !control.Refused(err) {
 			continue
 		}
 		a.mu.Lock()
@@ -341,7 +296,7 @@ func (l *live) owe(t *tunnel, err error) {
 
 // oweLocked is owe. It reports whether it is owed.
 func (l *live) oweLocked(t *tunnel, err error) bool {
-	if isProblem(err) && !unavailable(err) {
+	if control.Refused(err) {
 		return false // the relay has refused: asking again would not help
 	}
 	if l.owed == nil {
@@ -361,7 +316,7 @@ func (l *live) takeDown(ctx context.Context) int {
 	a.mu.Unlock()
 	left := 0
 	for _, t := range todo {
-		if err := l.takeDownOne(ctx, t); err != nil && !isProblem(err) || unavailable(err) {
+		if err := l.takeDownOne(ctx, t); err != nil && !control.Refused(err) {
 			left++
 		}
 	}
@@ -383,7 +338,7 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 	}()
 	var err error
 	if !runs {
-		if err = l.release(ctx, t.id, true); err != nil && !isProblem(err) || unavailable(err) {
+		if err = l.release(ctx, t.id, true); err != nil && !control.Refused(err) {
 			return err
 		}
 	}
@@ -397,7 +352,7 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 func (l *live) release(ctx context.Context, key string, keep bool) error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	return l.ctl.release(ctx, key, keep)
+	return l.Control.Release(ctx, key, keep)
 }
 
 // grants sums up what the relay has given, to tell whether it must be saved.
@@ -417,27 +372,26 @@ func (a *Agent) claimLost(l *live, id, reason string) {
 	a.mu.Lock()
 	t := a.tunnels[id]
 	if t != nil && t.other.live == l {
-		l.unregister(t.other.number, t)
-		t.other = held{}
+		t.leaveLocked(&t.other)
 	}
-	if t == nil || t.live != l {
+	if t == nil || t.first.live != l {
 		a.mu.Unlock()
 		return
 	}
-	t.live, t.failure = nil, "the relay took the endpoint away: "+reason
-	l.unregister(t.number, t)
+	t.failure = "the relay took the endpoint away: " + reason
+	t.leaveLocked(&t.first)
 	a.mu.Unlock()
 	a.log.Warn("endpoint lost", "tunnel", id, "reason", reason)
-	t.conns.abort()
+	t.forward.Cut()
 	a.publish()
 }
 
 // session waits until there is a session in use other than not, for as long as
 // ctx lasts. It returns nil without error if the agent is paused.
-func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
+func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) {
 	for {
 		a.mu.Lock()
-		l, state, last := a.cur, a.stateLocked(), a.lastError
+		l, state, last := a.cur, a.stateLocked(), a.standing.lastError
 		changed := a.waitChangeLocked()
 		a.mu.Unlock()
 		switch {
@@ -446,15 +400,15 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 		case state == StatePaused:
 			return nil, nil
 		case state == StateRejected:
-			return nil, &Error{Code: CodeRelayRejected, Message: cmp.Or(last, "the relay refused the token; configure another")}
-		case l != nil && l != not && l.alive() && !l.draining():
+			return nil, &refusal.Error{Code: refusal.CodeRelayRejected, Message: cmp.Or(last, "the relay refused the token; configure another")}
+		case l != nil && l != not && l.Alive() && !l.Draining():
 			return l, nil
 		}
 		timer := time.NewTimer(time.Second) // a session may have died unannounced
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &Error{Code: CodeRelayUnreachable, Message: cmp.Or(last, "the relay does not answer; try again in a moment")}
+			return nil, &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: cmp.Or(last, "the relay does not answer; try again in a moment")}
 		case <-changed:
 			timer.Stop()
 		case <-timer.C:
@@ -464,7 +418,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *Error) {
 
 // claimNow claims t on the session in use, waiting for one for relayWait. It
 // returns nil without a claim if the agent is paused.
-func (a *Agent) claimNow(ctx context.Context, t *tunnel) *Error {
+func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
 	var not *live
@@ -480,17 +434,29 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *Error {
 		if err == nil {
 			return nil
 		}
-		if isProblem(err) && !(unavailable(err) && l.draining()) || ctx.Err() != nil {
-			return relayError(err, "")
+		if control.Refused(err) || control.Answered(err) && !l.Draining() || ctx.Err() != nil {
+			return control.Refusal(err, "")
 		}
 		// The session broke under the claim: the next one may do.
 		select {
-		case <-l.session.Done():
+		case <-l.Link.Done():
 			not = l
-		case <-l.retired:
+		case <-l.Retired():
 			not = l
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// wantsLocked reports whether t is to be claimed on l. The second session has
+// the tunnels that the first has: what name a tunnel gets is settled there.
+func (l *live) wantsLocked(t *tunnel) bool {
+	switch {
+	case t.deleted || t.stopped || t.fault != "":
+		return false
+	case l.agent.second != l:
+		return !t.first.by(l, t.rev)
+	}
+	return t.failure == "" && t.first.live != nil && t.first.rev == t.rev && !t.other.by(l, t.rev)
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"adit/internal/atomicfile"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -24,77 +26,77 @@ func TestCreateRefusals(t *testing.T) {
 		return nil
 	}
 	a, _ := configured(t, r, Config{Refuse: refuse})
-	mustCreate(t, a, TunnelSpec{LocalPort: 1, Name: "taken"})
-	ok := TunnelSpec{LocalPort: 80}
-	with := func(f func(*TunnelSpec)) TunnelSpec { s := ok; f(&s); return s }
+	mustCreate(t, a, definition.Tunnel{LocalPort: 1, Name: "taken"})
+	ok := definition.Tunnel{LocalPort: 80}
+	with := func(f func(*definition.Tunnel)) definition.Tunnel { s := ok; f(&s); return s }
 	for _, test := range []struct {
 		field string
-		spec  TunnelSpec
+		spec  definition.Tunnel
 	}{
-		{"local_port", TunnelSpec{}},
-		{"local_port", TunnelSpec{LocalPort: 65536}},
-		{"local_port", TunnelSpec{LocalPort: -1}},
-		{"type", with(func(s *TunnelSpec) { s.Type = "ftp" })},
-		{"mode", with(func(s *TunnelSpec) { s.Mode = "fastest" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "not a host" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "2852039166" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "0xa9fea9fe" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "169.254.43518" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "169.254.169.254" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "::ffff:169.254.169.254" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "64:ff9b::a9fe:a9fe" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "fd00:ec2::254" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "[FD00:EC2:0::254]" })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "metadata.google.internal." })},
-		{"local_ip", with(func(s *TunnelSpec) { s.LocalIP = "224.0.0.1" })},
-		{"local_ip", TunnelSpec{LocalPort: 37271}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "localhost"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "::1"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "0.0.0.0"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "127.9.9.9"}},
-		{"local_ip", TunnelSpec{LocalPort: 37271, LocalIP: "::ffff:127.0.0.1"}},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "-a" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "a..b" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "x.*.example.com" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "a b" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "192.0.2.1" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = "http://example.com" })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a", 64) })},
-		{"domain", with(func(s *TunnelSpec) { s.Domain = strings.Repeat("a.", 200) + "b" })},
-		{"domain", with(func(s *TunnelSpec) { s.Type, s.Domain = "tcp", "shop" })},
-		{"domain", with(func(s *TunnelSpec) { s.Type, s.Domain = "udp", "shop.example.com" })},
-		{"name", with(func(s *TunnelSpec) { s.Name = " a" })},
-		{"name", with(func(s *TunnelSpec) { s.Name = "a\nb" })},
-		{"name", with(func(s *TunnelSpec) { s.Name = strings.Repeat("é", 65) })},
-		{"name", with(func(s *TunnelSpec) { s.Name = "taken" })},
-		{"local_scheme", with(func(s *TunnelSpec) { s.LocalScheme = "ftp" })},
-		{"local_scheme", with(func(s *TunnelSpec) { s.Type, s.LocalScheme = "tcp", "http" })},
-		{"remote_port", with(func(s *TunnelSpec) { s.RemotePort = 20000 })},
-		{"remote_port", with(func(s *TunnelSpec) { s.Type, s.RemotePort = "tcp", 70000 })},
-		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a\r\nb: c" })},
-		{"host_header", with(func(s *TunnelSpec) { s.HostHeader = "a:0" })},
-		{"host_header", with(func(s *TunnelSpec) { s.Type, s.HostHeader = "tls", "a" })},
-		{"request_headers", with(func(s *TunnelSpec) { s.RequestHeaders = wire.ChangeHeaders(map[string]string{"Host": "a"}) })},
-		{"request_headers", with(func(s *TunnelSpec) {
+		{"local_port", definition.Tunnel{}},
+		{"local_port", definition.Tunnel{LocalPort: 65536}},
+		{"local_port", definition.Tunnel{LocalPort: -1}},
+		{"type", with(func(s *definition.Tunnel) { s.Type = "ftp" })},
+		{"mode", with(func(s *definition.Tunnel) { s.Mode = "fastest" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "not a host" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "2852039166" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "0xa9fea9fe" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "169.254.43518" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "169.254.169.254" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "::ffff:169.254.169.254" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "64:ff9b::a9fe:a9fe" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "fd00:ec2::254" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "[FD00:EC2:0::254]" })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "metadata.google.internal." })},
+		{"local_ip", with(func(s *definition.Tunnel) { s.LocalIP = "224.0.0.1" })},
+		{"local_ip", definition.Tunnel{LocalPort: 37271}},
+		{"local_ip", definition.Tunnel{LocalPort: 37271, LocalIP: "localhost"}},
+		{"local_ip", definition.Tunnel{LocalPort: 37271, LocalIP: "::1"}},
+		{"local_ip", definition.Tunnel{LocalPort: 37271, LocalIP: "0.0.0.0"}},
+		{"local_ip", definition.Tunnel{LocalPort: 37271, LocalIP: "127.9.9.9"}},
+		{"local_ip", definition.Tunnel{LocalPort: 37271, LocalIP: "::ffff:127.0.0.1"}},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = "-a" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = "a..b" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = "x.*.example.com" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = "a b" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = "192.0.2.1" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = "http://example.com" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = strings.Repeat("a", 64) })},
+		{"domain", with(func(s *definition.Tunnel) { s.Domain = strings.Repeat("a.", 200) + "b" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Type, s.Domain = "tcp", "shop" })},
+		{"domain", with(func(s *definition.Tunnel) { s.Type, s.Domain = "udp", "shop.example.com" })},
+		{"name", with(func(s *definition.Tunnel) { s.Name = " a" })},
+		{"name", with(func(s *definition.Tunnel) { s.Name = "a\nb" })},
+		{"name", with(func(s *definition.Tunnel) { s.Name = strings.Repeat("é", 65) })},
+		{"name", with(func(s *definition.Tunnel) { s.Name = "taken" })},
+		{"local_scheme", with(func(s *definition.Tunnel) { s.LocalScheme = "ftp" })},
+		{"local_scheme", with(func(s *definition.Tunnel) { s.Type, s.LocalScheme = "tcp", "http" })},
+		{"remote_port", with(func(s *definition.Tunnel) { s.RemotePort = 20000 })},
+		{"remote_port", with(func(s *definition.Tunnel) { s.Type, s.RemotePort = "tcp", 70000 })},
+		{"host_header", with(func(s *definition.Tunnel) { s.HostHeader = "a\r\nb: c" })},
+		{"host_header", with(func(s *definition.Tunnel) { s.HostHeader = "a:0" })},
+		{"host_header", with(func(s *definition.Tunnel) { s.Type, s.HostHeader = "tls", "a" })},
+		{"request_headers", with(func(s *definition.Tunnel) { s.RequestHeaders = wire.ChangeHeaders(map[string]string{"Host": "a"}) })},
+		{"request_headers", with(func(s *definition.Tunnel) {
 			s.RequestHeaders = wire.ChangeHeaders(map[string]string{"X-Env": "a\r\nX-Evil: b"})
 		})},
-		{"request_headers", with(func(s *TunnelSpec) {
+		{"request_headers", with(func(s *definition.Tunnel) {
 			s.Type, s.RequestHeaders = "tls", wire.ChangeHeaders(map[string]string{"X-Env": "a"})
 		})},
-		{"response_headers", with(func(s *TunnelSpec) { s.ResponseHeaders = wire.ChangeHeaders(map[string]string{"Trailer": ""}) })},
-		{"response_headers", with(func(s *TunnelSpec) {
+		{"response_headers", with(func(s *definition.Tunnel) { s.ResponseHeaders = wire.ChangeHeaders(map[string]string{"Trailer": ""}) })},
+		{"response_headers", with(func(s *definition.Tunnel) {
 			s.Type, s.ResponseHeaders = "tcp", wire.ChangeHeaders(map[string]string{"Server": ""})
 		})},
-		{"proxy_protocol", with(func(s *TunnelSpec) { s.ProxyProtocol = "v3" })},
-		{"proxy_protocol", with(func(s *TunnelSpec) { s.Type, s.ProxyProtocol = "udp", "v2" })},
+		{"proxy_protocol", with(func(s *definition.Tunnel) { s.ProxyProtocol = "v3" })},
+		{"proxy_protocol", with(func(s *definition.Tunnel) { s.Type, s.ProxyProtocol = "udp", "v2" })},
 	} {
 		_, err := a.Create(t.Context(), test.spec)
-		var e *Error
-		if !errors.As(err, &e) || e.Code != CodeInvalidParameter || e.Field != test.field {
+		var e *refusal.Error
+		if !errors.As(err, &e) || e.Code != refusal.CodeInvalidParameter || e.Field != test.field {
 			t.Errorf("%+v: got error %#v, want %s at fault", test.spec, err, test.field)
 		}
 	}
-	if _, err := a.Create(t.Context(), with(func(s *TunnelSpec) { s.Mode = "fastest" })); !strings.Contains(err.Error(), "standard, balanced") {
+	if _, err := a.Create(t.Context(), with(func(s *definition.Tunnel) { s.Mode = "fastest" })); !strings.Contains(err.Error(), "standard, balanced") {
 		t.Errorf("mode: got %v, want the list of the known ones", err)
 	}
 	if n := len(a.Tunnels()); n != 1 {
@@ -111,22 +113,22 @@ func TestNameThatMeansARefusedAddressIsRefused(t *testing.T) {
 	}
 	a, _ := configured(t, newFakeRelay(t), Config{Refuse: refuse})
 	names := map[string]string{"laptop": "127.0.1.1", "rebound.example": "169.254.169.254", "six.example": "fd00:ec2::254", "nas": "192.0.2.7"}
-	a.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+	a.origins.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		if ip, ok := names[host]; ok {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr(ip)}, nil
 		}
 		return nil, errors.New("no such name")
 	}
-	fine := mustCreate(t, a, TunnelSpec{LocalPort: 37271, LocalIP: "nas"})
-	mustCreate(t, a, TunnelSpec{LocalPort: 37271, LocalIP: "not-yet-there"})
+	fine := mustCreate(t, a, definition.Tunnel{LocalPort: 37271, LocalIP: "nas"})
+	mustCreate(t, a, definition.Tunnel{LocalPort: 37271, LocalIP: "not-yet-there"})
 	for _, name := range []string{"laptop", "rebound.example", "six.example"} {
-		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 37271, LocalIP: name})
-		wantCode(t, err, CodeInvalidParameter, "local_ip")
-		_, err = a.Change(t.Context(), fine.ID, TunnelPatch{LocalIP: &name})
-		wantCode(t, err, CodeInvalidParameter, "local_ip")
+		_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 37271, LocalIP: name})
+		wantCode(t, err, refusal.CodeInvalidParameter, "local_ip")
+		_, err = a.Change(t.Context(), fine.ID, definition.Patch{LocalIP: &name})
+		wantCode(t, err, refusal.CodeInvalidParameter, "local_ip")
 	}
 	other := 80
-	mustCreate(t, a, TunnelSpec{LocalPort: other, LocalIP: "laptop"})
+	mustCreate(t, a, definition.Tunnel{LocalPort: other, LocalIP: "laptop"})
 }
 
 func TestNamesAreBroughtToOneForm(t *testing.T) {
@@ -135,12 +137,12 @@ func TestNamesAreBroughtToOneForm(t *testing.T) {
 	for domain, want := range map[string]string{
 		"Shop": "shop", "Bücher.Example.com.": "xn--bcher-kva.example.com", "例え": "xn--r8jz45g",
 	} {
-		if got := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: domain}); got.Domain != want {
+		if got := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: domain}); got.Domain != want {
 			t.Errorf("%s: got %s, want %s", domain, got.Domain, want)
 		}
 	}
 	for ip, want := range map[string]string{"::ffff:10.0.0.1": "10.0.0.1", "[::1]": "::1", "NAS.local.": "nas.local", "LOCALHOST": "localhost"} {
-		if got := mustCreate(t, a, TunnelSpec{LocalPort: 80, LocalIP: ip}); got.LocalIP != want {
+		if got := mustCreate(t, a, definition.Tunnel{LocalPort: 80, LocalIP: ip}); got.LocalIP != want {
 			t.Errorf("%s: got %s, want %s", ip, got.LocalIP, want)
 		}
 	}
@@ -152,8 +154,8 @@ func TestRelaysRefusalLeavesNoTunnel(t *testing.T) {
 		return &wire.Problem{Code: wire.CodeTaken, Message: "shop is another's", Field: "domain"}
 	}
 	a, _ := configured(t, r, Config{})
-	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Domain: "shop"})
-	wantCode(t, err, CodeRelayRejected, "domain")
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80, Domain: "shop"})
+	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	if !strings.Contains(err.Error(), "shop is another's") {
 		t.Errorf("got %v, want the relay's reason", err)
 	}
@@ -179,11 +181,11 @@ func TestATunnelThatWasToldAndNotSavedIsToldToBeGone(t *testing.T) {
 		a.publish() // as the session's keeper may at any time
 		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 	})
-	if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80}); err == nil {
+	if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80}); err == nil {
 		t.Fatal("a tunnel that was not saved was created")
 	}
 	setWrite(a, atomicfile.Write)
-	mustCreate(t, a, TunnelSpec{LocalPort: 81, Name: "last"})
+	mustCreate(t, a, definition.Tunnel{LocalPort: 81, Name: "last"})
 	shown := map[string]string{}
 	for shown["last"] == "" {
 		e, err := events.Next(t.Context())
@@ -210,10 +212,10 @@ func TestGrantTooLongToKeepIsRefused(t *testing.T) {
 		"domain":     func(g *wire.Grant) { g.Domain = strings.Repeat("x", 100_000) },
 	} {
 		r.set(func() { r.onGrant = give })
-		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80})
-		var no *Error
-		if !errors.As(err, &no) || no.Code != CodeRelayRejected {
-			t.Errorf("%s: got %.200v, want %s", name, err, CodeRelayRejected)
+		_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80})
+		var no *refusal.Error
+		if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected {
+			t.Errorf("%s: got %.200v, want %s", name, err, refusal.CodeRelayRejected)
 		}
 	}
 	if info, err := os.Stat(filepath.Join(dir, tunnelsFile)); err != nil || info.Size() > 10_000 {

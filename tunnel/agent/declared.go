@@ -4,24 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"net/netip"
-	"reflect"
 	"slices"
 	"time"
+
+	"adit/tunnel/agent/definition"
 )
-
-// DeclareError is the mistake in one of the specs of Declare.
-type DeclareError struct {
-	Index int
-	Err   *Error
-	// Taken is set if nothing is wrong but that a tunnel which is not declared has
-	// the name.
-	Taken bool
-}
-
-func (e *DeclareError) Error() string { return fmt.Sprintf("tunnel %d: %v", e.Index, e.Err) }
-func (e *DeclareError) Unwrap() error { return e.Err }
 
 // declaredID is the id of the declared tunnel of a name: the same after a
 // restart, so that its public address is.
@@ -32,11 +19,11 @@ func declaredID(name string) string {
 
 // Declare makes the declared tunnels those of specs, each known by its name.
 // What did not change is not touched. If one spec is wrong nothing changes, and
-// a *DeclareError says which. It waits for a change that is being made.
-func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
-	a.control.Lock()
-	defer a.control.Unlock()
-	order, wanted, err := a.checkDeclared(specs)
+// a *definition.DeclareError says which. It waits for a change that is being made.
+func (a *Agent) Declare(ctx context.Context, specs []definition.Tunnel) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	wanted, err := definition.Declared(specs, a.origins.Guard, a.taken)
 	if err != nil {
 		return err
 	}
@@ -45,12 +32,12 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 			return err
 		}
 	}
-	changed, cut, led := a.setDeclared(order, wanted)
+	changed, cut, led := a.setDeclared(wanted)
 	for _, t := range cut {
-		t.conns.abort()
+		t.forward.Cut()
 	}
 	for _, t := range led {
-		t.cutStrays()
+		t.forward.CutStrays()
 	}
 	if !changed {
 		return nil
@@ -68,72 +55,38 @@ func (a *Agent) Declare(ctx context.Context, specs []TunnelSpec) error {
 	return nil
 }
 
-// CheckDeclared says what Declare would say of specs, for an agent that refuses
-// what refuse does and has no other tunnels.
-func CheckDeclared(specs []TunnelSpec, refuse func(ip netip.Addr, port int) error) error {
-	a := &Agent{cfg: Config{Refuse: refuse}}
-	_, _, err := a.checkDeclared(specs)
-	return err
-}
-
-// checkDeclared returns specs as they will be, by the tunnels' ids and in order.
-func (a *Agent) checkDeclared(specs []TunnelSpec) (order []string, wanted map[string]TunnelSpec, err error) {
-	wanted = make(map[string]TunnelSpec, len(specs))
-	order = make([]string, 0, len(specs))
-	for i, spec := range specs {
-		spec, no := a.normalize(spec)
-		if no == nil && spec.Name == "" {
-			no = invalid("name", "is missing")
-		}
-		taken := no == nil && a.taken(spec.Name)
-		if taken {
-			no = invalid("name", "a tunnel that is not declared is called %q already", spec.Name)
-		}
-		id := declaredID(spec.Name)
-		if _, twice := wanted[id]; twice && no == nil {
-			no = invalid("name", "another tunnel is called %q already", spec.Name)
-		}
-		if no != nil {
-			return nil, nil, &DeclareError{Index: i, Err: no, Taken: taken}
-		}
-		wanted[id] = spec
-		order = append(order, id)
-	}
-	return order, wanted, nil
-}
-
 // setDeclared makes the declared tunnels those of wanted, and returns whether
 // anything changed, the tunnels whose visitors now have another's service, and those
 // that lead their paths in another way.
-func (a *Agent) setDeclared(order []string, wanted map[string]TunnelSpec) (changed bool, cut, led []*tunnel) {
+func (a *Agent) setDeclared(wanted []definition.Tunnel) (changed bool, cut, led []*tunnel) {
 	now := time.Now().UTC()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, id := range order {
-		spec := wanted[id]
+	for i, want := range wanted {
+		id := declaredID(want.Name)
 		t := a.tunnels[id]
 		if t == nil {
-			t = newTunnel(id, spec, now.Add(time.Duration(i)))
-			t.declared, t.grant = true, a.granted[id].of(spec)
+			t = newTunnel(id, want, now.Add(time.Duration(i)))
+			t.declared, t.grant = true, a.granted[id].Of(want)
 			delete(a.releases, id)
 			a.tunnels[id] = t
 			changed = true
 			continue
 		}
-		if same(t.spec, spec) {
+		if t.spec.Equal(want) {
 			continue
 		}
 		changed = true
-		if t.spec.LocalIP != spec.LocalIP || t.spec.LocalPort != spec.LocalPort || t.spec.Type != spec.Type || t.spec.private() != spec.private() {
+		if t.spec.LocalIP != want.LocalIP || t.spec.LocalPort != want.LocalPort || t.spec.Type != want.Type || t.spec.Private() != want.Private() {
 			cut = append(cut, t)
-		} else if !slices.Equal(t.spec.Paths, spec.Paths) {
+		} else if !slices.Equal(t.spec.Paths, want.Paths) {
 			led = append(led, t)
 		}
-		if spec.movedFrom(t.spec) {
-			t.grant = t.grant.gaveUp()
+		if want.MovedFrom(t.spec) {
+			t.grant = t.grant.GaveUp()
 		}
-		before, alike := t.claim(false), servesAlike(t.spec, spec)
-		t.setSpec(spec)
+		before, alike := t.claim(false), t.spec.ServesAlike(want)
+		t.setSpec(want)
 		if !t.claim(false).Equal(before) || t.failure != "" || !alike {
 			t.rev++
 			t.failure = ""
@@ -155,18 +108,19 @@ func (a *Agent) taken(name string) bool {
 }
 
 // undeclared returns the declared tunnels that are not wanted any more.
-func (a *Agent) undeclared(wanted map[string]TunnelSpec) []*tunnel {
+func (a *Agent) undeclared(wanted []definition.Tunnel) []*tunnel {
+	keep := make(map[string]bool, len(wanted))
+	for _, want := range wanted {
+		keep[declaredID(want.Name)] = true
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []*tunnel
 	for id, t := range a.tunnels {
-		if _, keep := wanted[id]; t.declared && !keep {
+		if t.declared && !keep[id] {
 			out = append(out, t)
 			delete(a.granted, id)
 		}
 	}
 	return out
 }
-
-// same reports whether two specs, both normalized, are.
-func same(a, b TunnelSpec) bool { return reflect.DeepEqual(a, b) }

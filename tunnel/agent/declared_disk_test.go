@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"adit/internal/atomicfile"
+	"adit/tunnel/agent/definition"
 )
 
 // What adit.toml says holds while the state folder cannot be written: a tunnel
@@ -17,14 +18,14 @@ func TestDeclaredTunnelsComeAndGoWhileTheDiskIsFull(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, _ := configured(t, r, Config{StateDir: dir})
-	if err := a.Declare(t.Context(), []TunnelSpec{{Name: "shop", LocalPort: 80}}); err != nil {
+	if err := a.Declare(t.Context(), []definition.Tunnel{{Name: "shop", LocalPort: 80}}); err != nil {
 		t.Fatal(err)
 	}
 	wantTunnel(t, a, declaredID("shop"), TunnelRunning)
 	setWrite(a, func(path string, _ []byte, _ fs.FileMode) error {
 		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 	})
-	if err := a.Declare(t.Context(), []TunnelSpec{{Name: "blog", LocalPort: 81}}); err != nil {
+	if err := a.Declare(t.Context(), []definition.Tunnel{{Name: "blog", LocalPort: 81}}); err != nil {
 		t.Errorf("with a full disk: got error %v, want what is declared to hold", err)
 	}
 	if _, ok := a.Tunnel(declaredID("shop")); ok {

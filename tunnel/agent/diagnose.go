@@ -2,133 +2,77 @@ package agent
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"adit/internal/span"
-	"adit/tunnel/link"
+	"adit/tunnel/agent/diagnosis"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/session"
 	"adit/tunnel/wire"
 )
-
-// Results of a Check.
-const (
-	checkOK      = "ok"
-	checkWarning = "warning"
-	checkFailed  = "failed"
-)
-
-// checkTime is how long one look at the network may take.
-const checkTime = 8 * time.Second
 
 // Diagnose looks at what only the agent can see: the state folder, handshakes
 // with the relay over both transports, and the session's own answer. It changes
 // nothing: the sessions that it tries say no Hello.
-func (a *Agent) Diagnose(ctx context.Context) []Check {
+func (a *Agent) Diagnose(ctx context.Context) []diagnosis.Check {
 	a.mu.Lock()
-	token, configured := a.token, a.auth.Token != ""
+	token, configured := a.login.token, a.login.configured()
 	addr := token.Relay
 	if a.cur != nil {
-		addr = a.cur.addr
+		addr = a.cur.Addr
 	}
 	l := a.cur
 	a.mu.Unlock()
 
-	checks := []Check{a.checkState()}
+	checks := []diagnosis.Check{a.checkState()}
 	if !configured {
 		return checks
 	}
-	udp, tls := a.checkTransport(ctx, token, addr, link.DTLS), a.checkTransport(ctx, token, addr, link.TLS)
-	if udp.Status == checkWarning && tls.Status != checkOK { // both fail, so UDP is not the reason
-		udp.Advice = "TLS does not reach the relay either: see whether it runs, and whether this machine has a network."
-	}
-	checks = append(checks, udp, tls)
+	checks = append(checks, diagnosis.Transports(ctx, a.cfg.Dial, token, addr)...)
 	if l != nil {
-		checks = append(checks, a.checkAnswer(ctx, l))
+		checks = append(checks, diagnosis.Answer(ctx, l.Session))
 	}
 	return checks
 }
 
-// stateTrial is how much checkState writes: a full disk still has room for a
-// file's name, and often for a few bytes in it.
-const stateTrial = 64 << 10
-
 // checkState tries whether the state folder takes what a state file may need.
-func (a *Agent) checkState() Check {
-	c := Check{Name: "state_folder", Status: checkOK, Tried: "write into " + a.cfg.StateDir, Result: "it can be written"}
-	err := a.tryState()
+func (a *Agent) checkState() diagnosis.Check {
+	c := diagnosis.Check{Name: "state_folder", Status: diagnosis.OK, Tried: "write into " + a.cfg.StateDir, Result: "it can be written"}
+	a.saving.Lock()
+	err := a.state.Try()
+	a.saving.Unlock()
 	if err != nil {
-		c.Status, c.Result, c.Advice = checkFailed, err.Error(), "Give the account that adit runs as the right to write there, or free some space."
+		c.Status, c.Result, c.Advice = diagnosis.Failed, err.Error(), "Give the account that adit runs as the right to write there, or free some space."
 	}
 	a.mu.Lock()
 	notices := strings.Join(a.notices, "; ")
 	a.mu.Unlock()
 	if err == nil && notices != "" {
-		c.Status, c.Result, c.Advice = checkWarning, notices, "Look into the file that was kept in "+filepath.Clean(a.cfg.StateDir)+"."
+		c.Status, c.Result, c.Advice = diagnosis.Warning, notices, "Look into the file that was kept in "+filepath.Clean(a.cfg.StateDir)+"."
 	}
 	return c
 }
 
-// tryState writes a file into the state folder as state files are written, to
-// the disk itself, and removes it.
-func (a *Agent) tryState() error {
-	f, err := os.CreateTemp(a.cfg.StateDir, ".check.*.tmp")
-	if err != nil {
-		return err
+// MeasureSpeed moves bytes between this machine and the relay for a moment, over
+// each transport and each way, beside what tunnels move. They count as the client's
+// traffic at the relay. Of two callers at once one is refusal.CodeControlBusy.
+func (a *Agent) MeasureSpeed(ctx context.Context) (diagnosis.Speeds, error) {
+	if !a.speeding.TryLock() {
+		return diagnosis.Speeds{}, &refusal.Error{Code: refusal.CodeControlBusy, Message: "the speed is being measured; try again in a moment"}
 	}
-	err = f.Close()
-	if err == nil {
-		// No holes and nothing that a file system would pack to nothing.
-		trial := make([]byte, stateTrial)
-		_, _ = rand.Read(trial) // it never fails
-		a.saving.Lock()
-		err = a.store.write(f.Name(), trial, 0o600)
-		a.saving.Unlock()
+	defer a.speeding.Unlock()
+	a.mu.Lock()
+	cur, configured := a.cur, a.stateLocked() != StateUnconfigured
+	j := session.Joining{Token: a.login.token, ClientID: a.login.auth.ClientID, Trial: true}
+	a.mu.Unlock()
+	switch {
+	case !configured:
+		return diagnosis.Speeds{}, notConfigured()
+	case cur == nil || !cur.Alive():
+		return diagnosis.Speeds{}, noSession()
+	case !cur.Control.Can(wire.FeatureSpeed):
+		return diagnosis.Speeds{}, &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
 	}
-	return errors.Join(err, os.Remove(f.Name()))
-}
-
-// checkTransport makes a session over one transport and closes it.
-func (a *Agent) checkTransport(ctx context.Context, token wire.Token, addr string, over link.Transport) Check {
-	name := "relay_udp"
-	if over == link.TLS {
-		name = "relay_tls"
-	}
-	c := Check{Name: name, Status: checkOK, Tried: fmt.Sprintf("reach %s over %s", addr, strings.ToUpper(string(over)))}
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	begin := time.Now()
-	session, err := a.cfg.Dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over})
-	if err != nil {
-		c.Status, c.Result = checkFailed, describe(err, addr)
-		c.Advice = "See whether the relay runs, and whether a firewall is in the way."
-		switch {
-		case errors.Is(err, link.ErrUntrusted):
-			c.Advice = "Ask the relay's operator for a new token, and do not use this network for secrets until you know who answered."
-		case over == link.DTLS:
-			c.Status, c.Advice = checkWarning, "The network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks."
-		}
-		return c
-	}
-	_ = session.Close("only a check")
-	c.Result = "reached in " + span.Text(time.Since(begin).Round(time.Millisecond))
-	return c
-}
-
-// checkAnswer asks the relay for an answer on the session itself.
-func (a *Agent) checkAnswer(ctx context.Context, l *live) Check {
-	c := Check{Name: "relay_answers", Status: checkOK, Tried: "ask the relay for an answer"}
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	begin := time.Now()
-	if err := l.ctl.ping(ctx); err != nil {
-		c.Status, c.Result, c.Advice = checkFailed, describe(err, l.addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
-		return c
-	}
-	c.Result = "answered in " + span.Text(time.Since(begin))
-	return c
+	way := diagnosis.Way{Dialer: a.dialer, Addr: cur.Addr, Joining: j, Used: cur.Link.Transport(), Set: a.cfg.Transport}
+	return way.Speeds(ctx), ctx.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"adit/internal/require"
+	"adit/tunnel/agent/diagnosis"
 )
 
 func TestDiagnoseSeesAFullDisk(t *testing.T) {
@@ -35,13 +36,13 @@ func TestDiagnoseSeesAFullDisk(t *testing.T) {
 		t.Fatalf("got error %v, want a full disk", err)
 	}
 	got := a.Diagnose(t.Context())[0]
-	if got.Status != checkFailed || !strings.Contains(got.Result, "no space left") {
+	if got.Status != diagnosis.Failed || !strings.Contains(got.Result, "no space left") {
 		t.Errorf("got %+v, want the full disk", got)
 	}
 	if err := fill.Truncate(0); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Diagnose(t.Context())[0]; got.Status != checkOK {
+	if got := a.Diagnose(t.Context())[0]; got.Status != diagnosis.OK {
 		t.Errorf("got %+v once there is room", got)
 	}
 }

@@ -10,24 +10,25 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"adit/tunnel/agent/diagnosis"
 	"adit/tunnel/link"
 )
 
 func TestDiagnoseSaysWhatToDo(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := startAgent(t, Config{})
-	results := func() map[string]Check {
+	results := func() map[string]diagnosis.Check {
 		t.Helper()
-		m := map[string]Check{}
+		m := map[string]diagnosis.Check{}
 		for _, c := range a.Diagnose(t.Context()) {
 			m[c.Name] = c
-			if c.Tried == "" || c.Result == "" || (c.Status == checkFailed) && c.Advice == "" {
+			if c.Tried == "" || c.Result == "" || (c.Status == diagnosis.Failed) && c.Advice == "" {
 				t.Errorf("%+v leaves something out", c)
 			}
 		}
 		return m
 	}
-	if got := results(); len(got) != 1 || got["state_folder"].Status != checkOK {
+	if got := results(); len(got) != 1 || got["state_folder"].Status != diagnosis.OK {
 		t.Errorf("unconfigured: got %+v", got)
 	}
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
@@ -36,7 +37,7 @@ func TestDiagnoseSaysWhatToDo(t *testing.T) {
 	before := a.Status()
 	got := results()
 	for name, want := range map[string]string{
-		"relay_tls": checkOK, "relay_udp": checkOK, "relay_answers": checkOK,
+		"relay_tls": diagnosis.OK, "relay_udp": diagnosis.OK, "relay_answers": diagnosis.OK,
 	} {
 		if got[name].Status != want {
 			t.Errorf("%s: got %+v, want %s", name, got[name], want)
@@ -49,7 +50,7 @@ func TestDiagnoseSaysWhatToDo(t *testing.T) {
 
 func TestDiagnoseTriesToWriteIntoTheStateFolder(t *testing.T) {
 	a, _ := startAgent(t, Config{})
-	write, wrote := a.store.write, 0
+	write, wrote := a.state.Write, 0
 	full := errors.New("no space left on device")
 	setWrite(a, func(path string, data []byte, perm os.FileMode) error {
 		if err := write(path, data, perm); err != nil {
@@ -60,10 +61,10 @@ func TestDiagnoseTriesToWriteIntoTheStateFolder(t *testing.T) {
 	})
 	got := a.Diagnose(t.Context())[0]
 	setWrite(a, write)
-	if wrote != stateTrial || got.Status != checkFailed || !strings.Contains(got.Result, full.Error()) || !strings.Contains(got.Advice, "free some space") {
+	if wrote != 64<<10 || got.Status != diagnosis.Failed || !strings.Contains(got.Result, full.Error()) || !strings.Contains(got.Advice, "free some space") {
 		t.Errorf("got %+v after %d bytes, want a failure that says why", got, wrote)
 	}
-	if got := a.Diagnose(t.Context())[0]; got.Status != checkOK {
+	if got := a.Diagnose(t.Context())[0]; got.Status != diagnosis.OK {
 		t.Errorf("got %+v once there is room", got)
 	}
 	left, err := filepath.Glob(filepath.Join(a.cfg.StateDir, ".check*"))
@@ -99,7 +100,7 @@ func TestDiagnoseTellsABlockedTransportFromARelayThatIsAway(t *testing.T) {
 		for _, c := range a.Diagnose(t.Context()) {
 			if c.Name == "relay_udp" {
 				found = true
-				if c.Status != checkWarning || !strings.Contains(c.Advice, test.want) {
+				if c.Status != diagnosis.Warning || !strings.Contains(c.Advice, test.want) {
 					t.Errorf("without %v: got %+v, want the advice %q", test.blocked, c, test.want)
 				}
 			}

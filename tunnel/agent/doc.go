@@ -1,18 +1,21 @@
 // Package agent is the client engine: it keeps one session with the relay that
 // its auth token names, claims a public face for every tunnel that should run,
-// and forwards the visitors' streams and datagrams to local services. It keeps
-// tunnels and token in a state folder and tells what happens in one event feed.
-// How the session is carried is left to package link, what is said on it to
+// and has the visitors' streams and datagrams forwarded to local services. It
+// keeps tunnels and token in a state folder and tells what happens in one event
+// feed. How the session is carried is left to package link, what is said on it to
 // package wire, and the HTTP face of all this to package localapi.
 //
-// Where to begin: types.go has what outsiders see, agent.go the Agent itself. Then
+// The packages below each do a part of it and know nothing of the Agent, which
+// holds them together: what is wished for, on which sessions it is claimed, and
+// what is told. Where to begin: types.go has what outsiders see, agent.go the Agent
+// itself, and run.go how it begins and ends. Then
 //
-//   - keeping a session: keep.go (when to connect), several.go (to which address),
-//     live.go (one session), second.go and handover.go (a session with a second
-//     node), control.go (what is said)
+//   - keeping sessions: keep.go (when to connect; retry.go, how patiently; standing.go,
+//     what came of it), second.go (a session with a second node), auth.go, login.go
+//     and moved.go (with whom), live.go (one session) and serve.go (what is done on it)
 //   - tunnels: tunnel.go, and what people do with them in tunnels.go, change.go,
-//     lifecycle.go, declared.go and hold.go; claims.go asks the relay for them
-//   - visitors: forward.go (streams), flows.go (UDP), guard.go (where a tunnel must
-//     not lead), replay.go (the inspector's requests again)
-//   - what lasts and what is told: store.go and auth.go, feed.go (events), report.go
+//     lifecycle.go, declared.go and hold.go; claims.go, giveup.go, handover.go and
+//     remove.go ask the relay for them and give them back
+//   - what is told and what is kept: status.go, publish.go and save.go
+//   - what is asked: policy.go, replay.go, visit.go, diagnose.go
 package agent

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestDrainWithNowhereToGo(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	away := &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
 	r.set(func() {
 		r.refuse = away
@@ -31,7 +32,7 @@ func TestDrainWithNowhereToGo(t *testing.T) {
 		t.Errorf("the session was not left to its visitors: %v", old.Err())
 	}
 	r.set(func() { r.refuse, r.onClaim = nil, nil })
-	mustCreate(t, a, TunnelSpec{LocalPort: 81}) // waits for the next session
+	mustCreate(t, a, definition.Tunnel{LocalPort: 81}) // waits for the next session
 	wantState(t, a, StateConnected)
 	wantTunnel(t, a, tun.ID, TunnelRunning)
 }

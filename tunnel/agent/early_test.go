@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -20,12 +21,12 @@ func TestEarlyAnswerReachesTheVisitor(t *testing.T) {
 	const answer = "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlots"
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			_, _ = io.WriteString(c, answer) // closed with much unread: it resets
 		}
 	})
-	tun := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: port})
 	body := strings.Repeat("x", 1<<20)
 	for i := range 50 {
 		s := r.mustVisit(tun.ID, wire.StreamHTTP)
@@ -55,21 +56,21 @@ func TestEarlyAnswerToAVisitorWhoPausesIsNotLost(t *testing.T) {
 	const answer = "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlots"
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		br := bufio.NewReaderSize(c, 256)
 		if _, err := http.ReadRequest(br); err == nil {
 			_, _ = br.Peek(256) // more has come, and stays unread: closing resets
 			_, _ = io.WriteString(c, answer)
 		}
 	})
-	tun := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: port})
 	s := r.mustVisit(tun.ID, wire.StreamHTTP)
 	defer s.Reset()
 	if _, err := io.WriteString(s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"+strings.Repeat("x", 1<<16)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the origin has answered", func() bool { return a.Endpoints()[0].Bytes.Out == int64(len(answer)) })
-	<-time.After(10 * noticeWait) // the way to the edge
+	<-time.After(200 * time.Millisecond) // the way to the edge: ten times what an origin that resets has to be noticed
 	got := make([]byte, len(answer))
 	if n, err := io.ReadFull(s, got); string(got[:n]) != answer {
 		t.Errorf("got %q, %v", got[:n], err)
@@ -81,13 +82,13 @@ func TestEarlyAnswerToAVisitorWhoPausesIsNotLost(t *testing.T) {
 func TestAnswerThatWasCutIsReset(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhal")
 			_ = c.(*net.TCPConn).SetLinger(0)
 		}
 	})
-	tun := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: port})
 	s := r.mustVisit(tun.ID, wire.StreamHTTP)
 	defer s.Reset()
 	if _, err := io.WriteString(s, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -20,7 +21,7 @@ func TestAnEndpointSaysThatItsServiceIsDown(t *testing.T) {
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
 	port := freeport.Get(t)
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: says(t, "own"), Paths: []TunnelPath{{Path: "/api", LocalPort: port}}})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: says(t, "own"), Paths: []definition.Path{{Path: "/api", LocalPort: port}}})
 	says := func() string {
 		list := a.Endpoints()
 		if len(list) != 1 {

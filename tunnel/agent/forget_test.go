@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"adit/tunnel/agent/definition"
 )
 
 // deletedLoggedOut is an agent that has logged out of a relay with two tunnels,
@@ -13,8 +15,8 @@ import (
 func deletedLoggedOut(t *testing.T, r *fakeRelay, dir string) (a *Agent, gone, kept Tunnel, stop func()) {
 	t.Helper()
 	a, stop = configured(t, r, Config{StateDir: dir})
-	gone = mustCreate(t, a, TunnelSpec{LocalPort: 80})
-	kept = mustCreate(t, a, TunnelSpec{LocalPort: 81})
+	gone = mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	kept = mustCreate(t, a, definition.Tunnel{LocalPort: 81})
 	if err := a.Forget(t.Context()); err != nil {
 		t.Fatal(err)
 	}

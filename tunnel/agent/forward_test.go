@@ -20,7 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -28,7 +31,7 @@ import (
 func TestBytesPassBothWaysWithHalfClose(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
 	s := r.mustVisit(tun.ID, wire.StreamRaw)
 	data := make([]byte, 3<<20)
 	rand.Read(data)
@@ -44,19 +47,19 @@ func TestBytesPassBothWaysWithHalfClose(t *testing.T) {
 	}
 	eventually(t, "counters", func() bool {
 		e := a.Endpoints()[0]
-		return e.Connections == Connections{0, 1} && e.Bytes == Bytes{int64(len(data)), int64(len(data))}
+		return e.Connections == traffic.Connections{Total: 1} && e.Bytes == traffic.Bytes{In: int64(len(data)), Out: int64(len(data))}
 	})
 }
 
 func TestOriginMaySpeakAfterTheVisitorHasEnded(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		sum := sha256.New()
 		io.Copy(sum, c) // until the half-close
 		fmt.Fprintf(c, "%x", sum.Sum(nil))
 	})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tls", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tls", LocalPort: port})
 	s := r.mustVisit(tun.ID, wire.StreamRaw)
 	data := bytes.Repeat([]byte("adit "), 1000)
 	s.Write(data)
@@ -70,12 +73,12 @@ func TestOriginMaySpeakAfterTheVisitorHasEnded(t *testing.T) {
 func TestCutOriginIsACutStream(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		c.Write([]byte("some"))
 		io.ReadFull(c, make([]byte, 1))
 		c.(*net.TCPConn).SetLinger(0)
 	})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: port})
 	s := r.mustVisit(tun.ID, wire.StreamRaw)
 	io.ReadFull(s, make([]byte, 4))
 	s.Write([]byte("x"))
@@ -87,7 +90,7 @@ func TestCutOriginIsACutStream(t *testing.T) {
 func TestSlowVisitorStopsNobodyElse(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	endless := origin(t, func(c net.Conn) {
+	endless := service(t, func(c net.Conn) {
 		b := make([]byte, 64<<10)
 		for {
 			if _, err := c.Write(b); err != nil {
@@ -95,8 +98,8 @@ func TestSlowVisitorStopsNobodyElse(t *testing.T) {
 			}
 		}
 	})
-	slow := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: endless})
-	quick := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	slow := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: endless})
+	quick := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
 	r.mustVisit(slow.ID, wire.StreamRaw) // never read
 	eventually(t, "back-pressure reaches the origin", func() bool {
 		before := a.Status().Bytes.Out
@@ -117,16 +120,16 @@ func TestVisitorLearnsWhyThereIsNoOrigin(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{OriginTimeout: patience})
-	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
+	a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
 	port := refusing(t)
-	plain := origin(t, func(c net.Conn) { c.Write([]byte("this is no TLS at all\r\n\r\n")) })
+	plain := service(t, func(c net.Conn) { c.Write([]byte("this is no TLS at all\r\n\r\n")) })
 	for _, test := range []struct {
 		name, want string
-		spec       TunnelSpec
+		spec       definition.Tunnel
 	}{
-		{"down", "nothing listens at the local address 127.0.0.1:" + strconv.Itoa(port), TunnelSpec{Type: "http", LocalPort: port}},
-		{"no such name", "does not resolve", TunnelSpec{Type: "http", LocalPort: 80, LocalIP: "nowhere.invalid"}},
-		{"no tls", "TLS", TunnelSpec{Type: "http", LocalPort: plain, LocalScheme: "https"}},
+		{"down", "nothing listens at the local address 127.0.0.1:" + strconv.Itoa(port), definition.Tunnel{Type: "http", LocalPort: port}},
+		{"no such name", "does not resolve", definition.Tunnel{Type: "http", LocalPort: 80, LocalIP: "nowhere.invalid"}},
+		{"no tls", "TLS", definition.Tunnel{Type: "http", LocalPort: plain, LocalScheme: "https"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tun := mustCreate(t, a, test.spec)
@@ -162,7 +165,7 @@ func TestRebindingNameIsRefusedAtTheDial(t *testing.T) {
 		}
 		return nil
 	}})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalIP: "localhost", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalIP: "localhost", LocalPort: service(t, echo)})
 	mu.Lock()
 	on = true
 	mu.Unlock()
@@ -177,7 +180,7 @@ func TestStoppedTunnelCutsAndRefusesVisitors(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
 	s := r.mustVisit(tun.ID, wire.StreamRaw)
 	s.Write([]byte("x"))
 	io.ReadFull(s, make([]byte, 1))
@@ -200,7 +203,7 @@ func TestOriginGetsTheProxyHeader(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			r := newFakeRelay(t)
 			a, _ := configured(t, r, Config{})
-			tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo), ProxyProtocol: version})
+			tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo), ProxyProtocol: version})
 			s := r.mustVisit(tun.ID, wire.StreamRaw)
 			s.CloseWrite()
 			got, err := io.ReadAll(s)
@@ -218,7 +221,7 @@ func TestOriginGetsTheProxyHeader(t *testing.T) {
 // come to listen at while the test runs: it is a connection's own.
 func refusing(t *testing.T) int {
 	t.Helper()
-	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", origin(t, func(c net.Conn) { c.Read(make([]byte, 1)) })))
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", service(t, func(c net.Conn) { c.Read(make([]byte, 1)) })))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +287,7 @@ func TestRequestsOfAStreamAreInspectedAndReplayed(t *testing.T) {
 			defer server.Close()
 			r := newFakeRelay(t)
 			a, _ := configured(t, r, Config{})
-			tun := mustCreate(t, a, TunnelSpec{Type: "https", LocalPort: portOf(t, server), LocalScheme: scheme})
+			tun := mustCreate(t, a, definition.Tunnel{Type: "https", LocalPort: portOf(t, server), LocalScheme: scheme})
 			s := r.mustVisit(tun.ID, wire.StreamHTTP)
 			if res, body := edge(t, s, "POST", "/a?b=c", "hello", "Authorization", "Bearer geheim"); res.StatusCode != http.StatusAccepted || body != "POST /a?b=c hello Bearer geheim" {
 				t.Errorf("got %d %q", res.StatusCode, body)
@@ -311,9 +314,9 @@ func TestRequestsOfAStreamAreInspectedAndReplayed(t *testing.T) {
 				t.Errorf("replay: got %+v %+v", again, again.Response)
 			}
 			_, err = a.Replay(t.Context(), "req_999", inspect.Edit{})
-			wantCode(t, err, CodeNotFound, "")
+			wantCode(t, err, refusal.CodeNotFound, "")
 			_, err = a.Replay(t.Context(), first.ID, inspect.Edit{Path: "no slash"})
-			wantCode(t, err, CodeInvalidParameter, "")
+			wantCode(t, err, refusal.CodeInvalidParameter, "")
 		})
 	}
 }
@@ -323,8 +326,8 @@ func TestUninspectedTunnelLeavesNoTrace(t *testing.T) {
 	defer server.Close()
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	no := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: portOf(t, server), Inspect: new(false)})
-	yes := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: portOf(t, server)})
+	no := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: portOf(t, server), Inspect: new(false)})
+	yes := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: portOf(t, server)})
 	edge(t, r.mustVisit(no.ID, wire.StreamHTTP), "GET", "/", "")
 	edge(t, r.mustVisit(yes.ID, wire.StreamHTTP), "GET", "/", "")
 	eventually(t, "one is listed", func() bool { return len(a.Requests(inspect.Filter{})) > 0 })
@@ -388,7 +391,7 @@ func TestUDPPacketsPassWithFragments(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	for _, host := range []string{"127.0.0.1", "localhost"} {
-		tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: port, LocalIP: host})
+		tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: port, LocalIP: host})
 		for i, size := range []int{0, 5, 1200, 20000} {
 			payload := bytes.Repeat([]byte{byte(i)}, size)
 			got := udpVisitor(t, r, tun.ID, uint32(i+1), payload)

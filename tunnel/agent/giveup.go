@@ -3,40 +3,14 @@ package agent
 import (
 	"context"
 	"slices"
-	"strings"
+
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/state"
 )
 
-// gaveUp is g for a tunnel that is to have another name or port.
-func (g grant) gaveUp() grant {
-	if g.Domain == "" && g.RemotePort == 0 {
-		return grant{}
-	}
-	g.GivenUp, g.PublicURL = true, ""
-	return g
-}
-
-// of is g for a tunnel that is to be as spec says, which may be other than when it
-// was given.
-func (g grant) of(spec TunnelSpec) grant {
-	numbered := spec.numbered()
-	switch {
-	case g.Domain != "" && (numbered || spec.Domain != "" && !sameName(spec.Domain, g.Domain)),
-		g.RemotePort != 0 && (!numbered || spec.RemotePort != 0 && spec.RemotePort != g.RemotePort),
-		g.Chosen && spec.Domain == "" && spec.RemotePort == 0:
-		return g.gaveUp()
-	}
-	return g
-}
-
-// sameName reports whether two names may be one: either may be a label under the
-// relay's domain.
-func sameName(one, other string) bool {
-	return one == other || strings.HasPrefix(one, other+".") || strings.HasPrefix(other, one+".")
-}
-
 // wants reports whether t asks for what g was.
-func (t *tunnel) wants(g grant) bool {
-	return t.spec.Domain != "" && g.Domain != "" && sameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
+func (t *tunnel) wants(g state.Grant) bool {
+	return t.spec.Domain != "" && g.Domain != "" && definition.SameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
 }
 
 // forgo has the relay forget the name or port that t has given up; t.claiming is held.
@@ -47,7 +21,7 @@ func (l *live) forgo(ctx context.Context, t *tunnel) error {
 	l.agent.mu.Lock()
 	defer l.agent.mu.Unlock()
 	if t.grant.GivenUp {
-		t.grant = grant{}
+		t.grant = state.Grant{}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -48,7 +49,7 @@ func (r *fakeRelay) owns() {
 	})
 }
 
-func declareAll(t *testing.T, a *Agent, specs ...TunnelSpec) {
+func declareAll(t *testing.T, a *Agent, specs ...definition.Tunnel) {
 	t.Helper()
 	if err := a.Declare(t.Context(), specs); err != nil {
 		t.Fatal(err)
@@ -73,9 +74,9 @@ func TestDeclaredTunnelsExchangeTheirNames(t *testing.T) {
 			dir := t.TempDir()
 			a, stop := configured(t, r, Config{StateDir: dir})
 			names := []string{"a.relay.test", "b.relay.test", "c.relay.test"}
-			specs := make([]TunnelSpec, 3)
+			specs := make([]definition.Tunnel, 3)
 			for i, name := range []string{"one", "two", "three"} {
-				specs[i] = TunnelSpec{Name: name, Domain: names[i], LocalPort: 80}
+				specs[i] = definition.Tunnel{Name: name, Domain: names[i], LocalPort: 80}
 			}
 			declareAll(t, a, specs...)
 			for i := range specs {
@@ -105,24 +106,24 @@ func TestTunnelWithoutItsDomainGetsAnotherName(t *testing.T) {
 			r.owns()
 			dir := t.TempDir()
 			a, stop := configured(t, r, Config{StateDir: dir})
-			spec := TunnelSpec{Name: "shop", Domain: "a.relay.test", LocalPort: 80}
-			declareAll(t, a, spec)
+			want := definition.Tunnel{Name: "shop", Domain: "a.relay.test", LocalPort: 80}
+			declareAll(t, a, want)
 			id := declaredID("shop")
 			wantURL(t, a, id, "https://a.relay.test")
 			if restarted {
 				stop()
 				a, _ = startAgent(t, Config{StateDir: dir})
 			}
-			spec.Domain = ""
-			declareAll(t, a, spec)
+			want.Domain = ""
+			declareAll(t, a, want)
 			wantURL(t, a, id, "https://random1.relay.test")
 			if restarted {
 				return
 			}
 			// What the relay gave is no name that it was told, and stays.
-			spec.LocalScheme = "https"
-			spec.Type = wire.TypeHTTP
-			declareAll(t, a, spec)
+			want.LocalScheme = "https"
+			want.Type = wire.TypeHTTP
+			declareAll(t, a, want)
 			wantURL(t, a, id, "http://random1.relay.test")
 		})
 	}
@@ -133,9 +134,9 @@ func TestChangeThatTakesADomainOutGivesAnotherName(t *testing.T) {
 	r := newFakeRelay(t)
 	r.owns()
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Domain: "a.relay.test", LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{Domain: "a.relay.test", LocalPort: 80})
 	none := ""
-	got, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: &none})
+	got, err := a.Change(t.Context(), tun.ID, definition.Patch{Domain: &none})
 	if err != nil || got.PublicURL != "https://random1.relay.test" {
 		t.Errorf("got %q, %v, want another name", got.PublicURL, err)
 	}

@@ -2,8 +2,9 @@ package agent
 
 import (
 	"context"
-	"maps"
 	"time"
+
+	"adit/tunnel/agent/control"
 )
 
 // handTime is how long one tunnel's hand-over waits for the relay's answer.
@@ -16,18 +17,18 @@ const handTime = 3 * time.Second
 // tunnels that this was done for.
 func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 	for _, t := range l.servedElsewhere() {
-		if given[t] || !l.alive() {
+		if given[t] || !l.Alive() {
 			continue
 		}
 		try, cancel := context.WithTimeout(ctx, handTime)
-		err := l.ctl.release(try, t.id, true)
+		err := l.Control.Release(try, t.id, true)
 		cancel()
-		given[t] = err == nil || isProblem(err) && !unavailable(err)
+		given[t] = err == nil || control.Refused(err)
 	}
 	try, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
 	l.takeDown(try)
-	l.ctl.close()
+	l.Control.Close()
 }
 
 // leftWithLocked returns the sessions that were left for others whose nodes may
@@ -35,20 +36,11 @@ func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 func (a *Agent) leftWithLocked(t *tunnel) []*live {
 	var list []*live
 	for _, l := range a.served {
-		if l != a.cur && l != a.second && l.alive() && l.forget(t) {
+		if l != a.cur && l != a.second && l.Alive() && l.visitors.Forget(t.forward) {
 			list = append(list, l)
 		}
 	}
 	return list
-}
-
-// forget has no number be t's, and reports whether one was.
-func (l *live) forget(t *tunnel) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := len(l.numbers)
-	maps.DeleteFunc(l.numbers, func(_ uint32, o *tunnel) bool { return o == t })
-	return len(l.numbers) < n
 }
 
 // letGo has the node of a session that was left take t's endpoint down; fade tries
@@ -56,31 +48,26 @@ func (l *live) forget(t *tunnel) bool {
 func (l *live) letGo(ctx context.Context, t *tunnel) {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
-	if err := l.ctl.release(ctx, t.id, true); err != nil {
+	if err := l.Control.Release(ctx, t.id, true); err != nil {
 		l.agent.log.Debug("endpoint of a session that was left not taken down yet", "tunnel", t.id, "error", err)
 		l.owe(t, err)
 	}
-	l.ctl.close()
+	l.Control.Close()
 }
 
 // servedElsewhere returns the tunnels of l that are claimed on a session with
 // another node that goes on.
-func (l *live) servedElsewhere() []*tunnel {
-	l.mu.Lock()
-	list := make([]*tunnel, 0, len(l.numbers))
-	for _, t := range l.numbers {
-		list = append(list, t)
-	}
-	l.mu.Unlock()
+func (l *live) servedElsewhere() (there []*tunnel) {
+	here := l.visitors.Tunnels()
 	a := l.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	serves := func(o *live, rev int, t *tunnel) bool {
-		return o != nil && o != l && (o == a.cur || o == a.second) && rev == t.rev && o.fit() && o.welcome.NodeID != l.welcome.NodeID
+	serves := func(h held, t *tunnel) bool {
+		o := h.live
+		return o != nil && o != l && (o == a.cur || o == a.second) && h.rev == t.rev && o.fit() && o.Welcome.NodeID != l.Welcome.NodeID
 	}
-	there := list[:0]
-	for _, t := range list {
-		if serves(t.live, t.claimed, t) || serves(t.other.live, t.other.claimed, t) {
+	for _, t := range a.tunnels {
+		if here[t.forward] && (serves(t.first, t) || serves(t.other, t)) {
 			there = append(there, t)
 		}
 	}

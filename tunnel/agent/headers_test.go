@@ -7,8 +7,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -22,7 +23,7 @@ func TestHeadersAreClaimed(t *testing.T) {
 	a, _ := configured(t, r, Config{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	long := strings.Repeat("<", wire.MaxHeaderBytes-len("X-Long")) // as JSON for HTML, twice as much as a relay reads
 	request, response := wire.ChangeHeaders(map[string]string{"X-Api-Key": "geheim", "x-env": "prod"}), wire.ChangeHeaders(map[string]string{"Server": "", "X-Long": strings.TrimPrefix(long, "<<<<<<")})
-	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop", RequestHeaders: request, ResponseHeaders: response})
+	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop", RequestHeaders: request, ResponseHeaders: response})
 	if web.RequestHeaders != request || web.ResponseHeaders != response {
 		t.Errorf("got %+v", web)
 	}
@@ -48,7 +49,7 @@ func TestHeadersAreClaimed(t *testing.T) {
 		{`{"type":"tls"}`, wire.HeaderChanges{}, wire.HeaderChanges{}},
 		{`{"type":"https","request_headers":{"X-Api-Key":"geheim"}}`, wire.ChangeHeaders(map[string]string{"X-Api-Key": "geheim"}), wire.HeaderChanges{}},
 	} {
-		var patch TunnelPatch
+		var patch definition.Patch
 		if err := json.Unmarshal([]byte(step.patch), &patch); err != nil {
 			t.Fatal(err)
 		}
@@ -60,14 +61,15 @@ func TestHeadersAreClaimed(t *testing.T) {
 			t.Errorf("%s: claimed %v, %v", step.patch, c.RequestHeaders, c.ResponseHeaders)
 		}
 	}
-	var no *Error
+	var no *refusal.Error
 	refused := wire.ChangeHeaders(map[string]string{"Content-Length": "1"})
-	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{RequestHeaders: &refused}); !errors.As(err, &no) || no.Field != "request_headers" ||
+	if _, err := a.Change(t.Context(), web.ID, definition.Patch{RequestHeaders: &refused}); !errors.As(err, &no) || no.Field != "request_headers" ||
 		no.Message != "request_headers: Content-Length cannot be changed: it belongs to the connection, or the relay answers for it" {
 		t.Errorf("got %v", err)
 	}
 	// The second time they are what the state folder has.
-	saved, err := newStore(dir).loadTunnels()
+	had, err := a.state.Load()
+	saved := had.Tunnels
 	if err != nil || len(saved.Tunnels) != 1 || saved.Tunnels[0].Spec.RequestHeaders != wire.ChangeHeaders(map[string]string{"X-Api-Key": "geheim"}) {
 		t.Errorf("saved %+v, %v", saved, err)
 	}
@@ -82,21 +84,21 @@ func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does("another")
 	a, _ := configured(t, r, Config{})
-	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	const want = "the relay refused: the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it"
 	changes := wire.ChangeHeaders(map[string]string{"X-Env": "prod"})
-	var no *Error
-	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{RequestHeaders: &changes}); !errors.As(err, &no) || no.Code != CodeRelayRejected || no.Field != "request_headers" || no.Message != want {
+	var no *refusal.Error
+	if _, err := a.Change(t.Context(), web.ID, definition.Patch{RequestHeaders: &changes}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "request_headers" || no.Message != want {
 		t.Errorf("change: got %#v", err)
 	}
 	if got, _ := a.Tunnel(web.ID); got.State != TunnelRunning || !got.RequestHeaders.IsZero() {
 		t.Errorf("got %+v, want it as it was", got)
 	}
-	if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 81, ResponseHeaders: changes}); !errors.As(err, &no) || no.Field != "response_headers" || no.Message != want {
+	if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 81, ResponseHeaders: changes}); !errors.As(err, &no) || no.Field != "response_headers" || no.Message != want {
 		t.Errorf("create: got %#v", err)
 	}
 	// One that is declared is there, and says why it does not run.
-	if err := a.Declare(t.Context(), []TunnelSpec{{Name: "declared", LocalPort: 82, ResponseHeaders: changes}}); err != nil {
+	if err := a.Declare(t.Context(), []definition.Tunnel{{Name: "declared", LocalPort: 82, ResponseHeaders: changes}}); err != nil {
 		t.Fatal(err)
 	}
 	id := declaredID("declared")
@@ -108,12 +110,5 @@ func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	defer r.mu.Unlock()
 	if c, asked := r.claims[id]; asked || !r.claims[web.ID].RequestHeaders.IsZero() {
 		t.Errorf("claimed %+v", c)
-	}
-}
-
-func TestInspectorHidesWhatTheTunnelGivesItsOrigin(t *testing.T) {
-	tun := newTunnel("t", TunnelSpec{LocalPort: 1, RequestHeaders: wire.ChangeHeaders(map[string]string{"x-origin-key": "a", "Cookie": ""})}, time.Now())
-	if got := strings.Join(tun.route.Load().secret, " "); got != "Cookie X-Origin-Key" {
-		t.Errorf("got %q", got)
 	}
 }

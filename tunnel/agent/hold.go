@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"adit/tunnel/agent/refusal"
 )
 
 // holdGrace is how long a held tunnel outlives its last holder, so that one that
@@ -21,7 +23,7 @@ const (
 // request that runs.
 const lettingAgain = 200 * time.Millisecond
 
-// Hold is one holder's part in a tunnel with TunnelSpec.Held.
+// Hold is one holder's part in a tunnel with definition.Tunnel.Held.
 type Hold struct {
 	// Gone is closed when the tunnel is.
 	Gone <-chan struct{}
@@ -45,7 +47,7 @@ func (a *Agent) Hold(id string) (Hold, error) {
 	case t == nil:
 		return Hold{}, notFound(id)
 	case !t.spec.Held:
-		return Hold{}, invalid("held", "the tunnel %s was not created with it, so it stays without being held", id)
+		return Hold{}, refusal.Invalid("held", "the tunnel %s was not created with it, so it stays without being held", id)
 	}
 	t.holders.count++
 	t.holders.had = true
@@ -99,10 +101,10 @@ func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool
 	if len(due) == 0 {
 		return wait, more
 	}
-	if !a.control.TryOwn() {
+	if !a.turn.TryOwn() {
 		return lettingAgain, true
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	for _, t := range due {
 		a.mu.Lock()
 		still := a.tunnels[t.id] == t && t.holders.count == 0
@@ -118,7 +120,7 @@ func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool
 			more = true
 			continue
 		}
-		a.log.Info("tunnel was held by nobody", "tunnel", t.id, "name", t.route.Load().name)
+		a.log.Info("tunnel was held by nobody", "tunnel", t.id, "name", t.spec.Name)
 	}
 	return wait, more
 }
@@ -151,14 +153,14 @@ func (a *Agent) dueUnheld() (due []*tunnel, next time.Time) {
 func (a *Agent) part(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, parting)
 	defer cancel()
-	for !a.control.TryOwn() {
+	for !a.turn.TryOwn() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(partingPace):
 		}
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	a.mu.Lock()
 	cur := a.cur
 	var unheld []*tunnel
@@ -173,7 +175,7 @@ func (a *Agent) part(ctx context.Context) {
 			a.log.Warn("tunnel that nobody holds not removed", "tunnel", t.id, "error", err)
 		}
 	}
-	if cur != nil && cur.alive() {
+	if cur != nil && cur.Alive() {
 		cur.releaseAll(ctx)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -49,8 +51,8 @@ func wantHeld(t *testing.T, a *Agent, id string, want bool) {
 func TestTunnelOutlivesItsHolderByTheGraceAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pausedAgent(t)
-		stays := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true})
-		held := mustCreate(t, a, TunnelSpec{LocalPort: 81, Ephemeral: true, Held: true})
+		stays := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true})
+		held := mustCreate(t, a, definition.Tunnel{LocalPort: 81, Ephemeral: true, Held: true})
 		first, err := a.Hold(held.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -84,16 +86,16 @@ func TestTunnelOutlivesItsHolderByTheGraceAlone(t *testing.T) {
 		}
 		wantHeld(t, a, stays.ID, true)
 		_, err = a.Hold(held.ID)
-		wantCode(t, err, CodeNotFound, "")
+		wantCode(t, err, refusal.CodeNotFound, "")
 	})
 }
 
 func TestTunnelThatNobodyEverHeldGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pausedAgent(t)
-		one := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+		one := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true, Held: true})
 		time.Sleep(time.Second)
-		two := mustCreate(t, a, TunnelSpec{LocalPort: 81, Ephemeral: true, Held: true})
+		two := mustCreate(t, a, definition.Tunnel{LocalPort: 81, Ephemeral: true, Held: true})
 		time.Sleep(holdGrace - time.Millisecond)
 		wantHeld(t, a, one.ID, false)
 		wantHeld(t, a, two.ID, true)
@@ -105,16 +107,16 @@ func TestTunnelThatNobodyEverHeldGoes(t *testing.T) {
 func TestUnheldTunnelIsRemovedOnceItCanBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pausedAgent(t)
-		held := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
-		write := a.store.write
+		held := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true, Held: true})
+		write := a.state.Write
 		setWrite(a, func(string, []byte, os.FileMode) error { return errors.New("disk full") })
 		time.Sleep(2 * holdGrace)
 		wantHeld(t, a, held.ID, true)
 		setWrite(a, write)
-		a.control.Lock() // another request runs
+		a.turn.Lock() // another request runs
 		time.Sleep(2 * holdGrace)
 		wantHeld(t, a, held.ID, true)
-		a.control.Unlock()
+		a.turn.Unlock()
 		time.Sleep(time.Second)
 		wantHeld(t, a, held.ID, false)
 	})
@@ -123,7 +125,7 @@ func TestUnheldTunnelIsRemovedOnceItCanBe(t *testing.T) {
 func TestDeletedTunnelTellsItsHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pausedAgent(t)
-		held := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+		held := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true, Held: true})
 		h, err := a.Hold(held.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -140,18 +142,18 @@ func TestDeletedTunnelTellsItsHolders(t *testing.T) {
 func TestOnlyEphemeralTunnelsCanBeHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pausedAgent(t)
-		_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Held: true})
-		wantCode(t, err, CodeInvalidParameter, "held")
-		stays := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true})
+		_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80, Held: true})
+		wantCode(t, err, refusal.CodeInvalidParameter, "held")
+		stays := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true})
 		_, err = a.Hold(stays.ID)
-		wantCode(t, err, CodeInvalidParameter, "held")
+		wantCode(t, err, refusal.CodeInvalidParameter, "held")
 	})
 }
 
 func TestUnheldTunnelIsTakenFromTheRelay(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	held := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+	held := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true, Held: true})
 	if _, ok := r.claim(held.ID); !ok {
 		t.Fatal("the relay has no claim of the tunnel")
 	}
@@ -168,9 +170,9 @@ func TestUnheldTunnelIsTakenFromTheRelay(t *testing.T) {
 func TestAgentThatEndsGivesBackWhatNobodyCameToHold(t *testing.T) {
 	r := newFakeRelay(t)
 	a, stop := configured(t, r, Config{})
-	left := mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
-	held := mustCreate(t, a, TunnelSpec{LocalPort: 81, Ephemeral: true, Held: true})
-	stays := mustCreate(t, a, TunnelSpec{LocalPort: 82, Ephemeral: true})
+	left := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true, Held: true})
+	held := mustCreate(t, a, definition.Tunnel{LocalPort: 81, Ephemeral: true, Held: true})
+	stays := mustCreate(t, a, definition.Tunnel{LocalPort: 82, Ephemeral: true})
 	hold, err := a.Hold(held.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +199,7 @@ func TestAgentThatEndsGivesBackATunnelInTheMaking(t *testing.T) {
 			return nil
 		}
 	})
-	if made, err := a.Create(gone, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true}); err == nil {
+	if made, err := a.Create(gone, definition.Tunnel{LocalPort: 80, Ephemeral: true, Held: true}); err == nil {
 		t.Logf("it was made all the same, as %s", made.ID)
 	}
 	stop()
@@ -213,7 +215,7 @@ func TestAgentThatEndsGivesBackATunnelInTheMaking(t *testing.T) {
 func TestEndDoesNotWaitForAClaimThatIsUnderWay(t *testing.T) {
 	r := newFakeRelay(t)
 	a, stop := configured(t, r, Config{})
-	mustCreate(t, a, TunnelSpec{LocalPort: 80, Ephemeral: true, Held: true})
+	mustCreate(t, a, definition.Tunnel{LocalPort: 80, Ephemeral: true, Held: true})
 	hold := make(chan struct{})
 	defer close(hold)
 	r.set(func() { r.hold = hold })

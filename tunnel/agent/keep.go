@@ -3,26 +3,17 @@ package agent
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/session"
 	"adit/tunnel/link"
-	"adit/tunnel/wire"
 )
 
-// Times of the keeper. Within urgent of the loss of a session the ceiling of the
-// back-off stays at firstCeiling, so that an agent is back within a second of the
-// return of a relay that was restarted; then it doubles to eagerCeiling, and
-// eager after the loss up to maxCeiling.
+// Times of the keeper.
 const (
-	firstCeiling = 600 * time.Millisecond
-	urgent       = 20 * time.Second
-	eagerCeiling = 4 * time.Second
-	eager        = 2 * time.Minute
-	maxCeiling   = time.Minute
-
 	attemptTime    = 15 * time.Second
 	quickAttempt   = 6 * time.Second // the first attempts: a relay that restarts may swallow the first packets
 	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again; a detour ends by itself
@@ -32,62 +23,6 @@ const (
 	// once when it is lost, or is to be left.
 	lasting = 10 * time.Second
 )
-
-// backoff is exponential with full jitter.
-type backoff struct {
-	ceiling time.Duration
-	since   time.Time // of the loss
-	failed  int
-}
-
-func (b *backoff) reset() { *b = backoff{} }
-
-// next returns how long to wait after another failure.
-func (b *backoff) next() time.Duration {
-	if b.failed++; b.since.IsZero() {
-		b.since = time.Now()
-	}
-	switch ago := time.Since(b.since); {
-	case ago < urgent:
-		b.ceiling = firstCeiling
-	case ago < eager:
-		b.ceiling = min(2*b.ceiling, eagerCeiling)
-	default:
-		b.ceiling = min(2*b.ceiling, maxCeiling)
-	}
-	return 50*time.Millisecond + rand.N(b.ceiling)
-}
-
-// pardon is when a refused token is tried again. The relay says so for a token
-// whose refusal may end without the agent's doing, as when its client is given
-// more time. If pace is zero, the token is not tried again.
-type pardon struct {
-	pace time.Duration
-	at   time.Time
-}
-
-// maxPardon bounds what a relay may say.
-const maxPardon = 24 * time.Hour
-
-// pardonAfter is the pardon that a relay gives with so many seconds. Agents that
-// were refused at the same time come back at different ones.
-func pardonAfter(seconds int) pardon {
-	if seconds <= 0 {
-		return pardon{}
-	}
-	return pardon{pace: min(time.Duration(min(seconds, 1<<20))*time.Second, maxPardon)}.again()
-}
-
-// again returns p with a time for the next try, in half a pace to one and a half.
-func (p pardon) again() pardon {
-	if p.pace > 0 {
-		p.at = time.Now().Add(p.pace/2 + rand.N(p.pace))
-	}
-	return p
-}
-
-// due reports whether the token is to be tried.
-func (p pardon) due(now time.Time) bool { return p.pace > 0 && !now.Before(p.at) }
 
 // outcome is the end of an attempt at a session.
 type outcome struct {
@@ -129,7 +64,7 @@ func (a *Agent) keep(ctx context.Context) {
 		timer.Reset(wait)
 		var ended <-chan struct{}
 		if k.served != nil {
-			ended = k.served.session.Done()
+			ended = k.served.Link.Done()
 		}
 		select {
 		case <-ctx.Done():
@@ -159,11 +94,11 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	a.served = append(a.served, begin...)
 	cur, asked := a.cur, a.reconnect
 	now := time.Now()
-	may := a.auth.Token != "" && !a.auth.Paused
-	wished := may && (!a.rejected || asked || a.pardon.due(now) || k.attempt != nil && k.despite)
+	may := a.login.wished()
+	wished := may && (a.standing.tries(now) || asked || k.attempt != nil && k.despite)
 	later := time.Hour
-	if may && a.rejected && a.pardon.pace > 0 {
-		later = a.pardon.at.Sub(now)
+	if next, ok := a.standing.next(now); may && ok {
+		later = next
 	}
 	a.mu.Unlock()
 	for _, l := range begin {
@@ -175,7 +110,7 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 		})
 	}
 	if cur != k.served {
-		sentOff := k.served != nil && k.served.leaving() && now.Sub(k.served.since) < lasting
+		sentOff := k.served != nil && k.served.Leaving() && now.Sub(k.served.Since) < lasting
 		k.served = cur
 		if cur != nil {
 			k.stop()
@@ -195,18 +130,18 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	if k.attempt != nil {
 		return time.Hour
 	}
-	if cur != nil && time.Since(cur.since) > lasting && k.back.since.Before(cur.since) {
+	if cur != nil && time.Since(cur.Since) > lasting && k.back.since.Before(cur.Since) {
 		k.back.reset() // what failed before it is over
 	}
 	switch {
 	case asked:
 		k.begin(ctx, wg, a.cfg.Transport, false)
-	case cur == nil || cur.leaving():
+	case cur == nil || cur.Leaving():
 		if wait := k.retry.Sub(now); wait > 0 {
 			return wait
 		}
 		k.begin(ctx, wg, a.cfg.Transport, false)
-	case a.cfg.Transport == link.Auto && cur.session.Transport() == link.TLS && !cur.session.Stats().Detour:
+	case a.cfg.Transport == link.Auto && cur.Link.Transport() == link.TLS && !cur.Link.Stats().Detour:
 		if wait := k.upgrade.Sub(now); wait > 0 {
 			return wait
 		}
@@ -228,17 +163,17 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	a := k.agent
 	a.mu.Lock()
 	a.reconnect = false
-	k.despite = a.rejected
-	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
-	addrs := append(slices.Clone(a.auth.Addresses), token.Relay)
+	k.despite = a.standing.rejected
+	token, clientID, epoch := a.login.token, a.login.auth.ClientID, a.login.epoch
+	addrs := a.login.addrs()
 	beside := ""
-	if a.second != nil && a.second.alive() {
-		beside = a.second.welcome.NodeID
+	if a.second != nil && a.second.Alive() {
+		beside = a.second.Welcome.NodeID
 	}
 	a.mu.Unlock()
 	addrs = inTurn(addrs, k.back.failed)
 	if upgrade && k.served != nil {
-		addrs = []string{k.served.addr}
+		addrs = []string{k.served.Addr}
 	}
 	limit := attemptTime
 	if k.back.failed < 3 || upgrade {
@@ -248,7 +183,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	k.attempt = cancel
 	wg.Go(func() {
 		defer cancel()
-		l, addr, err := a.connectAny(try, addrs, joining{token: token, clientID: clientID, over: over, beside: beside})
+		l, addr, err := a.connect(try, addrs, session.Joining{Token: token, ClientID: clientID, Over: over, Beside: beside})
 		select {
 		case k.results <- outcome{live: l, err: err, addr: addr, epoch: epoch, upgrade: upgrade}:
 		case <-ctx.Done():
@@ -279,10 +214,10 @@ func (k *keeper) failed(r outcome) (tell func()) {
 	a := k.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r.epoch != a.epoch || errors.Is(r.err, context.Canceled) {
+	if r.epoch != a.login.epoch || errors.Is(r.err, context.Canceled) {
 		return nil
 	}
-	a.attempts++
+	a.standing.attempts++
 	if r.upgrade {
 		k.upgrading = min(2*k.upgrading, maxUpgrade)
 		k.upgrade = time.Now().Add(k.upgrading)
@@ -290,17 +225,12 @@ func (k *keeper) failed(r outcome) (tell func()) {
 	}
 	wait := k.back.next()
 	k.retry = time.Now().Add(wait)
-	if a.rejected && a.pardon.pace > 0 && !final(r.err) {
-		a.pardon = a.pardon.again() // why it was refused is still the last that is known
+	if !a.standing.failed(r.err, r.addr) {
 		return func() {
 			a.log.Debug("a refused token could not be tried again", "relay", r.addr, "error", r.err)
 		}
 	}
-	a.lastError = describe(r.err, r.addr)
-	if final(r.err) {
-		var p *wire.Problem
-		errors.As(r.err, &p)
-		a.rejected, a.pardon = true, pardonAfter(p.RetryAfter)
+	if control.Final(r.err) {
 		return func() { a.log.Error("relay refuses the token", "relay", r.addr, "error", r.err) }
 	}
 	return func() {
@@ -313,29 +243,27 @@ func (k *keeper) lost() {
 	a := k.agent
 	l := k.served
 	k.served = nil
-	if time.Since(l.since) > lasting {
+	if time.Since(l.Since) > lasting {
 		k.back.reset()
 	} else {
 		// A relay that takes sessions only to end them is not asked at once.
 		k.retry = time.Now().Add(k.back.next())
 	}
 	if a.takeOver() {
-		a.log.Warn("session lost", "relay", l.addr, "error", l.session.Err())
+		a.log.Warn("session lost", "relay", l.Addr, "error", l.Link.Err())
 		return
 	}
 	a.mu.Lock()
 	mine := a.cur == l
 	if mine {
 		a.cur = nil
-		if !a.rejected {
-			a.lastError = describe(l.session.Err(), l.addr)
-		}
+		a.standing.lost(l.Link.Err(), l.Addr)
 	}
 	a.mu.Unlock()
 	if !mine {
 		return
 	}
-	a.log.Warn("session lost", "relay", l.addr, "error", l.session.Err())
+	a.log.Warn("session lost", "relay", l.Addr, "error", l.Link.Err())
 }
 
 // network does what a change of network asks for: nothing is waited for any
@@ -352,12 +280,13 @@ func (k *keeper) network(ctx context.Context, wg *sync.WaitGroup) {
 		if l == nil {
 			continue
 		}
-		k.agent.log.Info("network changed", "relay", l.addr)
-		// A session that can move to another network is told to.
-		if mover, ok := l.session.(interface{ NetworkChanged() }); ok {
-			mover.NetworkChanged()
-		}
-		wg.Go(func() { l.probe(ctx) })
+		k.agent.log.Info("network changed", "relay", l.Addr)
+		l.NetworkChanged()
+		wg.Go(func() {
+			if !l.Probe(ctx) {
+				l.doubted()
+			}
+		})
 	}
 }
 
@@ -365,39 +294,28 @@ func (k *keeper) network(ctx context.Context, wg *sync.WaitGroup) {
 // retires the one before with the given grace.
 func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	a.mu.Lock()
-	if a.closed || epoch != a.epoch || a.auth.Token == "" || a.auth.Paused {
+	if a.closed || epoch != a.login.epoch || !a.login.wished() {
 		a.mu.Unlock()
 		return false
 	}
 	before := a.cur
 	a.cur, l.epoch = l, epoch
 	a.unserved = append(a.unserved, l)
-	a.known, a.rejected = true, false
-	a.attempts++
-	a.lastError = ""
-	a.clientID = l.welcome.ClientID
-	save := !a.tokenSaved
-	a.tokenSaved = true
+	a.standing.welcomed()
+	save := a.login.accept(l.Welcome.ClientID)
 	a.mu.Unlock()
 	if before != nil {
-		before.retire(grace)
+		before.Retire(grace)
 	}
-	a.log.Info("session with the relay", "relay", l.addr, "transport", string(l.session.Transport()), "client", l.welcome.ClientName)
-	a.told(l, l.welcome.Nodes)
+	a.log.Info("session with the relay", "relay", l.Addr, "transport", string(l.Link.Transport()), "client", l.Welcome.ClientName)
+	a.told(l, l.Welcome.Nodes)
 	a.wantSecond()
-	if a.moved(l, l.welcome.Addresses) == nil && save {
+	if a.moved(l, l.Welcome.Addresses) == nil && save {
 		_ = a.saveAuth()
 	}
 	a.publish()
 	a.poke()
 	return true
-}
-
-// servesLocked reports whether l is in use, under the token in force: for a moment after
-// another has been taken, the session in use is of the one before, and may be with
-// another relay.
-func (a *Agent) servesLocked(l *live) bool {
-	return (a.cur == l || a.second == l) && l.epoch == a.epoch
 }
 
 // refuse notes that the relay of l takes the token no more, or not for now.
@@ -408,15 +326,28 @@ func (a *Agent) refuse(l *live, reason string, p pardon) {
 		return
 	}
 	first, second := a.cur, a.second
-	a.cur, a.second, a.rejected, a.pardon, a.lastError = nil, nil, true, p, reason
+	a.cur, a.second = nil, nil
+	a.standing.refused(reason, p)
 	a.mu.Unlock()
 	for _, other := range []*live{first, second} {
 		if other != l {
 			other.end("revoked")
 		}
 	}
-	a.log.Error("session ended by the relay", "relay", l.addr, "reason", reason)
-	_ = l.session.Close("revoked")
+	a.log.Error("session ended by the relay", "relay", l.Addr, "reason", reason)
+	_ = l.Link.Close("revoked")
 	a.publish()
 	a.poke()
+}
+
+// inTurn is a list that begins with the one of turn, without what it has twice.
+func inTurn(list []string, turn int) []string {
+	turn %= len(list)
+	var out []string
+	for _, v := range slices.Concat(list[turn:], list[:turn]) {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -16,8 +17,8 @@ func TestNothingIsLeftAfterRun(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	r := newFakeRelay(t)
 	a, stop := configured(t, r, Config{})
-	tcp := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
-	udp := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: 9})
+	tcp := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
+	udp := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: 9})
 	s := r.mustVisit(tcp.ID, wire.StreamRaw)
 	s.Write([]byte("x"))
 	if _, err := io.ReadFull(s, make([]byte, 1)); err != nil {
@@ -48,7 +49,7 @@ func TestNothingIsLeftAfterRun(t *testing.T) {
 	s.Reset()
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if err = goleak.Find(before, goleak.IgnoreAnyFunction("adit/tunnel/agent.origin.func2")); err == nil {
+		if err = goleak.Find(before, goleak.IgnoreAnyFunction("adit/tunnel/agent.service.func2")); err == nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

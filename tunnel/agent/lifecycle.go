@@ -2,22 +2,22 @@ package agent
 
 import (
 	"context"
-	"sync"
-	"time"
+
+	"adit/tunnel/agent/refusal"
 )
 
 // StartTunnel starts a stopped or failed tunnel. Without a session it waits.
 func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
-	configured := a.auth.Token != ""
+	configured := a.login.configured()
 	runs := !t.stopped && t.fault == "" && t.failure == ""
 	a.mu.Unlock()
 	if !configured {
@@ -32,16 +32,16 @@ func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// begin has t run that is stopped or failed; control is held. If the relay refuses
+// begin has t run that is stopped or failed; the turn is held. If the relay refuses
 // it, or if it cannot be saved, it is stopped again if it was.
 func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Lock()
-	spec, faulty := t.spec, t.fault != ""
+	declared, faulty := t.spec, t.fault != ""
 	a.mu.Unlock()
 	if faulty {
-		// It asks the machine for its addresses, so not under the mutex: control,
+		// It asks the machine for its addresses, so not under the mutex: the turn,
 		// which the caller holds, keeps the spec as it is.
-		if _, no := a.normalize(spec); no != nil {
+		if _, no := declared.Normalize(a.origins.Guard); no != nil {
 			return no
 		}
 	}
@@ -52,7 +52,7 @@ func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Unlock()
 	a.publish() // starting
 	if connected {
-		if no := a.claimNow(ctx, t); no != nil && no.Code == CodeRelayRejected {
+		if no := a.claimNow(ctx, t); no != nil && no.Code == refusal.CodeRelayRejected {
 			a.mu.Lock()
 			t.stopped, t.failure = wasStopped, no.Message
 			a.mu.Unlock()
@@ -78,10 +78,10 @@ func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 // StopTunnel stops a tunnel and ends its visitors' connections; its public
 // address is kept for it.
 func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return Tunnel{}, no
@@ -105,152 +105,16 @@ func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// secondWait is how long a request waits for the second session to take an endpoint
-// down: here it is down already.
-const secondWait = 2 * time.Second
-
-// withdraw takes t's endpoint down, here at once and then at the relay, which is
-// told later if it cannot be now; without keep its public address is given back.
-func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
-	a.mu.Lock()
-	left := a.leftWithLocked(t)
-	t.unclaimLocked()
-	t.failure = ""
-	cur, second := a.cur, a.second
-	slow := second != nil && t.asking == second
-	a.mu.Unlock()
-	t.conns.abort()
-	if second != nil && second.alive() {
-		defer a.withdrawSecond(ctx, second, t)
-	}
-	ctx, cancel := context.WithTimeout(ctx, relayWait)
-	defer cancel()
-	// After a claim that is on its way, but for one on the second session: that may
-	// take long, and its end finds that it is not wanted any more.
-	if !slow {
-		if !lockFor(ctx, &t.claiming) {
-			if keep && cur != nil {
-				cur.owe(t, ctx.Err()) // else what is under way sees that it is deleted
-				cur.look()
-			}
-			return
-		}
-		defer t.claiming.Unlock()
-	}
-	a.mu.Lock()
-	t.unclaimLocked()
-	a.mu.Unlock()
-	t.conns.abort()
-	var others sync.WaitGroup
-	defer others.Wait()
-	for _, l := range left {
-		others.Go(func() { l.letGo(ctx, t) })
-	}
-	if cur == nil || !cur.alive() {
-		return
-	}
-	err := cur.ctl.release(ctx, t.id, keep)
-	if err != nil {
-		a.log.Warn("claim not given back yet", "tunnel", t.id, "error", err)
-		if keep {
-			cur.owe(t, err)
-		}
-		cur.look() // it tries again
-	}
-	if !keep && (err == nil || isProblem(err) && !unavailable(err)) {
-		a.forgetRelease(t.id)
-		if err := a.saveTunnels(); err != nil {
-			a.log.Error("tunnels not saved", "error", err)
-		}
-	}
-}
-
-// lockFor locks mu, unless ctx ends first.
-func lockFor(ctx context.Context, mu *sync.Mutex) bool {
-	for !mu.TryLock() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(turnPace):
-		}
-	}
-	return true
-}
-
-// withdrawSecond takes t's endpoint down on the second session too. Its name is
-// the first's to give back.
-func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
-	ctx, cancel := context.WithTimeout(ctx, secondWait)
-	defer cancel()
-	a.mu.Lock()
-	slow := t.asking == l
-	a.mu.Unlock()
-	if slow {
-		return // what is on its way ends it
-	}
-	t.claiming.Lock()
-	defer t.claiming.Unlock()
-	a.mu.Lock()
-	t.unclaimLocked()
-	a.mu.Unlock()
-	if err := l.ctl.release(ctx, t.id, true); err != nil {
-		a.log.Debug("second endpoint not taken down yet", "tunnel", t.id, "error", err)
-		l.owe(t, err)
-		l.look()
-	}
-}
-
 // DeleteTunnel removes a tunnel and gives its public address back, as soon as
 // there is a session if there is none now.
 func (a *Agent) DeleteTunnel(ctx context.Context, id string) error {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return busy()
 	}
-	defer a.control.Unlock()
+	defer a.turn.Unlock()
 	t, no := a.editable(id)
 	if no != nil {
 		return no
 	}
 	return a.remove(ctx, t)
-}
-
-func (a *Agent) remove(ctx context.Context, t *tunnel) error {
-	a.mu.Lock()
-	state := a.tunnelStateLocked(t, a.stateLocked())
-	delete(a.tunnels, t.id)
-	a.releases[t.id] = true
-	t.deleted = true
-	a.mu.Unlock()
-	err := a.saveTunnels()
-	if err != nil && !t.declared {
-		a.mu.Lock()
-		a.tunnels[t.id] = t
-		delete(a.releases, t.id)
-		t.deleted = false
-		a.mu.Unlock()
-		return err
-	}
-	if err != nil { // it is out of adit.toml, where alone it was: nobody is asked to try again
-		a.log.Error("tunnels not saved", "error", err)
-	}
-	close(t.gone)
-	a.withdraw(ctx, t, false)
-	a.tellDeleted(t, state == TunnelRunning)
-	a.publish()
-	a.log.Info("tunnel deleted", "tunnel", t.id)
-	return nil
-}
-
-// tellDeleted tells the feed that t is gone, and its endpoint if it ran.
-func (a *Agent) tellDeleted(t *tunnel, ran bool) {
-	a.mu.Lock()
-	gone := t.snapshot(TunnelStopped)
-	down := t.endpoint(TunnelStopped)
-	a.mu.Unlock()
-	a.publishing.Lock() // after a change of it that is being told
-	defer a.publishing.Unlock()
-	if ran {
-		a.feed.publish(EventEndpoint, EndpointEvent{Action: "down", Endpoint: down})
-	}
-	a.feed.publish(EventTunnel, TunnelEvent{Action: "deleted", Tunnel: gone})
 }

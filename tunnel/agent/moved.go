@@ -5,32 +5,6 @@ import (
 	"time"
 )
 
-// A relay tells where it is from now on, and each time that is written to the
-// disk: some times at once, and then no more often than once a pace.
-const (
-	moveBurst = 8
-	movePace  = time.Minute
-)
-
-// moves are how often the relay's addresses are written.
-type moves struct {
-	full    time.Time // when moveBurst writes may be made at once again
-	pending bool      // the addresses in force are not written yet
-}
-
-// wait is how long the next write has to wait.
-func (m *moves) wait(now time.Time) time.Duration {
-	return max(0, m.full.Add(-(moveBurst-1)*movePace).Sub(now))
-}
-
-// take counts a write, which is made now.
-func (m *moves) take(now time.Time) {
-	if m.full.Before(now) {
-		m.full = now
-	}
-	m.full, m.pending = m.full.Add(movePace), false
-}
-
 // moved keeps where the relay of l says that it is from now on, and returns what is
 // new of it and written: nil if nothing is.
 func (a *Agent) moved(l *live, addrs []string) []string {
@@ -41,11 +15,11 @@ func (a *Agent) moved(l *live, addrs []string) []string {
 		}
 	}
 	a.mu.Lock()
-	if !a.servesLocked(l) || len(good) == 0 || sameAddresses(good, a.auth.Addresses) {
+	if !a.servesLocked(l) || len(good) == 0 || sameAddresses(good, a.login.auth.Addresses) {
 		a.mu.Unlock()
 		return nil
 	}
-	a.auth.Addresses, a.auth.AddressesOf = good, fingerprintOf(a.token)
+	a.login.moveTo(good)
 	a.moves.pending = true
 	a.mu.Unlock()
 	if wait := a.saveMoved(false); wait > 0 && wait < forever {

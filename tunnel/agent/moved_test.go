@@ -19,7 +19,7 @@ func TestARelayThatMovesAllTheTimeIsNotWrittenAllTheTime(t *testing.T) {
 	a.mu.Lock()
 	l := a.cur
 	a.mu.Unlock()
-	write := a.store.write
+	write := a.state.Write
 	var writes atomic.Int32
 	setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
 		writes.Add(1)
@@ -34,7 +34,7 @@ func TestARelayThatMovesAllTheTimeIsNotWrittenAllTheTime(t *testing.T) {
 		t.Errorf("1000 moves were written %d times, want some and at most %d", got, 2*moveBurst)
 	}
 	a.mu.Lock()
-	now := a.auth.Addresses
+	now := a.login.auth.Addresses
 	a.mu.Unlock()
 	if len(now) != 1 || now[0] != here {
 		t.Errorf("in force is %v, want %s", now, here)

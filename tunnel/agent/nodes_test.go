@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
 
@@ -64,7 +66,7 @@ func TestANodeThatEndsEachSessionIsNotStormed(t *testing.T) {
 func TestTwoNodesHaveSessions(t *testing.T) {
 	all := newFakeNodes(t, 3)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	var second *fakeRelay
 	eventually(t, "another node has the tunnel", func() bool {
 		for _, r := range all[1:] {
@@ -114,7 +116,7 @@ func TestEachNewTunnelIsClaimedOnTheSecondSession(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	a, _ := configured(t, all[0], Config{})
 	for i := range 64 {
-		tun := mustCreate(t, a, TunnelSpec{LocalPort: 1024 + i})
+		tun := mustCreate(t, a, definition.Tunnel{LocalPort: 1024 + i})
 		eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	}
 }
@@ -123,9 +125,9 @@ func TestEachNewTunnelIsClaimedOnTheSecondSession(t *testing.T) {
 // relieved while a visitor stays: its session goes on for that one alone.
 func TestSessionThatWasLeftIsGivenNoMoreVisitors(t *testing.T) {
 	all := newFakeNodes(t, 2)
-	port := origin(t, echo)
+	port := service(t, echo)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: port})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	stays := all[0].mustVisit(tun.ID, wire.StreamRaw)
 	left := all[0].session()
@@ -152,10 +154,10 @@ func TestTunnelDeletedWhileASessionIsLeftIsServedNowhere(t *testing.T) {
 	for name, unable := range map[string]int{"the node takes it down": 0, "the node can only later": 3} {
 		t.Run(name, func(t *testing.T) {
 			all := newFakeNodes(t, 2)
-			port := origin(t, echo)
+			port := service(t, echo)
 			a, _ := configured(t, all[0], Config{})
-			stays := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
-			goes := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: port})
+			stays := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: port})
+			goes := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: port})
 			eventually(t, "the other node has the tunnels", func() bool { return all[1].serves(stays.ID) && all[1].serves(goes.ID) })
 			all[0].mustVisit(stays.ID, wire.StreamRaw)
 			left := all[0].session()
@@ -187,7 +189,7 @@ func TestTunnelDeletedWhileASessionIsLeftIsServedNowhere(t *testing.T) {
 func TestDrainMovesToTheSecondSession(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	all[0].set(func() {
 		all[0].refuse = &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
@@ -224,19 +226,23 @@ func TestRemembersNodes(t *testing.T) {
 	// Addresses are of the authority that told them: another relay's token in
 	// the environment finds none of them.
 	other := newFakeRelay(t)
-	saved := newStore(dir)
-	auth, err := saved.loadAuth()
+	folder, err := state.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	auth.Token = ""
-	if err := saved.saveAuth(auth); err != nil {
+	saved, err := folder.Load()
+	if err != nil {
 		t.Fatal(err)
 	}
+	saved.Auth.Token = ""
+	if err := folder.SaveAuth(saved.Auth); err != nil {
+		t.Fatal(err)
+	}
+	folder.Close()
 	a, stop = startAgent(t, Config{StateDir: dir, AuthToken: other.token().Reveal()})
 	wantState(t, a, StateConnected)
 	a.mu.Lock()
-	kept := a.auth.Addresses
+	kept := a.login.auth.Addresses
 	a.mu.Unlock()
 	if len(kept) != 0 {
 		t.Errorf("it kept %v", kept)

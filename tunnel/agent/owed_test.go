@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -20,14 +22,14 @@ func TestTunnelStoppedWhileItsOriginIsDialledKeepsNoVisitor(t *testing.T) {
 	a, _ := configured(t, r, Config{OriginTimeout: patience})
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool
-	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+	a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		if slow.Load() {
 			close(asked)
 			<-goOn
 		}
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo), LocalIP: "service.test"})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo), LocalIP: "service.test"})
 	slow.Store(true)
 	got := make(chan error, 1)
 	go func() {
@@ -53,7 +55,7 @@ func TestTunnelStoppedWhileItsOriginIsDialledKeepsNoVisitor(t *testing.T) {
 func TestChangeThatIsNotAnsweredIsUndoneAtTheRelay(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	taken, end := make(chan struct{}), make(chan struct{})
 	defer close(end)
 	var once sync.Once
@@ -70,7 +72,7 @@ func TestChangeThatIsNotAnsweredIsUndoneAtTheRelay(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-taken; cancel() }()
-	if _, err := a.Change(ctx, tun.ID, TunnelPatch{Domain: new("store")}); err == nil {
+	if _, err := a.Change(ctx, tun.ID, definition.Patch{Domain: new("store")}); err == nil {
 		t.Fatal("got no error from a change that the relay did not answer")
 	}
 	if got, _ := a.Tunnel(tun.ID); got.Domain != "shop" {
@@ -83,7 +85,7 @@ func TestClaimThatCouldNotBeGivenBackIsGivenBackLater(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.set(func() { r.unable = 2 })
 	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,7 @@ func TestForgottenTokenIsNotWrittenAgain(t *testing.T) {
 	token := wire.Token{Relay: "127.0.0.1:4433", Fingerprint: [32]byte{1}, Secret: [wire.SecretSize]byte{2}}
 	for range 200 {
 		a.mu.Lock()
-		a.auth.Token, a.token, a.tokenSaved = token.Reveal(), token, true
+		a.login.auth.Token, a.login.token, a.login.accepted = token.Reveal(), token, true
 		a.mu.Unlock()
 		forgotten, again := false, false // guarded by a.saving
 		setWrite(a, func(_ string, data []byte, _ fs.FileMode) error {
@@ -132,7 +134,7 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 4711})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 4711})
 	stop()
 	b, _ := startAgent(t, Config{StateDir: dir, Refuse: func(_ netip.Addr, port int) error {
 		if port == 4711 {
@@ -143,14 +145,14 @@ func TestTunnelThatMayNotBeAnyMoreIsNotStarted(t *testing.T) {
 	wantState(t, b, StateConnected)
 	wantTunnel(t, b, tun.ID, TunnelFailed)
 	_, err := b.StartTunnel(t.Context(), tun.ID)
-	wantCode(t, err, CodeInvalidParameter, "local_ip")
+	wantCode(t, err, refusal.CodeInvalidParameter, "local_ip")
 	if _, err := b.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := b.Tunnel(tun.ID); got.State != TunnelFailed || !strings.Contains(got.Error, "adit listens there itself") {
 		t.Errorf("got %s %q after another token, want it failed for the same reason", got.State, got.Error)
 	}
-	if _, err := b.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(4712)}); err != nil {
+	if _, err := b.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(4712)}); err != nil {
 		t.Fatal(err)
 	}
 	wantTunnel(t, b, tun.ID, TunnelRunning)
@@ -162,7 +164,7 @@ func TestAgentAnswersWhileItAsksWhetherATunnelMayStart(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 4711})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 4711})
 	stop()
 	var starting atomic.Bool
 	asked, goOn := make(chan struct{}), make(chan struct{})
@@ -193,7 +195,7 @@ func TestAgentAnswersWhileItAsksWhetherATunnelMayStart(t *testing.T) {
 	if _, err := b.StopTunnel(t.Context(), tun.ID); err == nil {
 		t.Error("another request ran meanwhile")
 	} else {
-		wantCode(t, err, CodeControlBusy, "")
+		wantCode(t, err, refusal.CodeControlBusy, "")
 	}
 	close(goOn)
 	if err := <-started; err != nil {
@@ -206,7 +208,7 @@ func TestStopThatTheRelayCouldNotTakeIsToldLater(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.set(func() { r.unable = 3 })
 	got, err := a.StopTunnel(t.Context(), tun.ID)
 	if err != nil || got.State != TunnelStopped {
@@ -232,7 +234,7 @@ func TestStopThatTheRelayCouldNotTakeIsToldLater(t *testing.T) {
 func TestStopThatIsOwedDoesNotEndATunnelThatRunsAgain(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.set(func() { r.unable = 2 })
 	if _, err := a.StopTunnel(t.Context(), tun.ID); err != nil {
 		t.Fatal(err)
@@ -262,7 +264,7 @@ func TestTunnelStoppedWhileItIsClaimedServesNobody(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, TunnelSpec{Type: "tcp", LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "tcp", LocalPort: service(t, echo)})
 	stop()
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once

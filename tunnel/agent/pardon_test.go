@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -51,7 +52,7 @@ func TestAnExpiredClientComesBackByItself(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	wantTunnel(t, a, tun.ID, TunnelRunning)
 	r.set(func() { r.refuse = expired() })
 	before := r.tries()
@@ -78,7 +79,7 @@ func TestARelayThatIsAwayDoesNotPardonNorForget(t *testing.T) {
 	ended := func() int {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.attempts
+		return a.standing.attempts
 	}
 	before := ended()
 	eventually(t, "it finds nobody, and once more", func() bool { return ended() >= before+2 })
@@ -97,7 +98,7 @@ func TestARefusalForGoodEndsThePardon(t *testing.T) {
 	eventually(t, "it has asked again", func() bool { return strings.Contains(a.Status().LastError, "it was revoked") })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.rejected || a.pardon.due(time.Now().Add(1000*time.Hour)) {
-		t.Errorf("rejected %v, to be tried again at %v, want never", a.rejected, a.pardon.at)
+	if !a.standing.rejected || a.standing.pardon.due(time.Now().Add(1000*time.Hour)) {
+		t.Errorf("rejected %v, to be tried again at %v, want never", a.standing.rejected, a.standing.pardon.at)
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -25,7 +27,7 @@ func TestPathsAreClaimed(t *testing.T) {
 	r.does(wire.FeatureHeaders, wire.FeaturePaths)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop", HostHeader: "inner.example", Paths: []TunnelPath{
+	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop", HostHeader: "inner.example", Paths: []definition.Path{
 		{Path: "/api", LocalPort: 8080, Strip: true}, {Path: "/api/v2", LocalIP: "LOCALHOST", LocalPort: 8081, LocalScheme: "h2c", HostHeader: "v2.example"},
 	}})
 	check := func(what, want, claimed string) {
@@ -56,7 +58,7 @@ func TestPathsAreClaimed(t *testing.T) {
 		{`{"type":"tls"}`, `[]`, `null`},
 		{`{"type":"https","paths":[{"path":"/x","local_port":1,"local_scheme":"https"}]}`, other, otherClaim},
 	} {
-		var patch TunnelPatch
+		var patch definition.Patch
 		if err := json.Unmarshal([]byte(step.patch), &patch); err != nil {
 			t.Fatal(err)
 		}
@@ -80,35 +82,35 @@ func TestPathsThatAreRefused(t *testing.T) {
 		}
 		return nil
 	}})
-	a.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+	a.origins.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("169.254.169.254")}, nil
 	}
-	web := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	for _, c := range []struct {
 		kind string
-		path TunnelPath
+		path definition.Path
 		want string
 	}{
-		{"", TunnelPath{Path: "/api/", LocalPort: 1}, `the path "/api/" must not end with /; without it, what is below it is meant, too`},
-		{"", TunnelPath{Path: "/api"}, "local_port of /api must be 1 to 65535"},
-		{"", TunnelPath{Path: "/api", LocalPort: 65536}, "local_port of /api must be 1 to 65535"},
-		{"", TunnelPath{Path: "/api", LocalPort: 1, LocalScheme: "ftp"}, "local_scheme of /api must be one of http, https, h2c"},
-		{"", TunnelPath{Path: "/api", LocalPort: 1, HostHeader: "a b"}, "host_header of /api must be a host name, with a port if need be"},
-		{"", TunnelPath{Path: "/api", LocalPort: 1, LocalIP: "a b"}, `local_ip of /api: "a b" is neither an IP address nor a host name`},
-		{"", TunnelPath{Path: "/api", LocalPort: 37271}, "local_ip of /api: it is adit's own"},
-		{"", TunnelPath{Path: "/api", LocalPort: 80, LocalIP: "169.254.169.254"}, "local_ip of /api: 169.254.169.254 is an address at which clouds give out credentials; adit does not publish it"},
-		{"", TunnelPath{Path: "/api", LocalPort: 80, LocalIP: "evil.example"}, "local_ip of /api: evil.example is 169.254.169.254: 169.254.169.254 is an address at which clouds give out credentials; adit does not publish it"},
-		{"tcp", TunnelPath{Path: "/api", LocalPort: 1}, "is for http and https tunnels only"},
+		{"", definition.Path{Path: "/api/", LocalPort: 1}, `the path "/api/" must not end with /; without it, what is below it is meant, too`},
+		{"", definition.Path{Path: "/api"}, "local_port of /api must be 1 to 65535"},
+		{"", definition.Path{Path: "/api", LocalPort: 65536}, "local_port of /api must be 1 to 65535"},
+		{"", definition.Path{Path: "/api", LocalPort: 1, LocalScheme: "ftp"}, "local_scheme of /api must be one of http, https, h2c"},
+		{"", definition.Path{Path: "/api", LocalPort: 1, HostHeader: "a b"}, "host_header of /api must be a host name, with a port if need be"},
+		{"", definition.Path{Path: "/api", LocalPort: 1, LocalIP: "a b"}, `local_ip of /api: "a b" is neither an IP address nor a host name`},
+		{"", definition.Path{Path: "/api", LocalPort: 37271}, "local_ip of /api: it is adit's own"},
+		{"", definition.Path{Path: "/api", LocalPort: 80, LocalIP: "169.254.169.254"}, "local_ip of /api: 169.254.169.254 is an address at which clouds give out credentials; adit does not publish it"},
+		{"", definition.Path{Path: "/api", LocalPort: 80, LocalIP: "evil.example"}, "local_ip of /api: evil.example is 169.254.169.254: 169.254.169.254 is an address at which clouds give out credentials; adit does not publish it"},
+		{"tcp", definition.Path{Path: "/api", LocalPort: 1}, "is for http and https tunnels only"},
 	} {
-		var no *Error
-		paths := []TunnelPath{{Path: "/fine", LocalPort: 1}, c.path}
-		if _, err := a.Create(t.Context(), TunnelSpec{Type: c.kind, LocalPort: 80, Paths: paths}); !errors.As(err, &no) || no.Code != CodeInvalidParameter || no.Field != "paths" || no.Message != "paths: "+c.want {
+		var no *refusal.Error
+		paths := []definition.Path{{Path: "/fine", LocalPort: 1}, c.path}
+		if _, err := a.Create(t.Context(), definition.Tunnel{Type: c.kind, LocalPort: 80, Paths: paths}); !errors.As(err, &no) || no.Code != refusal.CodeInvalidParameter || no.Field != "paths" || no.Message != "paths: "+c.want {
 			t.Errorf("create with %+v: got %v, want %s", c.path, err, c.want)
 		}
 		if c.kind != "" {
 			continue
 		}
-		if _, err := a.Change(t.Context(), web.ID, TunnelPatch{Paths: &paths}); !errors.As(err, &no) || no.Field != "paths" || no.Message != "paths: "+c.want {
+		if _, err := a.Change(t.Context(), web.ID, definition.Patch{Paths: &paths}); !errors.As(err, &no) || no.Field != "paths" || no.Message != "paths: "+c.want {
 			t.Errorf("change with %+v: got %v, want %s", c.path, err, c.want)
 		}
 	}
@@ -123,11 +125,11 @@ func TestARelayThatKnowsNoPathsIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeatureHeaders)
 	a, _ := configured(t, r, Config{})
-	web := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	const want = "the relay refused: the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it"
-	paths := []TunnelPath{{Path: "/api", LocalPort: 8080}}
-	var no *Error
-	if _, err := a.Change(t.Context(), web.ID, TunnelPatch{Paths: &paths}); !errors.As(err, &no) || no.Code != CodeRelayRejected || no.Field != "paths" || no.Message != want {
+	paths := []definition.Path{{Path: "/api", LocalPort: 8080}}
+	var no *refusal.Error
+	if _, err := a.Change(t.Context(), web.ID, definition.Patch{Paths: &paths}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "paths" || no.Message != want {
 		t.Errorf("change: got %#v", err)
 	}
 	if got, _ := a.Tunnel(web.ID); got.State != TunnelRunning || len(got.Paths) != 0 {
@@ -154,8 +156,8 @@ func TestStreamsGoToThePathsService(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	paths := []TunnelPath{{Path: "/api", LocalPort: says(t, "api"), Strip: true}, {Path: "/down", LocalPort: refusing(t)}, {Path: "/h2", LocalScheme: schemeH2C, LocalPort: http2Origin(t, false)}}
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: says(t, "own"), Paths: paths})
+	paths := []definition.Path{{Path: "/api", LocalPort: says(t, "api"), Strip: true}, {Path: "/down", LocalPort: refusing(t)}, {Path: "/h2", LocalScheme: definition.SchemeH2C, LocalPort: http2Origin(t, false)}}
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: says(t, "own"), Paths: paths})
 	ask := func(path, target string, header ...string) string {
 		t.Helper()
 		s, err := r.visitPath(tun.ID, wire.StreamHTTP, path)
@@ -206,12 +208,12 @@ func TestStreamsGoToThePathsService(t *testing.T) {
 	if err != nil || again.Response.Body.Text != "api /x?q [/api]" || strings.Contains(fmt.Sprint(again.Request.Headers), "evil") || !strings.Contains(fmt.Sprint(again.Request.Headers), "X-Kept") {
 		t.Errorf("imported: got %+v, %+v, %v", again, again.Response, err)
 	}
-	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{Paths: new([]TunnelPath)}); err != nil {
+	if _, err := a.Change(t.Context(), tun.ID, definition.Patch{Paths: new([]definition.Path)}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = a.Replay(t.Context(), list[0].ID, inspect.Edit{})
-	var no *Error
-	if !errors.As(err, &no) || no.Code != CodeNotFound || no.Message != "the tunnel has no path /api any more" {
+	var no *refusal.Error
+	if !errors.As(err, &no) || no.Code != refusal.CodeNotFound || no.Message != "the tunnel has no path /api any more" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -221,7 +223,7 @@ func TestRequestsByHTTP2GoToThePathsService(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: refusing(t), Paths: []TunnelPath{{Path: "/h2", LocalScheme: schemeH2C, LocalPort: http2Origin(t, false)}}})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: refusing(t), Paths: []definition.Path{{Path: "/h2", LocalScheme: definition.SchemeH2C, LocalPort: http2Origin(t, false)}}})
 	transport := &http.Transport{Protocols: new(http.Protocols), DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return r.visitPath(tun.ID, wire.StreamRaw, "/h2")
 	}}
@@ -252,25 +254,25 @@ func TestChangeOfPathsCutsWhatLeadsElsewhere(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	waits := func() int { return origin(t, func(c net.Conn) { io.Copy(c, c) }) }
+	waits := func() int { return service(t, func(c net.Conn) { io.Copy(c, c) }) }
 	own, one, two, three := waits(), waits(), waits(), waits()
-	before := []TunnelPath{{Path: "/changes", LocalPort: one}, {Path: "/goes", LocalPort: one}, {Path: "/stays", LocalPort: one}}
-	after := []TunnelPath{{Path: "/comes", LocalPort: three}, {Path: "/changes", LocalPort: two}, {Path: "/stays", LocalPort: one, Strip: true}}
-	spec := TunnelSpec{Type: "http", Name: "declared", LocalPort: own, Paths: before}
-	if err := a.Declare(t.Context(), []TunnelSpec{spec}); err != nil {
+	before := []definition.Path{{Path: "/changes", LocalPort: one}, {Path: "/goes", LocalPort: one}, {Path: "/stays", LocalPort: one}}
+	after := []definition.Path{{Path: "/comes", LocalPort: three}, {Path: "/changes", LocalPort: two}, {Path: "/stays", LocalPort: one, Strip: true}}
+	want := definition.Tunnel{Type: "http", Name: "declared", LocalPort: own, Paths: before}
+	if err := a.Declare(t.Context(), []definition.Tunnel{want}); err != nil {
 		t.Fatal(err)
 	}
 	declared := declaredID("declared")
 	wantTunnel(t, a, declared, TunnelRunning)
-	made := mustCreate(t, a, TunnelSpec{Type: "http", LocalPort: own, Paths: before}).ID
+	made := mustCreate(t, a, definition.Tunnel{Type: "http", LocalPort: own, Paths: before}).ID
 	for id, change := range map[string]func() error{
 		made: func() error {
-			_, err := a.Change(t.Context(), made, TunnelPatch{Paths: &after})
+			_, err := a.Change(t.Context(), made, definition.Patch{Paths: &after})
 			return err
 		},
 		declared: func() error {
-			spec.Paths = after
-			return a.Declare(t.Context(), []TunnelSpec{spec})
+			want.Paths = after
+			return a.Declare(t.Context(), []definition.Tunnel{want})
 		},
 	} {
 		streams := map[string]io.ReadWriter{}

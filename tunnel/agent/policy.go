@@ -3,11 +3,10 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
+	"adit/tunnel/agent/control"
 	"adit/tunnel/wire"
 )
 
@@ -32,21 +31,25 @@ type TunnelPolicy struct {
 
 // Policy asks the relay who is let in to a tunnel.
 func (a *Agent) Policy(ctx context.Context, id string) (TunnelPolicy, error) {
-	return a.askPolicy(ctx, http.MethodGet, id, nil, nil)
+	return a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
+		return c.Policy(ctx, id)
+	})
 }
 
 // SetPolicy sets who is let in to a tunnel, where the relay's operator lets this
 // client do so. What it may replace is in If-Match and If-None-Match of expected
 // (RFC 9110, section 13.1); without them it replaces whatever is there.
 func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessage, expected http.Header) (TunnelPolicy, error) {
-	if !a.control.TryLock() {
+	if !a.turn.TryLock() {
 		return TunnelPolicy{}, busy()
 	}
-	defer a.control.Unlock()
-	return a.askPolicy(ctx, http.MethodPut, id, document, expected)
+	defer a.turn.Unlock()
+	return a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
+		return c.SetPolicy(ctx, id, document, expected)
+	})
 }
 
-func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.RawMessage, expected http.Header) (TunnelPolicy, error) {
+func (a *Agent) askPolicy(ctx context.Context, id string, ask func(context.Context, *control.Client) (wire.Policy, string, error)) (TunnelPolicy, error) {
 	a.mu.Lock()
 	t, cur, configured := a.tunnels[id], a.cur, a.stateLocked() != StateUnconfigured
 	a.mu.Unlock()
@@ -55,25 +58,16 @@ func (a *Agent) askPolicy(ctx context.Context, method, id string, document json.
 		return TunnelPolicy{}, notFound(id)
 	case !configured:
 		return TunnelPolicy{}, notConfigured()
-	case cur == nil || !cur.alive():
+	case cur == nil || !cur.Alive():
 		return TunnelPolicy{}, noSession()
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	var in any
-	if document != nil {
-		in = document
-	}
-	var p wire.Policy
-	header, err := cur.ctl.callWith(ctx, expected, method, wire.PathPolicy+url.PathEscape(id), in, &p)
-	var no *refused
-	if errors.As(err, &no) && no.status == http.StatusNotFound {
-		return TunnelPolicy{}, &Error{Code: CodeRelayRejected, Message: "the relay is too old to tell its policies; ask its operator to update it"}
-	}
+	p, tag, err := ask(ctx, cur.Control)
 	if err != nil {
-		return TunnelPolicy{}, relayError(err, "")
+		return TunnelPolicy{}, control.Refusal(err, "")
 	}
-	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Webhooks: p.Webhooks, Certificates: p.Certificates, Tag: header.Get("ETag")}
+	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Webhooks: p.Webhooks, Certificates: p.Certificates, Tag: tag}
 	if !p.Changed.IsZero() {
 		changed := p.Changed.UTC()
 		v.ChangedAt = &changed

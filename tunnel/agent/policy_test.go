@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -13,9 +15,9 @@ import (
 func TestPolicyIsReplacedAsTheCallerExpects(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	id := mustCreate(t, a, TunnelSpec{LocalPort: 80}).ID
+	id := mustCreate(t, a, definition.Tunnel{LocalPort: 80}).ID
 	_, err := a.Policy(t.Context(), id)
-	wantCode(t, err, CodeRelayRejected, "") // it is too old
+	wantCode(t, err, refusal.CodeRelayRejected, "") // it is too old
 	r.set(func() {
 		r.onPolicy = func(w http.ResponseWriter, q *http.Request) {
 			if match := q.Header.Get("If-Match"); match != "" && match != `"1"` {
@@ -39,5 +41,5 @@ func TestPolicyIsReplacedAsTheCallerExpects(t *testing.T) {
 			t.Errorf("If-Match %s: %v", match, err)
 		}
 	}
-	wantCode(t, set(`"0"`), CodeChanged, "")
+	wantCode(t, set(`"0"`), refusal.CodeChanged, "")
 }

@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/visits"
 	"adit/tunnel/wire"
 )
 
@@ -49,8 +53,13 @@ func saysTo(t *testing.T, addr, text string) string {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	io.WriteString(conn, text)
-	conn.(*net.TCPConn).CloseWrite()
+	_, err = io.WriteString(conn, text) // a reset is told once: to who writes, or to who reads
+	if err == nil {
+		err = conn.(*net.TCPConn).CloseWrite()
+	}
+	if err != nil {
+		return "error: " + err.Error()
+	}
 	got, err := io.ReadAll(conn)
 	if err != nil {
 		return "error: " + err.Error()
@@ -58,7 +67,7 @@ func saysTo(t *testing.T, addr, text string) string {
 	return string(got)
 }
 
-func visitIs(t *testing.T, a *Agent, ok func(Visit) bool) Visit {
+func visitIs(t *testing.T, a *Agent, ok func(visits.Visit) bool) visits.Visit {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
@@ -73,7 +82,7 @@ func visitIs(t *testing.T, a *Agent, ok func(Visit) bool) Visit {
 	}
 }
 
-func listening(v Visit) bool { return v.State == VisitListening }
+func listening(v visits.Visit) bool { return v.State == visits.StateListening }
 
 func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	r := newFakeRelay(t)
@@ -81,21 +90,21 @@ func TestDeclaredVisitsLeadToATunnel(t *testing.T) {
 	r.visited(greets)
 	a, _ := configured(t, r, Config{})
 	addr := freeport.Loopback(t)
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "adit://NAS/ssh", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "adit://NAS/ssh", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, listening)
 	if got := saysTo(t, addr, "what was said"); got != "hello /v1/visit/nas/ssh\nwhat was said" {
 		t.Errorf("the tunnel said %q", got)
 	}
-	v := visitIs(t, a, func(v Visit) bool { return v.Connections.Open == 0 && v.Connections.Total == 1 })
+	v := visitIs(t, a, func(v visits.Visit) bool { return v.Connections.Open == 0 && v.Connections.Total == 1 })
 	if v.Tunnel != "nas/ssh" || v.Bytes.In != 13 || v.Bytes.Out != 37 || v.Error != "" {
 		t.Errorf("it is shown as %+v", v)
 	}
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "nas/rdp", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "nas/rdp", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
-	visitIs(t, a, func(v Visit) bool { return v.Tunnel == "nas/rdp" && listening(v) })
+	visitIs(t, a, func(v visits.Visit) bool { return v.Tunnel == "nas/rdp" && listening(v) })
 	if got := saysTo(t, addr, ""); got != "hello /v1/visit/nas/rdp\n" {
 		t.Errorf("another tunnel at the same address said %q", got)
 	}
@@ -119,106 +128,68 @@ func TestWhoIsNotLedOnLearnsIt(t *testing.T) {
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
 	addr := freeport.Loopback(t)
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "nas/ssh", Listen: addr}}); err != nil {
+	if err := a.DeclareVisits([]definition.Visit{{Tunnel: "nas/ssh", Listen: addr}}); err != nil {
 		t.Fatal(err)
 	}
 	visitIs(t, a, listening)
 	if got := saysTo(t, addr, "x"); !strings.HasPrefix(got, "error: ") {
 		t.Errorf("a connection that is not let in ends with %q, want an error", got)
 	}
-	visitIs(t, a, func(v Visit) bool { return strings.Contains(v.Error, "nobody is let in") && listening(v) })
+	visitIs(t, a, func(v visits.Visit) bool { return strings.Contains(v.Error, "nobody is let in") && listening(v) })
 	r.visited(greets)
 	saysTo(t, addr, "")
-	visitIs(t, a, func(v Visit) bool { return v.Error == "" })
-}
-
-func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
-	r := newFakeRelay(t)
-	r.does(wire.FeaturePrivate)
-	a, _ := configured(t, r, Config{})
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if err := a.DeclareVisits([]VisitSpec{{Tunnel: "nas/ssh", Listen: other.Addr().String()}}); err != nil {
-		t.Fatal(err)
-	}
-	visitIs(t, a, func(v Visit) bool { return v.State == VisitFailed && strings.Contains(v.Error, "in use") })
-	other.Close()
-	visitIs(t, a, listening)
-}
-
-func TestMistakesOfVisits(t *testing.T) {
-	a := &Agent{}
-	for _, c := range []struct {
-		specs []VisitSpec
-		index int
-		field string
-	}{
-		{[]VisitSpec{{"nas/ssh", "2222"}, {"nas", "2223"}}, 1, "tunnel"},
-		{[]VisitSpec{{"nas/ssh", "0.0.0.0:2222"}}, 0, "listen"},
-		{[]VisitSpec{{"nas/ssh", ""}}, 0, "listen"},
-		{[]VisitSpec{{"nas/ssh", "2222"}, {"nas/rdp", "localhost:2222"}}, 1, "listen"},
-		{make([]VisitSpec, 1), 0, "tunnel"},
-	} {
-		err := a.DeclareVisits(c.specs)
-		var wrong *DeclareError
-		if !errors.As(err, &wrong) || wrong.Index != c.index || wrong.Err.Field != c.field {
-			t.Errorf("%v: %v, want a mistake of %s in %d", c.specs, err, c.field, c.index)
-		}
-	}
+	visitIs(t, a, func(v visits.Visit) bool { return v.Error == "" })
 }
 
 func TestWhyAVisitIsRefused(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	take := func() (HalfCloser, error) {
+	take := func() (splice.HalfCloser, error) {
 		t.Error("a visit that was refused takes the connection")
 		return nil, errors.New("not taken")
 	}
 	refused := func(tunnel, code, says string) {
 		t.Helper()
 		for how, err := range map[string]error{"visit": a.Visit(t.Context(), tunnel, take), "ask": a.MayVisit(t.Context(), tunnel)} {
-			var no *Error
+			var no *refusal.Error
 			if !errors.As(err, &no) || no.Code != code || !strings.Contains(no.Message, says) {
 				t.Errorf("%s %s: %v, want %s with %q", how, tunnel, err, code, says)
 			}
 		}
 	}
-	refused("nas", CodeInvalidParameter, "CLIENT/NAME")
-	refused("nas/ssh", CodeRelayRejected, "knows no private tunnels")
+	refused("nas", refusal.CodeInvalidParameter, "CLIENT/NAME")
+	refused("nas/ssh", refusal.CodeRelayRejected, "knows no private tunnels")
 	r.does(wire.FeaturePrivate)
 	if _, err := a.Reconnect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	refused("nas/ssh", CodeRelayRejected, "nobody is let in")
+	refused("nas/ssh", refusal.CodeRelayRejected, "nobody is let in")
 	r.visited(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	refused("nas/ssh", CodeRelayUnreachable, "418")
+	refused("nas/ssh", refusal.CodeRelayUnreachable, "418")
 	r.visited(func(w http.ResponseWriter, q *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
 		defer conn.Close()
-		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nX: "+strings.Repeat("x", 2*maxVisitHead)+"\r\n\r\n")
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nX: "+strings.Repeat("x", 2*4<<10)+"\r\n\r\n")
 		if q.Method == http.MethodGet { // which is no answer to that either
 			return
 		}
 	})
-	refused("nas/ssh", CodeRelayUnreachable, "")
+	refused("nas/ssh", refusal.CodeRelayUnreachable, "")
 	if _, err := a.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	refused("nas/ssh", CodeRelayUnreachable, "paused")
+	refused("nas/ssh", refusal.CodeRelayUnreachable, "paused")
 }
 
 func TestWhatMayBeVisited(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
-	var no *Error
-	if list, err := a.Invitations(t.Context()); !errors.As(err, &no) || no.Code != CodeRelayRejected || !strings.Contains(no.Message, "does not tell") {
+	var no *refusal.Error
+	if list, err := a.Invitations(t.Context()); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "does not tell") {
 		t.Errorf("an older relay told of %v, %v", list, err)
 	}
 	r.does(wire.FeatureInvitations)
@@ -244,7 +215,7 @@ func TestAVisitEndsWithItsCaller(t *testing.T) {
 	near, far := pipeTCP(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- a.Visit(ctx, "nas/ssh", func() (HalfCloser, error) { return near, nil }) }()
+	go func() { done <- a.Visit(ctx, "nas/ssh", func() (splice.HalfCloser, error) { return near, nil }) }()
 	if _, err := io.ReadFull(far, make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +253,7 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
-	made := mustCreate(t, a, TunnelSpec{LocalPort: 22, Mode: "private", Domain: " SSH", Visitors: []string{"Laptop ", "*"}})
+	made := mustCreate(t, a, definition.Tunnel{LocalPort: 22, Mode: "private", Domain: " SSH", Visitors: []string{"Laptop ", "*"}})
 	if made.Type != "tcp" || made.PublicURL != "adit://test/ssh" || !slices.Equal(made.Visitors, []string{"laptop", "*"}) {
 		t.Errorf("made %+v", made)
 	}
@@ -291,26 +262,26 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 		t.Errorf("claimed %+v", got)
 	}
 	r.mu.Unlock()
-	for field, spec := range map[string]TunnelSpec{
+	for field, want := range map[string]definition.Tunnel{
 		"type":        {LocalPort: 22, Mode: "private", Type: "https"},
 		"remote_port": {LocalPort: 22, Mode: "private", RemotePort: 22},
 		"domain":      {LocalPort: 22, Mode: "private", Domain: "ssh.example.com"},
 		"visitors":    {LocalPort: 22, Type: "tcp", Visitors: []string{"laptop"}},
 	} {
-		var no *Error
-		if _, err := a.Create(t.Context(), spec); !errors.As(err, &no) || no.Field != field {
-			t.Errorf("%+v: %v, want a fault of %s", spec, err, field)
+		var no *refusal.Error
+		if _, err := a.Create(t.Context(), want); !errors.As(err, &no) || no.Field != field {
+			t.Errorf("%+v: %v, want a fault of %s", want, err, field)
 		}
 	}
 
 	// What only the one mode has goes when the other comes.
 	public := "standard"
-	is, err := a.Change(t.Context(), made.ID, TunnelPatch{Mode: &public})
+	is, err := a.Change(t.Context(), made.ID, definition.Patch{Mode: &public})
 	if err != nil || is.Domain != "" || len(is.Visitors) > 0 || is.RemotePort == 0 || !strings.HasPrefix(is.PublicURL, "tcp://") {
 		t.Errorf("made public: %+v, %v", is, err)
 	}
 	private := "private"
-	is, err = a.Change(t.Context(), made.ID, TunnelPatch{Mode: &private})
+	is, err = a.Change(t.Context(), made.ID, definition.Patch{Mode: &private})
 	if err != nil || is.RemotePort != 0 || !strings.HasPrefix(is.PublicURL, "adit://test/random") {
 		t.Errorf("made private again: %+v, %v", is, err)
 	}
@@ -320,9 +291,9 @@ func TestPrivateTunnelsAreClaimedAsTheyAreMeant(t *testing.T) {
 func TestARelayThatKnowsNoPrivateTunnelsIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	var no *Error
-	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 22, Mode: "private"})
-	if !errors.As(err, &no) || no.Code != CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "no private tunnels") {
+	var no *refusal.Error
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 22, Mode: "private"})
+	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "no private tunnels") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/wire"
 )
@@ -24,7 +24,7 @@ func TestProxyHeaderComesBeforeTLS(t *testing.T) {
 	plain.StartTLS() // for its certificate
 	defer plain.Close()
 	headers := make(chan string, 4)
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
 		header, err := in.ReadString('\n')
 		if err != nil {
@@ -43,11 +43,11 @@ func TestProxyHeaderComesBeforeTLS(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	for path, spec := range map[string]TunnelSpec{
+	for path, want := range map[string]definition.Tunnel{
 		"":     {LocalPort: port, LocalScheme: "https", ProxyProtocol: "v1"},
-		"/api": {LocalPort: refusing(t), ProxyProtocol: "v1", Paths: []TunnelPath{{Path: "/api", LocalPort: port, LocalScheme: "https"}}},
+		"/api": {LocalPort: refusing(t), ProxyProtocol: "v1", Paths: []definition.Path{{Path: "/api", LocalPort: port, LocalScheme: "https"}}},
 	} {
-		tun := mustCreate(t, a, spec)
+		tun := mustCreate(t, a, want)
 		s, err := r.visitPath(tun.ID, wire.StreamHTTP, path)
 		if err != nil {
 			t.Fatal(err)
@@ -96,13 +96,13 @@ func TestChangeOfHowStreamsAreServedIsClaimedAnew(t *testing.T) {
 	})
 	a, _ := configured(t, r, Config{})
 	no, proxy, scheme := false, "v2", "https"
-	declared := TunnelSpec{Name: "declared", Type: "https", LocalPort: 81, Domain: "d"}
-	if err := a.Declare(t.Context(), []TunnelSpec{declared}); err != nil {
+	declared := definition.Tunnel{Name: "declared", Type: "https", LocalPort: 81, Domain: "d"}
+	if err := a.Declare(t.Context(), []definition.Tunnel{declared}); err != nil {
 		t.Fatal(err)
 	}
-	tun := mustCreate(t, a, TunnelSpec{Type: "https", LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "https", LocalPort: 80, Domain: "shop"})
 	eventually(t, "both are claimed", func() bool { return claims.Load() == 2 })
-	for what, patch := range map[string]TunnelPatch{
+	for what, patch := range map[string]definition.Patch{
 		"not inspected any more": {Inspect: &no},
 		"PROXY protocol":         {ProxyProtocol: &proxy},
 		"TLS":                    {LocalScheme: &scheme},
@@ -119,19 +119,8 @@ func TestChangeOfHowStreamsAreServedIsClaimedAnew(t *testing.T) {
 	}
 	before := claims.Load()
 	declared.Inspect = &no
-	if err := a.Declare(t.Context(), []TunnelSpec{declared}); err != nil {
+	if err := a.Declare(t.Context(), []definition.Tunnel{declared}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the declared one is claimed anew", func() bool { return claims.Load() == before+1 })
-}
-
-// TestProxyHeaderOfNobody is what a proxy says of a connection that it makes for itself.
-func TestProxyHeaderOfNobody(t *testing.T) {
-	for version, want := range map[string]string{
-		"": "", "v1": "PROXY UNKNOWN\r\n", "v2": "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00",
-	} {
-		if got := string(proxyHeader(version, netip.AddrPort{}, netip.AddrPort{})); got != want {
-			t.Errorf("%q: got %q, want %q", version, got, want)
-		}
-	}
 }

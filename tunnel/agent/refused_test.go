@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/wire"
 )
 
@@ -12,10 +13,10 @@ import (
 func TestDeclaredChangeThatIsRefusedTakesTheTunnelDown(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	spec := TunnelSpec{Type: wire.TypeHTTP, Name: "shop", Domain: "shop", LocalPort: origin(t, echo)}
+	want := definition.Tunnel{Type: wire.TypeHTTP, Name: "shop", Domain: "shop", LocalPort: service(t, echo)}
 	declare := func() {
 		t.Helper()
-		if err := a.Declare(t.Context(), []TunnelSpec{spec}); err != nil {
+		if err := a.Declare(t.Context(), []definition.Tunnel{want}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +32,7 @@ func TestDeclaredChangeThatIsRefusedTakesTheTunnelDown(t *testing.T) {
 			return nil
 		}
 	})
-	spec.Domain = "bank"
+	want.Domain = "bank"
 	declare()
 	wantTunnel(t, a, id, TunnelFailed)
 	eventually(t, "the relay serves it no longer, and keeps its name", func() bool { _, kept := r.claim(id); return kept && !r.serves(id) })
@@ -42,7 +43,7 @@ func TestDeclaredChangeThatIsRefusedTakesTheTunnelDown(t *testing.T) {
 		s.Reset()
 		t.Error("a visitor was served")
 	}
-	spec.Domain = "shop"
+	want.Domain = "shop"
 	declare()
 	wantTunnel(t, a, id, TunnelRunning)
 	if s, err := r.visit(id, wire.StreamRaw); err != nil {
@@ -58,10 +59,10 @@ func TestNodeThatIsTooOldForAChangeServesTheTunnelNoLonger(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	all[0].does(wire.FeatureHeaders)
 	a, _ := configured(t, all[0], Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeHTTP, LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: wire.TypeHTTP, LocalPort: service(t, echo)})
 	eventually(t, "both nodes serve it", func() bool { return all[1].serves(tun.ID) })
 	headers := wire.ChangeHeaders(map[string]string{"Cookie": ""})
-	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{RequestHeaders: &headers}); err != nil {
+	if _, err := a.Change(t.Context(), tun.ID, definition.Patch{RequestHeaders: &headers}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the old node serves it no longer", func() bool { return !all[1].serves(tun.ID) })
@@ -75,7 +76,7 @@ func TestNodeThatIsTooOldForAChangeServesTheTunnelNoLonger(t *testing.T) {
 		s.Reset()
 	}
 	headers = wire.HeaderChanges{}
-	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{RequestHeaders: &headers}); err != nil {
+	if _, err := a.Change(t.Context(), tun.ID, definition.Patch{RequestHeaders: &headers}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "both serve it again", func() bool { return all[1].serves(tun.ID) })
@@ -86,7 +87,7 @@ func TestNodeThatIsTooOldForAChangeServesTheTunnelNoLonger(t *testing.T) {
 func TestNameThatOneDeclaredTunnelGivesAnother(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	specs := []TunnelSpec{{Name: "one", Domain: "a", LocalPort: 80}, {Name: "two", Domain: "b", LocalPort: 80}}
+	specs := []definition.Tunnel{{Name: "one", Domain: "a", LocalPort: 80}, {Name: "two", Domain: "b", LocalPort: 80}}
 	declare := func() {
 		t.Helper()
 		if err := a.Declare(t.Context(), specs); err != nil {

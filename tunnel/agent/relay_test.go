@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -486,24 +488,30 @@ func configured(t *testing.T, r *fakeRelay, cfg Config) (*Agent, func()) {
 	return a, stop
 }
 
+// The files of the state folder.
+const (
+	authFile    = "auth.json"
+	tunnelsFile = "tunnels.json"
+)
+
 // setWrite has the agent's state files written by write from now on.
 func setWrite(a *Agent, write func(path string, data []byte, perm fs.FileMode) error) {
 	a.saving.Lock()
 	defer a.saving.Unlock()
-	a.store.write = write
+	a.state.Write = write
 }
 
-func mustCreate(t *testing.T, a *Agent, spec TunnelSpec) Tunnel {
+func mustCreate(t *testing.T, a *Agent, want definition.Tunnel) Tunnel {
 	t.Helper()
-	tun, err := a.Create(t.Context(), spec)
+	tun, err := a.Create(t.Context(), want)
 	if err != nil {
 		t.Fatalf("create: %v", err)
 	}
 	return tun
 }
 
-// origin is a local tcp service that does handle for each connection.
-func origin(t *testing.T, handle func(net.Conn)) int {
+// service is a local tcp service that does handle for each connection.
+func service(t *testing.T, handle func(net.Conn)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -543,7 +551,7 @@ func echo(c net.Conn) {
 
 func wantCode(t *testing.T, err error, code, field string) {
 	t.Helper()
-	var e *Error
+	var e *refusal.Error
 	if !errors.As(err, &e) || e.Code != code || e.Field != field {
 		t.Fatalf("got error %#v, want code %s and field %q", err, code, field)
 	}

@@ -1,22 +1,13 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"net/netip"
-	"sync"
-	"time"
 
 	"adit/tunnel/agent/inspect"
-	"adit/tunnel/wire"
+	"adit/tunnel/agent/refusal"
 )
-
-// replayTime is how long a repeated request may take.
-const replayTime = 30 * time.Second
 
 // Requests returns the inspector's entries, newest first.
 func (a *Agent) Requests(f inspect.Filter) []inspect.Summary { return a.inspector.List(f) }
@@ -38,10 +29,10 @@ func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {
 func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	n, err := a.inspector.ReadHAR(r)
 	if errors.Is(err, inspect.ErrOff) {
-		return n, &Error{Code: CodeInvalidParameter, Message: err.Error() + "; [inspector] enabled in adit.toml turns it on"}
+		return n, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error() + "; [inspector] enabled in adit.toml turns it on"}
 	}
 	if errors.Is(err, inspect.ErrHAR) {
-		return n, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+		return n, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
 	return n, err
 }
@@ -56,7 +47,7 @@ func (a *Agent) replayTarget(id string) *tunnel {
 		return t
 	}
 	for _, other := range a.tunnels {
-		if !web(other.spec.Type) {
+		if !other.spec.Web() {
 			continue
 		}
 		if t != nil {
@@ -73,76 +64,13 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	again, err := a.inspector.Repeat(id, edit)
 	switch {
 	case errors.Is(err, inspect.ErrGone):
-		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: err.Error()}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeNotFound, Message: err.Error()}
 	case err != nil:
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
 	t := a.replayTarget(again.TunnelID)
 	if t == nil {
-		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
+		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, replayTime)
-	defer cancel()
-	r := t.route.Load()
-	if again.TunnelID == "" { // imported, as a visitor asked for it
-		r, again.Bytes = r.led(again.Bytes)
-	} else if r = r.at(again.TunnelPath); r == nil {
-		return inspect.Detail{}, &Error{Code: CodeNotFound, Message: fmt.Sprintf("the tunnel has no path %s any more", again.TunnelPath)}
-	}
-	if !web(r.spec.Type) {
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the tunnel carries no HTTP any more"}
-	}
-	kind := wire.StreamHTTP
-	byHTTP2 := repeatsByHTTP2(r.spec, again)
-	if byHTTP2 {
-		kind = wire.StreamRaw
-	}
-	origin, err := a.dialOrigin(ctx, r, kind, proxyHeader(r.spec.ProxyProtocol, netip.AddrPort{}, netip.AddrPort{}))
-	if err != nil {
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: err.Error()}
-	}
-	defer origin.Close()
-	stop := context.AfterFunc(ctx, func() { origin.Close() })
-	defer stop()
-
-	meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Visitor: "replay", ReplayOf: id, Secret: r.secret, Path: r.path, Prefix: r.prefix}
-	var tap *inspect.Tap
-	if byHTTP2 {
-		tap = a.inspector.HTTP2(meta)
-		err = repeatHTTP2(ctx, origin, tap, again.Bytes)
-	} else {
-		tap = a.inspector.HTTP(meta)
-		err = repeatHTTP(origin, tap, again.Bytes)
-	}
-	tap.Close()
-	origin.Close()
-	if d, ok := tap.Detail(false); ok && (err == nil || d.Response != nil || ctx.Err() != nil) {
-		return d, nil
-	}
-	if err != nil {
-		return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the local service at " + r.local + " does not answer by HTTP/2: " + err.Error()}
-	}
-	return inspect.Detail{}, &Error{Code: CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
+	return a.forward.Replay(ctx, t.forward, id, again)
 }
-
-// repeatHTTP sends a request to origin by HTTP/1.1, and reads the whole answer.
-// tap hears both.
-func repeatHTTP(origin net.Conn, tap *inspect.Tap, raw []byte) error {
-	tap.FromVisitor(raw)
-	// Large bodies and early answers pass each other.
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(raw)) }) // an origin may answer without reading all
-	err := copyHalf(io.Discard, origin, func(b []byte) {
-		if tap.FromOrigin(b); tap.Answered() {
-			origin.Close() // not every service does when it is asked to
-		}
-	}, nil)
-	if err == nil {
-		tap.OriginEnded()
-	}
-	origin.Close()
-	return nil
-}
-
-func web(kind string) bool { return kind == wire.TypeHTTP || kind == wire.TypeHTTPS }

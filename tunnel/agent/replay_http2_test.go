@@ -10,8 +10,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -63,11 +66,11 @@ func (r *fakeRelay) askHTTP2(key string, req *http.Request) string {
 // TestRequestsByHTTP2AreListedAndReplayed has a service that speaks HTTP/2 by
 // choice, and one that a gRPC client asks.
 func TestRequestsByHTTP2AreListedAndReplayed(t *testing.T) {
-	for scheme, kind := range map[string]string{schemeH2C: "text/plain", schemeHTTPS: "application/grpc"} {
+	for scheme, kind := range map[string]string{definition.SchemeH2C: "text/plain", definition.SchemeHTTPS: "application/grpc"} {
 		t.Run(scheme, func(t *testing.T) {
 			r := newFakeRelay(t)
 			a, _ := configured(t, r, Config{})
-			tun := mustCreate(t, a, TunnelSpec{LocalScheme: scheme, LocalPort: http2Origin(t, scheme == schemeHTTPS)})
+			tun := mustCreate(t, a, definition.Tunnel{LocalScheme: scheme, LocalPort: http2Origin(t, scheme == definition.SchemeHTTPS)})
 			for i := range 2 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://shop.example.com/%d", i), strings.NewReader("hello"))
 				if err != nil {
@@ -109,17 +112,17 @@ func TestRequestsByHTTP2AreListedAndReplayed(t *testing.T) {
 func TestReplayByHTTP2ToAServiceThatDoesNotSpeakIt(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	mustCreate(t, a, TunnelSpec{LocalScheme: schemeH2C, LocalPort: origin(t, func(c net.Conn) {
+	mustCreate(t, a, definition.Tunnel{LocalScheme: definition.SchemeH2C, LocalPort: service(t, func(c net.Conn) {
 		io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 		io.Copy(io.Discard, c)
 	})})
 	if _, err := a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[{"request":{"method":"GET","url":"http://a/"}}]}}`)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), replayTime/2)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // half of what a repeated request may take
 	defer cancel()
 	_, err := a.Replay(ctx, a.Requests(inspect.Filter{})[0].ID, inspect.Edit{})
-	wantCode(t, err, CodeInvalidParameter, "")
+	wantCode(t, err, refusal.CodeInvalidParameter, "")
 	if err == nil || !strings.Contains(err.Error(), "does not answer by HTTP/2") || ctx.Err() != nil {
 		t.Errorf("got %v, %v", err, ctx.Err())
 	}

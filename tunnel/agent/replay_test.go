@@ -8,8 +8,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/refusal"
 )
 
 func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
@@ -19,14 +22,14 @@ func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
 	}
 	defer a.Close()
 	_, err = a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[]}}`))
-	wantCode(t, err, CodeInvalidParameter, "")
+	wantCode(t, err, refusal.CodeInvalidParameter, "")
 }
 
 // Not every service ends its connection when it is asked to.
 func TestReplayEndsWithItsAnswer(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	mustCreate(t, a, TunnelSpec{LocalPort: origin(t, func(c net.Conn) {
+	mustCreate(t, a, definition.Tunnel{LocalPort: service(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		}
@@ -36,7 +39,7 @@ func TestReplayEndsWithItsAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), replayTime/2)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // half of what a repeated request may take
 	defer cancel()
 	d, err := a.Replay(ctx, a.Requests(inspect.Filter{})[0].ID, inspect.Edit{})
 	if err != nil || d.State != "done" || d.Status != http.StatusOK || d.Response.Body.Text != "ok" || ctx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
 
@@ -25,7 +26,7 @@ func TestNewsOfTheRelayBeforeIsNotOfTheNewToken(t *testing.T) {
 	l.handle(wire.Event{Type: wire.EventMoved, Addresses: []string{old}})
 	l.handle(wire.Event{Type: wire.EventNodes, Nodes: []wire.Node{{ID: "n1", Address: old}}})
 	a.mu.Lock()
-	got, nodes := a.auth, a.nodes
+	got, nodes := a.login.auth, a.nodes
 	a.mu.Unlock()
 	if len(got.Addresses) > 0 || len(nodes) > 0 {
 		t.Errorf("got the addresses %v of %s and the nodes %v with the token of %s", got.Addresses, got.AddressesOf, nodes, next.addr)
@@ -41,13 +42,13 @@ func TestMoveWhileATokenIsSavedIsKept(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	const other = "192.0.2.7:4433"
-	write := a.store.write
+	write := a.state.Write
 	told := false
 	setWrite(a, func(path string, data []byte, perm os.FileMode) error {
 		if !told {
 			told = true
 			a.mu.Lock()
-			a.auth.Addresses, a.auth.AddressesOf = []string{other}, fingerprintOf(a.token)
+			a.login.auth.Addresses, a.login.auth.AddressesOf = []string{other}, state.FingerprintOf(a.login.token)
 			a.mu.Unlock()
 		}
 		return write(path, data, perm)
@@ -57,7 +58,7 @@ func TestMoveWhileATokenIsSavedIsKept(t *testing.T) {
 	}
 	setWrite(a, write)
 	a.mu.Lock()
-	got := a.auth.Addresses
+	got := a.login.auth.Addresses
 	a.mu.Unlock()
 	if len(got) != 1 || got[0] != other {
 		t.Errorf("got the addresses %v, want %s", got, other)

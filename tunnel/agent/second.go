@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/agent/session"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -26,13 +27,6 @@ const (
 	secondGrace = time.Second // an agent told of new nodes waits for so long at most, by chance: others are told too
 	maxNodes    = 32
 )
-
-// held is a tunnel's claim on the second session.
-type held struct {
-	live    *live
-	claimed int // the rev that live knows
-	number  uint32
-}
 
 // seconder is the state of keepSecond, which alone uses it.
 type seconder struct {
@@ -58,10 +52,10 @@ func (a *Agent) keepSecond(ctx context.Context) {
 		var since time.Time
 		a.mu.Lock()
 		if a.second != nil {
-			ended, endedNode, since = a.second.session.Done(), a.second.welcome.NodeID, a.second.since
+			ended, endedNode, since = a.second.Link.Done(), a.second.Welcome.NodeID, a.second.Since
 		}
 		if a.cur != nil {
-			first, firstNode = a.cur.session.Done(), a.cur.welcome.NodeID
+			first, firstNode = a.cur.Link.Done(), a.cur.Welcome.NodeID
 		}
 		a.mu.Unlock()
 		select {
@@ -112,28 +106,28 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	a := k.agent
 	a.mu.Lock()
 	first, second, nodes := a.cur, a.second, a.nodes
-	token, clientID, epoch := a.token, a.auth.ClientID, a.epoch
-	wished := first != nil && first.alive() && !first.draining() && first.welcome.NodeID != "" && !a.auth.Paused
+	token, clientID, epoch := a.login.token, a.login.auth.ClientID, a.login.epoch
+	wished := first != nil && first.Alive() && !first.Draining() && first.Welcome.NodeID != "" && !a.login.auth.Paused
 	a.mu.Unlock()
 	if !wished {
 		return time.Hour // whatever changes that wakes us
 	}
 	over := a.cfg.Transport
 	candidates := slices.DeleteFunc(slices.Clone(nodes), func(n wire.Node) bool {
-		return n.ID == first.welcome.NodeID || second != nil && n.ID == second.welcome.NodeID
+		return n.ID == first.Welcome.NodeID || second != nil && n.ID == second.Welcome.NodeID
 	})
 	switch {
-	case second != nil && second.worn() && !second.ailing() && !second.unlisted():
-		candidates = []wire.Node{{ID: second.welcome.NodeID, Address: second.addr}}
-	case second == nil || second.leaving() || second.unlisted():
+	case second != nil && second.Worn() && !second.Ailing() && !second.Unlisted():
+		candidates = []wire.Node{{ID: second.Welcome.NodeID, Address: second.Addr}}
+	case second == nil || second.Leaving() || second.Unlisted():
 		if len(candidates) == 0 {
 			return time.Hour // the relay tells of others
 		}
-	case over == link.Auto && second.session.Transport() == link.TLS && !second.session.Stats().Detour:
+	case over == link.Auto && second.Link.Transport() == link.TLS && !second.Link.Stats().Detour:
 		over = link.DTLS
-		candidates = []wire.Node{{ID: second.welcome.NodeID, Address: second.addr}}
-		if k.retry.Before(second.since.Add(maxUpgrade)) {
-			k.retry = second.since.Add(maxUpgrade)
+		candidates = []wire.Node{{ID: second.Welcome.NodeID, Address: second.Addr}}
+		if k.retry.Before(second.Since.Add(maxUpgrade)) {
+			k.retry = second.Since.Add(maxUpgrade)
 		}
 	default:
 		return time.Hour
@@ -150,8 +144,8 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	k.turn++
 	try, cancel := context.WithTimeout(ctx, secondTime)
 	defer cancel()
-	l, addr, err := a.connectAny(try, addrs, joining{token: token, clientID: clientID, over: over, beside: first.welcome.NodeID})
-	if err == nil && l.welcome.NodeID == first.welcome.NodeID {
+	l, addr, err := a.connect(try, addrs, session.Joining{Token: token, ClientID: clientID, Over: over, Beside: first.Welcome.NodeID})
+	if err == nil && l.Welcome.NodeID == first.Welcome.NodeID {
 		l.end("another node was meant")
 		err = errors.New("the same node answers at the address of another")
 	}
@@ -186,7 +180,7 @@ func wasLost(n wire.Node, lost string) int {
 // adoptSecond makes l the second session, if the token is still that of epoch.
 func (a *Agent) adoptSecond(l *live, epoch int) bool {
 	a.mu.Lock()
-	if a.closed || epoch != a.epoch || a.auth.Token == "" || a.auth.Paused || a.cur == nil || a.cur.welcome.NodeID == l.welcome.NodeID {
+	if a.closed || epoch != a.login.epoch || !a.login.wished() || a.cur == nil || a.cur.Welcome.NodeID == l.Welcome.NodeID {
 		a.mu.Unlock()
 		return false
 	}
@@ -195,39 +189,35 @@ func (a *Agent) adoptSecond(l *live, epoch int) bool {
 	a.unserved = append(a.unserved, l)
 	a.mu.Unlock()
 	if before != nil {
-		before.retire(0)
+		before.Retire(0)
 	}
-	a.log.Info("second session with the relay", "relay", l.addr, "node", l.welcome.Node, "transport", string(l.session.Transport()))
-	a.told(l, l.welcome.Nodes)
+	a.log.Info("second session with the relay", "relay", l.Addr, "node", l.Welcome.Node, "transport", string(l.Link.Transport()))
+	a.told(l, l.Welcome.Nodes)
 	a.poke()
 	return true
 }
-
-// fit reports whether l is good enough to be the session in use.
-func (l *live) fit() bool { return l != nil && l.alive() && l.fresh() && !l.draining() }
 
 // takeOver makes the second session the one in use if that has ended, or should
 // be left, and the second can be. It reports whether it did.
 func (a *Agent) takeOver() bool {
 	a.mu.Lock()
 	before, l := a.cur, a.second
-	if before != nil && before.alive() && !before.leaving() || !l.fit() || a.auth.Token == "" || a.auth.Paused || a.rejected {
+	if before != nil && before.Alive() && !before.Leaving() || !l.fit() || !a.login.wished() || a.standing.rejected {
 		a.mu.Unlock()
 		return false
 	}
 	a.cur, a.second = l, nil
-	a.lastError = ""
+	a.standing.goesOn()
 	for _, t := range a.tunnels {
 		if t.other.live == l {
-			t.live, t.claimed, t.number = l, t.other.claimed, t.other.number
-			t.other = held{}
+			t.first, t.other = t.other, held{}
 		}
 	}
 	a.mu.Unlock()
 	if before != nil {
-		before.retire(0)
+		before.Retire(0)
 	}
-	a.log.Info("second session has taken over", "relay", l.addr, "node", l.welcome.Node)
+	a.log.Info("second session has taken over", "relay", l.Addr, "node", l.Welcome.Node)
 	l.look()
 	a.publish()
 	a.wantSecond()
@@ -238,21 +228,13 @@ func (a *Agent) takeOver() bool {
 func (a *Agent) dropSecond() {
 	a.mu.Lock()
 	l := a.second
-	ended := l != nil && !l.alive()
+	ended := l != nil && !l.Alive()
 	if ended {
 		a.second = nil
 	}
 	a.mu.Unlock()
 	if ended {
-		a.log.Warn("second session lost", "relay", l.addr, "error", l.session.Err())
-	}
-}
-
-// wantSecond has keepSecond look again.
-func (a *Agent) wantSecond() {
-	select {
-	case a.wakeSecond <- struct{}{}:
-	default:
+		a.log.Warn("second session lost", "relay", l.Addr, "error", l.Link.Err())
 	}
 }
 
@@ -278,7 +260,7 @@ func (a *Agent) told(l *live, list []wire.Node) {
 	}
 	for _, other := range []*live{first, second} {
 		if other != nil && other != l {
-			other.list(slices.ContainsFunc(good, func(n wire.Node) bool { return n.ID == other.welcome.NodeID }))
+			other.List(slices.ContainsFunc(good, func(n wire.Node) bool { return n.ID == other.Welcome.NodeID }))
 		}
 	}
 	a.wantSecond()
@@ -287,50 +269,4 @@ func (a *Agent) told(l *live, list []wire.Node) {
 // byID returns the list in an order that does not change from one telling to the next.
 func byID(list []wire.Node) []wire.Node {
 	return slices.SortedFunc(slices.Values(list), func(a, b wire.Node) int { return strings.Compare(a.ID, b.ID) })
-}
-
-// list notes whether another node still knows the one of l. One that does not may
-// be wrong: the session has to prove that it lives.
-func (l *live) list(listed bool) {
-	l.mu.Lock()
-	was := l.dropped
-	l.dropped = !listed
-	l.mu.Unlock()
-	if !listed && !was {
-		select {
-		case l.doubt <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// unlisted reports whether another node says that the one of l is gone.
-func (l *live) unlisted() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dropped
-}
-
-// proveItself probes the session whenever there is doubt, until ctx ends.
-func (l *live) proveItself(ctx context.Context) {
-	for {
-		select {
-		case <-l.doubt:
-			l.probe(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// wantsLocked reports whether t is to be claimed on l. The second session has
-// the tunnels that the first has: what name a tunnel gets is settled there.
-func (l *live) wantsLocked(t *tunnel) bool {
-	switch {
-	case t.deleted || t.stopped || t.fault != "":
-		return false
-	case l.agent.second != l:
-		return t.live != l || t.claimed != t.rev
-	}
-	return t.failure == "" && t.live != nil && t.claimed == t.rev && (t.other.live != l || t.other.claimed != t.rev)
 }

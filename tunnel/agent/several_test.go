@@ -2,16 +2,12 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/link"
-	"adit/tunnel/wire"
 )
 
 // silence has attempts at some addresses last until their context ends, as those
@@ -61,7 +57,7 @@ func TestSilentNodesHoldNothingUp(t *testing.T) {
 	first, silent, good := all[0], all[1:3], all[3]
 	s := newSilence(silent[0].addr, silent[1].addr)
 	a, _ := configured(t, first, Config{Dial: s.dial})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	eventually(t, "the node that answers has the tunnel", func() bool { return good.serves(tun.ID) })
 	s.mu.Lock()
 	if s.most[good.addr] == 0 {
@@ -101,55 +97,5 @@ func TestSilentAddressHoldsNothingUp(t *testing.T) {
 	defer s.mu.Unlock()
 	if s.most[all[1].addr] == 0 {
 		t.Error("the address that answers was tried only when the attempt at the silent one had ended")
-	}
-}
-
-// TestSeveralAddressesFail looks at what is said and when, if nobody answers.
-func TestSeveralAddressesFail(t *testing.T) {
-	away := errors.New("nobody there")
-	refused := func(code string) error { return fmt.Errorf("hello: %w", &wire.Problem{Code: code, Message: code}) }
-	for name, c := range map[string]struct {
-		errs  []error // by address; nil: silent
-		want  error   // of the address
-		addr  int
-		tries int
-		took  time.Duration
-	}{
-		"all refuse at once":           {[]error{away, away, away}, away, 0, 3, 0},
-		"all are silent":               {[]error{nil, nil}, context.DeadlineExceeded, 0, 2, secondTime},
-		"the relay's word counts more": {[]error{away, nil, refused(wire.CodeUnavailable)}, &wire.Problem{}, 2, 3, secondTime},
-		"a refused token ends it":      {[]error{refused(wire.CodeUnauthorized), away}, &wire.Problem{}, 0, 1, 0},
-		"but not what is under way":    {[]error{nil, refused(wire.CodeUnauthorized), away}, &wire.Problem{}, 1, 2, secondTime},
-		"here already is no news":      {[]error{refused(wire.CodeHere), away}, &wire.Problem{}, 0, 2, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var addrs []string
-				for i := range c.errs {
-					addrs = append(addrs, fmt.Sprintf("node%d:1", i))
-				}
-				tries := make(chan string, 10)
-				a := &Agent{cfg: Config{Dial: func(ctx context.Context, d link.DialConfig) (link.Session, error) {
-					tries <- d.Relay
-					if err := c.errs[slices.Index(addrs, d.Relay)]; err != nil {
-						return nil, err
-					}
-					<-ctx.Done()
-					return nil, ctx.Err()
-				}}}
-				ctx, cancel := context.WithTimeout(t.Context(), secondTime)
-				defer cancel()
-				start := time.Now()
-				l, addr, err := a.connectAny(ctx, addrs, joining{})
-				took := time.Since(start)
-				var p *wire.Problem
-				if _, problem := c.want.(*wire.Problem); l != nil || addr != addrs[c.addr] || problem != errors.As(err, &p) || !problem && !errors.Is(err, c.want) {
-					t.Errorf("got %v of %s, want %v of %s", err, addr, c.want, addrs[c.addr])
-				}
-				if len(tries) != c.tries || took != c.took {
-					t.Errorf("%d addresses were tried in %v, want %d in %v", len(tries), took, c.tries, c.took)
-				}
-			})
-		})
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"adit/tunnel/agent/diagnosis"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -16,12 +19,12 @@ import (
 func TestSpeedOfBothTransports(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := startAgent(t, Config{Transport: link.DTLS})
-	wants(t, a, CodeNotConfigured)
+	wants(t, a, refusal.CodeNotConfigured)
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
 		t.Fatal(err)
 	}
 	before := r.session()
-	wants(t, a, CodeRelayRejected) // it does not say that it can
+	wants(t, a, refusal.CodeRelayRejected) // it does not say that it can
 
 	r.does(wire.FeatureSpeed)
 	r.set(func() { r.speeds = map[link.Transport]float64{link.DTLS: 1e6, link.TLS: 4e6} })
@@ -32,7 +35,7 @@ func TestSpeedOfBothTransports(t *testing.T) {
 	if err != nil || len(got.Items) != 2 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	for i, want := range []Speed{{Transport: "dtls", InUse: true, PerSecond: Bytes{Out: 1e6}}, {Transport: "tls", PerSecond: Bytes{Out: 4e6}}} {
+	for i, want := range []diagnosis.Speed{{Transport: "dtls", InUse: true, PerSecond: traffic.Bytes{Out: 1e6}}, {Transport: "tls", PerSecond: traffic.Bytes{Out: 4e6}}} {
 		s := got.Items[i]
 		if s.Transport != want.Transport || s.InUse != want.InUse || s.PerSecond.Out != want.PerSecond.Out || s.PerSecond.In == 0 || s.Error != "" {
 			t.Errorf("got %+v, want %+v", s, want)
@@ -54,7 +57,7 @@ func TestSpeedOfBothTransports(t *testing.T) {
 func wants(t *testing.T, a *Agent, code string) {
 	t.Helper()
 	_, err := a.MeasureSpeed(t.Context())
-	var e *Error
+	var e *refusal.Error
 	if !errors.As(err, &e) || e.Code != code {
 		t.Errorf("got %v, want %s", err, code)
 	}
@@ -84,37 +87,7 @@ func TestSpeedWhereUDPIsBlocked(t *testing.T) {
 		}
 	})
 	<-waiting
-	wants(t, a, CodeControlBusy) // one at a time
+	wants(t, a, refusal.CodeControlBusy) // one at a time
 	close(leave)
 	group.Wait()
-}
-
-func TestSpeedAdvice(t *testing.T) {
-	const slow, fast = 1 << 20, 8 << 20
-	for _, c := range []struct {
-		name     string
-		udp, tcp Bytes
-		used     link.Transport
-		set      link.Transport
-		want     string
-	}{
-		{"as fast", Bytes{slow, slow}, Bytes{slow * 5 / 4, slow}, link.DTLS, link.Auto, ""},
-		{"UDP is slowed", Bytes{slow, slow}, Bytes{slow, fast}, link.DTLS, link.Auto, `"tls"`},
-		{"… and was left for now", Bytes{slow, slow}, Bytes{slow, fast}, link.TLS, link.Auto, `"tls"`},
-		{"… and for good", Bytes{slow, slow}, Bytes{slow, fast}, link.TLS, link.TLS, ""},
-		{"one way only, and faster the other", Bytes{fast, slow}, Bytes{slow, fast}, link.DTLS, link.Auto, ""},
-		{"fast enough", Bytes{plenty, plenty}, Bytes{4 * plenty, 4 * plenty}, link.DTLS, link.Auto, ""},
-		{"TCP was chosen", Bytes{fast, fast}, Bytes{slow, slow}, link.TLS, link.TLS, `"auto"`},
-		{"TCP was fallen back to", Bytes{fast, fast}, Bytes{slow, slow}, link.TLS, link.Auto, "reconnect"},
-		{"UDP is used", Bytes{fast, fast}, Bytes{slow, slow}, link.DTLS, link.Auto, ""},
-	} {
-		udp, tcp := Speed{PerSecond: c.udp, InUse: c.used == link.DTLS}, Speed{PerSecond: c.tcp, InUse: c.used == link.TLS}
-		if got := speedAdvice(udp, tcp, c.set); c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
-		}
-		tcp.Error = "it broke"
-		if got := speedAdvice(udp, tcp, c.set); got != "" {
-			t.Errorf("%s, not measured: got %q", c.name, got)
-		}
-	}
 }

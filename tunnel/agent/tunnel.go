@@ -2,17 +2,25 @@ package agent
 
 import (
 	"cmp"
-	"net"
-	"net/netip"
-	"slices"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/forward"
+	"adit/tunnel/agent/state"
 	"adit/tunnel/wire"
 )
+
+// held is a tunnel's claim on a session.
+type held struct {
+	live   *live // nil if there is none
+	rev    int   // that live knows
+	number uint32
+}
+
+// by reports whether the claim is on l, and of what the tunnel is in rev.
+func (h held) by(l *live, rev int) bool { return h.live == l && h.rev == rev }
 
 // tunnel is one tunnel. The agent's mutex guards its fields, but for those that
 // say otherwise.
@@ -21,161 +29,45 @@ type tunnel struct {
 	created  time.Time
 	declared bool
 
-	spec    TunnelSpec // normalized
-	rev     int        // rises with each change of what the relay is told
+	spec    definition.Tunnel // normalized
+	rev     int               // rises with each change of what the relay is told
 	stopped bool
 	deleted bool
 	fault   string // why the spec of the state file may not be; it is not claimed then
 	failure string // why the relay refuses it; empty if it does not
 
-	grant grant // what the relay gave last; kept when the session goes
-	live  *live // the session that the endpoint is claimed on; nil if it is not
-	// claimed is the rev that live knows.
-	claimed    int
-	number     uint32
-	other      held // the claim on the second session
-	endpointID string
-	since      time.Time
+	grant state.Grant // what the relay gave last; kept when the session goes
+	// first is the claim on the session in use, or on the one before until there is
+	// one, and other that on the second session.
+	first, other held
+	endpointID   string
+	since        time.Time
 
 	holders holders
 	gone    chan struct{} // closed when it is deleted
 
 	published *Tunnel // as last told to the feed
 
-	claiming sync.Mutex            // held while the relay is asked about this tunnel
-	asking   *live                 // the session that it is asked on; nil while it is not
-	route    atomic.Pointer[route] // what forwarding needs; not guarded
-	counters counters              // not guarded
-	conns    conns                 // not guarded
-	// heard is where its datagram service answered last, if it has several addresses; not guarded.
-	heard atomic.Pointer[netip.AddrPort]
+	claiming sync.Mutex      // held while the relay is asked about this tunnel
+	asking   *live           // the session that it is asked on; nil while it is not
+	forward  *forward.Tunnel // not guarded
 }
 
-// route is what forwarding needs to know of a tunnel. It is never changed, but for
-// undone.
-type route struct {
-	id, name string
-	spec     TunnelSpec
-	secret   []string // request fields that the tunnel gives its origin
-	inspect  bool
-	local    string // host:port
-
-	forks  []*route // one for each of spec's paths, in their order
-	path   string   // of a fork
-	prefix string   // of a fork: what its service is told was taken out of its requests; empty: nothing was
-
-	fault  *fault
-	undone *atomic.Bool // the change that it is of has not come to be; its forks have the same
+func newTunnel(id string, want definition.Tunnel, created time.Time) *tunnel {
+	return &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{}), spec: want, forward: forward.NewTunnel(id, want)}
 }
 
-// counters count visitors.
-type counters struct {
-	open, total, in, out atomic.Int64
-}
-
-// conns are the visitors' connections of one tunnel, to be cut when it stops.
-type conns struct {
-	mu   sync.Mutex
-	open map[interface{ abort() }]*route
-	cuts int // how often all of them were
-}
-
-// era is for add. An era ends when the connections are cut: a visitor that came
-// before that does not stay.
-func (c *conns) era() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cuts
-}
-
-// add keeps p, of a visitor of r that came in era, until remove, or ends it if the
-// tunnel was cut, or its route was undone, while its origin was dialled.
-func (c *conns) add(p interface{ abort() }, r *route, era int) {
-	c.mu.Lock()
-	late := c.cuts != era
-	if !late {
-		if c.open == nil {
-			c.open = make(map[interface{ abort() }]*route)
-		}
-		c.open[p] = r
-	}
-	c.mu.Unlock()
-	if late || r.undone.Load() {
-		p.abort()
-	}
-}
-
-func (c *conns) remove(p interface{ abort() }) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, p)
-}
-
-// abort cuts all of them.
-func (c *conns) abort() {
-	c.mu.Lock()
-	c.cuts++
-	c.mu.Unlock()
-	c.cut(func(*route) bool { return true })
-}
-
-// cut cuts those of the routes that gone picks.
-func (c *conns) cut(gone func(*route) bool) {
-	c.mu.Lock()
-	list := make([]interface{ abort() }, 0, len(c.open))
-	for p, r := range c.open {
-		if gone(r) {
-			list = append(list, p)
-		}
-	}
-	c.mu.Unlock()
-	for _, p := range list {
-		p.abort()
-	}
-}
-
-func newTunnel(id string, spec TunnelSpec, created time.Time) *tunnel {
-	t := &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{})}
-	t.setSpec(spec)
-	return t
-}
-
-func (t *tunnel) setSpec(spec TunnelSpec) {
-	t.spec, t.fault = spec, ""
-	var secret []string
-	for name := range spec.RequestHeaders.All() {
-		secret = append(secret, name)
-	}
-	r := &route{
-		id: t.id, name: spec.Name, spec: spec, secret: secret,
-		inspect: spec.Inspect == nil || *spec.Inspect,
-		local:   net.JoinHostPort(spec.LocalIP, strconv.Itoa(spec.LocalPort)),
-		fault:   new(fault),
-		undone:  new(atomic.Bool),
-	}
-	for _, p := range spec.Paths {
-		r.forks = append(r.forks, r.fork(p))
-	}
-	t.route.Store(r)
-}
-
-// undo ends the connections of a route that was t's while a change was tried. Else
-// they would go on to where that would have led: the relay has the claim of before,
-// and uses their streams again.
-func (t *tunnel) undo(r *route) {
-	r.undone.Store(true)
-	t.conns.cut(func(r *route) bool { return r.undone.Load() })
+// setSpec gives t another spec. What it returns is to be called if that does not come to
+// be, after another setSpec.
+func (t *tunnel) setSpec(want definition.Tunnel) (undo func()) {
+	t.spec, t.fault = want, ""
+	return t.forward.Lead(want)
 }
 
 // claim returns what the relay is asked for. What it gave before is asked for
 // again, so that the public address lasts; with fresh it is not.
 func (t *tunnel) claim(fresh bool) wire.Claim {
-	c := wire.Claim{
-		Type: t.spec.Type, Mode: t.spec.Mode, Domain: t.spec.Domain, RemotePort: t.spec.RemotePort,
-		Name: t.spec.Name, HostHeader: t.spec.HostHeader, Ephemeral: t.spec.Ephemeral,
-		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Paths: claimPaths(t.spec.Paths), Visitors: t.spec.Visitors, Unshared: t.spec.ProxyProtocol != "", HTTP2: t.spec.LocalScheme == schemeH2C,
-	}
+	c := t.spec.Claim()
 	if !fresh && !t.grant.GivenUp {
 		if c.Domain == "" {
 			c.Domain = t.grant.Domain
@@ -187,30 +79,33 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 	return c
 }
 
-// servesAlike reports whether a stream of requests that was begun under one spec
-// may be used on under the other. The relay keeps streams for the requests to come,
-// and lets go of those at a new claim: else the inspector would go on seeing a
-// tunnel that is not to be inspected any more.
-func servesAlike(one, other TunnelSpec) bool {
-	return *one.Inspect == *other.Inspect && one.LocalScheme == other.LocalScheme && one.ProxyProtocol == other.ProxyProtocol &&
-		slices.Equal(one.Paths, other.Paths)
-}
-
 // remembers reports whether claim asks for what the relay gave before, and not
 // only for what the person asked for.
 func (t *tunnel) remembers() bool {
 	return !t.grant.GivenUp && (t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0)
 }
 
+// holdLocked makes now the claim at, which is first or other.
+func (t *tunnel) holdLocked(at *held, now held) {
+	if at.live == now.live && at.number != now.number {
+		now.live.visitors.Unregister(at.number, t.forward)
+	}
+	*at = now
+	now.live.visitors.Register(now.number, t.forward)
+}
+
+// leaveLocked forgets the claim at, which is first or other.
+func (t *tunnel) leaveLocked(at *held) {
+	if at.live != nil {
+		at.live.visitors.Unregister(at.number, t.forward)
+	}
+	*at = held{}
+}
+
 // unclaimLocked forgets the sessions that t's endpoint is claimed on.
 func (t *tunnel) unclaimLocked() {
-	if t.live != nil {
-		t.live.unregister(t.number, t)
-	}
-	if t.other.live != nil {
-		t.other.live.unregister(t.other.number, t)
-	}
-	t.live, t.other = nil, held{}
+	t.leaveLocked(&t.first)
+	t.leaveLocked(&t.other)
 }
 
 func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
@@ -221,7 +116,7 @@ func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
 		return TunnelFailed
 	case session != StateConnected:
 		return TunnelWaiting
-	case t.live != nil && t.live.alive():
+	case t.first.live != nil && t.first.live.Alive():
 		// Also on the session before, until the tunnel is claimed on the new one.
 		return TunnelRunning
 	}
@@ -234,7 +129,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		LocalIP: t.spec.LocalIP, LocalPort: t.spec.LocalPort, LocalScheme: t.spec.LocalScheme,
 		Domain: t.spec.Domain, RemotePort: t.spec.RemotePort, HostHeader: t.spec.HostHeader,
 		RequestHeaders: t.spec.RequestHeaders, ResponseHeaders: t.spec.ResponseHeaders,
-		Paths: append([]TunnelPath{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspect == nil || *t.spec.Inspect,
+		Paths: append([]definition.Path{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspected(),
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
 	}
@@ -253,8 +148,7 @@ func (t *tunnel) snapshot(state string) Tunnel {
 func (t *tunnel) endpoint(state string) Endpoint {
 	return Endpoint{
 		ID: t.endpointID, TunnelID: t.id, Name: t.spec.Name, Type: t.spec.Type, Mode: t.spec.Mode,
-		PublicURL: t.grant.PublicURL, Local: t.route.Load().local, State: state, Since: monotime.Wall(t.since), Error: t.route.Load().faultText(),
-		Connections: Connections{Open: t.counters.open.Load(), Total: t.counters.total.Load()},
-		Bytes:       Bytes{In: t.counters.in.Load(), Out: t.counters.out.Load()},
+		PublicURL: t.grant.PublicURL, Local: t.forward.Local(), State: state, Since: monotime.Wall(t.since), Error: t.forward.Fault(),
+		Connections: t.forward.Connections(), Bytes: t.forward.Bytes(),
 	}
 }

@@ -1,11 +1,17 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/refusal"
+	"adit/tunnel/agent/state"
 )
 
 // unmakeWait is how long a request that has failed waits for the relay to take
@@ -37,21 +43,21 @@ func (a *Agent) Tunnel(id string) (Tunnel, bool) {
 
 // Create adds a tunnel and starts it. It is there only if the relay has granted
 // it, or the agent is paused; then it waits.
-func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
-	if !a.control.TryLock() {
+func (a *Agent) Create(ctx context.Context, want definition.Tunnel) (Tunnel, error) {
+	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
 	}
-	defer a.control.Unlock()
-	spec, no := a.normalize(spec)
+	defer a.turn.Unlock()
+	want, no := want.Normalize(a.origins.Guard)
 	if no == nil {
-		no = a.checkHosts(ctx, spec, TunnelSpec{})
+		no = a.checkHosts(ctx, want, definition.Tunnel{})
 	}
 	if no != nil {
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
-	configured := a.auth.Token != ""
-	spec.Name, no = a.nameLocked(spec, "")
+	configured := a.login.configured()
+	want.Name, no = a.nameLocked(want, "")
 	a.mu.Unlock()
 	if no != nil {
 		return Tunnel{}, no
@@ -59,7 +65,7 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	if !configured {
 		return Tunnel{}, notConfigured()
 	}
-	t := newTunnel(newID("tun_"), spec, time.Now().UTC())
+	t := newTunnel(state.NewID("tun_"), want, time.Now().UTC())
 	// Should the power go between the claim and the tunnel's being saved, the
 	// claim is given back at the next start.
 	a.mu.Lock()
@@ -75,7 +81,7 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 		return Tunnel{}, err
 	}
 	if no := a.claimNow(ctx, t); no != nil {
-		a.unmake(t, no.Code == CodeRelayUnreachable)
+		a.unmake(t, no.Code == refusal.CodeRelayUnreachable)
 		return Tunnel{}, no
 	}
 	a.mu.Lock()
@@ -83,7 +89,7 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 	t.holders.left = time.Now()
 	delete(a.releases, t.id)
 	a.mu.Unlock()
-	if spec.Held {
+	if want.Held {
 		a.pokeHolds()
 	}
 	if err := a.saveTunnels(); err != nil {
@@ -97,7 +103,7 @@ func (a *Agent) Create(ctx context.Context, spec TunnelSpec) (Tunnel, error) {
 		}
 		return Tunnel{}, err
 	}
-	a.log.Info("tunnel created", "tunnel", t.id, "name", spec.Name, "type", spec.Type)
+	a.log.Info("tunnel created", "tunnel", t.id, "name", want.Name, "type", want.Type)
 	a.publish()
 	a.ensureClaimed(t)
 	a.mu.Lock()
@@ -141,7 +147,7 @@ func (a *Agent) forgetRelease(id string) {
 func (a *Agent) ensureClaimed(t *tunnel) {
 	a.mu.Lock()
 	l := a.cur
-	fits := l == nil || t.live == l && t.claimed == t.rev
+	fits := l == nil || t.first.by(l, t.rev)
 	a.mu.Unlock()
 	if fits {
 		return
@@ -154,31 +160,31 @@ func (a *Agent) ensureClaimed(t *tunnel) {
 	a.publish()
 }
 
-// nameLocked returns spec's name, or a free one made of type and port. A name is
+// nameLocked returns want's name, or a free one made of type and port. A name is
 // given to one tunnel only, so that it can be used to speak of it.
-func (a *Agent) nameLocked(spec TunnelSpec, own string) (string, *Error) {
+func (a *Agent) nameLocked(want definition.Tunnel, own string) (string, *refusal.Error) {
 	taken := map[string]bool{}
 	for _, t := range a.tunnels {
 		if t.id != own {
 			taken[t.spec.Name] = true
 		}
 	}
-	if spec.Name != "" {
-		if taken[spec.Name] {
-			return "", invalid("name", "another tunnel is called %q already", spec.Name)
+	if want.Name != "" {
+		if taken[want.Name] {
+			return "", refusal.Invalid("name", "another tunnel is called %q already", want.Name)
 		}
-		return spec.Name, nil
+		return want.Name, nil
 	}
-	name := fmt.Sprintf("%s-%d", spec.Type, spec.LocalPort)
+	name := fmt.Sprintf("%s-%d", want.Type, want.LocalPort)
 	for i := 2; taken[name]; i++ {
-		name = fmt.Sprintf("%s-%d-%d", spec.Type, spec.LocalPort, i)
+		name = fmt.Sprintf("%s-%d-%d", want.Type, want.LocalPort, i)
 	}
 	return name, nil
 }
 
 // editable returns the tunnel id if a request may change it. The caller holds
-// control, so no other request changes it meanwhile.
-func (a *Agent) editable(id string) (*tunnel, *Error) {
+// the turn, so no other request changes it meanwhile.
+func (a *Agent) editable(id string) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.tunnels[id]
@@ -191,31 +197,30 @@ func (a *Agent) editable(id string) (*tunnel, *Error) {
 	return t, nil
 }
 
-// saveTunnels writes what must outlive the process. What it could not is written
-// by the session's claimAll as soon as it can be.
-func (a *Agent) saveTunnels() error {
-	a.saving.Lock()
-	defer a.saving.Unlock()
-	a.mu.Lock()
-	v := savedTunnels{
-		Version: tunnelsVersion, Tunnels: []savedTunnel{},
-		Granted:  maps.Clone(a.granted),
-		Releases: slices.Sorted(maps.Keys(a.releases)),
+// checkHosts refuses services of want, other than before had, whose names mean,
+// today, addresses to which no tunnel may lead.
+func (a *Agent) checkHosts(ctx context.Context, want, before definition.Tunnel) *refusal.Error {
+	refusals := make([]*refusal.Error, 1+len(want.Paths))
+	var all sync.WaitGroup
+	if want.LocalIP != before.LocalIP || want.LocalPort != before.LocalPort {
+		all.Go(func() { refusals[0] = a.checkHost(ctx, want.Origin()) })
 	}
-	for _, t := range a.sortedLocked() {
-		switch {
-		case t.spec.Ephemeral:
-			// The relay keeps its claim while this client is there: the next start
-			// gives back what nobody knows any more.
-			v.Releases = append(v.Releases, t.id)
-		case t.declared:
-			v.Granted[t.id] = t.grant
-		default:
-			v.Tunnels = append(v.Tunnels, savedTunnel{ID: t.id, CreatedAt: t.created, Stopped: t.stopped, Spec: t.spec, Granted: t.grant})
+	for i, p := range want.Paths {
+		if !slices.ContainsFunc(before.Paths, func(o definition.Path) bool { return o.LocalIP == p.LocalIP && o.LocalPort == p.LocalPort }) {
+			all.Go(func() {
+				if err := a.checkHost(ctx, want.Fork(p).Origin()); err != nil {
+					refusals[1+i] = definition.OfPath(p.Path, err)
+				}
+			})
 		}
 	}
-	a.mu.Unlock()
-	err := a.store.saveTunnels(v)
-	a.unsaved.Store(err != nil)
-	return err
+	all.Wait()
+	return cmp.Or(refusals...)
+}
+
+func (a *Agent) checkHost(ctx context.Context, service origin.Service) *refusal.Error {
+	if ip, err := a.origins.Refused(ctx, service); err != nil {
+		return refusal.Invalid("local_ip", "%s is %s: %v", service.Host, ip, err)
+	}
+	return nil
 }

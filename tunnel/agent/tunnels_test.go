@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -19,13 +21,13 @@ func TestTunnelRunsAndIsRestored(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 8000})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 8000})
 	if tun.Type != "https" || tun.Mode != "standard" || tun.LocalIP != "127.0.0.1" || tun.LocalScheme != "http" ||
 		!tun.Inspect || tun.State != TunnelRunning || tun.PublicURL == "" || tun.Name != "https-8000" {
 		t.Errorf("got %+v, want the defaults, running", tun)
 	}
-	second := mustCreate(t, a, TunnelSpec{LocalPort: 8000, Type: "tcp", Name: "db"})
-	passing := mustCreate(t, a, TunnelSpec{LocalPort: 8001, Ephemeral: true})
+	second := mustCreate(t, a, definition.Tunnel{LocalPort: 8000, Type: "tcp", Name: "db"})
+	passing := mustCreate(t, a, definition.Tunnel{LocalPort: 8001, Ephemeral: true})
 	if n := a.Status().EndpointCount; n != 3 || len(a.Endpoints()) != 3 {
 		t.Errorf("got %d and %d endpoints, want 3", n, len(a.Endpoints()))
 	}
@@ -48,8 +50,8 @@ func TestTunnelRunsAndIsRestored(t *testing.T) {
 func TestRelayThatForgotIsAskedForTheSame(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
-	port := mustCreate(t, a, TunnelSpec{LocalPort: 80, Type: "tcp"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	port := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Type: "tcp"})
 	r.kill()
 	r.set(func() { clear(r.claims); clear(r.numbers); r.next = 100 })
 	r.start()
@@ -65,8 +67,8 @@ func TestRelayThatForgotIsAskedForTheSame(t *testing.T) {
 func TestNameThatWasGivenAndIsTakenIsReplaced(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	given := mustCreate(t, a, TunnelSpec{LocalPort: 80})
-	wished := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "mine"})
+	given := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	wished := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "mine"})
 	r.set(func() {
 		r.onClaim = func(_ string, c wire.Claim) *wire.Problem {
 			if c.Domain != "" {
@@ -89,12 +91,12 @@ func TestNameThatWasGivenAndIsTakenIsReplaced(t *testing.T) {
 func TestOneChangeAtATime(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	hold := make(chan struct{})
 	r.set(func() { r.hold = hold })
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.Create(context.Background(), TunnelSpec{LocalPort: 81})
+		_, err := a.Create(context.Background(), definition.Tunnel{LocalPort: 81})
 		done <- err
 	}()
 	eventually(t, "the change runs", func() bool {
@@ -103,18 +105,18 @@ func TestOneChangeAtATime(t *testing.T) {
 		return r.held > 0
 	})
 	begin := time.Now()
-	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 82})
-	wantCode(t, err, CodeControlBusy, "")
-	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(90)})
-	wantCode(t, err, CodeControlBusy, "")
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 82})
+	wantCode(t, err, refusal.CodeControlBusy, "")
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(90)})
+	wantCode(t, err, refusal.CodeControlBusy, "")
 	_, err = a.StartTunnel(t.Context(), tun.ID)
-	wantCode(t, err, CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
 	_, err = a.StopTunnel(t.Context(), tun.ID)
-	wantCode(t, err, CodeControlBusy, "")
-	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
+	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), refusal.CodeControlBusy, "")
 	_, err = a.Configure(t.Context(), r.token().Reveal(), "")
-	wantCode(t, err, CodeControlBusy, "")
-	wantCode(t, a.Forget(t.Context()), CodeControlBusy, "")
+	wantCode(t, err, refusal.CodeControlBusy, "")
+	wantCode(t, a.Forget(t.Context()), refusal.CodeControlBusy, "")
 	if d := time.Since(begin); d > 10*time.Second {
 		t.Errorf("refusals took %s, want them at once", d)
 	}
@@ -130,7 +132,7 @@ func TestOneChangeAtATime(t *testing.T) {
 func TestLifeCycle(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
 	for range 2 {
 		got, err := a.StopTunnel(t.Context(), tun.ID)
 		if err != nil || got.State != TunnelStopped {
@@ -157,20 +159,20 @@ func TestLifeCycle(t *testing.T) {
 	if _, ok := r.claim(tun.ID); ok {
 		t.Error("delete: the public address was not given back")
 	}
-	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), CodeNotFound, "")
+	wantCode(t, a.DeleteTunnel(t.Context(), tun.ID), refusal.CodeNotFound, "")
 	_, err := a.StartTunnel(t.Context(), "tun_nowhere")
-	wantCode(t, err, CodeNotFound, "")
+	wantCode(t, err, refusal.CodeNotFound, "")
 	_, err = a.StopTunnel(t.Context(), "tun_nowhere")
-	wantCode(t, err, CodeNotFound, "")
-	_, err = a.Change(t.Context(), "tun_nowhere", TunnelPatch{})
-	wantCode(t, err, CodeNotFound, "")
+	wantCode(t, err, refusal.CodeNotFound, "")
+	_, err = a.Change(t.Context(), "tun_nowhere", definition.Patch{})
+	wantCode(t, err, refusal.CodeNotFound, "")
 }
 
 func TestDeletedWhileAwayIsGivenBackLater(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := configured(t, r, Config{StateDir: dir})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.kill()
 	wantState(t, a, StateReconnecting)
 	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
@@ -186,8 +188,8 @@ func TestDeletedWhileAwayIsGivenBackLater(t *testing.T) {
 func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: "shop"})
-	got, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("store"), LocalPort: new(81), Name: new("my shop")})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
+	got, err := a.Change(t.Context(), tun.ID, definition.Patch{Domain: new("store"), LocalPort: new(81), Name: new("my shop")})
 	if err != nil || got.PublicURL != "https://store.relay.test" || got.LocalPort != 81 || got.Name != "my shop" || got.State != TunnelRunning {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -199,17 +201,17 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 			return nil
 		}
 	})
-	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("bank"), LocalPort: new(82)})
-	wantCode(t, err, CodeRelayRejected, "domain")
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{Domain: new("bank"), LocalPort: new(82)})
+	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	after, _ := a.Tunnel(tun.ID)
 	if !reflect.DeepEqual(after, got) {
 		t.Errorf("after the refusal: got %+v, want %+v", after, got)
 	}
-	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(0)})
-	wantCode(t, err, CodeInvalidParameter, "local_port")
-	_, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp"), Domain: new("shop")})
-	wantCode(t, err, CodeInvalidParameter, "domain")
-	got, err = a.Change(t.Context(), tun.ID, TunnelPatch{Type: new("tcp")}) // the domain goes
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(0)})
+	wantCode(t, err, refusal.CodeInvalidParameter, "local_port")
+	_, err = a.Change(t.Context(), tun.ID, definition.Patch{Type: new("tcp"), Domain: new("shop")})
+	wantCode(t, err, refusal.CodeInvalidParameter, "domain")
+	got, err = a.Change(t.Context(), tun.ID, definition.Patch{Type: new("tcp")}) // the domain goes
 	if err != nil || got.Type != "tcp" || got.LocalScheme != "" || got.RemotePort == 0 {
 		t.Errorf("type: got %+v, %v", got, err)
 	}
@@ -218,8 +220,8 @@ func TestChangeTakesEffectOrNothingDoes(t *testing.T) {
 func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
-	write := a.store.write
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	write := a.state.Write
 	// Fails at the nth write from now on.
 	failAt := func(n int) {
 		setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
@@ -231,12 +233,12 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 	}
 	for n := range 2 {
 		failAt(n)
-		if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 81}); err == nil {
+		if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 81}); err == nil {
 			t.Errorf("create, write %d: got no error", n)
 		}
 	}
 	failAt(0)
-	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: new(90)}); err == nil {
+	if _, err := a.Change(t.Context(), tun.ID, definition.Patch{LocalPort: new(90)}); err == nil {
 		t.Error("change: got no error")
 	}
 	if _, err := a.StopTunnel(t.Context(), tun.ID); err == nil {
@@ -260,7 +262,7 @@ func TestFailedSaveLeavesTunnelsAsTheyWere(t *testing.T) {
 func TestClaimLostFailsTheTunnel(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	r.session().events <- wire.Event{Type: wire.EventClaimLost, Key: tun.ID, Reason: "the domain was withdrawn"}
 	if got := wantTunnel(t, a, tun.ID, TunnelFailed); !strings.Contains(got.Error, "withdrawn") {
 		t.Errorf("got %+v, want the reason", got)
@@ -277,7 +279,7 @@ func TestFeedTellsEveryChangeInOrder(t *testing.T) {
 	if _, err := a.Configure(t.Context(), r.token().Reveal(), ""); err != nil {
 		t.Fatal(err)
 	}
-	tun := mustCreate(t, a, TunnelSpec{LocalPort: 80})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
 	if err := a.DeleteTunnel(t.Context(), tun.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -313,76 +315,12 @@ func TestFeedTellsEveryChangeInOrder(t *testing.T) {
 	}
 }
 
-func TestFeedSaysWhatWasMissed(t *testing.T) {
-	var a Agent
-	const base = 1 << 40
-	a.feed.begin(base)
-	for range feedSize + 10 {
-		a.feed.publish(EventLog, nil)
-	}
-	after := func(id uint64) Event {
-		e, err := a.Subscribe(&id).Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-	if e := after(base + 2); e.Type != EventMissed || e.Data != (Missed{Missed: 8}) || e.ID != base+10 {
-		t.Errorf("got %+v, want 8 missed", e)
-	}
-	if e := after(base + 10); e.Type != EventLog || e.ID != base+11 {
-		t.Errorf("got %+v, want event 11", e)
-	}
-	for _, id := range []uint64{0, 7, base - 1, base + 1<<20} {
-		if e := after(id); e.Type != EventMissed || e.Data != (Missed{Missed: 10, Restarted: true}) || e.ID != base+10 {
-			t.Errorf("from %d: got %+v, want a restart", id, e)
-		}
-	}
-	id := uint64(base)
-	sub := a.Subscribe(&id)
-	for want := uint64(base + 10); want <= base+feedSize+10; want++ {
-		if e, err := sub.Next(t.Context()); err != nil || e.ID != want {
-			t.Fatalf("got %+v, %v, want id %d", e, err, want)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if e, err := sub.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %+v, %v, want nothing more", e, err)
-	}
-}
-
-// TestIdsOfAnotherRunAreKnownWhateverTheClockSays has runs begin at one time, as on a
-// machine without a clock of its own. By chance one in 2,000 is not told apart.
-func TestIdsOfAnotherRunAreKnownWhateverTheClockSays(t *testing.T) {
-	const runs, events = 100, 1000
-	at, told := time.Now(), 0
-	for range runs {
-		var before, now feed
-		before.begin(newBase(at))
-		now.begin(newBase(at))
-		for range events {
-			before.publish(EventLog, nil)
-			now.publish(EventLog, nil)
-		}
-		if e, _ := now.after(before.last - events/2); e.Type == EventMissed && e.Data.(Missed).Restarted {
-			told++
-		}
-		if next := newBase(at.Add(time.Second)); next <= before.last {
-			t.Errorf("a run a second later begins at %d, want it above %d", next, before.last)
-		}
-	}
-	if told < runs-5 {
-		t.Errorf("%d of %d restarts were told, want nearly all", told, runs)
-	}
-}
-
 func TestManyTunnelsAreClaimedAgain(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
 	const many = 300
 	for i := range many {
-		mustCreate(t, a, TunnelSpec{LocalPort: i + 1, Ephemeral: true})
+		mustCreate(t, a, definition.Tunnel{LocalPort: i + 1, Ephemeral: true})
 	}
 	r.drop()
 	eventually(t, "all run again", func() bool { return a.Status().EndpointCount == many })
@@ -394,8 +332,8 @@ func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does(wire.FeaturePaths)
 	a, _ := configured(t, r, Config{})
-	waits := func() int { return origin(t, func(c net.Conn) { io.Copy(c, c) }) }
-	before := TunnelSpec{Type: "http", LocalPort: waits(), Paths: []TunnelPath{{Path: "/api", LocalPort: waits()}}}
+	waits := func() int { return service(t, func(c net.Conn) { io.Copy(c, c) }) }
+	before := definition.Tunnel{Type: "http", LocalPort: waits(), Paths: []definition.Path{{Path: "/api", LocalPort: waits()}}}
 	tun := mustCreate(t, a, before)
 	visits := func() map[string]link.Stream {
 		all := map[string]link.Stream{}
@@ -434,8 +372,8 @@ func TestVisitorsOfAChangeThatWasRefusedAreCut(t *testing.T) {
 			return &wire.Problem{Code: wire.CodeTaken, Message: "taken", Field: "domain"}
 		}
 	})
-	_, err := a.Change(t.Context(), tun.ID, TunnelPatch{Domain: new("bank"), LocalPort: new(waits()), Paths: &[]TunnelPath{{Path: "/api", LocalPort: waits()}}})
-	wantCode(t, err, CodeRelayRejected, "domain")
+	_, err := a.Change(t.Context(), tun.ID, definition.Patch{Domain: new("bank"), LocalPort: new(waits()), Paths: &[]definition.Path{{Path: "/api", LocalPort: waits()}}})
+	wantCode(t, err, refusal.CodeRelayRejected, "domain")
 	if len(early) != 2 || len(late) != 2 {
 		t.FailNow()
 	}

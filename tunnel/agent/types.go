@@ -6,7 +6,9 @@ import (
 	"net/netip"
 	"time"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -84,7 +86,7 @@ type Status struct {
 	StartedAt      time.Time  `json:"started_at"`
 	RunBy          string     `json:"run_by,omitempty"` // the command that the daemon is a part of, and ends with
 	// Bytes count visitors' payload since the start: In from visitors, Out to them.
-	Bytes Bytes `json:"bytes"`
+	Bytes traffic.Bytes `json:"bytes"`
 }
 
 // AuthStatus is the token in force, never its secret.
@@ -96,54 +98,6 @@ type AuthStatus struct {
 	TokenHint     string     `json:"token_hint"`
 	ConfiguredAt  *time.Time `json:"configured_at"`
 	LastError     string     `json:"last_error"`
-}
-
-// TunnelSpec is what a person wishes for. Zero fields take the defaults.
-type TunnelSpec struct {
-	Type        string `json:"type,omitempty"`     // default https
-	Mode        string `json:"mode,omitempty"`     // default standard
-	LocalIP     string `json:"local_ip,omitempty"` // address or host name; default 127.0.0.1
-	LocalPort   int    `json:"local_port"`
-	Domain      string `json:"domain,omitempty"`       // full name or one label; of a private tunnel its name; empty: the relay gives one
-	Name        string `json:"name,omitempty"`         // default: type and port
-	LocalScheme string `json:"local_scheme,omitempty"` // http (default), https, h2c; of http and https tunnels
-	RemotePort  int    `json:"remote_port,omitempty"`  // tcp, udp; 0: the relay gives one
-	HostHeader  string `json:"host_header,omitempty"`  // http, https: the Host that the origin sees
-	// http, https: the fields that the relay's edge changes in requests, and in the
-	// origin's answers.
-	RequestHeaders  wire.HeaderChanges `json:"request_headers,omitzero"`
-	ResponseHeaders wire.HeaderChanges `json:"response_headers,omitzero"`
-	Paths           []TunnelPath       `json:"paths,omitempty"` // http, https
-	// Visitors are the clients of the relay, by name, that may visit a private tunnel,
-	// beside those with this agent's token; "*" is all.
-	Visitors      []string `json:"visitors,omitempty"`
-	ProxyProtocol string   `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
-	Inspect       *bool    `json:"inspect,omitempty"`        // default true
-	Ephemeral     bool     `json:"ephemeral,omitempty"`      // gone when the daemon ends
-	Held          bool     `json:"held,omitempty"`           // of an ephemeral one: gone 15 s after nobody holds it any more
-}
-
-// Headers are the changes of a TunnelSpec that fields say: values by name, where an
-// empty one removes the field.
-func Headers(fields map[string]string) wire.HeaderChanges { return wire.ChangeHeaders(fields) }
-
-// TunnelPatch has the fields of a tunnel to change; nil ones stay.
-type TunnelPatch struct {
-	Type            *string             `json:"type,omitempty"`
-	Mode            *string             `json:"mode,omitempty"`
-	LocalIP         *string             `json:"local_ip,omitempty"`
-	LocalPort       *int                `json:"local_port,omitempty"`
-	Domain          *string             `json:"domain,omitempty"`
-	Name            *string             `json:"name,omitempty"`
-	LocalScheme     *string             `json:"local_scheme,omitempty"`
-	RemotePort      *int                `json:"remote_port,omitempty"`
-	HostHeader      *string             `json:"host_header,omitempty"`
-	RequestHeaders  *wire.HeaderChanges `json:"request_headers,omitempty"` // all of them
-	ResponseHeaders *wire.HeaderChanges `json:"response_headers,omitempty"`
-	Paths           *[]TunnelPath       `json:"paths,omitempty"`    // all of them
-	Visitors        *[]string           `json:"visitors,omitempty"` // all of them
-	ProxyProtocol   *string             `json:"proxy_protocol,omitempty"`
-	Inspect         *bool               `json:"inspect,omitempty"`
 }
 
 // Tunnel is a snapshot of one tunnel.
@@ -160,7 +114,7 @@ type Tunnel struct {
 	HostHeader      string             `json:"host_header"`
 	RequestHeaders  wire.HeaderChanges `json:"request_headers"`
 	ResponseHeaders wire.HeaderChanges `json:"response_headers"`
-	Paths           []TunnelPath       `json:"paths"`    // longest first; never nil
+	Paths           []definition.Path  `json:"paths"`    // longest first; never nil
 	Visitors        []string           `json:"visitors"` // never nil
 	ProxyProtocol   string             `json:"proxy_protocol"`
 	Inspect         bool               `json:"inspect"`
@@ -170,19 +124,6 @@ type Tunnel struct {
 	State           string             `json:"state"`
 	Error           string             `json:"error"`
 	CreatedAt       time.Time          `json:"created_at"`
-}
-
-// Connections counts visitors' connections (tcp, tls), streams (http, https) or
-// flows (udp).
-type Connections struct {
-	Open  int64 `json:"open"`
-	Total int64 `json:"total"`
-}
-
-// Bytes counts payload: In from visitors to the origin, Out back.
-type Bytes struct {
-	In  int64 `json:"in"`
-	Out int64 `json:"out"`
 }
 
 // Endpoint is a running tunnel's public face.
@@ -198,28 +139,19 @@ type Endpoint struct {
 	Since     time.Time `json:"since"`
 	// Error is why the newest visitor was not led to the local service; empty once it
 	// is reached again.
-	Error       string      `json:"error"`
-	Connections Connections `json:"connections"`
-	Bytes       Bytes       `json:"bytes"`
+	Error       string              `json:"error"`
+	Connections traffic.Connections `json:"connections"`
+	Bytes       traffic.Bytes       `json:"bytes"`
 }
 
-// Event types.
+// Event types, beside feed.TypeMissed.
 const (
 	EventStatus   = "status"   // Data is a Status
 	EventTunnel   = "tunnel"   // Data is a TunnelEvent
 	EventEndpoint = "endpoint" // Data is an EndpointEvent
 	EventRequest  = "request"  // Data is an inspect.Summary, as it is when the event is read
 	EventLog      = "log"      // Data is a log line (see internal/logring)
-	EventMissed   = "missed"   // Data is a Missed; first event of a feed that could not resume in full
 )
-
-// Event is one entry of the feed. IDs rise by one.
-type Event struct {
-	ID   uint64    `json:"id"`
-	Type string    `json:"type"`
-	Time time.Time `json:"time"`
-	Data any       `json:"data"`
-}
 
 // TunnelEvent tells that a tunnel came, changed or went.
 type TunnelEvent struct {
@@ -232,42 +164,3 @@ type EndpointEvent struct {
 	Action   string   `json:"action"` // up, changed, down
 	Endpoint Endpoint `json:"endpoint"`
 }
-
-// Missed tells a subscriber what the feed no longer holds. Its event's ID is
-// that of the last event lost, so the next one follows on.
-type Missed struct {
-	Missed uint64 `json:"missed"`
-	// Restarted is set if the id to resume from is of another daemon; Missed
-	// then counts what is lost of this one's alone.
-	Restarted bool `json:"restarted,omitempty"`
-}
-
-// Check is one finding of Diagnose.
-type Check struct {
-	Name   string `json:"name"`   // snake_case, stable
-	Status string `json:"status"` // ok, warning, failed, skipped
-	Tried  string `json:"tried"`
-	Result string `json:"result"`
-	Advice string `json:"advice"` // what to do; empty if ok
-}
-
-// Codes of an Error.
-const (
-	CodeInvalidParameter = "invalid_parameter"
-	CodeInvalidToken     = "invalid_token"
-	CodeRelayRejected    = "relay_rejected"
-	CodeNotConfigured    = "not_configured"
-	CodeNotFound         = "not_found"
-	CodeControlBusy      = "control_busy"
-	CodeRelayUnreachable = "relay_unreachable"
-	CodeChanged          = "precondition_failed" // what was to be replaced is another now
-)
-
-// Error is what an operation refuses with; any other error is the agent's own fault.
-type Error struct {
-	Code    string
-	Message string
-	Field   string // the field at fault, if one is
-}
-
-func (e *Error) Error() string { return e.Message }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/internal/atomicfile"
+	"adit/tunnel/agent/definition"
 )
 
 // TestTunnelThatWasNotSavedIsServedByNoNode has the disk fill up just after both
@@ -20,7 +21,7 @@ func TestTunnelThatWasNotSavedIsServedByNoNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := newFakeNodes(t, 2)
 			a, _ := configured(t, all[0], Config{})
-			first := mustCreate(t, a, TunnelSpec{LocalPort: 80, Name: "first"})
+			first := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Name: "first"})
 			eventually(t, "the other node has the first tunnel", func() bool { return all[1].serves(first.ID) })
 			for i, r := range all {
 				r.set(func() { r.unable = unable[i] })
@@ -40,7 +41,7 @@ func TestTunnelThatWasNotSavedIsServedByNoNode(t *testing.T) {
 				})
 				return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 			})
-			if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 81, Name: "second"}); err == nil {
+			if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 81, Name: "second"}); err == nil {
 				t.Fatal("a tunnel that was not saved was created")
 			}
 			if id == "" {
@@ -60,7 +61,7 @@ func TestTunnelThatWasNotSavedIsServedByNoNode(t *testing.T) {
 func slowNodes(t *testing.T) (all []*fakeRelay, a *Agent, first Tunnel, asked func() int, end func()) {
 	all = newFakeNodes(t, 2)
 	a, _ = configured(t, all[0], Config{})
-	first = mustCreate(t, a, TunnelSpec{LocalPort: 80, Name: "first"})
+	first = mustCreate(t, a, definition.Tunnel{LocalPort: 80, Name: "first"})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(first.ID) })
 	hold := make(chan struct{})
 	end = sync.OnceFunc(func() { close(hold) })
@@ -109,7 +110,7 @@ func TestGivingATunnelUpDoesNotWaitForTheSecondSession(t *testing.T) {
 		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 	})
 	wantQuick(t, func() {
-		if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 81, Name: "second"}); err == nil {
+		if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 81, Name: "second"}); err == nil {
 			t.Error("a tunnel that was not saved was created")
 		}
 	})
@@ -129,7 +130,7 @@ func TestGivingATunnelUpDoesNotWaitForTheSecondSession(t *testing.T) {
 func TestStopDoesNotWaitForTheSecondSession(t *testing.T) {
 	t.Parallel()
 	all, a, first, asked, end := slowNodes(t)
-	if _, err := a.Change(t.Context(), first.ID, TunnelPatch{HostHeader: new("a.example")}); err != nil {
+	if _, err := a.Change(t.Context(), first.ID, definition.Patch{HostHeader: new("a.example")}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the other node is asked", func() bool { return asked() == 1 })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/wire"
 )
@@ -47,38 +48,38 @@ func TestVisitorsThatTheOriginDidNotTakeAreInspected(t *testing.T) {
 	const head = " HTTP/1.1\r\nHost: shop.relay.test\r\nX-Forwarded-For: 198.51.100.9\r\nX-Forwarded-Proto: https\r\n"
 	for _, test := range []struct {
 		name    string
-		spec    TunnelSpec
+		spec    definition.Tunnel
 		kind    wire.StreamKind
 		request string
 		want    inspect.Summary
 	}{
 		{
 			"a request",
-			TunnelSpec{Type: "https"},
+			definition.Tunnel{Type: "https"},
 			wire.StreamHTTP, "GET /a?b=c" + head + "\r\n",
 			inspect.Summary{Kind: inspect.KindHTTP, Method: "GET", Path: "/a?b=c", Host: "shop.relay.test", Visitor: "198.51.100.9", Status: http.StatusBadGateway},
 		},
 		{
 			"a request with a body",
-			TunnelSpec{Type: "https"},
+			definition.Tunnel{Type: "https"},
 			wire.StreamHTTP, "POST /orders" + head + "Content-Length: 5\r\n\r\nhello",
 			inspect.Summary{Kind: inspect.KindHTTP, Method: "POST", Path: "/orders", Host: "shop.relay.test", Visitor: "198.51.100.9", Status: http.StatusBadGateway},
 		},
 		{
 			"a request that another agent may take",
-			TunnelSpec{Type: "https", Mode: "balanced", Domain: "all"},
+			definition.Tunnel{Type: "https", Mode: "balanced", Domain: "all"},
 			wire.StreamHTTP, "GET /" + head + "\r\n",
 			inspect.Summary{Kind: inspect.KindHTTP, Method: "GET", Path: "/", Host: "shop.relay.test", Visitor: "198.51.100.9"},
 		},
 		{
 			"no request at all",
-			TunnelSpec{Type: "https"},
+			definition.Tunnel{Type: "https"},
 			wire.StreamHTTP, "",
 			inspect.Summary{Kind: inspect.KindHTTP, Visitor: testVisitor.String(), Status: http.StatusBadGateway},
 		},
 		{
 			"a connection",
-			TunnelSpec{Type: "tcp"},
+			definition.Tunnel{Type: "tcp"},
 			wire.StreamRaw, "hello",
 			inspect.Summary{Kind: inspect.KindFlow, Visitor: testVisitor.String()},
 		},
@@ -115,7 +116,7 @@ func TestVisitorsThatTheOriginDidNotTakeAreInspected(t *testing.T) {
 func TestRequestThatWasNotTakenIsReplayedOnceTheServiceIsThere(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{OriginTimeout: patience})
-	tun := mustCreate(t, a, TunnelSpec{Type: "https", LocalPort: refusing(t)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "https", LocalPort: refusing(t)})
 	if err := r.ask(t, tun.ID, wire.StreamHTTP, "POST /hook HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello"); err == nil {
 		t.Fatal("the origin was there")
 	}
@@ -124,13 +125,13 @@ func TestRequestThatWasNotTakenIsReplayedOnceTheServiceIsThere(t *testing.T) {
 		list = a.Requests(inspect.Filter{})
 		return len(list) == 1
 	})
-	port := origin(t, func(c net.Conn) {
+	port := service(t, func(c net.Conn) {
 		buf := make([]byte, 4096)
 		if n, _ := c.Read(buf); strings.Contains(string(buf[:n]), "POST /hook") {
 			c.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
 		}
 	})
-	if _, err := a.Change(t.Context(), tun.ID, TunnelPatch{LocalPort: &port}); err != nil {
+	if _, err := a.Change(t.Context(), tun.ID, definition.Patch{LocalPort: &port}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := a.Replay(t.Context(), list[0].ID, inspect.Edit{})
@@ -143,7 +144,7 @@ func TestUDPVisitorWhoseServiceIsDownIsInspected(t *testing.T) {
 	port := freeport.Get(t)
 	r := newFakeRelay(t)
 	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, TunnelSpec{Type: "udp", LocalPort: port})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: port})
 	r.mu.Lock()
 	number := r.numbers[tun.ID]
 	r.mu.Unlock()

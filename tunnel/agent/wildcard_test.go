@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -15,7 +17,7 @@ func TestWildcardsAreClaimedAsTheyAreMeant(t *testing.T) {
 	for domain, want := range map[string]string{
 		"*.Shop": "*.shop", " *.shop.example.com. ": "*.shop.example.com", "*.bücher.example": "*.xn--bcher-kva.example",
 	} {
-		made := mustCreate(t, a, TunnelSpec{LocalPort: 80, Domain: domain})
+		made := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: domain})
 		if made.Domain != want {
 			t.Errorf("%q: made %q, want %q", domain, made.Domain, want)
 		}
@@ -26,8 +28,8 @@ func TestWildcardsAreClaimedAsTheyAreMeant(t *testing.T) {
 		r.mu.Unlock()
 	}
 	for _, domain := range []string{"*", "*.", "*.*.shop", "*shop", "a*.shop", "*.1.2.3.4", "*.-a", "*." + strings.Repeat("a", 64)} {
-		var no *Error
-		if _, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Domain: domain}); !errors.As(err, &no) || no.Code != CodeInvalidParameter || no.Field != "domain" {
+		var no *refusal.Error
+		if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80, Domain: domain}); !errors.As(err, &no) || no.Code != refusal.CodeInvalidParameter || no.Field != "domain" {
 			t.Errorf("%q: got %v", domain, err)
 		}
 	}
@@ -38,9 +40,9 @@ func TestARelayThatKnowsNoWildcardsIsNotAsked(t *testing.T) {
 	r := newFakeRelay(t)
 	r.does("another")
 	a, _ := configured(t, r, Config{})
-	var no *Error
-	_, err := a.Create(t.Context(), TunnelSpec{LocalPort: 80, Domain: "*.shop"})
-	if !errors.As(err, &no) || no.Code != CodeRelayRejected || no.Field != "domain" || !strings.Contains(no.Message, "all names below one") {
+	var no *refusal.Error
+	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80, Domain: "*.shop"})
+	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "domain" || !strings.Contains(no.Message, "all names below one") {
 		t.Errorf("got %v", err)
 	}
 }

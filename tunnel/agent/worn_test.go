@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
@@ -40,7 +41,7 @@ func (g *aging) dial(ctx context.Context, cfg link.DialConfig) (link.Session, er
 // wear wears out a session of the agent's, and has it look.
 func (g *aging) wear(a *Agent, which func() *live) {
 	a.mu.Lock()
-	s := which().session.(agingSession).Session
+	s := which().Link.(agingSession).Session
 	a.mu.Unlock()
 	g.mu.Lock()
 	g.worn = map[link.Session]bool{s: true}
@@ -54,7 +55,7 @@ func TestWornSessionIsReplaced(t *testing.T) {
 	r := newFakeRelay(t)
 	var g aging
 	a, _ := configured(t, r, Config{Dial: g.dial})
-	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: service(t, echo)})
 	stays, worn := r.mustVisit(tun.ID, wire.StreamRaw), r.session()
 	g.wear(a, func() *live { return a.cur })
 	eventually(t, "another session serves the tunnel", func() bool {
@@ -87,7 +88,7 @@ func TestWornSecondSessionIsReplaced(t *testing.T) {
 	all := newFakeNodes(t, 2)
 	var g aging
 	a, _ := configured(t, all[0], Config{Dial: g.dial})
-	tun := mustCreate(t, a, TunnelSpec{Type: wire.TypeTCP, LocalPort: origin(t, echo)})
+	tun := mustCreate(t, a, definition.Tunnel{Type: wire.TypeTCP, LocalPort: service(t, echo)})
 	eventually(t, "the other node has the tunnel", func() bool { return all[1].serves(tun.ID) })
 	worn := all[1].session()
 	g.wear(a, func() *live { return a.second })

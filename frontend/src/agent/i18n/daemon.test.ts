@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import code from '../../../../localapi/diagnose.go?raw';
 import looks from '../../../../tunnel/agent/diagnose.go?raw';
+import ways from '../../../../tunnel/agent/diagnosis/check.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
 import { prefs } from '../../shared/stores/prefs.svelte';
 import { clause, saidOfService, translated } from './daemon';
@@ -35,12 +36,13 @@ test.each(sentences())('%s has a translation', (sentence) => {
   expect(translated(whole, 'zh-CN')).toMatch(/[\u4e00-\u9fff]/);
 });
 
-const agentLooks = sentencesOf(looks, [
+const agentLooks = sentencesOf(looks + ways, [
   { begins: 'Tried: ', part: 0 },
   { begins: 'Result: ', part: 0 },
   { begins: 'c.Result = ', part: 0 },
-  { begins: 'Advice = checkFailed, ', part: 1 },
-  { begins: 'Advice = checkWarning, ', part: 1 },
+  { begins: 'Advice = diagnosis.Failed, ', part: 1 },
+  { begins: 'Advice = diagnosis.Warning, ', part: 1 },
+  { begins: 'Advice = Failed, ', part: 1 },
   { begins: 'c.Status, c.Advice = ', part: 1 },
   { begins: '\tc.Advice = ', part: 0 },
   { begins: 'udp.Advice = ', part: 0 },
@@ -80,7 +82,13 @@ test('why a service is not reached, with its path if it has one', () => {
 
 const sources = import.meta.glob<string>(
   [
-    '../../../../tunnel/agent/{errors,validate,paths,guard,policy,claims,live,declared,tunnels,hold,forward,replay,control,speed,private,visit,visits}.go',
+    '../../../../tunnel/agent/{errors,run,status,auth,claims,serve,save,remove,declared,tunnels,hold,replay,diagnose,visit}.go',
+    '../../../../tunnel/agent/definition/{normalize,paths,private,declared,visits}.go',
+    '../../../../tunnel/agent/forward/{stream,flow,replay}.go',
+    '../../../../tunnel/agent/visits/visits.go',
+    '../../../../tunnel/agent/diagnosis/speed.go',
+    '../../../../tunnel/agent/control/{client,claim,errors,policy,speed,visit}.go',
+    '../../../../tunnel/agent/origin/{origin,guard,dialer,tls}.go',
     '../../../../tunnel/wire/{token,headers,paths,private}.go',
     '../../../../service/own.go',
     '../../../../localapi/*.go',
@@ -102,7 +110,7 @@ const unseen = [
 /** What the code says with X where something varies, for each place that makes a sentence. */
 function refusals(): string[] {
   const makes =
-    /(Message: |message: |message :?= |cmp\.Or\(last, |return relay \+ |return "|return fmt\.Sprintf\(|fmt\.Errorf\(|errors\.New\(|tokenError\((?:fmt\.Sprintf\()?|badJSON\(|invalid\("\w*", |notFound\()(?:fmt\.Sprintf\()?(?=[\w.]* ?\+? ?")(.*)/;
+    /(Message: |message: |message :?= |cmp\.Or\(last, |return relay \+ |return "|return fmt\.Sprintf\(|fmt\.Errorf\(|errors\.New\(|tokenError\((?:fmt\.Sprintf\()?|badJSON\(|[iI]nvalid\("\w*", |notFound\()(?:fmt\.Sprintf\()?(?=[\w.]* ?\+? ?")(.*)/;
   const found = new Set<string>();
   for (const [file, code] of Object.entries(sources))
     for (const line of code.split('\n')) {
@@ -118,7 +126,7 @@ function refusals(): string[] {
         .replace(/\\"/g, '"')
         .replace(/%[.\d]*[a-z]/g, 'X');
       if (how.startsWith('return relay')) text = `X${text}`;
-      const field = /invalid\("(\w+)", $/.exec(how)?.[1];
+      const field = /[iI]nvalid\("(\w+)", $/.exec(how)?.[1];
       if (field && file.includes('/agent/')) text = `${field}: ${text}`;
       if (text.endsWith(' ')) text += 'X';
       if (how === 'notFound(') text = `there is no ${text}`;

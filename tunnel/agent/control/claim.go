@@ -1,0 +1,49 @@
+package control
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"adit/internal/wildcard"
+	"adit/tunnel/wire"
+)
+
+// Claim asks the relay for an endpoint. One that would not do all of it is not asked: it
+// would serve visitors as if it did.
+func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.Grant, error) {
+	if want.ChangesHeaders() && !c.Can(wire.FeatureHeaders) {
+		field := "request_headers"
+		if want.RequestHeaders.IsZero() {
+			field = "response_headers"
+		}
+		return wire.Grant{}, &wire.Problem{
+			Code: wire.CodeInvalid, Field: field,
+			Message: "the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it",
+		}
+	}
+	if len(want.Paths) > 0 && !c.Can(wire.FeaturePaths) {
+		return wire.Grant{}, &wire.Problem{
+			Code: wire.CodeInvalid, Field: "paths",
+			Message: "the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it",
+		}
+	}
+	if wildcard.Is(want.Domain) && !c.Can(wire.FeatureWildcards) {
+		return wire.Grant{}, &wire.Problem{
+			Code: wire.CodeInvalid, Field: "domain",
+			Message: "the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it",
+		}
+	}
+	if want.Mode == wire.ModePrivate && !c.Can(wire.FeaturePrivate) {
+		return wire.Grant{}, &wire.Problem{
+			Code: wire.CodeInvalid, Field: "mode",
+			Message: "the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it",
+		}
+	}
+	var g wire.Grant
+	err := c.call(ctx, http.MethodPut, wire.PathClaims+url.PathEscape(key), want, &g)
+	if err == nil && len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant {
+		err = &wire.Problem{Code: wire.CodeInvalid, Message: "what it gives the tunnel is longer than an address can be"}
+	}
+	return g, err
+}

@@ -1,0 +1,131 @@
+// Package definition is what a person declares: a tunnel, with its type and mode, the
+// local service that it leads to and the public address that it is to have, and a visit
+// of another client's private tunnel. It knows what may be declared, and brings it into
+// one form. Values in, values out: what becomes of them is left to package agent.
+package definition
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+
+	"adit/tunnel/agent/origin"
+	"adit/tunnel/wire"
+)
+
+// Tunnel is what a person wishes for. Zero fields take the defaults.
+type Tunnel struct {
+	Type        string `json:"type,omitempty"`     // default https
+	Mode        string `json:"mode,omitempty"`     // default standard
+	LocalIP     string `json:"local_ip,omitempty"` // address or host name; default 127.0.0.1
+	LocalPort   int    `json:"local_port"`
+	Domain      string `json:"domain,omitempty"`       // full name or one label; of a private tunnel its name; empty: the relay gives one
+	Name        string `json:"name,omitempty"`         // default: type and port
+	LocalScheme string `json:"local_scheme,omitempty"` // http (default), https, h2c; of http and https tunnels
+	RemotePort  int    `json:"remote_port,omitempty"`  // tcp, udp; 0: the relay gives one
+	HostHeader  string `json:"host_header,omitempty"`  // http, https: the Host that the origin sees
+	// http, https: the fields that the relay's edge changes in requests, and in the
+	// origin's answers.
+	RequestHeaders  wire.HeaderChanges `json:"request_headers,omitzero"`
+	ResponseHeaders wire.HeaderChanges `json:"response_headers,omitzero"`
+	Paths           []Path             `json:"paths,omitempty"` // http, https
+	// Visitors are the clients of the relay, by name, that may visit a private tunnel,
+	// beside those with this agent's token; "*" is all.
+	Visitors      []string `json:"visitors,omitempty"`
+	ProxyProtocol string   `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
+	Inspect       *bool    `json:"inspect,omitempty"`        // default true
+	Ephemeral     bool     `json:"ephemeral,omitempty"`      // gone when the daemon ends
+	Held          bool     `json:"held,omitempty"`           // of an ephemeral one: gone 15 s after nobody holds it any more
+}
+
+// Path is a path of an http or https tunnel that leads to a local service of
+// its own. Zero fields take the defaults.
+type Path struct {
+	Path        string `json:"path"`
+	LocalIP     string `json:"local_ip"` // default 127.0.0.1
+	LocalPort   int    `json:"local_port"`
+	LocalScheme string `json:"local_scheme"` // http (default), https, h2c
+	HostHeader  string `json:"host_header"`  // empty: the tunnel's
+	Strip       bool   `json:"strip"`        // the service is asked without the path
+}
+
+// Headers are the changes of a Tunnel that fields say: values by name, where an
+// empty one removes the field.
+func Headers(fields map[string]string) wire.HeaderChanges { return wire.ChangeHeaders(fields) }
+
+// How an origin of HTTP can be spoken to (Tunnel.LocalScheme).
+const (
+	SchemeHTTP  = "http"
+	SchemeHTTPS = "https"
+	SchemeH2C   = "h2c" // HTTP/2 without TLS, as its clients know beforehand (RFC 9113, section 3.3)
+)
+
+// Web reports whether the tunnel carries HTTP.
+func (spec Tunnel) Web() bool { return spec.Type == wire.TypeHTTP || spec.Type == wire.TypeHTTPS }
+
+// Private reports whether the tunnel's visitors are other clients of the relay.
+func (spec Tunnel) Private() bool { return spec.Mode == wire.ModePrivate }
+
+// Numbered reports whether a tunnel has a public port of its own, and no name.
+func (spec Tunnel) Numbered() bool {
+	return (spec.Type == wire.TypeTCP || spec.Type == wire.TypeUDP) && !spec.Private()
+}
+
+// Inspected reports whether the inspector is shown what passes.
+func (spec Tunnel) Inspected() bool { return spec.Inspect == nil || *spec.Inspect }
+
+// Origin is the local service that the tunnel leads to.
+func (spec Tunnel) Origin() origin.Service {
+	return origin.Service{Host: spec.LocalIP, Port: spec.LocalPort, TLS: spec.LocalScheme == SchemeHTTPS, Known: spec.HostHeader}
+}
+
+// Fork is the tunnel as it is for the visitors of one of its paths: as if the path's
+// service were its own.
+func (spec Tunnel) Fork(p Path) Tunnel {
+	spec.LocalIP, spec.LocalPort, spec.LocalScheme = p.LocalIP, p.LocalPort, p.LocalScheme
+	spec.HostHeader = cmp.Or(p.HostHeader, spec.HostHeader)
+	return spec
+}
+
+// Claim is what the relay is asked for.
+func (spec Tunnel) Claim() wire.Claim {
+	return wire.Claim{
+		Type: spec.Type, Mode: spec.Mode, Domain: spec.Domain, RemotePort: spec.RemotePort,
+		Name: spec.Name, HostHeader: spec.HostHeader, Ephemeral: spec.Ephemeral,
+		RequestHeaders: spec.RequestHeaders, ResponseHeaders: spec.ResponseHeaders,
+		Paths: claimPaths(spec.Paths), Visitors: spec.Visitors, Unshared: spec.ProxyProtocol != "", HTTP2: spec.LocalScheme == SchemeH2C,
+	}
+}
+
+// claimPaths are the paths of a spec as the relay is told of them.
+func claimPaths(paths []Path) []wire.ClaimPath {
+	var out []wire.ClaimPath
+	for _, p := range paths {
+		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == SchemeH2C})
+	}
+	return out
+}
+
+// Equal reports whether two specs, both normalized, are the same.
+func (spec Tunnel) Equal(other Tunnel) bool { return reflect.DeepEqual(spec, other) }
+
+// MovedFrom reports whether another public address is asked for than before.
+func (spec Tunnel) MovedFrom(before Tunnel) bool {
+	return spec.Type != before.Type || spec.Private() != before.Private() || spec.Domain != before.Domain || spec.RemotePort != before.RemotePort
+}
+
+// ServesAlike reports whether a stream of requests that was begun under one spec
+// may be used on under the other. The relay keeps streams for the requests to come,
+// and lets go of those at a new claim: else the inspector would go on seeing a
+// tunnel that is not to be inspected any more.
+func (spec Tunnel) ServesAlike(other Tunnel) bool {
+	return *spec.Inspect == *other.Inspect && spec.LocalScheme == other.LocalScheme && spec.ProxyProtocol == other.ProxyProtocol &&
+		slices.Equal(spec.Paths, other.Paths)
+}
+
+// SameName reports whether two names may be one: either may be a label under the
+// relay's domain.
+func SameName(one, other string) bool {
+	return one == other || strings.HasPrefix(one, other+".") || strings.HasPrefix(other, one+".")
+}

@@ -1,0 +1,89 @@
+// Package diagnosis looks at the way between this machine and a relay: whether both
+// transports lead there, whether the relay answers on a session, and how fast it is. It
+// says what it tried, what that showed and what to do, and changes nothing.
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"adit/internal/span"
+	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/session"
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
+)
+
+// Check is one finding.
+type Check struct {
+	Name   string `json:"name"`   // snake_case, stable
+	Status string `json:"status"` // OK, Warning, Failed or Skipped
+	Tried  string `json:"tried"`
+	Result string `json:"result"`
+	Advice string `json:"advice"` // what to do; empty if ok
+}
+
+// What a Check can come to.
+const (
+	OK      = "ok"
+	Warning = "warning"
+	Failed  = "failed"
+	Skipped = "skipped"
+)
+
+// checkTime is how long one look at the network may take.
+const checkTime = 8 * time.Second
+
+// Transports makes a session with the relay of token at addr over each transport, and
+// closes it. It says no Hello.
+func Transports(ctx context.Context, dial func(context.Context, link.DialConfig) (link.Session, error), token wire.Token, addr string) []Check {
+	try := func(over link.Transport) Check { return transport(ctx, dial, token, addr, over) }
+	udp, tls := try(link.DTLS), try(link.TLS)
+	if udp.Status == Warning && tls.Status != OK { // both fail, so UDP is not the reason
+		udp.Advice = "TLS does not reach the relay either: see whether it runs, and whether this machine has a network."
+	}
+	return []Check{udp, tls}
+}
+
+func transport(ctx context.Context, dial func(context.Context, link.DialConfig) (link.Session, error), token wire.Token, addr string, over link.Transport) Check {
+	name := "relay_udp"
+	if over == link.TLS {
+		name = "relay_tls"
+	}
+	c := Check{Name: name, Status: OK, Tried: fmt.Sprintf("reach %s over %s", addr, strings.ToUpper(string(over)))}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	begin := time.Now()
+	session, err := dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over})
+	if err != nil {
+		c.Status, c.Result = Failed, control.Describe(err, addr)
+		c.Advice = "See whether the relay runs, and whether a firewall is in the way."
+		switch {
+		case errors.Is(err, link.ErrUntrusted):
+			c.Advice = "Ask the relay's operator for a new token, and do not use this network for secrets until you know who answered."
+		case over == link.DTLS:
+			c.Status, c.Advice = Warning, "The network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks."
+		}
+		return c
+	}
+	_ = session.Close("only a check")
+	c.Result = "reached in " + span.Text(time.Since(begin).Round(time.Millisecond))
+	return c
+}
+
+// Answer asks the relay for an answer on a session.
+func Answer(ctx context.Context, s *session.Session) Check {
+	c := Check{Name: "relay_answers", Status: OK, Tried: "ask the relay for an answer"}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	begin := time.Now()
+	if err := s.Control.Ping(ctx); err != nil {
+		c.Status, c.Result, c.Advice = Failed, control.Describe(err, s.Addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
+		return c
+	}
+	c.Result = "answered in " + span.Text(time.Since(begin))
+	return c
+}

@@ -1,0 +1,96 @@
+package forward
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"adit/tunnel/wire"
+)
+
+const (
+	// firstLook and lastLook are how long a local service that was not reached is left
+	// alone before it is tried again: twice as long each time.
+	firstLook = 2 * time.Second
+	lastLook  = time.Minute
+	// looksAtOnce bounds the services that are tried at the same time.
+	looksAtOnce = 8
+)
+
+// reached notes whether a route's local service was.
+func (f *Forwarder) reached(r *route, err error) {
+	if !r.fault.note(err) {
+		return
+	}
+	f.active()
+	if err == nil {
+		return
+	}
+	select {
+	case f.faults <- struct{}{}:
+	default:
+	}
+}
+
+// KeepLooking tries the services that were not reached until they are, so that the page
+// need not wait for a visitor to say that all is well, until ctx ends. It sleeps while
+// there are none. running returns the tunnels to look at.
+func (f *Forwarder) KeepLooking(ctx context.Context, running func() []*Tunnel) {
+	next := time.NewTimer(time.Hour)
+	defer next.Stop()
+	next.Stop()
+	pause := firstLook
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.faults:
+			pause = firstLook
+		case <-next.C:
+			if !f.lookOnce(ctx, running()) {
+				continue
+			}
+			pause = min(2*pause, lastLook)
+		}
+		next.Reset(pause)
+	}
+}
+
+// lookOnce tries each of them once, and reports whether there are any left.
+func (f *Forwarder) lookOnce(ctx context.Context, running []*Tunnel) (left bool) {
+	var tries errgroup.Group
+	tries.SetLimit(looksAtOnce)
+	var down atomic.Bool
+	for _, r := range faulty(running) {
+		tries.Go(func() error {
+			conn, err := f.dial(ctx, r, wire.StreamHTTP, nil)
+			if err != nil {
+				down.Store(true)
+				return nil
+			}
+			conn.Close()
+			return nil
+		})
+	}
+	_ = tries.Wait()
+	return down.Load()
+}
+
+// faulty are the routes of tunnels whose services were not reached and can be tried:
+// one of datagrams answers to its own visitors alone.
+func faulty(running []*Tunnel) (list []*route) {
+	for _, t := range running {
+		own := t.route.Load()
+		if own.spec.Type == wire.TypeUDP {
+			continue
+		}
+		for _, r := range append([]*route{own}, own.forks...) {
+			if r.fault.text() != "" {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,159 @@
+package forward
+
+import (
+	"container/list"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/monotime"
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
+)
+
+const (
+	// maxQueued and maxQueuedBytes bound what is kept of a flow until it is known
+	// at which address its origin is.
+	maxQueued      = 16
+	maxQueuedBytes = 128 << 10
+	// refusalWait is how long after a packet a refusal of it can be expected.
+	refusalWait = time.Second
+)
+
+// errWithheld is why a visitor of a udp tunnel has not got all answers.
+var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
+
+// flowKey names a visitor of a udp tunnel within a session.
+type flowKey struct{ endpoint, number uint32 }
+
+// flow is one visitor of a udp tunnel.
+type flow struct {
+	key    flowKey
+	place  *list.Element // among the open ones
+	seen   int64         // used, when it was last looked at for its place
+	tunnel *Tunnel
+	route  *route
+	tap    *inspect.Tap
+	used   atomic.Int64 // when a packet last passed, by monotime.Now
+	ended  atomic.Bool
+	why    atomic.Pointer[string] // why the service does not answer; nil if it does
+
+	withheld atomic.Bool // the relay did not pass an answer on
+
+	origins origin.Choice // of what runs the flow
+	out     answers
+
+	mu     sync.Mutex
+	outlet *origin.Outlet // nil while there is none
+	unsure bool           // whether the origin is there: another address may be tried
+	since  time.Duration  // when the first of queued was kept
+	queued [][]byte       // for the outlet to come, or the next
+	size   int            // of queued
+}
+
+// abort ends the flow.
+func (f *flow) abort() {
+	f.ended.Store(true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.outlet != nil {
+		_ = f.outlet.Close()
+	}
+}
+
+// unheard notes that the service cannot be reached now; it may be again.
+func (f *flow) unheard(by *Forwarder, err error) {
+	why := f.route.service.Unreached(err).Error()
+	f.why.Store(&why)
+	by.reached(f.route, errors.New(why))
+	by.trouble(f.route, why)
+}
+
+// notPassed notes that the relay did not pass an answer on. It says so once.
+func (f *flow) notPassed(by *Forwarder) {
+	if !f.withheld.Swap(true) {
+		by.trouble(f.route, errWithheld.Error())
+	}
+}
+
+// keep keeps the visitor's packets for a socket that is yet to come, as far as
+// there is room. f.mu is held.
+func (f *flow) keep(payloads [][]byte) {
+	now := monotime.Now()
+	if f.outlet != nil && len(f.queued) > 0 && now-f.since > refusalWait {
+		f.settle(true) // a service that only listens
+		return
+	}
+	if len(f.queued) == 0 {
+		f.since = now
+	}
+	for _, payload := range payloads {
+		if len(f.queued) < maxQueued && f.size+len(payload) <= maxQueuedBytes {
+			f.queued = append(f.queued, append([]byte(nil), payload...))
+			f.size += len(payload)
+		}
+	}
+}
+
+// settle notes whether the flow's socket is at the right address, as far as one
+// can know: what was sent to it is then no more kept for another. f.mu is held.
+func (f *flow) settle(sure bool) {
+	f.unsure, f.since = !sure, monotime.Now()
+	if sure {
+		f.queued, f.size = nil, 0
+	}
+}
+
+// answered notes that the origin is where the flow's packets go.
+func (f *flow) answered() {
+	if f.origins.Sole() {
+		return
+	}
+	f.mu.Lock()
+	f.settle(true)
+	f.mu.Unlock()
+	addr := f.origins.Addr()
+	f.tunnel.heard.Store(&addr)
+}
+
+// moves reports whether the flow, which was refused, is to try another address.
+// If not, what was refused is given up.
+func (f *flow) moves() bool {
+	move := f.origins.Next()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if move {
+		f.outlet = nil // what the visitor sends waits
+	} else {
+		f.queued, f.size = nil, 0
+	}
+	return move
+}
+
+// answers are what a flow's origin has sent.
+type answers struct {
+	count   uint16
+	scratch []byte
+}
+
+// maxFailures is how many errors in a row the packets that waited for the
+// origin's name may cause, and more.
+const maxFailures = 4 * maxQueued
+
+// streak tells an ICMP message, of which each packet sent may cause one, from
+// a socket that fails at every read.
+type streak struct {
+	used   int64 // when a packet had last passed at the first of the errors
+	errors int
+}
+
+// lasts counts an error, and reports whether so many came without a packet in
+// between that no packet can be their cause.
+func (s *streak) lasts(used int64) bool {
+	if used != s.used {
+		*s = streak{used: used}
+	}
+	s.errors++
+	return s.errors > maxFailures
+}

@@ -1,0 +1,72 @@
+// Package forward leads the visitors whom the relay sends over a session to the local
+// services of tunnels, as streams or as flows of datagrams, and shows the inspector
+// what passes. It notes which services are not reached, and tries them until they are.
+// Which tunnels there are, and which numbers they have on a session, it is told; how a
+// service is reached is left to package origin.
+package forward
+
+import (
+	"context"
+	"log/slog"
+
+	"adit/tunnel/agent/inspect"
+	"adit/tunnel/agent/origin"
+	"adit/tunnel/agent/splice"
+	"adit/tunnel/agent/traffic"
+	"adit/tunnel/wire"
+)
+
+// Config is what a Forwarder stands on; all of it is required.
+type Config struct {
+	Origins   *origin.Dialer
+	Inspector *inspect.Inspector
+	Logger    *slog.Logger
+	// Activity, which has room for one, gets a value when visitors came or went, when
+	// something passed, and when a service is reached that was not, or the other way.
+	Activity chan<- struct{}
+	// Complain is called with what kept a visitor of a tunnel from its service.
+	Complain func(id, name, message string)
+}
+
+// Forwarder forwards visitors.
+type Forwarder struct {
+	origins   *origin.Dialer
+	inspector *inspect.Inspector
+	log       *slog.Logger
+	activity  chan<- struct{}
+	complain  func(id, name, message string)
+	passed    traffic.Counters // of all tunnels; its bytes alone
+	faults    chan struct{}    // has KeepLooking begin anew; room for one
+}
+
+// New returns a Forwarder.
+func New(cfg Config) *Forwarder {
+	return &Forwarder{
+		origins: cfg.Origins, inspector: cfg.Inspector, log: cfg.Logger, activity: cfg.Activity, complain: cfg.Complain,
+		faults: make(chan struct{}, 1),
+	}
+}
+
+// Bytes counts what passed to and from all visitors.
+func (f *Forwarder) Bytes() traffic.Bytes { return f.passed.Bytes() }
+
+// active tells of activity.
+func (f *Forwarder) active() {
+	select {
+	case f.activity <- struct{}{}:
+	default:
+	}
+}
+
+// trouble tells of what kept a visitor of r from its service.
+func (f *Forwarder) trouble(r *route, message string) { f.complain(r.id, r.name, message) }
+
+// dial connects to a route's local service for a stream of that kind, and sends header,
+// if there is one, before all else. Its errors are for people to read.
+func (f *Forwarder) dial(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (splice.HalfCloser, error) {
+	conn, err := f.origins.Dial(ctx, r.service, header, kind == wire.StreamRaw) // on which the edge speaks HTTP/2
+	if ctx.Err() == nil {                                                       // else it was not waited for
+		f.reached(r, err)
+	}
+	return conn, err
+}

@@ -1,0 +1,90 @@
+package forward
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+)
+
+// numbers are those by which the relay speaks of tunnels on a session.
+type numbers struct {
+	mu      sync.Mutex
+	tunnels map[uint32]*Tunnel
+	added   chan struct{} // closed by the next added number; nil while nobody waits
+}
+
+// Register makes t the tunnel of number.
+func (n *numbers) Register(number uint32, t *Tunnel) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tunnels[number] = t
+	if n.added != nil {
+		close(n.added)
+		n.added = nil
+	}
+}
+
+// Unregister has number be no tunnel's, if it is t's.
+func (n *numbers) Unregister(number uint32, t *Tunnel) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tunnels[number] == t {
+		delete(n.tunnels, number)
+	}
+}
+
+// lookup returns the tunnel of number and the era of its connections: if it is
+// withdrawn from now on, they are cut after that. A visitor may be faster than
+// the grant that announced it, so it waits a little.
+func (n *numbers) lookup(ctx context.Context, number uint32) (*Tunnel, int) {
+	timer := time.NewTimer(3 * time.Second)
+	defer timer.Stop()
+	for {
+		t, era, added := n.find(number)
+		if t != nil {
+			return t, era
+		}
+		select {
+		case <-ctx.Done():
+			return nil, 0
+		case <-timer.C:
+			return nil, 0
+		case <-added:
+		}
+	}
+}
+
+// find is lookup without waiting. Where there is no such tunnel, added is closed
+// by the next that comes.
+func (n *numbers) find(number uint32) (t *Tunnel, era int, added <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t = n.tunnels[number]; t != nil {
+		return t, t.conns.era(), nil
+	}
+	if n.added == nil {
+		n.added = make(chan struct{})
+	}
+	return nil, 0, n.added
+}
+
+// Forget has no number be t's, and reports whether one was.
+func (n *numbers) Forget(t *Tunnel) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before := len(n.tunnels)
+	maps.DeleteFunc(n.tunnels, func(_ uint32, o *Tunnel) bool { return o == t })
+	return len(n.tunnels) < before
+}
+
+// Tunnels returns those that have numbers.
+func (n *numbers) Tunnels() map[*Tunnel]bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make(map[*Tunnel]bool, len(n.tunnels))
+	for _, t := range n.tunnels {
+		all[t] = true
+	}
+	return all
+}

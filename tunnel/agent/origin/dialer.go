@@ -1,0 +1,154 @@
+package origin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"adit/internal/socketerr"
+	"adit/internal/sockio"
+	"adit/tunnel/agent/splice"
+)
+
+// Dialer connects to local services. It is used by pointer, and its fields are set
+// before its methods are called.
+type Dialer struct {
+	Guard Guard
+	// Timeout is how long a service has to accept a connection.
+	Timeout time.Duration
+	// LookAgain is how long a service of datagrams that is asked and does not answer is
+	// taken to be where its name led.
+	LookAgain time.Duration
+	// Lookup resolves the names of services. If nil, the system does.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+func (d *Dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if d.Lookup == nil {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	return d.Lookup(ctx, "ip", host)
+}
+
+// resolve returns the addresses of a local service that a tunnel may lead
+// to. A name is resolved at each dial, so that one that changes is followed, and
+// cannot come to mean a refused address unseen.
+func (d *Dialer) resolve(ctx context.Context, s Service) ([]netip.AddrPort, error) {
+	if ip, err := netip.ParseAddr(s.Host); err == nil {
+		if err := d.Guard.Check(ip, s.Port); err != nil {
+			return nil, err
+		}
+		return []netip.AddrPort{netip.AddrPortFrom(local(ip), uint16(s.Port))}, nil
+	}
+	ips, err := d.lookup(ctx, s.Host)
+	if s.Host == "localhost" {
+		// It is both (RFC 6761, section 6.3), also where the system names one only:
+		// many a development server listens on one that its own library prefers.
+		for _, ip := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+			if !slices.Contains(ips, ip) && !slices.Contains(ips, netip.AddrFrom16(ip.As16())) {
+				ips = append(slices.Clip(ips), ip)
+			}
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the name %s does not resolve: %w", s.Host, err)
+	}
+	var out []netip.AddrPort
+	for _, ip := range ips {
+		if err := d.Guard.Check(ip, s.Port); err != nil {
+			return nil, err
+		}
+		out = append(out, netip.AddrPortFrom(local(ip.Unmap()), uint16(s.Port)))
+	}
+	// IPv4 first: that is where most local services listen.
+	for i, ap := range out {
+		if ap.Addr().Is4() {
+			copy(out[1:i+1], out[:i])
+			out[0] = ap
+			break
+		}
+	}
+	return out, nil
+}
+
+// lookupWait is how long Refused waits for the name of a local service.
+const lookupWait = 2 * time.Second
+
+// Refused returns an address that the name of a service means today and to which no
+// tunnel may lead, and why; a nil error if there is none. A name that does not resolve
+// now may do so later: each dial looks again.
+func (d *Dialer) Refused(ctx context.Context, s Service) (netip.Addr, error) {
+	if !s.Named() {
+		return netip.Addr{}, nil // who declared it was told already
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupWait)
+	defer cancel()
+	ips, _ := d.lookup(ctx, s.Host)
+	for _, ip := range ips {
+		if err := d.Guard.Check(ip, s.Port); err != nil {
+			return ip.Unmap(), err
+		}
+	}
+	return netip.Addr{}, nil
+}
+
+// Dial connects to a service, and sends header, if there is one, before all else: it
+// is read before TLS begins. With http2 the service is asked for that in TLS. Its
+// errors are for people to read.
+func (d *Dialer) Dial(ctx context.Context, s Service, header []byte, http2 bool) (splice.HalfCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	addrs, err := d.resolve(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	var conn net.Conn
+	var addr netip.AddrPort
+	for i, next := range addrs {
+		share, done := ctx, context.CancelFunc(func() {})
+		if more := len(addrs) - i; more > 1 { // the last address gets all the time that is left
+			share, done = context.WithTimeout(ctx, d.Timeout/time.Duration(len(addrs)))
+		}
+		addr = next
+		var failed error
+		conn, failed = dialer.DialContext(share, "tcp", addr.String())
+		done()
+		if failed == nil {
+			err = nil
+			break
+		}
+		if i == 0 || errors.Is(failed, socketerr.Refused) { // it says most: one family may not be there at all
+			err = failed
+		}
+	}
+	if err != nil {
+		return nil, s.Unreached(err)
+	}
+	if len(header) > 0 {
+		if _, err := conn.Write(header); err != nil {
+			_ = conn.Close()
+			return nil, s.Unreached(err)
+		}
+	}
+	tcp := sockio.New(conn.(*net.TCPConn))
+	if !s.TLS {
+		return tcp, nil
+	}
+	protocol := "http/1.1"
+	if http2 {
+		protocol = "h2"
+	}
+	secure := tls.Client(tcp, s.config(addr.Addr(), protocol))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = tcp.Close()
+		return nil, s.insecure(err, d.Timeout)
+	}
+	return secure, nil
+}

@@ -1,7 +1,0 @@
-//go:build !windows
-
-package agent
-
-import "syscall"
-
-func makePipe(path string) error { return syscall.Mkfifo(path, 0o600) }

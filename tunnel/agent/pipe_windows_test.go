@@ -1,5 +1,0 @@
-package agent
-
-import "errors"
-
-func makePipe(string) error { return errors.ErrUnsupported }

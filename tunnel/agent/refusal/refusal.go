@@ -1,0 +1,43 @@
+// Package refusal is what the agent answers to a request that it does not do: a code
+// for programs, a sentence for people, and the field at fault. Any other error is the
+// agent's own fault. What a code is to HTTP is left to package localapi.
+package refusal
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Codes of an Error.
+const (
+	CodeInvalidParameter = "invalid_parameter"
+	CodeInvalidToken     = "invalid_token"
+	CodeRelayRejected    = "relay_rejected"
+	CodeNotConfigured    = "not_configured"
+	CodeNotFound         = "not_found"
+	CodeControlBusy      = "control_busy"
+	CodeRelayUnreachable = "relay_unreachable"
+	CodeChanged          = "precondition_failed" // what was to be replaced is another now
+)
+
+// Error is what an operation refuses with; any other error is the agent's own fault.
+type Error struct {
+	Code    string
+	Message string
+	Field   string // the field at fault, if one is
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Invalid is the refusal of what a field has.
+func Invalid(field, format string, args ...any) *Error {
+	return &Error{Code: CodeInvalidParameter, Message: field + ": " + fmt.Sprintf(format, args...), Field: field}
+}
+
+// Clip keeps a value that is told back to its sender short.
+func Clip(s string) string {
+	if len(s) > 64 {
+		return strings.ToValidUTF8(s[:64], "") + "…"
+	}
+	return s
+}

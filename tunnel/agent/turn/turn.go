@@ -1,0 +1,62 @@
+// Package turn lets one change at a time be made: what a person asked for while another
+// such runs is told so at once, and own work, of which nobody knows, is waited for.
+package turn
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	ownWork = 2 * time.Second // how long a request waits for the agent's own work
+	pace    = 10 * time.Millisecond
+)
+
+// Turn lets one change at a time be made. While a control-plane request has it,
+// another is told so at once; the agent's own work, of which whoever asks knows
+// nothing, is waited for. The zero Turn is nobody's.
+type Turn struct {
+	mu        sync.Mutex
+	held, own bool
+}
+
+// take takes the turn, unless it is held; then it reports whether by own work.
+func (t *Turn) take(own bool) (taken, heldByOwn bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held {
+		return false, t.own
+	}
+	t.held, t.own = true, own
+	return true, false
+}
+
+// TryLock takes the turn for a control-plane request, if no other has it.
+func (t *Turn) TryLock() bool {
+	for end := time.Now().Add(ownWork); ; time.Sleep(pace) {
+		taken, own := t.take(false)
+		if taken || !own || time.Now().After(end) {
+			return taken
+		}
+	}
+}
+
+// TryOwn takes the turn for the agent's own work, if nobody has it.
+func (t *Turn) TryOwn() bool {
+	taken, _ := t.take(true)
+	return taken
+}
+
+// Lock waits for the turn, for the agent's own work.
+func (t *Turn) Lock() {
+	for !t.TryOwn() {
+		time.Sleep(pace)
+	}
+}
+
+// Unlock gives the turn back.
+func (t *Turn) Unlock() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held, t.own = false, false
+}
