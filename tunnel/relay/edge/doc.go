@@ -17,7 +17,7 @@
 //   - raw.go and pump.go, for tcp, and for tls by sni.go
 //   - udp.go and flows.go, for udp
 //
-// certs.go, filecert.go and names.go answer handshakes; pages.go and custom.go
+// names.go and clientcert.go answer handshakes; pages.go and custom.go
 // are what visitors see in place of a site; balance.go picks among agents, and
 // paths.go among the origins of one tunnel.
 package edge

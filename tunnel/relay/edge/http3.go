@@ -28,6 +28,9 @@ const (
 	quicLinger = time.Second
 )
 
+// errPassed ends a handshake for a name whose TLS the relay does not end.
+var errPassed = errors.New("there is no site of this name")
+
 // quicServer serves HTTP/3 (RFC 9114), without early data: a request in it could
 // be a replayed one (RFC 8470).
 type quicServer struct {
@@ -87,7 +90,7 @@ func (q *quicServer) config() (*tls.Config, *quic.Config) {
 		MinVersion: tls.VersionTLS13,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if q.edge.passThrough(serverName(hello.ServerName)) != nil {
-				return nil, errNoCertificate // its TLS is the origin's own, over TCP
+				return nil, errPassed // its TLS is the origin's own, over TCP
 			}
 			return q.edge.certificate(hello)
 		},

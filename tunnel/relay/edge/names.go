@@ -8,6 +8,9 @@ import (
 	"sync"
 )
 
+// maxServed bounds the names that are remembered.
+const maxServed = 10_000
+
 // servedNames are the certificates that visitors were given, by the name that
 // they asked for; see Edge.shownAs.
 type servedNames struct {
@@ -18,7 +21,7 @@ type servedNames struct {
 func (s *servedNames) note(name string, leaf *x509.Certificate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaves == nil || len(s.leaves) >= maxLeaves {
+	if s.leaves == nil || len(s.leaves) >= maxServed {
 		s.leaves = make(map[string]*x509.Certificate)
 	}
 	s.leaves[name] = leaf

@@ -1,4 +1,4 @@
-package edge
+package certs
 
 import (
 	"crypto/tls"
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-func localCertificates(t *testing.T) *LocalCertificates {
+func localCertificates(t *testing.T) *Local {
 	t.Helper()
-	ca, err := NewVisitorCA("test")
+	ca, err := NewLocalAuthority("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewLocalCertificates(ca, func(name string) string { return name })
+	l, err := NewLocal(ca, func(name string) string { return name })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func localCertificates(t *testing.T) *LocalCertificates {
 }
 
 // visited verifies the certificate of a site as a visitor whose clock stands at now.
-func visited(t *testing.T, l *LocalCertificates, now time.Time) *x509.Certificate {
+func visited(t *testing.T, l *Local, now time.Time) *x509.Certificate {
 	t.Helper()
 	cert, err := l.Get(&tls.ClientHelloInfo{ServerName: "site.test"})
 	if err != nil {
@@ -39,7 +39,7 @@ func visited(t *testing.T, l *LocalCertificates, now time.Time) *x509.Certificat
 // TestLocalCertificateOfTheFutureIsNotServed sets the clock a year forward, and
 // back again: each synctest bubble begins at the same moment.
 func TestLocalCertificateOfTheFutureIsNotServed(t *testing.T) {
-	var l *LocalCertificates
+	var l *Local
 	synctest.Test(t, func(t *testing.T) {
 		l = localCertificates(t)
 		first := visited(t, l, time.Now())

@@ -1,4 +1,4 @@
-package edge
+package certs
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"adit/internal/wildcard"
 )
 
-// FileCertificate is a certificate in files. Run reads them again when they
+// File is a certificate in files. Run reads them again when they
 // change; a handshake never waits for a disk.
-type FileCertificate struct {
+type File struct {
 	certFile, keyFile string
 	other             func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	every             time.Duration // between two looks
@@ -32,10 +32,10 @@ type filesState [2]struct {
 
 const fileCheck = 30 * time.Second
 
-// NewFileCertificate reads a certificate and its key. For names that it does not
+// NewFile reads a certificate and its key. For names that it does not
 // cover, other is asked.
-func NewFileCertificate(certFile, keyFile string, other func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (*FileCertificate, error) {
-	f := &FileCertificate{certFile: certFile, keyFile: keyFile, other: other, every: fileCheck}
+func NewFile(certFile, keyFile string, other func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (*File, error) {
+	f := &File{certFile: certFile, keyFile: keyFile, other: other, every: fileCheck}
 	now, err := f.state()
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func NewFileCertificate(certFile, keyFile string, other func(*tls.ClientHelloInf
 	return f, f.load(now)
 }
 
-func (f *FileCertificate) state() (s filesState, err error) {
+func (f *File) state() (s filesState, err error) {
 	for i, name := range []string{f.certFile, f.keyFile} {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -54,7 +54,7 @@ func (f *FileCertificate) state() (s filesState, err error) {
 	return s, nil
 }
 
-func (f *FileCertificate) load(now filesState) error {
+func (f *File) load(now filesState) error {
 	cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
 	if err != nil {
 		return fmt.Errorf("read certificate %s: %w", f.certFile, err)
@@ -66,7 +66,7 @@ func (f *FileCertificate) load(now filesState) error {
 
 // Run follows the files until ctx ends. Files that do not fit, as while they are
 // being written, leave the certificate before them in use.
-func (f *FileCertificate) Run(ctx context.Context, log *slog.Logger) {
+func (f *File) Run(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	told, away := f.read, false
@@ -99,7 +99,7 @@ func (f *FileCertificate) Run(ctx context.Context, log *slog.Logger) {
 
 // Covers returns the certificate if it is for the name, or all names of a wildcard,
 // else nil.
-func (f *FileCertificate) Covers(name string) *x509.Certificate {
+func (f *File) Covers(name string) *x509.Certificate {
 	leaf := f.cert.Load().Leaf
 	if leaf.VerifyHostname(wildcard.Example(name)) != nil {
 		return nil
@@ -110,7 +110,7 @@ func (f *FileCertificate) Covers(name string) *x509.Certificate {
 // Fault says why visitors of names below domain are warned of the certificate at
 // a time; empty: they are not. others is whether names that it does not cover have
 // certificates that browsers trust.
-func (f *FileCertificate) Fault(domain string, others bool, at time.Time) string {
+func (f *File) Fault(domain string, others bool, at time.Time) string {
 	leaf := f.cert.Load().Leaf
 	switch {
 	case at.After(leaf.NotAfter):
@@ -124,7 +124,7 @@ func (f *FileCertificate) Fault(domain string, others bool, at time.Time) string
 }
 
 // Get returns the certificate for a handshake.
-func (f *FileCertificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (f *File) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert := f.cert.Load()
 	if hello.ServerName == "" || cert.Leaf.VerifyHostname(hello.ServerName) == nil {
 		return cert, nil

@@ -1,4 +1,4 @@
-package edge
+package certs
 
 import (
 	"bytes"
@@ -20,11 +20,11 @@ import (
 // its serial number.
 func writeCertificate(t *testing.T, dir, name string) string {
 	t.Helper()
-	pemCA, err := NewVisitorCA(name)
+	pemCA, err := NewLocalAuthority(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewLocalCertificates(pemCA, func(name string) string { return name })
+	l, err := NewLocal(pemCA, func(name string) string { return name })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func (l *logged) count(s string) int {
 }
 
 // fileCertificate is one that is followed closely, in files of its own.
-func fileCertificate(t *testing.T) (f *FileCertificate, dir string, serial func() string, log *logged) {
+func fileCertificate(t *testing.T) (f *File, dir string, serial func() string, log *logged) {
 	t.Helper()
 	dir, log = t.TempDir(), &logged{}
 	writeCertificate(t, dir, "site.test")
-	f, err := NewFileCertificate(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errOther })
+	f, err := NewFile(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errOther })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestACertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		writeCertificate(t, dir, c.of)
-		f, err := NewFileCertificate(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), nil)
+		f, err := NewFile(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

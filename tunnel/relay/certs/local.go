@@ -1,4 +1,4 @@
-package edge
+package certs
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -25,9 +24,9 @@ const (
 	backdate  = time.Hour // for visitors whose clock is slow
 )
 
-// NewVisitorCA makes the local authority of an https edge without a public
+// NewLocalAuthority makes the local authority of an https edge without a public
 // certificate: its certificate and key as PEM. Visitors must be told to trust it.
-func NewVisitorCA(name string) ([]byte, error) {
+func NewLocalAuthority(name string) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make visitors' authority: %w", err)
@@ -62,9 +61,9 @@ func serial() *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-// LocalCertificates mints a certificate for each subject that may have one, when
+// Local mints a certificate for each subject that may have one, when
 // it is first asked for.
-type LocalCertificates struct {
+type Local struct {
 	pair    tls.Certificate
 	caPEM   []byte
 	subject func(name string) string
@@ -73,28 +72,26 @@ type LocalCertificates struct {
 	leaves map[string]*tls.Certificate
 }
 
-// NewLocalCertificates returns the certificates of an authority of NewVisitorCA.
+// NewLocal returns the certificates of an authority of NewLocalAuthority.
 // subject is what the certificate of a name is for: the name, or the wildcard that it
 // is one of; empty: it may have none.
-func NewLocalCertificates(ca []byte, subject func(name string) string) (*LocalCertificates, error) {
+func NewLocal(ca []byte, subject func(name string) string) (*Local, error) {
 	pair, err := tls.X509KeyPair(ca, ca)
 	if err != nil {
 		return nil, fmt.Errorf("read visitors' authority: %w", err)
 	}
 	caPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
-	return &LocalCertificates{pair: pair, caPEM: caPEM, subject: subject, leaves: make(map[string]*tls.Certificate)}, nil
+	return &Local{pair: pair, caPEM: caPEM, subject: subject, leaves: make(map[string]*tls.Certificate)}, nil
 }
 
 // CA is the authority's certificate as PEM, for visitors.
-func (l *LocalCertificates) CA() []byte { return bytes.Clone(l.caPEM) }
-
-var errNoCertificate = errors.New("there is no site of this name")
+func (l *Local) CA() []byte { return bytes.Clone(l.caPEM) }
 
 // Get returns the certificate for a handshake.
-func (l *LocalCertificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	name := l.subject(serverName(hello.ServerName))
+func (l *Local) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	name := l.subject(nameOf(hello))
 	if name == "" {
-		return nil, errNoCertificate
+		return nil, errNoSite
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +112,7 @@ func (l *LocalCertificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 
 // sane is now, or the authority's beginning: a clock that stands before it is
 // wrong, and what was made by it no visitor would take, whose clock is right.
-func (l *LocalCertificates) sane(now time.Time) time.Time {
+func (l *Local) sane(now time.Time) time.Time {
 	if first := l.pair.Leaf.NotBefore.Add(backdate); now.Before(first) {
 		return first
 	}
@@ -123,7 +120,7 @@ func (l *LocalCertificates) sane(now time.Time) time.Time {
 }
 
 // Leaf returns the certificate that was last made for a subject; nil: none yet.
-func (l *LocalCertificates) Leaf(name string) *x509.Certificate {
+func (l *Local) Leaf(name string) *x509.Certificate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if leaf := l.leaves[name]; leaf != nil {
@@ -132,7 +129,7 @@ func (l *LocalCertificates) Leaf(name string) *x509.Certificate {
 	return nil
 }
 
-func (l *LocalCertificates) mint(name string, now time.Time) (*tls.Certificate, error) {
+func (l *Local) mint(name string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make certificate of %s: %w", name, err)
