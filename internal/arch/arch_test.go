@@ -131,6 +131,7 @@ var walls = []struct {
 	{"tunnel/relay/activity", []string{"tunnel/wire", "tunnel/relay/store"}},
 	{"tunnel/relay/ledger", []string{"internal", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/outlets", []string{"tunnel/wire", "tunnel/relay/audit", "tunnel/relay/sink", "tunnel/relay/store"}},
+	{"tunnel/relay/edge/pages", []string{"internal"}},
 	{"tunnel/relay/quota", []string{"tunnel/relay/edge", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"localapi/client", []string{"internal", "localapi/client"}},

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"adit/internal/netblock"
+	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/policy"
 )
 
@@ -140,7 +141,7 @@ func (e *Edge) crowd(w http.ResponseWriter, r *http.Request, client netip.Addr, 
 	}
 	defer p.leave()
 	w.Header().Set("Retry-After", "1")
-	e.refuse(w, r, page{status: http.StatusTooManyRequests, title: http.StatusText(http.StatusTooManyRequests), text: policy.Text(policy.RulePerAddress)})
+	e.pages.Answer(w, r, pages.Page{Status: http.StatusTooManyRequests, Title: http.StatusText(http.StatusTooManyRequests), Text: policy.Text(policy.RulePerAddress)})
 	p.end(w)
 	return p, false
 }

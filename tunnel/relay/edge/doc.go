@@ -17,7 +17,7 @@
 //   - raw.go and pump.go, for tcp, and for tls by sni.go
 //   - udp.go and flows.go, for udp
 //
-// names.go and clientcert.go answer handshakes; pages.go and custom.go
-// are what visitors see in place of a site; balance.go picks among agents, and
-// paths.go among the origins of one tunnel.
+// names.go and clientcert.go answer handshakes; balance.go picks among agents, and
+// paths.go among the origins of one tunnel. What visitors see in place of a site is
+// in pages.
 package edge

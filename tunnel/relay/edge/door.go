@@ -45,7 +45,7 @@ func (e *Edge) signedOut(g policy.Guest) bool {
 func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *policy.Identity) {
 	switch opens := d.site.SignIn != nil && signin.Navigates(d.r); {
 	case opens && decision.Rule == policy.RuleSignIn:
-		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.target, d.handler.edge.refuseText)
+		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.target, d.handler.edge.pages.AnswerText)
 	case opens && decision.Rule == policy.RuleSignInWho:
 		signin.RefuseWho(w, d.r, who)
 	default:
@@ -55,7 +55,7 @@ func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *polic
 
 // serve answers a request that is a part of signing in.
 func (d door) serve(w http.ResponseWriter) {
-	d.handler.edge.cfg.SignIn.Serve(w, d.r, d.site, d.handler.edge.refuseText)
+	d.handler.edge.cfg.SignIn.Serve(w, d.r, d.site, d.handler.edge.pages.AnswerText)
 }
 
 // takeNames takes out of a request what was meant for the edge, and has the origin
@@ -79,9 +79,4 @@ func (e *Edge) takeCookies(r *http.Request) {
 	if e.cfg.SignIn != nil {
 		signin.Strip(r.Header)
 	}
-}
-
-// refuseText is refuse for those who know no page.
-func (e *Edge) refuseText(w http.ResponseWriter, r *http.Request, status int, title, text string) {
-	e.refuse(w, r, page{status: status, title: title, text: text})
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/wire"
@@ -140,7 +141,7 @@ type Edge struct {
 	tls     *tls.Config // of HTTPS
 	tickets *tls.Config // whose keys those have who were asked for a certificate
 	tally   tally
-	custom  *customPages
+	pages   *pages.Set
 	served  servedNames
 	unread  unread
 	untaken untaken
@@ -169,8 +170,8 @@ func New(cfg Config) *Edge {
 	}
 	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log, tickets: new(tls.Config)}
 	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
-	e.custom = newCustomPages(cfg.PagesDir, e.log)
-	e.custom.check()
+	e.pages = pages.New(cfg.PagesDir, e.log)
+	e.pages.Check()
 	e.visits.limit, e.visits.most = e.limits.ConnectionsPerAddress, e.limits.Connections
 	e.unread.room, e.untaken.room = roomOf(e.limits.Memory), roomOf(e.limits.Memory)
 	e.life, e.kill = context.WithCancel(context.Background())

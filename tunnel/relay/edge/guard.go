@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/policy"
 )
 
@@ -110,7 +111,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	case policy.RuleTries:
 		w.Header().Set("Retry-After", "60")
 	}
-	h.edge.refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
+	h.edge.pages.Answer(w, r, pages.Page{Status: status, Title: http.StatusText(status), Text: policy.Text(d.Rule)})
 }
 
 // keeps decides whether a guest may stay that was let in by p, which may be nil:

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -78,7 +79,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	e := h.edge
 	name, ok := hostName(r.Host)
 	if !ok {
-		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names no host", text: "Its Host header is missing or is not a name."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request names no host", Text: "Its Host header is missing or is not a name."})
 		return
 	}
 	if h.secure && e.misdirected(r, name, remote.Addr()) {
@@ -86,7 +87,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		return
 	}
 	if s := e.cfg.SignIn; s != nil && name == s.Host() {
-		s.Return(w, r, e.refuseText)
+		s.Return(w, r, e.pages.AnswerText)
 		return
 	}
 	target, fits := targetOf(r)
@@ -98,21 +99,21 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	protocol := connectProtocol(r)
 	switch {
 	case protocol != "" && protocol != webSocket:
-		e.refuse(w, r, page{status: http.StatusNotImplemented, title: "This protocol is not served here"})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotImplemented, Title: "This protocol is not served here"})
 		return
 	case protocol == "" && r.Method == http.MethodConnect:
-		e.refuse(w, r, page{status: http.StatusMethodNotAllowed, title: "CONNECT is not served here"})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusMethodNotAllowed, Title: "CONNECT is not served here"})
 		return
 	// A method is a token (RFC 9110, section 9.1). By HTTP/2 net/http lets any
 	// text pass, and a space in it would begin another request line.
 	case !httpguts.ValidHeaderFieldName(r.Method):
-		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request's method is none"})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request's method is none"})
 		return
 	case !fits:
-		e.refuse(w, r, page{status: http.StatusBadRequest, title: "The request names nothing of this site", text: "Its target is neither a path nor a URL."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request names nothing of this site", Text: "Its target is neither a path nor a URL."})
 		return
 	case e.loops(r):
-		e.refuse(w, r, page{status: http.StatusLoopDetected, title: "This address leads back to itself", text: "The service behind it asks the relay for it, and so on without end."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusLoopDetected, Title: "This address leads back to itself", Text: "The service behind it asks the relay for it, and so on without end."})
 		return
 	case protocol == webSocket:
 		w, r = upgraded(w, r)
@@ -262,23 +263,23 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 	e.tally.unknown.Add(1)
 	switch { // its agent is connected
 	case h.secure && e.domain(name, store.SlotPlain) != nil:
-		e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "The name is served by a tunnel of type http: its address begins with http://."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "The name is served by a tunnel of type http: its address begins with http://."})
 		return
 	case ep != nil && ep.Type == wire.TypeTLS:
-		e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "The name is served by a tunnel of type tls, which visitors must reach by TLS."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "The name is served by a tunnel of type tls, which visitors must reach by TLS."})
 		return
 	}
 	if e.claimed(name) {
 		w.Header().Set("Retry-After", "5")
-		e.refuse(w, r, page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusServiceUnavailable, Title: "This site is offline", Text: "The address is known here, but the computer that serves it is not connected now."})
 		return
 	}
-	e.refuse(w, r, page{status: http.StatusNotFound, title: "There is no site at this address", text: "No tunnel serves this name here."})
+	e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "No tunnel serves this name here."})
 }
 
 // refuseMisdirected has a browser ask again by a connection of its own.
 func (e *Edge) refuseMisdirected(w http.ResponseWriter, r *http.Request) {
-	e.refuse(w, r, page{status: http.StatusMisdirectedRequest, title: "This connection was made for another site", text: "The site must be asked for by a connection of its own."})
+	e.pages.Answer(w, r, pages.Page{Status: http.StatusMisdirectedRequest, Title: "This connection was made for another site", Text: "The site must be asked for by a connection of its own."})
 }
 
 // explain answers a visitor whose request could not be forwarded.
@@ -286,26 +287,26 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 	var down *wire.OriginError
 	var tooLarge *http.MaxBytesError
 	var timeout net.Error
-	p := page{status: http.StatusBadGateway, title: "The site did not answer", text: "The connection to the computer that serves it broke."}
+	p := pages.Page{Status: http.StatusBadGateway, Title: "The site did not answer", Text: "The connection to the computer that serves it broke."}
 	switch {
 	case errors.As(err, &down):
 		// The reason names addresses of the network behind the agent: it is for
 		// the agent's log and the relay's, not for strangers.
-		p.title, p.text = "The site's service is down", "The computer that serves it is connected, but the local service behind it does not answer. Its owner finds the reason in adit's log."
+		p.Title, p.Text = "The site's service is down", "The computer that serves it is connected, but the local service behind it does not answer. Its owner finds the reason in adit's log."
 	case errors.Is(err, errNoAgent), errors.Is(err, net.ErrClosed):
 		w.Header().Set("Retry-After", "5")
-		p = page{status: http.StatusServiceUnavailable, title: "This site is offline", text: "The address is known here, but the computer that serves it is not connected now."}
+		p = pages.Page{Status: http.StatusServiceUnavailable, Title: "This site is offline", Text: "The address is known here, but the computer that serves it is not connected now."}
 	case errors.As(err, &tooLarge):
-		p = page{status: http.StatusRequestEntityTooLarge, title: "The request is too large", text: "This site takes at most " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes."}
+		p = pages.Page{Status: http.StatusRequestEntityTooLarge, Title: "The request is too large", Text: "This site takes at most " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes."}
 	case errors.Is(err, context.Canceled):
-		p = page{status: 499, title: "The request was given up"}
+		p = pages.Page{Status: 499, Title: "The request was given up"}
 	case errors.Is(err, errTorn):
-		p = page{status: http.StatusBadRequest, title: "The request did not come whole", text: "What follows its header is not what the header announces."}
+		p = pages.Page{Status: http.StatusBadRequest, Title: "The request did not come whole", Text: "What follows its header is not what the header announces."}
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		p = page{status: http.StatusGatewayTimeout, title: "The site took too long to answer", text: "Its local service was reached but sent nothing in time."}
+		p = pages.Page{Status: http.StatusGatewayTimeout, Title: "The site took too long to answer", Text: "Its local service was reached but sent nothing in time."}
 	}
-	e.log.Debug("forward", "host", r.Host, "status", p.status, "error", err)
-	e.refuse(w, r, p)
+	e.log.Debug("forward", "host", r.Host, "status", p.Status, "error", err)
+	e.pages.Answer(w, r, p)
 }
 
 // hostName is the name that a Host header gives, in lower case.

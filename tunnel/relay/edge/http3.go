@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/pages"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -176,7 +177,7 @@ func (q *quicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer c.end()
 	}
 	if err != nil {
-		q.edge.refuse(w, r, page{status: http.StatusRequestTimeout, title: "The request did not come whole"})
+		q.edge.pages.Answer(w, r, pages.Page{Status: http.StatusRequestTimeout, Title: "The request did not come whole"})
 		return
 	}
 	q.handler.ServeHTTP(w, r)

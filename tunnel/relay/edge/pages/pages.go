@@ -1,4 +1,7 @@
-package edge
+// Package pages is what visitors see in place of a site: the operator's pages, or the
+// built-in one, or the same as JSON or for gRPC where a visitor would rather have
+// that. What is to be said is decided above it.
+package pages
 
 import (
 	"encoding/json"
@@ -9,15 +12,15 @@ import (
 	"adit/internal/htmlpage"
 )
 
-// page is what a visitor sees instead of the site.
-type page struct {
-	status      int
-	title, text string
+// Page is what a visitor sees instead of the site.
+type Page struct {
+	Status      int
+	Title, Text string
 }
 
 // code is the page's name in JSON.
-func (p page) code() string {
-	switch p.status {
+func (p Page) code() string {
+	switch p.Status {
 	case http.StatusBadGateway:
 		return "origin_down"
 	case http.StatusServiceUnavailable:
@@ -25,19 +28,19 @@ func (p page) code() string {
 	case http.StatusGatewayTimeout:
 		return "origin_timeout"
 	}
-	return strings.ReplaceAll(strings.ToLower(http.StatusText(p.status)), " ", "_")
+	return strings.ReplaceAll(strings.ToLower(http.StatusText(p.Status)), " ", "_")
 }
 
 // fields are what a page may show, as {{.Status}} and so on.
 var fields = []string{"Status", "Code", "Title", "Text", "Host"}
 
 // values returns what is shown in a page's fields to a visitor of host.
-func (p page) values(host string) map[string]string {
+func (p Page) values(host string) map[string]string {
 	if len(host) > maxHost {
 		host = ""
 	}
 	return map[string]string{
-		"Status": strconv.Itoa(p.status), "Code": p.code(), "Title": p.title, "Text": p.text, "Host": strings.ToLower(host),
+		"Status": strconv.Itoa(p.Status), "Code": p.code(), "Title": p.Title, "Text": p.Text, "Host": strings.ToLower(host),
 	}
 }
 
@@ -69,32 +72,37 @@ p:empty{display:none}
 </html>
 `, fields...))
 
-// refuse answers with a page, the operator's if there is one, or with JSON where
+// Answer answers with a page, the operator's if there is one, or with JSON where
 // the visitor would rather have that.
-func (e *Edge) refuse(w http.ResponseWriter, r *http.Request, p page) {
+func (c *Set) Answer(w http.ResponseWriter, r *http.Request, p Page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		h.Set("Content-Type", "application/grpc")
-		h.Set("Grpc-Status", grpcStatus(p.status))
-		h.Set("Grpc-Message", p.title)
+		h.Set("Grpc-Status", grpcStatus(p.Status))
+		h.Set("Grpc-Message", p.Title)
 		w.WriteHeader(http.StatusOK)
 		return
 	}
 	if wantsJSON(r.Header.Get("Accept")) {
 		h.Set("Content-Type", "application/json")
-		message := p.title + "."
-		if p.text != "" {
-			message = p.text
+		message := p.Title + "."
+		if p.Text != "" {
+			message = p.Text
 		}
 		body, _ := json.Marshal(map[string]any{"error": map[string]string{"code": p.code(), "message": message}}) // strings have no errors
-		respond(w, r, p.status, append(body, '\n'))
+		respond(w, r, p.Status, append(body, '\n'))
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:")
-	respond(w, r, p.status, e.custom.choose(p).Render(p.values(r.Host)))
+	respond(w, r, p.Status, c.choose(p).Render(p.values(r.Host)))
+}
+
+// AnswerText is refuse for those who know no page.
+func (c *Set) AnswerText(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+	c.Answer(w, r, Page{Status: status, Title: title, Text: text})
 }
 
 // respond writes an answer whose length is said, so that the visitor knows its

@@ -1,4 +1,4 @@
-package edge
+package pages
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ func TestPagesAreLookedAtBeforeAVisitorComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	c := newCustomPages(dir, slog.New(slog.NewTextHandler(&log, nil)))
-	c.check()
+	c := New(dir, slog.New(slog.NewTextHandler(&log, nil)))
+	c.Check()
 	for _, want := range []string{
 		"404.html:2: {{if .Text}} is not allowed; allowed are {{.Status}}, {{.Code}}, {{.Title}}, {{.Text}}, {{.Host}}",
 		"offline.html:1: {{.Host}} is in an attribute that may hold more than text",
@@ -46,10 +46,10 @@ func TestPagesAreLookedAtBeforeAVisitorComes(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 3 {
 		t.Errorf("%d lines, want 3:\n%s", n, log.String())
 	}
-	if got := string(c.choose(page{status: 404}).Render(page{status: 404}.values("x"))); got != "all: not_found" {
+	if got := string(c.choose(Page{Status: 404}).Render(Page{Status: 404}.values("x"))); got != "all: not_found" {
 		t.Errorf("the next page is not used: %s", got)
 	}
-	c.check()
+	c.Check()
 	if n := strings.Count(log.String(), "\n"); n != 3 {
 		t.Errorf("said again:\n%s", log.String())
 	}
@@ -57,12 +57,12 @@ func TestPagesAreLookedAtBeforeAVisitorComes(t *testing.T) {
 
 func TestFolderOfPagesThatIsGoneIsSaid(t *testing.T) {
 	var log bytes.Buffer
-	c := newCustomPages(filepath.Join(t.TempDir(), "none"), slog.New(slog.NewTextHandler(&log, nil)))
-	c.check()
+	c := New(filepath.Join(t.TempDir(), "none"), slog.New(slog.NewTextHandler(&log, nil)))
+	c.Check()
 	if !strings.Contains(log.String(), "cannot be listed") {
 		t.Errorf("got %s", log.String())
 	}
-	if c.choose(page{status: 404}) != builtIn {
+	if c.choose(Page{Status: 404}) != builtIn {
 		t.Error("not the built-in page")
 	}
 }
@@ -74,8 +74,8 @@ func TestOnlySoManyPagesAreLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := newCustomPages(dir, slog.New(slog.DiscardHandler))
-	c.check()
+	c := New(dir, slog.New(slog.DiscardHandler))
+	c.Check()
 	if len(c.files) != maxPageFiles {
 		t.Errorf("looked at %d", len(c.files))
 	}
@@ -91,7 +91,7 @@ func TestSlowPageHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := newCustomPages(dir, slog.New(slog.DiscardHandler))
+		c := New(dir, slog.New(slog.DiscardHandler))
 		goOn, reads := make(chan struct{}), make(chan string, 100)
 		c.read = func(path string) (*htmlpage.Page, error) {
 			reads <- filepath.Base(path)
@@ -138,7 +138,7 @@ func TestPageThatWasAwayIsUsedAgain(t *testing.T) {
 	must(os.WriteFile(path, []byte("own"), 0o644))
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		c := newCustomPages(dir, slog.New(slog.NewTextHandler(&log, nil)))
+		c := New(dir, slog.New(slog.NewTextHandler(&log, nil)))
 		if c.get("404.html") == nil {
 			t.Fatal("the page is not found")
 		}
@@ -173,7 +173,7 @@ func TestPageThatCouldNotBeReadIsTriedAgain(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		c := newCustomPages(dir, slog.New(slog.NewTextHandler(&log, nil)))
+		c := New(dir, slog.New(slog.NewTextHandler(&log, nil)))
 		if c.get("404.html") != nil {
 			t.Fatal("a page is made of what is none")
 		}
@@ -202,7 +202,7 @@ func TestPageThatCouldNotBeReadIsTriedAgain(t *testing.T) {
 }
 
 func TestHostOnAPageIsBoundedAndEscaped(t *testing.T) {
-	p := page{status: 400, title: "a & b"}
+	p := Page{Status: 400, Title: "a & b"}
 	got := string(builtIn.Render(p.values(strings.Repeat("x", 1<<20))))
 	if len(got) > 2000 || !strings.Contains(got, "<h1>a &amp; b</h1>\n<p></p>") {
 		t.Errorf("got %.2000s", got)
@@ -213,7 +213,7 @@ func TestHostOnAPageIsBoundedAndEscaped(t *testing.T) {
 }
 
 func TestPageInTheDocumentsWorks(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "relay", "pages.md"))
+	document, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "relay", "pages.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestPageInTheDocumentsWorks(t *testing.T) {
 			t.Errorf("{{.%s}} is not explained", field)
 		}
 	}
-	got := string(p.Render(page{status: 503, title: "Off", text: "Wait <b>."}.values("Shop.test")))
+	got := string(p.Render(Page{Status: 503, Title: "Off", Text: "Wait <b>."}.values("Shop.test")))
 	for _, want := range []string{`<body class="s503">`, "<title>Off</title>", "<p>Wait &lt;b&gt;.</p>", `<footer title="offline">shop.test: 503</footer>`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("not in it: %s\n%s", want, got)

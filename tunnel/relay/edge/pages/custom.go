@@ -1,4 +1,4 @@
-package edge
+package pages
 
 import (
 	"errors"
@@ -24,10 +24,10 @@ const (
 	maxPageFiles = 100 // are looked at when the edge starts
 )
 
-// customPages are the operator's pages in place of the built-in one. A file that
+// Set is the operator's pages in place of the built-in one. A file that
 // changes is read again; one that cannot be used leaves the next, or the built-in
 // page, in force, with one warning for each of its versions.
-type customPages struct {
+type Set struct {
 	dir string // empty: none
 	log *slog.Logger
 	// read is readPage; tests have it wait.
@@ -48,18 +48,18 @@ type pageFile struct {
 	warned  bool
 }
 
-// newCustomPages returns the pages in a folder; empty: there are none.
-func newCustomPages(dir string, log *slog.Logger) *customPages {
-	return &customPages{dir: dir, log: log, read: readPage, files: make(map[string]pageFile)}
+// New returns the pages in a folder; empty: there are none.
+func New(dir string, log *slog.Logger) *Set {
+	return &Set{dir: dir, log: log, read: readPage, files: make(map[string]pageFile)}
 }
 
 // choose returns the page to show. The file named for the code goes before the
 // one of the status, and that before error.html.
-func (c *customPages) choose(p page) *htmlpage.Page {
+func (c *Set) choose(p Page) *htmlpage.Page {
 	if c.dir == "" {
 		return builtIn
 	}
-	for _, name := range []string{p.code(), strconv.Itoa(p.status), "error"} {
+	for _, name := range []string{p.code(), strconv.Itoa(p.Status), "error"} {
 		if found := c.get(name + ".html"); found != nil {
 			return found
 		}
@@ -67,9 +67,9 @@ func (c *customPages) choose(p page) *htmlpage.Page {
 	return builtIn
 }
 
-// check looks at all pages once, so that a start, and not the first visitor who
+// Check looks at all pages once, so that a start, and not the first visitor who
 // would see one, shows which cannot be used.
-func (c *customPages) check() {
+func (c *Set) Check() {
 	if c.dir == "" {
 		return
 	}
@@ -88,7 +88,7 @@ func (c *customPages) check() {
 
 // get returns the page of a file, nil if there is none that works. It waits for the
 // disk when the file is to be looked at again, and never for another file's look.
-func (c *customPages) get(name string) *htmlpage.Page {
+func (c *Set) get(name string) *htmlpage.Page {
 	if f, fresh := c.known(name); fresh {
 		return f.page
 	}
@@ -105,21 +105,21 @@ func (c *customPages) get(name string) *htmlpage.Page {
 }
 
 // known returns what was found of a file, and whether that is not long ago.
-func (c *customPages) known(name string) (f pageFile, fresh bool) {
+func (c *Set) known(name string) (f pageFile, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, fresh = c.files[name]
 	return f, fresh && time.Since(f.checked) < pageAgain
 }
 
-func (c *customPages) keep(name string, f pageFile) {
+func (c *Set) keep(name string, f pageFile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.files[name] = f
 }
 
 // look returns what is to be known of a file that was found as f before.
-func (c *customPages) look(name string, f pageFile) pageFile {
+func (c *Set) look(name string, f pageFile) pageFile {
 	path := filepath.Join(c.dir, name)
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
