@@ -51,7 +51,7 @@ func TestBandwidthIsOfTheLastPolicy(t *testing.T) {
 		close(heeded)
 	})
 	both.Wait()
-	if !ep.Bounded() {
+	if !ep.Meter.Bounded() {
 		t.Error("the bandwidth of the new policy does not hold")
 	}
 }

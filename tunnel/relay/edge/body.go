@@ -105,7 +105,7 @@ func (c *countedBody) next(b []byte) (int, error) {
 	if c.kept {
 		return c.body.Read(b)
 	}
-	n, err := c.ep.in().Read(c.ctx, c.body, b)
+	n, err := c.ep.Meter.In().Read(c.ctx, c.body, b)
 	c.count(n)
 	return n, err
 }

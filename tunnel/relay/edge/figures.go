@@ -69,8 +69,8 @@ func (e *Edge) Figures() Figures {
 	defer e.table.mu.RUnlock()
 	f.BytesIn, f.BytesOut = e.tally.bytesIn, e.tally.bytesOut
 	for _, ep := range e.table.withLeavingLocked() {
-		f.BytesIn += ep.bytesIn.Load()
-		f.BytesOut += ep.bytesOut.Load()
+		in, out := ep.Meter.Bytes()
+		f.BytesIn, f.BytesOut = f.BytesIn+in, f.BytesOut+out
 	}
 	return f
 }

@@ -20,7 +20,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 	ep, client := to.endpoint, to.visit.visitor.Addr()
 	ctx, v := ep.enter(r.Context(), w)
 	defer v.leave()
-	if ep.stopped() {
+	if ep.Meter.Stopped() {
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
 	}
@@ -117,7 +117,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 // keeps decides whether a guest may stay that was let in by p, which may be nil:
 // p may have been changed before Recheck could find the guest.
 func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Decision {
-	if ep.stopped() {
+	if ep.Meter.Stopped() {
 		return policy.Decision{Rule: policy.RuleQuota}
 	}
 	if e.signedOut(g) {
@@ -140,7 +140,7 @@ func (e *Edge) guardRaw(ep *Endpoint, v *visitor) (refused string, in bool, rele
 
 // guardAddr is guardRaw for whom nothing is known of but the address.
 func (e *Edge) guardAddr(ep *Endpoint, client netip.Addr) (refused string, in bool, release func()) {
-	if ep.stopped() {
+	if ep.Meter.Stopped() {
 		return policy.RuleQuota, false, func() {}
 	}
 	p := e.cfg.Policy(ep.Target)

@@ -127,7 +127,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	socket, _ := w.(*streamWriter)
 	to.stream = socket != nil
 	defer to.leave()
-	count := func(n int) { cw.in.Add(int64(n)); ep.countIn(n) }
+	count := func(n int) { cw.in.Add(int64(n)); ep.Meter.CountIn(n) }
 
 	to.visit = visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
@@ -395,14 +395,14 @@ func (w *countedWriter) WriteHeader(status int) {
 }
 
 func (w *countedWriter) Write(b []byte) (int, error) {
-	return w.ep.out().Write(w.ctx, writerFunc(w.write), b)
+	return w.ep.Meter.Out().Write(w.ctx, writerFunc(w.write), b)
 }
 
 // write writes what has waited for its turn.
 func (w *countedWriter) write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	w.out.Add(int64(n))
-	w.ep.countOut(n)
+	w.ep.Meter.CountOut(n)
 	return n, err
 }
 
@@ -422,16 +422,16 @@ type countedConn struct {
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
-	n, err := c.w.ep.in().Read(c.w.ctx, c.Conn, b)
+	n, err := c.w.ep.Meter.In().Read(c.w.ctx, c.Conn, b)
 	c.w.in.Add(int64(n))
-	c.w.ep.countIn(n)
+	c.w.ep.Meter.CountIn(n)
 	return n, err
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.w.ep.out().Write(c.w.ctx, c.Conn, b)
+	n, err := c.w.ep.Meter.Out().Write(c.w.ctx, c.Conn, b)
 	c.w.out.Add(int64(n))
-	c.w.ep.countOut(n)
+	c.w.ep.Meter.CountOut(n)
 	return n, err
 }
 

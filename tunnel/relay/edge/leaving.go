@@ -45,14 +45,15 @@ func (e *Edge) review(ep *Endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, was := t.leaving[ep]
+	in, out := ep.Meter.Bytes()
 	switch is := ep.visits.any(); {
 	case is && !was:
 		t.leaving[ep] = struct{}{}
-		e.tally.bytesIn -= ep.bytesIn.Load() // they count with those of its own again
-		e.tally.bytesOut -= ep.bytesOut.Load()
+		e.tally.bytesIn -= in // they count with those of its own again
+		e.tally.bytesOut -= out
 	case was && !is:
 		delete(t.leaving, ep)
-		e.tally.bytesIn += ep.bytesIn.Load()
-		e.tally.bytesOut += ep.bytesOut.Load()
+		e.tally.bytesIn += in
+		e.tally.bytesOut += out
 	}
 }

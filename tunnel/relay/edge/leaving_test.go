@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -28,7 +29,7 @@ func newLeftSite(t *testing.T) *leftSite {
 	t.Helper()
 	s := &leftSite{
 		face:    Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
-		backend: &Backend{Agent: &Agent{Account: new(Account)}},
+		backend: &Backend{Agent: &Agent{Account: new(shape.Account)}},
 	}
 	s.edge = New(Config{Policy: func(string) *policy.Policy { return s.policy.Load() }})
 	ep, err := s.edge.Attach(s.face, s.backend)
@@ -115,17 +116,17 @@ func TestBandwidthIsHeldOnAnEndpointThatWasGivenBack(t *testing.T) {
 	s.giveBack()
 	s.policy.Store(policy.New(policy.Document{Bandwidth: 1000}, nil))
 	s.edge.Recheck(s.face.Target)
-	if !s.ep.Bounded() {
+	if !s.ep.Meter.Bounded() {
 		t.Error("the policy's bandwidth does not bound it")
 	}
 	s.policy.Store(nil)
 	s.edge.Recheck(s.face.Target)
-	if s.ep.Bounded() {
+	if s.ep.Meter.Bounded() {
 		t.Error("a bandwidth that was taken away still bounds it")
 	}
 	s.backend.Agent.Account.In.SetRate(1000)
 	s.edge.Bound(s.backend.Agent.Account)
-	if !s.ep.Bounded() {
+	if !s.ep.Meter.Bounded() {
 		t.Error("the client's bandwidth does not bound it")
 	}
 }
@@ -176,7 +177,7 @@ func TestBytesOfAnEndpointThatWasGivenBackAreCounted(t *testing.T) {
 			t.Errorf("%s: %d bytes in and %d out, want %d", when, f.BytesIn, f.BytesOut, want)
 		}
 	}
-	pass := func() { s.ep.countIn(100); s.ep.countOut(100) }
+	pass := func() { s.ep.Meter.CountIn(100); s.ep.Meter.CountOut(100) }
 	_, v := s.request(t, "192.0.2.1")
 	pass()
 	counted("served", 100)

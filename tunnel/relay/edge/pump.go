@@ -51,7 +51,7 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 
 	var inward sync.WaitGroup
 	inward.Go(func() {
-		n, err := move(ctx, s, v.source(), &moved, ep.in, ep.countIn)
+		n, err := move(ctx, s, v.source(), &moved, ep.Meter.In, ep.Meter.CountIn)
 		in = n
 		if err == nil {
 			err = s.CloseWrite()
@@ -62,7 +62,7 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 	})
 	err = before()
 	if err == nil {
-		out, err = move(ctx, v, s, &moved, ep.out, ep.countOut)
+		out, err = move(ctx, v, s, &moved, ep.Meter.Out, ep.Meter.CountOut)
 	}
 	if err == nil {
 		err = v.CloseWrite()

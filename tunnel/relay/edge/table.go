@@ -13,6 +13,7 @@ import (
 	"adit/internal/natural"
 	"adit/internal/wildcard"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -59,7 +60,7 @@ type Agent struct {
 	// Leaving is set while the session is only for visitors that no other can
 	// take. Reorder has endpoints see a change.
 	Leaving atomic.Bool
-	Account *Account // of the client; may be nil
+	Account *shape.Account // of the client; may be nil
 
 	flows flowTable // of its UDP visitors
 
@@ -140,7 +141,8 @@ type Endpoint struct {
 	visits      present
 	holding     holding
 	closed      atomic.Bool // it is served no more: table.withdraw has been at it
-	flowing
+	// Meter is what its bytes wait for, and where they are counted.
+	Meter shape.Meter
 }
 
 // ID is the ID of the endpoint's face.
@@ -216,7 +218,8 @@ type Counters struct {
 
 // Counters returns the endpoint's figures.
 func (ep *Endpoint) Counters() Counters {
-	return Counters{ep.open.Load(), ep.total.Load(), ep.bytesIn.Load(), ep.bytesOut.Load()}
+	in, out := ep.Meter.Bytes()
+	return Counters{ep.open.Load(), ep.total.Load(), in, out}
 }
 
 // begin counts a visitor in, and the returned function out.

@@ -131,12 +131,12 @@ func (p *udpPort) receive(at udpbatch.Addr, payload []byte, more bool) {
 		return
 	}
 	f.last.Store(int64(monotime.Now()))
-	if !p.ep.in().Try(len(payload)) {
+	if !p.ep.Meter.In().Try(len(payload)) {
 		p.edge.tally.overBandwidth.Add(1)
 		return
 	}
 	f.in.Add(int64(len(payload)))
-	p.ep.countIn(len(payload))
+	p.ep.Meter.CountIn(len(payload))
 	if f.answered.Load() {
 		f.proved.Store(true)
 	}
@@ -234,12 +234,12 @@ func (f *flow) lets(payload []byte) bool {
 		return false
 	}
 	f.last.Store(int64(monotime.Now()))
-	if !f.port.ep.out().Try(len(payload)) {
+	if !f.port.ep.Meter.Out().Try(len(payload)) {
 		f.port.edge.tally.overBandwidth.Add(1)
 		return false
 	}
 	f.out.Store(out)
-	f.port.ep.countOut(len(payload))
+	f.port.ep.Meter.CountOut(len(payload))
 	f.answered.Store(true)
 	return true
 }

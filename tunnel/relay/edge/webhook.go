@@ -249,9 +249,9 @@ func (k *webhook) take(ctx context.Context, w *countedWriter, body io.Reader) (e
 	defer mem.Return()
 	for {
 		b := mem.Lend()
-		n, err := w.ep.in().Read(ctx, body, b)
+		n, err := w.ep.Meter.In().Read(ctx, body, b)
 		w.in.Add(int64(n))
-		w.ep.countIn(n)
+		w.ep.Meter.CountIn(n)
 		if full := k.body.keep(b[:n]); full != nil {
 			return full
 		}
