@@ -132,6 +132,7 @@ var walls = []struct {
 	{"tunnel/relay/ledger", []string{"internal", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/outlets", []string{"tunnel/wire", "tunnel/relay/audit", "tunnel/relay/sink", "tunnel/relay/store"}},
 	{"tunnel/relay/edge/pages", []string{"internal"}},
+	{"tunnel/relay/edge/flows", []string{"tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/shape", []string{}},
 	{"tunnel/relay/quota", []string{"tunnel/relay/shape", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},

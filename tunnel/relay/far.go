@@ -235,7 +235,7 @@ func (f *far) Datagram(s *nodes.Session, b []byte) {
 	a := f.sessions[s]
 	f.mu.Unlock()
 	if a != nil {
-		a.agent.Datagram(b)
+		a.agent.Flows.Bring(b)
 	}
 }
 
@@ -317,7 +317,7 @@ func (l local) Flow(id string, endpoint uint32, answer func([]byte), over func()
 	if s == nil {
 		return nil
 	}
-	return s.agent.Relay(endpoint, answer, over)
+	return s.agent.Flows.Relay(s.agent.Session, endpoint, answer, over)
 }
 
 // Access tells an agent of its visitors at another node, if it wants to know.

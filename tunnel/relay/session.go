@@ -119,7 +119,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { _ = server.Serve(&streamListener{ctx: ctx, session: s}) })
-	group.Go(func() { _ = s.agent.Datagrams(ctx) })
+	group.Go(func() { _ = s.agent.Flows.Serve(ctx, s.agent.Session) })
 	late := time.AfterFunc(helloTime, func() {
 		switch {
 		case s.mayMeasure() && !s.isKnown():

@@ -15,7 +15,7 @@
 //     upgrade.go are for WebSocket
 //   - http.go to origin.go, for origins by HTTP/2 (gRPC)
 //   - raw.go and pump.go, for tcp, and for tls by sni.go
-//   - udp.go and flows.go, for udp
+//   - udp.go, for udp, whose flows package flows numbers
 //
 // names.go and clientcert.go answer handshakes; balance.go picks among agents, and
 // paths.go among the origins of one tunnel. What visitors see in place of a site is

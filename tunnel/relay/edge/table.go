@@ -13,6 +13,7 @@ import (
 	"adit/internal/natural"
 	"adit/internal/wildcard"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/flows"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -62,10 +63,7 @@ type Agent struct {
 	Leaving atomic.Bool
 	Account *shape.Account // of the client; may be nil
 
-	flows flowTable // of its UDP visitors
-
-	reading sync.Mutex // held by Datagram, and guards parts
-	parts   wire.Reassembly
+	Flows flows.Table // of its UDP visitors
 }
 
 // Backend is one tunnel of an agent: where an endpoint's visitors go.

@@ -55,9 +55,9 @@ type flow struct {
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
 }
 
-func (f *flow) endpoint() uint32       { return f.backend.Number }
-func (f *flow) take(payloads [][]byte) { f.answer(payloads) }
-func (f *flow) over()                  { f.port.endOne(f) }
+func (f *flow) Endpoint() uint32       { return f.backend.Number }
+func (f *flow) Take(payloads [][]byte) { f.answer(payloads) }
+func (f *flow) Over()                  { f.port.endOne(f) }
 
 func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
 	return &udpPort{
@@ -179,7 +179,7 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 		return nil
 	}
 	f = &flow{port: p, backend: list[0], visitor: from, at: at, start: time.Now(), refused: refused, release: release}
-	f.backend.Agent.flows.add(f, &f.number)
+	f.backend.Agent.Flows.Add(f, &f.number)
 	f.backend.busy.Add(1)
 	p.ep.open.Add(1)
 	p.ep.total.Add(1)
@@ -316,7 +316,7 @@ func (p *udpPort) forget(f *flow) {
 // settle ends what a flow that was forgotten holds, and tells of it.
 func (p *udpPort) settle(f *flow) {
 	a := f.backend.Agent
-	a.flows.remove(f.number)
+	a.Flows.Remove(f.number)
 	f.backend.busy.Add(-1)
 	f.release()
 	p.ep.open.Add(-1)

@@ -118,57 +118,6 @@ func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
 	}
 }
 
-// listener is a flow that notes what comes.
-type listener struct {
-	of    uint32
-	came  []string
-	calls int
-	ended bool
-}
-
-func (v *listener) endpoint() uint32 { return v.of }
-func (v *listener) over()            { v.ended = true }
-func (v *listener) take(payloads [][]byte) {
-	v.calls++
-	for _, b := range payloads {
-		v.came = append(v.came, string(b))
-	}
-}
-
-// TestAnswersOfOneFlowGoTogether has answers of two flows come at once, with the
-// end of one, parts of a large one, another endpoint's and nonsense among them.
-func TestAnswersOfOneFlowGoTogether(t *testing.T) {
-	agent := &Agent{}
-	a, b := &listener{of: 1}, &listener{of: 2}
-	var na, nb uint32
-	agent.flows.add(a, &na)
-	agent.flows.add(b, &nb)
-	whole := func(endpoint, number uint32, text string) []byte {
-		return wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWhole, Endpoint: endpoint, Number: number, Payload: []byte(text)})
-	}
-	part := func(i uint8, text string) []byte {
-		return wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowFragment, Endpoint: 1, Number: na, Packet: 7, Index: i, Count: 2, Payload: []byte(text)})
-	}
-	w := answers{agent: agent, parts: new(wire.Reassembly)}
-	for range 2 { // what is left of one list must not be seen in the next
-		w.bring([][]byte{
-			whole(1, na, "a1"), whole(1, na, "a2"), part(0, "a"),
-			{0xff},
-			part(1, "3"), whole(1, na, ""),
-			whole(2, nb, "b1"), whole(9, na, "of another endpoint"), whole(1, 99, "of nobody"),
-			whole(1, na, "a4"),
-			whole(2, nb, "b2"), wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: 2, Number: nb}),
-		})
-		if want := []string{"a1", "a2", "a3", "", "a4"}; !slices.Equal(a.came, want) || a.calls != 2 || a.ended {
-			t.Errorf("the first got %q in %d calls, ended %v; want %q in 2", a.came, a.calls, a.ended, want)
-		}
-		if want := []string{"b1", "b2"}; !slices.Equal(b.came, want) || !b.ended {
-			t.Errorf("the second got %q, ended %v; want %q and its end", b.came, b.ended, want)
-		}
-		*a, *b = listener{of: 1}, listener{of: 2}
-	}
-}
-
 // TestOnlyWhatAVisitorMayHaveIsAnswered has a burst of answers exceed what may
 // go to an address that may be forged.
 func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
@@ -217,17 +166,4 @@ type toldSession struct {
 func (s *toldSession) SendDatagram(b []byte) error {
 	s.told = append(s.told, slices.Clone(b))
 	return nil
-}
-
-// TestFlowNumbersOfOldFlowsAreNotGivenAgain has the numbers begin anew, as they do
-// after 2^32 flows of one session.
-func TestFlowNumbersOfOldFlowsAreNotGivenAgain(t *testing.T) {
-	var table flowTable
-	old, fresh := &Relayed{}, &Relayed{}
-	table.add(old, &old.number)
-	table.next = old.number - 1
-	table.add(fresh, &fresh.number)
-	if table.get(old.number) != agentFlow(old) || table.get(fresh.number) != agentFlow(fresh) {
-		t.Errorf("a new flow got the number %d, old ones have %d", fresh.number, old.number)
-	}
 }
