@@ -131,6 +131,7 @@ var walls = []struct {
 	{"tunnel/relay/activity", []string{"tunnel/wire", "tunnel/relay/store"}},
 	{"tunnel/relay/ledger", []string{"internal", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/outlets", []string{"tunnel/wire", "tunnel/relay/audit", "tunnel/relay/sink", "tunnel/relay/store"}},
+	{"tunnel/relay/edge/message", []string{"tunnel/wire", "tunnel/relay/policy"}},
 	{"tunnel/relay/edge/pages", []string{"internal"}},
 	{"tunnel/relay/edge/flows", []string{"tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/shape", []string{}},

@@ -9,6 +9,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -336,7 +337,7 @@ func (l local) Access(id string, list []wire.Access) (wanted bool) {
 func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
 	return &edge.Backend{
 		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2,
-		Requests: edge.ChangeHeaders(c.RequestHeaders), Answers: edge.ChangeHeaders(c.ResponseHeaders),
+		Requests: message.NewChanges(c.RequestHeaders), Answers: message.NewChanges(c.ResponseHeaders),
 		Paths: c.Paths, Visitors: c.Visitors,
 	}
 }

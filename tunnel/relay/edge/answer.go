@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"adit/internal/lend"
+	"adit/tunnel/relay/edge/message"
 )
 
 // answer gives the visitor the origin's answer. What breaks now breaks the
@@ -15,7 +16,7 @@ func (x *exchange) answer(answer *http.Response) {
 	whole := false
 	defer func() { x.end(answer, whole) }()
 	h, connection, changes := x.w.Header(), answer.Header["Connection"], x.backend.Answers
-	for name, values := range endToEnd(answer.Header, connection) {
+	for name, values := range message.EndToEnd(answer.Header, connection) {
 		if old := h[name]; len(old) > 0 {
 			values = append(old, values...)
 		}
@@ -24,8 +25,8 @@ func (x *exchange) answer(answer *http.Response) {
 	announced := len(answer.Trailer)
 	if announced > 0 {
 		names := make([]string, 0, announced)
-		for name := range endToEnd(answer.Trailer, connection) {
-			if !changes.has(name) {
+		for name := range message.EndToEnd(answer.Trailer, connection) {
+			if !changes.Has(name) {
 				names = append(names, name)
 			}
 		}
@@ -41,8 +42,8 @@ func (x *exchange) answer(answer *http.Response) {
 	if len(answer.Trailer) > 0 {
 		// The body must go in chunks, however short it is.
 		_ = http.NewResponseController(x.w).Flush() // a visitor that has gone needs no trailers
-		for name, values := range endToEnd(answer.Trailer, connection) {
-			if changes.has(name) {
+		for name, values := range message.EndToEnd(answer.Trailer, connection) {
+			if changes.Has(name) {
 				continue // it would say what the origin said
 			}
 			if len(answer.Trailer) != announced {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -147,7 +148,7 @@ func (e *Edge) presented(r *http.Request, name string, peer netip.Addr) (p *poli
 // retire ends the connection of a request when it is answered, if it was opened for
 // the name that was asked for: all that is asked by it would be refused.
 func (h *handler) retire(w http.ResponseWriter, r *http.Request) {
-	name, _ := hostName(r.Host)
+	name, _ := message.Host(r.Host)
 	if r.TLS == nil || serverName(r.TLS.ServerName) != name {
 		return
 	}

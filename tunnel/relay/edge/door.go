@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 )
@@ -22,7 +23,7 @@ func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *route) door {
 		return d
 	}
 	d.site = signin.Site{
-		Scheme: to.forward.scheme(), Host: r.Host, Name: to.visit.authority, SignIn: p.SignIn(),
+		Scheme: to.forward.Scheme(), Host: r.Host, Name: to.visit.authority, SignIn: p.SignIn(),
 		Try: func() (func(), bool) { return p.Try(to.visit.visitor.Addr(), time.Now()) },
 	}
 	return d
@@ -67,10 +68,10 @@ func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Gues
 	if guest.User.Name != "" {
 		r.Header.Del("Authorization")
 	}
-	for _, name := range whoHeaders { // a load balancer's own
+	for _, name := range message.WhoHeaders { // a load balancer's own
 		r.Header.Del(name)
 	}
-	to.forward.who = guest
+	to.forward.Who = guest
 }
 
 // takeCookies takes the relay's own cookies out of a request that goes on to an

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/wire"
 )
 
@@ -44,7 +45,7 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 	if len(order) == 0 {
 		return errNoAgent
 	}
-	x := &exchange{edge: e, w: w, r: r, ctx: ctx, to: to, upgrade: to.upgrade(r)}
+	x := &exchange{edge: e, w: w, r: r, ctx: ctx, to: to, upgrade: message.Upgrade(r, to.stream)}
 	for i, b := range order {
 		to.take(b)
 		x.backend = b
@@ -173,7 +174,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		if answer.StatusCode >= 200 || answer.StatusCode == http.StatusSwitchingProtocols {
 			x.answered()
 			if c := x.backend.Answers; c != nil {
-				c.answer(answer.Header)
+				c.Answer(answer.Header)
 			}
 			return answer, nil
 		}
@@ -200,10 +201,10 @@ func (x *exchange) interim(answer *http.Response) {
 		defer x.body.proceed() // behind the visitor's being told, so that net/http need not
 	}
 	if c := x.backend.Answers; c != nil {
-		c.interim(answer.Header)
+		c.Interim(answer.Header)
 	}
 	h := x.w.Header()
-	maps.Insert(h, endToEnd(answer.Header, answer.Header["Connection"]))
+	maps.Insert(h, message.EndToEnd(answer.Header, answer.Header["Connection"]))
 	x.w.WriteHeader(answer.StatusCode)
 	for name := range answer.Header {
 		delete(h, name)

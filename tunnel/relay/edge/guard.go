@@ -32,7 +32,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.target}
 		door.ask(&q)
 		if p.ClientAuthorities() != nil {
-			q.Certificate, q.Unasked = h.edge.presented(r, to.visit.authority, to.forward.peer)
+			q.Certificate, q.Unasked = h.edge.presented(r, to.visit.authority, to.forward.Peer)
 		}
 		if p.AsksPassword() {
 			q.User, q.Password, q.HasUser = r.BasicAuth()

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -36,7 +37,10 @@ type handler struct {
 
 func (e *Edge) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Rewrite:    rewrite,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			to := p.In.Context().Value(routeKey{}).(*route)
+			message.Rewrite(p, to.target, &to.forward)
+		},
 		Transport:  roundTripper{},
 		BufferPool: bufferPool{},
 		// Bodies of known length are sent on after 20 ms at most; those without
@@ -64,7 +68,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	remote = clean(remote)
-	client := e.clientAddr(r, remote.Addr())
+	client := message.Client(r, remote.Addr(), e.trusted)
 	place, in := e.crowd(w, r, client, client == remote.Addr())
 	if !in {
 		return
@@ -77,7 +81,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer answers a visitor at remote who is known as client.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time, remote netip.AddrPort, client netip.Addr) {
 	e := h.edge
-	name, ok := hostName(r.Host)
+	name, ok := message.Host(r.Host)
 	if !ok {
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request names no host", Text: "Its Host header is missing or is not a name."})
 		return
@@ -90,7 +94,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		s.Return(w, r, e.pages.AnswerText)
 		return
 	}
-	target, fits := targetOf(r)
+	target, fits := message.Target(r)
 	ep := h.find(name)
 	if ep == nil {
 		h.unknown(w, r, name, target)
@@ -112,7 +116,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	case !fits:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request names nothing of this site", Text: "Its target is neither a path nor a URL."})
 		return
-	case e.loops(r):
+	case message.Loops(r, e.cfg.Name):
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusLoopDetected, Title: "This address leads back to itself", Text: "The service behind it asks the relay for it, and so on without end."})
 		return
 	case protocol == webSocket:
@@ -133,7 +137,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
 		to.visit.edge = addrPort(local)
 	}
-	to.forward = e.forwardOf(r, remote.Addr(), h.secure)
+	to.forward = message.WayOf(r, e.cfg.Name, remote.Addr(), e.trusted(remote.Addr()), h.secure)
 	var took time.Duration
 	refused := h.guard(cw, r, to, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
@@ -165,7 +169,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		took = time.Since(start)
 	}
 	e.cfg.Record(ep, to.used, wire.Access{
-		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), User: to.forward.who.Name(), Method: r.Method, Host: name, Path: r.URL.Path,
+		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), User: to.forward.Who.Name(), Method: r.Method, Host: name, Path: r.URL.Path,
 		Status: cw.code(), Refused: refused, BytesIn: cw.in.Load(), BytesOut: cw.out.Load(), Duration: took,
 	})
 	if cw.aborted { // the visitor must see a response that broke as broken
@@ -307,35 +311,6 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	e.log.Debug("forward", "host", r.Host, "status", p.Status, "error", err)
 	e.pages.Answer(w, r, p)
-}
-
-// hostName is the name that a Host header gives, in lower case.
-func hostName(host string) (string, bool) {
-	name := host
-	if strings.HasPrefix(host, "[") || strings.Count(host, ":") == 1 {
-		h, port, err := net.SplitHostPort(host)
-		if err != nil && !strings.HasSuffix(host, "]") {
-			return "", false
-		}
-		if err == nil {
-			if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
-				return "", false
-			}
-			name = h
-		}
-	}
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if name == "" || len(name) > 253 {
-		return "", false
-	}
-	for _, c := range []byte(name) {
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == ':', c == '[', c == ']':
-		default:
-			return "", false
-		}
-	}
-	return name, true
 }
 
 // countedWriter counts what a visitor is sent, also after a change of protocol.

@@ -15,6 +15,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/wire"
 )
 
@@ -253,7 +254,7 @@ type roundTripper struct{}
 type route struct {
 	endpoint *Endpoint
 	target   string // what the visitor asks for
-	forward  forward
+	forward  message.Way
 	visit    visit
 	grpc     bool
 	body     *countedBody // of the request; nil without one
@@ -272,7 +273,7 @@ type route struct {
 func (to *route) choose(r *http.Request) {
 	list := to.endpoint.pickFor(to.target)
 	to.only = len(list) < 2
-	upgrade := to.upgrade(r) != ""
+	upgrade := message.Upgrade(r, to.stream) != ""
 	for i, b := range list {
 		if to.grpc || b.HTTP2 && !upgrade {
 			to.h2first = to.h2first || i == 0
@@ -322,7 +323,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		to.take(b)
 		out, end := to.attempt(r)
 		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil || b.prefix != "" {
-			out = out.Clone(b.Answers.follow(r.Context()))
+			out = out.Clone(b.Answers.Follow(r.Context()))
 			if b.HostHeader != "" {
 				out.Host = b.HostHeader
 			}
@@ -330,7 +331,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 				out.URL.Host = to.visit.visitor.String()
 			}
 			if b.Requests != nil {
-				b.Requests.request(out)
+				b.Requests.Request(out)
 			}
 			if b.prefix != "" {
 				b.strip(out, to.target)
@@ -347,7 +348,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil {
 			resp.Body = to.endpoint.edge.unread.follow(resp, b.Agent, to.giveUp)
 			if b.Answers != nil {
-				b.Answers.proxied(resp)
+				b.Answers.Proxied(resp)
 			}
 			return resp, nil
 		}

@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/wire"
 )
-
-// prefixHeader tells an origin which path was taken out of what it is asked for.
-const prefixHeader = "X-Forwarded-Prefix"
 
 // fork makes a backend for each of b's paths: what it keeps between requests, how
 // its origin is spoken to, and whether that is down is each one's own.
@@ -78,16 +76,6 @@ func (b *Backend) strip(r *http.Request, asked string) {
 	if plain, err := url.PathUnescape(path); err == nil {
 		u.Path, u.RawPath = plain, path
 	}
-	asWritten(u, target)
-	r.Header[prefixHeader] = []string{b.prefix}
-}
-
-// asWritten has a URL, whose path target has, be sent as target. What begins with two
-// slashes would be sent as a URL with a host, and is sent as net/url writes it.
-func asWritten(u *url.URL, target string) {
-	path, query, asked := strings.Cut(target, "?")
-	u.RawQuery, u.ForceQuery = query, asked && query == ""
-	if !strings.HasPrefix(target, "//") && target != u.RequestURI() {
-		u.Opaque = path
-	}
+	message.SetTarget(u, target)
+	r.Header[message.PrefixHeader] = []string{b.prefix}
 }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/message"
 	"bytes"
 	"crypto/tls"
 	"encoding/binary"
@@ -86,7 +87,7 @@ func FuzzHostName(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		name, ok := hostName(s)
+		name, ok := message.Host(s)
 		if ok && (name == "" || len(name) > 253) {
 			t.Fatalf("%q gives %q", s, name)
 		}
@@ -98,7 +99,7 @@ func TestHostNames(t *testing.T) {
 		"shop.example.com": "shop.example.com", "Shop.Example.COM.:8080": "shop.example.com", "[::1]:80": "::1", "[::1]": "[::1]",
 		"": "", ":80": "", "a b": "", "a/b": "", "a@b": "", "a:99999": "", "a:x": "", "ä.de": "", "a\x00": "",
 	} {
-		got, ok := hostName(host)
+		got, ok := message.Host(host)
 		if ok != (want != "") || got != want && ok {
 			t.Errorf("%q: got %q, %v; want %q", host, got, ok, want)
 		}

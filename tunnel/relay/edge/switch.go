@@ -10,48 +10,10 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/message"
 )
 
 var errSwitch = errors.New("the origin changes to a protocol that nobody asked for")
-
-// wanted is what a visitor may ask an origin to change to, as a list; "" if
-// nothing is left of what it asked. HTTP/2 is taken out, as a server may ignore
-// any of the list (RFC 9110, section 7.8): behind a change to it, one visitor's
-// connection would carry requests that the edge neither sees nor checks.
-func wanted(upgrade []string) string {
-	if len(upgrade) == 1 && upgrade[0] == webSocket {
-		return webSocket
-	}
-	var list []string
-	for _, value := range upgrade {
-		for name := range strings.SplitSeq(value, ",") {
-			name = strings.TrimSpace(name)
-			kind, _, _ := strings.Cut(strings.ToLower(name), "/")
-			if name != "" && kind != "h2c" && kind != "h2" && kind != "http" {
-				list = append(list, name)
-			}
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// upgrade is what the origin is asked to change to; empty: nothing.
-func (to *route) upgrade(r *http.Request) string {
-	if (r.ProtoMajor == 1 && r.ProtoMinor > 0 || to.stream) && has(r.Header["Connection"], "upgrade") {
-		return wanted(r.Header["Upgrade"])
-	}
-	return ""
-}
-
-// names reports whether protocol is one of list.
-func names(list, protocol string) bool {
-	for name := range strings.SplitSeq(list, ", ") {
-		if protocol != "" && strings.EqualFold(name, protocol) {
-			return true
-		}
-	}
-	return false
-}
 
 // switchOver passes a change of protocol on (WebSocket), and then bytes both
 // ways until both have ended. The error is for explain.
@@ -59,7 +21,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	s := x.stream
 	defer s.close()
 	defer x.stop()
-	if x.body != nil && !(x.body.soon() && x.body.finished()) || !names(x.upgrade, answer.Header.Get("Upgrade")) {
+	if x.body != nil && !(x.body.soon() && x.body.finished()) || !message.Lists(x.upgrade, answer.Header.Get("Upgrade")) {
 		s.conn.Reset()
 		return errSwitch
 	}
@@ -71,21 +33,14 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	defer conn.Close()
 	defer context.AfterFunc(x.ctx, func() { conn.Close() })()
 	h := x.w.Header()
-	for name, values := range endToEnd(answer.Header, answer.Header["Connection"]) {
+	for name, values := range message.EndToEnd(answer.Header, answer.Header["Connection"]) {
 		if name != "Content-Length" {
 			h[name] = values
 		}
 	}
 	h.Set("Connection", "Upgrade")
 	h.Set("Upgrade", answer.Header.Get("Upgrade"))
-	write(rw.Writer, "HTTP/1.1 101 Switching Protocols\r\n")
-	for name, values := range h {
-		for _, v := range values {
-			header(rw.Writer, name, v)
-		}
-	}
-	write(rw.Writer, "\r\n")
-	if err := rw.Flush(); err != nil {
+	if err := message.WriteSwitch(rw.Writer, h); err != nil {
 		s.conn.Reset()
 		if errors.Is(err, errAccept) { // nothing is answered yet
 			return err

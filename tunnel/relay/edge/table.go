@@ -14,6 +14,7 @@ import (
 	"adit/internal/wildcard"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/flows"
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -72,8 +73,8 @@ type Backend struct {
 	Number     uint32 // within the session
 	Key        string
 	HostHeader string
-	Requests   *HeaderChanges
-	Answers    *HeaderChanges
+	Requests   *message.Changes
+	Answers    *message.Changes
 	Unshared   bool // a stream carries the requests of one visitor's connection only
 	HTTP2      bool // the origin is to be spoken to by HTTP/2, but for changes of protocol
 	// Paths lead to origins of their own; longer ones come first.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/internal/lend"
+	"adit/tunnel/relay/edge/message"
 )
 
 // errNotWanted ends the upload of a body that the origin answered without.
@@ -167,7 +168,7 @@ func (u *upload) within(d time.Duration) bool {
 }
 
 // send copies the body, in chunks if its length is not known.
-func (u *upload) send(s *httpStream, r *http.Request, changes *HeaderChanges) error {
+func (u *upload) send(s *httpStream, r *http.Request, changes *message.Changes) error {
 	if r.ContentLength > 0 {
 		n, err := u.copy(s.conn, r.Body, nil)
 		if err == nil && n < r.ContentLength {
@@ -185,16 +186,7 @@ func (u *upload) send(s *httpStream, r *http.Request, changes *HeaderChanges) er
 	if _, err := u.copy(chunks{w}, r.Body, w.Flush); err != nil {
 		return err
 	}
-	write(w, "0\r\n")
-	for name, values := range r.Trailer {
-		if trails(name, r.Header["Connection"]) && !changes.hides(name) {
-			for _, v := range values {
-				header(w, name, v)
-			}
-		}
-	}
-	write(w, "\r\n")
-	return w.Flush()
+	return message.WriteEnd(w, r, changes)
 }
 
 // copy moves the body and calls after, if that is set, after each part.

@@ -1,4 +1,4 @@
-package edge
+package message
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got, ok := targetOf(r)
+		got, ok := Target(r)
 		if !ok {
 			return
 		}

@@ -1,4 +1,4 @@
-package edge
+package message
 
 import (
 	"net/http"
@@ -14,14 +14,14 @@ const loopHeader = "Cdn-Loop"
 // tunnels may ask for one another, and pass on what they were asked with.
 const maxPasses = 4
 
-// loops reports whether a request has come through this relay too often. What a
-// visitor writes there by itself is against nobody else.
-func (e *Edge) loops(r *http.Request) bool {
+// Loops reports whether a request has come through the relay of a name too often.
+// What a visitor writes there by itself is against nobody else.
+func Loops(r *http.Request, name string) bool {
 	passes := 0
 	for _, values := range r.Header[loopHeader] {
 		for by := range strings.SplitSeq(values, ",") {
 			by, _, _ = strings.Cut(by, ";")
-			if strings.EqualFold(strings.Trim(by, " \t"), e.cfg.Name) {
+			if strings.EqualFold(strings.Trim(by, " \t"), name) {
 				passes++
 			}
 		}
@@ -31,9 +31,9 @@ func (e *Edge) loops(r *http.Request) bool {
 
 // passedBy is what the origin is told: what the request came with, which nobody
 // may leave out, and this relay.
-func (e *Edge) passedBy(r *http.Request) string {
+func passedBy(r *http.Request, name string) string {
 	if before := r.Header[loopHeader]; len(before) > 0 {
-		return strings.Join(before, ", ") + ", " + e.cfg.Name
+		return strings.Join(before, ", ") + ", " + name
 	}
-	return e.cfg.Name
+	return name
 }

@@ -1,4 +1,4 @@
-package edge
+package message
 
 import "testing"
 
@@ -36,7 +36,7 @@ func TestProtocolThatAnOriginChangesTo(t *testing.T) {
 		{"websocket", "", false},
 		{"websocket", "h2c", false},
 	} {
-		if got := names(c.asked, c.answered); got != c.want {
+		if got := Lists(c.asked, c.answered); got != c.want {
 			t.Errorf("asked for %q, answered with %q: %v", c.asked, c.answered, got)
 		}
 	}

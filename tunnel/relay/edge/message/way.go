@@ -1,4 +1,4 @@
-package edge
+package message
 
 import (
 	"maps"
@@ -12,22 +12,25 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// forward is what an origin is told of the way a request came.
-type forward struct {
+// PrefixHeader tells an origin which path was taken out of what it is asked for.
+const PrefixHeader = "X-Forwarded-Prefix"
+
+// Way is what an origin is told of the way a request came.
+type Way struct {
 	trusted bool // the peer is a configured load balancer
-	peer    netip.Addr
+	Peer    netip.Addr
 	host    string
 	proto   string
 	before  http.Header // the load balancer's own headers
 	passed  string      // by whom
-	who     policy.Guest
+	Who     policy.Guest
 }
 
-// The headers that tell an origin who the visitor is, where a policy asks.
-var whoHeaders = [...]string{"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Preferred-Username"}
+// WhoHeaders tell an origin who the visitor is, where a policy asks.
+var WhoHeaders = [...]string{"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Preferred-Username"}
 
-// scheme is the one that the visitor sees.
-func (f forward) scheme() string {
+// Scheme is the one that the visitor sees.
+func (f *Way) Scheme() string {
 	if v := f.before["X-Forwarded-Proto"]; len(v) > 0 && (v[0] == "http" || v[0] == "https") {
 		return v[0]
 	}
@@ -36,8 +39,10 @@ func (f forward) scheme() string {
 
 var forwardHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"}
 
-func (e *Edge) forwardOf(r *http.Request, peer netip.Addr, secure bool) forward {
-	f := forward{trusted: e.trusted(peer), peer: peer, host: r.Host, proto: "http", passed: e.passedBy(r)}
+// WayOf returns what is told of a request. name is the relay's, secure says that
+// its TLS ended here, and trusted that the peer is a load balancer.
+func WayOf(r *http.Request, name string, peer netip.Addr, trusted, secure bool) Way {
+	f := Way{trusted: trusted, Peer: peer, host: r.Host, proto: "http", passed: passedBy(r, name)}
 	if secure {
 		f.proto = "https"
 	}
@@ -52,11 +57,11 @@ func (e *Edge) forwardOf(r *http.Request, peer netip.Addr, secure bool) forward 
 	return f
 }
 
-// clientAddr is the address that policies and logs know the visitor by: the
+// Client is the address that policies and logs know the visitor by: the
 // peer's, or where that is a load balancer, the last address in
 // X-Forwarded-For that is not.
-func (e *Edge) clientAddr(r *http.Request, peer netip.Addr) netip.Addr {
-	if !e.trusted(peer) {
+func Client(r *http.Request, peer netip.Addr, trusted func(netip.Addr) bool) netip.Addr {
+	if !trusted(peer) {
 		return peer
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -65,7 +70,7 @@ func (e *Edge) clientAddr(r *http.Request, peer netip.Addr) netip.Addr {
 		if !ok {
 			break
 		}
-		if !e.trusted(a) {
+		if !trusted(a) {
 			return a
 		}
 		peer = a
@@ -87,14 +92,12 @@ func hopAddr(text string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), true
 }
 
-// rewrite makes the request that the origin gets. net/http/httputil has taken
+// Rewrite makes the request that the origin gets. net/http/httputil has taken
 // the hop-by-hop headers and the forwarding headers away.
-func rewrite(p *httputil.ProxyRequest) {
-	to := p.In.Context().Value(routeKey{}).(*route)
-	f := to.forward
+func Rewrite(p *httputil.ProxyRequest, target string, f *Way) {
 	p.Out.URL.Scheme = "http"
 	p.Out.URL.Host = "origin" // streams need no address
-	asWritten(p.Out.URL, to.target)
+	SetTarget(p.Out.URL, target)
 	p.Out.Host = p.In.Host
 	for name := range p.Out.Header {
 		if strings.HasPrefix(name, "X-Forwarded-") && !f.trusted || disguised(name) {
@@ -111,7 +114,7 @@ func rewrite(p *httputil.ProxyRequest) {
 
 // each calls set with the headers that tell an origin of the visitor. A load
 // balancer's own come first in those that list the way.
-func (f forward) each(set func(name, value string)) {
+func (f *Way) each(set func(name, value string)) {
 	list := func(name, own string) {
 		if f.trusted {
 			if v := f.before[name]; len(v) > 0 {
@@ -130,28 +133,28 @@ func (f forward) each(set func(name, value string)) {
 			set(name, own)
 		}
 	}
-	list("X-Forwarded-For", f.peer.String())
+	list("X-Forwarded-For", f.Peer.String())
 	one("X-Forwarded-Host", f.host)
 	one("X-Forwarded-Proto", f.proto)
 	list("Forwarded", forwardedElement(f))
 	one("X-Real-Ip", "")
 	set(loopHeader, f.passed)
-	if f.who.Name() != "" {
+	if f.Who.Name() != "" {
 		f.name(set)
 	}
 }
 
 // name calls set with who the visitor is, as far as a header can say it.
-func (f forward) name(set func(name, value string)) {
-	values := [len(whoHeaders)]string{f.who.User.Name}
-	if i := f.who.Identity; i != nil {
+func (f *Way) name(set func(name, value string)) {
+	values := [len(WhoHeaders)]string{f.Who.User.Name}
+	if i := f.Who.Identity; i != nil {
 		values = [...]string{i.Subject, i.Email, strings.Join(i.Groups, ","), i.Name}
-	} else if c := f.who.Certificate; c != nil {
+	} else if c := f.Who.Certificate; c != nil {
 		values = [...]string{c.Label(), c.Email(), "", ""}
 	}
 	for i, value := range values {
 		if value != "" && httpguts.ValidHeaderFieldValue(value) {
-			set(whoHeaders[i], value)
+			set(WhoHeaders[i], value)
 		}
 	}
 }
@@ -193,9 +196,9 @@ func disguised(name string) bool {
 
 // forwardedElement is RFC 7239's; an IPv6 address is quoted and in brackets
 // (§6), and so is a host with a port.
-func forwardedElement(f forward) string {
-	node := f.peer.String()
-	if f.peer.Is6() {
+func forwardedElement(f *Way) string {
+	node := f.Peer.String()
+	if f.Peer.Is6() {
 		node = `"[` + node + `]"`
 	}
 	host := f.host

@@ -1,4 +1,4 @@
-package edge
+package message
 
 import (
 	"bufio"
@@ -12,28 +12,28 @@ import (
 	"adit/tunnel/wire"
 )
 
-// HeaderChanges are a tunnel's wire.HeaderChanges of one direction, made ready for
+// Changes are a tunnel's wire.HeaderChanges of one direction, made ready for
 // each message. Nil changes nothing.
-type HeaderChanges struct {
-	fields []headerChange
+type Changes struct {
+	fields []change
 	names  map[string]bool // of fields
 	plain  map[string]bool // the same as CGI reads them
 	odd    bool            // one of them is not spelled as CGI would
 }
 
-type headerChange struct {
+type change struct {
 	name  string
 	value []string // one, in a slice that nothing can be appended to; nil: the field goes
 }
 
-// ChangeHeaders returns nil if c changes nothing.
-func ChangeHeaders(c wire.HeaderChanges) *HeaderChanges {
+// NewChanges returns nil if c changes nothing.
+func NewChanges(c wire.HeaderChanges) *Changes {
 	if c.IsZero() {
 		return nil
 	}
-	h := &HeaderChanges{names: make(map[string]bool), plain: make(map[string]bool)}
+	h := &Changes{names: make(map[string]bool), plain: make(map[string]bool)}
 	for name, value := range c.All() {
-		f := headerChange{name: name}
+		f := change{name: name}
 		if value != "" {
 			f.value = []string{value}
 		}
@@ -44,13 +44,13 @@ func ChangeHeaders(c wire.HeaderChanges) *HeaderChanges {
 	return h
 }
 
-// has reports whether a field is changed.
-func (c *HeaderChanges) has(name string) bool { return c != nil && c.names[name] }
+// Has reports whether a field is changed.
+func (c *Changes) Has(name string) bool { return c != nil && c.names[name] }
 
 // hides reports whether a visitor's field does not reach the origin: one that is
 // changed, or that CGI would read as one, since the origin takes those for the
 // tunnel's word.
-func (c *HeaderChanges) hides(name string) bool {
+func (c *Changes) hides(name string) bool {
 	return c != nil && (c.names[name] || (c.odd || odd(name)) && c.plain[wire.PlainHeader(name)])
 }
 
@@ -67,7 +67,7 @@ func odd(name string) bool {
 }
 
 // write writes the fields of a request that are set.
-func (c *HeaderChanges) write(w *bufio.Writer) {
+func (c *Changes) write(w *bufio.Writer) {
 	for i := range c.fields {
 		if f := &c.fields[i]; f.value != nil {
 			header(w, f.name, f.value[0])
@@ -75,8 +75,8 @@ func (c *HeaderChanges) write(w *bufio.Writer) {
 	}
 }
 
-// request changes the request that a backend gets by HTTP/2; it is a copy.
-func (c *HeaderChanges) request(r *http.Request) {
+// Request changes the request that a backend gets by HTTP/2; it is a copy.
+func (c *Changes) Request(r *http.Request) {
 	for name := range r.Header {
 		if c.hides(name) {
 			delete(r.Header, name)
@@ -97,8 +97,8 @@ func (c *HeaderChanges) request(r *http.Request) {
 	}
 }
 
-// answer changes the head of an origin's answer.
-func (c *HeaderChanges) answer(h http.Header) {
+// Answer changes the head of an origin's answer.
+func (c *Changes) Answer(h http.Header) {
 	for _, f := range c.fields {
 		if f.value == nil {
 			delete(h, f.name)
@@ -124,9 +124,9 @@ func without(connection []string, token string) []string {
 	return []string{strings.Join(left, ", ")}
 }
 
-// interim changes an interim answer, which gets no field that it does not have:
+// Interim changes an interim answer, which gets no field that it does not have:
 // those are for the answer itself.
-func (c *HeaderChanges) interim(h http.Header) {
+func (c *Changes) Interim(h http.Header) {
 	for _, f := range c.fields {
 		if f.value == nil {
 			delete(h, f.name)
@@ -136,33 +136,33 @@ func (c *HeaderChanges) interim(h http.Header) {
 	}
 }
 
-// follow returns a context in which the interim answers of a request by HTTP/2
+// Follow returns a context in which the interim answers of a request by HTTP/2
 // are changed before the visitor gets them.
-func (c *HeaderChanges) follow(ctx context.Context) context.Context {
+func (c *Changes) Follow(ctx context.Context) context.Context {
 	if c == nil {
 		return ctx
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		// It is called before the one of net/http/httputil, which passes them on.
 		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
-			c.interim(http.Header(h))
+			c.Interim(http.Header(h))
 			return nil
 		},
 	})
 }
 
-// proxied changes an answer that came by HTTP/2: its head now, and what comes
+// Proxied changes an answer that came by HTTP/2: its head now, and what comes
 // behind the body once that is read. No trailer has a changed field's name, which
 // would say what the origin said.
-func (c *HeaderChanges) proxied(answer *http.Response) {
-	c.answer(answer.Header)
+func (c *Changes) Proxied(answer *http.Response) {
+	c.Answer(answer.Header)
 	c.trailer(answer.Trailer)
 	answer.Body = &changedBody{ReadCloser: answer.Body, of: answer, changes: c}
 }
 
-func (c *HeaderChanges) trailer(h http.Header) {
+func (c *Changes) trailer(h http.Header) {
 	for name := range h {
-		if c.has(name) {
+		if c.Has(name) {
 			delete(h, name)
 		}
 	}
@@ -171,7 +171,7 @@ func (c *HeaderChanges) trailer(h http.Header) {
 type changedBody struct {
 	io.ReadCloser
 	of      *http.Response
-	changes *HeaderChanges
+	changes *Changes
 }
 
 func (b *changedBody) Read(p []byte) (int, error) {
