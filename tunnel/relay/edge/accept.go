@@ -15,6 +15,8 @@ import (
 	"adit/internal/lend"
 	"adit/internal/sockio"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/clientcert"
+	"adit/tunnel/relay/edge/clienthello"
 )
 
 // feed is a listener of connections that were looked at first: from a load
@@ -96,8 +98,8 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 		return
 	}
 	if f.secure && (e.table.passing.Load() > 0 || e.cfg.Agents != nil) {
-		hello, err := peekHello(v, e.limits.HeaderTime)
-		if isPlainHTTP(err) {
+		hello, err := clienthello.Peek(v, e.limits.HeaderTime)
+		if clienthello.IsPlainHTTP(err) {
 			v.refusePlain()
 			return
 		}
@@ -105,14 +107,14 @@ func (e *Edge) sort(f *feed, conn net.Conn) {
 			v.Close()
 			return
 		}
-		v.replay = hello.read
-		if e.cfg.Agents != nil && slices.ContainsFunc(hello.protos, func(p string) bool { return slices.Contains(e.cfg.AgentProtos, p) }) {
+		v.replay = hello.Bytes
+		if e.cfg.Agents != nil && slices.ContainsFunc(hello.Protos, func(p string) bool { return slices.Contains(e.cfg.AgentProtos, p) }) {
 			v.once.Do(v.leave) // an agent: not counted among visitors, and ended by the relay instead of the edge
 			e.cfg.Agents(agentConn{v})
 			return
 		}
-		if ep := e.passThrough(hello.name); ep != nil {
-			e.serveRaw(v, ep, hello.name)
+		if ep := e.passThrough(hello.Name); ep != nil {
+			e.serveRaw(v, ep, hello.Name)
 			return
 		}
 	}
@@ -213,8 +215,8 @@ type visitor struct {
 	replay     []byte
 	cut        func() // closes the connection underneath; may be called at any time
 
-	credentials credentials // of TLS, if it is ended here
-	private     *Guest      // who it is, of a private tunnel
+	credentials clientcert.Credentials // of TLS, if it is ended here
+	private     *Guest                 // who it is, of a private tunnel
 	streams     streaming
 	leave       func()
 	once        sync.Once

@@ -3,6 +3,7 @@ package edge
 import (
 	"adit/internal/wildcard"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
 )
 
 // domain returns the endpoint that serves a name: its own, or that of the wildcard
@@ -37,4 +38,15 @@ func (e *Edge) shownAs(name string) string {
 		return ep.Domain
 	}
 	return name
+}
+
+// passThrough returns the endpoint that wants a name's TLS undecrypted, if any.
+func (e *Edge) passThrough(name string) *Endpoint {
+	if name == "" {
+		return nil
+	}
+	if ep := e.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeTLS {
+		return ep
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/clienthello"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -125,7 +126,7 @@ func (e *Edge) forHTTP(v *visitor, secure bool) net.Conn {
 	conn := tls.Server(v, e.tls)
 	_ = conn.SetDeadline(time.Now().Add(e.limits.HeaderTime))
 	if err := conn.Handshake(); err != nil {
-		if isPlainHTTP(err) {
+		if clienthello.IsPlainHTTP(err) {
 			return nil
 		}
 		return conn

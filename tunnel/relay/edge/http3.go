@@ -1,6 +1,8 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/clientcert"
+	"adit/tunnel/relay/edge/clienthello"
 	"adit/tunnel/relay/edge/pages"
 	"bytes"
 	"context"
@@ -81,7 +83,7 @@ func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.
 		over()
 		q.edge.visits.leave(addr)
 	})
-	ctx = context.WithValue(ctx, credentialsKey{}, new(credentials))
+	ctx = context.WithValue(ctx, credentialsKey{}, new(clientcert.Credentials))
 	return context.WithValue(ctx, handshakeKey{}, over), nil
 }
 
@@ -90,7 +92,7 @@ func (q *quicServer) config() (*tls.Config, *quic.Config) {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if q.edge.passThrough(serverName(hello.ServerName)) != nil {
+			if q.edge.passThrough(clienthello.ServerName(hello.ServerName)) != nil {
 				return nil, errPassed // its TLS is the origin's own, over TCP
 			}
 			return q.edge.certificate(hello)

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/clienthello"
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
@@ -37,7 +38,7 @@ func (s *servedNames) get(name string) *x509.Certificate {
 func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := e.cfg.Certificates(hello)
 	if err == nil && cert != nil && cert.Leaf != nil {
-		e.served.note(e.shownAs(serverName(hello.ServerName)), cert.Leaf)
+		e.served.note(e.shownAs(clienthello.ServerName(hello.ServerName)), cert.Leaf)
 	}
 	return cert, err
 }
@@ -50,7 +51,7 @@ func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
 	if r.TLS == nil || r.TLS.ServerName == "" || r.TLS.ServerName == name || e.trusted(peer) {
 		return false
 	}
-	asked := serverName(r.TLS.ServerName)
+	asked := clienthello.ServerName(r.TLS.ServerName)
 	if asked == name {
 		return false
 	}

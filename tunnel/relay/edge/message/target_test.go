@@ -75,3 +75,27 @@ func TestDisguisedFields(t *testing.T) {
 		}
 	}
 }
+
+func FuzzHostName(f *testing.F) {
+	for _, s := range []string{"shop.example.com", "SHOP:80", "[::1]:80", "a..b", "a:b:c", "[", "a.:1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		name, ok := Host(s)
+		if ok && (name == "" || len(name) > 253) {
+			t.Fatalf("%q gives %q", s, name)
+		}
+	})
+}
+
+func TestHostNames(t *testing.T) {
+	for host, want := range map[string]string{
+		"shop.example.com": "shop.example.com", "Shop.Example.COM.:8080": "shop.example.com", "[::1]:80": "::1", "[::1]": "[::1]",
+		"": "", ":80": "", "a b": "", "a/b": "", "a@b": "", "a:99999": "", "a:x": "", "ä.de": "", "a\x00": "",
+	} {
+		got, ok := Host(host)
+		if ok != (want != "") || got != want && ok {
+			t.Errorf("%q: got %q, %v; want %q", host, got, ok, want)
+		}
+	}
+}

@@ -1,7 +1,6 @@
-package edge
+package clienthello
 
 import (
-	"adit/tunnel/relay/edge/message"
 	"bytes"
 	"crypto/tls"
 	"encoding/binary"
@@ -43,11 +42,11 @@ func TestServerNameIsFoundAndNothingIsLost(t *testing.T) {
 		rest = rest[n:]
 	}
 	for name, b := range map[string][]byte{"one record": whole, "many records": split} {
-		got, err := parseHello(bytes.NewReader(append(bytes.Clone(b), "more"...)))
-		if err != nil || got.name != "shop.example.com" || !slices.Equal(got.protos, []string{"h2", "http/1.1"}) {
-			t.Errorf("%s: got %q, %q, %v", name, got.name, got.protos, err)
+		got, err := parse(bytes.NewReader(append(bytes.Clone(b), "more"...)))
+		if err != nil || got.Name != "shop.example.com" || !slices.Equal(got.Protos, []string{"h2", "http/1.1"}) {
+			t.Errorf("%s: got %q, %q, %v", name, got.Name, got.Protos, err)
 		}
-		read := got.read
+		read := got.Bytes
 		if !bytes.HasPrefix(append(bytes.Clone(b), "more"...), read) || len(read) < len(b) {
 			t.Errorf("%s: %d bytes are handed on, want at least %d", name, len(read), len(b))
 		}
@@ -65,8 +64,8 @@ func TestGarbageIsNoHello(t *testing.T) {
 		"length lies":  append([]byte{22, 3, 1, 0xff, 0xff}, whole[5:]...),
 		"all the same": bytes.Repeat([]byte{0x16}, 1<<20),
 	} {
-		if got, err := parseHello(bytes.NewReader(b)); err == nil {
-			t.Errorf("%s: got name %q", name, got.name)
+		if got, err := parse(bytes.NewReader(b)); err == nil {
+			t.Errorf("%s: got name %q", name, got.Name)
 		}
 	}
 }
@@ -75,33 +74,9 @@ func FuzzServerName(f *testing.F) {
 	f.Add(hello(f, "shop.example.com"))
 	f.Add([]byte("\x16\x03\x01\x00\x05hello"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := parseHello(bytes.NewReader(b))
-		if err == nil && !bytes.HasPrefix(b, got.read) {
-			t.Fatalf("%q: what is handed on is not what came", got.name)
+		got, err := parse(bytes.NewReader(b))
+		if err == nil && !bytes.HasPrefix(b, got.Bytes) {
+			t.Fatalf("%q: what is handed on is not what came", got.Name)
 		}
 	})
-}
-
-func FuzzHostName(f *testing.F) {
-	for _, s := range []string{"shop.example.com", "SHOP:80", "[::1]:80", "a..b", "a:b:c", "[", "a.:1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		name, ok := message.Host(s)
-		if ok && (name == "" || len(name) > 253) {
-			t.Fatalf("%q gives %q", s, name)
-		}
-	})
-}
-
-func TestHostNames(t *testing.T) {
-	for host, want := range map[string]string{
-		"shop.example.com": "shop.example.com", "Shop.Example.COM.:8080": "shop.example.com", "[::1]:80": "::1", "[::1]": "[::1]",
-		"": "", ":80": "", "a b": "", "a/b": "", "a@b": "", "a:99999": "", "a:x": "", "ä.de": "", "a\x00": "",
-	} {
-		got, ok := message.Host(host)
-		if ok != (want != "") || got != want && ok {
-			t.Errorf("%q: got %q, %v; want %q", host, got, ok, want)
-		}
-	}
 }

@@ -1,4 +1,6 @@
-package edge
+// Package clienthello reads what a connection of TLS begins with: the name and the
+// protocols that it asks for. What was read is left to whoever answers.
+package clienthello
 
 import (
 	"bytes"
@@ -9,9 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"adit/tunnel/relay/store"
-	"adit/tunnel/wire"
 )
 
 // maxHello bounds what is read to find the name in a ClientHello: the largest
@@ -20,39 +19,39 @@ const maxHello = 68 << 10
 
 var errPeeked = errors.New("the name is known")
 
-// greeting is what a TLS ClientHello asks for.
-type greeting struct {
-	name   string   // in lower case; "" for none
-	protos []string // ALPN
-	read   []byte   // all bytes read, for whoever answers
+// Hello is what a TLS ClientHello asks for.
+type Hello struct {
+	Name   string   // in lower case; "" for none
+	Protos []string // ALPN
+	Bytes  []byte   // all bytes read, for whoever answers
 }
 
-// serverName is a name as the table has it.
-func serverName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+// ServerName is a name as the table has it.
+func ServerName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// peekHello reads a TLS ClientHello.
-func peekHello(conn net.Conn, limit time.Duration) (greeting, error) {
+// Peek reads a TLS ClientHello.
+func Peek(conn net.Conn, limit time.Duration) (Hello, error) {
 	conn.SetReadDeadline(time.Now().Add(limit))
 	defer conn.SetReadDeadline(time.Time{})
-	return parseHello(conn)
+	return parse(conn)
 }
 
-// parseHello lets crypto/tls read the hello, so that records and extensions are
+// parse lets crypto/tls read the hello, so that records and extensions are
 // taken apart by code that is tried.
-func parseHello(r io.Reader) (greeting, error) {
+func parse(r io.Reader) (Hello, error) {
 	var buf bytes.Buffer
-	var g greeting
+	var g Hello
 	peeked := false
 	err := tls.Server(&readOnly{r: io.TeeReader(io.LimitReader(r, maxHello), &buf)}, &tls.Config{
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			g.name, g.protos, peeked = serverName(hello.ServerName), slices.Clone(hello.SupportedProtos), true
+			g.Name, g.Protos, peeked = ServerName(hello.ServerName), slices.Clone(hello.SupportedProtos), true
 			return nil, errPeeked
 		},
 	}).Handshake()
 	if !peeked {
-		return greeting{}, err
+		return Hello{}, err
 	}
-	g.read = buf.Bytes()
+	g.Bytes = buf.Bytes()
 	return g, nil
 }
 
@@ -68,13 +67,17 @@ func (c *readOnly) SetDeadline(time.Time) error      { return nil }
 func (c *readOnly) SetReadDeadline(time.Time) error  { return nil }
 func (c *readOnly) SetWriteDeadline(time.Time) error { return nil }
 
-// passThrough returns the endpoint that wants a name's TLS undecrypted, if any.
-func (e *Edge) passThrough(name string) *Endpoint {
-	if name == "" {
-		return nil
+// IsPlainHTTP reports whether a handshake failed because what came is no TLS but
+// the beginning of a request by HTTP.
+func IsPlainHTTP(err error) bool {
+	var wrong tls.RecordHeaderError
+	if !errors.As(err, &wrong) {
+		return false
 	}
-	if ep := e.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeTLS {
-		return ep
+	for i, c := range wrong.RecordHeader {
+		if letter := 'A' <= c && c <= 'Z'; !letter && (i < 3 || c != ' ' && c != '/' && c != '*') {
+			return false
+		}
 	}
-	return nil
+	return true
 }
