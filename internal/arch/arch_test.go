@@ -137,6 +137,7 @@ var walls = []struct {
 	{"tunnel/relay/edge/clienthello", []string{}},
 	{"tunnel/relay/edge/flows", []string{"tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/shape", []string{}},
+	{"tunnel/relay/edge/visitor", []string{"internal", "tunnel/link", "tunnel/relay/edge/clientcert", "tunnel/relay/edge/clienthello"}},
 	{"tunnel/relay/quota", []string{"tunnel/relay/shape", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"localapi/client", []string{"internal", "localapi/client"}},

@@ -7,6 +7,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -111,8 +112,8 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 }
 
 // guest is the agent as a visitor.
-func (s *session) guest() edge.Guest {
-	return edge.Guest{
+func (s *session) guest() visitor.Guest {
+	return visitor.Guest{
 		Client: s.client.Name, ClientID: s.client.ID,
 		Addr: addrPort(s.link.RemoteAddr().String()), Relay: addrPort(s.link.LocalAddr().String()),
 	}

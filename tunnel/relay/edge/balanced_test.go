@@ -109,6 +109,15 @@ func TestTunnelTakesItsTurnAgainAfterABetterWay(t *testing.T) {
 	})
 }
 
+// at is the connection of a visitor at an address.
+type at struct {
+	net.Conn
+	from netip.AddrPort
+}
+
+func (c at) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.from) }
+func (c at) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 254), Port: 443} }
+
 // TestConnectionIsCountedWhereItIs has a tcp visitor be turned from an agent whose
 // origin is down to another.
 func TestConnectionIsCountedWhereItIs(t *testing.T) {
@@ -116,7 +125,7 @@ func TestConnectionIsCountedWhereItIs(t *testing.T) {
 		s := newBalancedSite(t)
 		s.ep.turn.Store(0) // the first is asked first
 		near, far := net.Pipe()
-		visitor := &visitor{Conn: far, addr: netip.MustParseAddrPort("192.0.2.1:1"), edge: netip.MustParseAddrPort("192.0.2.2:443"), cut: func() {}, leave: func() {}}
+		visitor := s.edge.admission.Admit(at{far, netip.MustParseAddrPort("192.0.2.1:1")})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)

@@ -12,14 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"adit/internal/lend"
-)
-
-// A visitor that is still sending is listened to for a while after its answer:
-// one that is cut off at once may lose the answer with the connection (RFC 9112,
-// section 9.6).
-const (
-	lingerTime  = 5 * time.Second
-	lingerBytes = 64 << 20
+	"adit/tunnel/relay/edge/visitor"
 )
 
 // countedBody is a request's body, and counts it. Whoever forwards it may close
@@ -148,7 +141,7 @@ func (c *countedBody) left() bool {
 func (c *countedBody) drain() {
 	var mem lend.Buffer
 	defer mem.Return()
-	for total := 0; total < lingerBytes; {
+	for total := 0; total < visitor.LingerBytes; {
 		n, err := c.read(mem.Lend())
 		if err != nil {
 			return
@@ -189,7 +182,7 @@ func (w *countedWriter) settle() {
 	}
 	wait := time.Duration(0)
 	if c.left() {
-		wait = lingerTime
+		wait = visitor.LingerTime
 	}
 	if control.SetReadDeadline(time.Now().Add(wait)) == nil && wait > 0 && w.complete() && control.Flush() == nil {
 		c.drain()

@@ -9,6 +9,7 @@ import (
 	"adit/tunnel/relay/edge/clientcert"
 	"adit/tunnel/relay/edge/clienthello"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -19,8 +20,8 @@ type credentialsKey struct{}
 // credentialsOf returns those of the connection that a request came by; nil: it has
 // none.
 func credentialsOf(ctx context.Context) *clientcert.Credentials {
-	if v, _ := ctx.Value(visitorKey{}).(*visitor); v != nil {
-		return &v.credentials
+	if v := visitor.FromContext(ctx); v != nil {
+		return &v.Credentials
 	}
 	c, _ := ctx.Value(credentialsKey{}).(*clientcert.Credentials)
 	return c
@@ -41,8 +42,8 @@ func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config
 		return nil, nil
 	}
 	c, _ := hello.Context().Value(credentialsKey{}).(*clientcert.Credentials)
-	if v, ok := hello.Conn.(*visitor); ok {
-		c = &v.credentials
+	if v, ok := hello.Conn.(*visitor.Conn); ok {
+		c = &v.Credentials
 	}
 	return clientcert.Ask(base, e.tickets, p, ep.place(), c), nil
 }
@@ -57,7 +58,7 @@ func (e *Edge) presented(r *http.Request, name string, peer netip.Addr) (p *poli
 	}
 	c := credentialsOf(r.Context())
 	if c == nil || !c.Asked() || clienthello.ServerName(r.TLS.ServerName) != name {
-		return nil, r.TLS.ServerName != "" && !e.trusted(peer)
+		return nil, r.TLS.ServerName != "" && !e.admission.Trusted(peer)
 	}
 	return c.Show(r.TLS.PeerCertificates), false
 }

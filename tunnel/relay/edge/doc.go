@@ -7,7 +7,7 @@
 // Where to begin: edge.go has the settings and the life of an Edge, table.go what
 // it serves (Endpoint, a public face, and Backend, one tunnel behind it), leaving.go
 // what it serves no more and visitors are still on. A connection comes in by
-// accept.go (guarded by guard.go, counted by visitors.go) and goes one of four ways
+// accept.go (guarded by guard.go, counted by package visitor) and goes one of four ways
 // (visitors over HTTP/3 by http3.go the first two):
 //
 //   - http.go to exchange.go, for HTTP/1.1 origins: request.go, upload.go and

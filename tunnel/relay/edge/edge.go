@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/wire"
@@ -103,7 +104,7 @@ type Config struct {
 	// Trusted are load balancers: their PROXY protocol and X-Forwarded headers count.
 	Trusted []netip.Prefix
 	// Proxy says whether connections of load balancers begin with a PROXY header.
-	Proxy ProxyHeader
+	Proxy visitor.ProxyHeader
 	// Claimed reports whether a domain, or a wildcard, is some client's, running or
 	// not. May be nil.
 	Claimed func(domain string) bool
@@ -125,27 +126,26 @@ type Config struct {
 
 // Edge serves visitors.
 type Edge struct {
-	cfg     Config
-	limits  Limits
-	log     *slog.Logger
-	table   table
-	attach  sync.Mutex // one change of the table at a time; guards ending
-	ending  bool       // nothing more is attached
-	visits  visitors
-	crowds  crowds
-	ports   sync.WaitGroup
-	servers []*http.Server
-	feeds   []*feed
-	quic    *quicServer // nil without HTTP/3
-	altSvc  []string    // nil without HTTP/3
-	tls     *tls.Config // of HTTPS
-	tickets *tls.Config // whose keys those have who were asked for a certificate
-	tally   tally
-	pages   *pages.Set
-	served  servedNames
-	unread  unread
-	untaken untaken
-	kept    atomic.Int64 // bytes of webhooks' bodies
+	cfg       Config
+	limits    Limits
+	log       *slog.Logger
+	table     table
+	attach    sync.Mutex // one change of the table at a time; guards ending
+	ending    bool       // nothing more is attached
+	ports     sync.WaitGroup
+	servers   []*http.Server
+	feeds     []*visitor.Feed
+	quic      *quicServer // nil without HTTP/3
+	altSvc    []string    // nil without HTTP/3
+	tls       *tls.Config // of HTTPS
+	tickets   *tls.Config // whose keys those have who were asked for a certificate
+	tally     tally
+	pages     *pages.Set
+	admission *visitor.Admission
+	served    servedNames
+	unread    unread
+	untaken   untaken
+	kept      atomic.Int64 // bytes of webhooks' bodies
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc
@@ -172,7 +172,10 @@ func New(cfg Config) *Edge {
 	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
 	e.pages = pages.New(cfg.PagesDir, e.log)
 	e.pages.Check()
-	e.visits.limit, e.visits.most = e.limits.ConnectionsPerAddress, e.limits.Connections
+	e.admission = visitor.New(visitor.Config{
+		PerAddress: e.limits.ConnectionsPerAddress, Most: e.limits.Connections, HeaderTime: e.limits.HeaderTime,
+		Balancers: cfg.Trusted, Proxy: cfg.Proxy, Refuse: e.refuseCrowd, Log: e.log,
+	})
 	e.unread.room, e.untaken.room = roomOf(e.limits.Memory), roomOf(e.limits.Memory)
 	e.life, e.kill = context.WithCancel(context.Background())
 	for _, secure := range []bool{false, true} {
@@ -180,7 +183,7 @@ func New(cfg Config) *Edge {
 		if secure {
 			ln = cfg.HTTPS
 		}
-		e.feeds = append(e.feeds, newFeed(ln, secure))
+		e.feeds = append(e.feeds, visitor.NewFeed(ln))
 		e.servers = append(e.servers, e.newServer(secure))
 	}
 	e.tls = e.servers[1].TLSConfig.Clone() // http.Server changes its own as it begins to serve
@@ -199,8 +202,8 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		MaxHeaderBytes:               e.limits.HeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return e.life },
-		ConnContext:                  withVisitor,
-		ConnState:                    e.follow,
+		ConnContext:                  visitor.NewContext,
+		ConnState:                    e.admission.Follow,
 		ErrorLog:                     slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
 	}
 	if secure {
@@ -216,7 +219,7 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		// A visitor's frames are as long as every client's are by themselves: the
 		// standard library takes 1 MiB, and holds that much for each connection.
 		s.HTTP2 = &http.HTTP2Config{
-			MaxConcurrentStreams: streamsOfConnection, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
+			MaxConcurrentStreams: visitor.StreamsOfConnection, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
 			MaxReceiveBufferPerConnection: requestWindow, MaxReceiveBufferPerStream: requestWindow,
 		}
 	}
@@ -232,7 +235,10 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 		group.Go(func() error {
 			return ignoreClosed(s.Serve(feed))
 		})
-		group.Go(func() error { return e.accept(ctx, feed) })
+		group.Go(func() error {
+			feed.Serve(ctx, func(conn net.Conn) { e.sort(feed, i == 1, conn) })
+			return nil
+		})
 	}
 	group.Go(func() error { e.endIdle(ctx); return nil })
 	group.Go(func() error { e.relieveMemory(ctx); return nil })
@@ -267,7 +273,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	var group errgroup.Group
-	group.Go(func() error { e.visits.drain(ctx); return nil })
+	group.Go(func() error { e.admission.Drain(ctx); return nil })
 	for _, s := range e.servers {
 		group.Go(func() error {
 			if s.Shutdown(ctx) != nil {
@@ -277,7 +283,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 		})
 	}
 	_ = group.Wait()
-	e.visits.wait(ctx)
+	e.admission.Wait(ctx)
 	e.kill()
 	e.attach.Lock()
 	for _, ep := range e.Endpoints() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 )
 
@@ -131,11 +132,11 @@ func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Deci
 
 // guardRaw reports whether a connection or flow is let in, the rule that refuses
 // it or would have, and what to call at its end.
-func (e *Edge) guardRaw(ep *Endpoint, v *visitor) (refused string, in bool, release func()) {
-	if v.private != nil && !ep.invites(*v.private) { // it has changed meanwhile
+func (e *Edge) guardRaw(ep *Endpoint, v *visitor.Conn) (refused string, in bool, release func()) {
+	if v.Guest != nil && !ep.invites(*v.Guest) { // it has changed meanwhile
 		return policy.RuleVisitors, false, func() {}
 	}
-	return e.guardAddr(ep, v.addr.Addr())
+	return e.guardAddr(ep, v.Addr.Addr())
 }
 
 // guardAddr is guardRaw for whom nothing is known of but the address.

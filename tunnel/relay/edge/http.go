@@ -21,6 +21,8 @@ import (
 
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -62,20 +64,20 @@ func (w slogWriter) Write(b []byte) (int, error) {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, start := h.edge, time.Now()
-	e.working(r.Context())
+	e.admission.Working(r.Context())
 	if !h.secure && e.cfg.Challenge != nil && e.cfg.Challenge(w, r) {
 		return
 	}
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	remote = clean(remote)
-	client := message.Client(r, remote.Addr(), e.trusted)
-	place, in := e.crowd(w, r, client, client == remote.Addr())
+	remote = visitor.Clean(remote)
+	client := message.Client(r, remote.Addr(), e.admission.Trusted)
+	place, in := e.admission.Crowd(w, r, client, client == remote.Addr())
 	if !in {
 		return
 	}
-	defer place.leave()
+	defer place.Leave()
 	h.answer(w, r, start, remote, client)
-	place.end(w)
+	place.End(w)
 }
 
 // answer answers a visitor at remote who is known as client.
@@ -135,9 +137,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 
 	to.visit = visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
-		to.visit.edge = addrPort(local)
+		to.visit.edge = visitor.AddrPort(local)
 	}
-	to.forward = message.WayOf(r, e.cfg.Name, remote.Addr(), e.trusted(remote.Addr()), h.secure)
+	to.forward = message.WayOf(r, e.cfg.Name, remote.Addr(), e.admission.Trusted(remote.Addr()), h.secure)
 	var took time.Duration
 	refused := h.guard(cw, r, to, func(ctx context.Context, r *http.Request) {
 		cw.ctx = ctx
@@ -279,6 +281,12 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 		return
 	}
 	e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "No tunnel serves this name here."})
+}
+
+// refuseCrowd answers a request that is one too many of its visitor's address.
+func (e *Edge) refuseCrowd(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	e.pages.Answer(w, r, pages.Page{Status: http.StatusTooManyRequests, Title: http.StatusText(http.StatusTooManyRequests), Text: policy.Text(policy.RulePerAddress)})
 }
 
 // refuseMisdirected has a browser ask again by a connection of its own.

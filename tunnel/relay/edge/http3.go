@@ -4,6 +4,7 @@ import (
 	"adit/tunnel/relay/edge/clientcert"
 	"adit/tunnel/relay/edge/clienthello"
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/visitor"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -72,16 +73,16 @@ type handshakeKey struct{}
 // admit counts a visitor's connection by its address, from its first packet to
 // its end.
 func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
-	addr := addrPort(info.RemoteAddr).Addr()
-	if err := q.edge.visits.enter(addr, q.edge.trusted(addr), nil); err != nil {
-		q.edge.turnAway(addr, err.Error())
+	addr := visitor.AddrPort(info.RemoteAddr).Addr()
+	leave, err := q.edge.admission.Count(addr)
+	if err != nil {
 		return nil, err
 	}
 	q.underWay.Add(1)
 	over := sync.OnceFunc(func() { q.underWay.Add(-1) })
 	context.AfterFunc(ctx, func() {
 		over()
-		q.edge.visits.leave(addr)
+		leave()
 	})
 	ctx = context.WithValue(ctx, credentialsKey{}, new(clientcert.Credentials))
 	return context.WithValue(ctx, handshakeKey{}, over), nil
@@ -176,7 +177,7 @@ func (q *quicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if c, ok := r.Context().Value(quicConnKey{}).(*quicConn); ok {
 		c.begin()
-		defer c.end()
+		defer c.answered()
 	}
 	if err != nil {
 		q.edge.pages.Answer(w, r, pages.Page{Status: http.StatusRequestTimeout, Title: "The request did not come whole"})
@@ -217,9 +218,10 @@ func bodyOrNone(r *http.Request) (*http.Request, error) {
 
 // quicConn tells the edge when a connection asks for nothing.
 type quicConn struct {
-	life    context.Context // of the connection
-	visits  *visitors
-	visitor *visitor
+	life      context.Context // of the connection
+	admission *visitor.Admission
+	resting   visitor.Resting
+	cut       func()
 
 	mu      sync.Mutex
 	active  int       // requests
@@ -231,10 +233,10 @@ type quicConn struct {
 type quicConnKey struct{}
 
 func newQUICConn(e *Edge, conn *quic.Conn) *quicConn {
-	c := &quicConn{life: conn.Context(), visits: &e.visits, visitor: &visitor{addr: addrPort(conn.RemoteAddr())}}
-	c.visitor.cut = func() { c.cut(conn) }
-	context.AfterFunc(conn.Context(), func() { e.visits.forget(c.visitor) })
-	e.visits.rest(c.visitor, c.visitor.cut)
+	c := &quicConn{life: conn.Context(), admission: e.admission}
+	c.cut = func() { c.end(conn) }
+	context.AfterFunc(conn.Context(), func() { e.admission.Forget(&c.resting) })
+	e.admission.Rest(&c.resting, c.cut)
 	return c
 }
 
@@ -242,21 +244,21 @@ func (c *quicConn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.active++; c.active == 1 {
-		c.visits.work(c.visitor)
+		c.admission.Work(&c.resting)
 	}
 }
 
-func (c *quicConn) end() {
+func (c *quicConn) answered() {
 	c.mu.Lock()
 	c.active--
 	idle, retired := c.active == 0, c.retired
 	c.ended = time.Now()
 	c.mu.Unlock()
 	if idle {
-		c.visits.rest(c.visitor, c.visitor.cut)
+		c.admission.Rest(&c.resting, c.cut)
 	}
 	if retired {
-		c.visitor.cut()
+		c.cut()
 	}
 }
 
@@ -267,9 +269,9 @@ func (c *quicConn) retire() {
 	c.retired = true
 }
 
-// cut closes the connection, if it still asks for nothing when the visitor has
+// end closes the connection, if it still asks for nothing when the visitor has
 // had time to get the end of the last response.
-func (c *quicConn) cut(conn *quic.Conn) {
+func (c *quicConn) end(conn *quic.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.active > 0 || c.timer != nil {

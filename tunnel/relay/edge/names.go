@@ -48,7 +48,7 @@ func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 // be refused (RFC 9110, section 7.4). A browser that uses one connection for
 // several names of a certificate is served; so is whoever asked for no name.
 func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
-	if r.TLS == nil || r.TLS.ServerName == "" || r.TLS.ServerName == name || e.trusted(peer) {
+	if r.TLS == nil || r.TLS.ServerName == "" || r.TLS.ServerName == name || e.admission.Trusted(peer) {
 		return false
 	}
 	asked := clienthello.ServerName(r.TLS.ServerName)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 )
 
@@ -25,9 +26,9 @@ type presence struct {
 	w      *countedWriter // of a request; nil for a connection, which looks after itself
 
 	// Guarded by of.visits.mu.
-	guest   *policy.Guest // nil: it is not let in yet
-	private *Guest        // of a private tunnel: who it is
-	moved   int64         // bytes, when it was last looked at; -1: never
+	guest   *policy.Guest  // nil: it is not let in yet
+	private *visitor.Guest // of a private tunnel: who it is
+	moved   int64          // bytes, when it was last looked at; -1: never
 	since   time.Duration
 }
 
@@ -174,7 +175,7 @@ func (w *countedWriter) giveUp() {
 	defer w.ending.Unlock()
 	if !w.ended && !w.given { // a later one would put it off
 		w.given = true
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(lingerTime)) // else it ends with its connection
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(visitor.LingerTime)) // else it ends with its connection
 	}
 }
 

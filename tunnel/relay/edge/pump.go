@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/shape"
 )
 
@@ -24,13 +25,13 @@ func (bufferPool) Put(b []byte) { lend.GiveLarge(b) }
 // ended, each on its own, or no byte has moved for idle, or ctx ends. A
 // direction that breaks breaks the whole. before runs first in the direction
 // towards the visitor: it reads the agent's answer.
-func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep *Endpoint, before func() error) (in, out int64, err error) {
+func pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duration, ep *Endpoint, before func() error) (in, out int64, err error) {
 	var once sync.Once
 	var reason error
 	fail := func(err error) {
 		once.Do(func() {
 			reason = err
-			v.abort()
+			v.Abort()
 			s.Reset()
 		})
 	}
@@ -51,7 +52,7 @@ func pump(ctx context.Context, v *visitor, s link.Stream, idle time.Duration, ep
 
 	var inward sync.WaitGroup
 	inward.Go(func() {
-		n, err := move(ctx, s, v.source(), &moved, ep.Meter.In, ep.Meter.CountIn)
+		n, err := move(ctx, s, v.Source(), &moved, ep.Meter.In, ep.Meter.CountIn)
 		in = n
 		if err == nil {
 			err = s.CloseWrite()

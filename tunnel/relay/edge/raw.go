@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
@@ -60,9 +61,9 @@ func (e *Edge) openPort(ep *Endpoint) error {
 		}
 		l.tcp = ln
 		e.ports.Go(func() {
-			_ = acceptEach(e.life, ln, l.closed, func(conn net.Conn) {
+			visitor.AcceptEach(e.life, ln, l.closed, func(conn net.Conn) {
 				e.ports.Go(func() {
-					v := e.admit(conn)
+					v := e.admission.Admit(conn)
 					if v == nil {
 						conn.Close()
 						return
@@ -87,21 +88,21 @@ func (e *Edge) openPort(ep *Endpoint) error {
 }
 
 // serveRaw forwards one connection byte for byte (tcp, tls, and private ones).
-func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
+func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 	start := time.Now()
 	defer ep.begin()()
-	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.addr.Addr().String(), Host: authority}
+	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.Addr.Addr().String(), Host: authority}
 	ctx, here := ep.enter(e.life, nil)
 	defer here.leave()
-	of := visit{visitor: v.addr, edge: v.edge, authority: authority}
-	if v.private != nil {
-		access.User, of.client = v.private.Client, v.private.Client
-		here.isOf(v.private)
+	of := visit{visitor: v.Addr, edge: v.Edge, authority: authority}
+	if v.Guest != nil {
+		access.User, of.client = v.Guest.Client, v.Guest.Client
+		here.isOf(v.Guest)
 	}
 	refused, let, release := e.guardRaw(ep, v)
 	defer release()
 	if let {
-		guest := policy.Guest{Addr: v.addr.Addr()}
+		guest := policy.Guest{Addr: v.Addr.Addr()}
 		here.letIn(guest)
 		if d := e.keeps(ep, nil, guest); !d.Allowed {
 			refused, let = d.Rule, false
@@ -109,17 +110,17 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	}
 	access.Refused = refused
 	if !let {
-		v.abort()
+		v.Abort()
 		e.cfg.Record(ep, nil, access)
 		return
 	}
 	// Until an agent has taken it, the connection is none that a drain waits for.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e.visits.rest(v, cancel)
+	e.admission.Rest(&v.Resting, cancel)
 	taken := func(err error) error {
 		if err == nil {
-			e.visits.work(v)
+			e.admission.Work(&v.Resting)
 		}
 		return err
 	}
@@ -163,7 +164,7 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 		})
 		break
 	}
-	v.abortIf(err)
+	v.AbortIf(err)
 	var down *wire.OriginError
 	switch {
 	case errors.As(err, &down):
@@ -174,13 +175,4 @@ func (e *Edge) serveRaw(v *visitor, ep *Endpoint, authority string) {
 	}
 	access.BytesIn, access.BytesOut, access.Duration = in, out, time.Since(start)
 	e.cfg.Record(ep, used, access)
-}
-
-// abortIf ends the connection: as broken if err says that it was not all.
-func (v *visitor) abortIf(err error) {
-	if err != nil {
-		v.abort()
-		return
-	}
-	v.Close()
 }

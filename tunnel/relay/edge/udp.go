@@ -15,6 +15,7 @@ import (
 	"adit/internal/netblock"
 	"adit/internal/udpbatch"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
@@ -82,7 +83,7 @@ func (p *udpPort) serve() {
 	for quiet := 0; ; {
 		n, err := p.conn.ReadBatch(packets)
 		if err != nil { // ICMP errors of earlier packets, on some systems
-			if !rideOut(context.Background(), p.closed) {
+			if !visitor.RideOut(context.Background(), p.closed) {
 				return
 			}
 			continue
@@ -150,7 +151,7 @@ func (p *udpPort) receive(at udpbatch.Addr, payload []byte, more bool) {
 
 // flowOf finds or begins a visitor's flow. It returns nil if there may be no more.
 func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
-	from := clean(at.AddrPort)
+	from := visitor.Clean(at.AddrPort)
 	p.mu.Lock()
 	f := p.flows[from]
 	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[netblock.Of(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress

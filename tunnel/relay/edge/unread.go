@@ -93,7 +93,7 @@ func (e *Edge) relieveMemory(ctx context.Context) {
 		case <-tick.C:
 			e.unread.relieve(monotime.Now())
 			e.untaken.relieve(monotime.Now())
-			e.tellOfSpared()
+			e.admission.TellOfSpared()
 		}
 	}
 }

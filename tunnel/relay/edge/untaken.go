@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/relay/edge/visitor"
 )
 
 // What a visitor has sent by HTTP/2 or HTTP/3 and an origin has not taken waits in
@@ -45,7 +46,7 @@ type held struct {
 // read of it. The length is negative if it is not known.
 func (u *untaken) follow(h *held, body io.Reader, r *http.Request, length int64, visit *presence) io.Reader {
 	h.body, h.length, h.visit = body, length, visit
-	h.conn, h.window = r.Context().Value(visitorKey{}), requestWindow
+	h.conn, h.window = visitor.FromContext(r.Context()), requestWindow
 	if r.ProtoMajor == 3 {
 		h.conn, h.window = r.Context().Value(quicConnKey{}), quicWindow
 	}

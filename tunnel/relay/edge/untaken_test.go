@@ -14,6 +14,7 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -64,7 +65,7 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns := make(connsFrom)
-		server := &http.Server{Handler: e.servers[0].Handler, ConnContext: withVisitor, Protocols: new(http.Protocols), HTTP2: e.servers[1].HTTP2}
+		server := &http.Server{Handler: e.servers[0].Handler, ConnContext: visitor.NewContext, Protocols: new(http.Protocols), HTTP2: e.servers[1].HTTP2}
 		server.Protocols.SetUnencryptedHTTP2(true)
 		served := make(chan struct{})
 		go func() { defer close(served); _ = server.Serve(conns) }()
@@ -76,8 +77,7 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 			ended[i] = make(chan string, 1)
 			client := &http.Transport{Protocols: server.Protocols, DialContext: func(context.Context, string, string) (net.Conn, error) {
 				near, far := net.Pipe()
-				v := &visitor{Conn: far, addr: netip.MustParseAddrPort(fmt.Sprintf("192.0.2.%d:1000", i+1)), leave: func() {}}
-				conns <- v
+				conns <- e.admission.Admit(at{far, netip.MustParseAddrPort(fmt.Sprintf("192.0.2.%d:1000", i+1))})
 				return near, nil
 			}}
 			defer client.CloseIdleConnections()
@@ -155,10 +155,10 @@ func TestWhatMayBeUntaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := untaken{room: roomOf(unreadOfAll)}
 			agent := new(Agent)
-			visitors := make([]visitor, len(c.bodies))
+			visitors := make([]visitor.Conn, len(c.bodies))
 			conns := make([]quicConn, len(c.bodies))
 			for _, b := range c.bodies {
-				ctx := context.WithValue(t.Context(), visitorKey{}, &visitors[b.conn])
+				ctx := visitor.NewContext(t.Context(), &visitors[b.conn])
 				ctx = context.WithValue(ctx, quicConnKey{}, &conns[b.conn])
 				r := (&http.Request{ProtoMajor: b.major}).WithContext(ctx)
 				h := new(held)

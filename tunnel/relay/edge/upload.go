@@ -10,6 +10,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/visitor"
 )
 
 // errNotWanted ends the upload of a body that the origin answered without.
@@ -144,7 +145,7 @@ func (u *upload) release() (begun bool) {
 }
 
 // linger waits for the end of the upload, for some time.
-func (u *upload) linger() { u.within(lingerTime) }
+func (u *upload) linger() { u.within(visitor.LingerTime) }
 
 // soon waits a moment and reports whether the upload has ended.
 func (u *upload) soon() bool {

@@ -12,6 +12,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/internal/netblock"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signature"
 )
@@ -242,7 +243,7 @@ func (k *webhook) take(ctx context.Context, w *countedWriter, body io.Reader) (e
 		case err == nil: // what comes next on the connection has a time of its own
 			_ = control.SetReadDeadline(time.Time{})
 		case ctx.Err() == nil: // net/http reads some of what is left before it answers
-			_ = control.SetReadDeadline(time.Now().Add(lingerTime))
+			_ = control.SetReadDeadline(time.Now().Add(visitor.LingerTime))
 		}
 	}()
 	var mem lend.Buffer

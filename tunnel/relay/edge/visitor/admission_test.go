@@ -1,6 +1,7 @@
-package edge
+package visitor
 
 import (
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -19,7 +20,7 @@ func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 		trusted []netip.Prefix
 		want    int
 	}{{nil, 2}, {loopback, 3}} {
-		e := New(Config{HTTP: ln, HTTPS: ln, Trusted: c.trusted, Proxy: ProxyOff, Limits: Limits{ConnectionsPerAddress: 2}})
+		e := New(Config{PerAddress: 2, Most: 16, Balancers: c.trusted, Proxy: ProxyOff, Log: slog.New(slog.DiscardHandler)})
 		got := 0
 		for range 3 {
 			visitor, err := net.Dial("tcp", ln.Addr().String())
@@ -32,13 +33,13 @@ func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if v := e.admit(conn); v != nil {
+			if v := e.Admit(conn); v != nil {
 				defer v.Close()
 				got++
 			}
 		}
-		if got != c.want || e.Figures().Connections != got {
-			t.Errorf("trusted %v: %d of 3 connections are let in, %d counted; want %d", c.trusted, got, e.Figures().Connections, c.want)
+		if got != c.want || e.Figures().Open != got {
+			t.Errorf("trusted %v: %d of 3 connections are let in, %d counted; want %d", c.trusted, got, e.Figures().Open, c.want)
 		}
 	}
 }
@@ -46,21 +47,21 @@ func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 // TestWhoAsksForNothingMakesRoom: where as many are open as may be, who has asked for
 // nothing longest goes, and nobody who is being served.
 func TestWhoAsksForNothingMakesRoom(t *testing.T) {
-	vs := &visitors{limit: 2, most: 16}
+	vs := New(Config{PerAddress: 2, Most: 16})
 	var ended []string
-	names := map[string]*visitor{}
+	names := map[string]*Conn{}
 	come := func(name string, n byte) error {
-		v := &visitor{addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 1)}
+		v := &Conn{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 1)}
 		v.cut = func() {
 			ended = append(ended, name)
-			vs.forget(v)
-			vs.leave(v.addr.Addr())
+			vs.Forget(&v.Resting)
+			vs.leave(v.Addr.Addr())
 		}
 		names[name] = v
-		vs.rest(v, v.cut)
-		err := vs.enter(v.addr.Addr(), false, v)
+		vs.Rest(&v.Resting, v.cut)
+		err := vs.enter(v.Addr.Addr(), false, &v.Resting)
 		if err != nil {
-			vs.forget(v)
+			vs.Forget(&v.Resting)
 		}
 		return err
 	}
@@ -69,10 +70,10 @@ func TestWhoAsksForNothingMakesRoom(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	vs.work(names["a"])
-	vs.pause(names["b"])           // it has been answered, and rests since now
-	vs.rest(names["c"], func() {}) // a header begins: as b
-	vs.rest(names["c"], names["c"].cut)
+	vs.Work(&names["a"].Resting)
+	vs.pause(names["b"])                    // it has been answered, and rests since now
+	vs.Rest(&names["c"].Resting, func() {}) // a header begins: as b
+	vs.Rest(&names["c"].Resting, names["c"].cut)
 	for _, name := range []string{"1", "2"} {
 		if err := come(name, 200+name[0]); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -82,7 +83,7 @@ func TestWhoAsksForNothingMakesRoom(t *testing.T) {
 		t.Errorf("%s made room, want d e", got)
 	}
 	for _, v := range names {
-		vs.work(v)
+		vs.Work(&v.Resting)
 	}
 	if err := come("3", 251); err != errFull || vs.all != 16 {
 		t.Errorf("where all are served one more is told %v, and %d are open", err, vs.all)
@@ -99,12 +100,12 @@ func TestWhoAsksForNothingMakesRoom(t *testing.T) {
 // TestWhoMakesRoomMustGo: those that were told to go and did not are no reason to let
 // any number in.
 func TestWhoMakesRoomMustGo(t *testing.T) {
-	vs := &visitors{limit: 1000, most: 16}
+	vs := New(Config{PerAddress: 1000, Most: 16})
 	let := 0
 	for range 100 {
-		v := &visitor{addr: netip.MustParseAddrPort("192.0.2.1:1"), cut: func() {}}
-		vs.rest(v, v.cut)
-		if vs.enter(v.addr.Addr(), false, v) == nil {
+		v := &Conn{Addr: netip.MustParseAddrPort("192.0.2.1:1"), cut: func() {}}
+		vs.Rest(&v.Resting, v.cut)
+		if vs.enter(v.Addr.Addr(), false, &v.Resting) == nil {
 			let++
 		}
 	}
@@ -115,20 +116,20 @@ func TestWhoMakesRoomMustGo(t *testing.T) {
 
 // TestADrainEndsWhatAsksForNothing, but for what http.Server ends.
 func TestADrainEndsWhatAsksForNothing(t *testing.T) {
-	vs := &visitors{limit: 9, most: 9}
+	vs := New(Config{PerAddress: 9, Most: 9})
 	ended := map[int]bool{}
-	var all [5]visitor
+	var all [5]Conn
 	for i := range all {
 		all[i].cut = func() { ended[i] = true }
-		vs.rest(&all[i], all[i].cut)
+		vs.Rest(&all[i].Resting, all[i].cut)
 	}
 	vs.pause(&all[1])
-	vs.work(&all[3])
-	vs.drain(t.Context())
+	vs.Work(&all[3].Resting)
+	vs.Drain(t.Context())
 	if len(ended) != 3 || !ended[0] || !ended[2] || !ended[4] {
 		t.Errorf("ended are %v, want 0, 2 and 4", ended)
 	}
-	vs.rest(&all[3], all[3].cut)
+	vs.Rest(&all[3].Resting, all[3].cut)
 	if !ended[3] {
 		t.Error("what comes to rest later is not ended")
 	}

@@ -1,4 +1,4 @@
-package edge
+package visitor
 
 import (
 	"adit/tunnel/relay/edge/clienthello"
@@ -106,7 +106,12 @@ func (c *halfOpen) Close() error {
 }
 
 // CloseWrite ends the direction towards the visitor.
-func (c *halfOpen) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *halfOpen) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
 
 // secureHalfOpen is one with TLS, of which http.Server tells requests.
 type secureHalfOpen struct{ *halfOpen }
@@ -116,15 +121,16 @@ func (c secureHalfOpen) ConnectionState() tls.ConnectionState {
 	return c.Conn.(*tls.Conn).ConnectionState()
 }
 
-// forHTTP returns a visitor's connection as http.Server is to have it. Of a
-// visitor whose handshake fails it is the one that says so there, too. It is nil
-// for one who speaks HTTP without TLS.
-func (e *Edge) forHTTP(v *visitor, secure bool) net.Conn {
-	if !secure {
-		return &halfOpen{Conn: v, staying: e.limits.HalfOpen}
+// ForHTTP returns a visitor's connection as http.Server is to have it, which has
+// limit for a handshake. conf is nil where TLS is not spoken. Of a visitor whose
+// handshake fails it is the one that says so there, too. It is nil for one who speaks
+// HTTP without TLS.
+func (v *Conn) ForHTTP(conf *tls.Config, limit, staying time.Duration) net.Conn {
+	if conf == nil {
+		return &halfOpen{Conn: v, staying: staying}
 	}
-	conn := tls.Server(v, e.tls)
-	_ = conn.SetDeadline(time.Now().Add(e.limits.HeaderTime))
+	conn := tls.Server(v, conf)
+	_ = conn.SetDeadline(time.Now().Add(limit))
 	if err := conn.Handshake(); err != nil {
 		if clienthello.IsPlainHTTP(err) {
 			return nil
@@ -134,7 +140,7 @@ func (e *Edge) forHTTP(v *visitor, secure bool) net.Conn {
 	_ = conn.SetDeadline(time.Time{})
 	switch conn.ConnectionState().NegotiatedProtocol {
 	case "", "http/1.1":
-		return secureHalfOpen{&halfOpen{Conn: conn, staying: e.limits.HalfOpen}}
+		return secureHalfOpen{&halfOpen{Conn: conn, staying: staying}}
 	}
 	return conn
 }

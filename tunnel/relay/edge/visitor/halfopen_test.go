@@ -1,4 +1,4 @@
-package edge
+package visitor
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ func staysFor(t *testing.T, meanwhile func(*halfOpen, ended)) (took time.Duratio
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		peer := ended{taken: make(chan struct{})}
-		c := &halfOpen{Conn: &visitor{Conn: peer, leave: func() {}}, staying: staying}
+		c := &halfOpen{Conn: &Conn{Conn: peer, leave: func() {}}, staying: staying}
 		var wg sync.WaitGroup
 		wg.Go(func() { meanwhile(c, peer) })
 		start := time.Now()
@@ -87,7 +87,7 @@ func TestVisitorStaysThoughItSendsNoMore(t *testing.T) {
 
 func TestEndBetweenRequestsIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &halfOpen{Conn: &visitor{Conn: ended{}, leave: func() {}}, staying: staying}
+		c := &halfOpen{Conn: &Conn{Conn: ended{}, leave: func() {}}, staying: staying}
 		start := time.Now()
 		if _, err := c.Read(make([]byte, 4096)); !errors.Is(err, io.EOF) || time.Since(start) > 0 {
 			t.Errorf("got %v after %v, want the end at once", err, time.Since(start))

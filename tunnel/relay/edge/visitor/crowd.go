@@ -1,4 +1,4 @@
-package edge
+package visitor
 
 import (
 	"net/http"
@@ -7,15 +7,13 @@ import (
 	"sync/atomic"
 
 	"adit/internal/netblock"
-	"adit/tunnel/relay/edge/pages"
-	"adit/tunnel/relay/policy"
 )
 
 // By HTTP/2 and HTTP/3 one connection has many requests, and each that is under way
 // holds its head and some 40 KiB besides: the connections that an address may have are
 // no bound of what it can have held.
 const (
-	streamsOfConnection  = 250      // by HTTP/2, at once
+	StreamsOfConnection  = 250      // by HTTP/2, at once
 	requestsOfConnection = 8        // under way, for each connection that an address may have
 	headOfRequest        = 16 << 10 // bytes of a head; as many more count as another request
 )
@@ -60,7 +58,7 @@ func (c *crowds) begin(s *streaming, from netip.Prefix) int {
 	if c.open == nil {
 		c.open = make(map[netip.Prefix]int)
 	}
-	if s.most < streamsOfConnection && !s.gone {
+	if s.most < StreamsOfConnection && !s.gone {
 		s.from = from
 		s.most++
 		c.open[from]++
@@ -94,55 +92,54 @@ func (c *crowds) give(from netip.Prefix, n int) {
 	}
 }
 
-// place is one request among those of its visitor's address.
-type place struct {
+// Place is one request among those of its visitor's address.
+type Place struct {
 	of    *crowds // nil: it is not counted
 	from  netip.Prefix
 	n     int
 	taken bool // its answer is to be taken before the place is another's
 }
 
-func (p place) leave() {
+func (p Place) Leave() {
 	if p.of != nil {
 		p.of.give(p.from, p.n)
 	}
 }
 
-// end has a visitor take its answer before its place is another's, if its head is a
+// End has a visitor take its answer before its place is another's, if its head is a
 // large one, or its address may have many answers that it has not taken: net/http keeps
 // a request until the last of its answer has gone, which it holds back until the
 // handler has returned. One more frame is too much for all others.
-func (p place) end(w http.ResponseWriter) {
+func (p Place) End(w http.ResponseWriter) {
 	if p.taken {
 		_ = http.NewResponseController(w).Flush() // who has gone has taken what it wants
 	}
 }
 
-// crowd counts a request of a visitor, or answers it if the visitor's address has too
+// Crowd counts a request of a visitor, or answers it if the visitor's address has too
 // many under way. A load balancer that says nothing of its visitors may have any
 // number, as it may of connections. direct says that the connection is the visitor's own.
-func (e *Edge) crowd(w http.ResponseWriter, r *http.Request, client netip.Addr, direct bool) (p place, in bool) {
-	if r.ProtoMajor < 2 || e.trusted(client) {
-		return place{}, true
+func (v *Admission) Crowd(w http.ResponseWriter, r *http.Request, client netip.Addr, direct bool) (p Place, in bool) {
+	if r.ProtoMajor < 2 || v.Trusted(client) {
+		return Place{}, true
 	}
-	p = place{of: &e.crowds, from: netblock.Of(client), n: 1 + headSize(r)/headOfRequest}
-	limit := requestsOfConnection * e.limits.ConnectionsPerAddress
+	p = Place{of: &v.crowds, from: netblock.Of(client), n: 1 + headSize(r)/headOfRequest}
+	limit := requestsOfConnection * v.cfg.PerAddress
 	p.taken = p.n > 1
-	if v, _ := r.Context().Value(visitorKey{}).(*visitor); v != nil && direct {
-		p.taken = p.of.begin(&v.streams, p.from) > limit || p.taken
+	if c := FromContext(r.Context()); c != nil && direct {
+		p.taken = p.of.begin(&c.streams, p.from) > limit || p.taken
 	}
 	if p.of.take(p.from, p.n, limit) {
 		return p, true
 	}
-	e.turnAway(client, "too many requests of this address")
+	v.turnAway(client, "too many requests of this address")
 	// Who takes no answers has those that say so wait, too: there is room for some.
 	if !p.of.take(p.from, p.n, limit+limit/8) {
 		panic(http.ErrAbortHandler)
 	}
-	defer p.leave()
-	w.Header().Set("Retry-After", "1")
-	e.pages.Answer(w, r, pages.Page{Status: http.StatusTooManyRequests, Title: http.StatusText(http.StatusTooManyRequests), Text: policy.Text(policy.RulePerAddress)})
-	p.end(w)
+	defer p.Leave()
+	v.cfg.Refuse(w, r)
+	p.End(w)
 	return p, false
 }
 
