@@ -133,6 +133,7 @@ var walls = []struct {
 	{"tunnel/relay/outlets", []string{"tunnel/wire", "tunnel/relay/audit", "tunnel/relay/sink", "tunnel/relay/store"}},
 	{"tunnel/relay/edge/message", []string{"tunnel/wire", "tunnel/relay/policy"}},
 	{"tunnel/relay/edge/pages", []string{"internal"}},
+	{"tunnel/relay/edge/backlog", []string{"internal"}},
 	{"tunnel/relay/edge/clientcert", []string{"tunnel/relay/policy"}},
 	{"tunnel/relay/edge/clienthello", []string{}},
 	{"tunnel/relay/edge/flows", []string{"tunnel/link", "tunnel/wire"}},

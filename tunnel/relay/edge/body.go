@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"adit/internal/lend"
+	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/visitor"
 )
 
@@ -22,11 +23,11 @@ type countedBody struct {
 	count func(int)
 	ctx   context.Context
 	ep    *Endpoint
-	asked bool // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
-	word  word // on that; used if asked
-	http1 bool // what comes behind the body is the next request
-	kept  bool // it has come, and was counted
-	held  held // by HTTP/2 and HTTP/3
+	asked bool         // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
+	word  word         // on that; used if asked
+	http1 bool         // what comes behind the body is the next request
+	kept  bool         // it has come, and was counted
+	held  backlog.Held // by HTTP/2 and HTTP/3
 
 	trailer http.Header // of the request; set behind the body
 	onward  http.Header // gets of it what is passed on; may be nil

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
@@ -64,7 +65,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.ConnectionsPerAddress, 1024)
 	l.ConnectionsPerAddress = min(l.ConnectionsPerAddress, max(l.Connections/8, 1))
 	if l.Memory == 0 {
-		l.Memory = unreadOfAll
+		l.Memory = backlog.DefaultMemory
 	}
 	defTime(&l.WebhookTime, 30*time.Second)
 	defTime(&l.HalfOpen, 2*time.Second)
@@ -143,8 +144,7 @@ type Edge struct {
 	pages     *pages.Set
 	admission *visitor.Admission
 	served    servedNames
-	unread    unread
-	untaken   untaken
+	backlog   *backlog.Backlog
 	kept      atomic.Int64 // bytes of webhooks' bodies
 	// life ends when visitors' connections must end.
 	life context.Context
@@ -176,7 +176,7 @@ func New(cfg Config) *Edge {
 		PerAddress: e.limits.ConnectionsPerAddress, Most: e.limits.Connections, HeaderTime: e.limits.HeaderTime,
 		Balancers: cfg.Trusted, Proxy: cfg.Proxy, Refuse: e.refuseCrowd, Log: e.log,
 	})
-	e.unread.room, e.untaken.room = roomOf(e.limits.Memory), roomOf(e.limits.Memory)
+	e.backlog = backlog.New(e.limits.Memory)
 	e.life, e.kill = context.WithCancel(context.Background())
 	for _, secure := range []bool{false, true} {
 		ln := cfg.HTTP

@@ -45,3 +45,7 @@ func (e *Edge) Visitors() map[string]int64 {
 	}
 	return open
 }
+
+// GivenUp is how many visits were ended because too much of their answers was
+// unread, or of their requests.
+func (e *Edge) GivenUp() uint64 { return e.backlog.GivenUp() }

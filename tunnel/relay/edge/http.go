@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/visitor"
@@ -145,9 +147,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		cw.ctx = ctx
 		e.takeCookies(r)
 		if socket != nil {
-			to.waits = new(held)
-			socket.stream = e.untaken.follow(to.waits, socket.stream, r, -1, cw.presence)
-			defer e.untaken.forget(to.waits)
+			to.waits = new(backlog.Held)
+			socket.stream = e.follow(to.waits, socket.stream, r, -1, cw.presence)
+			defer e.backlog.Forget(to.waits)
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			if r.ProtoMajor == 1 {
@@ -157,8 +159,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 			cw.body = newCountedBody(ctx, r, ep, count)
 			if r.ProtoMajor > 1 && !cw.body.kept {
 				to.waits = &cw.body.held
-				cw.body.body = e.untaken.follow(to.waits, cw.body.body, r, r.ContentLength, cw.presence)
-				defer e.untaken.forget(to.waits)
+				cw.body.body = e.follow(to.waits, cw.body.body, r, r.ContentLength, cw.presence)
+				defer e.backlog.Forget(to.waits)
 			}
 			to.body = cw.body
 			r.Body = cw.body
@@ -177,6 +179,18 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	if cw.aborted { // the visitor must see a response that broke as broken
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// requestWindow is how many bytes of requests by HTTP/2 one connection may send ahead
+// of their readers; quicWindow is that by HTTP/3.
+const requestWindow = 1 << 20
+
+// follow has what comes with a request be given up if its origin does not take it.
+func (e *Edge) follow(h *backlog.Held, body io.Reader, r *http.Request, length int64, visit *presence) io.Reader {
+	if r.ProtoMajor == 3 {
+		return e.backlog.Request(h, body, r.Context().Value(quicConnKey{}), quicWindow, length, visit)
+	}
+	return e.backlog.Request(h, body, visitor.FromContext(r.Context()), requestWindow, length, visit)
 }
 
 // serve forwards. The abort of a response that breaks half-way through is for

@@ -15,6 +15,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/wire"
 )
@@ -239,7 +240,7 @@ func (e *Edge) newTransport(b *Backend) *http.Transport {
 		WriteBufferSize:        16 << 10,
 		ReadBufferSize:         16 << 10,
 		Protocols:              new(http.Protocols),
-		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: answerWindow},
+		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: backlog.AnswerWindow},
 	}
 	t.Protocols.SetUnencryptedHTTP2(true)
 	return t
@@ -257,10 +258,10 @@ type route struct {
 	forward  message.Way
 	visit    visit
 	grpc     bool
-	body     *countedBody // of the request; nil without one
-	waits    *held        // of what the visitor sends; nil by HTTP/1, and without a body
-	stream   bool         // a change of protocol was asked for by extended CONNECT
-	h1, h2   []*Backend   // by how they are spoken to, in the order in which to try them
+	body     *countedBody  // of the request; nil without one
+	waits    *backlog.Held // of what the visitor sends; nil by HTTP/1, and without a body
+	stream   bool          // a change of protocol was asked for by extended CONNECT
+	h1, h2   []*Backend    // by how they are spoken to, in the order in which to try them
 	h2first  bool
 	only     bool        // there is one backend
 	giveUp   func()      // ends the visit
@@ -303,7 +304,7 @@ func (to *route) take(b *Backend) {
 	to.used, to.held = b, b
 	b.tunnel().busy.Add(1)
 	if to.waits != nil {
-		to.waits.agent.Store(b.Agent)
+		to.waits.TakenBy(b.Agent)
 	}
 }
 
@@ -346,7 +347,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errStatus
 		}
 		if err == nil {
-			resp.Body = to.endpoint.edge.unread.follow(resp, b.Agent, to.giveUp)
+			resp.Body = to.endpoint.edge.backlog.Answer(resp.Body, b.Agent, to.giveUp)
 			if b.Answers != nil {
 				b.Answers.Proxied(resp)
 			}

@@ -32,9 +32,9 @@ type presence struct {
 	since   time.Duration
 }
 
-// end ends the visit. What is being written to a visitor who does not read is
+// End ends the visit. What is being written to a visitor who does not read is
 // given up after a while.
-func (p *presence) end() {
+func (p *presence) End() {
 	p.cancel()
 	if p.w != nil {
 		p.w.giveUp()
@@ -137,7 +137,7 @@ func (p *present) endEach(pick func(*presence) bool) {
 	}
 	p.mu.Unlock()
 	for _, v := range ending {
-		v.end()
+		v.End()
 	}
 }
 
@@ -162,6 +162,24 @@ func (e *Edge) endIdle(ctx context.Context) {
 func (e *Edge) endStill(now, limit time.Duration) {
 	for _, ep := range e.table.withLeaving() {
 		ep.visits.endIdle(now, limit)
+	}
+}
+
+// relieveEvery is how often it is looked at what visits hold of memory.
+const relieveEvery = time.Second
+
+// relieveMemory gives up visits that hold too much of it until ctx ends.
+func (e *Edge) relieveMemory(ctx context.Context) {
+	tick := time.NewTicker(relieveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			e.backlog.Relieve(monotime.Now())
+			e.admission.TellOfSpared()
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -103,7 +104,7 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 			e.kill()
 			e.ports.Wait()
 		}()
-		ended := make([]bool, unreadOfAgent/answerWindow+3)
+		ended := make([]bool, backlog.OfAgent/backlog.AnswerWindow+3)
 		for i := range ended {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -120,15 +121,15 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 			time.Sleep(time.Millisecond) // so that one waits longer than another
 		}
 		synctest.Wait()
-		if n, most := origin.sent.Load(), int64(len(ended)*(answerWindow+128<<10)); n < most/4 || n > most {
+		if n, most := origin.sent.Load(), int64(len(ended)*(backlog.AnswerWindow+128<<10)); n < most/4 || n > most {
 			t.Errorf("visitors who read nothing had %d bytes sent, want up to %d", n, most)
 		}
-		e.unread.relieve(monotime.Now())
+		e.backlog.Relieve(monotime.Now())
 		if n := e.GivenUp(); n != 0 {
 			t.Errorf("%d answers were given up at once", n)
 		}
-		time.Sleep(slowVisitor)
-		e.unread.relieve(monotime.Now())
+		time.Sleep(backlog.SlowVisitor)
+		e.backlog.Relieve(monotime.Now())
 		for i, gone := range ended {
 			if gone != (i < 3) {
 				t.Errorf("of answer %d: given up is %t", i, gone)
@@ -136,37 +137,6 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 		}
 		if n := e.GivenUp(); n != 3 {
 			t.Errorf("%d answers were given up, want 3", n)
-		}
-	})
-}
-
-// TestAnswersOfAllAgentsShareABound has visitors of many agents read nothing, and
-// one that waits for an origin.
-func TestAnswersOfAllAgentsShareABound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		u := unread{room: roomOf(unreadOfAll)}
-		reads := 0
-		for range unreadOfAll / answerWindow / 16 {
-			agent := new(Agent)
-			for range 16 {
-				u.follow(&http.Response{Body: http.NoBody}, agent, func() {})
-			}
-		}
-		over := u.follow(&http.Response{Body: http.NoBody}, new(Agent), func() {})
-		waits := u.follow(&http.Response{Body: http.NoBody}, new(Agent), func() { reads++ })
-		waits.(*answer).away.Store(0)
-		u.relieve(monotime.Now() + slowOfAll - 1)
-		if n := u.givenUp.Load(); n != 0 {
-			t.Errorf("%d answers were given up within %v", n, slowOfAll)
-		}
-		u.relieve(monotime.Now() + slowOfAll)
-		if n := u.givenUp.Load(); n != 1 || reads != 0 {
-			t.Errorf("%d answers were given up, of which %d waited for its origin; want 1 and 0", n, reads)
-		}
-		over.Close()
-		u.relieve(monotime.Now() + time.Hour)
-		if n := u.givenUp.Load(); n != 1 {
-			t.Errorf("%d answers were given up though what was unread was within its bounds, want 1", n)
 		}
 	})
 }

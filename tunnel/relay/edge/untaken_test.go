@@ -14,6 +14,7 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -70,7 +71,7 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 		served := make(chan struct{})
 		go func() { defer close(served); _ = server.Serve(conns) }()
 
-		const visitors = unreadOfAgent/requestWindow + 3
+		const visitors = backlog.OfAgent/requestWindow + 3
 		ended := make([]chan string, visitors)
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range ended {
@@ -94,12 +95,12 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 			time.Sleep(time.Millisecond) // so that one waits longer than another
 		}
 		synctest.Wait()
-		e.untaken.relieve(monotime.Now())
+		e.backlog.Relieve(monotime.Now())
 		if n := e.GivenUp(); n != 0 {
 			t.Errorf("%d uploads were given up at once", n)
 		}
-		time.Sleep(slowVisitor)
-		e.untaken.relieve(monotime.Now())
+		time.Sleep(backlog.SlowVisitor)
+		e.backlog.Relieve(monotime.Now())
 		synctest.Wait()
 		for i := range ended {
 			select {
@@ -123,7 +124,7 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 		e.kill()
 		e.ports.Wait()
 		synctest.Wait()
-		if n := len(e.untaken.all); n != 0 {
+		if n := e.backlog.Len(); n != 0 {
 			t.Errorf("%d uploads are still followed", n)
 		}
 	})
@@ -153,7 +154,7 @@ func TestWhatMayBeUntaken(t *testing.T) {
 		"small ones together": {many(10_000, func(i int) body { return body{i / 200, 2, 60_000} }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := untaken{room: roomOf(unreadOfAll)}
+			e := &Edge{backlog: backlog.New(backlog.DefaultMemory)}
 			agent := new(Agent)
 			visitors := make([]visitor.Conn, len(c.bodies))
 			conns := make([]quicConn, len(c.bodies))
@@ -161,12 +162,12 @@ func TestWhatMayBeUntaken(t *testing.T) {
 				ctx := visitor.NewContext(t.Context(), &visitors[b.conn])
 				ctx = context.WithValue(ctx, quicConnKey{}, &conns[b.conn])
 				r := (&http.Request{ProtoMajor: b.major}).WithContext(ctx)
-				h := new(held)
-				u.follow(h, http.NoBody, r, b.length, &presence{cancel: func() {}})
-				h.agent.Store(agent)
+				h := new(backlog.Held)
+				e.follow(h, http.NoBody, r, b.length, &presence{cancel: func() {}})
+				h.TakenBy(agent)
 			}
-			u.relieve(monotime.Now() + slowVisitor)
-			if got := u.givenUp.Load(); got != c.givenUp {
+			e.backlog.Relieve(monotime.Now() + backlog.SlowVisitor)
+			if got := e.GivenUp(); got != c.givenUp {
 				t.Errorf("%d were given up, want %d", got, c.givenUp)
 			}
 		})

@@ -1,23 +1,20 @@
-package edge
+package backlog
 
 import (
 	"cmp"
 	"io"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"adit/internal/monotime"
-	"adit/tunnel/relay/edge/visitor"
 )
 
 // What a visitor has sent by HTTP/2 or HTTP/3 and an origin has not taken waits in
 // the memory of net/http or quic-go, up to a window for each connection. An origin
 // that takes nothing is easily had, and so are many connections to it: so it has
 // the bounds of what origins send. By HTTP/1 it waits in the visitor's own socket.
-const requestWindow = 1 << 20 // of a connection by HTTP/2; quicWindow is that by HTTP/3
 
 // untaken is the bodies of requests by HTTP/2 and HTTP/3 that are under way, and
 // what comes of WebSockets by them.
@@ -25,49 +22,52 @@ type untaken struct {
 	room room
 
 	mu      sync.Mutex
-	all     map[*held]struct{}
+	all     map[*Held]struct{}
 	givenUp atomic.Uint64
 }
 
-// held is what one of them may hold. It reads the body of net/http or quic-go.
-type held struct {
+// Held is what one of them may hold. It reads the body of net/http or quic-go.
+type Held struct {
 	body   io.Reader
 	conn   any // what it shares a window with
 	window int64
 	length int64 // of the body; negative: not known
-	visit  *presence
+	visit  interface{ End() }
 
-	agent atomic.Pointer[Agent] // whose origin is to take it; nil: it is not known yet
+	agent atomic.Value // tells whose origin is to take it; empty: it is not known yet
 	read  atomic.Int64
 	away  atomic.Int64 // since when nobody reads, by monotime.Now; 0: it is read, and nothing waits
 }
 
-// follow follows what comes with a request, until forget, and returns what to
-// read of it. The length is negative if it is not known.
-func (u *untaken) follow(h *held, body io.Reader, r *http.Request, length int64, visit *presence) io.Reader {
-	h.body, h.length, h.visit = body, length, visit
-	h.conn, h.window = visitor.FromContext(r.Context()), requestWindow
-	if r.ProtoMajor == 3 {
-		h.conn, h.window = r.Context().Value(quicConnKey{}), quicWindow
-	}
+// Request follows what comes with a request, until Forget, and returns what to read of
+// it. conn is the connection, whose requests share a window; the length is negative if
+// it is not known. Who is given up is told by visit.
+func (b *Backlog) Request(h *Held, body io.Reader, conn any, window, length int64, visit interface{ End() }) io.Reader {
+	h.body, h.conn, h.window, h.length, h.visit = body, conn, window, length, visit
 	h.away.Store(int64(monotime.Now()))
+	u := &b.untaken
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all == nil {
-		u.all = make(map[*held]struct{})
+		u.all = make(map[*Held]struct{})
 	}
 	u.all[h] = struct{}{}
 	return h
 }
 
-func (u *untaken) forget(h *held) {
+// Forget ends what Request began.
+func (b *Backlog) Forget(h *Held) {
+	u := &b.untaken
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.all, h)
 }
 
+// TakenBy notes whose origin is to take it, by whatever tells its agent from others.
+func (h *Held) TakenBy(agent any) { h.agent.Store(agent) }
+
 // Read reads what has come. Once that is all, nothing waits.
-func (h *held) Read(b []byte) (int, error) {
+func (h *Held) Read(b []byte) (int, error) {
 	h.away.Store(0)
 	n, err := h.body.Read(b)
 	h.read.Add(int64(n))
@@ -78,7 +78,7 @@ func (h *held) Read(b []byte) (int, error) {
 }
 
 // most is how much may wait at most.
-func (h *held) most() int64 {
+func (h *Held) most() int64 {
 	if h.length < 0 {
 		return h.window
 	}
@@ -88,14 +88,14 @@ func (h *held) most() int64 {
 // relieve gives up so many requests that what may be untaken is within its bounds.
 func (u *untaken) relieve(now time.Duration) {
 	type one struct {
-		*held
+		*Held
 		waiting
 	}
 	var list []one
 	u.mu.Lock()
 	for h := range u.all {
 		if away := time.Duration(h.away.Load()); away != 0 {
-			list = append(list, one{h, waiting{away, h.agent.Load(), h.most(), h.visit.end}})
+			list = append(list, one{h, waiting{away, h.agent.Load(), h.most(), h.visit.End}})
 		}
 	}
 	u.mu.Unlock()
