@@ -64,7 +64,7 @@ func (x *exchange) copyBody(answer *http.Response) error {
 	var mem lend.Buffer
 	defer mem.Return()
 	var total int64
-	if answer.ContentLength != 0 && x.stream.br.Buffered() == 0 && x.r.Method != http.MethodHead {
+	if answer.ContentLength != 0 && x.stream.Buffered() == 0 && x.r.Method != http.MethodHead {
 		if err := control.Flush(); err != nil { // the head does not wait for the body
 			return err
 		}
@@ -77,7 +77,7 @@ func (x *exchange) copyBody(answer *http.Response) error {
 			if _, err := x.w.Write(b[:n]); err != nil {
 				return fmt.Errorf("write the answer: %w", err)
 			}
-			if total != answer.ContentLength && err == nil && x.stream.br.Buffered() == 0 {
+			if total != answer.ContentLength && err == nil && x.stream.Buffered() == 0 {
 				if err := control.Flush(); err != nil {
 					return err
 				}
@@ -103,12 +103,12 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 		x.body.soon()
 		sent = x.body.finished()
 	}
-	if whole && sent && alive && !answer.Close && s.br.Buffered() == 0 {
-		x.backend.idle.put(s)
+	if whole && sent && alive && !answer.Close && s.Buffered() == 0 {
+		x.backend.origin.Keep(s)
 		return
 	}
 	if !whole || !sent {
-		s.conn.Reset()
+		s.Conn.Reset()
 	}
-	s.close()
+	s.Close()
 }

@@ -2,11 +2,8 @@ package edge
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
-
-	"adit/tunnel/wire"
 )
 
 // A tunnel out of turn is probed after probeFirst, then at intervals that
@@ -94,23 +91,10 @@ func (e *Edge) probe(ep *Endpoint, b *Backend) {
 			b.out.Store(false) // it may come back as the best way to its tunnel, and is probed no more
 			return
 		}
-		if e.reaches(b) {
+		if b.origin.Reaches(e.life) {
 			b.out.Store(false)
 			e.log.Info("origin back; its tunnel takes its turn", "endpoint", ep.ID(), "client", b.Agent.ClientID, "key", b.name())
 			return
 		}
 	}
-}
-
-// reaches reports whether b's agent can connect to its origin.
-func (e *Edge) reaches(b *Backend) bool {
-	ctx, cancel := context.WithTimeout(e.life, answerTime)
-	defer cancel()
-	c, err := e.openStream(ctx, b, wire.StreamRaw, visit{})
-	if err != nil {
-		return false
-	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { c.Reset() })()
-	return c.begin() == nil
 }

@@ -23,8 +23,8 @@ func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *route) door {
 		return d
 	}
 	d.site = signin.Site{
-		Scheme: to.forward.Scheme(), Host: r.Host, Name: to.visit.authority, SignIn: p.SignIn(),
-		Try: func() (func(), bool) { return p.Try(to.visit.visitor.Addr(), time.Now()) },
+		Scheme: to.forward.Scheme(), Host: r.Host, Name: to.visit.Authority, SignIn: p.SignIn(),
+		Try: func() (func(), bool) { return p.Try(to.visit.Visitor.Addr(), time.Now()) },
 	}
 	return d
 }

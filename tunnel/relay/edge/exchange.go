@@ -8,13 +8,12 @@ import (
 	"net/http"
 
 	"adit/tunnel/relay/edge/message"
-	"adit/tunnel/wire"
+	"adit/tunnel/relay/edge/origin"
 )
 
 var (
-	errHeadTooLarge = errors.New("the head of the origin's answer is too large")
-	errStatus       = errors.New("the status of the origin's answer is none")
-	errInterim      = errors.New("the origin sends interim answers without end")
+	errStatus  = errors.New("the status of the origin's answer is none")
+	errInterim = errors.New("the origin sends interim answers without end")
 )
 
 // maxInterim is how many interim answers (1xx) a request may have.
@@ -32,7 +31,7 @@ type exchange struct {
 	upgrade string // the protocol that the visitor asks to change to; empty: none
 
 	backend *Backend
-	stream  *httpStream
+	stream  *origin.Stream
 	body    *upload     // nil without a body
 	stop    func() bool // forgets that the end of ctx ends the stream
 }
@@ -43,7 +42,7 @@ type exchange struct {
 func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, to *route) error {
 	order := to.h1
 	if len(order) == 0 {
-		return errNoAgent
+		return origin.ErrNoAgent
 	}
 	x := &exchange{edge: e, w: w, r: r, ctx: ctx, to: to, upgrade: message.Upgrade(r, to.stream)}
 	for i, b := range order {
@@ -61,7 +60,7 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 			return err
 		}
 	}
-	return errNoAgent
+	return origin.ErrNoAgent
 }
 
 // begun reports whether the upload of the request's body has begun. If not, it
@@ -83,25 +82,20 @@ func (w *countedWriter) begun() bool {
 func (x *exchange) ask() (*http.Response, error) {
 	key := ""
 	if x.backend.Unshared {
-		key = x.to.visit.visitor.String()
+		key = x.to.visit.Visitor.String()
 	}
 	for {
-		s := x.backend.idle.take(key)
-		if s == nil {
-			conn, err := x.edge.openStream(x.ctx, x.backend, wire.StreamHTTP, x.to.visit)
-			if err != nil {
-				return nil, x.because(err)
-			}
-			s = newHTTPStream(conn, key)
-			s.begin()
+		s, err := x.backend.origin.Stream(x.ctx, key, x.to.visit)
+		if err != nil {
+			return nil, x.because(err)
 		}
 		x.stream = s
 		answer, err := x.try()
 		if err == nil {
 			return answer, nil
 		}
-		s.close()
-		if s.used && !s.heard && x.repeatable() && x.ctx.Err() == nil && !s.late.Load() {
+		s.Close()
+		if s.Stale() && x.repeatable() && x.ctx.Err() == nil {
 			continue
 		}
 		return nil, x.because(err)
@@ -142,15 +136,16 @@ func (x *exchange) because(err error) error {
 // the context breaks the stream until x.stop is called.
 func (x *exchange) try() (_ *http.Response, err error) {
 	s := x.stream
-	s.heard, x.body = false, nil
-	x.stop = context.AfterFunc(x.ctx, s.conn.Reset)
+	s.Fresh()
+	x.body = nil
+	x.stop = context.AfterFunc(x.ctx, s.Conn.Reset)
 	defer func() {
 		if err == nil {
 			return
 		}
 		x.stop()
 		if x.body != nil {
-			s.conn.Reset() // the body's write must end
+			s.Conn.Reset() // the body's write must end
 			x.body.cut()
 		}
 	}()
@@ -161,10 +156,10 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		x.body = x.upload()
 		x.w.upload = x.body
 	} else {
-		s.patience.Reset(x.edge.limits.OriginTime)
+		s.Patience(x.edge.limits.OriginTime)
 	}
 	for range maxInterim {
-		answer, err := s.answer(x.r)
+		answer, err := s.Answer(x.r)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +183,7 @@ func (x *exchange) answered() {
 	if x.body != nil {
 		x.body.answered(x.stream)
 	} else {
-		x.stream.patience.Stop()
+		x.stream.Answered()
 	}
 }
 

@@ -18,7 +18,7 @@ const shadowed = "shadow:"
 // guard calls next if the endpoint's policy lets a request in, else it answers
 // and returns the rule that refused. The end of next's context ends it early.
 func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(context.Context, *http.Request)) (refused string) {
-	ep, client := to.endpoint, to.visit.visitor.Addr()
+	ep, client := to.endpoint, to.visit.Visitor.Addr()
 	ctx, v := ep.enter(r.Context(), w)
 	defer v.leave()
 	if ep.Meter.Stopped() {
@@ -33,7 +33,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.target}
 		door.ask(&q)
 		if p.ClientAuthorities() != nil {
-			q.Certificate, q.Unasked = h.edge.presented(r, to.visit.authority, to.forward.Peer)
+			q.Certificate, q.Unasked = h.edge.presented(r, to.visit.Authority, to.forward.Peer)
 		}
 		if p.AsksPassword() {
 			q.User, q.Password, q.HasUser = r.BasicAuth()

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/policy"
 )
 
@@ -24,7 +25,7 @@ func TestPolicyThatChangesAsAVisitorComes(t *testing.T) {
 		}})
 		h, ep, answer := &handler{edge: e}, &Endpoint{edge: e}, httptest.NewRecorder()
 		w := &countedWriter{ResponseWriter: answer, ep: ep}
-		to := &route{endpoint: ep, visit: visit{visitor: netip.MustParseAddrPort("192.0.2.1:1")}}
+		to := &route{endpoint: ep, visit: origin.Visit{Visitor: netip.MustParseAddrPort("192.0.2.1:1")}}
 		refused := h.guard(w, httptest.NewRequest(http.MethodGet, "/", nil), to, func(context.Context, *http.Request) {
 			t.Errorf("%s: the request is let in", name)
 		})

@@ -22,6 +22,7 @@ import (
 
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
@@ -137,9 +138,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	defer to.leave()
 	count := func(n int) { cw.in.Add(int64(n)); ep.Meter.CountIn(n) }
 
-	to.visit = visit{visitor: netip.AddrPortFrom(client, remote.Port()), authority: name}
+	to.visit = origin.Visit{Visitor: netip.AddrPortFrom(client, remote.Port()), Authority: name}
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
-		to.visit.edge = visitor.AddrPort(local)
+		to.visit.Edge = visitor.AddrPort(local)
 	}
 	to.forward = message.WayOf(r, e.cfg.Name, remote.Addr(), e.admission.Trusted(remote.Addr()), h.secure)
 	var took time.Duration
@@ -319,7 +320,7 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 		// The reason names addresses of the network behind the agent: it is for
 		// the agent's log and the relay's, not for strangers.
 		p.Title, p.Text = "The site's service is down", "The computer that serves it is connected, but the local service behind it does not answer. Its owner finds the reason in adit's log."
-	case errors.Is(err, errNoAgent), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, origin.ErrNoAgent), errors.Is(err, net.ErrClosed):
 		w.Header().Set("Retry-After", "5")
 		p = pages.Page{Status: http.StatusServiceUnavailable, Title: "This site is offline", Text: "The address is known here, but the computer that serves it is not connected now."}
 	case errors.As(err, &tooLarge):

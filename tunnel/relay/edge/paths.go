@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/wire"
 )
 
 // fork makes a backend for each of b's paths: what it keeps between requests, how
 // its origin is spoken to, and whether that is down is each one's own.
 func (e *Edge) fork(b *Backend) {
-	b.h2 = e.newTransport(b)
+	b.origin = e.originOf(b)
 	for _, p := range b.Paths {
 		of := &Backend{
 			Agent: b.Agent, Number: b.Number, Key: b.Key, HostHeader: cmp.Or(p.HostHeader, b.HostHeader),
@@ -24,9 +25,13 @@ func (e *Edge) fork(b *Backend) {
 		if p.Strip {
 			of.prefix = (&url.URL{Path: p.Path}).EscapedPath()
 		}
-		of.h2 = e.newTransport(of)
+		of.origin = e.originOf(of)
 		b.forks = append(b.forks, of)
 	}
+}
+
+func (e *Edge) originOf(b *Backend) *origin.Origin {
+	return origin.New(origin.Config{Session: b.Agent.Session, Endpoint: b.Number, Path: b.path, HeadTime: e.limits.OriginTime, Asks: asks})
 }
 
 // tunnel is the backend of the whole tunnel, which is b's own unless that is one of

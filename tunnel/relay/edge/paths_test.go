@@ -48,7 +48,7 @@ func FuzzStrip(f *testing.F) {
 // TestTunnelsWithoutPathsCostNothing, nor do their requests look at any.
 func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
 	e := New(Config{})
-	without, with := new(Backend), &Backend{Paths: []wire.ClaimPath{{Path: "/api/v2"}, {Path: "/api", Strip: true}}}
+	without, with := &Backend{Agent: new(Agent)}, &Backend{Agent: new(Agent), Paths: []wire.ClaimPath{{Path: "/api/v2"}, {Path: "/api", Strip: true}}}
 	e.fork(without)
 	e.fork(with)
 	list := []*Backend{without}
@@ -103,7 +103,7 @@ func TestPathIsOutOfTurnByItself(t *testing.T) {
 // with as many as there may be.
 func BenchmarkLed(b *testing.B) {
 	e := New(Config{})
-	without, with := new(Backend), new(Backend)
+	without, with := &Backend{Agent: new(Agent)}, &Backend{Agent: new(Agent)}
 	for i := range wire.MaxPaths {
 		with.Paths = append(with.Paths, wire.ClaimPath{Path: "/assets/v" + strconv.Itoa(10+i)})
 	}

@@ -15,6 +15,9 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
+// errIdle ends a connection that stands still.
+var errIdle = errors.New("no byte was moved for too long")
+
 // bufferPool lends memory to net/http/httputil.
 type bufferPool struct{}
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
@@ -94,9 +95,9 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.Addr.Addr().String(), Host: authority}
 	ctx, here := ep.enter(e.life, nil)
 	defer here.leave()
-	of := visit{visitor: v.Addr, edge: v.Edge, authority: authority}
+	of := origin.Visit{Visitor: v.Addr, Edge: v.Edge, Authority: authority}
 	if v.Guest != nil {
-		access.User, of.client = v.Guest.Client, v.Guest.Client
+		access.User, of.Client = v.Guest.Client, v.Guest.Client
 		here.isOf(v.Guest)
 	}
 	refused, let, release := e.guardRaw(ep, v)
@@ -126,12 +127,12 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 	}
 	var used *Backend
 	var in, out int64
-	err := errNoAgent
+	err := origin.ErrNoAgent
 	order := ep.pick()
 	for _, b := range order {
 		used = b
-		var c *originConn
-		c, err = e.openStream(ctx, b, wire.StreamRaw, of)
+		var c *origin.Conn
+		c, err = b.origin.Open(ctx, wire.StreamRaw, of)
 		if err != nil {
 			continue
 		}
@@ -140,7 +141,7 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 		defer leave()
 		given := context.AfterFunc(ctx, func() { c.Reset() })
 		if len(order) > 1 { // there is another to turn to: wait for the answer first
-			if err = taken(c.begin()); err != nil {
+			if err = taken(c.Begin()); err != nil {
 				given()
 				leave()
 				c.Reset()
@@ -156,11 +157,7 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 		}
 		given()
 		in, out, err = pump(ctx, v, c, e.limits.StreamIdle, ep, func() error {
-			c.SetReadDeadline(start.Add(answerTime + openTime))
-			defer c.SetReadDeadline(time.Time{})
-			c.read.Lock()
-			defer c.read.Unlock()
-			return taken(c.answer())
+			return taken(c.Await(start))
 		})
 		break
 	}
@@ -170,7 +167,7 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 	case errors.As(err, &down):
 		access.Status = 502
 		e.log.Debug("origin is down", "endpoint", access.Endpoint, "reason", down.Reason)
-	case errors.Is(err, errNoAgent):
+	case errors.Is(err, origin.ErrNoAgent):
 		access.Status = 503
 	}
 	access.BytesIn, access.BytesOut, access.Duration = in, out, time.Since(start)

@@ -1,10 +1,15 @@
 package edge
 
 import (
+	"adit/internal/lend"
 	"adit/tunnel/relay/edge/message"
 	"bufio"
 	"cmp"
+	"sync"
 )
+
+// writers lend memory for what goes to origins.
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.Small) }}
 
 // writeHead writes the request's head to the stream.
 func (x *exchange) writeHead() error {
@@ -13,7 +18,7 @@ func (x *exchange) writeHead() error {
 		Upgrade: x.upgrade, Way: &x.to.forward, Changes: x.backend.Requests,
 	}
 	w := writers.Get().(*bufio.Writer)
-	w.Reset(x.stream.conn)
+	w.Reset(x.stream.Conn)
 	defer func() {
 		w.Reset(nil)
 		writers.Put(w)

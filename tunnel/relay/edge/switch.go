@@ -19,15 +19,15 @@ var errSwitch = errors.New("the origin changes to a protocol that nobody asked f
 // ways until both have ended. The error is for explain.
 func (x *exchange) switchOver(answer *http.Response) error {
 	s := x.stream
-	defer s.close()
+	defer s.Close()
 	defer x.stop()
 	if x.body != nil && !(x.body.soon() && x.body.finished()) || !message.Lists(x.upgrade, answer.Header.Get("Upgrade")) {
-		s.conn.Reset()
+		s.Conn.Reset()
 		return errSwitch
 	}
 	conn, rw, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		s.conn.Reset()
+		s.Conn.Reset()
 		return err
 	}
 	defer conn.Close()
@@ -41,7 +41,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	h.Set("Connection", "Upgrade")
 	h.Set("Upgrade", answer.Header.Get("Upgrade"))
 	if err := message.WriteSwitch(rw.Writer, h); err != nil {
-		s.conn.Reset()
+		s.Conn.Reset()
 		if errors.Is(err, errAccept) { // nothing is answered yet
 			return err
 		}
@@ -49,13 +49,13 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	}
 	var inward sync.WaitGroup
 	inward.Go(func() {
-		if relayBytes(s.conn, bufferedFirst(rw.Reader, conn)) != nil || s.conn.CloseWrite() != nil {
-			s.conn.Reset()
+		if relayBytes(s.Conn, bufferedFirst(rw.Reader, conn)) != nil || s.Conn.CloseWrite() != nil {
+			s.Conn.Reset()
 			conn.Close()
 		}
 	})
-	if relayBytes(conn, bufferedFirst(s.br, s)) != nil || closeWrite(conn) != nil {
-		s.conn.Reset()
+	if relayBytes(conn, s.Rest()) != nil || closeWrite(conn) != nil {
+		s.Conn.Reset()
 		conn.Close()
 	}
 	inward.Wait()

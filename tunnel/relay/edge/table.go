@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/flows"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -88,16 +88,14 @@ type Backend struct {
 	path   string     // of a fork
 	prefix string     // of a fork: path as it is told to an origin that is asked without it; else empty
 
-	idle idleStreams     // for HTTP/1.1, which the agent may look into
-	h2   *http.Transport // for gRPC, and for origins that are to be spoken to so
-	busy atomic.Int64    // visitors' requests, connections and flows with the tunnel now
-	out  atomic.Bool     // it is out of turn: its origin was down, and is probed
+	origin *origin.Origin
+	busy   atomic.Int64 // visitors' requests, connections and flows with the tunnel now
+	out    atomic.Bool  // it is out of turn: its origin was down, and is probed
 }
 
 // end closes the streams that no request uses.
 func (b *Backend) end() {
-	b.idle.close()
-	b.h2.CloseIdleConnections()
+	b.origin.Close()
 	for _, of := range b.forks {
 		of.end()
 	}

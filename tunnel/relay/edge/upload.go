@@ -10,15 +10,12 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/visitor"
 )
 
 // errNotWanted ends the upload of a body that the origin answered without.
 var errNotWanted = errors.New("the origin has answered without the body")
-
-// continueWait is how long a visitor's body waits for an origin that was asked
-// whether it wants it (RFC 9110, section 10.1.1).
-const continueWait = time.Second
 
 // upload is a request's body on its way to the origin, by a goroutine of its own.
 type upload struct {
@@ -50,7 +47,7 @@ func (x *exchange) upload() *upload {
 		}
 		if u.err = u.send(s, x.r, changes); u.err != nil {
 			if u.source != nil {
-				s.conn.Reset() // or the origin would take a part for the whole
+				s.Conn.Reset() // or the origin would take a part for the whole
 			} else {
 				x.w.body.drain()
 			}
@@ -59,7 +56,7 @@ func (x *exchange) upload() *upload {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if !u.settled {
-			s.patience.Reset(limit)
+			s.Patience(limit)
 		}
 	}()
 	return u
@@ -68,7 +65,7 @@ func (x *exchange) upload() *upload {
 // begin waits for the origin's word, for some time, if the visitor does.
 func (u *upload) begin() bool {
 	if u.asked {
-		timer := time.NewTimer(continueWait)
+		timer := time.NewTimer(origin.ContinueWait)
 		defer timer.Stop()
 		select {
 		case <-u.goOn:
@@ -93,11 +90,11 @@ func (u *upload) proceed() {
 
 // answered notes the origin's answer: it need not be waited for, and a body
 // that was not asked for does not go.
-func (u *upload) answered(s *httpStream) {
+func (u *upload) answered(s *origin.Stream) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.settled = true
-	s.patience.Stop()
+	s.Answered()
 	if !u.gone {
 		u.gone, u.unwanted = true, true
 		close(u.goOn)
@@ -169,9 +166,9 @@ func (u *upload) within(d time.Duration) bool {
 }
 
 // send copies the body, in chunks if its length is not known.
-func (u *upload) send(s *httpStream, r *http.Request, changes *message.Changes) error {
+func (u *upload) send(s *origin.Stream, r *http.Request, changes *message.Changes) error {
 	if r.ContentLength > 0 {
-		n, err := u.copy(s.conn, r.Body, nil)
+		n, err := u.copy(s.Conn, r.Body, nil)
 		if err == nil && n < r.ContentLength {
 			u.source = io.ErrUnexpectedEOF
 			return u.source
@@ -179,7 +176,7 @@ func (u *upload) send(s *httpStream, r *http.Request, changes *message.Changes) 
 		return err
 	}
 	w := writers.Get().(*bufio.Writer)
-	w.Reset(s.conn)
+	w.Reset(s.Conn)
 	defer func() {
 		w.Reset(nil)
 		writers.Put(w)

@@ -198,7 +198,7 @@ func (h *handler) webhookOf(p *policy.Policy, hook *policy.Hook, r *http.Request
 	if signs.NeedsBody() && r.ContentLength > most {
 		return nil, policy.Decision{Rule: policy.RuleMaxBody, Detail: errTooLong.Error()}
 	}
-	ep, from := to.endpoint, netblock.Of(to.visit.visitor.Addr())
+	ep, from := to.endpoint, netblock.Of(to.visit.Visitor.Addr())
 	return &webhook{signs: signs, body: &keptBody{ep: ep, from: from, most: most}, only: p.Shadow()}, d
 }
 

@@ -1,8 +1,10 @@
-package edge
+package origin
 
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/textproto"
@@ -14,19 +16,20 @@ import (
 	"adit/internal/lend"
 )
 
+var errHeadTooLarge = errors.New("the head of the origin's answer is too large")
+
 // maxAnswerHead is the largest head of an origin's answer, in bytes.
 const maxAnswerHead = 1 << 20
 
 var (
 	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lend.Small) }}
-	writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.Small) }}
 	heads   = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 )
 
-// httpStream is a stream of HTTP/1.1 requests, one after another. It belongs to
+// Stream is a stream of HTTP/1.1 requests, one after another. It belongs to
 // one request at a time, or to the pool of its backend.
-type httpStream struct {
-	conn  *originConn
+type Stream struct {
+	Conn  *Conn
 	br    *bufio.Reader // nil while the stream is idle
 	key   string        // of the visitor that it is kept for; empty: anybody
 	idle  time.Time     // since when
@@ -39,8 +42,8 @@ type httpStream struct {
 	late     atomic.Bool // patience has run out
 }
 
-func newHTTPStream(conn *originConn, key string) *httpStream {
-	s := &httpStream{conn: conn, key: key, left: -1}
+func newStream(conn *Conn, key string) *Stream {
+	s := &Stream{Conn: conn, key: key, left: -1}
 	s.patience = time.AfterFunc(math.MaxInt64, func() {
 		s.late.Store(true)
 		conn.Reset()
@@ -49,14 +52,14 @@ func newHTTPStream(conn *originConn, key string) *httpStream {
 }
 
 // Read reads from the origin; the head of an answer is bounded.
-func (s *httpStream) Read(b []byte) (int, error) {
+func (s *Stream) Read(b []byte) (int, error) {
 	if s.left == 0 {
 		return 0, errHeadTooLarge
 	}
 	if s.left > 0 && int64(len(b)) > s.left {
 		b = b[:s.left]
 	}
-	n, err := s.conn.Read(b)
+	n, err := s.Conn.Read(b)
 	if n > 0 {
 		s.heard = true
 		if s.left > 0 {
@@ -72,8 +75,8 @@ func (s *httpStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// answer reads the head of an answer to r.
-func (s *httpStream) answer(r *http.Request) (*http.Response, error) {
+// Answer reads the head of an answer to r.
+func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	s.left, s.head = maxAnswerHead, heads.Get().(*bytes.Buffer)
 	defer func() {
 		s.head.Reset()
@@ -97,8 +100,33 @@ func (s *httpStream) answer(r *http.Request) (*http.Response, error) {
 	return a, err
 }
 
+// Patience gives the origin up that sends nothing of its answer for d.
+func (s *Stream) Patience(d time.Duration) { s.patience.Reset(d) }
+
+// Answered ends what Patience began.
+func (s *Stream) Answered() { s.patience.Stop() }
+
+// Fresh notes that a request begins, of whose answer nothing has come.
+func (s *Stream) Fresh() { s.heard = false }
+
+// Stale reports whether nothing came back of a request because the origin may have
+// closed the stream just then, after another request.
+func (s *Stream) Stale() bool { return s.used && !s.heard && !s.late.Load() }
+
+// Buffered is how many bytes have been read of what comes next.
+func (s *Stream) Buffered() int { return s.br.Buffered() }
+
+// Rest reads what comes next.
+func (s *Stream) Rest() io.Reader {
+	held, _ := s.br.Peek(s.br.Buffered())
+	if len(held) == 0 {
+		return s
+	}
+	return io.MultiReader(bytes.NewReader(bytes.Clone(held)), s)
+}
+
 // begin makes the stream ready for a request.
-func (s *httpStream) begin() {
+func (s *Stream) begin() {
 	if s.br == nil {
 		s.br = readers.Get().(*bufio.Reader)
 		s.br.Reset(s)
@@ -106,7 +134,7 @@ func (s *httpStream) begin() {
 }
 
 // rest gives back what an idle stream does not need.
-func (s *httpStream) rest() {
+func (s *Stream) rest() {
 	if s.br != nil {
 		s.br.Reset(nil)
 		readers.Put(s.br)
@@ -114,37 +142,37 @@ func (s *httpStream) rest() {
 	}
 }
 
-func (s *httpStream) close() {
+func (s *Stream) Close() {
 	s.patience.Stop()
-	_ = s.conn.Close() // the stream is given up in any case
+	_ = s.Conn.Close() // the stream is given up in any case
 	s.rest()
 }
 
 // idleStreams are a backend's streams between two requests.
 type idleStreams struct {
 	mu     sync.Mutex
-	list   []*httpStream // the one used last is at the end
+	list   []*Stream // the one used last is at the end
 	closed bool
 	sweep  *time.Timer // runs while there are any
 }
 
 // take returns the stream that was used last, if one is fit for a request.
-func (p *idleStreams) take(key string) *httpStream {
+func (p *idleStreams) take(key string) *Stream {
 	for {
 		s := p.pop(key)
 		if s == nil {
 			return nil
 		}
-		if time.Since(s.idle) < originIdle && s.conn.Quiet() {
+		if time.Since(s.idle) < originIdle && s.Conn.Quiet() {
 			s.used = true
 			s.begin()
 			return s
 		}
-		s.close()
+		s.Close()
 	}
 }
 
-func (p *idleStreams) pop(key string) *httpStream {
+func (p *idleStreams) pop(key string) *Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := len(p.list) - 1; i >= 0; i-- {
@@ -159,7 +187,7 @@ func (p *idleStreams) pop(key string) *httpStream {
 }
 
 // put keeps a stream whose answer was read to its end.
-func (p *idleStreams) put(s *httpStream) {
+func (p *idleStreams) put(s *Stream) {
 	s.rest()
 	s.idle = time.Now()
 	p.mu.Lock()
@@ -176,17 +204,17 @@ func (p *idleStreams) put(s *httpStream) {
 	}
 	p.mu.Unlock()
 	if !keep {
-		s.close()
+		s.Close()
 	}
 }
 
 // expire closes what was idle for long or was closed by the origin.
 func (p *idleStreams) expire() {
 	p.mu.Lock()
-	var old []*httpStream
+	var old []*Stream
 	kept := p.list[:0]
 	for _, s := range p.list {
-		if time.Since(s.idle) >= originIdle || !s.conn.Quiet() {
+		if time.Since(s.idle) >= originIdle || !s.Conn.Quiet() {
 			old = append(old, s)
 		} else {
 			kept = append(kept, s)
@@ -199,7 +227,7 @@ func (p *idleStreams) expire() {
 	}
 	p.mu.Unlock()
 	for _, s := range old {
-		s.close()
+		s.Close()
 	}
 }
 
@@ -213,6 +241,6 @@ func (p *idleStreams) close() {
 	}
 	p.mu.Unlock()
 	for _, s := range old {
-		s.close()
+		s.Close()
 	}
 }
