@@ -140,6 +140,7 @@ var walls = []struct {
 	{"tunnel/relay/edge/flows", []string{"tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/shape", []string{}},
 	{"tunnel/relay/edge/visitor", []string{"internal", "tunnel/link", "tunnel/relay/edge/clientcert", "tunnel/relay/edge/clienthello"}},
+	{"tunnel/relay/edge/webhook", []string{"internal", "tunnel/relay/policy", "tunnel/relay/signature"}},
 	{"tunnel/relay/quota", []string{"tunnel/relay/shape", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"localapi/client", []string{"internal", "localapi/client"}},

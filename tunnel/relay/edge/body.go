@@ -14,6 +14,7 @@ import (
 	"adit/internal/lend"
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/edge/webhook"
 )
 
 // countedBody is a request's body, and counts it. Whoever forwards it may close
@@ -40,7 +41,7 @@ type countedBody struct {
 
 func newCountedBody(ctx context.Context, r *http.Request, ep *Endpoint, count func(int)) *countedBody {
 	return &countedBody{
-		word: word{own: r.ProtoMajor == 1}, kept: kept(r),
+		word: word{own: r.ProtoMajor == 1}, kept: webhook.Kept(r),
 		body: r.Body, count: count, ctx: ctx, ep: ep, trailer: r.Trailer,
 		asked: r.ProtoAtLeast(1, 1) && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"), http1: r.ProtoMajor == 1,
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,6 +18,7 @@ import (
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/wire"
@@ -145,7 +145,7 @@ type Edge struct {
 	admission *visitor.Admission
 	served    servedNames
 	backlog   *backlog.Backlog
-	kept      atomic.Int64 // bytes of webhooks' bodies
+	bodies    webhook.Room // of webhooks
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc

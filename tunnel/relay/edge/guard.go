@@ -2,12 +2,14 @@ package edge
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/netip"
 	"time"
 
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
 )
 
@@ -28,7 +30,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 	guest, d := policy.Guest{Addr: client, Target: to.target}, policy.Decision{Allowed: true}
 	p := h.edge.cfg.Policy(ep.Target)
 	door := h.doorOf(p, r, to)
-	var hook *webhook
+	var hook *webhook.Webhook
 	if p != nil {
 		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.target}
 		door.ask(&q)
@@ -42,9 +44,9 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		d, release = p.Enter(q, time.Now())
 		defer release()
 		if d.Hook != nil {
-			if hook, d = h.webhookOf(p, d.Hook, r, to); d.Allowed {
-				defer hook.close()
-				r, d = hook.decide(ctx, w, r)
+			if hook, d = webhook.Read(p, d.Hook, r, &ep.holding, client); d.Allowed {
+				defer hook.Close()
+				r, d = hook.Decide(ctx, r, h.coming(w))
 			}
 			if !d.Allowed {
 				h.edge.log.Debug("webhook", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
@@ -63,7 +65,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		if d.Allowed {
 			guest = p.Guest(q, time.Now())
 			if hook != nil {
-				guest.Proof = hook.print
+				guest.Proof = hook.Print()
 			}
 		}
 	}
@@ -83,15 +85,28 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 	if !p.Shadow() {
 		h.takeNames(r, p, guest, to)
 	}
-	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody && !kept(r) {
+	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody && !webhook.Kept(r) {
 		r = r.WithContext(ctx) // the server's own must stay as it is
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
 	next(ctx, r)
-	if d = hook.verdict(d); !d.Allowed {
+	if d = hook.Verdict(d); !d.Allowed {
 		return shadowed + d.Rule
 	}
 	return ""
+}
+
+// coming is how the body of a webhook comes.
+func (h *handler) coming(w *countedWriter) webhook.Coming {
+	return webhook.Coming{
+		Read: func(ctx context.Context, body io.Reader, b []byte) (int, error) {
+			n, err := w.ep.Meter.In().Read(ctx, body, b)
+			w.in.Add(int64(n))
+			w.ep.Meter.CountIn(n)
+			return n, err
+		},
+		Control: http.NewResponseController(w.ResponseWriter), Within: h.edge.limits.WebhookTime, Linger: visitor.LingerTime,
+	}
 }
 
 func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Decision) {

@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/relay/edge/flows"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -136,7 +137,7 @@ type Endpoint struct {
 	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
 	listener    *portListener              // tcp, udp
 	visits      present
-	holding     holding
+	holding     webhook.Holding
 	closed      atomic.Bool // it is served no more: table.withdraw has been at it
 	// Meter is what its bytes wait for, and where they are counted.
 	Meter shape.Meter
@@ -144,6 +145,9 @@ type Endpoint struct {
 
 // ID is the ID of the endpoint's face.
 func (ep *Endpoint) ID() string { return ep.id }
+
+// Holding is how many bytes are held of webhooks.
+func (ep *Endpoint) Holding() int64 { return ep.holding.Bytes() }
 
 // Backends are the tunnels behind the endpoint now.
 func (ep *Endpoint) Backends() []*Backend {
@@ -298,7 +302,7 @@ func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
 		ep = nil
 	}
 	if ep == nil {
-		ep = &Endpoint{Face: f, edge: e, Since: time.Now(), id: f.ID()}
+		ep = &Endpoint{Face: f, edge: e, Since: time.Now(), id: f.ID(), holding: webhook.Holding{Of: &e.bodies}}
 		ep.backends.Store(&[]*Backend{b})
 		e.bind(ep)
 		if err := e.openPort(ep); err != nil {

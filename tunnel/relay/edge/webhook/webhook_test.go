@@ -1,4 +1,4 @@
-package edge
+package webhook
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ func block(n int) netip.Prefix { return netblock.Of(netip.AddrFrom4([4]byte{192,
 
 // TestRoomForBodiesIsBounded takes all there is: of an address, an endpoint, a node.
 func TestRoomForBodiesIsBounded(t *testing.T) {
-	e := new(Edge)
-	all := func(h *holding, n int) (taken int64) {
-		for h.take(e, block(n), lastPart) {
+	room := new(Room)
+	all := func(h *Holding, n int) (taken int64) {
+		for h.take(block(n), lastPart) {
 			taken += lastPart
 		}
 		return taken
 	}
-	var first holding
+	first := Holding{Of: room}
 	if got := all(&first, 1); got != heldOfAddress {
 		t.Errorf("one address has %d, want %d", got, heldOfAddress)
 	}
@@ -30,7 +30,7 @@ func TestRoomForBodiesIsBounded(t *testing.T) {
 	}
 	var sum int64 = heldOfEndpoint
 	for range 10 {
-		var h holding
+		h := Holding{Of: room}
 		for n := range 3 {
 			sum += all(&h, n)
 		}
@@ -38,19 +38,19 @@ func TestRoomForBodiesIsBounded(t *testing.T) {
 	if sum != heldOfAll {
 		t.Errorf("the node holds %d, want %d", sum, heldOfAll)
 	}
-	if first.give(e, block(1), lastPart); !first.take(e, block(2), lastPart) {
+	if first.give(block(1), lastPart); !first.take(block(2), lastPart) {
 		t.Error("what was given back cannot be taken")
 	}
 }
 
 func TestKeptBody(t *testing.T) {
-	ep := &Endpoint{edge: new(Edge)}
+	at := &Holding{Of: new(Room)}
 	want := make([]byte, 1<<20+5)
 	for i := range want {
 		want[i] = byte(i >> 3)
 	}
 	keep := func() *keptBody {
-		k := &keptBody{ep: ep, from: block(1), most: int64(len(want))}
+		k := &keptBody{of: at, from: block(1), most: int64(len(want))}
 		for left := want; len(left) > 0; {
 			n := min(len(left), 7777)
 			if err := k.keep(left[:n]); err != nil {
@@ -67,7 +67,7 @@ func TestKeptBody(t *testing.T) {
 			t.Error("it writes something else")
 		}
 	}
-	if held := ep.Holding(); held < int64(len(want)) || held > 2*int64(len(want)) {
+	if held := at.Bytes(); held < int64(len(want)) || held > 2*int64(len(want)) {
 		t.Errorf("%d bytes are held of %d", held, len(want))
 	}
 	if err := k.keep([]byte("x")); !errors.Is(err, errTooLong) {
@@ -77,11 +77,11 @@ func TestKeptBody(t *testing.T) {
 	if _, err := io.ReadFull(k, got); err != nil || !bytes.Equal(got, want[:len(got)]) {
 		t.Errorf("it reads something else: %v", err)
 	}
-	if held := ep.Holding(); held > int64(len(want)) {
+	if held := at.Bytes(); held > int64(len(want)) {
 		t.Errorf("%d bytes are held after half was read", held)
 	}
-	if rest, err := io.ReadAll(k); err != nil || !bytes.Equal(rest, want[len(got):]) || ep.Holding() != 0 {
-		t.Errorf("the rest is something else: %v, %d held", err, ep.Holding())
+	if rest, err := io.ReadAll(k); err != nil || !bytes.Equal(rest, want[len(got):]) || at.Bytes() != 0 {
+		t.Errorf("the rest is something else: %v, %d held", err, at.Bytes())
 	}
 	k.Close()
 	if _, err := k.Read(got); err != io.EOF {
@@ -91,13 +91,13 @@ func TestKeptBody(t *testing.T) {
 	// One that is closed half-way is not taken for a whole one.
 	k = keep()
 	k.Read(got)
-	if k.Close(); ep.Holding() != 0 {
-		t.Errorf("%d bytes are held of one that is closed", ep.Holding())
+	if k.Close(); at.Bytes() != 0 {
+		t.Errorf("%d bytes are held of one that is closed", at.Bytes())
 	}
 	if n, err := k.Read(got); n != 0 || err == nil || err == io.EOF {
 		t.Errorf("a closed one reads %d bytes, %v", n, err)
 	}
-	if err := k.keep([]byte("x")); err == nil && ep.Holding() != 0 {
+	if err := k.keep([]byte("x")); err == nil && at.Bytes() != 0 {
 		t.Error("a closed one takes room")
 	}
 }

@@ -1,4 +1,7 @@
-package edge
+// Package webhook holds the bodies of webhooks until their signatures are found right,
+// within what may be held of an address, an endpoint and a node. Which signature is
+// right is for a policy to say, and how a body comes for whoever serves it.
+package webhook
 
 import (
 	"context"
@@ -8,11 +11,11 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/internal/lend"
 	"adit/internal/netblock"
-	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signature"
 )
@@ -31,22 +34,27 @@ const (
 	lastPart  = 256 << 10
 )
 
-// holding counts what is held of one endpoint's bodies.
-type holding struct {
+// Room is what may be held of all endpoints together. The zero value is empty.
+type Room struct{ held atomic.Int64 }
+
+// Holding counts what is held of one endpoint's bodies, of which Of is the room.
+type Holding struct {
+	Of *Room
+
 	mu  sync.Mutex
 	all int64
 	by  map[netip.Prefix]int64
 }
 
 // take takes room for n more bytes of an address, if there is some.
-func (h *holding) take(e *Edge, from netip.Prefix, n int64) bool {
+func (h *Holding) take(from netip.Prefix, n int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all+n > heldOfEndpoint || h.by[from]+n > heldOfAddress {
 		return false
 	}
-	if e.kept.Add(n) > heldOfAll {
-		e.kept.Add(-n)
+	if h.Of.held.Add(n) > heldOfAll {
+		h.Of.held.Add(-n)
 		return false
 	}
 	if h.by == nil {
@@ -57,22 +65,22 @@ func (h *holding) take(e *Edge, from netip.Prefix, n int64) bool {
 	return true
 }
 
-func (h *holding) give(e *Edge, from netip.Prefix, n int64) {
+func (h *Holding) give(from netip.Prefix, n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e.kept.Add(-n)
+	h.Of.held.Add(-n)
 	h.all -= n
 	if h.by[from] -= n; h.by[from] <= 0 {
 		delete(h.by, from)
 	}
 }
 
-// Holding is how many bytes are held of requests whose signatures are to be checked,
-// or that go on.
-func (ep *Endpoint) Holding() int64 {
-	ep.holding.mu.Lock()
-	defer ep.holding.mu.Unlock()
-	return ep.holding.all
+// Bytes is how many are held of requests whose signatures are to be checked, or that
+// go on.
+func (h *Holding) Bytes() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all
 }
 
 var (
@@ -83,7 +91,7 @@ var (
 // keptBody is a body that is held. Its room is given back as it is read, and when it
 // is closed.
 type keptBody struct {
-	ep   *Endpoint
+	of   *Holding
 	from netip.Prefix
 	most int64
 
@@ -99,8 +107,8 @@ type part struct {
 	room int64
 }
 
-// kept reports whether a request's body has come and is held.
-func kept(r *http.Request) bool {
+// Kept reports whether a request's body has come and is held.
+func Kept(r *http.Request) bool {
 	_, ok := r.Body.(*keptBody)
 	return ok
 }
@@ -119,7 +127,7 @@ func (k *keptBody) keep(b []byte) error {
 			if last >= 0 {
 				room = min(2*cap(k.parts[last].left), lastPart)
 			}
-			if k.shut || !k.ep.holding.take(k.ep.edge, k.from, int64(room)) {
+			if k.shut || !k.of.take(k.from, int64(room)) {
 				return errNoRoom
 			}
 			last++
@@ -160,7 +168,7 @@ func (k *keptBody) Read(b []byte) (int, error) {
 
 // drop gives back the first part, under mu.
 func (k *keptBody) drop() {
-	k.ep.holding.give(k.ep.edge, k.from, k.parts[0].room)
+	k.of.give(k.from, k.parts[0].room)
 	k.parts[0] = part{}
 	k.parts = k.parts[1:]
 }
@@ -176,17 +184,18 @@ func (k *keptBody) Close() error {
 	return nil
 }
 
-// webhook is a request that is let in only if its signature is right.
-type webhook struct {
+// Webhook is a request that is let in only if its signature is right.
+type Webhook struct {
 	signs  *policy.Signs
 	body   *keptBody
-	print  signature.Print // of the secret that signed
+	signed signature.Print // of the secret that has
 	shadow *shadowBody     // nil unless the policy only records, and there is a body
 	only   bool            // the policy only records
 }
 
-// webhookOf reads what a request to webhooks has for proof.
-func (h *handler) webhookOf(p *policy.Policy, hook *policy.Hook, r *http.Request, to *route) (*webhook, policy.Decision) {
+// Read reads what a request of an address to webhooks has for proof; at is where
+// its body is held.
+func Read(p *policy.Policy, hook *policy.Hook, r *http.Request, at *Holding, from netip.Addr) (*Webhook, policy.Decision) {
 	signs, d := hook.Read(r.Header, time.Now())
 	if !d.Allowed {
 		return nil, d
@@ -198,14 +207,24 @@ func (h *handler) webhookOf(p *policy.Policy, hook *policy.Hook, r *http.Request
 	if signs.NeedsBody() && r.ContentLength > most {
 		return nil, policy.Decision{Rule: policy.RuleMaxBody, Detail: errTooLong.Error()}
 	}
-	ep, from := to.endpoint, netblock.Of(to.visit.Visitor.Addr())
-	return &webhook{signs: signs, body: &keptBody{ep: ep, from: from, most: most}, only: p.Shadow()}, d
+	return &Webhook{signs: signs, body: &keptBody{of: at, from: netblock.Of(from), most: most}, only: p.Shadow()}, d
 }
 
-// decide decides on a webhook, whose body it reads for that, and returns the request
+// Coming is how a webhook's body comes.
+type Coming struct {
+	Read    func(ctx context.Context, body io.Reader, b []byte) (int, error)
+	Control *http.ResponseController // of the request, whose reading ends in time
+	Within  time.Duration
+	Linger  time.Duration // that one who is refused is listened to
+}
+
+// Print is of the secret that has signed.
+func (k *Webhook) Print() signature.Print { return k.signed }
+
+// Decide decides on a webhook, whose body it reads for that, and returns the request
 // that goes on. Where the policy only records, the body goes on as it comes, and
 // verdict has the decision.
-func (k *webhook) decide(ctx context.Context, w *countedWriter, r *http.Request) (*http.Request, policy.Decision) {
+func (k *Webhook) Decide(ctx context.Context, r *http.Request, how Coming) (*http.Request, policy.Decision) {
 	if k.signs.NeedsBody() && r.Body != nil && r.Body != http.NoBody {
 		body := r.Body
 		r = r.WithContext(ctx) // the server's own must stay as it is
@@ -214,26 +233,25 @@ func (k *webhook) decide(ctx context.Context, w *countedWriter, r *http.Request)
 			r.Body = k.shadow
 			return r, policy.Decision{Allowed: true}
 		}
-		if err := k.take(ctx, w, body); err != nil {
+		if err := k.take(ctx, how, body); err != nil {
 			return r, refusalOf(err)
 		}
 		r.Body = k.body
 		r.Header.Del("Expect") // it has come
 	}
 	var d policy.Decision
-	k.print, d = k.signs.Decide(k.body.writeTo)
+	k.signed, d = k.signs.Decide(k.body.writeTo)
 	return r, d
 }
 
 // take reads a body until its end.
-func (k *webhook) take(ctx context.Context, w *countedWriter, body io.Reader) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, w.ep.edge.limits.WebhookTime)
+func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, how.Within)
 	defer cancel()
-	control := http.NewResponseController(w.ResponseWriter)
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		_ = control.SetReadDeadline(time.Now())
+		_ = how.Control.SetReadDeadline(time.Now())
 	})
 	defer func() {
 		if !stop() {
@@ -241,18 +259,16 @@ func (k *webhook) take(ctx context.Context, w *countedWriter, body io.Reader) (e
 		}
 		switch {
 		case err == nil: // what comes next on the connection has a time of its own
-			_ = control.SetReadDeadline(time.Time{})
+			_ = how.Control.SetReadDeadline(time.Time{})
 		case ctx.Err() == nil: // net/http reads some of what is left before it answers
-			_ = control.SetReadDeadline(time.Now().Add(visitor.LingerTime))
+			_ = how.Control.SetReadDeadline(time.Now().Add(how.Linger))
 		}
 	}()
 	var mem lend.Buffer
 	defer mem.Return()
 	for {
 		b := mem.Lend()
-		n, err := w.ep.Meter.In().Read(ctx, body, b)
-		w.in.Add(int64(n))
-		w.ep.Meter.CountIn(n)
+		n, err := how.Read(ctx, body, b)
 		if full := k.body.keep(b[:n]); full != nil {
 			return full
 		}
@@ -278,17 +294,17 @@ func refusalOf(err error) policy.Decision {
 	return d
 }
 
-// verdict is the decision on a request that has gone on, where the policy only
+// Verdict is the decision on a request that has gone on, where the policy only
 // records; of before if it was known then.
-func (k *webhook) verdict(before policy.Decision) policy.Decision {
+func (k *Webhook) Verdict(before policy.Decision) policy.Decision {
 	if k == nil || k.shadow == nil {
 		return before
 	}
 	return k.shadow.verdict(k.signs)
 }
 
-// close gives back what is still held of the body.
-func (k *webhook) close() {
+// Close gives back what is still held of the body.
+func (k *Webhook) Close() {
 	if k != nil {
 		_ = k.body.Close() // it has no error
 	}
