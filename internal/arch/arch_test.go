@@ -141,6 +141,7 @@ var walls = []struct {
 	{"tunnel/relay/shape", []string{}},
 	{"tunnel/relay/edge/visitor", []string{"internal", "tunnel/link", "tunnel/relay/edge/clientcert", "tunnel/relay/edge/clienthello"}},
 	{"tunnel/relay/edge/webhook", []string{"internal", "tunnel/relay/policy", "tunnel/relay/signature"}},
+	{"tunnel/relay/edge/websocket", []string{"internal"}},
 	{"tunnel/relay/quota", []string{"tunnel/relay/shape", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"localapi/client", []string{"internal", "localapi/client"}},

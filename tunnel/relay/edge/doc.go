@@ -11,7 +11,7 @@
 // (visitors over HTTP/3 by http3.go the first two):
 //
 //   - http.go to exchange.go, for HTTP/1.1 origins: request.go, upload.go and
-//     answer.go are its parts, switch.go and upgrade.go are for WebSocket
+//     answer.go are its parts, switch.go is for WebSocket
 //   - http.go to route.go, for origins by HTTP/2 (gRPC)
 //   - raw.go and pump.go, for tcp, and for tls by sni.go
 //   - udp.go, for udp, whose flows package flows numbers

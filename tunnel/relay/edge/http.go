@@ -25,6 +25,7 @@ import (
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/edge/websocket"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -105,9 +106,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		h.unknown(w, r, name, target)
 		return
 	}
-	protocol := connectProtocol(r)
+	protocol := websocket.Protocol(r)
 	switch {
-	case protocol != "" && protocol != webSocket:
+	case protocol != "" && protocol != websocket.Name:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotImplemented, Title: "This protocol is not served here"})
 		return
 	case protocol == "" && r.Method == http.MethodConnect:
@@ -124,8 +125,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	case message.Loops(r, e.cfg.Name):
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusLoopDetected, Title: "This address leads back to itself", Text: "The service behind it asks the relay for it, and so on without end."})
 		return
-	case protocol == webSocket:
-		w, r = upgraded(w, r)
+	case protocol == websocket.Name:
+		w, r = websocket.Upgrade(w, r)
 	}
 	defer ep.begin()()
 	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context(), http10: !r.ProtoAtLeast(1, 1)}
@@ -133,7 +134,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		cw.altSvc = e.altSvc
 	}
 	to := &route{endpoint: ep, target: target, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
-	socket, _ := w.(*streamWriter)
+	socket, _ := w.(*websocket.Writer)
 	to.stream = socket != nil
 	defer to.leave()
 	count := func(n int) { cw.in.Add(int64(n)); ep.Meter.CountIn(n) }
@@ -149,7 +150,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		e.takeCookies(r)
 		if socket != nil {
 			to.waits = new(backlog.Held)
-			socket.stream = e.follow(to.waits, socket.stream, r, -1, cw.presence)
+			socket.Stream = e.follow(to.waits, socket.Stream, r, -1, cw.presence)
 			defer e.backlog.Forget(to.waits)
 		}
 		if r.Body != nil && r.Body != http.NoBody {

@@ -11,6 +11,7 @@ import (
 	"adit/internal/lend"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/websocket"
 )
 
 var errSwitch = errors.New("the origin changes to a protocol that nobody asked for")
@@ -42,7 +43,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	h.Set("Upgrade", answer.Header.Get("Upgrade"))
 	if err := message.WriteSwitch(rw.Writer, h); err != nil {
 		s.Conn.Reset()
-		if errors.Is(err, errAccept) { // nothing is answered yet
+		if errors.Is(err, websocket.ErrAccept) { // nothing is answered yet
 			return err
 		}
 		return nil

@@ -1,4 +1,7 @@
-package edge
+// Package websocket has WebSockets that are asked for by extended CONNECT be upgrades of
+// HTTP/1.1, which origins know, and takes the origin's answer back to the visitor's
+// stream.
+package websocket
 
 import (
 	"bufio"
@@ -16,11 +19,12 @@ import (
 
 func init() { h2connect.Restore() }
 
-const webSocket = "websocket"
+// Name is what the protocol is asked for by.
+const Name = "websocket"
 
-// connectProtocol is what a visitor asks for by extended CONNECT over HTTP/2
+// Protocol is what a visitor asks for by extended CONNECT over HTTP/2
 // (RFC 8441, section 4) or HTTP/3 (RFC 9220); "" if it asks for none.
-func connectProtocol(r *http.Request) string {
+func Protocol(r *http.Request) string {
 	switch {
 	case r.Method != http.MethodConnect:
 		return ""
@@ -32,10 +36,10 @@ func connectProtocol(r *http.Request) string {
 	return ""
 }
 
-// upgraded turns a WebSocket that is asked for by extended CONNECT into the
+// Upgrade turns a WebSocket that is asked for by extended CONNECT into the
 // upgrade of HTTP/1.1 that origins know. Its writer takes the origin's answer
 // and the change of protocol back to the visitor's stream.
-func upgraded(w http.ResponseWriter, r *http.Request) (*streamWriter, *http.Request) {
+func Upgrade(w http.ResponseWriter, r *http.Request) (*Writer, *http.Request) {
 	var nonce [16]byte
 	rand.Read(nonce[:])
 	key := base64.StdEncoding.EncodeToString(nonce[:])
@@ -46,12 +50,12 @@ func upgraded(w http.ResponseWriter, r *http.Request) (*streamWriter, *http.Requ
 	out.Header.Del(":protocol")
 	out.Header.Del("Content-Length")
 	out.Header.Set("Connection", "Upgrade")
-	out.Header.Set("Upgrade", webSocket)
+	out.Header.Set("Upgrade", Name)
 	out.Header.Set("Sec-Websocket-Key", key)
 	if out.Header.Get("Sec-Websocket-Version") == "" {
 		out.Header.Set("Sec-Websocket-Version", "13")
 	}
-	return &streamWriter{ResponseWriter: w, stream: stream, end: stream, accept: acceptKey(key)}, out
+	return &Writer{ResponseWriter: w, Stream: stream, end: stream, accept: acceptKey(key)}, out
 }
 
 // acceptKey is what the key must be answered with (RFC 6455, section 4.2.2).
@@ -60,28 +64,29 @@ func acceptKey(key string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// streamWriter answers an extended CONNECT.
-type streamWriter struct {
+// Writer answers an extended CONNECT.
+type Writer struct {
 	http.ResponseWriter
-	stream io.Reader
+	Stream io.Reader // what the visitor sends; whoever follows it may put a reader over it
 	end    io.Closer // of stream
 	accept string
 }
 
-func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Hijack gives the stream as a connection. What is written to the buffer beside
 // it is the origin's head as HTTP/1.1 has it; in its place the visitor gets 200
 // with the same headers, less those of the upgrade.
-func (w *streamWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn := &streamConn{w: w.ResponseWriter, control: http.NewResponseController(w.ResponseWriter), stream: w.stream, end: w.end}
+func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn := &streamConn{w: w.ResponseWriter, control: http.NewResponseController(w.ResponseWriter), stream: w.Stream, end: w.end}
 	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(&streamHead{writer: w})), nil
 }
 
-var errAccept = errors.New("the origin answered the WebSocket's key with another")
+// ErrAccept is of an answer that is none to what was asked.
+var ErrAccept = errors.New("the origin answered the WebSocket's key with another")
 
 type streamHead struct {
-	writer *streamWriter
+	writer *Writer
 	sent   bool
 }
 
@@ -96,7 +101,7 @@ func (h *streamHead) Write(b []byte) (int, error) {
 		header.Del(name)
 	}
 	if !fits {
-		return 0, errAccept
+		return 0, ErrAccept
 	}
 	h.writer.WriteHeader(http.StatusOK)
 	return len(b), http.NewResponseController(h.writer.ResponseWriter).Flush()
