@@ -139,6 +139,7 @@ var walls = []struct {
 	{"tunnel/relay/edge/clienthello", []string{}},
 	{"tunnel/relay/edge/flows", []string{"tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/shape", []string{}},
+	{"tunnel/relay/edge/presence", []string{"tunnel/relay/edge/visitor", "tunnel/relay/policy"}},
 	{"tunnel/relay/edge/visitor", []string{"internal", "tunnel/link", "tunnel/relay/edge/clientcert", "tunnel/relay/edge/clienthello"}},
 	{"tunnel/relay/edge/webhook", []string{"internal", "tunnel/relay/policy", "tunnel/relay/signature"}},
 	{"tunnel/relay/edge/websocket", []string{"internal"}},

@@ -35,7 +35,7 @@ func (e *Edge) Stop(a *shape.Account, stop bool) {
 		if !ep.Meter.IsOn(a) {
 			continue
 		}
-		ep.visits.endEach(func(*presence) bool { return true })
+		ep.Visits.EndAll()
 		if ep.listener != nil && ep.listener.udp != nil {
 			ep.listener.udp.end(func(*flow) bool { return true })
 		}

@@ -21,8 +21,9 @@ const shadowed = "shadow:"
 // and returns the rule that refused. The end of next's context ends it early.
 func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(context.Context, *http.Request)) (refused string) {
 	ep, client := to.endpoint, to.visit.Visitor.Addr()
-	ctx, v := ep.enter(r.Context(), w)
-	defer v.leave()
+	ctx, v := ep.Enter(r.Context(), w)
+	w.presence = v
+	defer ep.Leave(v)
 	if ep.Meter.Stopped() {
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
@@ -69,7 +70,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 			}
 		}
 	}
-	v.letIn(guest)
+	v.LetIn(guest)
 	if now := h.edge.keeps(ep, p, guest); !now.Allowed {
 		h.refusePolicy(w, r, now)
 		return now.Rule
@@ -196,13 +197,11 @@ func (e *Edge) Recheck(targets ...string) {
 			continue
 		}
 		if p.ClientAuthorities() != nil {
-			for _, shown := range ep.visits.presented() {
+			for _, shown := range ep.Visits.Presented() {
 				p.Keeps(policy.Guest{Target: "/", Certificate: shown}, now) // it is remembered
 			}
 		}
-		ep.visits.endEach(func(v *presence) bool {
-			return v.guest != nil && (!p.Keeps(*v.guest, now).Allowed || e.signedOut(*v.guest))
-		})
+		ep.Visits.EndGuests(func(g policy.Guest) bool { return !p.Keeps(g, now).Allowed || e.signedOut(g) })
 		if ep.listener != nil && ep.listener.udp != nil {
 			ep.listener.udp.end(func(f *flow) bool { return !p.Keeps(policy.Guest{Addr: f.visitor.Addr()}, now).Allowed })
 		}

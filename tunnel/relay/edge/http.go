@@ -24,6 +24,7 @@ import (
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/websocket"
 	"adit/tunnel/relay/policy"
@@ -188,7 +189,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 const requestWindow = 1 << 20
 
 // follow has what comes with a request be given up if its origin does not take it.
-func (e *Edge) follow(h *backlog.Held, body io.Reader, r *http.Request, length int64, visit *presence) io.Reader {
+func (e *Edge) follow(h *backlog.Held, body io.Reader, r *http.Request, length int64, visit *presence.Visit) io.Reader {
 	if r.ProtoMajor == 3 {
 		return e.backlog.Request(h, body, r.Context().Value(quicConnKey{}), quicWindow, length, visit)
 	}
@@ -241,7 +242,7 @@ func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request
 	defer cancel()
 	to.giveUp = func() {
 		cancel()
-		w.giveUp()
+		w.GiveUp()
 	}
 	in := r.WithContext(ctx)
 	to.failed = func(err error) {
@@ -342,7 +343,7 @@ type countedWriter struct {
 	http.ResponseWriter
 	ep           *Endpoint
 	ctx          context.Context // of the request, for writes that wait
-	presence     *presence       // of the visitor, once it has entered
+	presence     *presence.Visit // of the visitor, once it has entered
 	in, out      atomic.Int64
 	status       int
 	aborted      bool

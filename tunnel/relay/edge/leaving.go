@@ -46,7 +46,7 @@ func (e *Edge) review(ep *Endpoint) {
 	defer t.mu.Unlock()
 	_, was := t.leaving[ep]
 	in, out := ep.Meter.Bytes()
-	switch is := ep.visits.any(); {
+	switch is := ep.Visits.Any(); {
 	case is && !was:
 		t.leaving[ep] = struct{}{}
 		e.tally.bytesIn -= in // they count with those of its own again

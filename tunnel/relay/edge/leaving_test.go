@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
@@ -43,11 +44,11 @@ func newLeftSite(t *testing.T) *leftSite {
 func (s *leftSite) giveBack() { s.edge.Detach(s.face, s.backend) }
 
 // request is a visitor's, of whom no byte moves.
-func (s *leftSite) request(t *testing.T, from string) (context.Context, *presence) {
+func (s *leftSite) request(t *testing.T, from string) (context.Context, *presence.Visit) {
 	t.Helper()
-	ctx, v := s.ep.enter(t.Context(), &countedWriter{ResponseWriter: httptest.NewRecorder()})
-	t.Cleanup(v.leave)
-	v.letIn(policy.Guest{Addr: netip.MustParseAddr(from)})
+	ctx, v := s.ep.Enter(t.Context(), &countedWriter{ResponseWriter: httptest.NewRecorder()})
+	t.Cleanup(func() { s.ep.Leave(v) })
+	v.LetIn(policy.Guest{Addr: netip.MustParseAddr(from)})
 	return ctx, v
 }
 
@@ -95,13 +96,13 @@ func TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched(t *testing.T) {
 // TestVisitorsAreCountedToTheirEnd gives an endpoint back while a visit is under way.
 func TestVisitorsAreCountedToTheirEnd(t *testing.T) {
 	s := newLeftSite(t)
-	_, v := s.ep.enter(t.Context(), nil)
+	_, v := s.ep.Enter(t.Context(), nil)
 	end := s.ep.begin()
 	s.giveBack()
 	if n := s.edge.Visitors()[wire.TypeHTTP]; n != 1 || s.left() != 1 {
 		t.Errorf("%d visitors are counted of an endpoint that was given back, want 1", n)
 	}
-	v.leave()
+	s.ep.Leave(v)
 	end()
 	if n := s.edge.Visitors()[wire.TypeHTTP]; n != 0 {
 		t.Errorf("%d visitors are counted when all have gone", n)
@@ -139,11 +140,11 @@ func TestEndpointThatWasGivenBackIsForgottenWithItsLastVisit(t *testing.T) {
 	if n := len(s.edge.Endpoints()); n != 0 {
 		t.Errorf("%d endpoints are served, want none", n)
 	}
-	first.leave()
+	s.ep.Leave(first)
 	if s.left() != 1 {
 		t.Fatal("it is forgotten while a visit is under way")
 	}
-	last.leave()
+	s.ep.Leave(last)
 	if s.left() != 0 {
 		t.Error("it is known after its last visit")
 	}
@@ -153,7 +154,7 @@ func TestEndpointThatWasGivenBackIsForgottenWithItsLastVisit(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Error("a visit that came late goes on")
 	}
-	late.leave()
+	s.ep.Leave(late)
 	if s.left() != 0 {
 		t.Error("it is known after a visit that came late")
 	}
@@ -185,12 +186,12 @@ func TestBytesOfAnEndpointThatWasGivenBackAreCounted(t *testing.T) {
 	counted("given back", 100)
 	pass()
 	counted("given back, with a visit", 200)
-	v.leave()
+	s.ep.Leave(v)
 	counted("forgotten", 200)
 	_, late := s.request(t, "192.0.2.1")
 	pass()
 	counted("with a late visit", 300)
-	late.leave()
+	s.ep.Leave(late)
 	counted("forgotten again", 300)
 }
 
@@ -204,13 +205,13 @@ func TestVisitsAreFoundWhileTheirEndpointIsGivenBack(t *testing.T) {
 		for range 4 {
 			visitors.Go(func() {
 				for range 3 {
-					ctx, v := s.ep.enter(context.Background(), nil)
-					v.letIn(policy.Guest{Addr: netip.MustParseAddr("192.0.2.1")})
+					ctx, v := s.ep.Enter(context.Background(), nil)
+					v.LetIn(policy.Guest{Addr: netip.MustParseAddr("192.0.2.1")})
 					s.edge.Recheck(s.face.Target)
 					if ctx.Err() == nil {
 						t.Error("a visit was not found")
 					}
-					v.leave()
+					s.ep.Leave(v)
 				}
 			})
 		}

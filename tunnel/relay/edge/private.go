@@ -49,20 +49,12 @@ func (e *Edge) Invitations(g visitor.Guest, instance string) []string {
 	return targets
 }
 
-// isOf notes whose visit it is. An endpoint that did not invite the guest any more
-// before that is for the caller to ask.
-func (p *presence) isOf(g *visitor.Guest) {
-	p.of.visits.mu.Lock()
-	defer p.of.visits.mu.Unlock()
-	p.private = g
-}
-
 // endUninvited ends the visits of those whom the endpoint no longer invites.
 func (ep *Endpoint) endUninvited() {
 	if ep.Mode != wire.ModePrivate {
 		return
 	}
-	ep.visits.endEach(func(p *presence) bool { return p.private != nil && !ep.invites(*p.private) })
+	ep.Visits.EndPrivate(func(g visitor.Guest) bool { return !ep.invites(g) })
 }
 
 // Visit serves a guest whom Private has found an endpoint for, until the visit ends.

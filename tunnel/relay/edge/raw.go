@@ -93,18 +93,18 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 	start := time.Now()
 	defer ep.begin()()
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.Addr.Addr().String(), Host: authority}
-	ctx, here := ep.enter(e.life, nil)
-	defer here.leave()
+	ctx, here := ep.Enter(e.life, nil)
+	defer ep.Leave(here)
 	of := origin.Visit{Visitor: v.Addr, Edge: v.Edge, Authority: authority}
 	if v.Guest != nil {
 		access.User, of.Client = v.Guest.Client, v.Guest.Client
-		here.isOf(v.Guest)
+		here.IsOf(v.Guest)
 	}
 	refused, let, release := e.guardRaw(ep, v)
 	defer release()
 	if let {
 		guest := policy.Guest{Addr: v.Addr.Addr()}
-		here.letIn(guest)
+		here.LetIn(guest)
 		if d := e.keeps(ep, nil, guest); !d.Allowed {
 			refused, let = d.Rule, false
 		}

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"adit/tunnel/relay/edge/flows"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
@@ -136,7 +138,7 @@ type Endpoint struct {
 	backends    atomic.Pointer[[]*Backend] // the best way to each tunnel
 	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
 	listener    *portListener              // tcp, udp
-	visits      present
+	Visits      presence.Set
 	holding     webhook.Holding
 	closed      atomic.Bool // it is served no more: table.withdraw has been at it
 	// Meter is what its bytes wait for, and where they are counted.
@@ -148,6 +150,23 @@ func (ep *Endpoint) ID() string { return ep.id }
 
 // Holding is how many bytes are held of webhooks.
 func (ep *Endpoint) Holding() int64 { return ep.holding.Bytes() }
+
+// Enter notes a visitor, as Set.Enter does. It is to be taken out by Leave.
+func (ep *Endpoint) Enter(ctx context.Context, answer presence.Answer) (context.Context, *presence.Visit) {
+	ctx, v := ep.Visits.Enter(ctx, answer)
+	if ep.closed.Load() { // else review finds it when it is closed
+		ep.edge.review(ep)
+	}
+	return ctx, v
+}
+
+// Leave takes a visitor out.
+func (ep *Endpoint) Leave(v *presence.Visit) {
+	if ep.Visits.Remove(v) && ep.closed.Load() {
+		ep.edge.review(ep)
+	}
+	v.Leave()
+}
 
 // Backends are the tunnels behind the endpoint now.
 func (ep *Endpoint) Backends() []*Backend {

@@ -15,6 +15,7 @@ import (
 	"adit/internal/monotime"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -156,6 +157,7 @@ func TestWhatMayBeUntaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &Edge{backlog: backlog.New(backlog.DefaultMemory)}
 			agent := new(Agent)
+			var here presence.Set
 			visitors := make([]visitor.Conn, len(c.bodies))
 			conns := make([]quicConn, len(c.bodies))
 			for _, b := range c.bodies {
@@ -163,7 +165,8 @@ func TestWhatMayBeUntaken(t *testing.T) {
 				ctx = context.WithValue(ctx, quicConnKey{}, &conns[b.conn])
 				r := (&http.Request{ProtoMajor: b.major}).WithContext(ctx)
 				h := new(backlog.Held)
-				e.follow(h, http.NoBody, r, b.length, &presence{cancel: func() {}})
+				_, visit := here.Enter(t.Context(), nil)
+				e.follow(h, http.NoBody, r, b.length, visit)
 				h.TakenBy(agent)
 			}
 			e.backlog.Relieve(monotime.Now() + backlog.SlowVisitor)

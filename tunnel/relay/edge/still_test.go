@@ -5,8 +5,6 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"adit/tunnel/relay/policy"
 )
 
 // TestOnlyWhatStandsStillIsIdle looks at two requests as time goes by, of which
@@ -16,19 +14,19 @@ func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	var ep Endpoint
 	enter := func() (context.Context, *countedWriter) {
 		w := &countedWriter{ResponseWriter: httptest.NewRecorder()}
-		ctx, v := ep.enter(t.Context(), w)
-		t.Cleanup(v.leave)
+		ctx, v := ep.Enter(t.Context(), w)
+		t.Cleanup(func() { ep.Leave(v) })
 		return ctx, w
 	}
 	slow, w := enter()
 	still, _ := enter()
-	conn, v := ep.enter(t.Context(), nil)
-	defer v.leave()
+	conn, v := ep.Enter(t.Context(), nil)
+	defer ep.Leave(v)
 	for now := time.Hour; now < 100*time.Hour; now += 30 * time.Minute {
 		if now%(90*time.Minute) == 0 {
 			w.in.Add(1)
 		}
-		ep.visits.endIdle(now, limit)
+		ep.Visits.EndIdle(now, limit)
 		if want := now-time.Hour >= limit; (still.Err() != nil) != want {
 			t.Fatalf("after %v: ended %v, want %v", now-time.Hour, still.Err() != nil, want)
 		}
@@ -38,19 +36,5 @@ func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	}
 	if conn.Err() != nil {
 		t.Error("a connection, which looks after itself, was ended")
-	}
-}
-
-// TestGuestsAreRemembered has every visit that was let in be one of which it is
-// remembered what its path is read as.
-func TestGuestsAreRemembered(t *testing.T) {
-	var ep Endpoint
-	for _, w := range []*countedWriter{nil, {ResponseWriter: httptest.NewRecorder()}} {
-		_, v := ep.enter(t.Context(), w)
-		v.letIn(policy.Guest{Target: "/"})
-		v.leave()
-		if v.guest.Reading == nil {
-			t.Error("a guest is read anew each time")
-		}
 	}
 }
