@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"adit/tunnel/link"
-	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -30,7 +30,7 @@ type far struct {
 // farAgent is an agent's session on another node.
 type farAgent struct {
 	session *nodes.Session
-	agent   edge.Agent
+	agent   routing.Agent
 	tunnels map[string]*farTunnel // by key
 }
 
@@ -38,8 +38,8 @@ type farTunnel struct {
 	of      *farAgent
 	tunnel  nodes.Tunnel
 	claim   wire.Claim // of the tunnel
-	face    edge.Face
-	backend *edge.Backend // nil while it is not behind its endpoint
+	face    routing.Face
+	backend *routing.Backend // nil while it is not behind its endpoint
 }
 
 // SessionUp takes an agent on another node in.
@@ -106,7 +106,7 @@ func (f *far) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 		defer f.drop(old)
 	}
 	claim := toldByNode(t.Claim)
-	v := &farTunnel{of: a, tunnel: t, claim: claim, face: edge.Face{
+	v := &farTunnel{of: a, tunnel: t, claim: claim, face: routing.Face{
 		Target: t.Target, Slot: t.Slot, Type: claim.Type, Mode: claim.Mode, Domain: t.Domain, Port: t.Port,
 	}}
 	a.tunnels[t.Key] = v
@@ -206,7 +206,7 @@ func (f *far) holds(t *farTunnel) bool {
 // NodeChanged has visitors turn away from a node that ends, and tells agents.
 func (f *far) NodeChanged(node string) {
 	if f.members.mesh.Peers()[node].Draining {
-		var leaving []*edge.Agent
+		var leaving []*routing.Agent
 		f.mu.Lock()
 		for _, a := range f.sessions {
 			if a.session.Node == node && !a.agent.Leaving.Swap(true) {
@@ -334,8 +334,8 @@ func (l local) Access(id string, list []wire.Access) (wanted bool) {
 }
 
 // newBackend is where an endpoint's visitors go for a claim.
-func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
-	return &edge.Backend{
+func newBackend(a *routing.Agent, key string, c wire.Claim) *routing.Backend {
+	return &routing.Backend{
 		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2,
 		Requests: message.NewChanges(c.RequestHeaders), Answers: message.NewChanges(c.ResponseHeaders),
 		Paths: c.Paths, Visitors: c.Visitors,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/wire"
 )
 
@@ -33,7 +33,7 @@ func (m *members) moveOff(ctx context.Context) {
 	m.mesh.Drain()
 	m.renewNow(ctx)
 	list := r.sessionList()
-	leaving := make([]*edge.Agent, 0, len(list))
+	leaving := make([]*routing.Agent, 0, len(list))
 	for _, s := range list {
 		s.agent.Leaving.Store(true)
 		leaving = append(leaving, &s.agent)

@@ -8,7 +8,7 @@ import (
 
 	"adit/internal/wildcard"
 	"adit/tunnel/relay/console"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/store"
 )
 
@@ -37,7 +37,7 @@ func (o operator) ReleaseClaim(ctx context.Context, text string) error {
 	var had store.Claim
 	err = o.store.Claims.ReleaseUnless(ctx, target, func(c store.Claim, exists bool) error {
 		had = c
-		if exists && slices.ContainsFunc(o.edge.Endpoints(), func(ep *edge.Endpoint) bool { return ep.Target == target }) {
+		if exists && slices.ContainsFunc(o.edge.Endpoints(), func(ep *routing.Endpoint) bool { return ep.Target == target }) {
 			return bad(http.StatusConflict, "conflict", "", "%s is in use now; stop its tunnel first, or revoke its client", shown(target))
 		}
 		return nil

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"adit/tunnel/link"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -58,7 +58,7 @@ func checkPrivate(c *wire.Claim) error {
 
 // placePrivate takes a name for a private tunnel: the one that is asked for, or had
 // before, or a given one. It is below the client's own, so no other client has it.
-func (s *session) placePrivate(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
+func (s *session) placePrivate(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	face.Domain = p.claim.Domain
 	if face.Domain == "" {
 		face.Domain = givenLabel()

@@ -4,14 +4,14 @@ import (
 	"net/netip"
 
 	"adit/tunnel/relay/accesslog"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/wire"
 )
 
 // record takes an access event of the edge: into the log, to the sinks, and to
 // the agent whose tunnel it was.
-func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
+func (r *Relay) record(ep *routing.Endpoint, b *routing.Backend, e wire.Access) {
 	r.counts.visit(ep.Type, e)
 	if !r.cfg.AccessLog {
 		return

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -42,7 +42,7 @@ const (
 type session struct {
 	relay      *Relay
 	link       link.Session
-	agent      edge.Agent
+	agent      routing.Agent
 	id         string
 	since      time.Time
 	control    chan *wire.Event // what the agent must know
@@ -71,9 +71,9 @@ type session struct {
 
 // tunnel is a running tunnel of a session.
 type tunnel struct {
-	face     edge.Face
-	backend  *edge.Backend
-	endpoint *edge.Endpoint
+	face     routing.Face
+	backend  *routing.Backend
+	endpoint *routing.Endpoint
 	url      string
 
 	ephemeral bool

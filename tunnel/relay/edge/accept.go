@@ -16,7 +16,7 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 		conn.Close()
 		return
 	}
-	if secure && (e.table.passing.Load() > 0 || e.cfg.Agents != nil) {
+	if secure && (e.table.Passes() || e.cfg.Agents != nil) {
 		hello, err := clienthello.Peek(v, e.limits.HeaderTime)
 		if clienthello.IsPlainHTTP(err) {
 			v.RefusePlain()
@@ -31,7 +31,7 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 			e.cfg.Agents(v.AsAgent())
 			return
 		}
-		if ep := e.passThrough(hello.Name); ep != nil {
+		if ep := e.table.PassThrough(hello.Name); ep != nil {
 			e.serveRaw(v, ep, hello.Name)
 			return
 		}

@@ -104,7 +104,7 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 		sent = x.body.finished()
 	}
 	if whole && sent && alive && !answer.Close && s.Buffered() == 0 {
-		x.backend.origin.Keep(s)
+		x.backend.Origin().Keep(s)
 		return
 	}
 	if !whole || !sent {

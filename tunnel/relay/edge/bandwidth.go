@@ -1,10 +1,15 @@
 package edge
 
-import "adit/tunnel/relay/shape"
+import (
+	"net/netip"
+
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/shape"
+)
 
 // bind sets what bounds an endpoint: its policy and its client's account. It is
 // done when a tunnel is attached and when either changes.
-func (e *Edge) bind(ep *Endpoint) {
+func (e *Edge) bind(ep *routing.Endpoint) {
 	ep.Meter.Bind(func(account *shape.Account) (_ *shape.Account, in, out *shape.Bucket) {
 		if list := ep.Backends(); len(list) > 0 {
 			account = list[0].Agent.Account
@@ -18,7 +23,7 @@ func (e *Edge) bind(ep *Endpoint) {
 
 // Bound takes an account's changed bandwidth to the endpoints of its client.
 func (e *Edge) Bound(a *shape.Account) {
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		if ep.Meter.IsOn(a) {
 			e.bind(ep)
 		}
@@ -31,13 +36,11 @@ func (e *Edge) Stop(a *shape.Account, stop bool) {
 	if !a.Stop(stop) || !stop {
 		return
 	}
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		if !ep.Meter.IsOn(a) {
 			continue
 		}
 		ep.Visits.EndAll()
-		if ep.listener != nil && ep.listener.udp != nil {
-			ep.listener.udp.end(func(*flow) bool { return true })
-		}
+		ep.EndFlows(func(*routing.Backend, netip.Addr) bool { return true })
 	}
 }

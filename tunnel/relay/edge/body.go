@@ -13,6 +13,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 )
@@ -23,7 +24,7 @@ type countedBody struct {
 	body  io.Reader
 	count func(int)
 	ctx   context.Context
-	ep    *Endpoint
+	ep    *routing.Endpoint
 	asked bool         // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
 	word  word         // on that; used if asked
 	http1 bool         // what comes behind the body is the next request
@@ -39,7 +40,7 @@ type countedBody struct {
 	ended error // what ended it; io.EOF where all of it was read
 }
 
-func newCountedBody(ctx context.Context, r *http.Request, ep *Endpoint, count func(int)) *countedBody {
+func newCountedBody(ctx context.Context, r *http.Request, ep *routing.Endpoint, count func(int)) *countedBody {
 	return &countedBody{
 		word: word{own: r.ProtoMajor == 1}, kept: webhook.Kept(r),
 		body: r.Body, count: count, ctx: ctx, ep: ep, trailer: r.Trailer,

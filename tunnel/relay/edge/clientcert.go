@@ -33,7 +33,7 @@ func credentialsOf(ctx context.Context) *clientcert.Credentials {
 // browser with nothing to show, and the policy may be another by the next request.
 // Nil for all other names.
 func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	ep := e.domain(clienthello.ServerName(hello.ServerName), store.SlotTLS)
+	ep := e.table.Domain(clienthello.ServerName(hello.ServerName), store.SlotTLS)
 	if hello.ServerName == "" || ep == nil || ep.Type != wire.TypeHTTPS {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config
 	if v, ok := hello.Conn.(*visitor.Conn); ok {
 		c = &v.Credentials
 	}
-	return clientcert.Ask(base, e.tickets, p, ep.place(), c), nil
+	return clientcert.Ask(base, e.tickets, p, ep.Place(), c), nil
 }
 
 // presented returns what the visitor has presented to a name; nil: nothing. It

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/routing"
 	"io"
 	"net/http"
 	"slices"
@@ -25,7 +26,7 @@ func TestInterimAnswersDoNotMeetNetHTTPsOwn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				visitor, sends := io.Pipe()
 				body := &countedBody{
-					body: visitor, count: func(int) {}, ctx: t.Context(), ep: new(Endpoint), asked: true,
+					body: visitor, count: func(int) {}, ctx: t.Context(), ep: new(routing.Endpoint), asked: true,
 					word: word{own: c.own},
 				}
 				var got []int

@@ -17,15 +17,13 @@ import (
 
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/wire"
 )
-
-// ErrEnding is Attach's answer when the edge has begun to end.
-var ErrEnding = errors.New("the edge is ending")
 
 // Limits bound what visitors may take. A zero field has the default named.
 type Limits struct {
@@ -118,7 +116,7 @@ type Config struct {
 	// no provider, and such a policy lets nobody in.
 	SignIn *signin.Visitors
 	// Record is told of every visitor's request or connection. It must not wait. May be nil.
-	Record func(*Endpoint, *Backend, wire.Access)
+	Record func(*routing.Endpoint, *routing.Backend, wire.Access)
 	// PagesDir has the operator's pages to show instead of a site; empty: none.
 	PagesDir string
 	Limits   Limits
@@ -130,9 +128,7 @@ type Edge struct {
 	cfg       Config
 	limits    Limits
 	log       *slog.Logger
-	table     table
-	attach    sync.Mutex // one change of the table at a time; guards ending
-	ending    bool       // nothing more is attached
+	table     *routing.Table
 	ports     sync.WaitGroup
 	servers   []*http.Server
 	feeds     []*visitor.Feed
@@ -166,10 +162,9 @@ func New(cfg Config) *Edge {
 		cfg.Policy = func(string) *policy.Policy { return nil }
 	}
 	if cfg.Record == nil {
-		cfg.Record = func(*Endpoint, *Backend, wire.Access) {}
+		cfg.Record = func(*routing.Endpoint, *routing.Backend, wire.Access) {}
 	}
 	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log, tickets: new(tls.Config)}
-	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
 	e.pages = pages.New(cfg.PagesDir, e.log)
 	e.pages.Check()
 	e.admission = visitor.New(visitor.Config{
@@ -178,6 +173,10 @@ func New(cfg Config) *Edge {
 	})
 	e.backlog = backlog.New(e.limits.Memory)
 	e.life, e.kill = context.WithCancel(context.Background())
+	e.table = routing.New(routing.Config{
+		Alone: cfg.Alone, Open: e.openPort, Bind: e.bind, Go: e.ports.Go, Life: e.life,
+		OriginTime: e.limits.OriginTime, Asks: asks, Bodies: &e.bodies, Log: e.log,
+	})
 	for _, secure := range []bool{false, true} {
 		ln := cfg.HTTP
 		if secure {
@@ -262,14 +261,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 	if e.quic != nil {
 		e.quic.stopAccepting()
 	}
-	e.attach.Lock()
-	e.ending = true
-	for _, ep := range e.Endpoints() {
-		if ep.listener != nil {
-			ep.listener.stopAccepting()
-		}
-	}
-	e.attach.Unlock()
+	e.table.StopAccepting()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	var group errgroup.Group
@@ -285,11 +277,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 	_ = group.Wait()
 	e.admission.Wait(ctx)
 	e.kill()
-	e.attach.Lock()
-	for _, ep := range e.Endpoints() {
-		e.drop(ep)
-	}
-	e.attach.Unlock()
+	e.table.Close()
 	e.ports.Wait()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/routing"
 )
 
 var (
@@ -30,7 +31,7 @@ type exchange struct {
 	to      *route
 	upgrade string // the protocol that the visitor asks to change to; empty: none
 
-	backend *Backend
+	backend *routing.Backend
 	stream  *origin.Stream
 	body    *upload     // nil without a body
 	stop    func() bool // forgets that the end of ctx ends the stream
@@ -85,7 +86,7 @@ func (x *exchange) ask() (*http.Response, error) {
 		key = x.to.visit.Visitor.String()
 	}
 	for {
-		s, err := x.backend.origin.Stream(x.ctx, key, x.to.visit)
+		s, err := x.backend.Origin().Stream(x.ctx, key, x.to.visit)
 		if err != nil {
 			return nil, x.because(err)
 		}

@@ -7,8 +7,6 @@ type tally struct {
 	unknown atomic.Uint64
 	// Packets of udp visitors that are dropped.
 	overBandwidth, unproved atomic.Uint64
-	// Of endpoints that are neither served nor leaving; table.mu guards the sum with theirs.
-	bytesIn, bytesOut int64
 }
 
 // Figures are of all visitors since the start.
@@ -26,13 +24,7 @@ type Figures struct {
 func (e *Edge) Figures() Figures {
 	admitted := e.admission.Figures()
 	f := Figures{Connections: admitted.Open, TurnedAway: admitted.TurnedAway, Spared: admitted.Spared, Unknown: e.tally.unknown.Load(), OverBandwidth: e.tally.overBandwidth.Load(), Unproved: e.tally.unproved.Load()}
-	e.table.mu.RLock()
-	defer e.table.mu.RUnlock()
-	f.BytesIn, f.BytesOut = e.tally.bytesIn, e.tally.bytesOut
-	for _, ep := range e.table.withLeavingLocked() {
-		in, out := ep.Meter.Bytes()
-		f.BytesIn, f.BytesOut = f.BytesIn+in, f.BytesOut+out
-	}
+	f.BytesIn, f.BytesOut = e.table.Bytes()
 	return f
 }
 
@@ -40,7 +32,7 @@ func (e *Edge) Figures() Figures {
 // their endpoint, also of those that were given back meanwhile.
 func (e *Edge) Visitors() map[string]int64 {
 	open := make(map[string]int64)
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		open[ep.Type] += ep.Counters().Open
 	}
 	return open

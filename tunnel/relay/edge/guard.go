@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
@@ -45,7 +46,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		d, release = p.Enter(q, time.Now())
 		defer release()
 		if d.Hook != nil {
-			if hook, d = webhook.Read(p, d.Hook, r, &ep.holding, client); d.Allowed {
+			if hook, d = webhook.Read(p, d.Hook, r, ep.Held(), client); d.Allowed {
 				defer hook.Close()
 				r, d = hook.Decide(ctx, r, h.coming(w))
 			}
@@ -133,7 +134,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 
 // keeps decides whether a guest may stay that was let in by p, which may be nil:
 // p may have been changed before Recheck could find the guest.
-func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Decision {
+func (e *Edge) keeps(ep *routing.Endpoint, p *policy.Policy, g policy.Guest) policy.Decision {
 	if ep.Meter.Stopped() {
 		return policy.Decision{Rule: policy.RuleQuota}
 	}
@@ -148,15 +149,15 @@ func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Deci
 
 // guardRaw reports whether a connection or flow is let in, the rule that refuses
 // it or would have, and what to call at its end.
-func (e *Edge) guardRaw(ep *Endpoint, v *visitor.Conn) (refused string, in bool, release func()) {
-	if v.Guest != nil && !ep.invites(*v.Guest) { // it has changed meanwhile
+func (e *Edge) guardRaw(ep *routing.Endpoint, v *visitor.Conn) (refused string, in bool, release func()) {
+	if v.Guest != nil && !ep.Invites(*v.Guest) { // it has changed meanwhile
 		return policy.RuleVisitors, false, func() {}
 	}
 	return e.guardAddr(ep, v.Addr.Addr())
 }
 
 // guardAddr is guardRaw for whom nothing is known of but the address.
-func (e *Edge) guardAddr(ep *Endpoint, client netip.Addr) (refused string, in bool, release func()) {
+func (e *Edge) guardAddr(ep *routing.Endpoint, client netip.Addr) (refused string, in bool, release func()) {
 	if ep.Meter.Stopped() {
 		return policy.RuleQuota, false, func() {}
 	}
@@ -182,13 +183,13 @@ func (e *Edge) Recheck(targets ...string) {
 	for _, target := range targets {
 		meant[target] = true
 	}
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		if meant[ep.Target] {
 			e.bind(ep)
 		}
 	}
 	now := time.Now()
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		if !meant[ep.Target] {
 			continue
 		}
@@ -202,8 +203,6 @@ func (e *Edge) Recheck(targets ...string) {
 			}
 		}
 		ep.Visits.EndGuests(func(g policy.Guest) bool { return !p.Keeps(g, now).Allowed || e.signedOut(g) })
-		if ep.listener != nil && ep.listener.udp != nil {
-			ep.listener.udp.end(func(f *flow) bool { return !p.Keeps(policy.Guest{Addr: f.visitor.Addr()}, now).Allowed })
-		}
+		ep.EndFlows(func(_ *routing.Backend, from netip.Addr) bool { return !p.Keeps(policy.Guest{Addr: from}, now).Allowed })
 	}
 }

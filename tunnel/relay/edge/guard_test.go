@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 )
 
@@ -23,7 +24,7 @@ func TestPolicyThatChangesAsAVisitorComes(t *testing.T) {
 			}
 			return closed
 		}})
-		h, ep, answer := &handler{edge: e}, &Endpoint{edge: e}, httptest.NewRecorder()
+		h, ep, answer := &handler{edge: e}, new(routing.Endpoint), httptest.NewRecorder()
 		w := &countedWriter{ResponseWriter: answer, ep: ep}
 		to := &route{endpoint: ep, visit: origin.Visit{Visitor: netip.MustParseAddrPort("192.0.2.1:1")}}
 		refused := h.guard(w, httptest.NewRequest(http.MethodGet, "/", nil), to, func(context.Context, *http.Request) {

@@ -25,6 +25,7 @@ import (
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/presence"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/websocket"
 	"adit/tunnel/relay/policy"
@@ -129,12 +130,13 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	case protocol == websocket.Name:
 		w, r = websocket.Upgrade(w, r)
 	}
-	defer ep.begin()()
+	ep.Begin()
+	defer ep.End()
 	cw := &countedWriter{ResponseWriter: w, ep: ep, ctx: r.Context(), http10: !r.ProtoAtLeast(1, 1)}
 	if h.secure && r.ProtoMajor < 3 {
 		cw.altSvc = e.altSvc
 	}
-	to := &route{endpoint: ep, target: target, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	to := &route{edge: e, endpoint: ep, target: target, grpc: r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
 	socket, _ := w.(*websocket.Writer)
 	to.stream = socket != nil
 	defer to.leave()
@@ -257,11 +259,11 @@ func (h *handler) proxied(ctx context.Context, w *countedWriter, r *http.Request
 }
 
 // find returns the endpoint that serves a name on this listener.
-func (h *handler) find(name string) *Endpoint {
+func (h *handler) find(name string) *routing.Endpoint {
 	if !h.secure {
-		return h.edge.domain(name, store.SlotPlain)
+		return h.edge.table.Domain(name, store.SlotPlain)
 	}
-	if ep := h.edge.domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeHTTPS {
+	if ep := h.edge.table.Domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeHTTPS {
 		return ep
 	}
 	return nil
@@ -270,7 +272,7 @@ func (h *handler) find(name string) *Endpoint {
 // unknown answers a request for a name that no endpoint serves on this listener.
 func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target string) {
 	e := h.edge
-	ep := e.domain(name, store.SlotTLS)
+	ep := e.table.Domain(name, store.SlotTLS)
 	if h.secure && ep != nil { // its TLS is the origin's own, by another connection
 		e.refuseMisdirected(w, r)
 		return
@@ -285,7 +287,7 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 	}
 	e.tally.unknown.Add(1)
 	switch { // its agent is connected
-	case h.secure && e.domain(name, store.SlotPlain) != nil:
+	case h.secure && e.table.Domain(name, store.SlotPlain) != nil:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "The name is served by a tunnel of type http: its address begins with http://."})
 		return
 	case ep != nil && ep.Type == wire.TypeTLS:
@@ -341,7 +343,7 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 // countedWriter counts what a visitor is sent, also after a change of protocol.
 type countedWriter struct {
 	http.ResponseWriter
-	ep           *Endpoint
+	ep           *routing.Endpoint
 	ctx          context.Context // of the request, for writes that wait
 	presence     *presence.Visit // of the visitor, once it has entered
 	in, out      atomic.Int64

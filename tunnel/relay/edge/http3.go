@@ -93,7 +93,7 @@ func (q *quicServer) config() (*tls.Config, *quic.Config) {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if q.edge.passThrough(clienthello.ServerName(hello.ServerName)) != nil {
+			if q.edge.table.PassThrough(clienthello.ServerName(hello.ServerName)) != nil {
 				return nil, errPassed // its TLS is the origin's own, over TCP
 			}
 			return q.edge.certificate(hello)

@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/relay/edge/presence"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
@@ -20,17 +21,17 @@ import (
 // leftSite is an edge with one endpoint, whose tunnel can be taken away.
 type leftSite struct {
 	edge    *Edge
-	ep      *Endpoint
-	face    Face
-	backend *Backend
+	ep      *routing.Endpoint
+	face    routing.Face
+	backend *routing.Backend
 	policy  atomic.Pointer[policy.Policy]
 }
 
 func newLeftSite(t *testing.T) *leftSite {
 	t.Helper()
 	s := &leftSite{
-		face:    Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
-		backend: &Backend{Agent: &Agent{Account: new(shape.Account)}},
+		face:    routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
+		backend: &routing.Backend{Agent: &routing.Agent{Account: new(shape.Account)}},
 	}
 	s.edge = New(Config{Policy: func(string) *policy.Policy { return s.policy.Load() }})
 	ep, err := s.edge.Attach(s.face, s.backend)
@@ -53,7 +54,7 @@ func (s *leftSite) request(t *testing.T, from string) (context.Context, *presenc
 }
 
 // left is how many endpoints that are served no more the edge still knows.
-func (s *leftSite) left() int { return len(s.edge.table.withLeaving()) - len(s.edge.Endpoints()) }
+func (s *leftSite) left() int { return len(s.edge.table.All()) - len(s.edge.Endpoints()) }
 
 // TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched gives an endpoint back
 // while visits are under way: they go on, and end for the reasons for which others
@@ -97,7 +98,8 @@ func TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched(t *testing.T) {
 func TestVisitorsAreCountedToTheirEnd(t *testing.T) {
 	s := newLeftSite(t)
 	_, v := s.ep.Enter(t.Context(), nil)
-	end := s.ep.begin()
+	s.ep.Begin()
+	end := s.ep.End
 	s.giveBack()
 	if n := s.edge.Visitors()[wire.TypeHTTP]; n != 1 || s.left() != 1 {
 		t.Errorf("%d visitors are counted of an endpoint that was given back, want 1", n)

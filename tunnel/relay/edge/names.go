@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"adit/internal/wildcard"
 	"adit/tunnel/relay/edge/clienthello"
 	"crypto/tls"
 	"crypto/x509"
@@ -38,7 +39,7 @@ func (s *servedNames) get(name string) *x509.Certificate {
 func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := e.cfg.Certificates(hello)
 	if err == nil && cert != nil && cert.Leaf != nil {
-		e.served.note(e.shownAs(clienthello.ServerName(hello.ServerName)), cert.Leaf)
+		e.served.note(e.table.ShownAs(clienthello.ServerName(hello.ServerName)), cert.Leaf)
 	}
 	return cert, err
 }
@@ -55,6 +56,15 @@ func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
 	if asked == name {
 		return false
 	}
-	leaf := e.served.get(e.shownAs(asked))
+	leaf := e.served.get(e.table.ShownAs(asked))
 	return leaf != nil && leaf.VerifyHostname(name) != nil
+}
+
+// claimed reports whether a name is some client's, running or not.
+func (e *Edge) claimed(name string) bool {
+	if e.cfg.Claimed(name) {
+		return true
+	}
+	all := wildcard.Of(name)
+	return all != "" && e.cfg.Claimed(all) && !e.cfg.Alone(name)
 }

@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/shape"
 )
@@ -28,7 +29,7 @@ func (bufferPool) Put(b []byte) { lend.GiveLarge(b) }
 // ended, each on its own, or no byte has moved for idle, or ctx ends. A
 // direction that breaks breaks the whole. before runs first in the direction
 // towards the visitor: it reads the agent's answer.
-func pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duration, ep *Endpoint, before func() error) (in, out int64, err error) {
+func pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duration, ep *routing.Endpoint, before func() error) (in, out int64, err error) {
 	var once sync.Once
 	var reason error
 	fail := func(err error) {

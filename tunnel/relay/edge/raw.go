@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
 
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
@@ -29,13 +31,22 @@ type portListener struct {
 	once   sync.Once
 }
 
-func (l *portListener) stopAccepting() {
+// StopAccepting implements Port. Flows go on.
+func (l *portListener) StopAccepting() {
 	if l.tcp != nil {
-		l.close()
+		l.Close()
 	}
 }
 
-func (l *portListener) close() {
+// EndFlows implements Port.
+func (l *portListener) EndFlows(pick func(*routing.Backend, netip.Addr) bool) {
+	if l.udp != nil {
+		l.udp.end(func(f *flow) bool { return pick(f.backend, f.visitor.Addr()) })
+	}
+}
+
+// Close implements Port.
+func (l *portListener) Close() {
 	l.once.Do(func() {
 		close(l.closed)
 		if l.tcp != nil {
@@ -47,18 +58,18 @@ func (l *portListener) close() {
 	})
 }
 
-// openPort opens the port of a tcp or udp endpoint and serves it.
-func (e *Edge) openPort(ep *Endpoint) error {
+// openPort opens the port of a tcp or udp endpoint and serves it; nil: it has none.
+func (e *Edge) openPort(ep *routing.Endpoint) (routing.Port, error) {
 	addr := net.JoinHostPort(e.cfg.PortHost, strconv.Itoa(ep.Port))
 	l := &portListener{closed: make(chan struct{})}
 	switch ep.Type {
 	case wire.TypeTCP:
 		if ep.Mode == wire.ModePrivate { // its visitors come by their sessions
-			return nil
+			return nil, nil
 		}
 		ln, err := net.Listen("tcp", addr)
 		if err != nil {
-			return fmt.Errorf("open port: %w", err)
+			return nil, fmt.Errorf("open port: %w", err)
 		}
 		l.tcp = ln
 		e.ports.Go(func() {
@@ -76,22 +87,22 @@ func (e *Edge) openPort(ep *Endpoint) error {
 	case wire.TypeUDP:
 		conn, err := net.ListenPacket("udp", addr)
 		if err != nil {
-			return fmt.Errorf("open port: %w", err)
+			return nil, fmt.Errorf("open port: %w", err)
 		}
 		udp := conn.(*net.UDPConn)
 		l.udp = newUDPPort(e, ep, udp, l.closed)
 		e.ports.Go(l.udp.serve)
 	default:
-		return nil
+		return nil, nil
 	}
-	ep.listener = l
-	return nil
+	return l, nil
 }
 
 // serveRaw forwards one connection byte for byte (tcp, tls, and private ones).
-func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
+func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string) {
 	start := time.Now()
-	defer ep.begin()()
+	ep.Begin()
+	defer ep.End()
 	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.Addr.Addr().String(), Host: authority}
 	ctx, here := ep.Enter(e.life, nil)
 	defer ep.Leave(here)
@@ -125,19 +136,19 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 		}
 		return err
 	}
-	var used *Backend
+	var used *routing.Backend
 	var in, out int64
 	err := origin.ErrNoAgent
-	order := ep.pick()
+	order := ep.Pick()
 	for _, b := range order {
 		used = b
 		var c *origin.Conn
-		c, err = b.origin.Open(ctx, wire.StreamRaw, of)
+		c, err = b.Origin().Open(ctx, wire.StreamRaw, of)
 		if err != nil {
 			continue
 		}
-		b.busy.Add(1)
-		leave := sync.OnceFunc(func() { b.busy.Add(-1) })
+		b.Take()
+		leave := sync.OnceFunc(b.Leave)
 		defer leave()
 		given := context.AfterFunc(ctx, func() { c.Reset() })
 		if len(order) > 1 { // there is another to turn to: wait for the answer first
@@ -146,7 +157,7 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *Endpoint, authority string) {
 				leave()
 				c.Reset()
 				if ctx.Err() == nil { // else the visit was ended, whatever its origin is like
-					e.takeOut(ep, b)
+					e.table.TakeOut(ep, b)
 				}
 				continue
 			}

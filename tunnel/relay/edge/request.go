@@ -14,7 +14,7 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.S
 // writeHead writes the request's head to the stream.
 func (x *exchange) writeHead() error {
 	head := message.Head{
-		Host: cmp.Or(x.backend.HostHeader, x.r.Host), Target: x.backend.target(x.to.target), Prefix: x.backend.prefix,
+		Host: cmp.Or(x.backend.HostHeader, x.r.Host), Target: x.backend.Target(x.to.target), Prefix: x.backend.Prefix(),
 		Upgrade: x.upgrade, Way: &x.to.forward, Changes: x.backend.Requests,
 	}
 	w := writers.Get().(*bufio.Writer)

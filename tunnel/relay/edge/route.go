@@ -9,6 +9,7 @@ import (
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/wire"
 )
 
@@ -19,33 +20,34 @@ type roundTripper struct{}
 
 // route is what the handler has found for a request.
 type route struct {
-	endpoint *Endpoint
+	edge     *Edge
+	endpoint *routing.Endpoint
 	target   string // what the visitor asks for
 	forward  message.Way
 	visit    origin.Visit
 	grpc     bool
-	body     *countedBody  // of the request; nil without one
-	waits    *backlog.Held // of what the visitor sends; nil by HTTP/1, and without a body
-	stream   bool          // a change of protocol was asked for by extended CONNECT
-	h1, h2   []*Backend    // by how they are spoken to, in the order in which to try them
+	body     *countedBody       // of the request; nil without one
+	waits    *backlog.Held      // of what the visitor sends; nil by HTTP/1, and without a body
+	stream   bool               // a change of protocol was asked for by extended CONNECT
+	h1, h2   []*routing.Backend // by how they are spoken to, in the order in which to try them
 	h2first  bool
-	only     bool        // there is one backend
-	giveUp   func()      // ends the visit
-	failed   func(error) // answers a visitor whose request could not be forwarded by HTTP/2
-	used     *Backend    // who answered, or was tried last
-	held     *Backend    // whose visitors this is counted among
+	only     bool             // there is one backend
+	giveUp   func()           // ends the visit
+	failed   func(error)      // answers a visitor whose request could not be forwarded by HTTP/2
+	used     *routing.Backend // who answered, or was tried last
+	held     *routing.Backend // whose visitors this is counted among
 }
 
 // choose sorts the endpoint's backends.
 func (to *route) choose(r *http.Request) {
-	list := to.endpoint.pickFor(to.target)
+	list := to.endpoint.PickFor(to.target)
 	to.only = len(list) < 2
 	upgrade := message.Upgrade(r, to.stream) != ""
 	for i, b := range list {
 		if to.grpc || b.HTTP2 && !upgrade {
 			to.h2first = to.h2first || i == 0
 			if to.h2 == nil {
-				to.h1, to.h2 = slices.Clone(list[:i]), make([]*Backend, 0, len(list))
+				to.h1, to.h2 = slices.Clone(list[:i]), make([]*routing.Backend, 0, len(list))
 			}
 			to.h2 = append(to.h2, b)
 		} else if to.h2 != nil {
@@ -61,14 +63,14 @@ func (to *route) choose(r *http.Request) {
 // backend that is spoken to in another way.
 func (to *route) onward(ctx context.Context, r *http.Request, err error) bool {
 	return ctx.Err() == nil && !to.body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
-		to.endpoint.edge.tryAnother(to.endpoint, to.used, err)
+		to.edge.tryAnother(to.endpoint, to.used, err)
 }
 
 // take counts the request among b's visitors in place of another's.
-func (to *route) take(b *Backend) {
+func (to *route) take(b *routing.Backend) {
 	to.leave()
 	to.used, to.held = b, b
-	b.tunnel().busy.Add(1)
+	b.Take()
 	if to.waits != nil {
 		to.waits.TakenBy(b.Agent)
 	}
@@ -76,7 +78,7 @@ func (to *route) take(b *Backend) {
 
 func (to *route) leave() {
 	if to.held != nil {
-		to.held.tunnel().busy.Add(-1)
+		to.held.Leave()
 		to.held = nil
 	}
 }
@@ -89,7 +91,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	for i, b := range order {
 		to.take(b)
 		out, end := to.attempt(r)
-		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil || b.prefix != "" {
+		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil || b.Prefix() != "" {
 			out = out.Clone(b.Answers.Follow(r.Context()))
 			if b.HostHeader != "" {
 				out.Host = b.HostHeader
@@ -100,27 +102,27 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			if b.Requests != nil {
 				b.Requests.Request(out)
 			}
-			if b.prefix != "" {
-				b.strip(out, to.target)
+			if b.Prefix() != "" {
+				b.Strip(out, to.target)
 			}
 		}
 		if to.body != nil {
 			to.body.onward = out.Trailer // the copy's, which this backend is sent; nobody reads the body now
 		}
-		resp, err := b.origin.RoundTrip(out)
+		resp, err := b.Origin().RoundTrip(out)
 		if err == nil && resp.StatusCode < 100 {
 			resp.Body.Close()
 			return nil, errStatus
 		}
 		if err == nil {
-			resp.Body = to.endpoint.edge.backlog.Answer(resp.Body, b.Agent, to.giveUp)
+			resp.Body = to.edge.backlog.Answer(resp.Body, b.Agent, to.giveUp)
 			if b.Answers != nil {
 				b.Answers.Proxied(resp)
 			}
 			return resp, nil
 		}
 		end()
-		if i == len(order)-1 || !to.endpoint.edge.tryAnother(to.endpoint, b, err) || to.body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
+		if i == len(order)-1 || !to.edge.tryAnother(to.endpoint, b, err) || to.body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
 			return nil, err
 		}
 	}
@@ -129,10 +131,10 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // tryAnother reports whether err says that the backend cannot be reached, and
 // takes one whose origin is down out of turn.
-func (e *Edge) tryAnother(ep *Endpoint, b *Backend, err error) bool {
+func (e *Edge) tryAnother(ep *routing.Endpoint, b *routing.Backend, err error) bool {
 	var down *wire.OriginError
 	if errors.As(err, &down) {
-		e.takeOut(ep, b)
+		e.table.TakeOut(ep, b)
 		return true
 	}
 	return errors.Is(err, origin.ErrNoAgent) || b.Agent.Session.Err() != nil

@@ -28,7 +28,7 @@ func (e *Edge) endIdle(ctx context.Context) {
 
 // endStill ends the requests of which no byte has moved for limit.
 func (e *Edge) endStill(now, limit time.Duration) {
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		ep.Visits.EndIdle(now, limit)
 	}
 }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/routing"
 	"context"
 	"net/http/httptest"
 	"testing"
@@ -11,7 +12,7 @@ import (
 // one moves a byte now and then.
 func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	const limit = 2 * time.Hour
-	var ep Endpoint
+	var ep routing.Endpoint
 	enter := func() (context.Context, *countedWriter) {
 		w := &countedWriter{ResponseWriter: httptest.NewRecorder()}
 		ctx, v := ep.Enter(t.Context(), w)

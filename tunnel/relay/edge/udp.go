@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"adit/internal/netblock"
 	"adit/internal/udpbatch"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
@@ -24,7 +24,7 @@ import (
 // and carries packets between the two as datagrams of the session.
 type udpPort struct {
 	edge *Edge
-	ep   *Endpoint
+	ep   *routing.Endpoint
 	conn *udpbatch.Conn
 
 	closed <-chan struct{}
@@ -40,7 +40,7 @@ type udpPort struct {
 // flow is one visitor's address and port on one endpoint.
 type flow struct {
 	port    *udpPort
-	backend *Backend
+	backend *routing.Backend
 	number  uint32
 	visitor netip.AddrPort
 	at      udpbatch.Addr // the same, and which of our addresses it knows
@@ -60,7 +60,7 @@ func (f *flow) Endpoint() uint32       { return f.backend.Number }
 func (f *flow) Take(payloads [][]byte) { f.answer(payloads) }
 func (f *flow) Over()                  { f.port.endOne(f) }
 
-func newUDPPort(e *Edge, ep *Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
+func newUDPPort(e *Edge, ep *routing.Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
 	return &udpPort{
 		edge: e, ep: ep, closed: closed,
 		conn:  udpbatch.New(conn, udpbatch.Options{NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: udpReadBuffer}),
@@ -166,7 +166,7 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 		p.endOne(f)
 		full = false
 	}
-	list := p.ep.pick()
+	list := p.ep.Pick()
 	if full || len(list) == 0 {
 		return nil
 	}
@@ -181,15 +181,14 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	}
 	f = &flow{port: p, backend: list[0], visitor: from, at: at, start: time.Now(), refused: refused, release: release}
 	f.backend.Agent.Flows.Add(f, &f.number)
-	f.backend.busy.Add(1)
-	p.ep.open.Add(1)
-	p.ep.total.Add(1)
+	f.backend.Take()
+	p.ep.Begin()
 	p.mu.Lock()
 	p.flows[from] = f
 	p.owners[netblock.Of(from.Addr())]++
 	p.mu.Unlock()
 	// Its tunnel may have been taken away, or its policy changed, before it was found here.
-	if !slices.ContainsFunc(p.ep.all(), f.backend.sibling) || !p.edge.keeps(p.ep, nil, policy.Guest{Addr: from.Addr()}).Allowed {
+	if !p.ep.Leads(f.backend) || !p.edge.keeps(p.ep, nil, policy.Guest{Addr: from.Addr()}).Allowed {
 		p.endOne(f)
 		return nil
 	}
@@ -318,9 +317,9 @@ func (p *udpPort) forget(f *flow) {
 func (p *udpPort) settle(f *flow) {
 	a := f.backend.Agent
 	a.Flows.Remove(f.number)
-	f.backend.busy.Add(-1)
+	f.backend.Leave()
 	f.release()
-	p.ep.open.Add(-1)
+	p.ep.End()
 	_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
 	p.edge.cfg.Record(p.ep, f.backend, wire.Access{
 		Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
@@ -63,13 +64,15 @@ func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Edge{cfg: Config{Policy: func(string) *policy.Policy { return nil }, Record: func(*Endpoint, *Backend, wire.Access) {}}}
+	e := &Edge{cfg: Config{Policy: func(string) *policy.Policy { return nil }, Record: func(*routing.Endpoint, *routing.Backend, wire.Access) {}}}
 	e.limits = Limits{UDPIdle: time.Minute, UDPFlows: 10, UDPFlowsPerAddress: 10}
-	ep := &Endpoint{Face: Face{Type: wire.TypeUDP}, edge: e}
-	ep.set([]*Backend{
-		{Agent: &Agent{Session: sessions[0], Instance: "a"}},
-		{Agent: &Agent{Session: sessions[1], Instance: "b"}},
-	})
+	var ep *routing.Endpoint
+	table := routing.New(routing.Config{})
+	for i, instance := range []string{"a", "b"} {
+		if ep, err = table.Attach(routing.Face{Type: wire.TypeUDP, Mode: wire.ModeBalanced}, &routing.Backend{Agent: &routing.Agent{Session: sessions[i], Instance: instance}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var from []net.Conn
 	for range visitors {
 		c, err := net.Dial("udp", conn.LocalAddr().String())
@@ -133,9 +136,9 @@ func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 	defer far.Close()
 	e := &Edge{}
 	e.limits.UDPAmplification = 3
-	p := newUDPPort(e, &Endpoint{edge: e}, conn, nil)
+	p := newUDPPort(e, new(routing.Endpoint), conn, nil)
 	session := &toldSession{}
-	f := &flow{port: p, number: 7, visitor: far.LocalAddr().(*net.UDPAddr).AddrPort(), backend: &Backend{Agent: &Agent{Session: session}, Number: 3}}
+	f := &flow{port: p, number: 7, visitor: far.LocalAddr().(*net.UDPAddr).AddrPort(), backend: &routing.Backend{Agent: &routing.Agent{Session: session}, Number: 3}}
 	f.at.AddrPort = netip.AddrPortFrom(f.visitor.Addr().Unmap(), f.visitor.Port())
 	f.in.Store(10)
 	f.answer([][]byte{make([]byte, 10), make([]byte, 25), make([]byte, 20), []byte("more")})

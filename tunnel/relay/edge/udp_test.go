@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/internal/udpbatch"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
@@ -22,11 +25,13 @@ func TestRefusedPacketsAreRecordedOnceForEachVisitor(t *testing.T) {
 	told := map[string]int{}
 	e := New(Config{
 		HTTP: ln, HTTPS: ln, Policy: func(string) *policy.Policy { return closed }, Limits: Limits{UDPFlows: 8, UDPIdle: time.Minute},
-		Record: func(_ *Endpoint, _ *Backend, a wire.Access) { told[a.Visitor]++ },
+		Record: func(_ *routing.Endpoint, _ *routing.Backend, a wire.Access) { told[a.Visitor]++ },
 	})
 	defer e.Close()
-	ep := &Endpoint{Face: Face{Type: wire.TypeUDP}, edge: e}
-	ep.set([]*Backend{{Agent: &Agent{}}})
+	ep, err := routing.New(routing.Config{}).Attach(routing.Face{Type: wire.TypeUDP}, &routing.Backend{Agent: &routing.Agent{}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := &udpPort{edge: e, ep: ep, flows: map[netip.AddrPort]*flow{}, owners: map[netip.Prefix]int{}, told: map[netip.Prefix]time.Time{}}
 	send := func(from string) {
 		if f := p.flowOf(udpbatch.Addr{AddrPort: netip.MustParseAddrPort(from)}); f != nil {
@@ -59,12 +64,12 @@ func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan string, 10)
-	e := New(Config{HTTP: ln, HTTPS: ln, PortHost: "127.0.0.1", Record: func(_ *Endpoint, b *Backend, _ wire.Access) { told <- b.Agent.Instance }})
+	e := New(Config{HTTP: ln, HTTPS: ln, PortHost: "127.0.0.1", Record: func(_ *routing.Endpoint, b *routing.Backend, _ wire.Access) { told <- b.Agent.Instance }})
 	defer e.Close()
-	face := Face{Target: "udp:1", Slot: "port", Type: wire.TypeUDP, Mode: wire.ModeBalanced}
-	attach := func(a *Agent) *Backend {
+	face := routing.Face{Target: "udp:1", Slot: "port", Type: wire.TypeUDP, Mode: wire.ModeBalanced, Port: freeport.Get(t)}
+	attach := func(a *routing.Agent) *routing.Backend {
 		t.Helper()
-		b := &Backend{Key: "k", Agent: a}
+		b := &routing.Backend{Key: "k", Agent: a}
 		if _, err := e.Attach(face, b); err != nil {
 			t.Fatal(err)
 		}
@@ -72,9 +77,9 @@ func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
 	}
 	came := make(chan struct{}, 10)
 	first, second := &gatherer{came: came}, &gatherer{came: came}
-	one := &Agent{ClientID: "c", Instance: "one", Session: first}
+	one := &routing.Agent{ClientID: "c", Instance: "one", Session: first}
 	before := attach(one)
-	visitor, err := net.Dial("udp", e.table.get(face.place()).listener.udp.conn.LocalAddr().String())
+	visitor, err := net.Dial("udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(face.Port)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +96,7 @@ func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
 		}
 	}
 	send("1")
-	other := attach(&Agent{ClientID: "c", Instance: "two", Session: second})
+	other := attach(&routing.Agent{ClientID: "c", Instance: "two", Session: second})
 	defer e.ports.Wait()
 	defer e.Detach(face, other)
 	after := attach(one)

@@ -13,6 +13,7 @@ import (
 	"adit/internal/monotime"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -91,8 +92,8 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 		served := make(chan struct{})
 		go func() { defer close(served); _ = server.Serve(connsOf{origin}) }()
 		e := New(Config{})
-		b := &Backend{Key: "k", HTTP2: true, Agent: &Agent{ClientID: "c", Instance: "i", Session: origin}}
-		face := Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeHTTPS, Domain: "shop.test"}
+		b := &routing.Backend{Key: "k", HTTP2: true, Agent: &routing.Agent{ClientID: "c", Instance: "i", Session: origin}}
+		face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeHTTPS, Domain: "shop.test"}
 		ep, err := e.Attach(face, b)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +109,7 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 		for i := range ended {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			to := &route{endpoint: ep, h2: []*Backend{b}, only: true, giveUp: func() { ended[i] = true; cancel() }}
+			to := &route{edge: e, endpoint: ep, h2: []*routing.Backend{b}, only: true, giveUp: func() { ended[i] = true; cancel() }}
 			r, _ := http.NewRequestWithContext(context.WithValue(ctx, routeKey{}, to), http.MethodGet, "http://shop.test/", nil)
 			resp, err := roundTripper{}.RoundTrip(r)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/presence"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -61,8 +62,8 @@ func (l connsFrom) Close() error {
 func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{})
-		b := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "i", Session: takesHeads{}}}
-		face := Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Domain: "shop.test"}
+		b := &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "i", Session: takesHeads{}}}
+		face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Domain: "shop.test"}
 		if _, err := e.Attach(face, b); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func TestWhatMayBeUntaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &Edge{backlog: backlog.New(backlog.DefaultMemory)}
-			agent := new(Agent)
+			agent := new(routing.Agent)
 			var here presence.Set
 			visitors := make([]visitor.Conn, len(c.bodies))
 			conns := make([]quicConn, len(c.bodies))

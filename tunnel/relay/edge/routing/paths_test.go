@@ -1,4 +1,4 @@
-package edge
+package routing
 
 import (
 	"net/http"
@@ -33,8 +33,8 @@ func FuzzStrip(f *testing.F) {
 		}
 		r := &http.Request{URL: u, Header: make(http.Header)}
 		r.URL.Scheme, r.URL.Host = "http", "origin"
-		b.strip(r, asked)
-		got, want := r.URL.RequestURI(), b.target(asked)
+		b.Strip(r, asked)
+		got, want := r.URL.RequestURI(), b.Target(asked)
 		if strings.HasPrefix(want, "//") {
 			want = "//"
 			got = got[:min(len(got), 2)]
@@ -47,10 +47,10 @@ func FuzzStrip(f *testing.F) {
 
 // TestTunnelsWithoutPathsCostNothing, nor do their requests look at any.
 func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
-	e := New(Config{})
+	table := New(Config{})
 	without, with := &Backend{Agent: new(Agent)}, &Backend{Agent: new(Agent), Paths: []wire.ClaimPath{{Path: "/api/v2"}, {Path: "/api", Strip: true}}}
-	e.fork(without)
-	e.fork(with)
+	table.fork(without)
+	table.fork(with)
 	list := []*Backend{without}
 	if n := testing.AllocsPerRun(100, func() { led(list, "/api/v2/x") }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -72,14 +72,14 @@ func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
 // TestPathIsOutOfTurnByItself while its origin is down, and no longer.
 func TestPathIsOutOfTurnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, session := newBalancedSite(t), new(origins)
+		s, session := newSharedSite(t), new(services)
 		session.down.Store(true)
 		b := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "led", Session: session}, Paths: []wire.ClaimPath{{Path: "/api"}, {Path: "/x"}}}
-		if _, err := s.edge.Attach(s.face, b); err != nil {
+		if _, err := s.table.Attach(s.face, b); err != nil {
 			t.Fatal(err)
 		}
 		api := b.forks[0]
-		s.edge.takeOut(s.ep, api)
+		s.table.TakeOut(s.ep, api)
 		time.Sleep(time.Minute)
 		if !api.out.Load() || b.out.Load() || b.forks[1].out.Load() {
 			t.Errorf("out of turn: %v, the tunnel %v, its other path %v", api.out.Load(), b.out.Load(), b.forks[1].out.Load())
@@ -90,8 +90,8 @@ func TestPathIsOutOfTurnByItself(t *testing.T) {
 			t.Error("it is out of turn, though its origin has been up for a minute")
 		}
 		session.down.Store(true)
-		s.edge.takeOut(s.ep, api)
-		s.edge.Detach(s.face, b) // and nobody probes it any more
+		s.table.TakeOut(s.ep, api)
+		s.table.Detach(s.face, b) // and nobody probes it any more
 		time.Sleep(time.Minute)
 		if api.out.Load() {
 			t.Error("it is probed, though its tunnel is served no more")
@@ -102,13 +102,13 @@ func TestPathIsOutOfTurnByItself(t *testing.T) {
 // BenchmarkLed finds where a request goes, for a tunnel without paths and for one
 // with as many as there may be.
 func BenchmarkLed(b *testing.B) {
-	e := New(Config{})
+	table := New(Config{})
 	without, with := &Backend{Agent: new(Agent)}, &Backend{Agent: new(Agent)}
 	for i := range wire.MaxPaths {
 		with.Paths = append(with.Paths, wire.ClaimPath{Path: "/assets/v" + strconv.Itoa(10+i)})
 	}
-	e.fork(without)
-	e.fork(with)
+	table.fork(without)
+	table.fork(with)
 	for _, c := range []struct {
 		name    string
 		backend *Backend

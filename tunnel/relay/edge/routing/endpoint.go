@@ -1,22 +1,20 @@
-package edge
+package routing
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"adit/internal/natural"
-	"adit/internal/wildcard"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/flows"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/presence"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
@@ -39,7 +37,8 @@ func (f Face) ID() string {
 	return "ep_" + hex.EncodeToString(sum[:9])
 }
 
-func (f Face) place() string { return f.Target + "/" + f.Slot }
+// Place is where the face is among all others.
+func (f Face) Place() string { return f.Target + "/" + f.Slot }
 
 // SlotOf returns the slot of a claim that a tunnel of that type and mode takes.
 func SlotOf(tunnelType, mode string) string {
@@ -96,6 +95,21 @@ type Backend struct {
 	out    atomic.Bool  // it is out of turn: its origin was down, and is probed
 }
 
+// Origin is where the tunnel's, or the path's, visitors go.
+func (b *Backend) Origin() *origin.Origin { return b.origin }
+
+// Take counts a visitor's request, connection or flow with the tunnel, until Leave.
+func (b *Backend) Take() { b.tunnel().busy.Add(1) }
+
+// Leave ends what Take began.
+func (b *Backend) Leave() { b.tunnel().busy.Add(-1) }
+
+// Busy is how many visitors' requests, connections and flows are with the tunnel now.
+func (b *Backend) Busy() int64 { return b.busy.Load() }
+
+// OutOfTurn reports whether the origin was down, and is being probed.
+func (b *Backend) OutOfTurn() bool { return b.out.Load() }
+
 // end closes the streams that no request uses.
 func (b *Backend) end() {
 	b.origin.Close()
@@ -106,11 +120,11 @@ func (b *Backend) end() {
 
 // same reports whether o is the same tunnel by way of the same node.
 func (b *Backend) same(o *Backend) bool {
-	return b.sibling(o) && b.Agent.Node == o.Agent.Node
+	return b.Sibling(o) && b.Agent.Node == o.Agent.Node
 }
 
-// sibling reports whether o is the same tunnel, perhaps on another session.
-func (b *Backend) sibling(o *Backend) bool {
+// Sibling reports whether o is the same tunnel, perhaps on another session.
+func (b *Backend) Sibling(o *Backend) bool {
 	return b.Key == o.Key && b.Agent.ClientID == o.Agent.ClientID && b.Agent.Instance == o.Agent.Instance
 }
 
@@ -129,7 +143,7 @@ func (b *Backend) rank() int {
 // Endpoint is a public face with the tunnels behind it.
 type Endpoint struct {
 	Face
-	edge  *Edge
+	table *Table
 	Since time.Time
 
 	id          string
@@ -137,8 +151,8 @@ type Endpoint struct {
 	turn        atomic.Uint32
 	backends    atomic.Pointer[[]*Backend] // the best way to each tunnel
 	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
-	listener    *portListener              // tcp, udp
-	Visits      presence.Set
+	port        Port                       // tcp, udp; else nil
+	Visits      presence.Set               // that it has now
 	holding     webhook.Holding
 	closed      atomic.Bool // it is served no more: table.withdraw has been at it
 	// Meter is what its bytes wait for, and where they are counted.
@@ -155,7 +169,7 @@ func (ep *Endpoint) Holding() int64 { return ep.holding.Bytes() }
 func (ep *Endpoint) Enter(ctx context.Context, answer presence.Answer) (context.Context, *presence.Visit) {
 	ctx, v := ep.Visits.Enter(ctx, answer)
 	if ep.closed.Load() { // else review finds it when it is closed
-		ep.edge.review(ep)
+		ep.table.review(ep)
 	}
 	return ctx, v
 }
@@ -163,7 +177,7 @@ func (ep *Endpoint) Enter(ctx context.Context, answer presence.Answer) (context.
 // Leave takes a visitor out.
 func (ep *Endpoint) Leave(v *presence.Visit) {
 	if ep.Visits.Remove(v) && ep.closed.Load() {
-		ep.edge.review(ep)
+		ep.table.review(ep)
 	}
 	v.Leave()
 }
@@ -185,12 +199,12 @@ func (ep *Endpoint) all() []*Backend {
 	return list
 }
 
-// set makes list the ways to the tunnels behind the endpoint; e.attach is held.
+// set makes list the ways to the tunnels behind the endpoint; Table.attach is held.
 func (ep *Endpoint) set(list []*Backend) {
 	best := make([]*Backend, 0, len(list))
 	var spare []*Backend
 	for _, b := range list {
-		at := slices.IndexFunc(best, b.sibling)
+		at := slices.IndexFunc(best, b.Sibling)
 		switch {
 		case at < 0:
 			best = append(best, b)
@@ -209,24 +223,19 @@ func (ep *Endpoint) set(list []*Backend) {
 	ep.backends.Store(&best)
 }
 
-// Reorder sorts the ways to the agents' tunnels anew, after their Leaving has
-// changed.
-func (e *Edge) Reorder(agents ...*Agent) {
-	if len(agents) == 0 {
-		return
-	}
-	moved := make(map[*Agent]bool, len(agents))
-	for _, a := range agents {
-		moved[a] = true
-	}
-	e.attach.Lock()
-	defer e.attach.Unlock()
-	for _, ep := range e.Endpoints() {
-		if list := ep.all(); len(list) > 1 && slices.ContainsFunc(list, func(b *Backend) bool { return moved[b.Agent] }) {
-			ep.set(list)
-		}
+// Leads reports whether one of the ways behind the endpoint leads to b's tunnel.
+func (ep *Endpoint) Leads(b *Backend) bool { return slices.ContainsFunc(ep.all(), b.Sibling) }
+
+// EndFlows ends those flows of a udp endpoint that are picked, by where they go and
+// from where.
+func (ep *Endpoint) EndFlows(pick func(*Backend, netip.Addr) bool) {
+	if ep.port != nil {
+		ep.port.EndFlows(pick)
 	}
 }
+
+// Held is where the bodies of the endpoint's webhooks are held.
+func (ep *Endpoint) Held() *webhook.Holding { return &ep.holding }
 
 // Counters is a snapshot of an endpoint's figures.
 type Counters struct {
@@ -242,141 +251,27 @@ func (ep *Endpoint) Counters() Counters {
 	return Counters{ep.open.Load(), ep.total.Load(), in, out}
 }
 
-// begin counts a visitor in, and the returned function out.
-func (ep *Endpoint) begin() func() {
+// Begin counts a visitor's request, connection or flow, until End.
+func (ep *Endpoint) Begin() {
 	ep.open.Add(1)
 	ep.total.Add(1)
-	return func() { ep.open.Add(-1) }
 }
 
-// table finds endpoints by what a visitor asks for.
-type table struct {
-	mu        sync.RWMutex
-	endpoints map[string]*Endpoint   // that are served, by place
-	leaving   map[*Endpoint]struct{} // that are closed and have visitors still
-	passing   atomic.Int32           // how many are of type tls
-	wildcards atomic.Int32           // how many are of a wildcard
-}
+// End ends what Begin began.
+func (ep *Endpoint) End() { ep.open.Add(-1) }
 
-func (t *table) get(place string) *Endpoint {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.endpoints[place]
-}
-
-// domain finds the endpoint of a name, or of a wildcard itself.
-func (t *table) domain(name, slot string) *Endpoint {
-	return t.get(Face{Target: store.TargetDomain(name), Slot: slot}.place())
-}
-
-// count counts an endpoint that begins to be served, n 1, or ends, n -1.
-func (t *table) count(f Face, n int32) {
-	if f.Type == wire.TypeTLS {
-		t.passing.Add(n)
-	}
-	if wildcard.Is(f.Domain) {
-		t.wildcards.Add(n)
-	}
-}
-
-// Endpoints returns all endpoints that are served, by target.
-func (e *Edge) Endpoints() []*Endpoint {
-	e.table.mu.RLock()
-	list := make([]*Endpoint, 0, len(e.table.endpoints))
-	for _, ep := range e.table.endpoints {
-		list = append(list, ep)
-	}
-	e.table.mu.RUnlock()
-	slices.SortFunc(list, func(a, b *Endpoint) int {
-		return cmp.Or(natural.Compare(a.Target, b.Target), cmp.Compare(a.Slot, b.Slot))
+// Invites reports whether one of the tunnels behind a private endpoint lets the guest
+// in: it is of the guest's own client, or names it.
+func (ep *Endpoint) Invites(g visitor.Guest) bool {
+	return slices.ContainsFunc(ep.Backends(), func(b *Backend) bool {
+		return b.Agent.ClientID == g.ClientID || slices.Contains(b.Visitors, g.Client) || slices.Contains(b.Visitors, wire.AnyClient)
 	})
-	return list
 }
 
-// Served counts the endpoints that are served, by type.
-func (e *Edge) Served() map[string]int {
-	e.table.mu.RLock()
-	defer e.table.mu.RUnlock()
-	count := make(map[string]int)
-	for _, ep := range e.table.endpoints {
-		count[ep.Type]++
-	}
-	return count
-}
-
-// Attach puts a tunnel behind a face, which is opened if it is new. A tunnel of
-// the same agent and key is replaced, and in standard mode any other; visitors
-// that are under way stay where they are. The error says why a port cannot be
-// opened, or is ErrEnding.
-func (e *Edge) Attach(f Face, b *Backend) (*Endpoint, error) {
-	e.attach.Lock()
-	defer e.attach.Unlock()
-	if e.ending {
-		return nil, ErrEnding
-	}
-	e.fork(b)
-	ep := e.table.get(f.place())
-	if ep != nil && (ep.Type != f.Type || ep.Mode != f.Mode) {
-		e.drop(ep)
-		ep = nil
-	}
-	if ep == nil {
-		ep = &Endpoint{Face: f, edge: e, Since: time.Now(), id: f.ID(), holding: webhook.Holding{Of: &e.bodies}}
-		ep.backends.Store(&[]*Backend{b})
-		e.bind(ep)
-		if err := e.openPort(ep); err != nil {
-			return nil, err
-		}
-		e.table.count(f, 1)
-		e.table.mu.Lock()
-		e.table.endpoints[f.place()] = ep
-		e.table.mu.Unlock()
-		return ep, nil
-	}
-	next := []*Backend{b}
-	for _, old := range ep.all() {
-		if (f.Mode == wire.ModeBalanced || old.sibling(b)) && !old.same(b) {
-			next = append(next, old)
-		} else {
-			old.end()
-		}
-	}
-	ep.set(next)
-	e.bind(ep)
-	ep.endUninvited()
-	return ep, nil
-}
-
-// Detach takes a tunnel from behind its face, which is closed if no other is left.
-// Visitors that are under way stay where they are, but for flows of a tunnel that has
-// no other way.
-func (e *Edge) Detach(f Face, b *Backend) {
-	e.attach.Lock()
-	defer e.attach.Unlock()
-	b.end()
-	ep := e.table.get(f.place())
-	if ep == nil {
+// endUninvited ends the visits of those whom the endpoint no longer invites.
+func (ep *Endpoint) endUninvited() {
+	if ep.Mode != wire.ModePrivate {
 		return
 	}
-	next := slices.DeleteFunc(slices.Clone(ep.all()), func(o *Backend) bool { return o == b })
-	ep.set(next)
-	if len(next) == 0 {
-		e.drop(ep)
-		return
-	}
-	if ep.listener != nil && ep.listener.udp != nil && !slices.ContainsFunc(next, b.sibling) {
-		// Their agent drops what comes for them from now on: another is to have it.
-		ep.listener.udp.end(func(f *flow) bool { return f.backend.sibling(b) })
-	}
-}
-
-// drop closes an endpoint; e.attach is held. Visits that are under way go on, but
-// for flows, whose packets come by its port.
-func (e *Edge) drop(ep *Endpoint) {
-	e.table.withdraw(ep)
-	e.review(ep)
-	e.table.count(ep.Face, -1)
-	if ep.listener != nil {
-		ep.listener.close()
-	}
+	ep.Visits.EndPrivate(func(g visitor.Guest) bool { return !ep.Invites(g) })
 }

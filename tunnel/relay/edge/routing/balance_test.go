@@ -1,4 +1,4 @@
-package edge
+package routing
 
 import (
 	"math"
@@ -8,11 +8,11 @@ import (
 // TestTurnsGoOnWithoutEnd picks at the turn that is negative as an int of 32 bits.
 func TestTurnsGoOnWithoutEnd(t *testing.T) {
 	var ep Endpoint
-	list := []*Backend{{Key: "a", Agent: &Agent{Session: &gatherer{}}}, {Key: "b", Agent: &Agent{Session: &gatherer{}}}}
+	list := []*Backend{{Key: "a", Agent: &Agent{Session: new(services)}}, {Key: "b", Agent: &Agent{Session: new(services)}}}
 	ep.set(list)
 	for _, turn := range []uint32{math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32} {
 		ep.turn.Store(turn)
-		if got := ep.pick(); len(got) != len(list) {
+		if got := ep.Pick(); len(got) != len(list) {
 			t.Errorf("at turn %d: got %d of %d tunnels", turn, len(got), len(list))
 		}
 	}

@@ -1,4 +1,4 @@
-package edge
+package routing
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 
 // fork makes a backend for each of b's paths: what it keeps between requests, how
 // its origin is spoken to, and whether that is down is each one's own.
-func (e *Edge) fork(b *Backend) {
-	b.origin = e.originOf(b)
+func (t *Table) fork(b *Backend) {
+	b.origin = t.originOf(b)
 	for _, p := range b.Paths {
 		of := &Backend{
 			Agent: b.Agent, Number: b.Number, Key: b.Key, HostHeader: cmp.Or(p.HostHeader, b.HostHeader),
@@ -25,13 +25,13 @@ func (e *Edge) fork(b *Backend) {
 		if p.Strip {
 			of.prefix = (&url.URL{Path: p.Path}).EscapedPath()
 		}
-		of.origin = e.originOf(of)
+		of.origin = t.originOf(of)
 		b.forks = append(b.forks, of)
 	}
 }
 
-func (e *Edge) originOf(b *Backend) *origin.Origin {
-	return origin.New(origin.Config{Session: b.Agent.Session, Endpoint: b.Number, Path: b.path, HeadTime: e.limits.OriginTime, Asks: asks})
+func (t *Table) originOf(b *Backend) *origin.Origin {
+	return origin.New(origin.Config{Session: b.Agent.Session, Endpoint: b.Number, Path: b.path, HeadTime: t.cfg.OriginTime, Asks: t.cfg.Asks})
 }
 
 // tunnel is the backend of the whole tunnel, which is b's own unless that is one of
@@ -64,8 +64,8 @@ func led(list []*Backend, target string) []*Backend {
 	return out
 }
 
-// target is what b's origin is asked for in place of what the visitor asked for.
-func (b *Backend) target(asked string) string {
+// Target is what b's origin is asked for in place of what the visitor asked for.
+func (b *Backend) Target(asked string) string {
 	if b.prefix == "" {
 		return asked
 	}
@@ -73,9 +73,9 @@ func (b *Backend) target(asked string) string {
 	return wire.StripPath(asked, size)
 }
 
-// strip takes the path out of a request by HTTP/2, which is a copy.
-func (b *Backend) strip(r *http.Request, asked string) {
-	target, u := b.target(asked), r.URL
+// Strip takes the path out of a request by HTTP/2, which is a copy.
+func (b *Backend) Strip(r *http.Request, asked string) {
+	target, u := b.Target(asked), r.URL
 	path, _, _ := strings.Cut(target, "?")
 	u.Opaque, u.Path, u.RawPath = "", path, ""
 	if plain, err := url.PathUnescape(path); err == nil {
@@ -84,3 +84,7 @@ func (b *Backend) strip(r *http.Request, asked string) {
 	message.SetTarget(u, target)
 	r.Header[message.PrefixHeader] = []string{b.prefix}
 }
+
+// Prefix is what Target takes out of what is asked for, as it is told to the origin;
+// empty: nothing.
+func (b *Backend) Prefix() string { return b.prefix }

@@ -1,4 +1,4 @@
-package edge
+package routing
 
 import (
 	"testing"
@@ -7,35 +7,32 @@ import (
 	"adit/tunnel/wire"
 )
 
-// attached is an edge that serves names, and knows that some are by themselves.
-func attached(tb testing.TB, alone map[string]bool, names ...string) *Edge {
+// attached is a table that serves names, and knows that some are by themselves.
+func attached(tb testing.TB, alone map[string]bool, names ...string) *Table {
 	tb.Helper()
-	e := &Edge{cfg: Config{
-		Claimed: func(name string) bool { return alone[name] }, Alone: func(name string) bool { return alone[name] },
-	}}
-	e.table.endpoints = make(map[string]*Endpoint)
+	table := New(Config{Alone: func(name string) bool { return alone[name] }})
 	for _, name := range names {
 		f := Face{Target: store.TargetDomain(name), Slot: store.SlotTLS, Type: wire.TypeHTTPS, Domain: name}
-		e.table.endpoints[f.place()] = &Endpoint{Face: f}
-		e.table.count(f, 1)
+		table.endpoints[f.Place()] = &Endpoint{Face: f}
+		table.count(f, 1)
 	}
-	return e
+	return table
 }
 
 func TestDomainsAreFoundByWhoseTheyAre(t *testing.T) {
-	e := attached(t, map[string]bool{"api.shop.test": true, "own.shop.test": true}, "*.shop.test", "own.shop.test", "shop.test")
+	table := attached(t, map[string]bool{"api.shop.test": true, "own.shop.test": true}, "*.shop.test", "own.shop.test", "shop.test")
 	for name, want := range map[string]string{
 		"shop.test": "shop.test", "own.shop.test": "own.shop.test", "any.shop.test": "*.shop.test",
 		"api.shop.test": "", "deep.any.shop.test": "", "test": "", "": "", "-.shop.test": "", "any.shop.testing": "",
 	} {
 		got := ""
-		if ep := e.domain(name, store.SlotTLS); ep != nil {
+		if ep := table.Domain(name, store.SlotTLS); ep != nil {
 			got = ep.Domain
 		}
 		if got != want {
 			t.Errorf("%q is served by %q, want %q", name, got, want)
 		}
-		if e.domain(name, store.SlotPlain) != nil {
+		if table.Domain(name, store.SlotPlain) != nil {
 			t.Errorf("%q is served in the other slot", name)
 		}
 	}
@@ -52,10 +49,10 @@ func BenchmarkDomain(b *testing.B) {
 		"nobody's, without a wildcard": {[]string{"one.shop.test"}, "two.shop.test"},
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := attached(b, nil, c.serves...)
+			table := attached(b, nil, c.serves...)
 			b.ReportAllocs()
 			for b.Loop() {
-				e.domain(c.asked, store.SlotTLS)
+				table.Domain(c.asked, store.SlotTLS)
 			}
 		})
 	}
