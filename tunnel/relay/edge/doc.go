@@ -12,7 +12,7 @@
 //   - http.go to exchange.go, for HTTP/1.1 origins: request.go, upload.go and
 //     answer.go are its parts, switch.go is for WebSocket
 //   - http.go to route.go, for origins by HTTP/2 (gRPC)
-//   - raw.go and pump.go, for tcp, and for tls by clienthello
+//   - raw.go and package pump, for tcp, and for tls by clienthello
 //   - udp.go, for udp, whose flows package flows numbers
 //
 // names.go and clientcert.go answer handshakes. What needs nothing of an edge is in

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"adit/internal/lend"
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
@@ -60,6 +61,12 @@ func (e *Edge) newProxy() *httputil.ReverseProxy {
 		ErrorLog: log.New(slogWriter{e.log}, "", 0),
 	}
 }
+
+// bufferPool lends memory to net/http/httputil.
+type bufferPool struct{}
+
+func (bufferPool) Get() []byte  { return lend.TakeLarge() }
+func (bufferPool) Put(b []byte) { lend.GiveLarge(b) }
 
 type slogWriter struct{ log *slog.Logger }
 

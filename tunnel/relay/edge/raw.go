@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/pump"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
@@ -167,7 +168,7 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string)
 			break
 		}
 		given()
-		in, out, err = pump(ctx, v, c, e.limits.StreamIdle, ep, func() error {
+		in, out, err = pump.Pump(ctx, v, c, e.limits.StreamIdle, &ep.Meter, func() error {
 			return taken(c.Await(start))
 		})
 		break

@@ -1,4 +1,6 @@
-package edge
+// Package pump moves bytes both ways between a visitor and a stream, until both
+// directions have ended, and counts them.
+package pump
 
 import (
 	"context"
@@ -11,7 +13,6 @@ import (
 
 	"adit/internal/lend"
 	"adit/tunnel/link"
-	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/shape"
 )
@@ -19,17 +20,11 @@ import (
 // errIdle ends a connection that stands still.
 var errIdle = errors.New("no byte was moved for too long")
 
-// bufferPool lends memory to net/http/httputil.
-type bufferPool struct{}
-
-func (bufferPool) Get() []byte  { return lend.TakeLarge() }
-func (bufferPool) Put(b []byte) { lend.GiveLarge(b) }
-
-// pump moves bytes between a visitor and a stream until both directions have
-// ended, each on its own, or no byte has moved for idle, or ctx ends. A
-// direction that breaks breaks the whole. before runs first in the direction
+// Pump moves bytes between a visitor and a stream until both directions have
+// ended, each on its own, or no byte has moved for idle, or ctx ends. They wait for
+// what the meter is bound by, and are counted by it. A direction that breaks breaks the whole. before runs first in the direction
 // towards the visitor: it reads the agent's answer.
-func pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duration, ep *routing.Endpoint, before func() error) (in, out int64, err error) {
+func Pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duration, meter *shape.Meter, before func() error) (in, out int64, err error) {
 	var once sync.Once
 	var reason error
 	fail := func(err error) {
@@ -56,7 +51,7 @@ func pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duratio
 
 	var inward sync.WaitGroup
 	inward.Go(func() {
-		n, err := move(ctx, s, v.Source(), &moved, ep.Meter.In, ep.Meter.CountIn)
+		n, err := move(ctx, s, v.Source(), &moved, meter.In, meter.CountIn)
 		in = n
 		if err == nil {
 			err = s.CloseWrite()
@@ -67,7 +62,7 @@ func pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duratio
 	})
 	err = before()
 	if err == nil {
-		out, err = move(ctx, v, s, &moved, ep.Meter.Out, ep.Meter.CountOut)
+		out, err = move(ctx, v, s, &moved, meter.Out, meter.CountOut)
 	}
 	if err == nil {
 		err = v.CloseWrite()

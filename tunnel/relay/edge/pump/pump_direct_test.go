@@ -1,4 +1,4 @@
-package edge
+package pump
 
 import (
 	"bytes"
