@@ -142,6 +142,7 @@ var walls = []struct {
 	{"tunnel/relay/edge/presence", []string{"tunnel/relay/edge/visitor", "tunnel/relay/policy"}},
 	{"tunnel/relay/edge/pump", []string{"internal", "tunnel/link", "tunnel/relay/shape", "tunnel/relay/edge/visitor"}},
 	{"tunnel/relay/edge/routing", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/relay/shape", "tunnel/relay/store", "tunnel/relay/edge/flows", "tunnel/relay/edge/message", "tunnel/relay/edge/origin", "tunnel/relay/edge/presence", "tunnel/relay/edge/visitor", "tunnel/relay/edge/webhook"}},
+	{"tunnel/relay/edge/udp", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/relay/edge/routing", "tunnel/relay/edge/visitor"}},
 	{"tunnel/relay/edge/visitor", []string{"internal", "tunnel/link", "tunnel/relay/edge/clientcert", "tunnel/relay/edge/clienthello"}},
 	{"tunnel/relay/edge/webhook", []string{"internal", "tunnel/relay/policy", "tunnel/relay/signature"}},
 	{"tunnel/relay/edge/websocket", []string{"internal"}},

@@ -13,7 +13,7 @@
 //     answer.go are its parts, switch.go is for WebSocket
 //   - http.go to route.go, for origins by HTTP/2 (gRPC)
 //   - raw.go and package pump, for tcp, and for tls by clienthello
-//   - udp.go, for udp, whose flows package flows numbers
+//   - package udp, for udp, whose flows package flows numbers
 //
 // names.go and clientcert.go answer handshakes. What needs nothing of an edge is in
 // packages of its own: message (what a request and its answer become), origin (streams

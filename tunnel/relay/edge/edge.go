@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,7 @@ import (
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/udp"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
@@ -129,14 +131,15 @@ type Edge struct {
 	limits    Limits
 	log       *slog.Logger
 	table     *routing.Table
+	udp       *udp.Ports
 	ports     sync.WaitGroup
 	servers   []*http.Server
 	feeds     []*visitor.Feed
-	quic      *quicServer // nil without HTTP/3
-	altSvc    []string    // nil without HTTP/3
-	tls       *tls.Config // of HTTPS
-	tickets   *tls.Config // whose keys those have who were asked for a certificate
-	tally     tally
+	quic      *quicServer   // nil without HTTP/3
+	altSvc    []string      // nil without HTTP/3
+	tls       *tls.Config   // of HTTPS
+	tickets   *tls.Config   // whose keys those have who were asked for a certificate
+	unknown   atomic.Uint64 // requests for a name that no endpoint serves
 	pages     *pages.Set
 	admission *visitor.Admission
 	served    servedNames
@@ -176,6 +179,11 @@ func New(cfg Config) *Edge {
 	e.table = routing.New(routing.Config{
 		Alone: cfg.Alone, Open: e.openPort, Bind: e.bind, Go: e.ports.Go, Life: e.life,
 		OriginTime: e.limits.OriginTime, Asks: asks, Bodies: &e.bodies, Log: e.log,
+	})
+	e.udp = udp.New(udp.Config{
+		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,
+		Enter: e.guardAddr, Record: cfg.Record,
+		Keeps: func(ep *routing.Endpoint, a netip.Addr) bool { return e.keeps(ep, nil, policy.Guest{Addr: a}).Allowed },
 	})
 	for _, secure := range []bool{false, true} {
 		ln := cfg.HTTP

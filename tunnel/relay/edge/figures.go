@@ -1,14 +1,5 @@
 package edge
 
-import "sync/atomic"
-
-// tally counts what belongs to no endpoint, or to none any more.
-type tally struct {
-	unknown atomic.Uint64
-	// Packets of udp visitors that are dropped.
-	overBandwidth, unproved atomic.Uint64
-}
-
 // Figures are of all visitors since the start.
 type Figures struct {
 	Connections       int    // TCP connections open now
@@ -23,7 +14,8 @@ type Figures struct {
 // Figures returns a snapshot.
 func (e *Edge) Figures() Figures {
 	admitted := e.admission.Figures()
-	f := Figures{Connections: admitted.Open, TurnedAway: admitted.TurnedAway, Spared: admitted.Spared, Unknown: e.tally.unknown.Load(), OverBandwidth: e.tally.overBandwidth.Load(), Unproved: e.tally.unproved.Load()}
+	f := Figures{Connections: admitted.Open, TurnedAway: admitted.TurnedAway, Spared: admitted.Spared, Unknown: e.unknown.Load()}
+	f.OverBandwidth, f.Unproved = e.udp.Dropped()
 	f.BytesIn, f.BytesOut = e.table.Bytes()
 	return f
 }

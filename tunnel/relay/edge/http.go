@@ -292,7 +292,7 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 		http.Redirect(w, r, "https://"+host+target, http.StatusPermanentRedirect)
 		return
 	}
-	e.tally.unknown.Add(1)
+	e.unknown.Add(1)
 	switch { // its agent is connected
 	case h.secure && e.table.Domain(name, store.SlotPlain) != nil:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "The name is served by a tunnel of type http: its address begins with http://."})

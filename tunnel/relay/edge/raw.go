@@ -3,10 +3,6 @@ package edge
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -17,87 +13,6 @@ import (
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
-
-// udpReadBuffer holds a burst of visitors' packets while the edge has no turn.
-const udpReadBuffer = 4 << 20
-
-// udpBatch is how many packets a busy port reads at once.
-const udpBatch = 16
-
-// portListener is the public port of a tcp or udp endpoint.
-type portListener struct {
-	tcp    net.Listener
-	udp    *udpPort
-	closed chan struct{}
-	once   sync.Once
-}
-
-// StopAccepting implements Port. Flows go on.
-func (l *portListener) StopAccepting() {
-	if l.tcp != nil {
-		l.Close()
-	}
-}
-
-// EndFlows implements Port.
-func (l *portListener) EndFlows(pick func(*routing.Backend, netip.Addr) bool) {
-	if l.udp != nil {
-		l.udp.end(func(f *flow) bool { return pick(f.backend, f.visitor.Addr()) })
-	}
-}
-
-// Close implements Port.
-func (l *portListener) Close() {
-	l.once.Do(func() {
-		close(l.closed)
-		if l.tcp != nil {
-			l.tcp.Close()
-		}
-		if l.udp != nil {
-			l.udp.conn.Close()
-		}
-	})
-}
-
-// openPort opens the port of a tcp or udp endpoint and serves it; nil: it has none.
-func (e *Edge) openPort(ep *routing.Endpoint) (routing.Port, error) {
-	addr := net.JoinHostPort(e.cfg.PortHost, strconv.Itoa(ep.Port))
-	l := &portListener{closed: make(chan struct{})}
-	switch ep.Type {
-	case wire.TypeTCP:
-		if ep.Mode == wire.ModePrivate { // its visitors come by their sessions
-			return nil, nil
-		}
-		ln, err := net.Listen("tcp", addr)
-		if err != nil {
-			return nil, fmt.Errorf("open port: %w", err)
-		}
-		l.tcp = ln
-		e.ports.Go(func() {
-			visitor.AcceptEach(e.life, ln, l.closed, func(conn net.Conn) {
-				e.ports.Go(func() {
-					v := e.admission.Admit(conn)
-					if v == nil {
-						conn.Close()
-						return
-					}
-					e.serveRaw(v, ep, "")
-				})
-			})
-		})
-	case wire.TypeUDP:
-		conn, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			return nil, fmt.Errorf("open port: %w", err)
-		}
-		udp := conn.(*net.UDPConn)
-		l.udp = newUDPPort(e, ep, udp, l.closed)
-		e.ports.Go(l.udp.serve)
-	default:
-		return nil, nil
-	}
-	return l, nil
-}
 
 // serveRaw forwards one connection byte for byte (tcp, tls, and private ones).
 func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string) {

@@ -1,38 +1,45 @@
-package edge
+package udp
 
 import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
+	"sync"
 	"testing"
 	"time"
 
-	"adit/internal/freeport"
 	"adit/internal/udpbatch"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
 
+// letting are ports that let everybody in.
+func letting(record func(*routing.Endpoint, *routing.Backend, wire.Access)) *Ports {
+	return New(Config{
+		Flows: 10, FlowsPerAddress: 10, Idle: time.Minute, Amplification: 3, Record: record,
+		Enter: func(*routing.Endpoint, netip.Addr) (string, bool, func()) { return "", true, func() {} },
+		Keeps: func(*routing.Endpoint, netip.Addr) bool { return true },
+	})
+}
+
 func TestRefusedPacketsAreRecordedOnceForEachVisitor(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	closed := policy.Renew(nil, policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}, func() policy.Geo { return nil })
 	defer closed.End()
 	told := map[string]int{}
-	e := New(Config{
-		HTTP: ln, HTTPS: ln, Policy: func(string) *policy.Policy { return closed }, Limits: Limits{UDPFlows: 8, UDPIdle: time.Minute},
+	ports := New(Config{
+		Flows: 8, FlowsPerAddress: 64, Idle: time.Minute,
+		Enter: func(_ *routing.Endpoint, a netip.Addr) (string, bool, func()) {
+			d, release := closed.Enter(policy.Request{Addr: a}, time.Now())
+			return d.Rule, d.Allowed, release
+		},
 		Record: func(_ *routing.Endpoint, _ *routing.Backend, a wire.Access) { told[a.Visitor]++ },
 	})
-	defer e.Close()
 	ep, err := routing.New(routing.Config{}).Attach(routing.Face{Type: wire.TypeUDP}, &routing.Backend{Agent: &routing.Agent{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &udpPort{edge: e, ep: ep, flows: map[netip.AddrPort]*flow{}, owners: map[netip.Prefix]int{}, told: map[netip.Prefix]time.Time{}}
+	p := &Port{all: ports, ep: ep, flows: map[netip.AddrPort]*flow{}, owners: map[netip.Prefix]int{}, told: map[netip.Prefix]time.Time{}}
 	send := func(from string) {
 		if f := p.flowOf(udpbatch.Addr{AddrPort: netip.MustParseAddrPort(from)}); f != nil {
 			t.Fatalf("%s: got a flow from a policy that lets nobody in", from)
@@ -59,18 +66,24 @@ func TestRefusedPacketsAreRecordedOnceForEachVisitor(t *testing.T) {
 // is connected still, drops what comes for it. Those of a tunnel that has only changed
 // stay where they are.
 func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	told := make(chan string, 10)
-	e := New(Config{HTTP: ln, HTTPS: ln, PortHost: "127.0.0.1", Record: func(_ *routing.Endpoint, b *routing.Backend, _ wire.Access) { told <- b.Agent.Instance }})
-	defer e.Close()
-	face := routing.Face{Target: "udp:1", Slot: "port", Type: wire.TypeUDP, Mode: wire.ModeBalanced, Port: freeport.Get(t)}
+	ports := letting(func(_ *routing.Endpoint, b *routing.Backend, _ wire.Access) { told <- b.Agent.Instance })
+	var serving sync.WaitGroup
+	var at string
+	table := routing.New(routing.Config{Open: func(ep *routing.Endpoint) (routing.Port, error) {
+		port, err := ports.Open("127.0.0.1:0", ep)
+		if err != nil {
+			return nil, err
+		}
+		at = port.conn.LocalAddr().String()
+		serving.Go(port.Serve)
+		return port, nil
+	}})
+	face := routing.Face{Target: "udp:1", Slot: "port", Type: wire.TypeUDP, Mode: wire.ModeBalanced}
 	attach := func(a *routing.Agent) *routing.Backend {
 		t.Helper()
 		b := &routing.Backend{Key: "k", Agent: a}
-		if _, err := e.Attach(face, b); err != nil {
+		if _, err := table.Attach(face, b); err != nil {
 			t.Fatal(err)
 		}
 		return b
@@ -79,7 +92,7 @@ func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
 	first, second := &gatherer{came: came}, &gatherer{came: came}
 	one := &routing.Agent{ClientID: "c", Instance: "one", Session: first}
 	before := attach(one)
-	visitor, err := net.Dial("udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(face.Port)))
+	visitor, err := net.Dial("udp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +110,15 @@ func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
 	}
 	send("1")
 	other := attach(&routing.Agent{ClientID: "c", Instance: "two", Session: second})
-	defer e.ports.Wait()
-	defer e.Detach(face, other)
+	defer serving.Wait()
+	defer table.Detach(face, other)
 	after := attach(one)
-	e.Detach(face, before)
+	table.Detach(face, before)
 	send("2")
 	if len(first.sent) != 2 || len(told) != 0 {
 		t.Errorf("after a change: the first agent got %q, the second %q", first.sent, second.sent)
 	}
-	e.Detach(face, after)
+	table.Detach(face, after)
 	send("3")
 	if len(first.sent) != 2 || len(second.sent) != 1 || len(told) != 1 || <-told != "one" {
 		t.Errorf("after it was taken away: the first agent got %q, the second %q", first.sent, second.sent)

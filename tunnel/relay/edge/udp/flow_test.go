@@ -1,4 +1,4 @@
-package edge
+package udp
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/routing"
-	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
 
@@ -64,8 +63,6 @@ func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Edge{cfg: Config{Policy: func(string) *policy.Policy { return nil }, Record: func(*routing.Endpoint, *routing.Backend, wire.Access) {}}}
-	e.limits = Limits{UDPIdle: time.Minute, UDPFlows: 10, UDPFlowsPerAddress: 10}
 	var ep *routing.Endpoint
 	table := routing.New(routing.Config{})
 	for i, instance := range []string{"a", "b"} {
@@ -89,11 +86,10 @@ func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
 			}
 		}
 	}
-	closed := make(chan struct{})
-	p := newUDPPort(e, ep, conn, closed)
+	p := newPort(letting(func(*routing.Endpoint, *routing.Backend, wire.Access) {}), ep, conn)
 	done := make(chan struct{})
 	go func() {
-		p.serve()
+		p.Serve()
 		close(done)
 	}()
 	for n := range visitors * packets {
@@ -103,8 +99,7 @@ func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
 			t.Fatalf("%d of %d packets went on", n, visitors*packets)
 		}
 	}
-	close(closed)
-	_ = conn.Close()
+	p.Close()
 	<-done
 	for _, s := range sessions {
 		if len(s.sent) != packets || !slices.IsSortedFunc(s.sent, func(a, b string) int {
@@ -134,9 +129,8 @@ func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer far.Close()
-	e := &Edge{}
-	e.limits.UDPAmplification = 3
-	p := newUDPPort(e, new(routing.Endpoint), conn, nil)
+	ports := letting(nil)
+	p := newPort(ports, new(routing.Endpoint), conn)
 	session := &toldSession{}
 	f := &flow{port: p, number: 7, visitor: far.LocalAddr().(*net.UDPAddr).AddrPort(), backend: &routing.Backend{Agent: &routing.Agent{Session: session}, Number: 3}}
 	f.at.AddrPort = netip.AddrPortFrom(f.visitor.Addr().Unmap(), f.visitor.Port())
@@ -149,7 +143,7 @@ func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 			t.Errorf("got %d bytes, %v; want %d", n, err, want)
 		}
 	}
-	if out, dropped := f.out.Load(), e.tally.unproved.Load(); out != 30 || dropped != 2 {
+	if out, dropped := f.out.Load(), ports.unproved.Load(); out != 30 || dropped != 2 {
 		t.Errorf("counted %d bytes, and %d packets that may not go; want 30 and 2", out, dropped)
 	}
 	if len(session.told) != 1 {

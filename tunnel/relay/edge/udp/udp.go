@@ -1,7 +1,11 @@
-package edge
+// Package udp serves the public ports of udp endpoints: each visitor's address has a flow,
+// whose packets go as datagrams of the session that its tunnel is behind. It bounds flows
+// and what goes back to addresses that may be forged. Who is let in is for the edge to say.
+package udp
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -16,18 +20,62 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
-	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
 )
 
-// udpPort is the public port of a udp endpoint: it gives each visitor a flow
+// readBuffer holds a burst of visitors' packets while the edge has no turn.
+const readBuffer = 4 << 20
+
+// batch is how many packets a busy port reads at once.
+const batch = 16
+
+// Config is what udp ports go by.
+type Config struct {
+	Flows           int           // of one endpoint
+	FlowsPerAddress int           // of one endpoint
+	Idle            time.Duration // after which a flow is forgotten
+	Amplification   int           // bytes back for a byte of a visitor not yet proved
+	// Enter decides on a visitor, as policy.Policy.Enter does: the rule that refuses it
+	// or would have, whether it is let in, and what to call at its end.
+	Enter func(ep *routing.Endpoint, visitor netip.Addr) (refused string, in bool, release func())
+	// Keeps reports whether a visitor may stay that was let in.
+	Keeps  func(ep *routing.Endpoint, visitor netip.Addr) bool
+	Record func(*routing.Endpoint, *routing.Backend, wire.Access)
+}
+
+// Ports are the udp ports of an edge.
+type Ports struct {
+	cfg                     Config
+	overBandwidth, unproved atomic.Uint64
+}
+
+// New returns ports of which none is open.
+func New(cfg Config) *Ports { return &Ports{cfg: cfg} }
+
+// Dropped counts packets that did not go on: those that a bandwidth had no room for,
+// both ways, and those to visitors that may be forged, beyond the allowed amplification.
+func (ps *Ports) Dropped() (overBandwidth, unproved uint64) {
+	return ps.overBandwidth.Load(), ps.unproved.Load()
+}
+
+// Open opens the port of an endpoint, which is to be served.
+func (ps *Ports) Open(addr string, ep *routing.Endpoint) (*Port, error) {
+	conn, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("open port: %w", err)
+	}
+	return newPort(ps, ep, conn.(*net.UDPConn)), nil
+}
+
+// Port is the public port of a udp endpoint: it gives each visitor a flow
 // and carries packets between the two as datagrams of the session.
-type udpPort struct {
-	edge *Edge
+type Port struct {
+	all  *Ports
 	ep   *routing.Endpoint
 	conn *udpbatch.Conn
 
-	closed <-chan struct{}
+	closed chan struct{}
+	once   sync.Once
 
 	mu      sync.Mutex
 	flows   map[netip.AddrPort]*flow
@@ -39,7 +87,7 @@ type udpPort struct {
 
 // flow is one visitor's address and port on one endpoint.
 type flow struct {
-	port    *udpPort
+	port    *Port
 	backend *routing.Backend
 	number  uint32
 	visitor netip.AddrPort
@@ -60,16 +108,32 @@ func (f *flow) Endpoint() uint32       { return f.backend.Number }
 func (f *flow) Take(payloads [][]byte) { f.answer(payloads) }
 func (f *flow) Over()                  { f.port.endOne(f) }
 
-func newUDPPort(e *Edge, ep *routing.Endpoint, conn *net.UDPConn, closed <-chan struct{}) *udpPort {
-	return &udpPort{
-		edge: e, ep: ep, closed: closed,
-		conn:  udpbatch.New(conn, udpbatch.Options{NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: udpReadBuffer}),
+func newPort(all *Ports, ep *routing.Endpoint, conn *net.UDPConn) *Port {
+	return &Port{
+		all: all, ep: ep, closed: make(chan struct{}),
+		conn:  udpbatch.New(conn, udpbatch.Options{NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: readBuffer}),
 		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), told: make(map[netip.Prefix]time.Time), buf: make([]byte, 64<<10),
 	}
 }
 
-// serve takes visitors' packets until the port is closed.
-func (p *udpPort) serve() {
+// StopAccepting implements routing.Port: flows go on, and new ones come, until Close.
+func (p *Port) StopAccepting() {}
+
+// EndFlows implements routing.Port.
+func (p *Port) EndFlows(pick func(*routing.Backend, netip.Addr) bool) {
+	p.end(func(f *flow) bool { return pick(f.backend, f.visitor.Addr()) })
+}
+
+// Close closes the port, which ends its flows.
+func (p *Port) Close() {
+	p.once.Do(func() {
+		close(p.closed)
+		p.conn.Close()
+	})
+}
+
+// Serve takes visitors' packets until the port is closed.
+func (p *Port) Serve() {
 	var sweeping sync.WaitGroup
 	stop := make(chan struct{})
 	sweeping.Go(func() { p.sweep(stop) })
@@ -78,7 +142,7 @@ func (p *udpPort) serve() {
 		sweeping.Wait()
 		p.end(func(*flow) bool { return true })
 	}()
-	packets := make([]udpbatch.Buffer, 1, min(udpBatch, p.conn.Batch()))
+	packets := make([]udpbatch.Buffer, 1, min(batch, p.conn.Batch()))
 	packets[0].B = make([]byte, 64<<10)
 	for quiet := 0; ; {
 		n, err := p.conn.ReadBatch(packets)
@@ -112,7 +176,7 @@ func (p *udpPort) serve() {
 }
 
 // gather gathers what goes to a session, and sends what was gathered for another.
-func (p *udpPort) gather(s link.Session) {
+func (p *Port) gather(s link.Session) {
 	if s == p.gathers {
 		return
 	}
@@ -126,14 +190,14 @@ func (p *udpPort) gather(s link.Session) {
 
 // receive sends one packet of a visitor to the agent. With more it is gathered
 // with those that came with it.
-func (p *udpPort) receive(at udpbatch.Addr, payload []byte, more bool) {
+func (p *Port) receive(at udpbatch.Addr, payload []byte, more bool) {
 	f := p.flowOf(at)
 	if f == nil {
 		return
 	}
 	f.last.Store(int64(monotime.Now()))
 	if !p.ep.Meter.In().Try(len(payload)) {
-		p.edge.tally.overBandwidth.Add(1)
+		p.all.overBandwidth.Add(1)
 		return
 	}
 	f.in.Add(int64(len(payload)))
@@ -150,11 +214,11 @@ func (p *udpPort) receive(at udpbatch.Addr, payload []byte, more bool) {
 }
 
 // flowOf finds or begins a visitor's flow. It returns nil if there may be no more.
-func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
+func (p *Port) flowOf(at udpbatch.Addr) *flow {
 	from := visitor.Clean(at.AddrPort)
 	p.mu.Lock()
 	f := p.flows[from]
-	full := len(p.flows) >= p.edge.limits.UDPFlows || p.owners[netblock.Of(from.Addr())] >= p.edge.limits.UDPFlowsPerAddress
+	full := len(p.flows) >= p.all.cfg.Flows || p.owners[netblock.Of(from.Addr())] >= p.all.cfg.FlowsPerAddress
 	p.mu.Unlock()
 	if f != nil {
 		select {
@@ -170,10 +234,10 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	if full || len(list) == 0 {
 		return nil
 	}
-	refused, let, release := p.edge.guardAddr(p.ep, from.Addr())
+	refused, let, release := p.all.cfg.Enter(p.ep, from.Addr())
 	if !let {
 		if now := time.Now(); p.tells(from.Addr(), now) {
-			p.edge.cfg.Record(p.ep, nil, wire.Access{
+			p.all.cfg.Record(p.ep, nil, wire.Access{
 				Time: now.UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
 			})
 		}
@@ -188,7 +252,7 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 	p.owners[netblock.Of(from.Addr())]++
 	p.mu.Unlock()
 	// Its tunnel may have been taken away, or its policy changed, before it was found here.
-	if !p.ep.Leads(f.backend) || !p.edge.keeps(p.ep, nil, policy.Guest{Addr: from.Addr()}).Allowed {
+	if !p.ep.Leads(f.backend) || !p.all.cfg.Keeps(p.ep, from.Addr()) {
 		p.endOne(f)
 		return nil
 	}
@@ -198,11 +262,11 @@ func (p *udpPort) flowOf(at udpbatch.Addr) *flow {
 // tells reports whether a refusal is to be recorded: one for each visitor in the
 // time that a flow would last, and no more than there may be flows. Packets cost
 // a stranger nothing, and each would push an event out of the log.
-func (p *udpPort) tells(a netip.Addr, now time.Time) bool {
+func (p *Port) tells(a netip.Addr, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, known := p.told[netblock.Of(a)]
-	if known && now.Sub(last) < p.edge.limits.UDPIdle || !known && len(p.told) >= p.edge.limits.UDPFlows {
+	if known && now.Sub(last) < p.all.cfg.Idle || !known && len(p.told) >= p.all.cfg.Flows {
 		return false
 	}
 	p.told[netblock.Of(a)] = now
@@ -228,14 +292,14 @@ func (f *flow) answer(payloads [][]byte) {
 // already, or if no bandwidth is left.
 func (f *flow) lets(payload []byte) bool {
 	out := f.out.Load() + int64(len(payload))
-	if !f.proved.Load() && out > f.in.Load()*int64(f.port.edge.limits.UDPAmplification) {
-		f.port.edge.tally.unproved.Add(1)
+	if !f.proved.Load() && out > f.in.Load()*int64(f.port.all.cfg.Amplification) {
+		f.port.all.unproved.Add(1)
 		f.tellWithheld()
 		return false
 	}
 	f.last.Store(int64(monotime.Now()))
 	if !f.port.ep.Meter.Out().Try(len(payload)) {
-		f.port.edge.tally.overBandwidth.Add(1)
+		f.port.all.overBandwidth.Add(1)
 		return false
 	}
 	f.out.Store(out)
@@ -255,8 +319,8 @@ func (f *flow) tellWithheld() {
 }
 
 // sweep forgets idle flows and those whose session has ended.
-func (p *udpPort) sweep(stop <-chan struct{}) {
-	tick := time.NewTicker(max(p.edge.limits.UDPIdle/4, 10*time.Millisecond))
+func (p *Port) sweep(stop <-chan struct{}) {
+	tick := time.NewTicker(max(p.all.cfg.Idle/4, 10*time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
@@ -264,18 +328,18 @@ func (p *udpPort) sweep(stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		before := int64(monotime.Now() - p.edge.limits.UDPIdle)
+		before := int64(monotime.Now() - p.all.cfg.Idle)
 		p.end(func(f *flow) bool {
 			return f.last.Load() < before || f.backend.Agent.Session.Err() != nil
 		})
 		p.mu.Lock()
-		maps.DeleteFunc(p.told, func(_ netip.Prefix, at time.Time) bool { return time.Since(at) > p.edge.limits.UDPIdle })
+		maps.DeleteFunc(p.told, func(_ netip.Prefix, at time.Time) bool { return time.Since(at) > p.all.cfg.Idle })
 		p.mu.Unlock()
 	}
 }
 
 // end ends the flows that over picks.
-func (p *udpPort) end(over func(*flow) bool) {
+func (p *Port) end(over func(*flow) bool) {
 	var ended []*flow
 	p.mu.Lock()
 	for _, f := range p.flows {
@@ -292,7 +356,7 @@ func (p *udpPort) end(over func(*flow) bool) {
 
 // endOne ends one flow, without a look at the others: who asks for it may be
 // the reader of all sessions.
-func (p *udpPort) endOne(f *flow) {
+func (p *Port) endOne(f *flow) {
 	p.mu.Lock()
 	open := p.flows[f.visitor] == f
 	if open {
@@ -305,7 +369,7 @@ func (p *udpPort) endOne(f *flow) {
 }
 
 // forget takes a flow off the tables. p.mu is held.
-func (p *udpPort) forget(f *flow) {
+func (p *Port) forget(f *flow) {
 	delete(p.flows, f.visitor)
 	from := netblock.Of(f.visitor.Addr())
 	if p.owners[from]--; p.owners[from] <= 0 {
@@ -314,14 +378,14 @@ func (p *udpPort) forget(f *flow) {
 }
 
 // settle ends what a flow that was forgotten holds, and tells of it.
-func (p *udpPort) settle(f *flow) {
+func (p *Port) settle(f *flow) {
 	a := f.backend.Agent
 	a.Flows.Remove(f.number)
 	f.backend.Leave()
 	f.release()
 	p.ep.End()
 	_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
-	p.edge.cfg.Record(p.ep, f.backend, wire.Access{
+	p.all.cfg.Record(p.ep, f.backend, wire.Access{
 		Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,
 		BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
 	})

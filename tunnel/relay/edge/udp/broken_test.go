@@ -1,4 +1,4 @@
-package edge
+package udp
 
 import (
 	"errors"
@@ -39,15 +39,13 @@ func TestUDPPortPausesWhileItsSocketFails(t *testing.T) {
 			}
 		}
 		conn := &brokenConn{end: end}
-		e := &Edge{}
-		e.limits.UDPIdle = time.Minute
-		p := &udpPort{
-			edge: e, closed: closed, conn: udpbatch.New(conn, udpbatch.Options{}),
+		p := &Port{
+			all: New(Config{Idle: time.Minute}), closed: closed, conn: udpbatch.New(conn, udpbatch.Options{}),
 			flows: map[netip.AddrPort]*flow{}, owners: map[netip.Prefix]int{}, told: map[netip.Prefix]time.Time{},
 		}
 		done := make(chan struct{})
 		go func() {
-			p.serve()
+			p.Serve()
 			close(done)
 		}()
 		time.Sleep(10 * time.Second) // of the bubble's time
