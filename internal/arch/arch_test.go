@@ -137,6 +137,7 @@ var walls = []struct {
 	{"tunnel/relay/edge/backlog", []string{"internal"}},
 	{"tunnel/relay/edge/clientcert", []string{"tunnel/relay/policy"}},
 	{"tunnel/relay/edge/clienthello", []string{}},
+	{"tunnel/relay/edge/exchange", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/relay/shape", "tunnel/relay/edge/backlog", "tunnel/relay/edge/message", "tunnel/relay/edge/origin", "tunnel/relay/edge/presence", "tunnel/relay/edge/routing", "tunnel/relay/edge/visitor", "tunnel/relay/edge/webhook", "tunnel/relay/edge/websocket"}},
 	{"tunnel/relay/edge/flows", []string{"tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/shape", []string{}},
 	{"tunnel/relay/edge/presence", []string{"tunnel/relay/edge/visitor", "tunnel/relay/policy"}},

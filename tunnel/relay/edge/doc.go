@@ -7,15 +7,13 @@
 // Where to begin: edge.go has the settings and the life of an Edge, package routing
 // what it serves (Endpoint, a public face, and Backend, one tunnel behind it). A
 // connection comes in by accept.go (let in by package visitor, guarded by guard.go) and
-// goes one of four ways (visitors over HTTP/3 by http3.go the first two):
+// goes one of three ways (visitors over HTTP/3 by http3.go the first):
 //
-//   - http.go to exchange.go, for HTTP/1.1 origins: request.go, upload.go and
-//     answer.go are its parts, switch.go is for WebSocket
-//   - http.go to route.go, for origins by HTTP/2 (gRPC)
+//   - http.go, which package exchange forwards
 //   - raw.go and package pump, for tcp, and for tls by clienthello
 //   - package udp, for udp, whose flows package flows numbers
 //
-// names.go and clientcert.go answer handshakes. What needs nothing of an edge is in
+// names.go and clientcert.go answer handshakes. What else needs nothing of an edge is in
 // packages of its own: message (what a request and its answer become), origin (streams
 // to origins), presence (the visits of an endpoint), backlog (memory that waits), webhook
 // (bodies that are held), pages (what visitors see in place of a site).

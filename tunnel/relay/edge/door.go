@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"adit/tunnel/relay/edge/exchange"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
@@ -13,18 +14,18 @@ import (
 type door struct {
 	handler *handler
 	r       *http.Request
-	to      *route
+	to      *exchange.Route
 	site    signin.Site // without SignIn: nobody signs in here
 }
 
-func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *route) door {
+func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *exchange.Route) door {
 	d := door{handler: h, r: r, to: to}
 	if p == nil || p.SignIn() == nil || p.Shadow() || h.edge.cfg.SignIn == nil {
 		return d
 	}
 	d.site = signin.Site{
-		Scheme: to.forward.Scheme(), Host: r.Host, Name: to.visit.Authority, SignIn: p.SignIn(),
-		Try: func() (func(), bool) { return p.Try(to.visit.Visitor.Addr(), time.Now()) },
+		Scheme: to.Way.Scheme(), Host: r.Host, Name: to.Visit.Authority, SignIn: p.SignIn(),
+		Try: func() (func(), bool) { return p.Try(to.Visit.Visitor.Addr(), time.Now()) },
 	}
 	return d
 }
@@ -46,7 +47,7 @@ func (e *Edge) signedOut(g policy.Guest) bool {
 func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *policy.Identity) {
 	switch opens := d.site.SignIn != nil && signin.Navigates(d.r); {
 	case opens && decision.Rule == policy.RuleSignIn:
-		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.target, d.handler.edge.pages.AnswerText)
+		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.Target, d.handler.edge.pages.AnswerText)
 	case opens && decision.Rule == policy.RuleSignInWho:
 		signin.RefuseWho(w, d.r, who)
 	default:
@@ -61,7 +62,7 @@ func (d door) serve(w http.ResponseWriter) {
 
 // takeNames takes out of a request what was meant for the edge, and has the origin
 // be told who the visitor is.
-func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Guest, to *route) {
+func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Guest, to *exchange.Route) {
 	if !p.AsksPassword() && p.SignIn() == nil && p.ClientAuthorities() == nil {
 		return
 	}
@@ -71,7 +72,7 @@ func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Gues
 	for _, name := range message.WhoHeaders { // a load balancer's own
 		r.Header.Del(name)
 	}
-	to.forward.Who = guest
+	to.Way.Who = guest
 }
 
 // takeCookies takes the relay's own cookies out of a request that goes on to an

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/exchange"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/udp"
@@ -132,6 +133,7 @@ type Edge struct {
 	log       *slog.Logger
 	table     *routing.Table
 	udp       *udp.Ports
+	forwarder *exchange.Forwarder
 	ports     sync.WaitGroup
 	servers   []*http.Server
 	feeds     []*visitor.Feed
@@ -178,7 +180,10 @@ func New(cfg Config) *Edge {
 	e.life, e.kill = context.WithCancel(context.Background())
 	e.table = routing.New(routing.Config{
 		Alone: cfg.Alone, Open: e.openPort, Bind: e.bind, Go: e.ports.Go, Life: e.life,
-		OriginTime: e.limits.OriginTime, Asks: asks, Bodies: &e.bodies, Log: e.log,
+		OriginTime: e.limits.OriginTime, Asks: exchange.Asks, Bodies: &e.bodies, Log: e.log,
+	})
+	e.forwarder = exchange.New(exchange.Config{
+		OriginTime: e.limits.OriginTime, TakeOut: e.table.TakeOut, Backlog: e.backlog, Window: windowOf, Explain: e.explain, Log: e.log,
 	})
 	e.udp = udp.New(udp.Config{
 		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,
@@ -203,7 +208,7 @@ func New(cfg Config) *Edge {
 
 func (e *Edge) newServer(secure bool) *http.Server {
 	s := &http.Server{
-		Handler:                      &handler{edge: e, proxy: e.newProxy(), secure: secure},
+		Handler:                      &handler{edge: e, secure: secure},
 		ReadHeaderTimeout:            e.limits.HeaderTime,
 		IdleTimeout:                  e.limits.IdleTime,
 		MaxHeaderBytes:               e.limits.HeaderBytes,

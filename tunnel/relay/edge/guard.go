@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"time"
 
+	"adit/tunnel/relay/edge/exchange"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/shape"
 )
 
 // shadowed comes before the rule in an access event of a policy in shadow mode:
@@ -20,24 +22,24 @@ const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
 // and returns the rule that refused. The end of next's context ends it early.
-func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(context.Context, *http.Request)) (refused string) {
-	ep, client := to.endpoint, to.visit.Visitor.Addr()
+func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route, next func(context.Context, *http.Request)) (refused string) {
+	ep, client := to.Endpoint, to.Visit.Visitor.Addr()
 	ctx, v := ep.Enter(r.Context(), w)
-	w.presence = v
+	w.Visit = v
 	defer ep.Leave(v)
 	if ep.Meter.Stopped() {
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
 	}
-	guest, d := policy.Guest{Addr: client, Target: to.target}, policy.Decision{Allowed: true}
+	guest, d := policy.Guest{Addr: client, Target: to.Target}, policy.Decision{Allowed: true}
 	p := h.edge.cfg.Policy(ep.Target)
 	door := h.doorOf(p, r, to)
 	var hook *webhook.Webhook
 	if p != nil {
-		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.target}
+		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.Target}
 		door.ask(&q)
 		if p.ClientAuthorities() != nil {
-			q.Certificate, q.Unasked = h.edge.presented(r, to.visit.Authority, to.forward.Peer)
+			q.Certificate, q.Unasked = h.edge.presented(r, to.Visit.Authority, to.Way.Peer)
 		}
 		if p.AsksPassword() {
 			q.User, q.Password, q.HasUser = r.BasicAuth()
@@ -48,7 +50,7 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		if d.Hook != nil {
 			if hook, d = webhook.Read(p, d.Hook, r, ep.Held(), client); d.Allowed {
 				defer hook.Close()
-				r, d = hook.Decide(ctx, r, h.coming(w))
+				r, d = hook.Decide(ctx, r, h.coming(w, &ep.Meter))
 			}
 			if !d.Allowed {
 				h.edge.log.Debug("webhook", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
@@ -99,12 +101,11 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 }
 
 // coming is how the body of a webhook comes.
-func (h *handler) coming(w *countedWriter) webhook.Coming {
+func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming {
 	return webhook.Coming{
 		Read: func(ctx context.Context, body io.Reader, b []byte) (int, error) {
-			n, err := w.ep.Meter.In().Read(ctx, body, b)
-			w.in.Add(int64(n))
-			w.ep.Meter.CountIn(n)
+			n, err := meter.In().Read(ctx, body, b)
+			w.CountIn(n)
 			return n, err
 		},
 		Control: http.NewResponseController(w.ResponseWriter), Within: h.edge.limits.WebhookTime, Linger: visitor.LingerTime,

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/relay/edge/exchange"
 	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
@@ -47,7 +49,7 @@ func (s *leftSite) giveBack() { s.edge.Detach(s.face, s.backend) }
 // request is a visitor's, of whom no byte moves.
 func (s *leftSite) request(t *testing.T, from string) (context.Context, *presence.Visit) {
 	t.Helper()
-	ctx, v := s.ep.Enter(t.Context(), &countedWriter{ResponseWriter: httptest.NewRecorder()})
+	ctx, v := s.ep.Enter(t.Context(), exchange.NewWriter(httptest.NewRecorder(), &s.ep.Meter, httptest.NewRequest(http.MethodGet, "/", nil)))
 	t.Cleanup(func() { s.ep.Leave(v) })
 	v.LetIn(policy.Guest{Addr: netip.MustParseAddr(from)})
 	return ctx, v

@@ -2,11 +2,9 @@ package edge
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"adit/internal/monotime"
-	"adit/tunnel/relay/edge/visitor"
 )
 
 // endIdle ends requests that stand still, until ctx ends: a visitor who sends
@@ -48,29 +46,5 @@ func (e *Edge) relieveMemory(ctx context.Context) {
 			e.backlog.Relieve(monotime.Now())
 			e.admission.TellOfSpared()
 		}
-	}
-}
-
-// Moved is how many bytes have moved in either direction.
-func (w *countedWriter) Moved() int64 { return w.in.Load() + w.out.Load() }
-
-// GiveUp ends what is being written after a while, in which a visitor who reads
-// can still be told why.
-func (w *countedWriter) GiveUp() {
-	w.ending.Lock()
-	defer w.ending.Unlock()
-	if !w.ended && !w.given { // a later one would put it off
-		w.given = true
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(visitor.LingerTime)) // else it ends with its connection
-	}
-}
-
-// Over ends the power of GiveUp: the connection may be another request's.
-func (w *countedWriter) Over() {
-	w.ending.Lock()
-	defer w.ending.Unlock()
-	w.ended = true
-	if w.given {
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
 	}
 }

@@ -1,8 +1,10 @@
 package edge
 
 import (
+	"adit/tunnel/relay/edge/exchange"
 	"adit/tunnel/relay/edge/routing"
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -13,8 +15,8 @@ import (
 func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	const limit = 2 * time.Hour
 	var ep routing.Endpoint
-	enter := func() (context.Context, *countedWriter) {
-		w := &countedWriter{ResponseWriter: httptest.NewRecorder()}
+	enter := func() (context.Context, *exchange.Writer) {
+		w := exchange.NewWriter(httptest.NewRecorder(), &ep.Meter, httptest.NewRequest(http.MethodGet, "/", nil))
 		ctx, v := ep.Enter(t.Context(), w)
 		t.Cleanup(func() { ep.Leave(v) })
 		return ctx, w
@@ -25,7 +27,7 @@ func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	defer ep.Leave(v)
 	for now := time.Hour; now < 100*time.Hour; now += 30 * time.Minute {
 		if now%(90*time.Minute) == 0 {
-			w.in.Add(1)
+			w.CountIn(1)
 		}
 		ep.Visits.EndIdle(now, limit)
 		if want := now-time.Hour >= limit; (still.Err() != nil) != want {

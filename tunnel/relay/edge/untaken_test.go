@@ -167,7 +167,8 @@ func TestWhatMayBeUntaken(t *testing.T) {
 				r := (&http.Request{ProtoMajor: b.major}).WithContext(ctx)
 				h := new(backlog.Held)
 				_, visit := here.Enter(t.Context(), nil)
-				e.follow(h, http.NoBody, r, b.length, visit)
+				conn, window := windowOf(r)
+				e.backlog.Request(h, http.NoBody, conn, window, b.length, visit)
 				h.TakenBy(agent)
 			}
 			e.backlog.Relieve(monotime.Now() + backlog.SlowVisitor)

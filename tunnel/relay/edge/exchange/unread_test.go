@@ -1,8 +1,9 @@
-package edge
+package exchange
 
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -37,7 +38,7 @@ func (s *zeros) OpenStream(context.Context) (link.Stream, error) {
 		}
 		s.conns <- &answering{Conn: far, head: wire.AppendAnswer(nil, nil)}
 	}()
-	return pipeStream{near}, nil
+	return piped{near}, nil
 }
 
 func (s *zeros) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -49,6 +50,12 @@ func (s *zeros) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		s.sent.Add(int64(n))
 	}
 }
+
+type piped struct{ net.Conn }
+
+func (s piped) CloseWrite() error { return s.Close() }
+func (s piped) Reset()            { s.Close() }
+func (s piped) Quiet() bool       { return true }
 
 // answering is a connection with the agent's answer before what the origin writes.
 type answering struct {
@@ -91,27 +98,27 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 		server.Protocols.SetUnencryptedHTTP2(true)
 		served := make(chan struct{})
 		go func() { defer close(served); _ = server.Serve(connsOf{origin}) }()
-		e := New(Config{})
+		table := routing.New(routing.Config{Asks: Asks, OriginTime: time.Hour})
+		waiting := backlog.New(backlog.DefaultMemory)
+		f := New(Config{Backlog: waiting, TakeOut: table.TakeOut, Log: slog.New(slog.DiscardHandler)})
 		b := &routing.Backend{Key: "k", HTTP2: true, Agent: &routing.Agent{ClientID: "c", Instance: "i", Session: origin}}
 		face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeHTTPS, Domain: "shop.test"}
-		ep, err := e.Attach(face, b)
+		ep, err := table.Attach(face, b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			e.Detach(face, b)
+			table.Detach(face, b)
 			server.Close()
 			<-served
-			e.kill()
-			e.ports.Wait()
 		}()
 		ended := make([]bool, backlog.OfAgent/backlog.AnswerWindow+3)
 		for i := range ended {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			to := &route{edge: e, endpoint: ep, h2: []*routing.Backend{b}, only: true, giveUp: func() { ended[i] = true; cancel() }}
+			to := &Route{Endpoint: ep, h2: []*routing.Backend{b}, only: true, giveUp: func() { ended[i] = true; cancel() }}
 			r, _ := http.NewRequestWithContext(context.WithValue(ctx, routeKey{}, to), http.MethodGet, "http://shop.test/", nil)
-			resp, err := roundTripper{}.RoundTrip(r)
+			resp, err := roundTripper{f}.RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,18 +132,18 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 		if n, most := origin.sent.Load(), int64(len(ended)*(backlog.AnswerWindow+128<<10)); n < most/4 || n > most {
 			t.Errorf("visitors who read nothing had %d bytes sent, want up to %d", n, most)
 		}
-		e.backlog.Relieve(monotime.Now())
-		if n := e.GivenUp(); n != 0 {
+		waiting.Relieve(monotime.Now())
+		if n := waiting.GivenUp(); n != 0 {
 			t.Errorf("%d answers were given up at once", n)
 		}
 		time.Sleep(backlog.SlowVisitor)
-		e.backlog.Relieve(monotime.Now())
+		waiting.Relieve(monotime.Now())
 		for i, gone := range ended {
 			if gone != (i < 3) {
 				t.Errorf("of answer %d: given up is %t", i, gone)
 			}
 		}
-		if n := e.GivenUp(); n != 3 {
+		if n := waiting.GivenUp(); n != 3 {
 			t.Errorf("%d answers were given up, want 3", n)
 		}
 	})

@@ -1,4 +1,4 @@
-package edge
+package exchange
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 var errSwitch = errors.New("the origin changes to a protocol that nobody asked for")
 
 // switchOver passes a change of protocol on (WebSocket), and then bytes both
-// ways until both have ended. The error is for explain.
+// ways until both have ended. The error is for Config.Explain.
 func (x *exchange) switchOver(answer *http.Response) error {
 	s := x.stream
 	defer s.Close()

@@ -1,4 +1,4 @@
-package edge
+package exchange
 
 import (
 	"bufio"
@@ -38,7 +38,7 @@ type upload struct {
 // upload begins to send the request's body.
 func (x *exchange) upload() *upload {
 	u := &upload{asked: x.w.body.asked, goOn: make(chan struct{}), done: make(chan struct{})}
-	s, limit, changes := x.stream, x.edge.limits.OriginTime, x.backend.Requests
+	s, limit, changes := x.stream, x.of.cfg.OriginTime, x.backend.Requests
 	go func() {
 		defer close(u.done)
 		if !u.begin() {

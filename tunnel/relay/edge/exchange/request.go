@@ -1,4 +1,4 @@
-package edge
+package exchange
 
 import (
 	"adit/internal/lend"
@@ -14,8 +14,8 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.S
 // writeHead writes the request's head to the stream.
 func (x *exchange) writeHead() error {
 	head := message.Head{
-		Host: cmp.Or(x.backend.HostHeader, x.r.Host), Target: x.backend.Target(x.to.target), Prefix: x.backend.Prefix(),
-		Upgrade: x.upgrade, Way: &x.to.forward, Changes: x.backend.Requests,
+		Host: cmp.Or(x.backend.HostHeader, x.r.Host), Target: x.backend.Target(x.to.Target), Prefix: x.backend.Prefix(),
+		Upgrade: x.upgrade, Way: &x.to.Way, Changes: x.backend.Requests,
 	}
 	w := writers.Get().(*bufio.Writer)
 	w.Reset(x.stream.Conn)

@@ -1,4 +1,4 @@
-package edge
+package exchange
 
 import (
 	"context"
@@ -24,11 +24,11 @@ const maxInterim = 32
 // request is written and the answer read by the goroutine that serves the
 // visitor; a request's body has one more.
 type exchange struct {
-	edge    *Edge
-	w       *countedWriter
+	of      *Forwarder
+	w       *Writer
 	r       *http.Request
 	ctx     context.Context
-	to      *route
+	to      *Route
 	upgrade string // the protocol that the visitor asks to change to; empty: none
 
 	backend *routing.Backend
@@ -39,13 +39,13 @@ type exchange struct {
 
 // exchange forwards a request to one of the endpoint's backends. While nothing
 // of the request's body is gone, the next is tried where one cannot be reached.
-// The error is for explain: nothing is answered yet.
-func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, to *route) error {
+// The error is for Config.Explain: nothing is answered yet.
+func (f *Forwarder) exchange(ctx context.Context, w *Writer, r *http.Request, to *Route) error {
 	order := to.h1
 	if len(order) == 0 {
 		return origin.ErrNoAgent
 	}
-	x := &exchange{edge: e, w: w, r: r, ctx: ctx, to: to, upgrade: message.Upgrade(r, to.stream)}
+	x := &exchange{of: f, w: w, r: r, ctx: ctx, to: to, upgrade: message.Upgrade(r, to.stream)}
 	for i, b := range order {
 		to.take(b)
 		x.backend = b
@@ -57,7 +57,7 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 			x.answer(answer)
 			return nil
 		}
-		if i == len(order)-1 || !e.tryAnother(to.endpoint, b, err) || w.body.touched() || ctx.Err() != nil || !mayRepeat(r.Method, err) || w.begun() {
+		if i == len(order)-1 || !f.tryAnother(to.Endpoint, b, err) || w.body.touched() || ctx.Err() != nil || !mayRepeat(r.Method, err) || w.begun() {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (e *Edge) exchange(ctx context.Context, w *countedWriter, r *http.Request, 
 
 // begun reports whether the upload of the request's body has begun. If not, it
 // never will, and the body is there for another.
-func (w *countedWriter) begun() bool {
+func (w *Writer) begun() bool {
 	if w.upload == nil {
 		return false
 	}
@@ -83,10 +83,10 @@ func (w *countedWriter) begun() bool {
 func (x *exchange) ask() (*http.Response, error) {
 	key := ""
 	if x.backend.Unshared {
-		key = x.to.visit.Visitor.String()
+		key = x.to.Visit.Visitor.String()
 	}
 	for {
-		s, err := x.backend.Origin().Stream(x.ctx, key, x.to.visit)
+		s, err := x.backend.Origin().Stream(x.ctx, key, x.to.Visit)
 		if err != nil {
 			return nil, x.because(err)
 		}
@@ -157,7 +157,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		x.body = x.upload()
 		x.w.upload = x.body
 	} else {
-		s.Patience(x.edge.limits.OriginTime)
+		s.Patience(x.of.cfg.OriginTime)
 	}
 	for range maxInterim {
 		answer, err := s.Answer(x.r)

@@ -1,4 +1,4 @@
-package edge
+package exchange
 
 import (
 	"context"
@@ -16,31 +16,32 @@ import (
 // roundTripper sends a request to one of the backends that speak HTTP/2. While
 // nothing of the request's body is gone, the next is tried where one cannot be
 // reached.
-type roundTripper struct{}
+type roundTripper struct{ *Forwarder }
 
-// route is what the handler has found for a request.
-type route struct {
-	edge     *Edge
-	endpoint *routing.Endpoint
-	target   string // what the visitor asks for
-	forward  message.Way
-	visit    origin.Visit
-	grpc     bool
-	body     *countedBody       // of the request; nil without one
-	waits    *backlog.Held      // of what the visitor sends; nil by HTTP/1, and without a body
-	stream   bool               // a change of protocol was asked for by extended CONNECT
-	h1, h2   []*routing.Backend // by how they are spoken to, in the order in which to try them
-	h2first  bool
-	only     bool             // there is one backend
-	giveUp   func()           // ends the visit
-	failed   func(error)      // answers a visitor whose request could not be forwarded by HTTP/2
-	used     *routing.Backend // who answered, or was tried last
-	held     *routing.Backend // whose visitors this is counted among
+// Route is what was found for a request: where it goes, and what the origin is told of
+// it. It is to be left when the request has ended.
+type Route struct {
+	Endpoint *routing.Endpoint
+	Target   string // what the visitor asks for
+	Way      message.Way
+	Visit    origin.Visit
+
+	grpc    bool
+	body    *countedBody       // of the request; nil without one
+	waits   *backlog.Held      // of what the visitor sends; nil by HTTP/1, and without a body
+	stream  bool               // a change of protocol was asked for by extended CONNECT
+	h1, h2  []*routing.Backend // by how they are spoken to, in the order in which to try them
+	h2first bool
+	only    bool             // there is one backend
+	giveUp  func()           // ends the visit
+	failed  func(error)      // answers a visitor whose request could not be forwarded by HTTP/2
+	used    *routing.Backend // who answered, or was tried last
+	held    *routing.Backend // whose visitors this is counted among
 }
 
 // choose sorts the endpoint's backends.
-func (to *route) choose(r *http.Request) {
-	list := to.endpoint.PickFor(to.target)
+func (to *Route) choose(r *http.Request) {
+	list := to.Endpoint.PickFor(to.Target)
 	to.only = len(list) < 2
 	upgrade := message.Upgrade(r, to.stream) != ""
 	for i, b := range list {
@@ -59,16 +60,9 @@ func (to *route) choose(r *http.Request) {
 	}
 }
 
-// onward reports whether a request that could not be forwarded may go to a
-// backend that is spoken to in another way.
-func (to *route) onward(ctx context.Context, r *http.Request, err error) bool {
-	return ctx.Err() == nil && !to.body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
-		to.edge.tryAnother(to.endpoint, to.used, err)
-}
-
 // take counts the request among b's visitors in place of another's.
-func (to *route) take(b *routing.Backend) {
-	to.leave()
+func (to *Route) take(b *routing.Backend) {
+	to.Leave()
 	to.used, to.held = b, b
 	b.Take()
 	if to.waits != nil {
@@ -76,7 +70,11 @@ func (to *route) take(b *routing.Backend) {
 	}
 }
 
-func (to *route) leave() {
+// Used is who answered, or was tried last; nil: nobody was.
+func (to *Route) Used() *routing.Backend { return to.used }
+
+// Leave counts the request among nobody's visitors any more.
+func (to *Route) Leave() {
 	if to.held != nil {
 		to.held.Leave()
 		to.held = nil
@@ -85,8 +83,8 @@ func (to *route) leave() {
 
 type routeKey struct{}
 
-func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	to := r.Context().Value(routeKey{}).(*route)
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	to := r.Context().Value(routeKey{}).(*Route)
 	order := to.h2
 	for i, b := range order {
 		to.take(b)
@@ -97,13 +95,13 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 				out.Host = b.HostHeader
 			}
 			if b.Unshared { // the transport pools by this name
-				out.URL.Host = to.visit.Visitor.String()
+				out.URL.Host = to.Visit.Visitor.String()
 			}
 			if b.Requests != nil {
 				b.Requests.Request(out)
 			}
 			if b.Prefix() != "" {
-				b.Strip(out, to.target)
+				b.Strip(out, to.Target)
 			}
 		}
 		if to.body != nil {
@@ -115,29 +113,18 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errStatus
 		}
 		if err == nil {
-			resp.Body = to.edge.backlog.Answer(resp.Body, b.Agent, to.giveUp)
+			resp.Body = f.cfg.Backlog.Answer(resp.Body, b.Agent, to.giveUp)
 			if b.Answers != nil {
 				b.Answers.Proxied(resp)
 			}
 			return resp, nil
 		}
 		end()
-		if i == len(order)-1 || !to.edge.tryAnother(to.endpoint, b, err) || to.body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
+		if i == len(order)-1 || !f.tryAnother(to.Endpoint, b, err) || to.body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
 			return nil, err
 		}
 	}
 	return nil, origin.ErrNoAgent
-}
-
-// tryAnother reports whether err says that the backend cannot be reached, and
-// takes one whose origin is down out of turn.
-func (e *Edge) tryAnother(ep *routing.Endpoint, b *routing.Backend, err error) bool {
-	var down *wire.OriginError
-	if errors.As(err, &down) {
-		e.table.TakeOut(ep, b)
-		return true
-	}
-	return errors.Is(err, origin.ErrNoAgent) || b.Agent.Session.Err() != nil
 }
 
 // mayRepeat reports whether a request may be sent to another backend: what has
@@ -155,10 +142,10 @@ func mayRepeat(method string, err error) bool {
 	return false
 }
 
-// asks says for whom a request by HTTP/2 opens a stream; see origin.Config.
-func asks(ctx context.Context) (v origin.Visit, only bool) {
-	if to, _ := ctx.Value(routeKey{}).(*route); to != nil {
-		return to.visit, to.only
+// Asks says for whom a request by HTTP/2 opens a stream; see origin.Config.
+func Asks(ctx context.Context) (v origin.Visit, only bool) {
+	if to, _ := ctx.Value(routeKey{}).(*Route); to != nil {
+		return to.Visit, to.only
 	}
 	return origin.Visit{}, true
 }

@@ -1,4 +1,4 @@
-package edge
+package exchange
 
 import (
 	"net/http"

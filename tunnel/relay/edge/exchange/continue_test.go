@@ -1,7 +1,7 @@
-package edge
+package exchange
 
 import (
-	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/shape"
 	"io"
 	"net/http"
 	"slices"
@@ -26,7 +26,7 @@ func TestInterimAnswersDoNotMeetNetHTTPsOwn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				visitor, sends := io.Pipe()
 				body := &countedBody{
-					body: visitor, count: func(int) {}, ctx: t.Context(), ep: new(routing.Endpoint), asked: true,
+					body: visitor, ctx: t.Context(), w: &Writer{meter: new(shape.Meter)}, asked: true,
 					word: word{own: c.own},
 				}
 				var got []int

@@ -1,4 +1,4 @@
-package edge
+package exchange
 
 import (
 	"io"
@@ -18,7 +18,7 @@ type attempt struct {
 
 // attempt returns r with a body of its own for one attempt, and what ends its
 // reading, after which the body's touched tells whether some of it is gone.
-func (to *route) attempt(r *http.Request) (out *http.Request, end func()) {
+func (to *Route) attempt(r *http.Request) (out *http.Request, end func()) {
 	if to.body == nil || r.Body == nil {
 		return r, func() {}
 	}

@@ -1,19 +1,16 @@
-package edge
+package exchange
 
 import (
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"adit/internal/lend"
 	"adit/tunnel/relay/edge/backlog"
-	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 )
@@ -22,9 +19,8 @@ import (
 // it, which leaves the visitor's own to the server.
 type countedBody struct {
 	body  io.Reader
-	count func(int)
 	ctx   context.Context
-	ep    *routing.Endpoint
+	w     *Writer      // its answer, which counts it
 	asked bool         // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
 	word  word         // on that; used if asked
 	http1 bool         // what comes behind the body is the next request
@@ -40,10 +36,10 @@ type countedBody struct {
 	ended error // what ended it; io.EOF where all of it was read
 }
 
-func newCountedBody(ctx context.Context, r *http.Request, ep *routing.Endpoint, count func(int)) *countedBody {
+func newCountedBody(ctx context.Context, r *http.Request, w *Writer) *countedBody {
 	return &countedBody{
 		word: word{own: r.ProtoMajor == 1}, kept: webhook.Kept(r),
-		body: r.Body, count: count, ctx: ctx, ep: ep, trailer: r.Trailer,
+		body: r.Body, ctx: ctx, w: w, trailer: r.Trailer,
 		asked: r.ProtoAtLeast(1, 1) && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"), http1: r.ProtoMajor == 1,
 	}
 }
@@ -101,8 +97,8 @@ func (c *countedBody) next(b []byte) (int, error) {
 	if c.kept {
 		return c.body.Read(b)
 	}
-	n, err := c.ep.Meter.In().Read(c.ctx, c.body, b)
-	c.count(n)
+	n, err := c.w.meter.In().Read(c.ctx, c.body, b)
+	c.w.CountIn(n)
 	return n, err
 }
 
@@ -152,66 +148,4 @@ func (c *countedBody) drain() {
 		total += n
 		mem.Done(n)
 	}
-}
-
-// settle ends what is left of the request's body once its answer is written. It
-// is read to its end, or the connection ends with the answer: whatever else
-// comes on it is no request. (With full duplex net/http does neither: it goes on
-// in the midst of a body whose reading broke, and gives up a connection whose
-// body nobody read.)
-func (w *countedWriter) settle() {
-	c := w.body
-	if c == nil {
-		return
-	}
-	control := http.NewResponseController(w.ResponseWriter)
-	if u := w.upload; u != nil {
-		if c.asked {
-			u.release()
-		}
-		if !u.soon() {
-			if w.complete() && control.Flush() == nil {
-				u.linger()
-			}
-			u.release()
-			if control.SetReadDeadline(time.Now()) != nil {
-				return // its reading ends with the handler
-			}
-			<-u.done
-		}
-	}
-	if !c.http1 || c.whole() {
-		return
-	}
-	wait := time.Duration(0)
-	if c.left() {
-		wait = visitor.LingerTime
-	}
-	if control.SetReadDeadline(time.Now().Add(wait)) == nil && wait > 0 && w.complete() && control.Flush() == nil {
-		c.drain()
-	}
-	if !c.whole() {
-		w.closeAfter()
-	}
-}
-
-// complete reports whether a visitor has all of its answer before the handler
-// has returned: there is no end of chunks to come.
-func (w *countedWriter) complete() bool {
-	return !w.aborted && w.Header().Get("Content-Length") != ""
-}
-
-// closeAfter has the server close a connection of HTTP/1 after the answer, and
-// say so if that has not begun. MaxBytesReader promises it for a body that is
-// over its limit, and nothing else in net/http does.
-func (w *countedWriter) closeAfter() {
-	server := w.ResponseWriter
-	for {
-		outer, ok := server.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		server = outer.Unwrap()
-	}
-	_, _ = io.Copy(io.Discard, http.MaxBytesReader(server, io.NopCloser(strings.NewReader("x")), 0)) // it is over
 }
