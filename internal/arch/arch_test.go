@@ -131,6 +131,7 @@ var walls = []struct {
 	{"tunnel/relay/activity", []string{"tunnel/wire", "tunnel/relay/store"}},
 	{"tunnel/relay/ledger", []string{"internal", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/outlets", []string{"tunnel/wire", "tunnel/relay/audit", "tunnel/relay/sink", "tunnel/relay/store"}},
+	{"tunnel/relay/edge/h3", []string{"tunnel/relay/edge/clientcert", "tunnel/relay/edge/visitor"}},
 	{"tunnel/relay/edge/message", []string{"tunnel/wire", "tunnel/relay/policy"}},
 	{"tunnel/relay/edge/origin", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/relay/edge/backlog"}},
 	{"tunnel/relay/edge/pages", []string{"internal"}},

@@ -8,6 +8,7 @@ import (
 
 	"adit/tunnel/relay/edge/clientcert"
 	"adit/tunnel/relay/edge/clienthello"
+	"adit/tunnel/relay/edge/h3"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
@@ -15,16 +16,13 @@ import (
 	"adit/tunnel/wire"
 )
 
-type credentialsKey struct{}
-
 // credentialsOf returns those of the connection that a request came by; nil: it has
 // none.
 func credentialsOf(ctx context.Context) *clientcert.Credentials {
 	if v := visitor.FromContext(ctx); v != nil {
 		return &v.Credentials
 	}
-	c, _ := ctx.Value(credentialsKey{}).(*clientcert.Credentials)
-	return c
+	return clientcert.FromContext(ctx)
 }
 
 // asking returns the configuration of a handshake for a name whose policy lets
@@ -41,7 +39,7 @@ func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config
 	if p == nil || p.ClientAuthorities() == nil {
 		return nil, nil
 	}
-	c, _ := hello.Context().Value(credentialsKey{}).(*clientcert.Credentials)
+	c := clientcert.FromContext(hello.Context())
 	if v, ok := hello.Conn.(*visitor.Conn); ok {
 		c = &v.Credentials
 	}
@@ -70,8 +68,8 @@ func (h *handler) retire(w http.ResponseWriter, r *http.Request) {
 	if r.TLS == nil || clienthello.ServerName(r.TLS.ServerName) != name {
 		return
 	}
-	if c, ok := r.Context().Value(quicConnKey{}).(*quicConn); ok {
-		c.retire()
+	if c := h3.FromContext(r.Context()); c != nil {
+		c.Retire()
 		return
 	}
 	w.Header().Set("Connection", "close") // by HTTP/2 net/http says GOAWAY

@@ -7,7 +7,7 @@
 // Where to begin: edge.go has the settings and the life of an Edge, package routing
 // what it serves (Endpoint, a public face, and Backend, one tunnel behind it). A
 // connection comes in by accept.go (let in by package visitor, guarded by guard.go) and
-// goes one of three ways (visitors over HTTP/3 by http3.go the first):
+// goes one of three ways (visitors over HTTP/3, whom package h3 lets in, the first):
 //
 //   - http.go, which package exchange forwards
 //   - raw.go and package pump, for tcp, and for tls by clienthello

@@ -18,6 +18,7 @@ import (
 
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/h3"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/udp"
@@ -137,7 +138,7 @@ type Edge struct {
 	ports     sync.WaitGroup
 	servers   []*http.Server
 	feeds     []*visitor.Feed
-	quic      *quicServer   // nil without HTTP/3
+	quic      *h3.Server    // nil without HTTP/3
 	altSvc    []string      // nil without HTTP/3
 	tls       *tls.Config   // of HTTPS
 	tickets   *tls.Config   // whose keys those have who were asked for a certificate
@@ -200,7 +201,11 @@ func New(cfg Config) *Edge {
 	}
 	e.tls = e.servers[1].TLSConfig.Clone() // http.Server changes its own as it begins to serve
 	if cfg.QUIC != nil {
-		e.quic = e.newQUICServer(e.servers[1].Handler)
+		e.quic = h3.New(h3.Config{
+			Conn: cfg.QUIC, Handler: e.servers[1].Handler, HTTP: e.servers[1], Admission: e.admission,
+			HeaderSize: e.limits.HeaderBytes, HeaderTime: e.limits.HeaderTime, IdleTime: e.limits.IdleTime, OriginTime: e.limits.OriginTime,
+			Certificate: e.certificate3, Ask: e.asking, Late: e.refuseLate, Life: e.life, Log: e.log,
+		})
 		e.altSvc = []string{fmt.Sprintf(`h3=":%d"; ma=86400`, cfg.HTTPSPort)}
 	}
 	return e
@@ -255,7 +260,7 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 	group.Go(func() error { e.endIdle(ctx); return nil })
 	group.Go(func() error { e.relieveMemory(ctx); return nil })
 	if e.quic != nil {
-		group.Go(e.quic.serve)
+		group.Go(e.quic.Serve)
 	}
 	group.Go(func() error {
 		<-ctx.Done()
@@ -272,7 +277,7 @@ func (e *Edge) shutDown(drain time.Duration) {
 		f.Close()
 	}
 	if e.quic != nil {
-		e.quic.stopAccepting()
+		e.quic.StopAccepting()
 	}
 	e.table.StopAccepting()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)

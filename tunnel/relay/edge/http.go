@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/h3"
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/pages"
@@ -130,7 +131,7 @@ const requestWindow = 1 << 20
 // may be sent ahead of who reads them.
 func windowOf(r *http.Request) (conn any, window int64) {
 	if r.ProtoMajor == 3 {
-		return r.Context().Value(quicConnKey{}), quicWindow
+		return h3.FromContext(r.Context()), h3.Window
 	}
 	return visitor.FromContext(r.Context()), requestWindow
 }
@@ -183,6 +184,11 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 func (e *Edge) refuseCrowd(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	e.pages.Answer(w, r, pages.Page{Status: http.StatusTooManyRequests, Title: http.StatusText(http.StatusTooManyRequests), Text: policy.Text(policy.RulePerAddress)})
+}
+
+// refuseLate answers a request that did not come whole in time.
+func (e *Edge) refuseLate(w http.ResponseWriter, r *http.Request) {
+	e.pages.Answer(w, r, pages.Page{Status: http.StatusRequestTimeout, Title: "The request did not come whole"})
 }
 
 // refuseMisdirected has a browser ask again by a connection of its own.

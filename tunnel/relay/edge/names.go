@@ -1,13 +1,15 @@
 package edge
 
 import (
-	"adit/internal/wildcard"
-	"adit/tunnel/relay/edge/clienthello"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"adit/internal/wildcard"
+	"adit/tunnel/relay/edge/clienthello"
 )
 
 // maxServed bounds the names that are remembered.
@@ -67,4 +69,15 @@ func (e *Edge) claimed(name string) bool {
 	}
 	all := wildcard.Of(name)
 	return all != "" && e.cfg.Claimed(all) && !e.cfg.Alone(name)
+}
+
+// errPassed ends a handshake for a name whose TLS the relay does not end.
+var errPassed = errors.New("there is no site of this name")
+
+// certificate3 answers a handshake over QUIC.
+func (e *Edge) certificate3(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if e.table.PassThrough(clienthello.ServerName(hello.ServerName)) != nil {
+		return nil, errPassed // its TLS is the origin's own, over TCP
+	}
+	return e.certificate(hello)
 }

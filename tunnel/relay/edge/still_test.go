@@ -1,13 +1,14 @@
 package edge
 
 import (
-	"adit/tunnel/relay/edge/exchange"
-	"adit/tunnel/relay/edge/routing"
 	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/routing"
 )
 
 // TestOnlyWhatStandsStillIsIdle looks at two requests as time goes by, of which

@@ -15,6 +15,7 @@ import (
 	"adit/internal/monotime"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/h3"
 	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
@@ -160,10 +161,10 @@ func TestWhatMayBeUntaken(t *testing.T) {
 			agent := new(routing.Agent)
 			var here presence.Set
 			visitors := make([]visitor.Conn, len(c.bodies))
-			conns := make([]quicConn, len(c.bodies))
+			conns := make([]h3.Conn, len(c.bodies))
 			for _, b := range c.bodies {
 				ctx := visitor.NewContext(t.Context(), &visitors[b.conn])
-				ctx = context.WithValue(ctx, quicConnKey{}, &conns[b.conn])
+				ctx = h3.NewContext(ctx, &conns[b.conn])
 				r := (&http.Request{ProtoMajor: b.major}).WithContext(ctx)
 				h := new(backlog.Held)
 				_, visit := here.Enter(t.Context(), nil)

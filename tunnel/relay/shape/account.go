@@ -1,8 +1,6 @@
 package shape
 
-import (
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Account is what is held for one client: the bandwidth that its endpoints share,
 // and the bytes of their visitors.

@@ -4,6 +4,7 @@ package clientcert
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -21,6 +22,19 @@ type Credentials struct {
 	requested atomic.Bool // for a certificate, by the name of the handshake
 	once      sync.Once
 	presented *policy.Presented
+}
+
+type key struct{}
+
+// NewContext returns a context of a connection whose visitor has none yet.
+func NewContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, key{}, new(Credentials))
+}
+
+// FromContext returns those of a context of NewContext; nil: it is none.
+func FromContext(ctx context.Context) *Credentials {
+	c, _ := ctx.Value(key{}).(*Credentials)
+	return c
 }
 
 // Asked reports whether the visitor was asked for a certificate.

@@ -1,12 +1,13 @@
 package exchange
 
 import (
-	"adit/tunnel/relay/shape"
 	"io"
 	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"adit/tunnel/relay/shape"
 )
 
 // TestInterimAnswersDoNotMeetNetHTTPsOwn asks for interim answers before a body

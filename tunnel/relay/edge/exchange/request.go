@@ -1,11 +1,12 @@
 package exchange
 
 import (
-	"adit/internal/lend"
-	"adit/tunnel/relay/edge/message"
 	"bufio"
 	"cmp"
 	"sync"
+
+	"adit/internal/lend"
+	"adit/tunnel/relay/edge/message"
 )
 
 // writers lend memory for what goes to origins.

@@ -1,7 +1,6 @@
 package visitor
 
 import (
-	"adit/tunnel/relay/edge/clienthello"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"adit/tunnel/relay/edge/clienthello"
 )
 
 // halfOpen is a visitor's connection for HTTP/1, in which the visitor may end its

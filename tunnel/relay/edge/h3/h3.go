@@ -1,16 +1,15 @@
-package edge
+// Package h3 serves visitors by HTTP/3: it lets their connections in, tells when one asks
+// for nothing, and has requests be answered as those of HTTP/1.1 and HTTP/2 are.
+package h3
 
 import (
-	"adit/tunnel/relay/edge/clientcert"
-	"adit/tunnel/relay/edge/clienthello"
-	"adit/tunnel/relay/edge/pages"
-	"adit/tunnel/relay/edge/visitor"
 	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -19,27 +18,46 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+
+	"adit/tunnel/relay/edge/clientcert"
+	"adit/tunnel/relay/edge/visitor"
 )
 
 const (
-	quicStreams = 250     // requests of one connection at once
-	quicWindow  = 6 << 20 // of bytes that a connection may send ahead of its readers
-	// quicUnproved is how many handshakes may be under way before a visitor must
+	streams = 250     // requests of one connection at once
+	Window  = 6 << 20 // of bytes that a connection may send ahead of its readers
+	// unproved is how many handshakes may be under way before a visitor must
 	// first show that its address is no forgery (RFC 9000, section 8.1.2).
-	quicUnproved = 64
-	// quicLinger is how long the end of a response may be on its way to a visitor
+	unproved = 64
+	// linger is how long the end of a response may be on its way to a visitor
 	// before an edge that ends closes the connection.
-	quicLinger = time.Second
+	linger = time.Second
 )
 
-// errPassed ends a handshake for a name whose TLS the relay does not end.
-var errPassed = errors.New("there is no site of this name")
+// Config is what a server of HTTP/3 goes by.
+type Config struct {
+	Conn       net.PacketConn // the server closes it
+	Handler    http.Handler
+	HTTP       *http.Server // whose handler it is, as handlers know it
+	Admission  *visitor.Admission
+	HeaderSize int           // of a request, in bytes
+	HeaderTime time.Duration // to send a request's header, or the handshake
+	IdleTime   time.Duration // between requests of a connection
+	OriginTime time.Duration // for an origin's response header
+	// Certificate and Ask are of a handshake, as tls.Config has them.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	Ask         func(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error)
+	// Late answers a request that did not come whole in time.
+	Late http.HandlerFunc
+	// Life ends when connections must end.
+	Life context.Context
+	Log  *slog.Logger
+}
 
-// quicServer serves HTTP/3 (RFC 9114), without early data: a request in it could
+// Server serves HTTP/3 (RFC 9114), without early data: a request in it could
 // be a replayed one (RFC 8470).
-type quicServer struct {
-	edge      *Edge
-	handler   http.Handler
+type Server struct {
+	cfg       Config
 	server    *http3.Server
 	transport *quic.Transport
 	ctx       context.Context // of accepting
@@ -47,22 +65,23 @@ type quicServer struct {
 	underWay  atomic.Int64 // handshakes
 }
 
-func (e *Edge) newQUICServer(handler http.Handler) *quicServer {
-	q := &quicServer{edge: e, handler: handler}
+// New returns a server that serves when it is told to.
+func New(cfg Config) *Server {
+	q := &Server{cfg: cfg}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	q.server = &http3.Server{
 		Handler:        q,
-		MaxHeaderBytes: e.limits.HeaderBytes,
-		IdleTimeout:    e.limits.IdleTime,
-		Logger:         e.log,
+		MaxHeaderBytes: cfg.HeaderSize,
+		IdleTimeout:    cfg.IdleTime,
+		Logger:         cfg.Log,
 		ConnContext: func(ctx context.Context, conn *quic.Conn) context.Context {
-			ctx = context.WithValue(ctx, http.ServerContextKey, e.servers[1])
-			return context.WithValue(ctx, quicConnKey{}, newQUICConn(e, conn))
+			ctx = context.WithValue(ctx, http.ServerContextKey, cfg.HTTP)
+			return NewContext(ctx, newConn(cfg.Admission, conn))
 		},
 	}
 	q.transport = &quic.Transport{
-		Conn:                e.cfg.QUIC,
-		VerifySourceAddress: func(net.Addr) bool { return q.underWay.Load() >= quicUnproved },
+		Conn:                cfg.Conn,
+		VerifySourceAddress: func(net.Addr) bool { return q.underWay.Load() >= unproved },
 		ConnContext:         q.admit,
 	}
 	return q
@@ -72,9 +91,9 @@ type handshakeKey struct{}
 
 // admit counts a visitor's connection by its address, from its first packet to
 // its end.
-func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+func (q *Server) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	addr := visitor.AddrPort(info.RemoteAddr).Addr()
-	leave, err := q.edge.admission.Count(addr)
+	leave, err := q.cfg.Admission.Count(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -84,35 +103,25 @@ func (q *quicServer) admit(ctx context.Context, info *quic.ClientInfo) (context.
 		over()
 		leave()
 	})
-	ctx = context.WithValue(ctx, credentialsKey{}, new(clientcert.Credentials))
-	return context.WithValue(ctx, handshakeKey{}, over), nil
+	return context.WithValue(clientcert.NewContext(ctx), handshakeKey{}, over), nil
 }
 
-func (q *quicServer) config() (*tls.Config, *quic.Config) {
-	limits := q.edge.limits
-	base := &tls.Config{
-		MinVersion: tls.VersionTLS13,
-		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if q.edge.table.PassThrough(clienthello.ServerName(hello.ServerName)) != nil {
-				return nil, errPassed // its TLS is the origin's own, over TCP
-			}
-			return q.edge.certificate(hello)
-		},
-	}
-	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return q.edge.asking(base, hello) }
+func (q *Server) config() (*tls.Config, *quic.Config) {
+	base := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: q.cfg.Certificate}
+	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return q.cfg.Ask(base, hello) }
 	return http3.ConfigureTLSConfig(base), &quic.Config{
-		HandshakeIdleTimeout: limits.HeaderTime / 2, // twice that is the whole handshake's
+		HandshakeIdleTimeout: q.cfg.HeaderTime / 2, // twice that is the whole handshake's
 		// http3.Server ends those without a request after IdleTime. One with a request
 		// may be silent for as long as its origin.
-		MaxIdleTimeout:             max(limits.IdleTime, limits.OriginTime),
-		MaxIncomingStreams:         quicStreams,
+		MaxIdleTimeout:             max(q.cfg.IdleTime, q.cfg.OriginTime),
+		MaxIncomingStreams:         streams,
 		MaxIncomingUniStreams:      8,
-		MaxConnectionReceiveWindow: quicWindow,
+		MaxConnectionReceiveWindow: Window,
 	}
 }
 
-// serve takes connections until stopAccepting, and returns when they have ended.
-func (q *quicServer) serve() error {
+// Serve takes connections until stopAccepting, and returns when they have ended.
+func (q *Server) Serve() error {
 	tlsConf, conf := q.config()
 	ln, err := q.transport.Listen(tlsConf, conf)
 	if err != nil {
@@ -130,18 +139,22 @@ func (q *quicServer) serve() error {
 	ln.Close()
 	conns.Wait()
 	q.transport.Close()
-	return ignoreClosed(q.edge.cfg.QUIC.Close())
+	if err := q.cfg.Conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("serve visitors: %w", err)
+	}
+	return nil
 }
 
-func (q *quicServer) stopAccepting() { q.stop() }
+// StopAccepting has no more connections be accepted.
+func (q *Server) StopAccepting() { q.stop() }
 
 // serveConn serves a connection until it ends or the edge's life does.
-func (q *quicServer) serveConn(conn *quic.Conn) {
+func (q *Server) serveConn(conn *quic.Conn) {
 	if over, ok := conn.Context().Value(handshakeKey{}).(func()); ok {
 		over()
 	}
-	defer context.AfterFunc(q.edge.life, func() { closeQUIC(conn) })()
-	defer closeQUIC(conn)
+	defer context.AfterFunc(q.cfg.Life, func() { closeConn(conn) })()
+	defer closeConn(conn)
 	raw, err := q.server.NewRawServerConn(conn)
 	if err != nil {
 		return
@@ -162,28 +175,28 @@ func (q *quicServer) serveConn(conn *quic.Conn) {
 		if err != nil {
 			return
 		}
-		_ = s.SetReadDeadline(time.Now().Add(q.edge.limits.HeaderTime)) // until ServeHTTP
+		_ = s.SetReadDeadline(time.Now().Add(q.cfg.HeaderTime)) // until ServeHTTP
 		serving.Go(func() { raw.HandleRequestStream(s) })
 	}
 }
 
-func closeQUIC(conn *quic.Conn) {
+func closeConn(conn *quic.Conn) {
 	_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 }
 
 // ServeHTTP serves a request whose header is whole.
-func (q *quicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, err := bodyOrNone(r)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	if c, ok := r.Context().Value(quicConnKey{}).(*quicConn); ok {
+	if c := FromContext(r.Context()); c != nil {
 		c.begin()
 		defer c.answered()
 	}
 	if err != nil {
-		q.edge.pages.Answer(w, r, pages.Page{Status: http.StatusRequestTimeout, Title: "The request did not come whole"})
+		q.cfg.Late(w, r)
 		return
 	}
-	q.handler.ServeHTTP(w, r)
+	q.cfg.Handler.ServeHTTP(w, r)
 }
 
 // bodyOrNone finds out whether a request that says no length has a body. Only the
@@ -216,8 +229,8 @@ func bodyOrNone(r *http.Request) (*http.Request, error) {
 	return out, nil
 }
 
-// quicConn tells the edge when a connection asks for nothing.
-type quicConn struct {
+// Conn is a visitor's connection, which tells when it asks for nothing.
+type Conn struct {
 	life      context.Context // of the connection
 	admission *visitor.Admission
 	resting   visitor.Resting
@@ -230,17 +243,28 @@ type quicConn struct {
 	timer   *time.Timer
 }
 
-type quicConnKey struct{}
+type connKey struct{}
 
-func newQUICConn(e *Edge, conn *quic.Conn) *quicConn {
-	c := &quicConn{life: conn.Context(), admission: e.admission}
-	c.cut = func() { c.end(conn) }
-	context.AfterFunc(conn.Context(), func() { e.admission.Forget(&c.resting) })
-	e.admission.Rest(&c.resting, c.cut)
+// NewContext puts the connection that requests come by into their context.
+func NewContext(ctx context.Context, c *Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// FromContext returns the connection that a request came by; nil: by none of HTTP/3.
+func FromContext(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c
 }
 
-func (c *quicConn) begin() {
+func newConn(admission *visitor.Admission, conn *quic.Conn) *Conn {
+	c := &Conn{life: conn.Context(), admission: admission}
+	c.cut = func() { c.end(conn) }
+	context.AfterFunc(conn.Context(), func() { admission.Forget(&c.resting) })
+	admission.Rest(&c.resting, c.cut)
+	return c
+}
+
+func (c *Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.active++; c.active == 1 {
@@ -248,7 +272,7 @@ func (c *quicConn) begin() {
 	}
 }
 
-func (c *quicConn) answered() {
+func (c *Conn) answered() {
 	c.mu.Lock()
 	c.active--
 	idle, retired := c.active == 0, c.retired
@@ -262,8 +286,8 @@ func (c *quicConn) answered() {
 	}
 }
 
-// retire has the connection end when it asks for nothing.
-func (c *quicConn) retire() {
+// Retire has the connection end when it asks for nothing.
+func (c *Conn) Retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.retired = true
@@ -271,19 +295,19 @@ func (c *quicConn) retire() {
 
 // end closes the connection, if it still asks for nothing when the visitor has
 // had time to get the end of the last response.
-func (c *quicConn) end(conn *quic.Conn) {
+func (c *Conn) end(conn *quic.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.active > 0 || c.timer != nil {
 		return
 	}
-	c.timer = time.AfterFunc(max(0, time.Until(c.ended.Add(quicLinger))), func() {
+	c.timer = time.AfterFunc(max(0, time.Until(c.ended.Add(linger))), func() {
 		c.mu.Lock()
 		c.timer = nil
 		idle := c.active == 0
 		c.mu.Unlock()
 		if idle {
-			closeQUIC(conn)
+			closeConn(conn)
 		}
 	})
 }
