@@ -148,6 +148,7 @@ var walls = []struct {
 	{"tunnel/relay/edge/visitor", []string{"internal", "tunnel/link", "tunnel/relay/edge/clientcert", "tunnel/relay/edge/clienthello"}},
 	{"tunnel/relay/edge/webhook", []string{"internal", "tunnel/relay/policy", "tunnel/relay/signature"}},
 	{"tunnel/relay/edge/websocket", []string{"internal"}},
+	{"tunnel/relay/edge", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/shape", "tunnel/relay/signin", "tunnel/relay/store", "tunnel/relay/edge"}},
 	{"tunnel/relay/quota", []string{"tunnel/relay/shape", "tunnel/relay/store"}},
 	{"tunnel/relay", []string{"internal", "tunnel/relay", "tunnel/link", "tunnel/wire", "frontend"}},
 	{"localapi/client", []string{"internal", "localapi/client"}},

@@ -120,11 +120,11 @@ func (b *Backend) end() {
 
 // same reports whether o is the same tunnel by way of the same node.
 func (b *Backend) same(o *Backend) bool {
-	return b.Sibling(o) && b.Agent.Node == o.Agent.Node
+	return b.sibling(o) && b.Agent.Node == o.Agent.Node
 }
 
-// Sibling reports whether o is the same tunnel, perhaps on another session.
-func (b *Backend) Sibling(o *Backend) bool {
+// sibling reports whether o is the same tunnel, perhaps on another session.
+func (b *Backend) sibling(o *Backend) bool {
 	return b.Key == o.Key && b.Agent.ClientID == o.Agent.ClientID && b.Agent.Instance == o.Agent.Instance
 }
 
@@ -204,7 +204,7 @@ func (ep *Endpoint) set(list []*Backend) {
 	best := make([]*Backend, 0, len(list))
 	var spare []*Backend
 	for _, b := range list {
-		at := slices.IndexFunc(best, b.Sibling)
+		at := slices.IndexFunc(best, b.sibling)
 		switch {
 		case at < 0:
 			best = append(best, b)
@@ -224,7 +224,7 @@ func (ep *Endpoint) set(list []*Backend) {
 }
 
 // Leads reports whether one of the ways behind the endpoint leads to b's tunnel.
-func (ep *Endpoint) Leads(b *Backend) bool { return slices.ContainsFunc(ep.all(), b.Sibling) }
+func (ep *Endpoint) Leads(b *Backend) bool { return slices.ContainsFunc(ep.all(), b.sibling) }
 
 // EndFlows ends those flows of a udp endpoint that are picked, by where they go and
 // from where.

@@ -164,7 +164,7 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 	}
 	next := []*Backend{b}
 	for _, old := range ep.all() {
-		if (f.Mode == wire.ModeBalanced || old.Sibling(b)) && !old.same(b) {
+		if (f.Mode == wire.ModeBalanced || old.sibling(b)) && !old.same(b) {
 			next = append(next, old)
 		} else {
 			old.end()
@@ -193,9 +193,9 @@ func (t *Table) Detach(f Face, b *Backend) {
 		t.drop(ep)
 		return
 	}
-	if !slices.ContainsFunc(next, b.Sibling) {
+	if !slices.ContainsFunc(next, b.sibling) {
 		// Their agent drops what comes for them from now on: another is to have it.
-		ep.EndFlows(func(of *Backend, _ netip.Addr) bool { return of.Sibling(b) })
+		ep.EndFlows(func(of *Backend, _ netip.Addr) bool { return of.sibling(b) })
 	}
 }
 
