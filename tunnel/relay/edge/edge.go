@@ -129,25 +129,28 @@ type Config struct {
 
 // Edge serves visitors.
 type Edge struct {
-	cfg       Config
-	limits    Limits
-	log       *slog.Logger
-	table     *routing.Table
-	udp       *udp.Ports
-	forwarder *exchange.Forwarder
-	ports     sync.WaitGroup
-	servers   []*http.Server
-	feeds     []*visitor.Feed
-	quic      *h3.Server    // nil without HTTP/3
-	altSvc    []string      // nil without HTTP/3
-	tls       *tls.Config   // of HTTPS
-	tickets   *tls.Config   // whose keys those have who were asked for a certificate
-	unknown   atomic.Uint64 // requests for a name that no endpoint serves
-	pages     *pages.Set
+	cfg    Config
+	limits Limits
+	log    *slog.Logger
+
 	admission *visitor.Admission
-	served    servedNames
+	table     *routing.Table
+	forwarder *exchange.Forwarder
+	udp       *udp.Ports
 	backlog   *backlog.Backlog
 	bodies    webhook.Room // of webhooks
+	pages     *pages.Set
+
+	feeds   []*visitor.Feed // of HTTP, and of HTTPS
+	servers []*http.Server  // the same
+	quic    *h3.Server      // nil without HTTP/3
+	altSvc  []string        // nil without HTTP/3
+	tls     *tls.Config     // of HTTPS
+	tickets *tls.Config     // whose keys those have who were asked for a certificate
+	served  servedNames
+	unknown atomic.Uint64  // requests for a name that no endpoint serves
+	ports   sync.WaitGroup // of what is served beside the servers, and of probes
+
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc

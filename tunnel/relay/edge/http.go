@@ -124,7 +124,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 }
 
 // requestWindow is how many bytes of requests by HTTP/2 one connection may send ahead
-// of their readers; quicWindow is that by HTTP/3.
+// of their readers; h3.Window is that by HTTP/3.
 const requestWindow = 1 << 20
 
 // windowOf is what a request's body shares with others of its connection: how many bytes

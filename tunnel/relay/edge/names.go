@@ -16,7 +16,7 @@ import (
 const maxServed = 10_000
 
 // servedNames are the certificates that visitors were given, by the name that
-// they asked for; see Edge.shownAs.
+// they asked for; see routing.Table.ShownAs.
 type servedNames struct {
 	mu     sync.Mutex
 	leaves map[string]*x509.Certificate
