@@ -151,15 +151,17 @@ func (t *Table) Relay(s link.Session, endpoint uint32, answer func(payload []byt
 	return r
 }
 
-// Endpoint implements agentFlow, as take and over do.
+// Endpoint is the number of the endpoint within the session.
 func (r *Relayed) Endpoint() uint32 { return r.to }
 
+// Take passes on what the origin has sent.
 func (r *Relayed) Take(payloads [][]byte) {
 	for _, payload := range payloads {
 		r.answer(payload)
 	}
 }
 
+// Over ends the flow, which the agent has ended.
 func (r *Relayed) Over() {
 	r.table.Remove(r.number)
 	r.ended()

@@ -81,6 +81,7 @@ func (v *Admission) AdmitGuest(s link.Stream, early []byte, g Guest) *Conn {
 	return c
 }
 
+// AddrPort is a connection's address as Clean has it; none if it has none of IP.
 func AddrPort(a net.Addr) netip.AddrPort {
 	switch a := a.(type) {
 	case *net.TCPAddr:
@@ -94,6 +95,7 @@ func AddrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
+// Clean is an address as policies know it: IPv4 in itself, and without a zone.
 func Clean(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }

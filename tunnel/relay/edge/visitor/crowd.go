@@ -100,6 +100,7 @@ type Place struct {
 	taken bool // its answer is to be taken before the place is another's
 }
 
+// Leave gives the place back.
 func (p Place) Leave() {
 	if p.of != nil {
 		p.of.give(p.from, p.n)
