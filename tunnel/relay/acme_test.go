@@ -27,7 +27,6 @@ import (
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
-	"adit/tunnel/relay/edge"
 	"adit/tunnel/wire"
 )
 
@@ -82,11 +81,11 @@ func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 // serverCertificate makes the certificate of the directory itself.
 func (l *acmeLab) serverCertificate(tb testing.TB) (certFile, keyFile string) {
 	tb.Helper()
-	ca, err := edge.NewVisitorCA("directory")
+	ca, err := certs.NewLocalAuthority("directory")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	local, err := edge.NewLocalCertificates(ca, func(name string) string { return name })
+	local, err := certs.NewLocal(ca, func(name string) string { return name })
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/datadir"
-	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -78,11 +77,11 @@ func (r *Relay) tunnelAddr() string {
 }
 
 func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
-	ca, err := r.store.Settings.Once(ctx, store.SettingVisitorCA, func() ([]byte, error) { return edge.NewVisitorCA(r.cfg.Domain) })
+	ca, err := r.store.Settings.Once(ctx, store.SettingVisitorCA, func() ([]byte, error) { return certs.NewLocalAuthority(r.cfg.Domain) })
 	if err != nil {
 		return nil, err
 	}
-	if r.local, err = edge.NewLocalCertificates(ca, r.names.Subject); err != nil {
+	if r.local, err = certs.NewLocal(ca, r.names.Subject); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {
@@ -98,7 +97,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	if r.cfg.TLSCert == "" {
 		return get, nil
 	}
-	if r.file, err = edge.NewFileCertificate(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
+	if r.file, err = certs.NewFile(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
 		return nil, r.cfg.CertificateError(err)
 	}
 	if fault := r.file.Fault(r.cfg.Domain, r.acme != nil, time.Now()); fault != "" {
@@ -124,7 +123,7 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 	if r.opts.certs != nil {
 		r.opts.certs(&c)
 	}
-	r.acme = certs.New(c)
+	r.acme = certs.NewACME(c)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"adit/internal/wildcard"
 	"adit/tunnel/relay/claim"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -101,7 +101,7 @@ type placing struct {
 // place takes a target for the tunnel and opens its face.
 func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 	c := p.claim
-	face := edge.Face{Slot: edge.SlotOf(c.Type, c.Mode), Type: c.Type, Mode: c.Mode}
+	face := routing.Face{Slot: routing.SlotOf(c.Type, c.Mode), Type: c.Type, Mode: c.Mode}
 	switch face.Slot {
 	case store.SlotPrivate:
 		return s.placePrivate(ctx, p, face)
@@ -136,7 +136,7 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 	})
 }
 
-func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
+func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	c := p.claim
 	ports := s.relay.tcp
 	if c.Type == wire.TypeUDP {
@@ -194,7 +194,7 @@ func (s *session) placePort(ctx context.Context, p placing, face edge.Face) (*tu
 // open takes the face's target and serves it. If it cannot be served, the tunnel
 // gives back what it did not have before; a target that its client had stays the
 // client's.
-func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
+func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
 	_, known := r.store.Claims.Get(face.Target)
 	had := slices.ContainsFunc(p.held, func(c store.Claim) bool { return c.Target == face.Target })
@@ -233,7 +233,7 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 	ep, err := r.edge.Attach(face, backend)
 	if err != nil {
 		giveBack()
-		if errors.Is(err, edge.ErrEnding) {
+		if errors.Is(err, routing.ErrEnding) {
 			return nil, shuttingDown()
 		}
 		return nil, r.portRefused(face, err)
@@ -244,14 +244,14 @@ func (s *session) open(ctx context.Context, p placing, face edge.Face) (*tunnel,
 	return &tunnel{face: face, backend: backend, endpoint: ep, url: r.publicURL(face), ephemeral: c.Ephemeral}, nil
 }
 
-func fieldOf(f edge.Face) string {
+func fieldOf(f routing.Face) string {
 	if f.Slot == store.SlotPort {
 		return "remote_port"
 	}
 	return "domain"
 }
 
-func faceName(f edge.Face) string {
+func faceName(f routing.Face) string {
 	if f.Slot == store.SlotPort {
 		return fmt.Sprintf("the %s port %d", f.Type, f.Port)
 	}
@@ -304,7 +304,7 @@ func randomBelow(n int) int {
 }
 
 // publicURL is where visitors find a face.
-func (r *Relay) publicURL(f edge.Face) string {
+func (r *Relay) publicURL(f routing.Face) string {
 	switch f.Type {
 	case wire.TypeHTTP:
 		return "http://" + withPort(f.Domain, publicPort(r.cfg.PublicHTTPPort, r.edge.HTTPAddr()), 80)

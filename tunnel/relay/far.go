@@ -9,7 +9,8 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/claim"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
@@ -31,7 +32,7 @@ type far struct {
 // farAgent is an agent's session on another node.
 type farAgent struct {
 	session *nodes.Session
-	agent   edge.Agent
+	agent   routing.Agent
 	tunnels map[string]*farTunnel // by key
 }
 
@@ -39,8 +40,8 @@ type farTunnel struct {
 	of      *farAgent
 	tunnel  nodes.Tunnel
 	claim   wire.Claim // of the tunnel
-	face    edge.Face
-	backend *edge.Backend // nil while it is not behind its endpoint
+	face    routing.Face
+	backend *routing.Backend // nil while it is not behind its endpoint
 }
 
 // SessionUp takes an agent on another node in.
@@ -99,7 +100,7 @@ func (f *far) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 		defer f.drop(old)
 	}
 	claim := claim.FromNode(t.Claim)
-	v := &farTunnel{of: a, tunnel: t, claim: claim, face: edge.Face{
+	v := &farTunnel{of: a, tunnel: t, claim: claim, face: routing.Face{
 		Target: t.Target, Slot: t.Slot, Type: claim.Type, Mode: claim.Mode, Domain: t.Domain, Port: t.Port,
 	}}
 	a.tunnels[t.Key] = v
@@ -215,7 +216,7 @@ func (f *far) holds(t *farTunnel) bool {
 // NodeChanged has visitors turn away from a node that ends, and tells agents.
 func (f *far) NodeChanged(node string) {
 	if f.relay.mesh.Peers()[node].Draining {
-		var leaving []*edge.Agent
+		var leaving []*routing.Agent
 		f.mu.Lock()
 		for _, a := range f.sessions {
 			if a.session.Node == node && !a.agent.Leaving.Swap(true) {
@@ -245,7 +246,7 @@ func (f *far) Datagram(s *nodes.Session, b []byte) {
 	a := f.sessions[s]
 	f.mu.Unlock()
 	if a != nil {
-		a.agent.Datagram(b)
+		a.agent.Flows.Bring(b)
 	}
 }
 
@@ -323,7 +324,7 @@ func (l local) Flow(id string, endpoint uint32, answer func([]byte), over func()
 	if s == nil {
 		return nil
 	}
-	return s.agent.Relay(endpoint, answer, over)
+	return s.agent.Flows.Relay(s.agent.Session, endpoint, answer, over)
 }
 
 // Access tells an agent of its visitors at another node, if it wants to know.
@@ -339,10 +340,10 @@ func (l local) Access(id string, list []wire.Access) (wanted bool) {
 }
 
 // newBackend is where an endpoint's visitors go for a claim.
-func newBackend(a *edge.Agent, key string, c wire.Claim) *edge.Backend {
-	return &edge.Backend{
+func newBackend(a *routing.Agent, key string, c wire.Claim) *routing.Backend {
+	return &routing.Backend{
 		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2,
-		Requests: edge.ChangeHeaders(c.RequestHeaders), Answers: edge.ChangeHeaders(c.ResponseHeaders),
+		Requests: message.NewChanges(c.RequestHeaders), Answers: message.NewChanges(c.ResponseHeaders),
 		Paths: c.Paths, Visitors: c.Visitors,
 	}
 }

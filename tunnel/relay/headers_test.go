@@ -17,7 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"adit/tunnel/relay/claim"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/wire"
 )
 
@@ -322,7 +322,7 @@ func TestHeaderClaimsAreChecked(t *testing.T) {
 		t.Errorf("refused claims are kept: %+v", claims)
 	}
 	// What another node lets pass, of another version, is looked at again.
-	if claim.Leads(&wire.Claim{Type: wire.TypeHTTP, RequestHeaders: wire.ChangeHeaders(map[string]string{"Host": "a"})}) == nil || edge.ChangeHeaders(wire.HeaderChanges{}) != nil {
+	if claim.Leads(&wire.Claim{Type: wire.TypeHTTP, RequestHeaders: wire.ChangeHeaders(map[string]string{"Host": "a"})}) == nil || message.NewChanges(wire.HeaderChanges{}) != nil {
 		t.Error("a node takes another's word")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"adit/internal/monotime"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/wire"
 )
 
@@ -32,7 +32,7 @@ func (r *Relay) moveOff(ctx context.Context) {
 	r.mesh.Drain()
 	r.members.Renew(ctx)
 	list := r.roster.All()
-	leaving := make([]*edge.Agent, 0, len(list))
+	leaving := make([]*routing.Agent, 0, len(list))
 	for _, s := range list {
 		s.agent.Leaving.Store(true)
 		leaving = append(leaving, &s.agent)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/config"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
@@ -265,7 +265,7 @@ func TestSecondSessionServesOn(t *testing.T) {
 	second := connect(t, c.all[1].at(token), "i1")
 	second.mustClaim("k", claim, startOrigin(t, text("second")))
 	third := c.all[2]
-	ep := func() *edge.Endpoint {
+	ep := func() *routing.Endpoint {
 		list := third.edge.Endpoints()
 		if len(list) != 1 {
 			return nil

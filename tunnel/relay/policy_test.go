@@ -217,7 +217,7 @@ func TestBandwidthIsHeldOnWhatIsOpen(t *testing.T) {
 	}
 	trip(1000)
 	s.setPolicy(t, target, `{"bandwidth":100000}`)
-	eventually(t, "the bandwidth reaches the endpoint", func() bool { return r.edge.Endpoints()[0].Bounded() })
+	eventually(t, "the bandwidth reaches the endpoint", func() bool { return r.edge.Endpoints()[0].Meter.Bounded() })
 	if took := trip(250_000); took < 1500*time.Millisecond {
 		t.Errorf("250 kB at 100 kB/s took %v", took)
 	}

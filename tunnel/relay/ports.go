@@ -9,7 +9,7 @@ import (
 
 	"adit/internal/socketerr"
 	"adit/tunnel/relay/config"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/sentence"
 	"adit/tunnel/wire"
 )
@@ -73,7 +73,7 @@ func tryPort(network, host string, port int) error {
 
 // portRefused says to an agent why its port did not open, and to the operator
 // what to do about it.
-func (r *Relay) portRefused(face edge.Face, err error) *wire.Problem {
+func (r *Relay) portRefused(face routing.Face, err error) *wire.Problem {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	addr := net.JoinHostPort(host, strconv.Itoa(face.Port))
 	r.log.Warn("open a public port", "target", face.Target, "error", sentence.Listen(portsKey(face.Type), addr, err))

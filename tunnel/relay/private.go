@@ -6,14 +6,15 @@ import (
 	"net/netip"
 
 	"adit/tunnel/link"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
 
 // placePrivate takes a name for a private tunnel: the one that is asked for, or had
 // before, or a given one. It is below the client's own, so no other client has it.
-func (s *session) placePrivate(ctx context.Context, p placing, face edge.Face) (*tunnel, error) {
+func (s *session) placePrivate(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	face.Domain = p.claim.Domain
 	if face.Domain == "" {
 		face.Domain = givenLabel()
@@ -67,8 +68,8 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 }
 
 // guest is the agent as a visitor.
-func (s *session) guest() edge.Guest {
-	return edge.Guest{
+func (s *session) guest() visitor.Guest {
+	return visitor.Guest{
 		Client: s.client.Name, ClientID: s.client.ID,
 		Addr: addrPort(s.link.RemoteAddr().String()), Relay: addrPort(s.link.LocalAddr().String()),
 	}

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"adit/tunnel/relay/accesslog"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/wire"
@@ -12,7 +12,7 @@ import (
 
 // record takes an access event of the edge: into the log, to the sinks, and to
 // the agent whose tunnel it was.
-func (r *Relay) record(ep *edge.Endpoint, b *edge.Backend, e wire.Access) {
+func (r *Relay) record(ep *routing.Endpoint, b *routing.Backend, e wire.Access) {
 	r.counts.Visit(ep.Type, e)
 	if !r.cfg.AccessLog {
 		return

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -16,7 +16,7 @@ func (s *session) refit(scope store.Scope) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	s.mu.Lock()
-	faces := make(map[string]edge.Face, len(s.tunnels))
+	faces := make(map[string]routing.Face, len(s.tunnels))
 	for key, t := range s.tunnels {
 		faces[key] = t.face
 	}

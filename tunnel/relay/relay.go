@@ -77,9 +77,9 @@ type Relay struct {
 	waiting int64 // bytes that may wait for readers, in sessions and at the edge
 	tcp     publicPorts
 	udp     publicPorts
-	local   *edge.LocalCertificates
-	acme    *certs.ACME           // nil without [acme]
-	file    *edge.FileCertificate // nil without tls_cert
+	local   *certs.Local
+	acme    *certs.ACME // nil without [acme]
+	file    *certs.File // nil without tls_cert
 
 	store     *store.Store
 	authority *link.Authority

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -98,7 +98,7 @@ func mayHavePort(scope store.Scope, port int) error {
 }
 
 // fits reports why a running tunnel is outside of a scope.
-func (r *Relay) fits(scope store.Scope, f edge.Face) error {
+func (r *Relay) fits(scope store.Scope, f routing.Face) error {
 	switch {
 	case !scope.AllowsType(f.Type):
 		return wire.Forbidden("type", "the relay's operator has taken the type %s from this client; choose another, or ask the operator", f.Type)

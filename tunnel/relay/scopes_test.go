@@ -172,7 +172,7 @@ func TestMonthlyQuota(t *testing.T) {
 	}
 	r.rescope(t, "shop", store.Scope{Monthly: 100_000, OverQuota: store.OverThrottle, Throttle: 50_000})
 	becomes("throttled")
-	eventually(t, "the endpoint is throttled", func() bool { return r.edge.Endpoints()[0].Bounded() })
+	eventually(t, "the endpoint is throttled", func() bool { return r.edge.Endpoints()[0].Meter.Bounded() })
 	start := time.Now()
 	get(t, v, g.PublicURL)
 	if took := time.Since(start); took < 700*time.Millisecond {

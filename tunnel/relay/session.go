@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"adit/tunnel/link"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
@@ -43,7 +43,7 @@ const (
 type session struct {
 	relay      *Relay
 	link       link.Session
-	agent      edge.Agent
+	agent      routing.Agent
 	id         string
 	since      time.Time
 	control    chan *wire.Event // what the agent must know
@@ -72,9 +72,9 @@ type session struct {
 
 // tunnel is a running tunnel of a session.
 type tunnel struct {
-	face     edge.Face
-	backend  *edge.Backend
-	endpoint *edge.Endpoint
+	face     routing.Face
+	backend  *routing.Backend
+	endpoint *routing.Endpoint
 	url      string
 
 	ephemeral bool
@@ -120,7 +120,7 @@ func (r *Relay) serve(life context.Context, ls link.Session) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { _ = server.Serve(&streamListener{ctx: ctx, session: s}) })
-	group.Go(func() { _ = s.agent.Datagrams(ctx) })
+	group.Go(func() { _ = s.agent.Flows.Serve(ctx, s.agent.Session) })
 	late := time.AfterFunc(helloTime, func() {
 		switch {
 		case s.mayMeasure() && !s.isKnown():

@@ -46,7 +46,7 @@ func TestBandwidthDropsPacketsOfUDPVisitors(t *testing.T) {
 	const rate = 2048
 	start := time.Now()
 	site.setPolicy(t, target, fmt.Sprintf(`{"bandwidth":%d}`, rate))
-	eventually(t, "the bandwidth reaches the endpoint", func() bool { return r.edge.Endpoints()[0].Bounded() })
+	eventually(t, "the bandwidth reaches the endpoint", func() bool { return r.edge.Endpoints()[0].Meter.Bounded() })
 	from := in()
 	send(200)
 	const burst = 4<<10 + size // what may come at once
@@ -59,7 +59,7 @@ func TestBandwidthDropsPacketsOfUDPVisitors(t *testing.T) {
 	if err := r.operator().DeletePolicy(t.Context(), target, nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the bandwidth is gone", func() bool { return !r.edge.Endpoints()[0].Bounded() })
+	eventually(t, "the bandwidth is gone", func() bool { return !r.edge.Endpoints()[0].Meter.Bounded() })
 	before := in()
 	send(some)
 	eventually(t, "all of them come through", func() bool { return in()-before >= some*size }) // one of before may come late

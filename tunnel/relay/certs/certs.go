@@ -1,7 +1,9 @@
-// Package certs gets the certificates that visitors see from an ACME authority:
-// when a name is claimed or first visited, and again before they run out. What
-// it has is kept in a store that the nodes of a relay share, with locks, so
-// that one of them asks. Which names may have one is decided above it.
+// Package certs has the certificates that visitors see: those of an ACME authority
+// (ACME), of files (File), and of the relay's own authority (Local), for sites that
+// have no other. ACME gets one when a name is claimed or first visited, and again
+// before it runs out. What it has is kept in a store that the nodes of a relay
+// share, with locks, so that one of them asks. Which names may have one is decided
+// above it.
 package certs
 
 import (
@@ -120,8 +122,8 @@ type failure struct {
 	look  time.Time // when it may be looked whether it leads elsewhere
 }
 
-// New returns certificates of an ACME authority. It asks it for nothing yet.
-func New(cfg Config) *ACME {
+// NewACME returns certificates of an ACME authority. It asks it for nothing yet.
+func NewACME(cfg Config) *ACME {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -286,6 +288,11 @@ func (a *ACME) HandleHTTP(w http.ResponseWriter, r *http.Request) bool {
 	return a.http != nil && certmagic.LooksLikeHTTPChallenge(r) && a.http.HandleHTTPChallenge(w, r)
 }
 
+// nameOf is the name that a handshake asks for, in lower case.
+func nameOf(hello *tls.ClientHelloInfo) string {
+	return strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+}
+
 // Get returns the certificate for a handshake. If there is none yet, it waits
 // for it as long as Config.Wait.
 func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -295,7 +302,7 @@ func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		}
 		return a.names.GetCertificate(hello)
 	}
-	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	name := nameOf(hello)
 	subject, ok := a.subject(name)
 	if name == "" || net.ParseIP(name) != nil || !ok {
 		return nil, errNoSite

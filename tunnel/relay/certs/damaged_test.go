@@ -90,7 +90,7 @@ func TestDamagedCertificateIsAskedForAgain(t *testing.T) {
 			if c.away {
 				cfg.Storage = &silent{storage, c.key}
 			}
-			again := New(cfg)
+			again := NewACME(cfg)
 			defer again.Close()
 			again.names.Issuers = a.names.Issuers
 			if err := again.obtain(name); err != nil != c.fails {

@@ -28,7 +28,7 @@ func newStateACME(t *testing.T, dns bool) (*ACME, certmagic.Storage) {
 	if dns {
 		cfg.Wildcard, cfg.DNS = true, &Update{}
 	}
-	a := New(cfg)
+	a := NewACME(cfg)
 	t.Cleanup(a.Close)
 	return a, storage
 }

@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"adit/internal/netblock"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/names"
 )
 
 // proxyHeaders are the values of proxy_protocol.
-var proxyHeaders = map[string]edge.ProxyHeader{
-	"": edge.ProxyAccepted, "accept": edge.ProxyAccepted, "require": edge.ProxyRequired, "off": edge.ProxyOff,
+var proxyHeaders = map[string]visitor.ProxyHeader{
+	"": visitor.ProxyAccepted, "accept": visitor.ProxyAccepted, "require": visitor.ProxyRequired, "off": visitor.ProxyOff,
 }
 
 // Proxy is what proxy_protocol says, which is validated.
-func (c Config) Proxy() edge.ProxyHeader { return proxyHeaders[c.ProxyProtocol] }
+func (c Config) Proxy() visitor.ProxyHeader { return proxyHeaders[c.ProxyProtocol] }
 
 // KeyError is a configuration's first fault.
 type KeyError struct{ Key, Message string }

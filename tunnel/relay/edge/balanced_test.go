@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -59,23 +59,23 @@ func (s pipeStream) Quiet() bool       { return true }
 // has no origin at first.
 type balancedSite struct {
 	edge        *Edge
-	face        Face
-	ep          *Endpoint
+	face        routing.Face
+	ep          *routing.Endpoint
 	first       *origins
-	down, other *Backend
+	down, other *routing.Backend
 }
 
 func newBalancedSite(t *testing.T) *balancedSite {
 	t.Helper()
 	s := &balancedSite{
 		edge:  New(Config{}),
-		face:  Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
+		face:  routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
 		first: new(origins),
 	}
 	s.first.down.Store(true)
-	s.down = &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "first", Node: "n2", Session: s.first}}
-	s.other = &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "other", Session: new(origins)}}
-	for _, b := range []*Backend{s.down, s.other} {
+	s.down = &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "first", Node: "n2", Session: s.first}}
+	s.other = &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "other", Session: new(origins)}}
+	for _, b := range []*routing.Backend{s.down, s.other} {
 		ep, err := s.edge.Attach(s.face, b)
 		if err != nil {
 			t.Fatal(err)
@@ -89,49 +89,37 @@ func newBalancedSite(t *testing.T) *balancedSite {
 	return s
 }
 
-// TestTunnelTakesItsTurnAgainAfterABetterWay has a tunnel's origin be down, and
-// then a better way to the same tunnel come and go.
-func TestTunnelTakesItsTurnAgainAfterABetterWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBalancedSite(t)
-		s.edge.takeOut(s.ep, s.down)
-		near := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "first", Session: new(origins)}}
-		if _, err := s.edge.Attach(s.face, near); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		s.edge.Detach(s.face, near)
-		s.first.down.Store(false)
-		time.Sleep(time.Minute)
-		if s.down.out.Load() {
-			t.Error("the tunnel is out of turn, though its origin has been up for a minute")
-		}
-	})
+// at is the connection of a visitor at an address.
+type at struct {
+	net.Conn
+	from netip.AddrPort
 }
+
+func (c at) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.from) }
+func (c at) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 254), Port: 443} }
 
 // TestConnectionIsCountedWhereItIs has a tcp visitor be turned from an agent whose
 // origin is down to another.
 func TestConnectionIsCountedWhereItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBalancedSite(t)
-		s.ep.turn.Store(0) // the first is asked first
 		near, far := net.Pipe()
-		visitor := &visitor{Conn: far, addr: netip.MustParseAddrPort("192.0.2.1:1"), edge: netip.MustParseAddrPort("192.0.2.2:443"), cut: func() {}, leave: func() {}}
+		visitor := s.edge.admission.Admit(at{far, netip.MustParseAddrPort("192.0.2.1:1")})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			s.edge.serveRaw(visitor, s.ep, "shop.test")
 		}()
 		synctest.Wait()
-		if !s.down.out.Load() {
+		if !s.down.OutOfTurn() {
 			t.Error("the agent without an origin was not asked first")
 		}
-		if down, other := s.down.busy.Load(), s.other.busy.Load(); down != 0 || other != 1 {
+		if down, other := s.down.Busy(), s.other.Busy(); down != 0 || other != 1 {
 			t.Errorf("counted %d where the origin is down, and %d where the visitor is; want 0 and 1", down, other)
 		}
 		near.Close()
 		<-ended
-		if n := s.other.busy.Load(); n != 0 {
+		if n := s.other.Busy(); n != 0 {
 			t.Errorf("counted %d after the visit", n)
 		}
 	})

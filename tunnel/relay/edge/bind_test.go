@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
@@ -17,7 +18,7 @@ func TestBandwidthIsOfTheLastPolicy(t *testing.T) {
 	var mu sync.Mutex
 	var now *policy.Policy
 	var ask func() // once, with the answer in hand
-	face := Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"}
+	face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"}
 	e := New(Config{Policy: func(string) *policy.Policy {
 		mu.Lock()
 		p, wait := now, ask
@@ -28,7 +29,7 @@ func TestBandwidthIsOfTheLastPolicy(t *testing.T) {
 		}
 		return p
 	}})
-	ep, err := e.Attach(face, &Backend{Agent: &Agent{}})
+	ep, err := e.Attach(face, &routing.Backend{Agent: &routing.Agent{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestBandwidthIsOfTheLastPolicy(t *testing.T) {
 		close(heeded)
 	})
 	both.Wait()
-	if !ep.Bounded() {
+	if !ep.Meter.Bounded() {
 		t.Error("the bandwidth of the new policy does not hold")
 	}
 }

@@ -4,20 +4,17 @@
 // and datagrams of the agents' sessions. Who may have which name or port is
 // decided above it.
 //
-// Where to begin: edge.go has the settings and the life of an Edge, table.go what
-// it serves (Endpoint, a public face, and Backend, one tunnel behind it), leaving.go
-// what it serves no more and visitors are still on. A connection comes in by
-// accept.go (guarded by guard.go, counted by visitors.go) and goes one of four ways
-// (visitors over HTTP/3 by http3.go the first two):
+// Where to begin: edge.go has the settings and the life of an Edge, package routing
+// what it serves (Endpoint, a public face, and Backend, one tunnel behind it). A
+// connection comes in by accept.go (let in by package visitor, guarded by guard.go) and
+// goes one of three ways (visitors over HTTP/3, whom package h3 lets in, the first):
 //
-//   - http.go to exchange.go, for HTTP/1.1 origins: request.go, upload.go and
-//     answer.go are its parts, streams.go pools connections, switch.go and
-//     upgrade.go are for WebSocket
-//   - http.go to origin.go, for origins by HTTP/2 (gRPC)
-//   - raw.go and pump.go, for tcp, and for tls by sni.go
-//   - udp.go and flows.go, for udp
+//   - http.go, which package exchange forwards
+//   - raw.go and package pump, for tcp, and for tls by clienthello
+//   - package udp, for udp, whose flows package flows numbers
 //
-// certs.go, filecert.go and names.go answer handshakes; pages.go and custom.go
-// are what visitors see in place of a site; balance.go picks among agents, and
-// paths.go among the origins of one tunnel.
+// names.go and clientcert.go answer handshakes. What else needs nothing of an edge is in
+// packages of its own: message (what a request and its answer become), origin (streams
+// to origins), presence (the visits of an endpoint), backlog (memory that waits), webhook
+// (bodies that are held), pages (what visitors see in place of a site).
 package edge

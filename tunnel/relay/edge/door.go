@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 )
@@ -12,18 +14,18 @@ import (
 type door struct {
 	handler *handler
 	r       *http.Request
-	to      *route
+	to      *exchange.Route
 	site    signin.Site // without SignIn: nobody signs in here
 }
 
-func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *route) door {
+func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *exchange.Route) door {
 	d := door{handler: h, r: r, to: to}
 	if p == nil || p.SignIn() == nil || p.Shadow() || h.edge.cfg.SignIn == nil {
 		return d
 	}
 	d.site = signin.Site{
-		Scheme: to.forward.scheme(), Host: r.Host, Name: to.visit.authority, SignIn: p.SignIn(),
-		Try: func() (func(), bool) { return p.Try(to.visit.visitor.Addr(), time.Now()) },
+		Scheme: to.Way.Scheme(), Host: r.Host, Name: to.Visit.Authority, SignIn: p.SignIn(),
+		Try: func() (func(), bool) { return p.Try(to.Visit.Visitor.Addr(), time.Now()) },
 	}
 	return d
 }
@@ -45,7 +47,7 @@ func (e *Edge) signedOut(g policy.Guest) bool {
 func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *policy.Identity) {
 	switch opens := d.site.SignIn != nil && signin.Navigates(d.r); {
 	case opens && decision.Rule == policy.RuleSignIn:
-		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.target, d.handler.edge.refuseText)
+		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.Target, d.handler.edge.pages.AnswerText)
 	case opens && decision.Rule == policy.RuleSignInWho:
 		signin.RefuseWho(w, d.r, who)
 	default:
@@ -55,22 +57,22 @@ func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *polic
 
 // serve answers a request that is a part of signing in.
 func (d door) serve(w http.ResponseWriter) {
-	d.handler.edge.cfg.SignIn.Serve(w, d.r, d.site, d.handler.edge.refuseText)
+	d.handler.edge.cfg.SignIn.Serve(w, d.r, d.site, d.handler.edge.pages.AnswerText)
 }
 
 // takeNames takes out of a request what was meant for the edge, and has the origin
 // be told who the visitor is.
-func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Guest, to *route) {
+func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Guest, to *exchange.Route) {
 	if !p.AsksPassword() && p.SignIn() == nil && p.ClientAuthorities() == nil {
 		return
 	}
 	if guest.User.Name != "" {
 		r.Header.Del("Authorization")
 	}
-	for _, name := range whoHeaders { // a load balancer's own
+	for _, name := range message.WhoHeaders { // a load balancer's own
 		r.Header.Del(name)
 	}
-	to.forward.who = guest
+	to.Way.Who = guest
 }
 
 // takeCookies takes the relay's own cookies out of a request that goes on to an
@@ -79,9 +81,4 @@ func (e *Edge) takeCookies(r *http.Request) {
 	if e.cfg.SignIn != nil {
 		signin.Strip(r.Header)
 	}
-}
-
-// refuseText is refuse for those who know no page.
-func (e *Edge) refuseText(w http.ResponseWriter, r *http.Request, status int, title, text string) {
-	e.refuse(w, r, page{status: status, title: title, text: text})
 }

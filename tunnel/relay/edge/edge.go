@@ -16,13 +16,18 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/h3"
+	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/udp"
+	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signin"
 	"adit/tunnel/wire"
 )
-
-// ErrEnding is Attach's answer when the edge has begun to end.
-var ErrEnding = errors.New("the edge is ending")
 
 // Limits bound what visitors may take. A zero field has the default named.
 type Limits struct {
@@ -62,7 +67,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.ConnectionsPerAddress, 1024)
 	l.ConnectionsPerAddress = min(l.ConnectionsPerAddress, max(l.Connections/8, 1))
 	if l.Memory == 0 {
-		l.Memory = unreadOfAll
+		l.Memory = backlog.DefaultMemory
 	}
 	defTime(&l.WebhookTime, 30*time.Second)
 	defTime(&l.HalfOpen, 2*time.Second)
@@ -102,7 +107,7 @@ type Config struct {
 	// Trusted are load balancers: their PROXY protocol and X-Forwarded headers count.
 	Trusted []netip.Prefix
 	// Proxy says whether connections of load balancers begin with a PROXY header.
-	Proxy ProxyHeader
+	Proxy visitor.ProxyHeader
 	// Claimed reports whether a domain, or a wildcard, is some client's, running or
 	// not. May be nil.
 	Claimed func(domain string) bool
@@ -115,7 +120,7 @@ type Config struct {
 	// no provider, and such a policy lets nobody in.
 	SignIn *signin.Visitors
 	// Record is told of every visitor's request or connection. It must not wait. May be nil.
-	Record func(*Endpoint, *Backend, wire.Access)
+	Record func(*routing.Endpoint, *routing.Backend, wire.Access)
 	// PagesDir has the operator's pages to show instead of a site; empty: none.
 	PagesDir string
 	Limits   Limits
@@ -124,27 +129,28 @@ type Config struct {
 
 // Edge serves visitors.
 type Edge struct {
-	cfg     Config
-	limits  Limits
-	log     *slog.Logger
-	table   table
-	attach  sync.Mutex // one change of the table at a time; guards ending
-	ending  bool       // nothing more is attached
-	visits  visitors
-	crowds  crowds
-	ports   sync.WaitGroup
-	servers []*http.Server
-	feeds   []*feed
-	quic    *quicServer // nil without HTTP/3
-	altSvc  []string    // nil without HTTP/3
-	tls     *tls.Config // of HTTPS
-	tickets *tls.Config // whose keys those have who were asked for a certificate
-	tally   tally
-	custom  *customPages
+	cfg    Config
+	limits Limits
+	log    *slog.Logger
+
+	admission *visitor.Admission
+	table     *routing.Table
+	forwarder *exchange.Forwarder
+	udp       *udp.Ports
+	backlog   *backlog.Backlog
+	bodies    webhook.Room // of webhooks
+	pages     *pages.Set
+
+	feeds   []*visitor.Feed // of HTTP, and of HTTPS
+	servers []*http.Server  // the same
+	quic    *h3.Server      // nil without HTTP/3
+	altSvc  []string        // nil without HTTP/3
+	tls     *tls.Config     // of HTTPS
+	tickets *tls.Config     // whose keys those have who were asked for a certificate
 	served  servedNames
-	unread  unread
-	untaken untaken
-	kept    atomic.Int64 // bytes of webhooks' bodies
+	unknown atomic.Uint64  // requests for a name that no endpoint serves
+	ports   sync.WaitGroup // of what is served beside the servers, and of probes
+
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc
@@ -165,26 +171,44 @@ func New(cfg Config) *Edge {
 		cfg.Policy = func(string) *policy.Policy { return nil }
 	}
 	if cfg.Record == nil {
-		cfg.Record = func(*Endpoint, *Backend, wire.Access) {}
+		cfg.Record = func(*routing.Endpoint, *routing.Backend, wire.Access) {}
 	}
 	e := &Edge{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log, tickets: new(tls.Config)}
-	e.table.endpoints, e.table.leaving = make(map[string]*Endpoint), make(map[*Endpoint]struct{})
-	e.custom = newCustomPages(cfg.PagesDir, e.log)
-	e.custom.check()
-	e.visits.limit, e.visits.most = e.limits.ConnectionsPerAddress, e.limits.Connections
-	e.unread.room, e.untaken.room = roomOf(e.limits.Memory), roomOf(e.limits.Memory)
+	e.pages = pages.New(cfg.PagesDir, e.log)
+	e.pages.Check()
+	e.admission = visitor.New(visitor.Config{
+		PerAddress: e.limits.ConnectionsPerAddress, Most: e.limits.Connections, HeaderTime: e.limits.HeaderTime,
+		Balancers: cfg.Trusted, Proxy: cfg.Proxy, Refuse: e.refuseCrowd, Log: e.log,
+	})
+	e.backlog = backlog.New(e.limits.Memory)
 	e.life, e.kill = context.WithCancel(context.Background())
+	e.table = routing.New(routing.Config{
+		Alone: cfg.Alone, Open: e.openPort, Bind: e.bind, Go: e.ports.Go, Life: e.life,
+		OriginTime: e.limits.OriginTime, Asks: exchange.Asks, Bodies: &e.bodies, Log: e.log,
+	})
+	e.forwarder = exchange.New(exchange.Config{
+		OriginTime: e.limits.OriginTime, TakeOut: e.table.TakeOut, Backlog: e.backlog, Window: windowOf, Explain: e.explain, Log: e.log,
+	})
+	e.udp = udp.New(udp.Config{
+		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,
+		Enter: e.guardAddr, Record: cfg.Record,
+		Keeps: func(ep *routing.Endpoint, a netip.Addr) bool { return e.keeps(ep, nil, policy.Guest{Addr: a}).Allowed },
+	})
 	for _, secure := range []bool{false, true} {
 		ln := cfg.HTTP
 		if secure {
 			ln = cfg.HTTPS
 		}
-		e.feeds = append(e.feeds, newFeed(ln, secure))
+		e.feeds = append(e.feeds, visitor.NewFeed(ln))
 		e.servers = append(e.servers, e.newServer(secure))
 	}
 	e.tls = e.servers[1].TLSConfig.Clone() // http.Server changes its own as it begins to serve
 	if cfg.QUIC != nil {
-		e.quic = e.newQUICServer(e.servers[1].Handler)
+		e.quic = h3.New(h3.Config{
+			Conn: cfg.QUIC, Handler: e.servers[1].Handler, HTTP: e.servers[1], Admission: e.admission,
+			HeaderSize: e.limits.HeaderBytes, HeaderTime: e.limits.HeaderTime, IdleTime: e.limits.IdleTime, OriginTime: e.limits.OriginTime,
+			Certificate: e.certificate3, Ask: e.asking, Late: e.refuseLate, Life: e.life, Log: e.log,
+		})
 		e.altSvc = []string{fmt.Sprintf(`h3=":%d"; ma=86400`, cfg.HTTPSPort)}
 	}
 	return e
@@ -192,14 +216,14 @@ func New(cfg Config) *Edge {
 
 func (e *Edge) newServer(secure bool) *http.Server {
 	s := &http.Server{
-		Handler:                      &handler{edge: e, proxy: e.newProxy(), secure: secure},
+		Handler:                      &handler{edge: e, secure: secure},
 		ReadHeaderTimeout:            e.limits.HeaderTime,
 		IdleTimeout:                  e.limits.IdleTime,
 		MaxHeaderBytes:               e.limits.HeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return e.life },
-		ConnContext:                  withVisitor,
-		ConnState:                    e.follow,
+		ConnContext:                  visitor.NewContext,
+		ConnState:                    e.admission.Follow,
 		ErrorLog:                     slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
 	}
 	if secure {
@@ -215,7 +239,7 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		// A visitor's frames are as long as every client's are by themselves: the
 		// standard library takes 1 MiB, and holds that much for each connection.
 		s.HTTP2 = &http.HTTP2Config{
-			MaxConcurrentStreams: streamsOfConnection, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
+			MaxConcurrentStreams: visitor.StreamsOfConnection, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
 			MaxReceiveBufferPerConnection: requestWindow, MaxReceiveBufferPerStream: requestWindow,
 		}
 	}
@@ -231,12 +255,15 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 		group.Go(func() error {
 			return ignoreClosed(s.Serve(feed))
 		})
-		group.Go(func() error { return e.accept(ctx, feed) })
+		group.Go(func() error {
+			feed.Serve(ctx, func(conn net.Conn) { e.sort(feed, i == 1, conn) })
+			return nil
+		})
 	}
 	group.Go(func() error { e.endIdle(ctx); return nil })
 	group.Go(func() error { e.relieveMemory(ctx); return nil })
 	if e.quic != nil {
-		group.Go(e.quic.serve)
+		group.Go(e.quic.Serve)
 	}
 	group.Go(func() error {
 		<-ctx.Done()
@@ -253,20 +280,13 @@ func (e *Edge) shutDown(drain time.Duration) {
 		f.Close()
 	}
 	if e.quic != nil {
-		e.quic.stopAccepting()
+		e.quic.StopAccepting()
 	}
-	e.attach.Lock()
-	e.ending = true
-	for _, ep := range e.Endpoints() {
-		if ep.listener != nil {
-			ep.listener.stopAccepting()
-		}
-	}
-	e.attach.Unlock()
+	e.table.StopAccepting()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	var group errgroup.Group
-	group.Go(func() error { e.visits.drain(ctx); return nil })
+	group.Go(func() error { e.admission.Drain(ctx); return nil })
 	for _, s := range e.servers {
 		group.Go(func() error {
 			if s.Shutdown(ctx) != nil {
@@ -276,13 +296,9 @@ func (e *Edge) shutDown(drain time.Duration) {
 		})
 	}
 	_ = group.Wait()
-	e.visits.wait(ctx)
+	e.admission.Wait(ctx)
 	e.kill()
-	e.attach.Lock()
-	for _, ep := range e.Endpoints() {
-		e.drop(ep)
-	}
-	e.attach.Unlock()
+	e.table.Close()
 	e.ports.Wait()
 }
 

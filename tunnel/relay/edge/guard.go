@@ -2,11 +2,18 @@ package edge
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/netip"
 	"time"
 
+	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/shape"
 )
 
 // shadowed comes before the rule in an access event of a policy in shadow mode:
@@ -15,23 +22,24 @@ const shadowed = "shadow:"
 
 // guard calls next if the endpoint's policy lets a request in, else it answers
 // and returns the rule that refused. The end of next's context ends it early.
-func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(context.Context, *http.Request)) (refused string) {
-	ep, client := to.endpoint, to.visit.visitor.Addr()
-	ctx, v := ep.enter(r.Context(), w)
-	defer v.leave()
-	if ep.stopped() {
+func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route, next func(context.Context, *http.Request)) (refused string) {
+	ep, client := to.Endpoint, to.Visit.Visitor.Addr()
+	ctx, v := ep.Enter(r.Context(), w)
+	w.Visit = v
+	defer ep.Leave(v)
+	if ep.Meter.Stopped() {
 		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
 	}
-	guest, d := policy.Guest{Addr: client, Target: to.target}, policy.Decision{Allowed: true}
+	guest, d := policy.Guest{Addr: client, Target: to.Target}, policy.Decision{Allowed: true}
 	p := h.edge.cfg.Policy(ep.Target)
 	door := h.doorOf(p, r, to)
-	var hook *webhook
+	var hook *webhook.Webhook
 	if p != nil {
-		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.target}
+		q := policy.Request{Addr: client, HTTP: true, BodySize: r.ContentLength, Target: to.Target}
 		door.ask(&q)
 		if p.ClientAuthorities() != nil {
-			q.Certificate, q.Unasked = h.edge.presented(r, to.visit.authority, to.forward.peer)
+			q.Certificate, q.Unasked = h.edge.presented(r, to.Visit.Authority, to.Way.Peer)
 		}
 		if p.AsksPassword() {
 			q.User, q.Password, q.HasUser = r.BasicAuth()
@@ -40,9 +48,9 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		d, release = p.Enter(q, time.Now())
 		defer release()
 		if d.Hook != nil {
-			if hook, d = h.webhookOf(p, d.Hook, r, to); d.Allowed {
-				defer hook.close()
-				r, d = hook.decide(ctx, w, r)
+			if hook, d = webhook.Read(p, d.Hook, r, ep.Held(), client); d.Allowed {
+				defer hook.Close()
+				r, d = hook.Decide(ctx, r, h.coming(w, &ep.Meter))
 			}
 			if !d.Allowed {
 				h.edge.log.Debug("webhook", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
@@ -61,11 +69,11 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 		if d.Allowed {
 			guest = p.Guest(q, time.Now())
 			if hook != nil {
-				guest.Proof = hook.print
+				guest.Proof = hook.Print()
 			}
 		}
 	}
-	v.letIn(guest)
+	v.LetIn(guest)
 	if now := h.edge.keeps(ep, p, guest); !now.Allowed {
 		h.refusePolicy(w, r, now)
 		return now.Rule
@@ -81,15 +89,27 @@ func (h *handler) guard(w *countedWriter, r *http.Request, to *route, next func(
 	if !p.Shadow() {
 		h.takeNames(r, p, guest, to)
 	}
-	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody && !kept(r) {
+	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody && !webhook.Kept(r) {
 		r = r.WithContext(ctx) // the server's own must stay as it is
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
 	next(ctx, r)
-	if d = hook.verdict(d); !d.Allowed {
+	if d = hook.Verdict(d); !d.Allowed {
 		return shadowed + d.Rule
 	}
 	return ""
+}
+
+// coming is how the body of a webhook comes.
+func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming {
+	return webhook.Coming{
+		Read: func(ctx context.Context, body io.Reader, b []byte) (int, error) {
+			n, err := meter.In().Read(ctx, body, b)
+			w.CountIn(n)
+			return n, err
+		},
+		Control: http.NewResponseController(w.ResponseWriter), Within: h.edge.limits.WebhookTime, Linger: visitor.LingerTime,
+	}
 }
 
 func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Decision) {
@@ -110,13 +130,13 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	case policy.RuleTries:
 		w.Header().Set("Retry-After", "60")
 	}
-	h.edge.refuse(w, r, page{status: status, title: http.StatusText(status), text: policy.Text(d.Rule)})
+	h.edge.pages.Answer(w, r, pages.Page{Status: status, Title: http.StatusText(status), Text: policy.Text(d.Rule)})
 }
 
 // keeps decides whether a guest may stay that was let in by p, which may be nil:
 // p may have been changed before Recheck could find the guest.
-func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Decision {
-	if ep.stopped() {
+func (e *Edge) keeps(ep *routing.Endpoint, p *policy.Policy, g policy.Guest) policy.Decision {
+	if ep.Meter.Stopped() {
 		return policy.Decision{Rule: policy.RuleQuota}
 	}
 	if e.signedOut(g) {
@@ -130,16 +150,16 @@ func (e *Edge) keeps(ep *Endpoint, p *policy.Policy, g policy.Guest) policy.Deci
 
 // guardRaw reports whether a connection or flow is let in, the rule that refuses
 // it or would have, and what to call at its end.
-func (e *Edge) guardRaw(ep *Endpoint, v *visitor) (refused string, in bool, release func()) {
-	if v.private != nil && !ep.invites(*v.private) { // it has changed meanwhile
+func (e *Edge) guardRaw(ep *routing.Endpoint, v *visitor.Conn) (refused string, in bool, release func()) {
+	if v.Guest != nil && !ep.Invites(*v.Guest) { // it has changed meanwhile
 		return policy.RuleVisitors, false, func() {}
 	}
-	return e.guardAddr(ep, v.addr.Addr())
+	return e.guardAddr(ep, v.Addr.Addr())
 }
 
 // guardAddr is guardRaw for whom nothing is known of but the address.
-func (e *Edge) guardAddr(ep *Endpoint, client netip.Addr) (refused string, in bool, release func()) {
-	if ep.stopped() {
+func (e *Edge) guardAddr(ep *routing.Endpoint, client netip.Addr) (refused string, in bool, release func()) {
+	if ep.Meter.Stopped() {
 		return policy.RuleQuota, false, func() {}
 	}
 	p := e.cfg.Policy(ep.Target)
@@ -164,13 +184,13 @@ func (e *Edge) Recheck(targets ...string) {
 	for _, target := range targets {
 		meant[target] = true
 	}
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		if meant[ep.Target] {
 			e.bind(ep)
 		}
 	}
 	now := time.Now()
-	for _, ep := range e.table.withLeaving() {
+	for _, ep := range e.table.All() {
 		if !meant[ep.Target] {
 			continue
 		}
@@ -179,15 +199,11 @@ func (e *Edge) Recheck(targets ...string) {
 			continue
 		}
 		if p.ClientAuthorities() != nil {
-			for _, shown := range ep.visits.presented() {
+			for _, shown := range ep.Visits.Presented() {
 				p.Keeps(policy.Guest{Target: "/", Certificate: shown}, now) // it is remembered
 			}
 		}
-		ep.visits.endEach(func(v *presence) bool {
-			return v.guest != nil && (!p.Keeps(*v.guest, now).Allowed || e.signedOut(*v.guest))
-		})
-		if ep.listener != nil && ep.listener.udp != nil {
-			ep.listener.udp.end(func(f *flow) bool { return !p.Keeps(policy.Guest{Addr: f.visitor.Addr()}, now).Allowed })
-		}
+		ep.Visits.EndGuests(func(g policy.Guest) bool { return !p.Keeps(g, now).Allowed || e.signedOut(g) })
+		ep.EndFlows(func(_ *routing.Backend, from netip.Addr) bool { return !p.Keeps(policy.Guest{Addr: from}, now).Allowed })
 	}
 }

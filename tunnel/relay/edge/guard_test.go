@@ -7,6 +7,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 )
 
@@ -22,9 +25,9 @@ func TestPolicyThatChangesAsAVisitorComes(t *testing.T) {
 			}
 			return closed
 		}})
-		h, ep, answer := &handler{edge: e}, &Endpoint{edge: e}, httptest.NewRecorder()
-		w := &countedWriter{ResponseWriter: answer, ep: ep}
-		to := &route{endpoint: ep, visit: visit{visitor: netip.MustParseAddrPort("192.0.2.1:1")}}
+		h, ep, answer := &handler{edge: e}, new(routing.Endpoint), httptest.NewRecorder()
+		w := exchange.NewWriter(answer, &ep.Meter, httptest.NewRequest(http.MethodGet, "/", nil))
+		to := &exchange.Route{Endpoint: ep, Visit: origin.Visit{Visitor: netip.MustParseAddrPort("192.0.2.1:1")}}
 		refused := h.guard(w, httptest.NewRequest(http.MethodGet, "/", nil), to, func(context.Context, *http.Request) {
 			t.Errorf("%s: the request is let in", name)
 		})

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"sync"
@@ -10,7 +11,11 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/presence"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -18,17 +23,17 @@ import (
 // leftSite is an edge with one endpoint, whose tunnel can be taken away.
 type leftSite struct {
 	edge    *Edge
-	ep      *Endpoint
-	face    Face
-	backend *Backend
+	ep      *routing.Endpoint
+	face    routing.Face
+	backend *routing.Backend
 	policy  atomic.Pointer[policy.Policy]
 }
 
 func newLeftSite(t *testing.T) *leftSite {
 	t.Helper()
 	s := &leftSite{
-		face:    Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
-		backend: &Backend{Agent: &Agent{Account: new(Account)}},
+		face:    routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
+		backend: &routing.Backend{Agent: &routing.Agent{Account: new(shape.Account)}},
 	}
 	s.edge = New(Config{Policy: func(string) *policy.Policy { return s.policy.Load() }})
 	ep, err := s.edge.Attach(s.face, s.backend)
@@ -42,16 +47,16 @@ func newLeftSite(t *testing.T) *leftSite {
 func (s *leftSite) giveBack() { s.edge.Detach(s.face, s.backend) }
 
 // request is a visitor's, of whom no byte moves.
-func (s *leftSite) request(t *testing.T, from string) (context.Context, *presence) {
+func (s *leftSite) request(t *testing.T, from string) (context.Context, *presence.Visit) {
 	t.Helper()
-	ctx, v := s.ep.enter(t.Context(), &countedWriter{ResponseWriter: httptest.NewRecorder()})
-	t.Cleanup(v.leave)
-	v.letIn(policy.Guest{Addr: netip.MustParseAddr(from)})
+	ctx, v := s.ep.Enter(t.Context(), exchange.NewWriter(httptest.NewRecorder(), &s.ep.Meter, httptest.NewRequest(http.MethodGet, "/", nil)))
+	t.Cleanup(func() { s.ep.Leave(v) })
+	v.LetIn(policy.Guest{Addr: netip.MustParseAddr(from)})
 	return ctx, v
 }
 
 // left is how many endpoints that are served no more the edge still knows.
-func (s *leftSite) left() int { return len(s.edge.table.withLeaving()) - len(s.edge.Endpoints()) }
+func (s *leftSite) left() int { return len(s.edge.table.All()) - len(s.edge.Endpoints()) }
 
 // TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched gives an endpoint back
 // while visits are under way: they go on, and end for the reasons for which others
@@ -94,13 +99,14 @@ func TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched(t *testing.T) {
 // TestVisitorsAreCountedToTheirEnd gives an endpoint back while a visit is under way.
 func TestVisitorsAreCountedToTheirEnd(t *testing.T) {
 	s := newLeftSite(t)
-	_, v := s.ep.enter(t.Context(), nil)
-	end := s.ep.begin()
+	_, v := s.ep.Enter(t.Context(), nil)
+	s.ep.Begin()
+	end := s.ep.End
 	s.giveBack()
 	if n := s.edge.Visitors()[wire.TypeHTTP]; n != 1 || s.left() != 1 {
 		t.Errorf("%d visitors are counted of an endpoint that was given back, want 1", n)
 	}
-	v.leave()
+	s.ep.Leave(v)
 	end()
 	if n := s.edge.Visitors()[wire.TypeHTTP]; n != 0 {
 		t.Errorf("%d visitors are counted when all have gone", n)
@@ -115,17 +121,17 @@ func TestBandwidthIsHeldOnAnEndpointThatWasGivenBack(t *testing.T) {
 	s.giveBack()
 	s.policy.Store(policy.New(policy.Document{Bandwidth: 1000}, nil))
 	s.edge.Recheck(s.face.Target)
-	if !s.ep.Bounded() {
+	if !s.ep.Meter.Bounded() {
 		t.Error("the policy's bandwidth does not bound it")
 	}
 	s.policy.Store(nil)
 	s.edge.Recheck(s.face.Target)
-	if s.ep.Bounded() {
+	if s.ep.Meter.Bounded() {
 		t.Error("a bandwidth that was taken away still bounds it")
 	}
 	s.backend.Agent.Account.In.SetRate(1000)
 	s.edge.Bound(s.backend.Agent.Account)
-	if !s.ep.Bounded() {
+	if !s.ep.Meter.Bounded() {
 		t.Error("the client's bandwidth does not bound it")
 	}
 }
@@ -138,11 +144,11 @@ func TestEndpointThatWasGivenBackIsForgottenWithItsLastVisit(t *testing.T) {
 	if n := len(s.edge.Endpoints()); n != 0 {
 		t.Errorf("%d endpoints are served, want none", n)
 	}
-	first.leave()
+	s.ep.Leave(first)
 	if s.left() != 1 {
 		t.Fatal("it is forgotten while a visit is under way")
 	}
-	last.leave()
+	s.ep.Leave(last)
 	if s.left() != 0 {
 		t.Error("it is known after its last visit")
 	}
@@ -152,7 +158,7 @@ func TestEndpointThatWasGivenBackIsForgottenWithItsLastVisit(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Error("a visit that came late goes on")
 	}
-	late.leave()
+	s.ep.Leave(late)
 	if s.left() != 0 {
 		t.Error("it is known after a visit that came late")
 	}
@@ -176,7 +182,7 @@ func TestBytesOfAnEndpointThatWasGivenBackAreCounted(t *testing.T) {
 			t.Errorf("%s: %d bytes in and %d out, want %d", when, f.BytesIn, f.BytesOut, want)
 		}
 	}
-	pass := func() { s.ep.countIn(100); s.ep.countOut(100) }
+	pass := func() { s.ep.Meter.CountIn(100); s.ep.Meter.CountOut(100) }
 	_, v := s.request(t, "192.0.2.1")
 	pass()
 	counted("served", 100)
@@ -184,12 +190,12 @@ func TestBytesOfAnEndpointThatWasGivenBackAreCounted(t *testing.T) {
 	counted("given back", 100)
 	pass()
 	counted("given back, with a visit", 200)
-	v.leave()
+	s.ep.Leave(v)
 	counted("forgotten", 200)
 	_, late := s.request(t, "192.0.2.1")
 	pass()
 	counted("with a late visit", 300)
-	late.leave()
+	s.ep.Leave(late)
 	counted("forgotten again", 300)
 }
 
@@ -203,13 +209,13 @@ func TestVisitsAreFoundWhileTheirEndpointIsGivenBack(t *testing.T) {
 		for range 4 {
 			visitors.Go(func() {
 				for range 3 {
-					ctx, v := s.ep.enter(context.Background(), nil)
-					v.letIn(policy.Guest{Addr: netip.MustParseAddr("192.0.2.1")})
+					ctx, v := s.ep.Enter(context.Background(), nil)
+					v.LetIn(policy.Guest{Addr: netip.MustParseAddr("192.0.2.1")})
 					s.edge.Recheck(s.face.Target)
 					if ctx.Err() == nil {
 						t.Error("a visit was not found")
 					}
-					v.leave()
+					s.ep.Leave(v)
 				}
 			})
 		}

@@ -3,13 +3,20 @@ package edge
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"adit/internal/wildcard"
+	"adit/tunnel/relay/edge/clienthello"
 )
 
+// maxServed bounds the names that are remembered.
+const maxServed = 10_000
+
 // servedNames are the certificates that visitors were given, by the name that
-// they asked for; see Edge.shownAs.
+// they asked for; see routing.Table.ShownAs.
 type servedNames struct {
 	mu     sync.Mutex
 	leaves map[string]*x509.Certificate
@@ -18,7 +25,7 @@ type servedNames struct {
 func (s *servedNames) note(name string, leaf *x509.Certificate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaves == nil || len(s.leaves) >= maxLeaves {
+	if s.leaves == nil || len(s.leaves) >= maxServed {
 		s.leaves = make(map[string]*x509.Certificate)
 	}
 	s.leaves[name] = leaf
@@ -34,7 +41,7 @@ func (s *servedNames) get(name string) *x509.Certificate {
 func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := e.cfg.Certificates(hello)
 	if err == nil && cert != nil && cert.Leaf != nil {
-		e.served.note(e.shownAs(serverName(hello.ServerName)), cert.Leaf)
+		e.served.note(e.table.ShownAs(clienthello.ServerName(hello.ServerName)), cert.Leaf)
 	}
 	return cert, err
 }
@@ -44,13 +51,33 @@ func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 // be refused (RFC 9110, section 7.4). A browser that uses one connection for
 // several names of a certificate is served; so is whoever asked for no name.
 func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
-	if r.TLS == nil || r.TLS.ServerName == "" || r.TLS.ServerName == name || e.trusted(peer) {
+	if r.TLS == nil || r.TLS.ServerName == "" || r.TLS.ServerName == name || e.admission.Trusted(peer) {
 		return false
 	}
-	asked := serverName(r.TLS.ServerName)
+	asked := clienthello.ServerName(r.TLS.ServerName)
 	if asked == name {
 		return false
 	}
-	leaf := e.served.get(e.shownAs(asked))
+	leaf := e.served.get(e.table.ShownAs(asked))
 	return leaf != nil && leaf.VerifyHostname(name) != nil
+}
+
+// claimed reports whether a name is some client's, running or not.
+func (e *Edge) claimed(name string) bool {
+	if e.cfg.Claimed(name) {
+		return true
+	}
+	all := wildcard.Of(name)
+	return all != "" && e.cfg.Claimed(all) && !e.cfg.Alone(name)
+}
+
+// errPassed ends a handshake for a name whose TLS the relay does not end.
+var errPassed = errors.New("there is no site of this name")
+
+// certificate3 answers a handshake over QUIC.
+func (e *Edge) certificate3(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if e.table.PassThrough(clienthello.ServerName(hello.ServerName)) != nil {
+		return nil, errPassed // its TLS is the origin's own, over TCP
+	}
+	return e.certificate(hello)
 }

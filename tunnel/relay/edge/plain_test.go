@@ -9,12 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/wire"
 )
 
 // TestPlainHTTPAtTheTLSPortIsTold sends requests without TLS to where TLS is
 // spoken, with tls tunnels and without.
 func TestPlainHTTPAtTheTLSPortIsTold(t *testing.T) {
-	for name, passing := range map[string]int32{"without tls tunnels": 0, "with a tls tunnel": 1} {
+	for name, passing := range map[string]bool{"without tls tunnels": false, "with a tls tunnel": true} {
 		t.Run(name, func(t *testing.T) {
 			var lns [2]net.Listener
 			for i := range lns {
@@ -24,7 +27,11 @@ func TestPlainHTTPAtTheTLSPortIsTold(t *testing.T) {
 				}
 			}
 			e := New(Config{HTTP: lns[0], HTTPS: lns[1], Certificates: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") }})
-			e.table.passing.Store(passing)
+			if passing {
+				if _, err := e.Attach(routing.Face{Target: "domain:shop.test", Slot: "tls", Type: wire.TypeTLS, Domain: "shop.test"}, &routing.Backend{Agent: new(routing.Agent)}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			ctx, end := context.WithCancel(t.Context())
 			ran := make(chan error)
 			go func() { ran <- e.Run(ctx, 0) }()

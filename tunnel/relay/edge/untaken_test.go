@@ -14,6 +14,11 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/h3"
+	"adit/tunnel/relay/edge/presence"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -58,26 +63,25 @@ func (l connsFrom) Close() error {
 func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{})
-		b := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "i", Session: takesHeads{}}}
-		face := Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Domain: "shop.test"}
+		b := &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "i", Session: takesHeads{}}}
+		face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Domain: "shop.test"}
 		if _, err := e.Attach(face, b); err != nil {
 			t.Fatal(err)
 		}
 		conns := make(connsFrom)
-		server := &http.Server{Handler: e.servers[0].Handler, ConnContext: withVisitor, Protocols: new(http.Protocols), HTTP2: e.servers[1].HTTP2}
+		server := &http.Server{Handler: e.servers[0].Handler, ConnContext: visitor.NewContext, Protocols: new(http.Protocols), HTTP2: e.servers[1].HTTP2}
 		server.Protocols.SetUnencryptedHTTP2(true)
 		served := make(chan struct{})
 		go func() { defer close(served); _ = server.Serve(conns) }()
 
-		const visitors = unreadOfAgent/requestWindow + 3
+		const visitors = backlog.OfAgent/requestWindow + 3
 		ended := make([]chan string, visitors)
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range ended {
 			ended[i] = make(chan string, 1)
 			client := &http.Transport{Protocols: server.Protocols, DialContext: func(context.Context, string, string) (net.Conn, error) {
 				near, far := net.Pipe()
-				v := &visitor{Conn: far, addr: netip.MustParseAddrPort(fmt.Sprintf("192.0.2.%d:1000", i+1)), leave: func() {}}
-				conns <- v
+				conns <- e.admission.Admit(at{far, netip.MustParseAddrPort(fmt.Sprintf("192.0.2.%d:1000", i+1))})
 				return near, nil
 			}}
 			defer client.CloseIdleConnections()
@@ -94,12 +98,12 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 			time.Sleep(time.Millisecond) // so that one waits longer than another
 		}
 		synctest.Wait()
-		e.untaken.relieve(monotime.Now())
+		e.backlog.Relieve(monotime.Now())
 		if n := e.GivenUp(); n != 0 {
 			t.Errorf("%d uploads were given up at once", n)
 		}
-		time.Sleep(slowVisitor)
-		e.untaken.relieve(monotime.Now())
+		time.Sleep(backlog.SlowVisitor)
+		e.backlog.Relieve(monotime.Now())
 		synctest.Wait()
 		for i := range ended {
 			select {
@@ -123,7 +127,7 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 		e.kill()
 		e.ports.Wait()
 		synctest.Wait()
-		if n := len(e.untaken.all); n != 0 {
+		if n := e.backlog.Len(); n != 0 {
 			t.Errorf("%d uploads are still followed", n)
 		}
 	})
@@ -153,20 +157,23 @@ func TestWhatMayBeUntaken(t *testing.T) {
 		"small ones together": {many(10_000, func(i int) body { return body{i / 200, 2, 60_000} }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := untaken{room: roomOf(unreadOfAll)}
-			agent := new(Agent)
-			visitors := make([]visitor, len(c.bodies))
-			conns := make([]quicConn, len(c.bodies))
+			e := &Edge{backlog: backlog.New(backlog.DefaultMemory)}
+			agent := new(routing.Agent)
+			var here presence.Set
+			visitors := make([]visitor.Conn, len(c.bodies))
+			conns := make([]h3.Conn, len(c.bodies))
 			for _, b := range c.bodies {
-				ctx := context.WithValue(t.Context(), visitorKey{}, &visitors[b.conn])
-				ctx = context.WithValue(ctx, quicConnKey{}, &conns[b.conn])
+				ctx := visitor.NewContext(t.Context(), &visitors[b.conn])
+				ctx = h3.NewContext(ctx, &conns[b.conn])
 				r := (&http.Request{ProtoMajor: b.major}).WithContext(ctx)
-				h := new(held)
-				u.follow(h, http.NoBody, r, b.length, &presence{cancel: func() {}})
-				h.agent.Store(agent)
+				h := new(backlog.Held)
+				_, visit := here.Enter(t.Context(), nil)
+				conn, window := windowOf(r)
+				e.backlog.Request(h, http.NoBody, conn, window, b.length, visit)
+				h.TakenBy(agent)
 			}
-			u.relieve(monotime.Now() + slowVisitor)
-			if got := u.givenUp.Load(); got != c.givenUp {
+			e.backlog.Relieve(monotime.Now() + backlog.SlowVisitor)
+			if got := e.GivenUp(); got != c.givenUp {
 				t.Errorf("%d were given up, want %d", got, c.givenUp)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 
 	"adit/internal/wildcard"
 	"adit/tunnel/relay/console"
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/store"
@@ -40,7 +40,7 @@ func (o *Operator) ReleaseClaim(ctx context.Context, text string) error {
 	var had store.Claim
 	err = o.cfg.Store.Claims.ReleaseUnless(ctx, target, func(c store.Claim, exists bool) error {
 		had = c
-		if exists && slices.ContainsFunc(o.cfg.Edge.Endpoints(), func(ep *edge.Endpoint) bool { return ep.Target == target }) {
+		if exists && slices.ContainsFunc(o.cfg.Edge.Endpoints(), func(ep *routing.Endpoint) bool { return ep.Target == target }) {
 			return bad(http.StatusConflict, "conflict", "", "%s is in use now; stop its tunnel first, or revoke its client", names.Shown(target))
 		}
 		return nil

@@ -18,6 +18,7 @@ import (
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/geo"
 	"adit/tunnel/relay/ledger"
 	"adit/tunnel/relay/metrics"
@@ -78,7 +79,7 @@ type Config struct {
 	SignIn      *signin.Visitors // nil: nobody signs in
 	CallbackURL string           // that identity providers would be told of
 	Figures     metrics.Sources
-	PublicURL   func(edge.Face) string // where visitors find a face
+	PublicURL   func(routing.Face) string // where visitors find a face
 	// Certificate is what visitors of a name are shown, by whoever shows it.
 	Certificate func(ctx context.Context, name string) *console.Certificate
 	Log         *slog.Logger

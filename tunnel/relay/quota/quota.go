@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 )
 
@@ -39,8 +39,8 @@ type Usages interface {
 
 // Edge is what holds visitors to the accounts of clients: *edge.Edge.
 type Edge interface {
-	Bound(a *edge.Account)
-	Stop(a *edge.Account, stop bool)
+	Bound(a *shape.Account)
+	Stop(a *shape.Account, stop bool)
 }
 
 // Config is what Accounts are made of.
@@ -61,7 +61,7 @@ type Accounts struct {
 }
 
 type account struct {
-	edge.Account
+	shape.Account
 
 	run     string     // tells what it counts from what others do
 	turn    sync.Mutex // one goroutine at a time counts or applies
@@ -73,7 +73,7 @@ type account struct {
 func New(c Config) *Accounts { return &Accounts{cfg: c, byClient: make(map[string]*account)} }
 
 // Of returns a client's account.
-func (a *Accounts) Of(clientID string) *edge.Account {
+func (a *Accounts) Of(clientID string) *shape.Account {
 	a.mu.Lock()
 	v := a.byClient[clientID]
 	fresh := v == nil

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 )
 
@@ -35,13 +35,13 @@ type month struct {
 	scopes  map[string]store.Scope
 	away    bool
 	asked   []string // whose bytes were to be added
-	bounded map[*edge.Account]int
-	stopped map[*edge.Account]bool
+	bounded map[*shape.Account]int
+	stopped map[*shape.Account]bool
 }
 
 func newMonth() *month {
 	return &month{
-		usage: map[string]store.Usage{}, scopes: map[string]store.Scope{}, bounded: map[*edge.Account]int{}, stopped: map[*edge.Account]bool{},
+		usage: map[string]store.Usage{}, scopes: map[string]store.Scope{}, bounded: map[*shape.Account]int{}, stopped: map[*shape.Account]bool{},
 	}
 }
 
@@ -66,8 +66,8 @@ func (m *month) Add(_ context.Context, id, _ string, _ store.Tally) (store.Usage
 	return m.usage[id], nil
 }
 
-func (m *month) Bound(a *edge.Account)           { m.bounded[a]++ }
-func (m *month) Stop(a *edge.Account, stop bool) { m.stopped[a] = stop }
+func (m *month) Bound(a *shape.Account)           { m.bounded[a]++ }
+func (m *month) Stop(a *shape.Account, stop bool) { m.stopped[a] = stop }
 
 func TestClientsAreHeldToWhatTheyMayMove(t *testing.T) {
 	m := newMonth()

@@ -1,0 +1,133 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/wildcard"
+)
+
+// File is a certificate in files. Run reads them again when they
+// change; a handshake never waits for a disk.
+type File struct {
+	certFile, keyFile string
+	other             func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	every             time.Duration // between two looks
+
+	cert atomic.Pointer[tls.Certificate]
+	read filesState // of cert; New's and then Run's
+}
+
+// filesState tells two states of the files apart.
+type filesState [2]struct {
+	changed time.Time
+	size    int64
+}
+
+const fileCheck = 30 * time.Second
+
+// NewFile reads a certificate and its key. For names that it does not
+// cover, other is asked.
+func NewFile(certFile, keyFile string, other func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (*File, error) {
+	f := &File{certFile: certFile, keyFile: keyFile, other: other, every: fileCheck}
+	now, err := f.state()
+	if err != nil {
+		return nil, err
+	}
+	return f, f.load(now)
+}
+
+func (f *File) state() (s filesState, err error) {
+	for i, name := range []string{f.certFile, f.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return s, fmt.Errorf("read certificate: %w", err)
+		}
+		s[i].changed, s[i].size = info.ModTime(), info.Size()
+	}
+	return s, nil
+}
+
+func (f *File) load(now filesState) error {
+	cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
+	if err != nil {
+		return fmt.Errorf("read certificate %s: %w", f.certFile, err)
+	}
+	f.cert.Store(&cert)
+	f.read = now
+	return nil
+}
+
+// Run follows the files until ctx ends. Files that do not fit, as while they are
+// being written, leave the certificate before them in use.
+func (f *File) Run(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(f.every)
+	defer tick.Stop()
+	told, away := f.read, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := f.state()
+		if err != nil {
+			if !away {
+				log.Warn("the certificate's files cannot be read; the one before stays in use", "error", err)
+			}
+			away = true
+			continue
+		}
+		away = false
+		if now == f.read {
+			continue
+		}
+		if err := f.load(now); err == nil {
+			log.Info("certificate read again", "file", f.certFile, "until", f.cert.Load().Leaf.NotAfter)
+		} else if now != told {
+			told = now
+			log.Warn("the new certificate cannot be used; the one before stays in use", "error", err)
+		}
+	}
+}
+
+// Covers returns the certificate if it is for the name, or all names of a wildcard,
+// else nil.
+func (f *File) Covers(name string) *x509.Certificate {
+	leaf := f.cert.Load().Leaf
+	if leaf.VerifyHostname(wildcard.Example(name)) != nil {
+		return nil
+	}
+	return leaf
+}
+
+// Fault says why visitors of names below domain are warned of the certificate at
+// a time; empty: they are not. others is whether names that it does not cover have
+// certificates that browsers trust.
+func (f *File) Fault(domain string, others bool, at time.Time) string {
+	leaf := f.cert.Load().Leaf
+	switch {
+	case at.After(leaf.NotAfter):
+		return "it has expired: renew it"
+	case at.Before(leaf.NotBefore):
+		return "it is not valid yet: is this machine's clock right?"
+	case !others && f.Covers("*."+domain) == nil:
+		return "it is not for the names of tunnels: use one for the wildcard *." + domain + ", or add [acme]"
+	}
+	return ""
+}
+
+// Get returns the certificate for a handshake.
+func (f *File) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	cert := f.cert.Load()
+	if hello.ServerName == "" || cert.Leaf.VerifyHostname(hello.ServerName) == nil {
+		return cert, nil
+	}
+	return f.other(hello)
+}

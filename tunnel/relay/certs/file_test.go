@@ -1,0 +1,164 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// writeCertificate writes one for name into dir, in one piece each, and returns
+// its serial number.
+func writeCertificate(t *testing.T, dir, name string) string {
+	t.Helper()
+	pemCA, err := NewLocalAuthority(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLocal(pemCA, func(name string) string { return name })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A leaf whose key is a file's: the authority's own would not be a site's.
+	leaf, err := l.mint(name, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := marshalKey(leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string][]byte{
+		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]}), "key.pem": key,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file+".new"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, file+".new"), filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return leaf.Leaf.SerialNumber.String()
+}
+
+var errOther = errors.New("asked elsewhere")
+
+// logged is what was logged.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) count(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), s)
+}
+
+// fileCertificate is one that is followed closely, in files of its own.
+func fileCertificate(t *testing.T) (f *File, dir string, serial func() string, log *logged) {
+	t.Helper()
+	dir, log = t.TempDir(), &logged{}
+	writeCertificate(t, dir, "site.test")
+	f, err := NewFile(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errOther })
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.every = 5 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { f.Run(ctx, slog.New(slog.NewTextHandler(log, nil))) })
+	t.Cleanup(func() { cancel(); group.Wait() })
+	return f, dir, func() string {
+		cert, err := f.Get(&tls.ClientHelloInfo{ServerName: "site.test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert.Leaf.SerialNumber.String()
+	}, log
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(40 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+func TestACertificateInFilesIsReadAgain(t *testing.T) {
+	f, dir, serial, log := fileCertificate(t)
+	next := writeCertificate(t, dir, "site.test")
+	waitFor(t, "the new certificate is in use", func() bool { return serial() == next })
+	if f.Covers("site.test") == nil || f.Covers("other.test") != nil {
+		t.Error("it covers other names than it is for")
+	}
+	if _, err := f.Get(&tls.ClientHelloInfo{ServerName: "other.test"}); !errors.Is(err, errOther) {
+		t.Errorf("another name: got %v, want the other source asked", err)
+	}
+
+	if err := os.WriteFile(filepath.Join(dir, "cert.pem"), []byte("half of a cert"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "it is said that the new one is of no use", func() bool { return log.count("cannot be used") > 0 })
+	if got := serial(); got != next {
+		t.Errorf("serial %s is in use, want the one before, %s", got, next)
+	}
+	if err := os.Remove(filepath.Join(dir, "cert.pem")); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "it is said that there is none", func() bool { return log.count("cannot be read") > 0 })
+	last := writeCertificate(t, dir, "site.test")
+	waitFor(t, "the third certificate is in use", func() bool { return serial() == last })
+	// Once for each state: the files may be seen with only one of them new, or cut.
+	if n := log.count("cannot be used"); n > 5 {
+		t.Errorf("it was said %d times, not once for each state of the files", n)
+	}
+}
+
+func TestACertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		of, domain string
+		others     bool
+		at         time.Duration // from now
+		want       string
+	}{
+		"for the wildcard":         {"*.site.test", "site.test", false, 0, ""},
+		"for the domain alone":     {"site.test", "site.test", false, 0, "use one for the wildcard"},
+		"for the domain, and ACME": {"site.test", "site.test", true, 0, ""},
+		"for another domain":       {"*.other.test", "site.test", false, 0, "use one for the wildcard"},
+		"expired":                  {"*.site.test", "site.test", true, 50 * 365 * 24 * time.Hour, "renew it"},
+		"of the future":            {"*.site.test", "site.test", true, -50 * 365 * 24 * time.Hour, "this machine's clock"},
+	} {
+		dir := t.TempDir()
+		writeCertificate(t, dir, c.of)
+		f, err := NewFile(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Fault(c.domain, c.others, time.Now().Add(c.at)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func marshalKey(c *tls.Certificate) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
+}

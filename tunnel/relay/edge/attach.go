@@ -1,0 +1,29 @@
+package edge
+
+import (
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/visitor"
+)
+
+// Attach puts a tunnel behind a face, as Table.Attach does.
+func (e *Edge) Attach(f routing.Face, b *routing.Backend) (*routing.Endpoint, error) {
+	return e.table.Attach(f, b)
+}
+
+// Detach takes a tunnel from behind its face, as Table.Detach does.
+func (e *Edge) Detach(f routing.Face, b *routing.Backend) { e.table.Detach(f, b) }
+
+// Reorder sorts the ways to the agents' tunnels anew, as Table.Reorder does.
+func (e *Edge) Reorder(agents ...*routing.Agent) { e.table.Reorder(agents...) }
+
+// Endpoints returns all endpoints that are served, by target.
+func (e *Edge) Endpoints() []*routing.Endpoint { return e.table.Endpoints() }
+
+// Served counts the endpoints that are served, by type.
+func (e *Edge) Served() map[string]int { return e.table.Served() }
+
+// Invitations are the targets of the private tunnels that let a guest in, as
+// Table.Invitations has them.
+func (e *Edge) Invitations(g visitor.Guest, instance string) []string {
+	return e.table.Invitations(g, instance)
+}

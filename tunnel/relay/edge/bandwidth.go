@@ -1,0 +1,46 @@
+package edge
+
+import (
+	"net/netip"
+
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/shape"
+)
+
+// bind sets what bounds an endpoint: its policy and its client's account. It is
+// done when a tunnel is attached and when either changes.
+func (e *Edge) bind(ep *routing.Endpoint) {
+	ep.Meter.Bind(func(account *shape.Account) (_ *shape.Account, in, out *shape.Bucket) {
+		if list := ep.Backends(); len(list) > 0 {
+			account = list[0].Agent.Account
+		}
+		if p := e.cfg.Policy(ep.Target); p != nil && p.Document().Bandwidth > 0 {
+			in, out = p.Bandwidth()
+		}
+		return account, in, out
+	})
+}
+
+// Bound takes an account's changed bandwidth to the endpoints of its client.
+func (e *Edge) Bound(a *shape.Account) {
+	for _, ep := range e.table.All() {
+		if ep.Meter.IsOn(a) {
+			e.bind(ep)
+		}
+	}
+}
+
+// Stop refuses an account's visitors and ends those that are there, or lets
+// visitors in again.
+func (e *Edge) Stop(a *shape.Account, stop bool) {
+	if !a.Stop(stop) || !stop {
+		return
+	}
+	for _, ep := range e.table.All() {
+		if !ep.Meter.IsOn(a) {
+			continue
+		}
+		ep.Visits.EndAll()
+		ep.EndFlows(func(*routing.Backend, netip.Addr) bool { return true })
+	}
+}

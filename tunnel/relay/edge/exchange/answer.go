@@ -1,0 +1,114 @@
+package exchange
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"adit/internal/lend"
+	"adit/tunnel/relay/edge/message"
+)
+
+// answer gives the visitor the origin's answer. What breaks now breaks the
+// visitor's response too, by http.ErrAbortHandler.
+func (x *exchange) answer(answer *http.Response) {
+	whole := false
+	defer func() { x.end(answer, whole) }()
+	h, connection, changes := x.w.Header(), answer.Header["Connection"], x.backend.Answers
+	for name, values := range message.EndToEnd(answer.Header, connection) {
+		if old := h[name]; len(old) > 0 {
+			values = append(old, values...)
+		}
+		h[name] = values
+	}
+	announced := len(answer.Trailer)
+	if announced > 0 {
+		names := make([]string, 0, announced)
+		for name := range message.EndToEnd(answer.Trailer, connection) {
+			if !changes.Has(name) {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			h.Add("Trailer", strings.Join(names, ", "))
+		}
+	}
+	x.w.WriteHeader(answer.StatusCode)
+	if err := x.copyBody(answer); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	whole = true
+	if len(answer.Trailer) > 0 {
+		// The body must go in chunks, however short it is.
+		_ = http.NewResponseController(x.w).Flush() // a visitor that has gone needs no trailers
+		for name, values := range message.EndToEnd(answer.Trailer, connection) {
+			if changes.Has(name) {
+				continue // it would say what the origin said
+			}
+			if len(answer.Trailer) != announced {
+				name = http.TrailerPrefix + name
+			}
+			h[name] = values
+		}
+	}
+}
+
+// copyBody moves the answer's body. What has come is sent on at once, unless
+// more of it is there already.
+func (x *exchange) copyBody(answer *http.Response) error {
+	if answer.Body == http.NoBody {
+		return nil
+	}
+	control := http.NewResponseController(x.w)
+	var mem lend.Buffer
+	defer mem.Return()
+	var total int64
+	if answer.ContentLength != 0 && x.stream.Buffered() == 0 && x.r.Method != http.MethodHead {
+		if err := control.Flush(); err != nil { // the head does not wait for the body
+			return err
+		}
+	}
+	for {
+		b := mem.Lend()
+		n, err := answer.Body.Read(b)
+		if n > 0 {
+			total += int64(n)
+			if _, err := x.w.Write(b[:n]); err != nil {
+				return fmt.Errorf("write the answer: %w", err)
+			}
+			if total != answer.ContentLength && err == nil && x.stream.Buffered() == 0 {
+				if err := control.Flush(); err != nil {
+					return err
+				}
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		mem.Done(n)
+	}
+}
+
+// end gives the stream back if another request may use it.
+func (x *exchange) end(answer *http.Response, whole bool) {
+	s := x.stream
+	alive := x.stop()
+	sent := x.body == nil || x.body.finished()
+	if whole && !sent {
+		_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before it is waited for
+		x.body.soon()
+		sent = x.body.finished()
+	}
+	if whole && sent && alive && !answer.Close && s.Buffered() == 0 {
+		x.backend.Origin().Keep(s)
+		return
+	}
+	if !whole || !sent {
+		s.Conn.Reset()
+	}
+	s.Close()
+}

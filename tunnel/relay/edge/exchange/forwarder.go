@@ -1,0 +1,196 @@
+// Package exchange forwards requests by HTTP to origins, and their answers back: by HTTP/1.1
+// over streams of its own (exchange.go, with request.go, upload.go and answer.go; switch.go
+// is for changes of protocol), and by HTTP/2 (route.go). While nothing of a request's body
+// is gone, the next origin is tried where one cannot be reached. Whose request it is,
+// whether it is let in, and what is said where none answers is of others.
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"time"
+
+	"adit/internal/lend"
+	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/webhook"
+	"adit/tunnel/relay/edge/websocket"
+	"adit/tunnel/wire"
+)
+
+// ErrTorn is of a request whose body its visitor has broken.
+var ErrTorn = errors.New("the request's body did not come whole")
+
+// Config is what a Forwarder goes by.
+type Config struct {
+	// OriginTime is how long the head of an answer may take.
+	OriginTime time.Duration
+	// TakeOut is told of an origin that is down: *routing.Table's.
+	TakeOut func(*routing.Endpoint, *routing.Backend)
+	Backlog *backlog.Backlog
+	// Window is what a request's body shares with others of its connection; see Backlog.
+	Window func(*http.Request) (conn any, window int64)
+	// Explain answers a visitor whose request could not be forwarded.
+	Explain func(http.ResponseWriter, *http.Request, error)
+	Log     *slog.Logger
+}
+
+// Forwarder forwards requests to origins, and their answers back.
+type Forwarder struct {
+	cfg   Config
+	proxy *httputil.ReverseProxy // to origins that are spoken to by HTTP/2
+}
+
+// New returns a forwarder. All of Config is required.
+func New(cfg Config) *Forwarder {
+	f := &Forwarder{cfg: cfg}
+	f.proxy = f.newProxy()
+	return f
+}
+
+// Forward forwards r, which w answers, until ctx ends.
+func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to *Route) {
+	w.ctx = ctx
+	to.grpc = r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	if socket, _ := w.ResponseWriter.(*websocket.Writer); socket != nil {
+		to.stream, to.waits = true, new(backlog.Held)
+		conn, window := f.cfg.Window(r)
+		socket.Stream = f.cfg.Backlog.Request(to.waits, socket.Stream, conn, window, -1, w.Visit)
+		defer f.cfg.Backlog.Forget(to.waits)
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		if r.ProtoMajor == 1 {
+			http.NewResponseController(w.ResponseWriter).EnableFullDuplex() // an origin may answer before it has read all
+		}
+		r = r.WithContext(ctx) // the server's own must stay as it is
+		w.body = newCountedBody(ctx, r, w)
+		if r.ProtoMajor > 1 && !webhook.Kept(r) {
+			to.waits = &w.body.held
+			conn, window := f.cfg.Window(r)
+			w.body.body = f.cfg.Backlog.Request(to.waits, w.body.body, conn, window, r.ContentLength, w.Visit)
+			defer f.cfg.Backlog.Forget(to.waits)
+		}
+		to.body = w.body
+		r.Body = w.body
+	}
+	f.serve(ctx, w, r, to)
+	w.answered = time.Now()
+	w.settle()
+}
+
+// serve forwards. The abort of a response that breaks half-way through is for who
+// serves the request to pass on, after it is recorded.
+func (f *Forwarder) serve(ctx context.Context, w *Writer, r *http.Request, to *Route) {
+	defer func() {
+		if p := recover(); p != nil {
+			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				panic(p)
+			}
+			w.aborted = true
+		}
+	}()
+	to.choose(r)
+	if len(to.h2) > 0 && (len(to.h1) == 0 || to.h2first) {
+		f.proxied(ctx, w, r, to)
+		return
+	}
+	err := f.exchange(ctx, w, r, to)
+	if err != nil && len(to.h2) > 0 && f.onward(ctx, r, to, err) && !w.begun() {
+		f.proxied(ctx, w, r, to)
+		return
+	}
+	if err != nil {
+		f.fail(w, r, err)
+	}
+}
+
+// fail answers with a page about err.
+func (f *Forwarder) fail(w *Writer, r *http.Request, err error) {
+	if w.upload != nil {
+		w.upload.soon()
+	}
+	if w.body != nil && !w.body.whole() {
+		w.closeAfter() // said in the answer's head
+	}
+	if w.body.torn() { // whatever came of it further on
+		err = fmt.Errorf("%w: %w", ErrTorn, err)
+	}
+	f.cfg.Explain(w, r, err)
+}
+
+// proxied forwards a request to backends that are spoken to by HTTP/2.
+func (f *Forwarder) proxied(ctx context.Context, w *Writer, r *http.Request, to *Route) {
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, routeKey{}, to))
+	defer cancel()
+	to.giveUp = func() {
+		cancel()
+		w.GiveUp()
+	}
+	in := r.WithContext(ctx)
+	to.failed = func(err error) {
+		if to.h2first && len(to.h1) > 0 && f.onward(ctx, r, to, err) {
+			err = f.exchange(ctx, w, r, to)
+		}
+		if err != nil {
+			f.fail(w, r, err)
+		}
+	}
+	f.proxy.ServeHTTP(w, in)
+}
+
+func (f *Forwarder) newProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			to := p.In.Context().Value(routeKey{}).(*Route)
+			message.Rewrite(p, to.Target, &to.Way)
+		},
+		Transport:  roundTripper{f},
+		BufferPool: bufferPool{},
+		// Bodies of known length are sent on after 20 ms at most; those without
+		// and event streams at once, which net/http/httputil sees to.
+		FlushInterval: 20 * time.Millisecond,
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			r.Context().Value(routeKey{}).(*Route).failed(err)
+		},
+		ErrorLog: log.New(slogWriter{f.cfg.Log}, "", 0),
+	}
+}
+
+// bufferPool lends memory to net/http/httputil.
+type bufferPool struct{}
+
+func (bufferPool) Get() []byte  { return lend.TakeLarge() }
+func (bufferPool) Put(b []byte) { lend.GiveLarge(b) }
+
+type slogWriter struct{ log *slog.Logger }
+
+func (w slogWriter) Write(b []byte) (int, error) {
+	w.log.Debug("forward", "detail", strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// onward reports whether a request that could not be forwarded may go to a
+// backend that is spoken to in another way.
+func (f *Forwarder) onward(ctx context.Context, r *http.Request, to *Route, err error) bool {
+	return ctx.Err() == nil && !to.body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
+		f.tryAnother(to.Endpoint, to.used, err)
+}
+
+// tryAnother reports whether err says that the backend cannot be reached, and
+// takes one whose origin is down out of turn.
+func (f *Forwarder) tryAnother(ep *routing.Endpoint, b *routing.Backend, err error) bool {
+	var down *wire.OriginError
+	if errors.As(err, &down) {
+		f.cfg.TakeOut(ep, b)
+		return true
+	}
+	return errors.Is(err, origin.ErrNoAgent) || b.Agent.Session.Err() != nil
+}

@@ -1,0 +1,151 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"adit/tunnel/relay/edge/backlog"
+	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/wire"
+)
+
+// roundTripper sends a request to one of the backends that speak HTTP/2. While
+// nothing of the request's body is gone, the next is tried where one cannot be
+// reached.
+type roundTripper struct{ *Forwarder }
+
+// Route is what was found for a request: where it goes, and what the origin is told of
+// it. It is to be left when the request has ended.
+type Route struct {
+	Endpoint *routing.Endpoint
+	Target   string // what the visitor asks for
+	Way      message.Way
+	Visit    origin.Visit
+
+	grpc    bool
+	body    *countedBody       // of the request; nil without one
+	waits   *backlog.Held      // of what the visitor sends; nil by HTTP/1, and without a body
+	stream  bool               // a change of protocol was asked for by extended CONNECT
+	h1, h2  []*routing.Backend // by how they are spoken to, in the order in which to try them
+	h2first bool
+	only    bool             // there is one backend
+	giveUp  func()           // ends the visit
+	failed  func(error)      // answers a visitor whose request could not be forwarded by HTTP/2
+	used    *routing.Backend // who answered, or was tried last
+	held    *routing.Backend // whose visitors this is counted among
+}
+
+// choose sorts the endpoint's backends.
+func (to *Route) choose(r *http.Request) {
+	list := to.Endpoint.PickFor(to.Target)
+	to.only = len(list) < 2
+	upgrade := message.Upgrade(r, to.stream) != ""
+	for i, b := range list {
+		if to.grpc || b.HTTP2 && !upgrade {
+			to.h2first = to.h2first || i == 0
+			if to.h2 == nil {
+				to.h1, to.h2 = slices.Clone(list[:i]), make([]*routing.Backend, 0, len(list))
+			}
+			to.h2 = append(to.h2, b)
+		} else if to.h2 != nil {
+			to.h1 = append(to.h1, b)
+		}
+	}
+	if to.h2 == nil {
+		to.h1 = list
+	}
+}
+
+// take counts the request among b's visitors in place of another's.
+func (to *Route) take(b *routing.Backend) {
+	to.Leave()
+	to.used, to.held = b, b
+	b.Take()
+	if to.waits != nil {
+		to.waits.TakenBy(b.Agent)
+	}
+}
+
+// Used is who answered, or was tried last; nil: nobody was.
+func (to *Route) Used() *routing.Backend { return to.used }
+
+// Leave counts the request among nobody's visitors any more.
+func (to *Route) Leave() {
+	if to.held != nil {
+		to.held.Leave()
+		to.held = nil
+	}
+}
+
+type routeKey struct{}
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	to := r.Context().Value(routeKey{}).(*Route)
+	order := to.h2
+	for i, b := range order {
+		to.take(b)
+		out, end := to.attempt(r)
+		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil || b.Prefix() != "" {
+			out = out.Clone(b.Answers.Follow(r.Context()))
+			if b.HostHeader != "" {
+				out.Host = b.HostHeader
+			}
+			if b.Unshared { // the transport pools by this name
+				out.URL.Host = to.Visit.Visitor.String()
+			}
+			if b.Requests != nil {
+				b.Requests.Request(out)
+			}
+			if b.Prefix() != "" {
+				b.Strip(out, to.Target)
+			}
+		}
+		if to.body != nil {
+			to.body.onward = out.Trailer // the copy's, which this backend is sent; nobody reads the body now
+		}
+		resp, err := b.Origin().RoundTrip(out)
+		if err == nil && resp.StatusCode < 100 {
+			resp.Body.Close()
+			return nil, errStatus
+		}
+		if err == nil {
+			resp.Body = f.cfg.Backlog.Answer(resp.Body, b.Agent, to.giveUp)
+			if b.Answers != nil {
+				b.Answers.Proxied(resp)
+			}
+			return resp, nil
+		}
+		end()
+		if i == len(order)-1 || !f.tryAnother(to.Endpoint, b, err) || to.body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
+			return nil, err
+		}
+	}
+	return nil, origin.ErrNoAgent
+}
+
+// mayRepeat reports whether a request may be sent to another backend: what has
+// perhaps reached an origin may only if it says that twice is as good as once
+// (RFC 9110, section 9.2.2).
+func mayRepeat(method string, err error) bool {
+	var down *wire.OriginError
+	if errors.Is(err, origin.ErrNoAgent) || errors.As(err, &down) {
+		return true
+	}
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// Asks says for whom a request by HTTP/2 opens a stream; see origin.Config.
+func Asks(ctx context.Context) (v origin.Visit, only bool) {
+	if to, _ := ctx.Value(routeKey{}).(*Route); to != nil {
+		return to.Visit, to.only
+	}
+	return origin.Visit{}, true
+}

@@ -1,0 +1,235 @@
+package exchange
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"adit/internal/lend"
+	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/visitor"
+)
+
+// errNotWanted ends the upload of a body that the origin answered without.
+var errNotWanted = errors.New("the origin has answered without the body")
+
+// upload is a request's body on its way to the origin, by a goroutine of its own.
+type upload struct {
+	asked bool          // the visitor waits for 100 Continue
+	goOn  chan struct{} // closed when the body may go, or need not
+	done  chan struct{}
+
+	mu       sync.Mutex
+	gone     bool // goOn is closed
+	unwanted bool // there was an answer before the body was asked for
+	begun    bool // the body is being read
+	settled  bool // the answer has begun, or will not come
+	over     bool // released before it began: the body is another's to read
+
+	// Set before done is closed.
+	err    error
+	source error // err, where it is the visitor's
+}
+
+// upload begins to send the request's body.
+func (x *exchange) upload() *upload {
+	u := &upload{asked: x.w.body.asked, goOn: make(chan struct{}), done: make(chan struct{})}
+	s, limit, changes := x.stream, x.of.cfg.OriginTime, x.backend.Requests
+	go func() {
+		defer close(u.done)
+		if !u.begin() {
+			u.err = errNotWanted
+			return
+		}
+		if u.err = u.send(s, x.r, changes); u.err != nil {
+			if u.source != nil {
+				s.Conn.Reset() // or the origin would take a part for the whole
+			} else {
+				x.w.body.drain()
+			}
+			return
+		}
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if !u.settled {
+			s.Patience(limit)
+		}
+	}()
+	return u
+}
+
+// begin waits for the origin's word, for some time, if the visitor does.
+func (u *upload) begin() bool {
+	if u.asked {
+		timer := time.NewTimer(origin.ContinueWait)
+		defer timer.Stop()
+		select {
+		case <-u.goOn:
+		case <-timer.C:
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.begun = !u.over && !(u.asked && u.unwanted)
+	return u.begun
+}
+
+// proceed lets the body go.
+func (u *upload) proceed() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.gone {
+		u.gone = true
+		close(u.goOn)
+	}
+}
+
+// answered notes the origin's answer: it need not be waited for, and a body
+// that was not asked for does not go.
+func (u *upload) answered(s *origin.Stream) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.settled = true
+	s.Answered()
+	if !u.gone {
+		u.gone, u.unwanted = true, true
+		close(u.goOn)
+	}
+}
+
+// broken is why the visitor's body did not come whole.
+func (u *upload) broken() error {
+	select {
+	case <-u.done:
+		return u.source
+	default:
+		return nil
+	}
+}
+
+// finished reports whether all of the body has gone.
+func (u *upload) finished() bool {
+	select {
+	case <-u.done:
+		return u.err == nil
+	default:
+		return false
+	}
+}
+
+// cut notes that the stream is broken. What comes of the body is still taken.
+func (u *upload) cut() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.settled = true
+}
+
+// release ends an upload that has not begun, and reports whether it has. Its
+// stream must be broken by then, or have all of the body.
+func (u *upload) release() (begun bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.over = true
+	if !u.gone {
+		u.gone = true
+		close(u.goOn)
+	}
+	return u.begun
+}
+
+// linger waits for the end of the upload, for some time.
+func (u *upload) linger() { u.within(visitor.LingerTime) }
+
+// soon waits a moment and reports whether the upload has ended.
+func (u *upload) soon() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+	}
+	return u.within(50 * time.Millisecond)
+}
+
+func (u *upload) within(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-u.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// send copies the body, in chunks if its length is not known.
+func (u *upload) send(s *origin.Stream, r *http.Request, changes *message.Changes) error {
+	if r.ContentLength > 0 {
+		n, err := u.copy(s.Conn, r.Body, nil)
+		if err == nil && n < r.ContentLength {
+			u.source = io.ErrUnexpectedEOF
+			return u.source
+		}
+		return err
+	}
+	w := writers.Get().(*bufio.Writer)
+	w.Reset(s.Conn)
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	if _, err := u.copy(chunks{w}, r.Body, w.Flush); err != nil {
+		return err
+	}
+	return message.WriteEnd(w, r, changes)
+}
+
+// copy moves the body and calls after, if that is set, after each part.
+func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total int64, err error) {
+	var mem lend.Buffer
+	defer mem.Return()
+	for {
+		b := mem.Lend()
+		n, err := src.Read(b)
+		if n > 0 {
+			total += int64(n)
+			if _, err := dst.Write(b[:n]); err != nil {
+				return total, err
+			}
+			if after != nil {
+				if err := after(); err != nil {
+					return total, err
+				}
+			}
+		}
+		if err == io.EOF {
+			return total, nil
+		}
+		if err != nil {
+			u.source = err
+			return total, err
+		}
+		mem.Done(n)
+	}
+}
+
+// chunks writes each part as a chunk (RFC 9112, section 7.1).
+type chunks struct{ w *bufio.Writer }
+
+func (c chunks) Write(b []byte) (int, error) {
+	const digits = "0123456789abcdef"
+	var size [16]byte
+	i := len(size)
+	for n := len(b); n > 0; n >>= 4 {
+		i--
+		size[i] = digits[n&15]
+	}
+	_, _ = c.w.Write(size[i:]) // a bufio.Writer keeps its error
+	_, _ = c.w.WriteString("\r\n")
+	_, _ = c.w.Write(b)
+	_, err := c.w.WriteString("\r\n")
+	return len(b), err
+}

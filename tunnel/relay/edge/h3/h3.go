@@ -1,0 +1,313 @@
+// Package h3 serves visitors by HTTP/3: it lets their connections in, tells when one asks
+// for nothing, and has requests be answered as those of HTTP/1.1 and HTTP/2 are.
+package h3
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+
+	"adit/tunnel/relay/edge/clientcert"
+	"adit/tunnel/relay/edge/visitor"
+)
+
+const (
+	streams = 250     // requests of one connection at once
+	Window  = 6 << 20 // of bytes that a connection may send ahead of its readers
+	// unproved is how many handshakes may be under way before a visitor must
+	// first show that its address is no forgery (RFC 9000, section 8.1.2).
+	unproved = 64
+	// linger is how long the end of a response may be on its way to a visitor
+	// before an edge that ends closes the connection.
+	linger = time.Second
+)
+
+// Config is what a server of HTTP/3 goes by.
+type Config struct {
+	Conn       net.PacketConn // the server closes it
+	Handler    http.Handler
+	HTTP       *http.Server // whose handler it is, as handlers know it
+	Admission  *visitor.Admission
+	HeaderSize int           // of a request, in bytes
+	HeaderTime time.Duration // to send a request's header, or the handshake
+	IdleTime   time.Duration // between requests of a connection
+	OriginTime time.Duration // for an origin's response header
+	// Certificate and Ask are of a handshake, as tls.Config has them.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	Ask         func(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error)
+	// Late answers a request that did not come whole in time.
+	Late http.HandlerFunc
+	// Life ends when connections must end.
+	Life context.Context
+	Log  *slog.Logger
+}
+
+// Server serves HTTP/3 (RFC 9114), without early data: a request in it could
+// be a replayed one (RFC 8470).
+type Server struct {
+	cfg       Config
+	server    *http3.Server
+	transport *quic.Transport
+	ctx       context.Context // of accepting
+	stop      context.CancelFunc
+	underWay  atomic.Int64 // handshakes
+}
+
+// New returns a server that serves when it is told to.
+func New(cfg Config) *Server {
+	q := &Server{cfg: cfg}
+	q.ctx, q.stop = context.WithCancel(context.Background())
+	q.server = &http3.Server{
+		Handler:        q,
+		MaxHeaderBytes: cfg.HeaderSize,
+		IdleTimeout:    cfg.IdleTime,
+		Logger:         cfg.Log,
+		ConnContext: func(ctx context.Context, conn *quic.Conn) context.Context {
+			ctx = context.WithValue(ctx, http.ServerContextKey, cfg.HTTP)
+			return NewContext(ctx, newConn(cfg.Admission, conn))
+		},
+	}
+	q.transport = &quic.Transport{
+		Conn:                cfg.Conn,
+		VerifySourceAddress: func(net.Addr) bool { return q.underWay.Load() >= unproved },
+		ConnContext:         q.admit,
+	}
+	return q
+}
+
+type handshakeKey struct{}
+
+// admit counts a visitor's connection by its address, from its first packet to
+// its end.
+func (q *Server) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	addr := visitor.AddrPort(info.RemoteAddr).Addr()
+	leave, err := q.cfg.Admission.Count(addr)
+	if err != nil {
+		return nil, err
+	}
+	q.underWay.Add(1)
+	over := sync.OnceFunc(func() { q.underWay.Add(-1) })
+	context.AfterFunc(ctx, func() {
+		over()
+		leave()
+	})
+	return context.WithValue(clientcert.NewContext(ctx), handshakeKey{}, over), nil
+}
+
+func (q *Server) config() (*tls.Config, *quic.Config) {
+	base := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: q.cfg.Certificate}
+	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return q.cfg.Ask(base, hello) }
+	return http3.ConfigureTLSConfig(base), &quic.Config{
+		HandshakeIdleTimeout: q.cfg.HeaderTime / 2, // twice that is the whole handshake's
+		// http3.Server ends those without a request after IdleTime. One with a request
+		// may be silent for as long as its origin.
+		MaxIdleTimeout:             max(q.cfg.IdleTime, q.cfg.OriginTime),
+		MaxIncomingStreams:         streams,
+		MaxIncomingUniStreams:      8,
+		MaxConnectionReceiveWindow: Window,
+	}
+}
+
+// Serve takes connections until stopAccepting, and returns when they have ended.
+func (q *Server) Serve() error {
+	tlsConf, conf := q.config()
+	ln, err := q.transport.Listen(tlsConf, conf)
+	if err != nil {
+		return fmt.Errorf("serve HTTP/3: %w", err)
+	}
+	var conns sync.WaitGroup
+	for {
+		conn, err := ln.Accept(q.ctx)
+		if err != nil {
+			break
+		}
+		conns.Go(func() { q.serveConn(conn) })
+	}
+	<-q.ctx.Done()
+	ln.Close()
+	conns.Wait()
+	q.transport.Close()
+	if err := q.cfg.Conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("serve visitors: %w", err)
+	}
+	return nil
+}
+
+// StopAccepting has no more connections be accepted.
+func (q *Server) StopAccepting() { q.stop() }
+
+// serveConn serves a connection until it ends or the edge's life does.
+func (q *Server) serveConn(conn *quic.Conn) {
+	if over, ok := conn.Context().Value(handshakeKey{}).(func()); ok {
+		over()
+	}
+	defer context.AfterFunc(q.cfg.Life, func() { closeConn(conn) })()
+	defer closeConn(conn)
+	raw, err := q.server.NewRawServerConn(conn)
+	if err != nil {
+		return
+	}
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() {
+		for {
+			s, err := conn.AcceptUniStream(conn.Context())
+			if err != nil {
+				return
+			}
+			serving.Go(func() { raw.HandleUnidirectionalStream(s) })
+		}
+	})
+	for {
+		s, err := conn.AcceptStream(conn.Context())
+		if err != nil {
+			return
+		}
+		_ = s.SetReadDeadline(time.Now().Add(q.cfg.HeaderTime)) // until ServeHTTP
+		serving.Go(func() { raw.HandleRequestStream(s) })
+	}
+}
+
+func closeConn(conn *quic.Conn) {
+	_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+}
+
+// ServeHTTP serves a request whose header is whole.
+func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r, err := bodyOrNone(r)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if c := FromContext(r.Context()); c != nil {
+		c.begin()
+		defer c.answered()
+	}
+	if err != nil {
+		q.cfg.Late(w, r)
+		return
+	}
+	q.cfg.Handler.ServeHTTP(w, r)
+}
+
+// bodyOrNone finds out whether a request that says no length has a body. Only the
+// end of its stream tells, which comes behind the header and may come later. It is
+// waited for where a body is seldom: an origin does not expect one in chunks
+// there, not even an empty one. With another method a visitor may wait for the
+// answer before it sends anything.
+func bodyOrNone(r *http.Request) (*http.Request, error) {
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodConnect:
+		return r, nil
+	}
+	if r.ContentLength >= 0 || r.Header["Expect"] != nil { // it is said, or the body waits to be asked for
+		return r, nil
+	}
+	var first [1]byte
+	_, err := io.ReadFull(r.Body, first[:])
+	if err != nil && !errors.Is(err, io.EOF) {
+		return r, fmt.Errorf("read the request's body: %w", err)
+	}
+	out := r.WithContext(r.Context()) // the server's own must stay as it is
+	if err != nil {
+		out.Body, out.ContentLength = http.NoBody, 0
+		return out, nil
+	}
+	out.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:]), r.Body), r.Body}
+	return out, nil
+}
+
+// Conn is a visitor's connection, which tells when it asks for nothing.
+type Conn struct {
+	life      context.Context // of the connection
+	admission *visitor.Admission
+	resting   visitor.Resting
+	cut       func()
+
+	mu      sync.Mutex
+	active  int       // requests
+	retired bool      // it is to end when it asks for nothing
+	ended   time.Time // when the last one was
+	timer   *time.Timer
+}
+
+type connKey struct{}
+
+// NewContext puts the connection that requests come by into their context.
+func NewContext(ctx context.Context, c *Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// FromContext returns the connection that a request came by; nil: by none of HTTP/3.
+func FromContext(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
+}
+
+func newConn(admission *visitor.Admission, conn *quic.Conn) *Conn {
+	c := &Conn{life: conn.Context(), admission: admission}
+	c.cut = func() { c.end(conn) }
+	context.AfterFunc(conn.Context(), func() { admission.Forget(&c.resting) })
+	admission.Rest(&c.resting, c.cut)
+	return c
+}
+
+func (c *Conn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active++; c.active == 1 {
+		c.admission.Work(&c.resting)
+	}
+}
+
+func (c *Conn) answered() {
+	c.mu.Lock()
+	c.active--
+	idle, retired := c.active == 0, c.retired
+	c.ended = time.Now()
+	c.mu.Unlock()
+	if idle {
+		c.admission.Rest(&c.resting, c.cut)
+	}
+	if retired {
+		c.cut()
+	}
+}
+
+// Retire has the connection end when it asks for nothing.
+func (c *Conn) Retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
+}
+
+// end closes the connection, if it still asks for nothing when the visitor has
+// had time to get the end of the last response.
+func (c *Conn) end(conn *quic.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active > 0 || c.timer != nil {
+		return
+	}
+	c.timer = time.AfterFunc(max(0, time.Until(c.ended.Add(linger))), func() {
+		c.mu.Lock()
+		c.timer = nil
+		idle := c.active == 0
+		c.mu.Unlock()
+		if idle {
+			closeConn(conn)
+		}
+	})
+}

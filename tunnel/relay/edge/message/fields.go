@@ -1,0 +1,68 @@
+package message
+
+import (
+	"bufio"
+	"iter"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// hop reports whether a header belongs to one connection only (RFC 9110,
+// section 7.6.1).
+func hop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// EndToEnd returns the fields of an origin's answer, or those behind its body,
+// that are for the visitor; connection is the answer's header of that name. A
+// name with a space, which net/http reads, is left out: by HTTP/3 it would break
+// the answer.
+func EndToEnd(fields http.Header, connection []string) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for name, values := range fields {
+			if hop(name) || has(connection, name) || strings.IndexByte(name, ' ') >= 0 {
+				continue
+			}
+			if !yield(name, values) {
+				return
+			}
+		}
+	}
+}
+
+// has reports whether a Connection header names token.
+func has(connection []string, token string) bool {
+	return len(connection) > 0 && httpguts.HeaderValuesContainsToken(connection, token)
+}
+
+// trails reports whether a request's trailer is passed on: none that a server
+// would take for a header which decides (RFC 9110, section 6.5.1), or that the
+// request's Connection header names.
+func trails(name string, connection []string) bool {
+	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidTrailerHeader(name) && !hop(name) && !forwarding(name, false) && !has(connection, name)
+}
+
+// header writes one header line; the value cannot end it.
+func header(w *bufio.Writer, name, value string) {
+	if strings.ContainsAny(value, "\r\n") {
+		value = lineBreaks.Replace(value)
+	}
+	write(w, name, ": ", textproto.TrimString(value), "\r\n")
+}
+
+// write writes all of parts; Flush tells if it could not.
+func write(w *bufio.Writer, parts ...string) {
+	for _, p := range parts {
+		_, _ = w.WriteString(p)
+	}
+}
+
+var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")

@@ -1,0 +1,105 @@
+// Package message is what a request and its answer become on their way between a
+// visitor and an origin (RFC 9110, section 7.6): the target as it was written, fields
+// of one connection left out, the fields that tell of the visitor and of the way, and
+// the changes that a tunnel asks for. Streams, bodies and who may come are of others.
+package message
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Target returns what a request asks for, as its origin is to get it: the
+// path and query exactly as the visitor wrote them (RFC 9112, section 3.2.1),
+// with only those bytes encoded that no target may have. It reports false for
+// what is no target of an origin, such as a URL without an authority.
+func Target(r *http.Request) (string, bool) {
+	raw := r.RequestURI
+	switch {
+	case strings.HasPrefix(raw, "/"):
+	case raw == "*":
+		return raw, r.Method == http.MethodOptions
+	case r.ProtoMajor == 1 && r.URL.Scheme != "" && r.URL.Opaque == "": // absolute form
+		rest, ok := strings.CutPrefix(raw[len(r.URL.Scheme):], "://")
+		if !ok {
+			return "", false
+		}
+		switch at := strings.IndexAny(rest, "/?#"); {
+		case at < 0 && r.Method == http.MethodOptions:
+			return "*", true // RFC 9112, section 3.2.4
+		case at < 0:
+			return "/", true
+		case rest[at] == '/':
+			raw = rest[at:]
+		default:
+			raw = "/" + rest[at:]
+		}
+	default:
+		return "", false
+	}
+	for i := range len(raw) {
+		if !sayable(raw[i]) {
+			return encoded(raw), true
+		}
+	}
+	return raw, true
+}
+
+// sayable reports whether a byte may be in the target of a request. What begins
+// a fragment may not: servers differ in what they make of it.
+func sayable(c byte) bool { return c > ' ' && c < 0x7f && c != '#' }
+
+func encoded(target string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(target) {
+		if c := target[i]; sayable(c) {
+			b.WriteByte(c)
+		} else {
+			b.WriteString(string([]byte{'%', digits[c>>4], digits[c&15]}))
+		}
+	}
+	return b.String()
+}
+
+// SetTarget has a URL, whose path target has, be sent as target. What begins with two
+// slashes would be sent as a URL with a host, and is sent as net/url writes it.
+func SetTarget(u *url.URL, target string) {
+	path, query, asked := strings.Cut(target, "?")
+	u.RawQuery, u.ForceQuery = query, asked && query == ""
+	if !strings.HasPrefix(target, "//") && target != u.RequestURI() {
+		u.Opaque = path
+	}
+}
+
+// Host is the name that a Host header gives, in lower case.
+func Host(host string) (string, bool) {
+	name := host
+	if strings.HasPrefix(host, "[") || strings.Count(host, ":") == 1 {
+		h, port, err := net.SplitHostPort(host)
+		if err != nil && !strings.HasSuffix(host, "]") {
+			return "", false
+		}
+		if err == nil {
+			if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
+				return "", false
+			}
+			name = h
+		}
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if name == "" || len(name) > 253 {
+		return "", false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == ':', c == '[', c == ']':
+		default:
+			return "", false
+		}
+	}
+	return name, true
+}

@@ -1,0 +1,246 @@
+package origin
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/textproto"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/lend"
+)
+
+var errHeadTooLarge = errors.New("the head of the origin's answer is too large")
+
+// maxAnswerHead is the largest head of an origin's answer, in bytes.
+const maxAnswerHead = 1 << 20
+
+var (
+	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lend.Small) }}
+	heads   = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+)
+
+// Stream is a stream of HTTP/1.1 requests, one after another. It belongs to
+// one request at a time, or to the pool of its backend.
+type Stream struct {
+	Conn  *Conn
+	br    *bufio.Reader // nil while the stream is idle
+	key   string        // of the visitor that it is kept for; empty: anybody
+	idle  time.Time     // since when
+	used  bool          // it has carried a request before this one
+	heard bool          // something of the answer has come
+	left  int64         // of an answer's head, what may still be read; negative outside of one
+	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
+
+	patience *time.Timer // gives up an origin that does not answer
+	late     atomic.Bool // patience has run out
+}
+
+func newStream(conn *Conn, key string) *Stream {
+	s := &Stream{Conn: conn, key: key, left: -1}
+	s.patience = time.AfterFunc(math.MaxInt64, func() {
+		s.late.Store(true)
+		conn.Reset()
+	})
+	return s
+}
+
+// Read reads from the origin; the head of an answer is bounded.
+func (s *Stream) Read(b []byte) (int, error) {
+	if s.left == 0 {
+		return 0, errHeadTooLarge
+	}
+	if s.left > 0 && int64(len(b)) > s.left {
+		b = b[:s.left]
+	}
+	n, err := s.Conn.Read(b)
+	if n > 0 {
+		s.heard = true
+		if s.left > 0 {
+			s.left -= int64(n)
+		}
+		if s.head != nil {
+			s.head.Write(b[:n])
+		}
+	}
+	if err != nil && s.late.Load() {
+		err = os.ErrDeadlineExceeded
+	}
+	return n, err
+}
+
+// Answer reads the head of an answer to r.
+func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
+	s.left, s.head = maxAnswerHead, heads.Get().(*bytes.Buffer)
+	defer func() {
+		s.head.Reset()
+		if s.head.Cap() <= 2*lend.Small {
+			heads.Put(s.head)
+		}
+		s.left, s.head = -1, nil
+	}()
+	held, _ := s.br.Peek(s.br.Buffered())
+	s.head.Write(held)
+	a, err := http.ReadResponse(s.br, r)
+	if err == nil && a.Close && a.Header["Connection"] == nil {
+		// http.ReadResponse took the field away, with the names that it lists.
+		fields := textproto.NewReader(bufio.NewReader(s.head))
+		_, _ = fields.ReadLine() // the status; all of it has been read once without an error
+		again, _ := fields.ReadMIMEHeader()
+		if named := again["Connection"]; named != nil {
+			a.Header["Connection"] = named
+		}
+	}
+	return a, err
+}
+
+// Patience gives the origin up that sends nothing of its answer for d.
+func (s *Stream) Patience(d time.Duration) { s.patience.Reset(d) }
+
+// Answered ends what Patience began.
+func (s *Stream) Answered() { s.patience.Stop() }
+
+// Fresh notes that a request begins, of whose answer nothing has come.
+func (s *Stream) Fresh() { s.heard = false }
+
+// Stale reports whether nothing came back of a request because the origin may have
+// closed the stream just then, after another request.
+func (s *Stream) Stale() bool { return s.used && !s.heard && !s.late.Load() }
+
+// Buffered is how many bytes have been read of what comes next.
+func (s *Stream) Buffered() int { return s.br.Buffered() }
+
+// Rest reads what comes next.
+func (s *Stream) Rest() io.Reader {
+	held, _ := s.br.Peek(s.br.Buffered())
+	if len(held) == 0 {
+		return s
+	}
+	return io.MultiReader(bytes.NewReader(bytes.Clone(held)), s)
+}
+
+// begin makes the stream ready for a request.
+func (s *Stream) begin() {
+	if s.br == nil {
+		s.br = readers.Get().(*bufio.Reader)
+		s.br.Reset(s)
+	}
+}
+
+// rest gives back what an idle stream does not need.
+func (s *Stream) rest() {
+	if s.br != nil {
+		s.br.Reset(nil)
+		readers.Put(s.br)
+		s.br = nil
+	}
+}
+
+func (s *Stream) Close() {
+	s.patience.Stop()
+	_ = s.Conn.Close() // the stream is given up in any case
+	s.rest()
+}
+
+// idleStreams are a backend's streams between two requests.
+type idleStreams struct {
+	mu     sync.Mutex
+	list   []*Stream // the one used last is at the end
+	closed bool
+	sweep  *time.Timer // runs while there are any
+}
+
+// take returns the stream that was used last, if one is fit for a request.
+func (p *idleStreams) take(key string) *Stream {
+	for {
+		s := p.pop(key)
+		if s == nil {
+			return nil
+		}
+		if time.Since(s.idle) < originIdle && s.Conn.Quiet() {
+			s.used = true
+			s.begin()
+			return s
+		}
+		s.Close()
+	}
+}
+
+func (p *idleStreams) pop(key string) *Stream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := len(p.list) - 1; i >= 0; i-- {
+		if s := p.list[i]; s.key == key {
+			copy(p.list[i:], p.list[i+1:])
+			p.list[len(p.list)-1] = nil
+			p.list = p.list[:len(p.list)-1]
+			return s
+		}
+	}
+	return nil
+}
+
+// put keeps a stream whose answer was read to its end.
+func (p *idleStreams) put(s *Stream) {
+	s.rest()
+	s.idle = time.Now()
+	p.mu.Lock()
+	keep := !p.closed && len(p.list) < maxIdle
+	if keep {
+		p.list = append(p.list, s)
+		if len(p.list) == 1 {
+			if p.sweep == nil {
+				p.sweep = time.AfterFunc(originIdle, p.expire)
+			} else {
+				p.sweep.Reset(originIdle)
+			}
+		}
+	}
+	p.mu.Unlock()
+	if !keep {
+		s.Close()
+	}
+}
+
+// expire closes what was idle for long or was closed by the origin.
+func (p *idleStreams) expire() {
+	p.mu.Lock()
+	var old []*Stream
+	kept := p.list[:0]
+	for _, s := range p.list {
+		if time.Since(s.idle) >= originIdle || !s.Conn.Quiet() {
+			old = append(old, s)
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	clear(p.list[len(kept):])
+	p.list = kept
+	if len(kept) > 0 && !p.closed {
+		p.sweep.Reset(originIdle)
+	}
+	p.mu.Unlock()
+	for _, s := range old {
+		s.Close()
+	}
+}
+
+// close closes what is idle, and what would become so.
+func (p *idleStreams) close() {
+	p.mu.Lock()
+	old := p.list
+	p.list, p.closed = nil, true
+	if p.sweep != nil {
+		p.sweep.Stop()
+	}
+	p.mu.Unlock()
+	for _, s := range old {
+		s.Close()
+	}
+}

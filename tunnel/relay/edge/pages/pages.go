@@ -1,0 +1,143 @@
+// Package pages is what visitors see in place of a site: the operator's pages, or the
+// built-in one, or the same as JSON or for gRPC where a visitor would rather have
+// that. What is to be said is decided above it.
+package pages
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"adit/internal/htmlpage"
+)
+
+// Page is what a visitor sees instead of the site.
+type Page struct {
+	Status      int
+	Title, Text string
+}
+
+// code is the page's name in JSON.
+func (p Page) code() string {
+	switch p.Status {
+	case http.StatusBadGateway:
+		return "origin_down"
+	case http.StatusServiceUnavailable:
+		return "offline"
+	case http.StatusGatewayTimeout:
+		return "origin_timeout"
+	}
+	return strings.ReplaceAll(strings.ToLower(http.StatusText(p.Status)), " ", "_")
+}
+
+// fields are what a page may show, as {{.Status}} and so on.
+var fields = []string{"Status", "Code", "Title", "Text", "Host"}
+
+// values returns what is shown in a page's fields to a visitor of host.
+func (p Page) values(host string) map[string]string {
+	if len(host) > maxHost {
+		host = ""
+	}
+	return map[string]string{
+		"Status": strconv.Itoa(p.Status), "Code": p.code(), "Title": p.Title, "Text": p.Text, "Host": strings.ToLower(host),
+	}
+}
+
+// maxHost is what a name and a port have at most; longer ones are not shown.
+const maxHost = 260
+
+var builtIn = htmlpage.Must(htmlpage.Parse("built-in page", `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>{{.Title}}</title>
+<style>
+:root{color-scheme:light dark}
+body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto 0;padding:0 1.5rem}
+h1{font-size:1.5rem;line-height:1.25}
+p.status{opacity:.7}
+p:empty{display:none}
+</style>
+</head>
+<body>
+<main>
+<p class="status">{{.Status}}</p>
+<h1>{{.Title}}</h1>
+<p>{{.Text}}</p>
+</main>
+</body>
+</html>
+`, fields...))
+
+// Answer answers with a page, the operator's if there is one, or with JSON where
+// the visitor would rather have that.
+func (c *Set) Answer(w http.ResponseWriter, r *http.Request, p Page) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		h.Set("Content-Type", "application/grpc")
+		h.Set("Grpc-Status", grpcStatus(p.Status))
+		h.Set("Grpc-Message", p.Title)
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	if wantsJSON(r.Header.Get("Accept")) {
+		h.Set("Content-Type", "application/json")
+		message := p.Title + "."
+		if p.Text != "" {
+			message = p.Text
+		}
+		body, _ := json.Marshal(map[string]any{"error": map[string]string{"code": p.code(), "message": message}}) // strings have no errors
+		respond(w, r, p.Status, append(body, '\n'))
+		return
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+	respond(w, r, p.Status, c.choose(p).Render(p.values(r.Host)))
+}
+
+// AnswerText is refuse for those who know no page.
+func (c *Set) AnswerText(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+	c.Answer(w, r, Page{Status: status, Title: title, Text: text})
+}
+
+// respond writes an answer whose length is said, so that the visitor knows its
+// end even while it is still sending.
+func respond(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		w.Write(body)
+	}
+}
+
+// grpcStatus follows gRPC's mapping of HTTP statuses.
+func grpcStatus(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "16"
+	case http.StatusForbidden:
+		return "7"
+	case http.StatusNotFound:
+		return "12"
+	}
+	return "14"
+}
+
+// wantsJSON reports whether an Accept header names JSON before HTML.
+func wantsJSON(accept string) bool {
+	for part := range strings.SplitSeq(accept, ",") {
+		media, _, _ := strings.Cut(strings.TrimSpace(part), ";")
+		switch {
+		case media == "text/html":
+			return false
+		case media == "application/json" || strings.HasSuffix(media, "+json"):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,19 @@
+package routing
+
+import (
+	"math"
+	"testing"
+)
+
+// TestTurnsGoOnWithoutEnd picks at the turn that is negative as an int of 32 bits.
+func TestTurnsGoOnWithoutEnd(t *testing.T) {
+	var ep Endpoint
+	list := []*Backend{{Key: "a", Agent: &Agent{Session: new(services)}}, {Key: "b", Agent: &Agent{Session: new(services)}}}
+	ep.set(list)
+	for _, turn := range []uint32{math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32} {
+		ep.turn.Store(turn)
+		if got := ep.Pick(); len(got) != len(list) {
+			t.Errorf("at turn %d: got %d of %d tunnels", turn, len(got), len(list))
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package routing
+
+import (
+	"adit/internal/wildcard"
+	"adit/tunnel/relay/store"
+	"adit/tunnel/wire"
+)
+
+// Domain returns the endpoint that serves a name: its own, or that of the wildcard
+// that the name is one of, unless the name is by itself.
+func (t *Table) Domain(name, slot string) *Endpoint {
+	if ep := t.own(name, slot); ep != nil {
+		return ep
+	}
+	if t.wildcards.Load() == 0 {
+		return nil
+	}
+	all := wildcard.Of(name)
+	if all == "" || t.cfg.Alone(name) {
+		return nil
+	}
+	return t.own(all, slot)
+}
+
+// ShownAs is the name by which the certificate of a name is remembered: all names of
+// a wildcard have one, and strangers can ask for any number of them.
+func (t *Table) ShownAs(name string) string {
+	if ep := t.Domain(name, store.SlotTLS); ep != nil {
+		return ep.Domain
+	}
+	return name
+}
+
+// PassThrough returns the endpoint that wants a name's TLS undecrypted, if any.
+func (t *Table) PassThrough(name string) *Endpoint {
+	if name == "" {
+		return nil
+	}
+	if ep := t.Domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeTLS {
+		return ep
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package routing
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/wire"
+)
+
+// fork makes a backend for each of b's paths: what it keeps between requests, how
+// its origin is spoken to, and whether that is down is each one's own.
+func (t *Table) fork(b *Backend) {
+	b.origin = t.originOf(b)
+	for _, p := range b.Paths {
+		of := &Backend{
+			Agent: b.Agent, Number: b.Number, Key: b.Key, HostHeader: cmp.Or(p.HostHeader, b.HostHeader),
+			Requests: b.Requests, Answers: b.Answers, Unshared: b.Unshared, HTTP2: p.HTTP2,
+			whole: b, path: p.Path,
+		}
+		if p.Strip {
+			of.prefix = (&url.URL{Path: p.Path}).EscapedPath()
+		}
+		of.origin = t.originOf(of)
+		b.forks = append(b.forks, of)
+	}
+}
+
+func (t *Table) originOf(b *Backend) *origin.Origin {
+	return origin.New(origin.Config{Session: b.Agent.Session, Endpoint: b.Number, Path: b.path, HeadTime: t.cfg.OriginTime, Asks: t.cfg.Asks})
+}
+
+// tunnel is the backend of the whole tunnel, which is b's own unless that is one of
+// a path.
+func (b *Backend) tunnel() *Backend {
+	if b.whole != nil {
+		return b.whole
+	}
+	return b
+}
+
+// name tells b from the others of its client in a log.
+func (b *Backend) name() string { return b.Key + b.path }
+
+// led returns where each of list has a request for target go: to the longest of its
+// paths that has it, or to its own origin. It is list itself if that is so for all.
+func led(list []*Backend, target string) []*Backend {
+	out := list
+	for i, b := range list {
+		for _, of := range b.forks {
+			if _, ok := wire.MatchPath(of.path, target); ok {
+				if &out[0] == &list[0] {
+					out = slices.Clone(list)
+				}
+				out[i] = of
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Target is what b's origin is asked for in place of what the visitor asked for.
+func (b *Backend) Target(asked string) string {
+	if b.prefix == "" {
+		return asked
+	}
+	size, _ := wire.MatchPath(b.path, asked)
+	return wire.StripPath(asked, size)
+}
+
+// Strip takes the path out of a request by HTTP/2, which is a copy.
+func (b *Backend) Strip(r *http.Request, asked string) {
+	target, u := b.Target(asked), r.URL
+	path, _, _ := strings.Cut(target, "?")
+	u.Opaque, u.Path, u.RawPath = "", path, ""
+	if plain, err := url.PathUnescape(path); err == nil {
+		u.Path, u.RawPath = plain, path
+	}
+	message.SetTarget(u, target)
+	r.Header[message.PrefixHeader] = []string{b.prefix}
+}
+
+// Prefix is what Target takes out of what is asked for, as it is told to the origin;
+// empty: nothing.
+func (b *Backend) Prefix() string { return b.prefix }

@@ -1,0 +1,392 @@
+// Package udp serves the public ports of udp endpoints: each visitor's address has a flow,
+// whose packets go as datagrams of the session that its tunnel is behind. It bounds flows
+// and what goes back to addresses that may be forged. Who is let in is for the edge to say.
+package udp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/lend"
+	"adit/internal/monotime"
+	"adit/internal/netblock"
+	"adit/internal/udpbatch"
+	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/wire"
+)
+
+// readBuffer holds a burst of visitors' packets while the edge has no turn.
+const readBuffer = 4 << 20
+
+// batch is how many packets a busy port reads at once.
+const batch = 16
+
+// Config is what udp ports go by.
+type Config struct {
+	Flows           int           // of one endpoint
+	FlowsPerAddress int           // of one endpoint
+	Idle            time.Duration // after which a flow is forgotten
+	Amplification   int           // bytes back for a byte of a visitor not yet proved
+	// Enter decides on a visitor, as policy.Policy.Enter does: the rule that refuses it
+	// or would have, whether it is let in, and what to call at its end.
+	Enter func(ep *routing.Endpoint, visitor netip.Addr) (refused string, in bool, release func())
+	// Keeps reports whether a visitor may stay that was let in.
+	Keeps  func(ep *routing.Endpoint, visitor netip.Addr) bool
+	Record func(*routing.Endpoint, *routing.Backend, wire.Access)
+}
+
+// Ports are the udp ports of an edge.
+type Ports struct {
+	cfg                     Config
+	overBandwidth, unproved atomic.Uint64
+}
+
+// New returns ports of which none is open.
+func New(cfg Config) *Ports { return &Ports{cfg: cfg} }
+
+// Dropped counts packets that did not go on: those that a bandwidth had no room for,
+// both ways, and those to visitors that may be forged, beyond the allowed amplification.
+func (ps *Ports) Dropped() (overBandwidth, unproved uint64) {
+	return ps.overBandwidth.Load(), ps.unproved.Load()
+}
+
+// Open opens the port of an endpoint, which is to be served.
+func (ps *Ports) Open(addr string, ep *routing.Endpoint) (*Port, error) {
+	conn, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("open port: %w", err)
+	}
+	return newPort(ps, ep, conn.(*net.UDPConn)), nil
+}
+
+// Port is the public port of a udp endpoint: it gives each visitor a flow
+// and carries packets between the two as datagrams of the session.
+type Port struct {
+	all  *Ports
+	ep   *routing.Endpoint
+	conn *udpbatch.Conn
+
+	closed chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex
+	flows   map[netip.AddrPort]*flow
+	owners  map[netip.Prefix]int
+	told    map[netip.Prefix]time.Time // whose refusal was recorded, and when
+	buf     []byte
+	gathers link.Session // whose datagrams are gathered; the reader's
+}
+
+// flow is one visitor's address and port on one endpoint.
+type flow struct {
+	port    *Port
+	backend *routing.Backend
+	number  uint32
+	visitor netip.AddrPort
+	at      udpbatch.Addr // the same, and which of our addresses it knows
+	start   time.Time
+	refused string // by a policy in shadow mode
+	release func()
+
+	packet   atomic.Uint32
+	last     atomic.Int64 // a packet passed, by monotime.Now
+	in, out  atomic.Int64 // payload bytes
+	withheld atomic.Bool  // something did not, and the agent was told
+	answered atomic.Bool  // something went back to the visitor
+	proved   atomic.Bool  // and it sent more after that: its address is no forgery
+}
+
+func (f *flow) Endpoint() uint32       { return f.backend.Number }
+func (f *flow) Take(payloads [][]byte) { f.answer(payloads) }
+func (f *flow) Over()                  { f.port.endOne(f) }
+
+func newPort(all *Ports, ep *routing.Endpoint, conn *net.UDPConn) *Port {
+	return &Port{
+		all: all, ep: ep, closed: make(chan struct{}),
+		conn:  udpbatch.New(conn, udpbatch.Options{NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: readBuffer}),
+		flows: make(map[netip.AddrPort]*flow), owners: make(map[netip.Prefix]int), told: make(map[netip.Prefix]time.Time), buf: make([]byte, 64<<10),
+	}
+}
+
+// StopAccepting implements routing.Port: flows go on, and new ones come, until Close.
+func (p *Port) StopAccepting() {}
+
+// EndFlows implements routing.Port.
+func (p *Port) EndFlows(pick func(*routing.Backend, netip.Addr) bool) {
+	p.end(func(f *flow) bool { return pick(f.backend, f.visitor.Addr()) })
+}
+
+// Close closes the port, which ends its flows.
+func (p *Port) Close() {
+	p.once.Do(func() {
+		close(p.closed)
+		p.conn.Close()
+	})
+}
+
+// Serve takes visitors' packets until the port is closed.
+func (p *Port) Serve() {
+	var sweeping sync.WaitGroup
+	stop := make(chan struct{})
+	sweeping.Go(func() { p.sweep(stop) })
+	defer func() {
+		close(stop)
+		sweeping.Wait()
+		p.end(func(*flow) bool { return true })
+	}()
+	packets := make([]udpbatch.Buffer, 1, min(batch, p.conn.Batch()))
+	packets[0].B = make([]byte, 64<<10)
+	for quiet := 0; ; {
+		n, err := p.conn.ReadBatch(packets)
+		if err != nil { // ICMP errors of earlier packets, on some systems
+			if !visitor.RideOut(context.Background(), p.closed) {
+				return
+			}
+			continue
+		}
+		for i := range packets[:n] {
+			p.receive(packets[i].Addr, packets[i].B[:packets[i].N], n > 1)
+		}
+		p.gather(nil)
+		udpbatch.Passed(n)
+		// A busy port gets more buffers, and gives them back after a while.
+		switch {
+		case n == len(packets) && n < cap(packets):
+			packets, quiet = packets[:n+1], 0
+			packets[n].B = lend.TakeLarge()
+		case n == len(packets):
+			quiet = 0
+		case len(packets) > 1:
+			if quiet++; quiet > 256 {
+				last := &packets[len(packets)-1]
+				lend.GiveLarge(last.B)
+				last.B = nil
+				packets, quiet = packets[:len(packets)-1], 0
+			}
+		}
+	}
+}
+
+// gather gathers what goes to a session, and sends what was gathered for another.
+func (p *Port) gather(s link.Session) {
+	if s == p.gathers {
+		return
+	}
+	if p.gathers != nil {
+		link.SendGathered(p.gathers)
+	}
+	if p.gathers = s; s != nil {
+		link.GatherDatagrams(s)
+	}
+}
+
+// receive sends one packet of a visitor to the agent. With more it is gathered
+// with those that came with it.
+func (p *Port) receive(at udpbatch.Addr, payload []byte, more bool) {
+	f := p.flowOf(at)
+	if f == nil {
+		return
+	}
+	f.last.Store(int64(monotime.Now()))
+	if !p.ep.Meter.In().Try(len(payload)) {
+		p.all.overBandwidth.Add(1)
+		return
+	}
+	f.in.Add(int64(len(payload)))
+	p.ep.Meter.CountIn(len(payload))
+	if f.answered.Load() {
+		f.proved.Store(true)
+	}
+	session := f.backend.Agent.Session
+	if more {
+		p.gather(session)
+	}
+	out := wire.Flow{Endpoint: f.backend.Number, Number: f.number, Packet: uint16(f.packet.Add(1)), Payload: payload}
+	p.buf, _ = wire.SplitFlow(p.buf, out, session.MaxDatagram(), session.SendDatagram) // a lost packet is UDP's own
+}
+
+// flowOf finds or begins a visitor's flow. It returns nil if there may be no more.
+func (p *Port) flowOf(at udpbatch.Addr) *flow {
+	from := visitor.Clean(at.AddrPort)
+	p.mu.Lock()
+	f := p.flows[from]
+	full := len(p.flows) >= p.all.cfg.Flows || p.owners[netblock.Of(from.Addr())] >= p.all.cfg.FlowsPerAddress
+	p.mu.Unlock()
+	if f != nil {
+		select {
+		case <-f.backend.Agent.Session.Done():
+		default:
+			return f
+		}
+		// Another session may serve the visitor.
+		p.endOne(f)
+		full = false
+	}
+	list := p.ep.Pick()
+	if full || len(list) == 0 {
+		return nil
+	}
+	refused, let, release := p.all.cfg.Enter(p.ep, from.Addr())
+	if !let {
+		if now := time.Now(); p.tells(from.Addr(), now) {
+			p.all.cfg.Record(p.ep, nil, wire.Access{
+				Time: now.UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
+			})
+		}
+		return nil
+	}
+	f = &flow{port: p, backend: list[0], visitor: from, at: at, start: time.Now(), refused: refused, release: release}
+	f.backend.Agent.Flows.Add(f, &f.number)
+	f.backend.Take()
+	p.ep.Begin()
+	p.mu.Lock()
+	p.flows[from] = f
+	p.owners[netblock.Of(from.Addr())]++
+	p.mu.Unlock()
+	// Its tunnel may have been taken away, or its policy changed, before it was found here.
+	if !p.ep.Leads(f.backend) || !p.all.cfg.Keeps(p.ep, from.Addr()) {
+		p.endOne(f)
+		return nil
+	}
+	return f
+}
+
+// tells reports whether a refusal is to be recorded: one for each visitor in the
+// time that a flow would last, and no more than there may be flows. Packets cost
+// a stranger nothing, and each would push an event out of the log.
+func (p *Port) tells(a netip.Addr, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, known := p.told[netblock.Of(a)]
+	if known && now.Sub(last) < p.all.cfg.Idle || !known && len(p.told) >= p.all.cfg.Flows {
+		return false
+	}
+	p.told[netblock.Of(a)] = now
+	return true
+}
+
+// answer sends packets of the origin to the visitor. It is called by one at a time.
+func (f *flow) answer(payloads [][]byte) {
+	let := payloads[:0]
+	for _, payload := range payloads {
+		if f.lets(payload) {
+			let = append(let, payload)
+		}
+	}
+	udpbatch.Passed(len(let))
+	if len(let) > 0 {
+		_ = f.port.conn.WriteBatch(let, f.at) // a lost packet is UDP's own
+	}
+}
+
+// lets reports whether a packet may go to the visitor, and counts it if so. It
+// may not if the visitor's address may be forged and it has had its amplification
+// already, or if no bandwidth is left.
+func (f *flow) lets(payload []byte) bool {
+	out := f.out.Load() + int64(len(payload))
+	if !f.proved.Load() && out > f.in.Load()*int64(f.port.all.cfg.Amplification) {
+		f.port.all.unproved.Add(1)
+		f.tellWithheld()
+		return false
+	}
+	f.last.Store(int64(monotime.Now()))
+	if !f.port.ep.Meter.Out().Try(len(payload)) {
+		f.port.all.overBandwidth.Add(1)
+		return false
+	}
+	f.out.Store(out)
+	f.port.ep.Meter.CountOut(len(payload))
+	f.answered.Store(true)
+	return true
+}
+
+// tellWithheld tells the agent, once, that the visitor does not get all answers: the
+// service's owner would look for the cause in vain.
+func (f *flow) tellWithheld() {
+	if f.withheld.Swap(true) {
+		return
+	}
+	d := wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWithheld, Endpoint: f.backend.Number, Number: f.number})
+	_ = f.backend.Agent.Session.SendDatagram(d) // a lost packet is UDP's own
+}
+
+// sweep forgets idle flows and those whose session has ended.
+func (p *Port) sweep(stop <-chan struct{}) {
+	tick := time.NewTicker(max(p.all.cfg.Idle/4, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		before := int64(monotime.Now() - p.all.cfg.Idle)
+		p.end(func(f *flow) bool {
+			return f.last.Load() < before || f.backend.Agent.Session.Err() != nil
+		})
+		p.mu.Lock()
+		maps.DeleteFunc(p.told, func(_ netip.Prefix, at time.Time) bool { return time.Since(at) > p.all.cfg.Idle })
+		p.mu.Unlock()
+	}
+}
+
+// end ends the flows that over picks.
+func (p *Port) end(over func(*flow) bool) {
+	var ended []*flow
+	p.mu.Lock()
+	for _, f := range p.flows {
+		if over(f) {
+			p.forget(f)
+			ended = append(ended, f)
+		}
+	}
+	p.mu.Unlock()
+	for _, f := range ended {
+		p.settle(f)
+	}
+}
+
+// endOne ends one flow, without a look at the others: who asks for it may be
+// the reader of all sessions.
+func (p *Port) endOne(f *flow) {
+	p.mu.Lock()
+	open := p.flows[f.visitor] == f
+	if open {
+		p.forget(f)
+	}
+	p.mu.Unlock()
+	if open {
+		p.settle(f)
+	}
+}
+
+// forget takes a flow off the tables. p.mu is held.
+func (p *Port) forget(f *flow) {
+	delete(p.flows, f.visitor)
+	from := netblock.Of(f.visitor.Addr())
+	if p.owners[from]--; p.owners[from] <= 0 {
+		delete(p.owners, from)
+	}
+}
+
+// settle ends what a flow that was forgotten holds, and tells of it.
+func (p *Port) settle(f *flow) {
+	a := f.backend.Agent
+	a.Flows.Remove(f.number)
+	f.backend.Leave()
+	f.release()
+	p.ep.End()
+	_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
+	p.all.cfg.Record(p.ep, f.backend, wire.Access{
+		Time: f.start.UTC(), Endpoint: p.ep.ID(), Visitor: f.visitor.Addr().String(), Refused: f.refused,
+		BytesIn: f.in.Load(), BytesOut: f.out.Load(), Duration: time.Since(f.start),
+	})
+}

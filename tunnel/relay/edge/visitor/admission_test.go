@@ -1,0 +1,136 @@
+package visitor
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// TestALoadBalancerIsNotOneVisitor: what it brings without a PROXY header is of many.
+func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	for _, c := range []struct {
+		trusted []netip.Prefix
+		want    int
+	}{{nil, 2}, {loopback, 3}} {
+		e := New(Config{PerAddress: 2, Most: 16, Balancers: c.trusted, Proxy: ProxyOff, Log: slog.New(slog.DiscardHandler)})
+		got := 0
+		for range 3 {
+			visitor, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer visitor.Close()
+			conn, err := ln.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if v := e.Admit(conn); v != nil {
+				defer v.Close()
+				got++
+			}
+		}
+		if got != c.want || e.Figures().Open != got {
+			t.Errorf("trusted %v: %d of 3 connections are let in, %d counted; want %d", c.trusted, got, e.Figures().Open, c.want)
+		}
+	}
+}
+
+// TestWhoAsksForNothingMakesRoom: where as many are open as may be, who has asked for
+// nothing longest goes, and nobody who is being served.
+func TestWhoAsksForNothingMakesRoom(t *testing.T) {
+	vs := New(Config{PerAddress: 2, Most: 16})
+	var ended []string
+	names := map[string]*Conn{}
+	come := func(name string, n byte) error {
+		v := &Conn{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 1)}
+		v.cut = func() {
+			ended = append(ended, name)
+			vs.Forget(&v.Resting)
+			vs.leave(v.Addr.Addr())
+		}
+		names[name] = v
+		vs.Rest(&v.Resting, v.cut)
+		err := vs.enter(v.Addr.Addr(), false, &v.Resting)
+		if err != nil {
+			vs.Forget(&v.Resting)
+		}
+		return err
+	}
+	for i, name := range strings.Split("abcdefghijklmnop", "") {
+		if err := come(name, byte(i)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	vs.Work(&names["a"].Resting)
+	vs.pause(names["b"])                    // it has been answered, and rests since now
+	vs.Rest(&names["c"].Resting, func() {}) // a header begins: as b
+	vs.Rest(&names["c"].Resting, names["c"].cut)
+	for _, name := range []string{"1", "2"} {
+		if err := come(name, 200+name[0]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := strings.Join(ended, " "); got != "d e" {
+		t.Errorf("%s made room, want d e", got)
+	}
+	for _, v := range names {
+		vs.Work(&v.Resting)
+	}
+	if err := come("3", 251); err != errFull || vs.all != 16 {
+		t.Errorf("where all are served one more is told %v, and %d are open", err, vs.all)
+	}
+	vs.pause(names["d"]) // which has gone
+	if vs.idle.first != nil {
+		t.Error("one that has gone is kept")
+	}
+	if vs.spared != 2 {
+		t.Errorf("%d are said to have made room", vs.spared)
+	}
+}
+
+// TestWhoMakesRoomMustGo: those that were told to go and did not are no reason to let
+// any number in.
+func TestWhoMakesRoomMustGo(t *testing.T) {
+	vs := New(Config{PerAddress: 1000, Most: 16})
+	let := 0
+	for range 100 {
+		v := &Conn{Addr: netip.MustParseAddrPort("192.0.2.1:1"), cut: func() {}}
+		vs.Rest(&v.Resting, v.cut)
+		if vs.enter(v.Addr.Addr(), false, &v.Resting) == nil {
+			let++
+		}
+	}
+	if let != 18 {
+		t.Errorf("%d were let in, want 18", let)
+	}
+}
+
+// TestADrainEndsWhatAsksForNothing, but for what http.Server ends.
+func TestADrainEndsWhatAsksForNothing(t *testing.T) {
+	vs := New(Config{PerAddress: 9, Most: 9})
+	ended := map[int]bool{}
+	var all [5]Conn
+	for i := range all {
+		all[i].cut = func() { ended[i] = true }
+		vs.Rest(&all[i].Resting, all[i].cut)
+	}
+	vs.pause(&all[1])
+	vs.Work(&all[3].Resting)
+	vs.Drain(t.Context())
+	if len(ended) != 3 || !ended[0] || !ended[2] || !ended[4] {
+		t.Errorf("ended are %v, want 0, 2 and 4", ended)
+	}
+	vs.Rest(&all[3].Resting, all[3].cut)
+	if !ended[3] {
+		t.Error("what comes to rest later is not ended")
+	}
+}

@@ -1,0 +1,348 @@
+// Package webhook holds the bodies of webhooks until their signatures are found right,
+// within what may be held of an address, an endpoint and a node. Which signature is
+// right is for a policy to say, and how a body comes for whoever serves it.
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/lend"
+	"adit/internal/netblock"
+	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/signature"
+)
+
+// A webhook's body is held until its signature is found right. Anybody may send
+// one, so what is held at once is bounded, and so is the time for it to come.
+const (
+	heldOfAddress  = policy.MaxWebhookBody + 2*lastPart // at one endpoint: the longest body, or many short ones
+	heldOfEndpoint = 64 << 20
+	heldOfAll      = 256 << 20
+)
+
+// Each part of a body is twice as long as the one before.
+const (
+	firstPart = 4 << 10
+	lastPart  = 256 << 10
+)
+
+// Room is what may be held of all endpoints together. The zero value is empty.
+type Room struct{ held atomic.Int64 }
+
+// Holding counts what is held of one endpoint's bodies, of which Of is the room.
+type Holding struct {
+	Of *Room
+
+	mu  sync.Mutex
+	all int64
+	by  map[netip.Prefix]int64
+}
+
+// take takes room for n more bytes of an address, if there is some.
+func (h *Holding) take(from netip.Prefix, n int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all+n > heldOfEndpoint || h.by[from]+n > heldOfAddress {
+		return false
+	}
+	if h.Of.held.Add(n) > heldOfAll {
+		h.Of.held.Add(-n)
+		return false
+	}
+	if h.by == nil {
+		h.by = make(map[netip.Prefix]int64)
+	}
+	h.all += n
+	h.by[from] += n
+	return true
+}
+
+func (h *Holding) give(from netip.Prefix, n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Of.held.Add(-n)
+	h.all -= n
+	if h.by[from] -= n; h.by[from] <= 0 {
+		delete(h.by, from)
+	}
+}
+
+// Bytes is how many are held of requests whose signatures are to be checked, or that
+// go on.
+func (h *Holding) Bytes() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all
+}
+
+var (
+	errNoRoom  = errors.New("too much is held of bodies whose signatures are to be checked")
+	errTooLong = errors.New("the body is longer than is let in")
+)
+
+// keptBody is a body that is held. Its room is given back as it is read, and when it
+// is closed.
+type keptBody struct {
+	of   *Holding
+	from netip.Prefix
+	most int64
+
+	mu    sync.Mutex
+	size  int64
+	parts []part
+	shut  bool
+	cut   bool // shut before all of it was read
+}
+
+type part struct {
+	left []byte // what is not read yet
+	room int64
+}
+
+// Kept reports whether a request's body has come and is held.
+func Kept(r *http.Request) bool {
+	_, ok := r.Body.(*keptBody)
+	return ok
+}
+
+// keep keeps b as well.
+func (k *keptBody) keep(b []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.size += int64(len(b)); k.size > k.most {
+		return errTooLong
+	}
+	for len(b) > 0 {
+		last := len(k.parts) - 1
+		if last < 0 || len(k.parts[last].left) == cap(k.parts[last].left) {
+			room := firstPart
+			if last >= 0 {
+				room = min(2*cap(k.parts[last].left), lastPart)
+			}
+			if k.shut || !k.of.take(k.from, int64(room)) {
+				return errNoRoom
+			}
+			last++
+			k.parts = append(k.parts, part{make([]byte, 0, room), int64(room)})
+		}
+		p := &k.parts[last]
+		n := min(len(b), cap(p.left)-len(p.left))
+		p.left, b = append(p.left, b[:n]...), b[n:]
+	}
+	return nil
+}
+
+// writeTo writes all of it, as long as nothing was read.
+func (k *keptBody) writeTo(w io.Writer) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.parts {
+		_, _ = w.Write(p.left) // a hash takes all
+	}
+}
+
+func (k *keptBody) Read(b []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.cut:
+		return 0, http.ErrBodyReadAfterClose // what went on is not the whole
+	case len(k.parts) == 0:
+		return 0, io.EOF
+	}
+	first := &k.parts[0]
+	n := copy(b, first.left)
+	if first.left = first.left[n:]; len(first.left) == 0 {
+		k.drop()
+	}
+	return n, nil
+}
+
+// drop gives back the first part, under mu.
+func (k *keptBody) drop() {
+	k.of.give(k.from, k.parts[0].room)
+	k.parts[0] = part{}
+	k.parts = k.parts[1:]
+}
+
+// Close may come while the body is read.
+func (k *keptBody) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.shut, k.cut = true, k.cut || len(k.parts) > 0
+	for len(k.parts) > 0 {
+		k.drop()
+	}
+	return nil
+}
+
+// Webhook is a request that is let in only if its signature is right.
+type Webhook struct {
+	signs  *policy.Signs
+	body   *keptBody
+	signed signature.Print // of the secret that has
+	shadow *shadowBody     // nil unless the policy only records, and there is a body
+	only   bool            // the policy only records
+}
+
+// Read reads what a request of an address to webhooks has for proof; at is where
+// its body is held.
+func Read(p *policy.Policy, hook *policy.Hook, r *http.Request, at *Holding, from netip.Addr) (*Webhook, policy.Decision) {
+	signs, d := hook.Read(r.Header, time.Now())
+	if !d.Allowed {
+		return nil, d
+	}
+	most := int64(policy.MaxWebhookBody)
+	if limit := p.MaxBody(); limit > 0 {
+		most = min(most, limit)
+	}
+	if signs.NeedsBody() && r.ContentLength > most {
+		return nil, policy.Decision{Rule: policy.RuleMaxBody, Detail: errTooLong.Error()}
+	}
+	return &Webhook{signs: signs, body: &keptBody{of: at, from: netblock.Of(from), most: most}, only: p.Shadow()}, d
+}
+
+// Coming is how a webhook's body comes.
+type Coming struct {
+	Read    func(ctx context.Context, body io.Reader, b []byte) (int, error)
+	Control *http.ResponseController // of the request, whose reading ends in time
+	Within  time.Duration
+	Linger  time.Duration // that one who is refused is listened to
+}
+
+// Print is of the secret that has signed.
+func (k *Webhook) Print() signature.Print { return k.signed }
+
+// Decide decides on a webhook, whose body it reads for that, and returns the request
+// that goes on. Where the policy only records, the body goes on as it comes, and
+// verdict has the decision.
+func (k *Webhook) Decide(ctx context.Context, r *http.Request, how Coming) (*http.Request, policy.Decision) {
+	if k.signs.NeedsBody() && r.Body != nil && r.Body != http.NoBody {
+		body := r.Body
+		r = r.WithContext(ctx) // the server's own must stay as it is
+		if k.only {
+			k.shadow = &shadowBody{ReadCloser: body, body: k.body}
+			r.Body = k.shadow
+			return r, policy.Decision{Allowed: true}
+		}
+		if err := k.take(ctx, how, body); err != nil {
+			return r, refusalOf(err)
+		}
+		r.Body = k.body
+		r.Header.Del("Expect") // it has come
+	}
+	var d policy.Decision
+	k.signed, d = k.signs.Decide(k.body.writeTo)
+	return r, d
+}
+
+// take reads a body until its end.
+func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, how.Within)
+	defer cancel()
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_ = how.Control.SetReadDeadline(time.Now())
+	})
+	defer func() {
+		if !stop() {
+			<-done // it would come behind the next
+		}
+		switch {
+		case err == nil: // what comes next on the connection has a time of its own
+			_ = how.Control.SetReadDeadline(time.Time{})
+		case ctx.Err() == nil: // net/http reads some of what is left before it answers
+			_ = how.Control.SetReadDeadline(time.Now().Add(how.Linger))
+		}
+	}()
+	var mem lend.Buffer
+	defer mem.Return()
+	for {
+		b := mem.Lend()
+		n, err := how.Read(ctx, body, b)
+		if full := k.body.keep(b[:n]); full != nil {
+			return full
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the body: %w", err)
+		}
+		mem.Done(n)
+	}
+}
+
+// refusalOf says which rule a body meets that could not be held.
+func refusalOf(err error) policy.Decision {
+	d := policy.Decision{Rule: policy.RuleWebhookBody, Detail: err.Error()}
+	switch {
+	case errors.Is(err, errTooLong):
+		d.Rule = policy.RuleMaxBody
+	case errors.Is(err, errNoRoom):
+		d.Rule = policy.RuleWebhookBusy
+	}
+	return d
+}
+
+// Verdict is the decision on a request that has gone on, where the policy only
+// records; of before if it was known then.
+func (k *Webhook) Verdict(before policy.Decision) policy.Decision {
+	if k == nil || k.shadow == nil {
+		return before
+	}
+	return k.shadow.verdict(k.signs)
+}
+
+// Close gives back what is still held of the body.
+func (k *Webhook) Close() {
+	if k != nil {
+		_ = k.body.Close() // it has no error
+	}
+}
+
+// shadowBody is a body that goes on as it comes, and is kept for a verdict.
+type shadowBody struct {
+	io.ReadCloser
+	body *keptBody
+
+	mu    sync.Mutex
+	whole bool
+	fault error // why it is not kept
+}
+
+func (s *shadowBody) Read(b []byte) (int, error) {
+	n, err := s.ReadCloser.Read(b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil {
+		if s.fault = s.body.keep(b[:n]); s.fault != nil {
+			_ = s.body.Close()
+		}
+	}
+	s.whole = s.whole || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// verdict lets in what it cannot tell: the origin did not want all of the body.
+func (s *shadowBody) verdict(signs *policy.Signs) policy.Decision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.fault != nil:
+		return refusalOf(s.fault)
+	case !s.whole:
+		return policy.Decision{Allowed: true}
+	}
+	_, d := signs.Decide(s.body.writeTo)
+	return d
+}

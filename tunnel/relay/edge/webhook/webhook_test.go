@@ -1,0 +1,103 @@
+package webhook
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"testing"
+
+	"adit/internal/netblock"
+)
+
+func block(n int) netip.Prefix { return netblock.Of(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})) }
+
+// TestRoomForBodiesIsBounded takes all there is: of an address, an endpoint, a node.
+func TestRoomForBodiesIsBounded(t *testing.T) {
+	room := new(Room)
+	all := func(h *Holding, n int) (taken int64) {
+		for h.take(block(n), lastPart) {
+			taken += lastPart
+		}
+		return taken
+	}
+	first := Holding{Of: room}
+	if got := all(&first, 1); got != heldOfAddress {
+		t.Errorf("one address has %d, want %d", got, heldOfAddress)
+	}
+	if got := all(&first, 2); got != heldOfEndpoint-heldOfAddress {
+		t.Errorf("the second has %d, want the rest of the endpoint's", got)
+	}
+	var sum int64 = heldOfEndpoint
+	for range 10 {
+		h := Holding{Of: room}
+		for n := range 3 {
+			sum += all(&h, n)
+		}
+	}
+	if sum != heldOfAll {
+		t.Errorf("the node holds %d, want %d", sum, heldOfAll)
+	}
+	if first.give(block(1), lastPart); !first.take(block(2), lastPart) {
+		t.Error("what was given back cannot be taken")
+	}
+}
+
+func TestKeptBody(t *testing.T) {
+	at := &Holding{Of: new(Room)}
+	want := make([]byte, 1<<20+5)
+	for i := range want {
+		want[i] = byte(i >> 3)
+	}
+	keep := func() *keptBody {
+		k := &keptBody{of: at, from: block(1), most: int64(len(want))}
+		for left := want; len(left) > 0; {
+			n := min(len(left), 7777)
+			if err := k.keep(left[:n]); err != nil {
+				t.Fatal(err)
+			}
+			left = left[n:]
+		}
+		return k
+	}
+	k := keep()
+	for range 2 { // it is there for every secret
+		var out bytes.Buffer
+		if k.writeTo(&out); !bytes.Equal(out.Bytes(), want) {
+			t.Error("it writes something else")
+		}
+	}
+	if held := at.Bytes(); held < int64(len(want)) || held > 2*int64(len(want)) {
+		t.Errorf("%d bytes are held of %d", held, len(want))
+	}
+	if err := k.keep([]byte("x")); !errors.Is(err, errTooLong) {
+		t.Errorf("one byte more: %v", err)
+	}
+	got := make([]byte, len(want)/2)
+	if _, err := io.ReadFull(k, got); err != nil || !bytes.Equal(got, want[:len(got)]) {
+		t.Errorf("it reads something else: %v", err)
+	}
+	if held := at.Bytes(); held > int64(len(want)) {
+		t.Errorf("%d bytes are held after half was read", held)
+	}
+	if rest, err := io.ReadAll(k); err != nil || !bytes.Equal(rest, want[len(got):]) || at.Bytes() != 0 {
+		t.Errorf("the rest is something else: %v, %d held", err, at.Bytes())
+	}
+	k.Close()
+	if _, err := k.Read(got); err != io.EOF {
+		t.Errorf("it ends with %v", err)
+	}
+
+	// One that is closed half-way is not taken for a whole one.
+	k = keep()
+	k.Read(got)
+	if k.Close(); at.Bytes() != 0 {
+		t.Errorf("%d bytes are held of one that is closed", at.Bytes())
+	}
+	if n, err := k.Read(got); n != 0 || err == nil || err == io.EOF {
+		t.Errorf("a closed one reads %d bytes, %v", n, err)
+	}
+	if err := k.keep([]byte("x")); err == nil && at.Bytes() != 0 {
+		t.Error("a closed one takes room")
+	}
+}
