@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -60,11 +61,7 @@ func (c *cluster) Know([]nodes.Node) {}
 func (c *cluster) Peers() map[string]nodes.PeerState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make(map[string]nodes.PeerState)
-	for id, p := range c.peers {
-		all[id] = p
-	}
-	return all
+	return maps.Clone(c.peers)
 }
 
 // set changes a node: its entry, unless that is nil, and how it answers.
