@@ -142,6 +142,9 @@ var walls = []struct {
 	{"tunnel/relay/datadir", []string{"internal"}},
 	{"tunnel/relay/proof", []string{}},
 	{"tunnel/relay/roster", []string{}},
+	{"tunnel/relay/far", []string{
+		"tunnel/wire", "tunnel/relay/claim", "tunnel/relay/edge/routing", "tunnel/relay/nodes", "tunnel/relay/roster", "tunnel/relay/shape", "tunnel/relay/store",
+	}},
 	{"tunnel/relay/membership", []string{"internal", "tunnel/wire", "tunnel/relay/nodes", "tunnel/relay/store"}},
 	{"tunnel/relay/signature", []string{}},
 	{"tunnel/relay/geo", []string{"tunnel/relay/geo", "tunnel/relay/sentence"}},

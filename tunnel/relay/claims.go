@@ -221,7 +221,7 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 		giveBack()
 		return nil, err
 	}
-	backend := newBackend(&s.agent, p.key, c)
+	backend := routing.NewBackend(&s.agent, p.key, c)
 	if p.before != nil && p.before.face == face {
 		backend.Number = p.before.backend.Number
 	} else {

@@ -16,8 +16,8 @@
 //   - what is kept of visits and changes: record.go (visits, into package accesslog),
 //     forget.go (what goes); package ledger has changes, package activity where agents
 //     were, and package outlets sends visits and changes on
-//   - several nodes, with packages membership and nodes: members.go, leave.go, far.go
-//     (agents of other nodes), holding.go (claims that change hands)
+//   - several nodes, with packages membership, far and nodes: members.go, leave.go,
+//     local.go (what other nodes ask for), holding.go (claims that change hands)
 //   - for the operator: console.go, and view.go, which is what package operator sees
 //     of the relay beside its parts
 package relay

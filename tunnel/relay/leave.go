@@ -7,6 +7,7 @@ import (
 
 	"adit/internal/monotime"
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/wire"
 )
 
@@ -74,7 +75,7 @@ func (r *Relay) servedElsewhere(s *session) bool {
 	}
 	s.mu.Unlock()
 	for _, key := range keys {
-		if !r.far.elsewhere(s.agent.ClientID, s.agent.Instance, key) {
+		if !r.far.Serves(roster.Agent{Client: s.agent.ClientID, Instance: s.agent.Instance}, key) {
 			return false
 		}
 	}
@@ -127,7 +128,7 @@ func (r *Relay) toMove() []*session {
 		}
 	}
 	// What the others tell of now, not what their leases said seconds ago.
-	total, on := len(all), r.far.sessionsOn()
+	total, on := len(all), r.far.SessionsOn()
 	for _, n := range others {
 		total += on[n.ID]
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"adit/tunnel/relay/datadir"
+	"adit/tunnel/relay/far"
 	"adit/tunnel/relay/membership"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
@@ -28,6 +29,10 @@ func (r *Relay) openNodes() error {
 	if r.id, err = datadir.NodeID(r.cfg.DataDir); err != nil {
 		return err
 	}
+	r.far = far.New(far.Config{
+		Edge: r.edge, Claims: r.store.Claims, Roster: &r.roster, Account: r.accounts.Of, Told: r.store.Told, Log: r.log,
+		Draining: func(node string) bool { return r.mesh.Peers()[node].Draining }, Changed: func() { r.members.Look() },
+	})
 	if r.store.Nodes == nil {
 		return nil
 	}
@@ -36,10 +41,9 @@ func (r *Relay) openNodes() error {
 		return err
 	}
 	shown := daily{issue: func() (tls.Certificate, error) { return r.authority.IssueNode(r.id) }}
-	r.far.relay = r
 	r.mesh, err = nodes.New(nodes.Config{
 		ID: r.id, Fingerprint: r.authority.Fingerprint(), Certificate: shown.get,
-		Listener: ln, Local: local{r}, Far: &r.far, Log: r.log,
+		Listener: ln, Local: local{r}, Far: r.far, Log: r.log,
 	})
 	if err != nil {
 		ln.Close()
@@ -60,7 +64,7 @@ func (r *Relay) openNodes() error {
 		Node: self, Self: func() store.Node { return r.withFigures(self) }, Draining: r.roster.Closed,
 		Store: r.store.Nodes, Connected: r.store.Connected, Mesh: r.mesh, Changed: r.tellNodes, Double: r.tellDouble, Log: r.log,
 	})
-	r.store.Claims.OnChange(func(target string) { r.task(func() { r.far.review(target) }) })
+	r.store.Claims.OnChange(func(target string) { r.task(func() { r.far.Review(target) }) })
 	r.store.OnWrite(func(c store.Change) {
 		if line, err := json.Marshal(c); err == nil {
 			r.mesh.Tell(line)
@@ -96,7 +100,7 @@ func (r *Relay) runNodes(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.mesh.Run(ctx) })
 	wg.Go(func() { r.rebalance(ctx) })
-	wg.Go(func() { r.far.retry(ctx) })
+	wg.Go(func() { r.far.Run(ctx) })
 	r.members.Run(ctx)
 	wg.Wait()
 }

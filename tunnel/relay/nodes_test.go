@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/nodes"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
@@ -137,6 +140,17 @@ func TestAnyNodeTakesAnyVisitor(t *testing.T) {
 
 // TestEventsThatAnAgentDoesNotWantStayWhereTheyAre has visitors come to another
 // node than the agent's, which stops to tell of them once it knows better.
+// sessionsElsewhere is how many sessions with a tunnel agents have with other nodes.
+func (r *testRelay) sessionsElsewhere() (n int) {
+	r.far.Each(func(_ roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
+		for range tunnels {
+			n++
+			break
+		}
+	})
+	return n
+}
+
 func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 	c := startNodes(t, 2)
 	c.awaitWhole(c.all...)
@@ -145,12 +159,11 @@ func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("hello")))
 	a.event(wire.EventPing) // its own events have begun
 	muted := func() (n int) {
-		far := &c.all[1].far
-		far.mu.Lock()
-		defer far.mu.Unlock()
-		for s := range far.sessions {
-			if s.Mute() {
-				n++
+		for _, ep := range c.all[1].edge.Endpoints() {
+			for _, b := range ep.Backends() {
+				if s, ok := b.Agent.Session.(*nodes.Session); ok && s.Mute() {
+					n++
+				}
 			}
 		}
 		return n
@@ -273,7 +286,7 @@ func TestSecondSessionServesOn(t *testing.T) {
 		return list[0]
 	}
 	eventually(t, "the third node knows both ways to the one tunnel", func() bool {
-		return ep() != nil && len(ep().Backends()) == 1 && slices.Equal(third.far.byAgentLen(), []int{2})
+		return ep() != nil && len(ep().Backends()) == 1 && third.sessionsElsewhere() == 2
 	})
 	v := &http.Client{Transport: &http.Transport{}}
 	stop := make(chan struct{})
@@ -378,13 +391,12 @@ func TestNodeServesAPortOnceItIsFree(t *testing.T) {
 	}
 	defer blocker.Close()
 	a.mustClaim("k", wire.Claim{Type: wire.TypeTCP, RemotePort: port}, startTCPEcho(t))
-	f, target := &c.all[1].far, store.TargetPort("tcp", port)
+	target := store.TargetPort("tcp", port)
 	eventually(t, "the other node would serve the port", func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return len(f.byTarget[target]) == 1 && f.holds(f.byTarget[target][0])
+		claim, _ := c.all[1].store.Claims.Get(target)
+		return len(claim.Holders) == 1 && c.all[1].sessionsElsewhere() == 1
 	})
-	f.review(target)
+	c.all[1].far.Review(target)
 	blocker.Close()
 	eventually(t, "the other node serves the port", func() bool {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.2:%d", port))

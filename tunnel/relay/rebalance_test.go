@@ -89,7 +89,7 @@ func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
 	}
 	eventually(t, "nobody is to move any more", func() bool {
 		for _, r := range nodes {
-			if on := r.far.sessionsOn(); len(r.roster.All()) != 3 || len(on) != 2 || len(r.toMove()) > 0 {
+			if on := r.far.SessionsOn(); len(r.roster.All()) != 3 || len(on) != 2 || len(r.toMove()) > 0 {
 				return false
 			}
 		}

@@ -3,9 +3,11 @@ package relay
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -47,13 +49,13 @@ func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
 		return nil
 	}
 	fit := make(map[tunnelID]bool) // the others go in any case
-	r.far.each(func(a *farAgent) {
-		if a.agent.ClientID != clientID {
+	r.far.Each(func(of roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
+		if of.Client != clientID {
 			return
 		}
-		for key, t := range a.tunnels {
-			if r.fits(scope, t.face) == nil {
-				fit[tunnelID{a.agent.Instance, key}] = true
+		for key, face := range tunnels {
+			if r.fits(scope, face) == nil {
+				fit[tunnelID{of.Instance, key}] = true
 			}
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/edge"
+	"adit/tunnel/relay/far"
 	"adit/tunnel/relay/geo"
 	"adit/tunnel/relay/ledger"
 	"adit/tunnel/relay/membership"
@@ -101,10 +102,10 @@ type Relay struct {
 	ledger    *ledger.Ledger
 	records   *proof.Records
 	unpublish func()
-	shown     daily               // to agents
-	mesh      *nodes.Mesh         // nil where the relay is one node; so is members
-	members   *membership.Members // and far is empty
-	far       far
+	shown     daily       // to agents
+	mesh      *nodes.Mesh // nil where the relay is one node; so is members
+	members   *membership.Members
+	far       *far.Agents // empty where the relay is one node
 	serving   serving
 	counts    metrics.Counts
 	strangers strangers

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
@@ -41,7 +43,13 @@ type tunnelID struct{ instance, key string }
 // tunnelsOf counts a client's running tunnels on all nodes, without one.
 func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 	found := map[tunnelID]bool{}
-	r.far.ofClient(clientID, func(instance, key string) { found[tunnelID{instance, key}] = true })
+	r.far.Each(func(of roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
+		if of.Client == clientID {
+			for key := range tunnels {
+				found[tunnelID{of.Instance, key}] = true
+			}
+		}
+	})
 	for _, s := range r.roster.OfClient(clientID) {
 		s.mu.Lock()
 		for k := range s.tunnels {

@@ -281,7 +281,7 @@ func (r *Relay) gone(clientID string, h store.Holder) bool {
 	if h.Ephemeral {
 		limit = ephemeralTime
 	}
-	if r.members != nil && (r.far.connected(key) || !r.members.Whole()) {
+	if r.members != nil && (r.far.Connected(key) || !r.members.Whole()) {
 		return false
 	}
 	away, since := r.roster.Away(key)

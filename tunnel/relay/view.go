@@ -2,13 +2,16 @@ package relay
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"adit/internal/monotime"
 	"adit/internal/natural"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/operator"
+	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
 )
 
@@ -52,7 +55,10 @@ func (r *Relay) sessionsByTransport() map[link.Transport]int {
 // Connected looks at the agents of all clients at once: each session is looked
 // at once, however many clients there are.
 func (r view) Connected() map[string]operator.Connected {
-	type clientTunnel struct{ client, instance, key string }
+	type clientTunnel struct {
+		of  roster.Agent
+		key string
+	}
 	all, known := make(map[string]operator.Connected), make(map[clientTunnel]bool)
 	newest := make(map[string]*session) // of those here
 	add := func(client string, see func(*operator.Connected)) {
@@ -68,10 +74,10 @@ func (r view) Connected() map[string]operator.Connected {
 			c.Tunnels++
 		}
 	}
-	r.far.each(func(a *farAgent) {
-		add(a.agent.ClientID, func(c *operator.Connected) {
-			for key := range a.tunnels {
-				count(c, clientTunnel{a.agent.ClientID, a.agent.Instance, key})
+	r.far.Each(func(of roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
+		add(of.Client, func(c *operator.Connected) {
+			for key := range tunnels {
+				count(c, clientTunnel{of, key})
 			}
 		})
 	})
@@ -83,7 +89,7 @@ func (r view) Connected() map[string]operator.Connected {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for key := range s.tunnels {
-				count(c, clientTunnel{s.client.ID, s.hello.Instance, key})
+				count(c, clientTunnel{roster.Agent{Client: s.client.ID, Instance: s.hello.Instance}, key})
 			}
 		})
 	}

@@ -95,6 +95,15 @@ type Backend struct {
 	out    atomic.Bool  // it is out of turn: its origin was down, and is probed
 }
 
+// NewBackend is where an endpoint's visitors go for a claim of an agent's.
+func NewBackend(a *Agent, key string, c wire.Claim) *Backend {
+	return &Backend{
+		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2,
+		Requests: message.NewChanges(c.RequestHeaders), Answers: message.NewChanges(c.ResponseHeaders),
+		Paths: c.Paths, Visitors: c.Visitors,
+	}
+}
+
 // Origin is where the tunnel's, or the path's, visitors go.
 func (b *Backend) Origin() *origin.Origin { return b.origin }
 
