@@ -223,6 +223,11 @@ func setupHeld(w *windows, setup string) {
 	defer os.RemoveAll(w.file("held"))
 	held, end := person.begin(adit, "start", "--http_listen", "127.0.0.1:37298")
 	until(w.t, patience, "the program does not run", func() bool {
+		select {
+		case err := <-held:
+			w.t.Fatalf("the program in use has ended: %v", err)
+		default:
+		}
 		_, err := w.inside(20*time.Second, "curl", "-fsS", "-m", "10", "http://127.0.0.1:37298/healthz")
 		return err == nil
 	})
