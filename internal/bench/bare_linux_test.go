@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,15 @@ func TestTheFloorIsMeasured(t *testing.T) {
 			t.Fatalf("%s: %v", column, err)
 		}
 	}
+	stoodStill := func(name, column string) bool { // a machine so busy that nothing came: then no byte has a cost
+		bulk, _, cost := strings.Cut(name, ", CPU")
+		i := slices.IndexFunc(table.figures, func(f figure) bool { return f.Name == bulk })
+		if !cost || i < 0 || table.figures[i].Unit != "MB/s" {
+			return false
+		}
+		came, measured := table.figures[i].Values[column]
+		return measured && came == 0
+	}
 	figures := map[string]figure{}
 	for _, f := range table.figures {
 		figures[f.Name] = f
@@ -42,7 +52,7 @@ func TestTheFloorIsMeasured(t *testing.T) {
 			value, measured := f.Values[column]
 			left := column == "bare-udp" && (strings.HasPrefix(f.Name, "tcp down") || strings.HasPrefix(f.Name, "tcp up"))
 			switch {
-			case !measured && !left:
+			case !measured && !left && !stoodStill(f.Name, column):
 				t.Errorf("%s, %s: not measured", f.Name, column)
 			case measured && left:
 				t.Errorf("%s, %s: measured, and nothing that is lost is sent again", f.Name, column)

@@ -207,11 +207,24 @@ func (w *windows) msiLog() string {
 	return string(text)
 }
 
-// begin starts a program of Windows, which is to end by itself or by end.
+// begin starts a program of Windows, which is to end by itself or by end. What it says
+// is shown if the test fails.
 func (w *windows) begin(args ...string) (ended <-chan error, end func()) {
 	w.t.Helper()
+	// Not a pipe: others that the program starts may hold that open for longer.
+	said, err := os.Create(filepath.Join(w.t.TempDir(), "said.log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer said.Close()
+	w.t.Cleanup(func() {
+		if text, err := os.ReadFile(said.Name()); w.t.Failed() {
+			w.t.Logf("%s said %q, %v", strings.Join(args, " "), text, err)
+		}
+	})
 	cmd := exec.Command("ip", append([]string{"netns", "exec", w.net, wine64}, args...)...)
 	cmd.Env = append(os.Environ(), w.env...)
+	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
