@@ -1,59 +1,16 @@
 package edge
 
 import (
-	"context"
-	"errors"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
-	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/origin/origintest"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/wire"
 )
-
-// origins is an agent's session whose streams reach an origin, or are told that it
-// is down.
-type origins struct {
-	link.Session
-	down atomic.Bool
-}
-
-func (s *origins) Done() <-chan struct{} { return nil }
-func (s *origins) Err() error            { return nil }
-
-func (s *origins) OpenStream(context.Context) (link.Stream, error) {
-	near, far := net.Pipe()
-	var reason error
-	if s.down.Load() {
-		reason = errors.New("connection refused")
-	}
-	go func() {
-		defer far.Close()
-		b := make([]byte, 1024)
-		if _, err := far.Read(b); err != nil { // the preface
-			return
-		}
-		if _, err := far.Write(wire.AppendAnswer(nil, reason)); err != nil || reason != nil {
-			return
-		}
-		for {
-			if _, err := far.Read(b); err != nil {
-				return
-			}
-		}
-	}()
-	return pipeStream{near}, nil
-}
-
-type pipeStream struct{ net.Conn }
-
-func (s pipeStream) CloseWrite() error { return s.Close() }
-func (s pipeStream) Reset()            { s.Close() }
-func (s pipeStream) Quiet() bool       { return true }
 
 // balancedSite is an edge with two agents behind one name, of which the first
 // has no origin at first.
@@ -61,7 +18,7 @@ type balancedSite struct {
 	edge        *Edge
 	face        routing.Face
 	ep          *routing.Endpoint
-	first       *origins
+	first       *origintest.Session
 	down, other *routing.Backend
 }
 
@@ -70,11 +27,11 @@ func newBalancedSite(t *testing.T) *balancedSite {
 	s := &balancedSite{
 		edge:  New(Config{}),
 		face:  routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
-		first: new(origins),
+		first: new(origintest.Session),
 	}
-	s.first.down.Store(true)
+	s.first.Down.Store(true)
 	s.down = &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "first", Node: "n2", Session: s.first}}
-	s.other = &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "other", Session: new(origins)}}
+	s.other = &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "other", Session: new(origintest.Session)}}
 	for _, b := range []*routing.Backend{s.down, s.other} {
 		ep, err := s.edge.Attach(s.face, b)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/h3"
+	"adit/tunnel/relay/edge/origin/origintest"
 	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
@@ -39,7 +40,7 @@ func (takesHeads) OpenStream(context.Context) (link.Stream, error) {
 		_, _ = far.Read(make([]byte, 4096))
 		_, _ = far.Write(wire.AppendAnswer(nil, nil))
 	}()
-	return pipeStream{near}, nil
+	return origintest.Stream{Conn: near}, nil
 }
 
 // connsFrom is a listener of what visitors dial.

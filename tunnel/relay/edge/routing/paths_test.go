@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/origin/origintest"
 	"adit/tunnel/wire"
 )
 
@@ -72,8 +73,8 @@ func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
 // TestPathIsOutOfTurnByItself while its origin is down, and no longer.
 func TestPathIsOutOfTurnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, session := newSharedSite(t), new(services)
-		session.down.Store(true)
+		s, session := newSharedSite(t), new(origintest.Session)
+		session.Down.Store(true)
 		b := &Backend{Key: "k", Agent: &Agent{ClientID: "c", Instance: "led", Session: session}, Paths: []wire.ClaimPath{{Path: "/api"}, {Path: "/x"}}}
 		if _, err := s.table.Attach(s.face, b); err != nil {
 			t.Fatal(err)
@@ -84,12 +85,12 @@ func TestPathIsOutOfTurnByItself(t *testing.T) {
 		if !api.out.Load() || b.out.Load() || b.forks[1].out.Load() {
 			t.Errorf("out of turn: %v, the tunnel %v, its other path %v", api.out.Load(), b.out.Load(), b.forks[1].out.Load())
 		}
-		session.down.Store(false)
+		session.Down.Store(false)
 		time.Sleep(time.Minute)
 		if api.out.Load() {
 			t.Error("it is out of turn, though its origin has been up for a minute")
 		}
-		session.down.Store(true)
+		session.Down.Store(true)
 		s.table.TakeOut(s.ep, api)
 		s.table.Detach(s.face, b) // and nobody probes it any more
 		time.Sleep(time.Minute)

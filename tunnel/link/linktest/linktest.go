@@ -1,0 +1,48 @@
+// Package linktest has ends of a stream for tests of who copies from one to the other.
+package linktest
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+)
+
+// Offering is a stream whose bytes are offered to a waiting reader first, by chance.
+type Offering struct {
+	Left []byte
+	Rand *rand.Rand
+}
+
+func (o *Offering) Read(b []byte) (int, error) { return o.ReadDirect(b, nil) }
+
+// ReadDirect is that of link's streams.
+func (o *Offering) ReadDirect(b []byte, take func([]byte) int) (int, error) {
+	for take != nil && len(o.Left) > 0 && o.Rand.IntN(4) > 0 {
+		part := o.Left[:min(len(o.Left), 1+o.Rand.IntN(9000))]
+		n := take(part)
+		o.Left = o.Left[n:]
+		if n < len(part) {
+			break
+		}
+	}
+	if len(o.Left) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, o.Left[:1+o.Rand.IntN(len(o.Left))])
+	o.Left = o.Left[n:]
+	return n, nil
+}
+
+// Reluctant is a socket that takes without waiting as much as chance wills.
+type Reluctant struct {
+	bytes.Buffer
+	Rand  *rand.Rand
+	Tried int // bytes that were taken so
+}
+
+// TryWrite is that of sockets that do not wait.
+func (r *Reluctant) TryWrite(b []byte) int {
+	n, _ := r.Write(b[:r.Rand.IntN(len(b)+1)])
+	r.Tried += n
+	return n
+}
