@@ -222,7 +222,8 @@ export const scenarios = {
       mock.setTunnel({ ...tunnel(1999), state: 'failed', error: 'nothing listens' });
       await text(page, 'No tunnel fits').waitFor();
       await button(page, 'Reset filters').click();
-      await page.getByRole('list', { name: 'Tunnels' }).evaluate((list) => (list.scrollTop = 1e6));
+      await row(page, 't_1000').hover();
+      await page.mouse.wheel(0, 1e6);
       await row(page, 't_1999').getByText('Failed').waitFor();
     },
     {
