@@ -192,7 +192,7 @@ export const scenarios = {
     await page.locator('[data-tunnel=t_0008]').waitFor();
     assert.ok((await height('.list')) < 8 * 58 + 4, 'eight tunnels, and nothing below them');
     for (let n = 10; n < 310; n++) mock.setTunnel(tunnel(n), 'created');
-    await page.getByText('308').waitFor();
+    await page.getByRole('heading', { name: 'Tunnels 308' }).waitFor();
     // The page scrolls as a whole, and what finds a tunnel stays in sight.
     const far = page.locator('[data-tunnel=t_0300]');
     await page.locator('[data-tunnel=t_0001]').hover();
