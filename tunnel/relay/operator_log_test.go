@@ -199,12 +199,38 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 	if page := answer[console.AuditPage](t, r, "GET", "/api/v1/audit?action=client.&target=shop", ""); len(page.Items) != 4 {
 		t.Errorf("%d entries of clients", len(page.Items))
 	}
+	if page := answer[console.AuditPage](t, r, "GET", "/api/v1/audit?q=SIEM.example", ""); len(page.Items) != 1 || page.Items[0].Action != "sink.set" {
+		t.Errorf("what has siem.example in it: %+v", page.Items)
+	}
 	result := answer[audit.Result](t, r, "GET", "/api/v1/audit/verify", "")
 	if !result.OK || result.Entries != 9 {
 		t.Errorf("got %+v", result)
 	}
 	if bad := answer[audit.Result](t, r, "GET", "/api/v1/audit/verify?head=abc", ""); bad.OK {
 		t.Error("a head that is not in the chain is taken")
+	}
+}
+
+// TestALongAuditLogIsSearchedInParts: who looks for what was long ago is told where
+// to look on, and no question reads more than its part.
+func TestALongAuditLogIsSearchedInParts(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	note := func(action string, n int) {
+		for range n {
+			if _, err := r.store.Audit.Append(t.Context(), audit.Change{Actor: audit.Actor{Kind: audit.KindAdminToken}, Action: action}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	note("client.add", 1)
+	note("login", 3100)
+	page := answer[console.AuditPage](t, r, "GET", "/api/v1/audit?q=client.add", "")
+	if len(page.Items) != 0 || page.Next == 0 {
+		t.Fatalf("got %d entries, and %d for what is next, want none yet", len(page.Items), page.Next)
+	}
+	page = answer[console.AuditPage](t, r, "GET", fmt.Sprintf("/api/v1/audit?q=client.add&before=%d", page.Next), "")
+	if len(page.Items) != 1 || page.Next != 0 {
+		t.Errorf("got %d entries, and %d for what is next, want the one and the end", len(page.Items), page.Next)
 	}
 }
 

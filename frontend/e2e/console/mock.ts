@@ -406,7 +406,8 @@ export class ConsoleMock {
           this.audit.filter(
             (e) =>
               e.action.startsWith(q.get('action') ?? '') &&
-              (!q.get('target') || e.target === q.get('target')),
+              e.time >= (q.get('since') ?? '') &&
+              JSON.stringify(e).includes(q.get('q') ?? ''),
           ),
         ),
     ],

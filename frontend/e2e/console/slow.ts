@@ -41,6 +41,25 @@ export const scenarios = {
     },
   ),
 
+  'the audit log is searched as far back as it goes': scenario(async (page, mock) => {
+    await page.route(/\/audit\?/, async (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const found = [entry(3, 'client.revoke', 'contractor')];
+      const items = query.get('q') !== 'contractor' || query.get('before') === '3001' ? found : [];
+      const next = items.length > 0 ? {} : { next: 3001 };
+      await route.fulfill({ json: { data: { items, ...next } } });
+    });
+    await page.goto(`${mock.url}/#/audit`);
+    await row(page, '3').waitFor();
+    const asked = page.waitForRequest(/[?&]q=contractor&since=20[^&]+&limit=100$/);
+    await page.getByLabel('Time').selectOption('Last 7 days');
+    await page.getByLabel('Search').fill('contractor');
+    await asked;
+    await text(page, 'older events are left').waitFor();
+    await button(page, 'Show more').click();
+    await row(page, '3').waitFor();
+  }),
+
   'more of the audit log that cannot be had is told': scenario(
     async (page, mock) => {
       await page.route(/\/audit\?/, async (route) => {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"adit/tunnel/relay/audit"
@@ -100,11 +101,17 @@ func (c *Console) setClient(w http.ResponseWriter, r *http.Request) error {
 
 // searchAudit answers a page of the audit log.
 func (c *Console) searchAudit(w http.ResponseWriter, r *http.Request) error {
-	v, err := readQuery(r, "action", "actor", "target", "limit", "before")
+	v, err := readQuery(r, "action", "actor", "target", "q", "since", "until", "limit", "before")
 	if err != nil {
 		return err
 	}
-	q := AuditQuestion{Action: v.Get("action"), Actor: v.Get("actor"), Target: v.Get("target"), Limit: v.limit(100, 1000)}
+	q := AuditQuestion{
+		Action: v.Get("action"), Actor: v.Get("actor"), Target: v.Get("target"), Text: strings.TrimSpace(v.Get("q")),
+		Since: v.time("since"), Until: v.time("until"), Limit: v.limit(100, 1000),
+	}
+	if len(q.Text) > maxAuditText {
+		v.fail("q", "q has at most %d bytes", maxAuditText)
+	}
 	if text := v.Get("before"); text != "" {
 		if q.Before, err = strconv.ParseUint(text, 10, 63); err != nil || q.Before == 0 {
 			v.fail("before", "before must be the number of an entry")

@@ -62,19 +62,6 @@ type Record struct {
 // AccessPage is a turn of a search, newest first.
 type AccessPage = accesslog.Page
 
-// AuditQuestion is a question to the audit log. Zero fields ask for everything.
-type AuditQuestion struct {
-	Before                uint64
-	Action, Actor, Target string // Action is a prefix
-	Limit                 int
-}
-
-// AuditPage is a part of the audit log, newest first.
-type AuditPage struct {
-	Items []audit.Entry `json:"items"`
-	Next  uint64        `json:"next,omitempty"`
-}
-
 // Sink is where events are sent on.
 type Sink struct {
 	Tag         string    `json:"-"` // the ETag: another one with every change

@@ -2576,9 +2576,15 @@ export interface operations {
                 limit?: number;
                 /** @description Only entries before this one. */
                 before?: number;
+                /** @description What the action begins with, as client. */
                 action?: string;
+                /** @description A name or a kind. */
                 actor?: string;
                 target?: string;
+                /** @description Part of the action, target, details, or of who it was, in any case. */
+                q?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
