@@ -155,6 +155,7 @@ var walls = []struct {
 	{"tunnel/relay/accesslog", []string{"internal", "tunnel/wire", "tunnel/relay/store"}},
 	{"tunnel/relay/activity", []string{"tunnel/wire", "tunnel/relay/store"}},
 	{"tunnel/relay/ledger", []string{"internal", "tunnel/relay/audit", "tunnel/relay/store"}},
+	{"tunnel/relay/alerts", []string{"tunnel/wire", "tunnel/relay/audit", "tunnel/relay/sink"}},
 	{"tunnel/relay/outlets", []string{"tunnel/wire", "tunnel/relay/audit", "tunnel/relay/sink", "tunnel/relay/store"}},
 	{"tunnel/relay/edge/h3", []string{"tunnel/relay/edge/clientcert", "tunnel/relay/edge/visitor"}},
 	{"tunnel/relay/edge/message", []string{"tunnel/wire", "tunnel/relay/policy"}},

@@ -13,6 +13,7 @@ import (
 
 	"adit/internal/goodput"
 	"adit/tunnel/relay/metrics"
+	"adit/tunnel/relay/sink"
 	"adit/tunnel/wire"
 )
 
@@ -366,6 +367,11 @@ func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.mu.Unlock()
 	s.relay.notes.Report(s.client.ID, list)
+	for _, e := range list {
+		s.relay.alerts.Reported(sink.Client{
+			Time: e.Time, State: sink.Faulty, Client: s.client.Name, ClientID: s.client.ID, Tunnel: e.Key, Message: e.Message,
+		})
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

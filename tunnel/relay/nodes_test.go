@@ -29,7 +29,8 @@ type testNodes struct {
 	urls []string
 	all  []*testRelay
 
-	balance time.Duration // of the nodes that are added; zero: as in earnest
+	balance   time.Duration // of the nodes that are added; zero: as in earnest
+	awayGrace time.Duration // as well
 }
 
 func startNodes(tb testing.TB, n int) *testNodes {
@@ -54,12 +55,13 @@ func (c *testNodes) config(i int) config.Config {
 	host := fmt.Sprintf("127.0.0.%d", i+1)
 	cfg.PublicHost, cfg.NATS.URLs, cfg.Nodes.Listen, cfg.Nodes.Name, cfg.Nodes.Leave = host, c.urls, host+":0", fmt.Sprintf("node%d", i), "0s"
 	cfg.TunnelListen, cfg.EdgeHTTPListen, cfg.EdgeHTTPSListen = host+":0", host+":0", host+":0"
+	cfg.Sinks.AllowPrivate = true
 	return cfg
 }
 
 func (c *testNodes) add() *testRelay {
 	c.tb.Helper()
-	r := startRelayWith(c.tb, Options{Config: c.config(len(c.all)), balance: c.balance})
+	r := startRelayWith(c.tb, Options{Config: c.config(len(c.all)), balance: c.balance, awayGrace: c.awayGrace})
 	c.all = append(c.all, r)
 	return r
 }

@@ -12,6 +12,7 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/accesslog"
 	"adit/tunnel/relay/activity"
+	"adit/tunnel/relay/alerts"
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
@@ -55,6 +56,7 @@ type Options struct {
 	usageFlush time.Duration                                            // tests hurry it; may be zero
 	// strangerGrace is for tests, too; may be zero.
 	strangerGrace time.Duration
+	awayGrace     time.Duration // tests hurry it; may be zero
 	auditWait     time.Duration // tests hurry it; may be zero
 	auditMost     int           // tests have less of it; may be zero
 	balance       time.Duration // tests hurry it; may be zero
@@ -99,6 +101,7 @@ type Relay struct {
 	accounts  *quota.Accounts
 	notes     *activity.Notes // of agents
 	sinks     *outlets.Set
+	alerts    *alerts.Watch
 	ledger    *ledger.Ledger
 	records   *proof.Records
 	unpublish func()
@@ -181,6 +184,7 @@ func (r *Relay) open(ctx context.Context) error {
 		Stored: r.store.Policies, Clients: r.store.Clients, Table: r.policies, Names: r.names, Record: r.ledger.Record, Log: r.log,
 	}
 	r.notes = activity.New(r.store.Activities, r.node, r.log)
+	r.alerts = alerts.New(alerts.Config{Clients: r.attendance, First: r.tellsOfClients, Grace: r.opts.awayGrace, Tell: r.tellOfClient})
 	r.access = accesslog.New(r.store.Events, r.log)
 	public, err := r.openSockets()
 	if err != nil {

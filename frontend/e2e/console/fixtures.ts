@@ -418,7 +418,7 @@ export const sinks = (): Sink[] => [
     type: 'webhook',
     url: 'https://siem.example.com/adit',
     has_secret: true,
-    events: ['access', 'audit'],
+    events: ['access', 'audit', 'client'],
     refused_only: false,
     enabled: true,
     changed_at: ago(9 * day),

@@ -53,6 +53,9 @@ func (o *Set) Access(e wire.Access) { o.add(sink.Event{Type: sink.Access, Access
 // Audit gives an entry of the audit log to the sinks. It never waits.
 func (o *Set) Audit(e audit.Entry) { o.add(sink.Event{Type: sink.Audit, Audit: &e}) }
 
+// Client gives news of a client to the sinks. It never waits.
+func (o *Set) Client(c sink.Client) { o.add(sink.Event{Type: sink.Clients, Client: &c}) }
+
 func (o *Set) add(e sink.Event) {
 	o.mu.RLock()
 	list := o.list

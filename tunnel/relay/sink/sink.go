@@ -1,4 +1,4 @@
-// Package sink sends access events and audit entries on to an operator's own
+// Package sink sends access events, audit entries and news of clients on to an operator's own
 // systems: as signed webhooks, or as syslog. What cannot be sent waits in a
 // bounded queue and is tried again with back-off; a visitor never waits for it.
 package sink
@@ -32,8 +32,9 @@ const (
 	Webhook = "webhook"
 	Syslog  = "syslog"
 
-	Access = "access"
-	Audit  = "audit"
+	Access  = "access"
+	Audit   = "audit"
+	Clients = "client"
 )
 
 const (
@@ -97,8 +98,8 @@ func (c *Config) check(private bool) error {
 		c.Events = []string{Access}
 	}
 	for i, e := range c.Events {
-		if e != Access && e != Audit || slices.Contains(c.Events[:i], e) {
-			return &FieldError{fmt.Sprintf("events[%d]", i), "must be access or audit, each once"}
+		if !slices.Contains([]string{Access, Audit, Clients}, e) || slices.Contains(c.Events[:i], e) {
+			return &FieldError{fmt.Sprintf("events[%d]", i), "must be access, audit or client, each once"}
 		}
 	}
 	switch c.Type {
@@ -189,6 +190,27 @@ type Event struct {
 	Type   string       `json:"type"`
 	Access *wire.Access `json:"access,omitempty"`
 	Audit  *audit.Entry `json:"audit,omitempty"`
+	Client *Client      `json:"client,omitempty"`
+}
+
+// States of a Client.
+const (
+	Connected = "connected"
+	Away      = "away"
+	Faulty    = "error" // an agent reports that something went wrong at its side
+)
+
+// Client is news of a client.
+type Client struct {
+	Time     time.Time `json:"time"`
+	State    string    `json:"state"`
+	Client   string    `json:"client"` // its name
+	ClientID string    `json:"client_id"`
+	// Since is when the last agent of one that is away was there; nil: it is not away.
+	Since *time.Time `json:"since,omitempty"`
+	// Tunnel and Message are of an error; an error need not be a tunnel's.
+	Tunnel  string `json:"tunnel,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // State is how a sink fares since it began.
@@ -394,6 +416,9 @@ func batchOf(queue []Event) int {
 		}
 		if e.Audit != nil {
 			size += 1024 + 6*(len(e.Audit.Target)+len(e.Audit.Detail))
+		}
+		if e.Client != nil {
+			size += 512 + 6*len(e.Client.Message)
 		}
 		if i == maxBatch || i > 0 && size > maxBytes {
 			return i

@@ -238,6 +238,7 @@ func TestSyslogMessages(t *testing.T) {
 		access("/plain"), access(`/"]\ x` + "\n<1>forged"), access("/é" + string([]byte{0xff})),
 		{Type: Access, Access: &wire.Access{}},
 		{Type: Audit, Audit: &audit.Entry{Seq: 3, Action: "client.add", Target: "shop\r\n", Detail: json.RawMessage(`{"a":"]"}`)}},
+		{Type: Clients, Client: &Client{Client: "shop", State: Faulty, Message: "dial \n\"]"}},
 	} {
 		text := string(s.message(e))
 		if !message5424.MatchString(text) {
@@ -247,6 +248,11 @@ func TestSyslogMessages(t *testing.T) {
 	// Neither a terminal is steered, nor is there a line that Unicode ends.
 	if text := string(s.message(access("/a\u0085<1>b\u2028c\u2029d\u009b31me"))); strings.ContainsAny(text, "\u0085\u2028\u2029\u009b") || !strings.Contains(text, `path="/a <1>b c d 31me"`) {
 		t.Errorf("lines and controls of Unicode: %q", text)
+	}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	away := string(s.message(Event{Type: Clients, Client: &Client{Time: since.Add(time.Minute), State: Away, Client: "shop", ClientID: "c_1", Since: &since}}))
+	if want := `<132>1 2026-01-02T03:05:05.000000Z relay1 adit - client [adit@32473 state="away" client="c_1" name="shop" since="2026-01-02T03:04:05Z"] shop away`; away != want {
+		t.Errorf("got  %s\nwant %s", away, want)
 	}
 	text := string(s.message(access("/a")))
 	for _, part := range []string{"<132>1 2026-01-02T03:04:05.000006Z relay1 adit - access ", ` visitor="203.0.113.9"`, ` user="ann@example.com"`, ` refused="deny"`, `] 203.0.113.9 GET a.example/a 403 deny`} {

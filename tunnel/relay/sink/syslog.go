@@ -188,6 +188,25 @@ func (s *syslog) message(e Event) []byte {
 			{"hash", a.Hash},
 		})
 		text = strings.Join(strings.Fields(strings.Join([]string{a.Action, plain(a.Target), "by", a.Actor.Kind, plain(a.Actor.Name)}, " ")), " ")
+	case e.Client != nil:
+		c := e.Client
+		at, severity = c.Time, severityWarning
+		since := ""
+		if c.State == Connected {
+			severity = severityNotice
+		}
+		if c.Since != nil {
+			since = c.Since.UTC().Format(time.RFC3339)
+		}
+		data = element([][2]string{
+			{"state", c.State},
+			{"client", c.ClientID},
+			{"name", c.Client},
+			{"since", since},
+			{"tunnel", c.Tunnel},
+			{"message", c.Message},
+		})
+		text = strings.TrimSpace(strings.Join([]string{plain(c.Client), c.State, plain(c.Message)}, " "))
 	}
 	return fmt.Appendf(nil, "<%d>1 %s %s adit - %s %s %s", s.facility*8+severity, at.UTC().Format("2006-01-02T15:04:05.000000Z"),
 		header(s.node, 255), header(id, 32), data, text)

@@ -1286,7 +1286,7 @@ export interface components {
             facility?: number;
             secret?: string;
             has_secret?: boolean;
-            events?: string[];
+            events?: ("access" | "audit" | "client")[];
             refused_only?: boolean;
             enabled?: boolean;
             /** Format: date-time */

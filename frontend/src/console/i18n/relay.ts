@@ -128,7 +128,8 @@ const chinese: readonly Sentence[] = [
   ['no policy is set for {0}', '{0} 没有设置策略'],
   ['no policy is set: every visitor is let in', '没有设置策略：允许所有访客'],
   // What is wrong with a sink or with what a client may have.
-  ['{0}: must be access or audit, each once', '{0}：须为 access 或 audit，各一次'],
+  ['q has at most {0} bytes', '搜索内容最多 {0} 字节'],
+  ['{0}: must be access, audit or client, each once', '{0}：须为 access、audit 或 client，各一次'],
   [
     '{0}: must be a URL as https://siem.example.com/adit',
     '{0}：须为 URL，例如 https://siem.example.com/adit',

@@ -436,6 +436,8 @@ export const zh: Messages = {
   'sink.access': '访问事件',
   'sink.refused': '仅被拒绝的',
   'sink.audit': '审计记录',
+  'sink.client': '客户端动态',
+  'sink.client.hint': '离线满一分钟、重新上线，以及代理上报的问题。',
   'sink.enabled': '启用',
   'sink.rest': '证书与 facility',
   'sink.taken': '已有同名的转发。',

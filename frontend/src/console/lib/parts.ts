@@ -48,6 +48,7 @@ export const sinkParts: Record<keyof SinkForm, MessageKey> = {
   access: 'sink.access',
   refused: 'sink.refused',
   audit: 'sink.audit',
+  client: 'sink.client',
   enabled: 'sink.enabled',
   rest: 'sink.rest',
 };

@@ -12,7 +12,7 @@ const hook: Sink = {
 const log: Sink = {
   type: 'syslog',
   address: 'tls://log.example.com:6514',
-  events: ['audit'],
+  events: ['audit', 'client'],
   refused_only: false,
   enabled: true,
   ca: '-----BEGIN CERTIFICATE-----',

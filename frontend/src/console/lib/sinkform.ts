@@ -11,6 +11,7 @@ export interface SinkForm {
   access: boolean;
   refused: boolean;
   audit: boolean;
+  client: boolean;
   enabled: boolean;
   /** What the form does not show: it is given back as it came. */
   rest: Pick<Sink, 'ca' | 'facility'>;
@@ -27,6 +28,7 @@ export function sinkForm(s?: Sink): SinkForm {
     access: events.includes('access'),
     refused: s?.refused_only ?? false,
     audit: events.includes('audit'),
+    client: events.includes('client'),
     enabled: s?.enabled ?? true,
     rest: {
       ...(s?.ca ? { ca: s.ca } : {}),
@@ -39,7 +41,7 @@ export function sinkForm(s?: Sink): SinkForm {
 export function sinkOf(f: SinkForm): Sink {
   return {
     type: f.type,
-    events: [...(f.access ? ['access'] : []), ...(f.audit ? ['audit'] : [])],
+    events: (['access', 'audit', 'client'] as const).filter((kind) => f[kind]),
     refused_only: f.refused,
     enabled: f.enabled,
     ...(f.type === 'webhook'

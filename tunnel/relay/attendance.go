@@ -1,0 +1,54 @@
+package relay
+
+import (
+	"iter"
+	"time"
+
+	"adit/tunnel/relay/alerts"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/roster"
+	"adit/tunnel/relay/sink"
+)
+
+// attendance is who may have agents, and who has.
+func (r *Relay) attendance() []alerts.Client {
+	connected := make(map[string]bool)
+	r.far.Each(func(of roster.Agent, _ iter.Seq2[string, routing.Face]) { connected[of.Client] = true })
+	for _, s := range r.roster.All() {
+		connected[s.client.ID] = true
+	}
+	now := time.Now()
+	var list []alerts.Client
+	for _, c := range r.store.Clients.List() {
+		if !c.Active() || c.Expired(now) {
+			continue
+		}
+		a, _ := r.store.Activities.Get(c.ID)
+		list = append(list, alerts.Client{
+			ID: c.ID, Name: c.Name, Connected: connected[c.ID], Seen: a.Seen.At, SeenThere: a.Seen.Connected,
+		})
+	}
+	return list
+}
+
+// tellsOfClients reports whether this node is the first of those that stay.
+func (r *Relay) tellsOfClients() bool {
+	if r.roster.Closed() {
+		return false // all leave, and are not away
+	}
+	if r.members == nil {
+		return true
+	}
+	others := r.members.Others()
+	return len(others) == 0 || r.id < others[0].ID
+}
+
+// tellOfClient has the sinks told. Of who is away since the node that had its agent was
+// lost, the store says still that it is connected.
+func (r *Relay) tellOfClient(c sink.Client) {
+	r.sinks.Client(c)
+	if a, ok := r.store.Activities.Get(c.ClientID); ok && c.State == sink.Away && a.Seen.Connected {
+		a.Seen.Connected = false
+		r.notes.Saw(c.ClientID, a.Seen)
+	}
+}
