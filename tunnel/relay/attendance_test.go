@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func newsOfClients(t *testing.T, r *testRelay) <-chan string {
 			t.Error(err)
 		}
 		for _, e := range batch.Events {
-			got <- fmt.Sprintf("%s: %s %s %s", batch.Node, e.Client.Client, e.Client.State, e.Client.Message)
+			got <- strings.TrimSpace(fmt.Sprintf("%s: %s %s %s %s", batch.Node, e.Client.Client, e.Client.State, e.Client.PublicURL, e.Client.Message))
 		}
 	}))
 	t.Cleanup(hook.Close)
@@ -53,15 +54,19 @@ func TestSinksAreToldOfClients(t *testing.T) {
 	news := newsOfClients(t, r)
 	token := r.client(t, "shop")
 	a := connect(t, token, "i1")
-	awaitNews(t, news, "n: shop connected ")
-	if err := a.call(http.MethodPost, wire.PathErrors, []wire.AgentError{{Time: time.Now(), Message: "dial 127.0.0.1:3000"}}, nil); err != nil {
+	awaitNews(t, news, "n: shop connected")
+	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
+	if err := a.call(http.MethodPost, wire.PathErrors, []wire.AgentError{{Time: time.Now(), Key: "k", Message: "nothing listens"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	awaitNews(t, news, "n: shop error dial 127.0.0.1:3000")
+	awaitNews(t, news, "n: shop error "+g.PublicURL+" nothing listens")
+	if c, err := r.operator().Client("shop"); err != nil || len(c.Errors) != 1 || c.Errors[0].PublicURL != g.PublicURL {
+		t.Errorf("the client has the errors %+v (%v), want one of %s", c.Errors, err, g.PublicURL)
+	}
 	a.close()
-	awaitNews(t, news, "n: shop away ")
+	awaitNews(t, news, "n: shop away")
 	connect(t, token, "i1")
-	awaitNews(t, news, "n: shop connected ")
+	awaitNews(t, news, "n: shop connected")
 }
 
 // TestOneNodeTellsOfClients has an agent at one of two nodes, and then at the other.
@@ -84,10 +89,10 @@ func TestOneNodeTellsOfClients(t *testing.T) {
 	token := c.all[0].client(t, "shop")
 	eventually(t, "the other knows the client", func() bool { _, ok := c.all[1].store.Clients.Get("shop"); return ok })
 	a := connect(t, c.all[0].at(token), "i1")
-	awaitNews(t, news, first+": shop connected ")
+	awaitNews(t, news, first+": shop connected")
 	b := connect(t, c.all[1].at(token), "i1") // it moves, and that is no news
 	a.close()
 	eventually(t, "the first has the agent no more", func() bool { return c.all[0].roster.Len() == 0 })
 	b.close()
-	awaitNews(t, news, first+": shop away ")
+	awaitNews(t, news, first+": shop away")
 }

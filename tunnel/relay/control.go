@@ -360,7 +360,13 @@ func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 		list[i].Message = strings.ToValidUTF8(list[i].Message[:min(len(list[i].Message), 1024)], "?")
 		list[i].Key = list[i].Key[:min(len(list[i].Key), 64)]
 	}
+	urls := make(map[string]string)
 	s.mu.Lock()
+	for _, e := range list {
+		if t := s.tunnels[e.Key]; t != nil {
+			urls[e.Key] = t.url
+		}
+	}
 	s.errors = append(s.errors, list...)
 	if extra := len(s.errors) - maxErrorsKept; extra > 0 {
 		s.errors = append([]wire.AgentError(nil), s.errors[extra:]...)
@@ -369,7 +375,7 @@ func (s *session) serveErrors(w http.ResponseWriter, r *http.Request) error {
 	s.relay.notes.Report(s.client.ID, list)
 	for _, e := range list {
 		s.relay.alerts.Reported(sink.Client{
-			Time: e.Time, State: sink.Faulty, Client: s.client.Name, ClientID: s.client.ID, Tunnel: e.Key, Message: e.Message,
+			Time: e.Time, State: sink.Faulty, Client: s.client.Name, ClientID: s.client.ID, PublicURL: urls[e.Key], Message: e.Message,
 		})
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -96,7 +96,15 @@ export const clients = (): Client[] => [
     },
     usage: { month: '2026-11', bytes_in: 8.1e9, bytes_out: 75e9, limit: 100e9, state: 'near' },
     proof: { record: '_adit.DOMAIN', value: 'adit-client=Zm9vYmFy' },
-    errors: [{ time: ago(340), key: 't_web', message: 'dial 127.0.0.1:3000: connection refused' }],
+    errors: [
+      {
+        time: ago(340),
+        key: 't_web',
+        message: 'dial 127.0.0.1:3000: connection refused',
+        node: 'relay-1',
+        public_url: 'https://shop.relay.example',
+      },
+    ],
   }),
   client('workshop-nas', {
     seen: {

@@ -283,7 +283,7 @@ func (f *fakeRelay) Client(name string) (Client, error) {
 	c := f.Clients()[0]
 	c.Proof = &Record{"_adit.DOMAIN", "adit-client=x"}
 	c.Seen = &store.Seen{At: fakeTime, Node: "n1", Address: "192.0.2.1:1", Transport: "dtls"}
-	c.Errors = []store.ClientError{{Time: fakeTime, Message: "m", Node: "n1"}}
+	c.Errors = []ClientError{{store.ClientError{Time: fakeTime, Message: "m", Node: "n1"}, "https://shop.relay.test"}}
 	return c, f.known(name)
 }
 
@@ -341,7 +341,7 @@ func (f *fakeRelay) DomainList(context.Context) []Domain {
 }
 
 func (f *fakeRelay) ErrorList() []ReportedError {
-	return []ReportedError{{ClientError: store.ClientError{Time: fakeTime, Key: "k", Message: "m", Node: "n1"}, Client: "shop", ClientID: "c_1", PublicURL: "https://shop.relay.test"}}
+	return []ReportedError{{ClientError: ClientError{store.ClientError{Time: fakeTime, Key: "k", Message: "m", Node: "n1"}, "https://shop.relay.test"}, Client: "shop", ClientID: "c_1"}}
 }
 
 func (f *fakeRelay) Settings(context.Context) (Settings, error) {

@@ -142,13 +142,18 @@ type Certificate struct {
 	Error    string     `json:"error,omitempty"` // of the last try to get one
 }
 
+// ClientError is something that an agent of one client reported of its side.
+type ClientError struct {
+	store.ClientError
+	PublicURL string `json:"public_url,omitempty"` // of the tunnel, if it is served now
+}
+
 // ReportedError is something that an agent reported of its side.
 type ReportedError struct {
-	store.ClientError
+	ClientError
 	Client    string `json:"client"`
 	ClientID  string `json:"client_id"`
-	Connected bool   `json:"connected"`            // the client has a session at this node now
-	PublicURL string `json:"public_url,omitempty"` // of the tunnel, if it is served now
+	Connected bool   `json:"connected"` // the client has a session at this node now
 }
 
 // Settings is what is in force.

@@ -30,21 +30,21 @@ type Status struct {
 
 // Client is a client as the operator sees it.
 type Client struct {
-	Tag       string              `json:"-"` // the ETag of its scope, of one client
-	Name      string              `json:"name"`
-	ClientID  string              `json:"client_id"`
-	State     string              `json:"state"` // active, expired, revoked
-	CreatedAt time.Time           `json:"created_at"`
-	RevokedAt *time.Time          `json:"revoked_at,omitempty"`
-	Tokens    []Token             `json:"tokens"`
-	Sessions  int                 `json:"session_count"`
-	Claims    int                 `json:"claim_count"`
-	Tunnels   int                 `json:"tunnel_count"`
-	Scope     Scope               `json:"scope"`
-	Usage     Usage               `json:"usage"`
-	Seen      *store.Seen         `json:"seen,omitempty"`
-	Proof     *Record             `json:"proof,omitempty"`  // of one client
-	Errors    []store.ClientError `json:"errors,omitempty"` // of one client, newest first
+	Tag       string        `json:"-"` // the ETag of its scope, of one client
+	Name      string        `json:"name"`
+	ClientID  string        `json:"client_id"`
+	State     string        `json:"state"` // active, expired, revoked
+	CreatedAt time.Time     `json:"created_at"`
+	RevokedAt *time.Time    `json:"revoked_at,omitempty"`
+	Tokens    []Token       `json:"tokens"`
+	Sessions  int           `json:"session_count"`
+	Claims    int           `json:"claim_count"`
+	Tunnels   int           `json:"tunnel_count"`
+	Scope     Scope         `json:"scope"`
+	Usage     Usage         `json:"usage"`
+	Seen      *store.Seen   `json:"seen,omitempty"`
+	Proof     *Record       `json:"proof,omitempty"`  // of one client
+	Errors    []ClientError `json:"errors,omitempty"` // of one client, newest first
 }
 
 // Token tells a client's tokens apart.

@@ -90,9 +90,12 @@ func (o *Operator) Client(name string) (console.Client, error) {
 	}
 	v := o.shownClient(c, o.cfg.Relay.Connected()[c.ID])
 	v.Proof = &console.Record{Name: proof.Label + ".DOMAIN", Value: o.cfg.Proofs.Value(c.ID)}
-	v.Errors = o.cfg.Notes.Errors(c.ID)
-	slices.Reverse(v.Errors)
-	v.Errors = v.Errors[:min(len(v.Errors), store.MaxErrors)]
+	errs := o.cfg.Notes.Errors(c.ID)
+	slices.Reverse(errs)
+	urls := o.publicURLs()
+	for _, e := range errs[:min(len(errs), store.MaxErrors)] {
+		v.Errors = append(v.Errors, console.ClientError{ClientError: e, PublicURL: urls[agentKey{c.ID, e.Key}]})
+	}
 	v.Tag = scopeTag(c)
 	return v, nil
 }

@@ -60,22 +60,28 @@ func (o *Operator) DomainList(ctx context.Context) []console.Domain {
 // maxReported is how many errors of agents are shown.
 const maxReported = 500
 
-// ErrorList is what agents reported, those that left too, newest first.
-func (o *Operator) ErrorList() []console.ReportedError {
-	connected := o.cfg.Relay.Connected()
-	// An agent names its tunnel by a key of its own, which says nothing to an operator.
-	type tunnel struct{ clientID, key string }
-	urls := map[tunnel]string{}
+// agentKey is how a client's agents name a tunnel. It says nothing to an operator.
+type agentKey struct{ clientID, key string }
+
+// publicURLs are those of the tunnels that are served now.
+func (o *Operator) publicURLs() map[agentKey]string {
+	urls := make(map[agentKey]string)
 	for _, ep := range o.cfg.Edge.Endpoints() {
 		for _, b := range ep.Backends() {
-			urls[tunnel{b.Agent.ClientID, b.Key}] = o.cfg.PublicURL(ep.Face)
+			urls[agentKey{b.Agent.ClientID, b.Key}] = o.cfg.PublicURL(ep.Face)
 		}
 	}
+	return urls
+}
+
+// ErrorList is what agents reported, those that left too, newest first.
+func (o *Operator) ErrorList() []console.ReportedError {
+	connected, urls := o.cfg.Relay.Connected(), o.publicURLs()
 	list := []console.ReportedError{}
 	for id, name := range o.clientNames() {
 		for _, e := range o.cfg.Notes.Errors(id) {
 			list = append(list, console.ReportedError{
-				ClientError: e, Client: name, ClientID: id, Connected: connected[id].Sessions > 0, PublicURL: urls[tunnel{id, e.Key}],
+				ClientError: console.ClientError{ClientError: e, PublicURL: urls[agentKey{id, e.Key}]}, Client: name, ClientID: id, Connected: connected[id].Sessions > 0,
 			})
 		}
 	}

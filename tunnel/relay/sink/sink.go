@@ -208,9 +208,9 @@ type Client struct {
 	ClientID string    `json:"client_id"`
 	// Since is when the last agent of one that is away was there; nil: it is not away.
 	Since *time.Time `json:"since,omitempty"`
-	// Tunnel and Message are of an error; an error need not be a tunnel's.
-	Tunnel  string `json:"tunnel,omitempty"`
-	Message string `json:"message,omitempty"`
+	// PublicURL and Message are of an error; an error need not be a tunnel's.
+	PublicURL string `json:"public_url,omitempty"`
+	Message   string `json:"message,omitempty"`
 }
 
 // State is how a sink fares since it began.

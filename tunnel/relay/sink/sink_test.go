@@ -238,7 +238,7 @@ func TestSyslogMessages(t *testing.T) {
 		access("/plain"), access(`/"]\ x` + "\n<1>forged"), access("/é" + string([]byte{0xff})),
 		{Type: Access, Access: &wire.Access{}},
 		{Type: Audit, Audit: &audit.Entry{Seq: 3, Action: "client.add", Target: "shop\r\n", Detail: json.RawMessage(`{"a":"]"}`)}},
-		{Type: Clients, Client: &Client{Client: "shop", State: Faulty, Message: "dial \n\"]"}},
+		{Type: Clients, Client: &Client{Client: "shop", State: Faulty, PublicURL: "https://a.example", Message: "dial \n\"]"}},
 	} {
 		text := string(s.message(e))
 		if !message5424.MatchString(text) {

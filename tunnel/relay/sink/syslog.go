@@ -203,10 +203,10 @@ func (s *syslog) message(e Event) []byte {
 			{"client", c.ClientID},
 			{"name", c.Client},
 			{"since", since},
-			{"tunnel", c.Tunnel},
+			{"public_url", c.PublicURL},
 			{"message", c.Message},
 		})
-		text = strings.TrimSpace(strings.Join([]string{plain(c.Client), c.State, plain(c.Message)}, " "))
+		text = strings.Join(strings.Fields(strings.Join([]string{plain(c.Client), c.State, c.PublicURL, plain(c.Message)}, " ")), " ")
 	}
 	return fmt.Appendf(nil, "<%d>1 %s %s adit - %s %s %s", s.facility*8+severity, at.UTC().Format("2006-01-02T15:04:05.000000Z"),
 		header(s.node, 255), header(id, 32), data, text)

@@ -995,6 +995,17 @@ export interface components {
             message: string;
             node?: string;
         };
+        /** @description Something that went wrong at the side of a client's agent; the agent may have left since. */
+        ClientError: {
+            /** Format: date-time */
+            time: string;
+            /** @description Of the tunnel. */
+            key?: string;
+            message: string;
+            node: string;
+            /** @description Of the tunnel, if it is served now. */
+            public_url?: string;
+        };
         Client: {
             name: string;
             client_id: string;
@@ -1012,7 +1023,7 @@ export interface components {
             usage?: components["schemas"]["Usage"];
             seen?: components["schemas"]["Seen"];
             proof?: components["schemas"]["Proof"];
-            errors?: components["schemas"]["AgentError"][];
+            errors?: components["schemas"]["ClientError"][];
         };
         ClientAdd: {
             name: string;
