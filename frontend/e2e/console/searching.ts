@@ -38,6 +38,19 @@ export const scenarios = {
     await counts(row(page, 'e_4'), 0);
   }),
 
+  'clients are searched by their state': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/clients`);
+    await page.getByLabel('State').selectOption('Away');
+    await row(page, 'old-laptop').waitFor();
+    await counts(row(page, 'shop'), 0);
+    await page.waitForURL(/state=away/);
+    await page.reload(); // a link of what is looked for has it
+    await row(page, 'old-laptop').waitFor();
+    await page.getByPlaceholder('Search clients').fill('shop');
+    await button(page, 'Reset').click();
+    await row(page, 'shop').waitFor();
+  }),
+
   'domains and policies are searched': scenario(async (page, mock) => {
     for (const [where, word, one, other] of [
       ['domains', 'OLD-lap', 'demo.example.org', 'shop.relay.example'],

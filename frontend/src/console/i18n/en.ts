@@ -243,6 +243,7 @@ export const en = {
   'clients.title': 'Clients',
   'clients.text': 'Who may open tunnels, each with a token of its own.',
   'clients.search': 'Search clients',
+  'clients.any': 'Any state',
   'clients.none': 'No client',
   'clients.none.text': 'A client is a machine or a team that may open tunnels here.',
   'usage.ok': 'within quota',

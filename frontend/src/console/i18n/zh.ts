@@ -234,6 +234,7 @@ export const zh: Messages = {
   'clients.title': '客户端',
   'clients.text': '谁可以开启隧道，每个客户端有自己的令牌。',
   'clients.search': '搜索客户端',
+  'clients.any': '全部状态',
   'clients.none': '没有客户端',
   'clients.none.text': '客户端是可以在此开启隧道的机器或团队。',
   'usage.ok': '未超额',
