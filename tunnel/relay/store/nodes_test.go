@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/natstest"
+	"adit/tunnel/relay/store/seal"
 )
 
 // TestNodesSeeEachOther holds that an entry is seen by others, goes when it is
@@ -169,6 +170,9 @@ func TestRereadForgetsWhatIsGone(t *testing.T) {
 	eventually(t, "all is back", func() bool { return len(s.Policies.List()) == 3 })
 }
 
+// errNoSecret is what a relay without a secret says of what is sealed.
+var _, errNoSecret = (*seal.Seal)(nil).Open("", nil)
+
 // TestPrivateKeysAreSealed holds that with a secret nobody who reads the cluster
 // has the keys, that nodes need the same secret, and that what was stored
 // without one is sealed by the first that has it.
@@ -203,7 +207,7 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 			t.Error("another secret opened it")
 		}
 	}
-	if _, err := first.Settings.seal.open(SettingVisitorCA, []byte(stored(SettingAuthority))); err == nil {
+	if _, err := first.Settings.seal.Open(SettingVisitorCA, []byte(stored(SettingAuthority))); err == nil {
 		t.Error("one setting passes for another")
 	}
 }

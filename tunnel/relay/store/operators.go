@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"adit/tunnel/relay/store/seal"
 )
 
 // Operators are what the console keeps: accounts, logins and API tokens, as JSON
@@ -15,7 +17,7 @@ import (
 // is then a JSON string, which no value of the console's is.
 type Operators struct {
 	table *table[json.RawMessage]
-	seal  *seal // nil: accounts are kept as they are
+	seal  *seal.Seal // nil: accounts are kept as they are
 }
 
 // accountPrefix begins the keys of accounts.
@@ -27,16 +29,16 @@ func (o *Operators) close(key string, v []byte) []byte {
 	if o.seal == nil || !strings.HasPrefix(key, accountPrefix) || isString(v) {
 		return v
 	}
-	text, _ := json.Marshal(o.seal.close("operator/"+key, v)) // bytes: no error
+	text, _ := json.Marshal(o.seal.Close("operator/"+key, v)) // bytes: no error
 	return text
 }
 
 func (o *Operators) open(key string, v []byte) []byte {
 	var sealed []byte
-	if !isString(v) || json.Unmarshal(v, &sealed) != nil || !isSealed(sealed) {
+	if !isString(v) || json.Unmarshal(v, &sealed) != nil || !seal.Is(sealed) {
 		return v
 	}
-	if plain, err := o.seal.open("operator/"+key, sealed); err == nil {
+	if plain, err := o.seal.Open("operator/"+key, sealed); err == nil {
 		return plain
 	}
 	return v

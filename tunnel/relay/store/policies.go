@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/seal"
 )
 
 // StoredPolicy is a policy's document as it was set.
@@ -29,7 +30,7 @@ type StoredPolicy struct {
 type Policies struct {
 	table  *table[StoredPolicy]
 	claims *Claims
-	seal   *seal // nil: documents are kept as they are
+	seal   *seal.Seal // nil: documents are kept as they are
 }
 
 // close seals a document that has secrets, if the relay has one of its own: it is a
@@ -37,7 +38,7 @@ type Policies struct {
 // document to versions that cannot open it. open undoes it.
 func (p *Policies) close(v StoredPolicy) StoredPolicy {
 	if p.seal != nil && bytes.HasPrefix(v.Document, []byte("[")) {
-		v.Document, _ = json.Marshal(p.seal.close(policySealName(v.Target), v.Document)) // bytes have no error
+		v.Document, _ = json.Marshal(p.seal.Close(policySealName(v.Target), v.Document)) // bytes have no error
 	}
 	return v
 }
@@ -47,12 +48,12 @@ func (p *Policies) open(v StoredPolicy) StoredPolicy {
 		return v
 	}
 	var sealed []byte
-	if v.Fault = json.Unmarshal(v.Document, &sealed); v.Fault == nil && !isSealed(sealed) {
+	if v.Fault = json.Unmarshal(v.Document, &sealed); v.Fault == nil && !seal.Is(sealed) {
 		v.Fault = errors.New("it is sealed in a way that this version does not know")
 	}
 	v.Document = nil
 	if v.Fault == nil {
-		v.Document, v.Fault = p.seal.open(policySealName(v.Target), sealed)
+		v.Document, v.Fault = p.seal.Open(policySealName(v.Target), sealed)
 	}
 	return v
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/seal"
 )
 
 // Settings are the relay's single values.
 type Settings struct {
 	kv   jetstream.KeyValue
-	seal *seal // nil: private keys are kept as they are
+	seal *seal.Seal // nil: private keys are kept as they are
 }
 
 // secretSettings hold private keys.
@@ -41,7 +43,7 @@ func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
 	}
-	if s.seal != nil && secretSettings[name] && !isSealed(e.Value()) { // of a time without a secret
+	if s.seal != nil && secretSettings[name] && !seal.Is(e.Value()) { // of a time without a secret
 		_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
 			return s.kv.Update(ctx, name, s.close(name, v), e.Revision())
 		})
@@ -57,14 +59,14 @@ func (s *Settings) close(name string, v []byte) []byte {
 	if s.seal == nil || !secretSettings[name] {
 		return v
 	}
-	return s.seal.close(name, v)
+	return s.seal.Close(name, v)
 }
 
 func (s *Settings) open(name string, v []byte) ([]byte, error) {
-	if !secretSettings[name] || !isSealed(v) {
+	if !secretSettings[name] || !seal.Is(v) {
 		return v, nil
 	}
-	return s.seal.open(name, v)
+	return s.seal.Open(name, v)
 }
 
 // Put stores a setting in place of any other. Only a restore does, into a store

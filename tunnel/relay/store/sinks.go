@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/seal"
 )
 
 // StoredSink is where events are sent on: a document that package sink reads.
@@ -27,7 +28,7 @@ type StoredSink struct {
 // Sinks are by name.
 type Sinks struct {
 	table *table[StoredSink]
-	seal  *seal // nil: documents are kept as they are
+	seal  *seal.Seal // nil: documents are kept as they are
 }
 
 // sealName is what a sink's document is sealed as. No setting is called so.
@@ -36,7 +37,7 @@ func sealName(name string) string { return "sink/" + name }
 // close seals the document of a sink, if the relay has a secret, and open undoes it.
 func (s *Sinks) close(v StoredSink) StoredSink {
 	if s.seal != nil && len(v.Sealed) == 0 {
-		v.Document, v.Sealed = nil, s.seal.close(sealName(v.Name), v.Document)
+		v.Document, v.Sealed = nil, s.seal.Close(sealName(v.Name), v.Document)
 	}
 	return v
 }
@@ -45,8 +46,8 @@ func (s *Sinks) open(v StoredSink) StoredSink {
 	if len(v.Sealed) == 0 {
 		return v
 	}
-	if isSealed(v.Sealed) {
-		v.Document, v.Fault = s.seal.open(sealName(v.Name), v.Sealed)
+	if seal.Is(v.Sealed) {
+		v.Document, v.Fault = s.seal.Open(sealName(v.Name), v.Sealed)
 	} else {
 		v.Fault = errors.New("it is sealed in a way that this version does not know")
 	}

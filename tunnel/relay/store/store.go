@@ -28,6 +28,7 @@ import (
 	"adit/internal/lockfile"
 	"adit/tunnel/relay/audit"
 	_ "adit/tunnel/relay/store/quiet"
+	"adit/tunnel/relay/store/seal"
 )
 
 const (
@@ -268,7 +269,7 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 	if err != nil {
 		return err
 	}
-	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
+	s.Settings = &Settings{kv: kv, seal: seal.New(cfg.Secret)}
 	if !cfg.Restoring {
 		if err := s.Settings.refuseParted(ctx); err != nil {
 			return err
