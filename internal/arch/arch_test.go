@@ -137,6 +137,8 @@ var walls = []struct {
 	{"tunnel/agent/state", []string{"internal", "tunnel/wire", "tunnel/agent/definition"}},
 	{"tunnel/agent/control", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/refusal"}},
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
+	{"tunnel/relay/store/bucket", []string{}},
+	{"tunnel/relay/store/leader", []string{}},
 	{"tunnel/relay/store/seal", []string{}},
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/sentence", []string{"internal"}},

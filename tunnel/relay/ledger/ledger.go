@@ -22,6 +22,7 @@ import (
 	"adit/internal/atomicfile"
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // Folder is in the data folder, and holds a file for each change under way and for
@@ -178,7 +179,7 @@ func (l *Ledger) Begin(ctx context.Context, what string) (end func(error), err e
 		return func(error) {}, nil
 	}
 	return func(err error) {
-		if store.IsAway(err) || errors.Is(err, context.Canceled) {
+		if bucket.IsAway(err) || errors.Is(err, context.Canceled) {
 			l.wait(name)
 		} else {
 			l.remove(name)

@@ -13,6 +13,7 @@ import (
 	"adit/tunnel/relay/outlets"
 	"adit/tunnel/relay/sink"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
 
@@ -86,7 +87,7 @@ const maxSinks = 20
 func (o *Operator) Sink(name string) (console.Sink, error) {
 	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {
-		return console.Sink{}, sinkError(name, store.ErrNotFound)
+		return console.Sink{}, sinkError(name, bucket.ErrNotFound)
 	}
 	return o.shownSink(stored), nil
 }
@@ -146,7 +147,7 @@ func (o *Operator) DeleteSink(ctx context.Context, name string, e console.Expect
 }
 
 func sinkError(name string, err error) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, bucket.ErrNotFound) {
 		return bad(http.StatusNotFound, "not_found", "", "there is no sink named %s", name)
 	}
 	return err
@@ -156,7 +157,7 @@ func sinkError(name string, err error) error {
 func (o *Operator) TestSink(ctx context.Context, name string) (console.SinkTest, error) {
 	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {
-		return console.SinkTest{}, sinkError(name, store.ErrNotFound)
+		return console.SinkTest{}, sinkError(name, bucket.ErrNotFound)
 	}
 	c, err := outlets.Parse(stored)
 	if err != nil {

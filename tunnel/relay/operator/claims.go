@@ -12,6 +12,7 @@ import (
 	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // ClaimList is the names and ports that clients have, running or not.
@@ -47,10 +48,10 @@ func (o *Operator) ReleaseClaim(ctx context.Context, text string) error {
 	})
 	name, all := wildcard.Base(store.DomainOf(target))
 	proven, proved := o.cfg.Store.Proofs.Get(name)
-	if errors.Is(err, store.ErrNotFound) && proved && !all {
+	if errors.Is(err, bucket.ErrNotFound) && proved && !all {
 		had.ClientID, err = proven.ClientID, nil
 	}
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, bucket.ErrNotFound) {
 		return bad(http.StatusNotFound, "not_found", "", "no client has %s", names.Shown(target))
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
 
@@ -82,7 +83,7 @@ func policyError(target string, err error) error {
 		return bad(http.StatusConflict, "conflict", "", "%s", led)
 	case errors.As(err, &changed):
 		return bad(http.StatusPreconditionFailed, "precondition_failed", "", "%s", changed)
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, bucket.ErrNotFound):
 		return noPolicy(target)
 	}
 	return err

@@ -135,7 +135,7 @@ func (b *Book) withSecrets(target string, document []byte) ([]byte, silence, err
 	return document, silent, err
 }
 
-// Delete deletes a policy. Its errors are store.ErrNotFound, *ChangedError, those of
+// Delete deletes a policy. Its errors are bucket.ErrNotFound, *ChangedError, those of
 // c.Against, and the store's.
 func (b *Book) Delete(ctx context.Context, c Change) error {
 	if err := b.Stored.DeleteUnless(ctx, c.Target, c.against); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // near is the part of a month's bytes from which on its end is near.
@@ -104,7 +105,7 @@ func (a *Accounts) Settle(ctx context.Context) {
 	for _, id := range ids {
 		if err := a.count(ctx, id); err != nil {
 			a.cfg.Log.Warn("count a client's traffic", "client_id", id, "error", err)
-			if store.IsAway(err) {
+			if bucket.IsAway(err) {
 				return
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/bucket"
 )
 
 const (
@@ -80,8 +81,8 @@ func (a *Audit) write(ctx context.Context, c audit.Change, at time.Time, tried *
 		return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ctx.Err())
 	}
 	var e audit.Entry // of the last try
-	for seen := (contest{most: auditTries}); ; {
-		err := seen.next(ctx, a.seq)
+	for seen := (bucket.Contest{Most: auditTries}); ; {
+		err := seen.Next(ctx, a.seq)
 		if err != nil {
 			return e, fmt.Errorf("audit %s: %w", c.Action, err)
 		}
@@ -94,7 +95,7 @@ func (a *Audit) write(ctx context.Context, c audit.Change, at time.Time, tried *
 			return audit.Entry{}, err
 		}
 		err = a.append(ctx, e)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrConflict) {
 			return e, err
 		}
 		if err := a.refresh(ctx); err != nil {
@@ -106,7 +107,7 @@ func (a *Audit) write(ctx context.Context, c audit.Change, at time.Time, tried *
 // has reports whether an entry is in the chain.
 func (a *Audit) has(ctx context.Context, e audit.Entry) (bool, error) {
 	there, err := a.get(ctx, e.Seq)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, bucket.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil && there.Hash == e.Hash, err
@@ -120,7 +121,7 @@ func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 		return fmt.Errorf("audit %s: %w", e.Action, err)
 	}
 	start := time.Now()
-	stored, tries, err := again(ctx, func(ctx context.Context) (uint64, error) {
+	stored, tries, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 		if _, err := a.stream.get(ctx); err != nil {
 			return 0, err
 		}
@@ -142,7 +143,7 @@ func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 	}
 	a.took.add(start, err)
 	if conflict {
-		return ErrConflict
+		return bucket.ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", e.Action, err)
@@ -175,7 +176,7 @@ func (a *Audit) refresh(ctx context.Context) error {
 func (a *Audit) get(ctx context.Context, seq uint64) (audit.Entry, error) {
 	msg, err := a.stream.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return audit.Entry{}, &damage{seq, ErrNotFound}
+		return audit.Entry{}, &damage{seq, bucket.ErrNotFound}
 	}
 	if err != nil {
 		return audit.Entry{}, fmt.Errorf("read audit entry %d: %w", seq, err)

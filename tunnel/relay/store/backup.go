@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // BackupFormat and BackupVersion say which shape a Backup has.
@@ -128,7 +129,7 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	sum := sha256.Sum256(text)
 	mark := []byte(hex.EncodeToString(sum[:]))
 	switch before, err := s.Settings.Get(ctx, settingRestoring); {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, bucket.ErrNotFound):
 		if err := s.empty(ctx); err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	if err := s.fill(ctx, b); err != nil {
 		return fmt.Errorf("%w: %w", ErrPartial, err)
 	}
-	if err := purge(ctx, s.Settings.kv, settingRestoring); err != nil {
+	if err := bucket.Purge(ctx, s.Settings.kv, settingRestoring); err != nil {
 		return fmt.Errorf("%w: %w", ErrPartial, err)
 	}
 	return nil
@@ -231,7 +232,7 @@ func (s *Store) fill(ctx context.Context, b Backup) error {
 // refuseParted returns an error if a restore has begun and not ended.
 func (s *Settings) refuseParted(ctx context.Context) error {
 	switch _, err := s.Get(ctx, settingRestoring); {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, bucket.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
@@ -245,7 +246,7 @@ func unkept(name string) bool { return name == settingSchema || name == settingR
 
 // all returns every setting that a backup has.
 func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
-	names, err := listKeys(ctx, s.kv, jetstream.AllKeys)
+	names, err := bucket.Keys(ctx, s.kv, jetstream.AllKeys)
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}

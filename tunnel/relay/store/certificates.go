@@ -16,6 +16,8 @@ import (
 
 	"github.com/caddyserver/certmagic"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 const (
@@ -98,14 +100,14 @@ const (
 // Store keeps a value under a key, in place of any other. Whoever must be alone in
 // doing so holds a lock.
 func (c *Certificates) Store(ctx context.Context, key string, value []byte) error {
-	if err := replace(ctx, c.kv, natsKey(dataRoot, key), value); err != nil {
+	if err := bucket.Replace(ctx, c.kv, natsKey(dataRoot, key), value); err != nil {
 		return fmt.Errorf("store certificate data %q: %w", key, err)
 	}
 	return nil
 }
 
 func (c *Certificates) get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
-	e, err := readAgain(ctx, c.kv, natsKey(dataRoot, key))
+	e, err := bucket.Read(ctx, c.kv, natsKey(dataRoot, key))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, fmt.Errorf("read certificate data %q: %w", key, fs.ErrNotExist)
 	}
@@ -131,7 +133,7 @@ func (c *Certificates) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	for _, k := range append(below, key) {
-		if err := purge(ctx, c.kv, natsKey(dataRoot, k)); err != nil {
+		if err := bucket.Purge(ctx, c.kv, natsKey(dataRoot, k)); err != nil {
 			return fmt.Errorf("remove certificate data %q: %w", k, err)
 		}
 	}
@@ -147,7 +149,7 @@ func (c *Certificates) Exists(ctx context.Context, key string) bool {
 // List returns the keys below a path: all, or the next level alone.
 func (c *Certificates) List(ctx context.Context, under string, recursive bool) ([]string, error) {
 	prefix := natsKey(dataRoot, under)
-	keys, err := listKeys(ctx, c.kv, prefix+".>")
+	keys, err := bucket.Keys(ctx, c.kv, prefix+".>")
 	if err != nil {
 		return nil, fmt.Errorf("list certificate data %q: %w", under, err)
 	}
@@ -185,9 +187,9 @@ func (c *Certificates) Lock(ctx context.Context, name string) error {
 	var seen uint64
 	var since time.Time
 	for {
-		rev, _, err := again(ctx, func(ctx context.Context) (uint64, error) { return c.kv.Create(ctx, key, id) })
+		rev, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) { return c.kv.Create(ctx, key, id) })
 		if errors.Is(err, jetstream.ErrKeyExists) {
-			e, getErr := readAgain(ctx, c.kv, key)
+			e, getErr := bucket.Read(ctx, c.kv, key)
 			switch {
 			case errors.Is(getErr, jetstream.ErrKeyNotFound):
 				continue // given back a moment ago
@@ -205,7 +207,7 @@ func (c *Certificates) Lock(ctx context.Context, name string) error {
 		case err == nil:
 			c.hold(name, &heldLock{key: key, id: id, rev: rev, done: make(chan struct{})})
 			return nil
-		case !isConflict(err):
+		case !bucket.IsConflict(err):
 			return fmt.Errorf("lock %q: %w", name, err)
 		}
 		pause := time.NewTimer(lockPoll)
@@ -236,7 +238,7 @@ func (c *Certificates) hold(name string, h *heldLock) {
 				switch {
 				case err == nil:
 					h.rev = rev
-				case isConflict(err) && !c.still(ctx, h):
+				case bucket.IsConflict(err) && !c.still(ctx, h):
 					return // another has taken it over
 				}
 			case <-ctx.Done():
@@ -273,14 +275,12 @@ func (c *Certificates) Unlock(ctx context.Context, name string) error {
 	h.stop()
 	<-h.done
 	for {
-		_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
-			return 0, c.kv.Purge(ctx, h.key, jetstream.LastRevision(h.rev), jetstream.PurgeTTL(markerTTL))
-		})
+		_, err := bucket.Remove(ctx, c.kv, h.key, h.rev)
 		before := h.rev
-		if isConflict(err) && c.still(ctx, h) && h.rev != before {
+		if bucket.IsConflict(err) && c.still(ctx, h) && h.rev != before {
 			continue
 		}
-		if err != nil && !isConflict(err) {
+		if err != nil && !bucket.IsConflict(err) {
 			return fmt.Errorf("unlock %q: %w", name, err)
 		}
 		return nil

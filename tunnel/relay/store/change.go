@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/leader"
 )
 
 // change replaces the value of a key by what f makes of it, also where several
@@ -12,9 +15,9 @@ import (
 // none yet.
 func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bool) (T, error)) (T, error) {
 	var none T
-	for seen := (contest{}); ; {
+	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := t.get(key)
-		if err := seen.next(ctx, rev); err != nil {
+		if err := seen.Next(ctx, rev); err != nil {
 			return none, err
 		}
 		if !ok {
@@ -26,10 +29,10 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 		}
 		if ok {
 			err = t.update(ctx, key, next, rev)
-		} else if err = t.create(ctx, key, next); errors.Is(err, ErrExists) {
-			err = ErrConflict
+		} else if err = t.create(ctx, key, next); errors.Is(err, bucket.ErrExists) {
+			err = bucket.ErrConflict
 		}
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrConflict) {
 			return next, err
 		}
 		if _, err := t.refresh(ctx, key); err != nil { // another was first: the watch may be behind
@@ -80,14 +83,14 @@ func (t *table[T]) refresh(ctx context.Context, key string) (there bool, err err
 	if !ok || err != nil {
 		return false, err
 	}
-	return !w.removed, t.takeWritten(w)
+	return !w.Removed, t.takeWritten(w)
 }
 
 // latest is what the bucket's leader has under a key; false without anything. It
 // is asked once more while the cluster has no leader.
-func (t *table[T]) latest(ctx context.Context, key string) (w written, ok bool, err error) {
-	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
-		w, ok, err = t.leader.get(ctx, key)
+func (t *table[T]) latest(ctx context.Context, key string) (w leader.Written, ok bool, err error) {
+	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
+		w, ok, err = t.leader.Get(ctx, key)
 		return 0, err
 	})
 	return w, ok, err
@@ -99,17 +102,17 @@ func (t *table[T]) latest(ctx context.Context, key string) (w written, ok bool, 
 // removal, and one that lags knows of no removal.
 func (t *table[T]) add(ctx context.Context, key string, data []byte, repeated bool) (uint64, error) {
 	rev, err := t.kv.Update(ctx, key, data, 0)
-	if !isConflict(err) {
+	if !bucket.IsConflict(err) {
 		return rev, err
 	}
-	w, ok, getErr := t.leader.get(ctx, key)
+	w, ok, getErr := t.leader.Get(ctx, key)
 	switch {
 	case getErr != nil:
 		return 0, getErr
-	case ok && w.removed:
-		return t.kv.Update(ctx, key, data, w.rev)
-	case ok && repeated && bytes.Equal(w.value, data):
-		return w.rev, nil
+	case ok && w.Removed:
+		return t.kv.Update(ctx, key, data, w.Rev)
+	case ok && repeated && bytes.Equal(w.Value, data):
+		return w.Rev, nil
 	}
 	return 0, err
 }
@@ -128,18 +131,18 @@ func (t *table[T]) drop(ctx context.Context, key string) error {
 
 // dropUnless is drop, unless it has something against what is there.
 func (t *table[T]) dropUnless(ctx context.Context, key string, against func(v T, exists bool) error) error {
-	for seen := (contest{}); ; {
+	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := t.get(key)
-		if err := seen.next(ctx, rev); err != nil {
+		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
 		if err := against(v, ok); err != nil {
 			return err
 		}
 		if !ok {
-			return ErrNotFound
+			return bucket.ErrNotFound
 		}
-		if err := t.remove(ctx, key, rev); !errors.Is(err, ErrConflict) {
+		if err := t.remove(ctx, key, rev); !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
 		if _, err := t.refresh(ctx, key); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/natural"
 	"adit/internal/wildcard"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // Claim is a client's right to a name or a port. It outlives sessions, so that
@@ -265,15 +266,15 @@ func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
 // or all its holders are away: gone for longer than away tolerates. A balanced
 // tunnel joins others of its client. What is returned is on the disk.
 func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
-	for seen := (contest{}); ; {
+	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := c.table.get(target)
-		if err := seen.next(ctx, rev); err != nil {
+		if err := seen.Next(ctx, rev); err != nil {
 			return Claim{}, err
 		}
 		if !ok {
 			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
 			err := c.turns.take(ctx, clientID, func() error { return c.table.create(ctx, target, v) })
-			if !errors.Is(err, ErrExists) {
+			if !errors.Is(err, bucket.ErrExists) {
 				return v, err
 			}
 			// Another node was first; the watch brings its claim.
@@ -290,7 +291,7 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 			return v, nil
 		}
 		err = c.turns.take(ctx, clientID, func() error { return c.table.update(ctx, target, next, rev) })
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrConflict) {
 			return next, err
 		}
 		if err := c.refresh(ctx, target); err != nil {
@@ -344,9 +345,9 @@ func (c *Claims) refresh(ctx context.Context, target string) error {
 
 // Release takes a target from a tunnel, if it has it.
 func (c *Claims) Release(ctx context.Context, target, clientID, instance, key string) error {
-	for seen := (contest{}); ; {
+	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := c.table.get(target)
-		if err := seen.next(ctx, rev); err != nil {
+		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
 		if !ok || v.ClientID != clientID {
@@ -363,7 +364,7 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 			v.Holders = holders
 			return c.table.update(ctx, target, v, rev)
 		})
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
 		if err := c.refresh(ctx, target); err != nil {

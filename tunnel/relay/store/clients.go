@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // Client is one customer of the relay: who may connect, by which secrets.
@@ -177,7 +178,7 @@ func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hin
 	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}, Scope: scope}
 	_, err := c.table.change(ctx, name, func(v Client, exists bool) (Client, error) {
 		if exists && v.Active() && v.ID != client.ID { // else a try whose answer was lost has made it
-			return v, ErrExists
+			return v, bucket.ErrExists
 		}
 		return client, nil
 	})
@@ -241,7 +242,7 @@ func (c *Clients) Rotate(ctx context.Context, name string, secret [32]byte, hint
 func (c *Clients) change(ctx context.Context, name string, f func(*Client) error) (Client, error) {
 	return c.table.change(ctx, strings.ToLower(name), func(v Client, exists bool) (Client, error) {
 		if !exists {
-			return v, ErrNotFound
+			return v, bucket.ErrNotFound
 		}
 		v.Secrets = slices.Clone(v.Secrets)
 		err := f(&v)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // Proof says that a client may use a name outside of the relay's domain.
@@ -45,7 +46,7 @@ func (p *Proofs) Set(ctx context.Context, v Proof) error { return p.table.put(ct
 
 // Delete forgets a proof. That there is none is no error.
 func (p *Proofs) Delete(ctx context.Context, domain string) error {
-	if err := p.table.drop(ctx, domain); !errors.Is(err, ErrNotFound) {
+	if err := p.table.drop(ctx, domain); !errors.Is(err, bucket.ErrNotFound) {
 		return err
 	}
 	return nil

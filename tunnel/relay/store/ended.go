@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 // EndedSignIns says that the sign-ins of a visitor up to a moment are over.
@@ -27,7 +29,7 @@ type Ended struct {
 // openEnded also finds out which store it is: revisions of another say nothing.
 func openEnded(ctx context.Context, t *table[EndedSignIns]) (*Ended, error) {
 	e := &Ended{table: t}
-	return e, patiently(ctx, func(ctx context.Context) error {
+	return e, bucket.Patiently(ctx, func(ctx context.Context) error {
 		status, err := t.kv.Status(ctx)
 		if err != nil {
 			return fmt.Errorf("ask how old the store of %s is: %w", t.name, err)
@@ -81,11 +83,11 @@ func (e *Ended) Forget(ctx context.Context, now time.Time) error {
 		}
 		err := e.table.dropUnless(ctx, endedKey(v.User), func(v EndedSignIns, exists bool) error {
 			if exists && now.Before(v.Until) {
-				return ErrConflict
+				return bucket.ErrConflict
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrConflict) {
+		if err != nil && !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, bucket.ErrConflict) {
 			errs = append(errs, err)
 		}
 	}

@@ -31,6 +31,9 @@ func noRoom(dir string, err error) error {
 	return &folderError{dir, "takes no more data", "make room for it", err}
 }
 
+// Final says to package bucket that trying again does not help.
+func (e *folderError) Final() {}
+
 func (e *folderError) Unwrap() error { return e.err }
 
 // checkRoom says why nothing can be written into dir, nil if it can be. The

@@ -9,6 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/leader"
 )
 
 const (
@@ -16,6 +19,7 @@ const (
 	// noticeGrace is how long a watch may take to bring the write that a notice
 	// tells of.
 	noticeGrace = 250 * time.Millisecond
+	fetchTime   = 2 * time.Second // to read what a notice tells of
 	followRetry = 200 * time.Millisecond
 	followBegin = 1500 * time.Millisecond // to begin a watch, at first
 	followRead  = 15 * time.Second        // and to read the bucket
@@ -41,22 +45,22 @@ type notice struct {
 	Removed  bool   `json:"removed,omitempty"`
 }
 
-func openTable[T any](ctx, life context.Context, s *Store, bucket func(string) (jetstream.KeyValue, error), name string) (*table[T], error) {
-	kv, err := bucket(name)
+func openTable[T any](ctx, life context.Context, s *Store, at func(string) (jetstream.KeyValue, error), name string) (*table[T], error) {
+	kv, err := at(name)
 	if err != nil {
 		return nil, err
 	}
 	t := &table[T]{
 		name: name, kv: kv, log: s.log, took: &s.meter, notify: s.notify,
-		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]), memory: markerTTL,
+		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]), memory: bucket.MarkerTTL,
 	}
 	if s.server != nil {
 		t.memory = ownMemory
 	}
-	t.leader = leader{s.conn, kv.Bucket()}
-	t.leads = t.leader.has
+	t.leader = leader.Leader{Conn: s.conn, Bucket: kv.Bucket()}
+	t.leads = t.has
 	w, err := t.read(ctx, life, 0)
-	for errors.Is(err, errWatchEnded) && rested(ctx) { // its server went
+	for errors.Is(err, errWatchEnded) && bucket.Rested(ctx) { // its server went
 		w, err = t.read(ctx, life, 0)
 	}
 	if err != nil {
@@ -115,7 +119,7 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 				t.log.Error("store holds a value that does not parse", "error", err)
 			}
 		case <-silence.C:
-			if last, err := t.leader.last(ctx); err == nil && top >= last {
+			if last, err := t.leader.Last(ctx); err == nil && top >= last {
 				t.forget(ctx, missing, top)
 				return w, nil
 			}
@@ -136,7 +140,7 @@ func (t *table[T]) begin(ctx, life context.Context, try int) (w *watch, err erro
 		defer cancel()
 		return t.watch(ctx, life)
 	}
-	err = patiently(ctx, func(ctx context.Context) error {
+	err = bucket.Patiently(ctx, func(ctx context.Context) error {
 		w, err = t.watch(ctx, life)
 		return err
 	})
@@ -170,6 +174,13 @@ func (t *table[T]) watch(ctx, life context.Context) (*watch, error) {
 		return nil, errors.Join(err, ctx.Err())
 	}
 	return &watch{w.Updates(), end}, nil
+}
+
+// has reports whether the bucket's leader has a value under a key, or the marker of a
+// removal.
+func (t *table[T]) has(ctx context.Context, key string) (bool, error) {
+	_, ok, err := t.leader.Get(ctx, key)
+	return ok, err
 }
 
 // forget drops what a bucket that was read no longer has. Of what is newer than
@@ -278,7 +289,7 @@ func (t *table[T]) noticed(n notice) {
 // fetch reads what a notice tells of by itself: any server that keeps the bucket
 // answers, while a watch may have to wait for a new leader.
 func (t *table[T]) fetch(n notice) {
-	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
 	e, err := t.kv.Get(ctx, n.Key)
 	if err != nil || n.Removed || e.Revision() < n.Revision {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"adit/tunnel/relay/store/leader"
 )
 
 // keepUpEvery is how often a node asks whether its watches have brought all there
@@ -53,7 +55,7 @@ func (s *Store) followed() []followed {
 // brought yet; the first time what it has now, since the bucket was read. Without
 // a leader there is nothing newer.
 func (t *table[T]) keepUp(ctx context.Context) {
-	newest, err := t.leader.last(ctx)
+	newest, err := t.leader.Last(ctx)
 	if err != nil {
 		return
 	}
@@ -69,7 +71,7 @@ func (t *table[T]) keepUp(ctx context.Context) {
 	}
 	read := 0
 	for rev := seen + 1; rev <= due; read++ {
-		w, ok, err := t.leader.next(ctx, rev)
+		w, ok, err := t.leader.Next(ctx, rev)
 		if err != nil {
 			return
 		}
@@ -79,7 +81,7 @@ func (t *table[T]) keepUp(ctx context.Context) {
 		if err := t.takeWritten(w); err != nil {
 			t.log.Error("store holds a value that does not parse", "table", t.name, "error", err)
 		}
-		rev = w.rev + 1
+		rev = w.Rev + 1
 	}
 	for {
 		seen = t.seen.Load()
@@ -98,15 +100,15 @@ func (t *table[T]) keepUp(ctx context.Context) {
 }
 
 // takeWritten takes a message of the bucket's leader.
-func (t *table[T]) takeWritten(w written) error {
-	if w.removed {
-		t.unset(w.key, w.rev)
+func (t *table[T]) takeWritten(w leader.Written) error {
+	if w.Removed {
+		t.unset(w.Key, w.Rev)
 		return nil
 	}
 	var v T
-	if err := json.Unmarshal(w.value, &v); err != nil {
-		return fmt.Errorf("read %s %q: %w", t.name, w.key, err)
+	if err := json.Unmarshal(w.Value, &v); err != nil {
+		return fmt.Errorf("read %s %q: %w", t.name, w.Key, err)
 	}
-	t.set(w.key, v, w.rev)
+	t.set(w.Key, v, w.Rev)
 	return nil
 }

@@ -2,14 +2,14 @@ package store
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/leader"
 )
 
 // lagging is a bucket as a server serves it that has lost the others: it has what
@@ -158,43 +158,6 @@ func TestKeepingUpLeavesTheWatchItsTime(t *testing.T) {
 	}
 }
 
-func TestALeaderIsAskedForWhatComesNext(t *testing.T) {
-	s := open(t, t.TempDir())
-	table := s.Policies.table
-	first := func(text string) uint64 {
-		t.Helper()
-		if err := s.Policies.Set(t.Context(), "domain."+text, []byte(`{}`)); err != nil {
-			t.Fatal(err)
-		}
-		_, rev, _ := table.get("domain." + text)
-		return rev
-	}
-	a, b := first("a"), first("b")
-	if err := s.Policies.Delete(t.Context(), "domain.b"); err != nil {
-		t.Fatal(err)
-	}
-	if last, err := table.leader.last(t.Context()); err != nil || last != b+1 {
-		t.Errorf("the newest: got %d, %v, want %d", last, err, b+1)
-	}
-	for _, c := range []struct {
-		from    uint64
-		key     string
-		rev     uint64
-		removed bool
-	}{{a, "domain.a", a, false}, {a + 1, "domain.b", b + 1, true}, {b + 2, "", 0, false}} {
-		w, ok, err := table.leader.next(t.Context(), c.from)
-		if err != nil || ok != (c.key != "") || w.key != c.key || w.rev != c.rev || w.removed != c.removed {
-			t.Errorf("from %d: got %+v, %t, %v; want %q of %d, removed %t", c.from, w, ok, err, c.key, c.rev, c.removed)
-		}
-	}
-	gone := leader{s.conn, "adit_none"}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := gone.last(ctx); err == nil || errors.Is(err, jetstream.ErrKeyNotFound) {
-		t.Errorf("of a bucket that is not there: got %v", err)
-	}
-}
-
 // TestALeaderThatIsNotThereIsAskedAgain has a server answer that it knows of none.
 func TestALeaderThatIsNotThereIsAskedAgain(t *testing.T) {
 	ns, err := server.NewServer(&server.Options{DontListen: true, NoLog: true, NoSigs: true}) // without JetStream, which would answer, too
@@ -220,8 +183,8 @@ func TestALeaderThatIsNotThereIsAskedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := &table[StoredPolicy]{name: "fake", leader: leader{conn, "adit_fake"}}
-	if w, ok, err := table.latest(t.Context(), "domain.a"); err != nil || !ok || w.rev != 7 {
+	table := &table[StoredPolicy]{name: "fake", leader: leader.Leader{Conn: conn, Bucket: "adit_fake"}}
+	if w, ok, err := table.latest(t.Context(), "domain.a"); err != nil || !ok || w.Rev != 7 {
 		t.Errorf("got %+v, %t, %v", w, ok, err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 // lateStream is a stream that the cluster may have nobody to answer for as the
@@ -55,11 +57,11 @@ func (s *Store) openSoon(ctx context.Context, what string, l *lateStream) error 
 		defer stop()
 		ctx = short
 	}
-	err := patiently(ctx, func(ctx context.Context) error {
+	err := bucket.Patiently(ctx, func(ctx context.Context) error {
 		_, err := l.get(ctx)
 		return err
 	})
-	if err != nil && s.server == nil && !refusedForGood(err) {
+	if err != nil && s.server == nil && !bucket.IsRefusal(err) {
 		s.log.Warn("the cluster does not answer for a part of the store; the relay starts without it", "part", what, "error", err)
 		return nil
 	}

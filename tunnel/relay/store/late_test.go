@@ -17,6 +17,9 @@ import (
 	"adit/tunnel/wire"
 )
 
+// openMost is how long one try to open a stream lasts at most.
+const openMost = 20 * time.Second
+
 // TestStoreOpensWithoutWhatItCanWaitFor: a stream that nobody answers for does not
 // keep a relay of several nodes from starting, and a refusal does.
 func TestStoreOpensWithoutWhatItCanWaitFor(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // forgetful is a bucket that does a write and loses its answer.
@@ -84,7 +85,7 @@ func TestAChangeThatChangesNothingIsNotMadeByItself(t *testing.T) {
 	s.Clients.table.kv = &cutOff{KeyValue: s.Clients.table.kv}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	if _, err := s.Clients.Revoke(ctx, "shop"); !IsAway(err) {
+	if _, err := s.Clients.Revoke(ctx, "shop"); !bucket.IsAway(err) {
 		t.Errorf("a revocation that no server made: got %v, want that the store did not answer in time", err)
 	}
 }
@@ -128,7 +129,7 @@ func TestOpenWaitsForEachBucket(t *testing.T) {
 		t.Error(err)
 	}
 	s.Settings.kv = &unled{KeyValue: s.Settings.kv}
-	if _, err := s.Settings.Get(t.Context(), "none"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Settings.Get(t.Context(), "none"); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("a setting that there is not: %v", err)
 	}
 	life, end := context.WithCancel(t.Context())
@@ -462,7 +463,7 @@ func errOf[T any](_ T, err error) error { return err }
 
 func savedOf(saved bool, err error) error {
 	if err == nil && !saved {
-		return ErrConflict
+		return bucket.ErrConflict
 	}
 	return err
 }
@@ -476,12 +477,12 @@ func TestAWriteThatStaysUnderWayIsNotKnown(t *testing.T) {
 	s.Clients.table.kv = &slow{KeyValue: s.Clients.table.kv, until: time.Now().Add(time.Hour)}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := s.Clients.Revoke(ctx, "shop"); !IsAway(err) {
+	if _, err := s.Clients.Revoke(ctx, "shop"); !bucket.IsAway(err) {
 		t.Errorf("got %v, want that the store did not answer in time", err)
 	}
 	again, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := replace(again, s.Clients.table.kv, "shop", []byte("{}")); !IsAway(err) {
+	if err := bucket.Replace(again, s.Clients.table.kv, "shop", []byte("{}")); !bucket.IsAway(err) {
 		t.Errorf("replace: got %v, want that the store did not answer in time", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 // meter times the writes of a store.
@@ -22,7 +24,7 @@ type Writes struct {
 // add counts a write that began at start. That another was first is no error.
 func (m *meter) add(start time.Time, err error) {
 	m.nanos.Add(uint64(time.Since(start)))
-	if err != nil && !isConflict(err) {
+	if err != nil && !bucket.IsConflict(err) {
 		m.errors.Add(1)
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 // SchemaVersion is of the shape of what is stored. A store of a newer shape is
@@ -31,9 +33,9 @@ var migrations = map[int]func(context.Context, migration) error{
 // migrate brings the store to SchemaVersion.
 func (s *Store) migrate(ctx context.Context, m migration) error {
 	for {
-		entry, err := readAgain(ctx, s.Settings.kv, settingSchema)
+		entry, err := bucket.Read(ctx, s.Settings.kv, settingSchema)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			if err := s.Settings.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, ErrConflict) {
+			if err := s.Settings.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, bucket.ErrConflict) {
 				return err
 			}
 			continue // another node was first
@@ -52,13 +54,13 @@ func (s *Store) migrate(ctx context.Context, m migration) error {
 			return nil
 		}
 		err = migrations[version](ctx, m)
-		if isAway(err) && rested(ctx) {
+		if bucket.IsAway(err) && bucket.Rested(ctx) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("bring the store from schema %d to %d: %w", version, version+1, err)
 		}
-		if err := s.Settings.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, ErrConflict) {
+		if err := s.Settings.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
 		s.log.Info("store migrated", "schema", version+1)
@@ -72,14 +74,14 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 	if err != nil {
 		return err
 	}
-	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
+	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 		if rev == 0 {
 			return s.kv.Create(ctx, settingSchema, text)
 		}
 		return s.kv.Update(ctx, settingSchema, text, rev)
 	})
-	if isConflict(err) {
-		return ErrConflict
+	if bucket.IsConflict(err) {
+		return bucket.ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("store the schema version: %w", err)
@@ -98,7 +100,7 @@ func proveWhatIsClaimed(ctx context.Context, m migration) error {
 	if err != nil {
 		return err
 	}
-	keys, err := listKeys(ctx, claims, jetstream.AllKeys)
+	keys, err := bucket.Keys(ctx, claims, jetstream.AllKeys)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/seal"
 )
 
@@ -56,7 +57,7 @@ func (o *Operators) sealAll(ctx context.Context) error {
 		if !ok || isString(v) {
 			continue
 		}
-		if err := o.table.update(ctx, key, o.close(key, v), revision); err != nil && !errors.Is(err, ErrConflict) {
+		if err := o.table.update(ctx, key, o.close(key, v), revision); err != nil && !errors.Is(err, bucket.ErrConflict) {
 			return fmt.Errorf("seal %s: %w", key, err)
 		}
 	}
@@ -85,8 +86,8 @@ func (o *Operators) List(prefix string) map[string][]byte {
 // something else is there.
 func (o *Operators) Put(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error) {
 	value = o.close(key, value)
-	for seen := (contest{}); ; {
-		if err := seen.next(ctx, revision); err != nil {
+	for seen := (bucket.Contest{}); ; {
+		if err := seen.Next(ctx, revision); err != nil {
 			return false, err
 		}
 		if revision == 0 {
@@ -94,7 +95,7 @@ func (o *Operators) Put(ctx context.Context, key string, value []byte, revision 
 		} else {
 			err = o.table.update(ctx, key, value, revision)
 		}
-		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrExists) && !errors.Is(err, bucket.ErrConflict) {
 			return err == nil, err
 		}
 		if there, err := o.table.refresh(ctx, key); err != nil || there == (revision == 0) {
@@ -109,11 +110,11 @@ func (o *Operators) Put(ctx context.Context, key string, value []byte, revision 
 // Remove removes a revision. It reports false if something else is there; where
 // nothing is, it is removed.
 func (o *Operators) Remove(ctx context.Context, key string, revision uint64) (removed bool, err error) {
-	for seen := (contest{}); ; {
-		if err := seen.next(ctx, revision); err != nil {
+	for seen := (bucket.Contest{}); ; {
+		if err := seen.Next(ctx, revision); err != nil {
 			return false, err
 		}
-		if err := o.table.remove(ctx, key, revision); !errors.Is(err, ErrConflict) {
+		if err := o.table.remove(ctx, key, revision); !errors.Is(err, bucket.ErrConflict) {
 			return err == nil, err
 		}
 		if there, err := o.table.refresh(ctx, key); err != nil || !there {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/seal"
 )
 
@@ -72,11 +73,11 @@ func (p *Policies) sealAll(ctx context.Context) error {
 		}
 		_, err := p.table.change(ctx, v.Target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
 			if !exists {
-				return v, ErrNotFound
+				return v, bucket.ErrNotFound
 			}
 			return p.close(v), nil // Changed stays: it is the same policy
 		})
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 			return fmt.Errorf("seal the policy of %s: %w", v.Target, err)
 		}
 	}
@@ -130,9 +131,9 @@ func (p *Policies) Change(ctx context.Context, target, by string, f func(v Store
 // Claimed sees to it that a policy is not another client's than the one that
 // has just claimed the target.
 func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
-	for seen := (contest{}); ; {
+	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := p.table.get(target)
-		if err := seen.next(ctx, rev); err != nil {
+		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
 		if !ok || v.ClientID == clientID {
@@ -145,7 +146,7 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 		} else {
 			err = p.table.remove(ctx, target, rev)
 		}
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
 		if _, err := p.table.refresh(ctx, target); err != nil {
@@ -158,7 +159,7 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 func (p *Policies) DropClient(ctx context.Context, id string) error {
 	for _, v := range p.List() {
 		if v.ClientID == id {
-			if err := p.Delete(ctx, v.Target); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := p.Delete(ctx, v.Target); err != nil && !errors.Is(err, bucket.ErrNotFound) {
 				return err
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 // TestPolicyIsSetOnTopOfWhatIsThere has a node whose memory lags: what it was asked
@@ -60,7 +62,7 @@ func TestPolicyIsSetOnTopOfWhatIsThere(t *testing.T) {
 	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only(`{"c":1}`)); err != nil {
 		t.Errorf("delete what only the bucket has: %v", err)
 	}
-	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only("")); !errors.Is(err, ErrNotFound) {
+	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only("")); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("delete nothing: got %v", err)
 	}
 }

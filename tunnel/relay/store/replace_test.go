@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 // keeping is a bucket whose server keeps the next write back until it is told to
@@ -82,7 +84,7 @@ func TestWriteThatAServerKeptBackDoesNotUndoALaterOne(t *testing.T) {
 		},
 		"a certificate removed": {
 			first: func(jetstream.KeyValue) error { return s.Certificates.Store(ctx, "c", []byte("first")) },
-			write: func(kv jetstream.KeyValue) error { return purge(ctx, kv, natsKey(dataRoot, "c")) },
+			write: func(kv jetstream.KeyValue) error { return bucket.Purge(ctx, kv, natsKey(dataRoot, "c")) },
 			then:  func() error { return s.Certificates.Store(ctx, "c", []byte("new")) },
 			read:  func() ([]byte, error) { return s.Certificates.Load(ctx, "c") },
 		},

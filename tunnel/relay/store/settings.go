@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/seal"
 )
 
@@ -32,9 +33,9 @@ const (
 
 // Get returns a setting, or ErrNotFound.
 func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
-	e, err := readAgain(ctx, s.kv, name)
+	e, err := bucket.Read(ctx, s.kv, name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, ErrNotFound
+		return nil, bucket.ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
@@ -44,10 +45,10 @@ func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
 	}
 	if s.seal != nil && secretSettings[name] && !seal.Is(e.Value()) { // of a time without a secret
-		_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+		_, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 			return s.kv.Update(ctx, name, s.close(name, v), e.Revision())
 		})
-		if err != nil && !isConflict(err) {
+		if err != nil && !bucket.IsConflict(err) {
 			return nil, fmt.Errorf("seal setting %s: %w", name, err)
 		}
 	}
@@ -72,7 +73,7 @@ func (s *Settings) open(name string, v []byte) ([]byte, error) {
 // Put stores a setting in place of any other. Only a restore does, into a store
 // of its own; nodes that run agree by Once.
 func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
-	if err := replace(ctx, s.kv, name, s.close(name, value)); err != nil {
+	if err := bucket.Replace(ctx, s.kv, name, s.close(name, value)); err != nil {
 		return fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return nil
@@ -82,13 +83,13 @@ func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
 // time all get the same value.
 func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, error)) ([]byte, error) {
 	v, err := s.Get(ctx, name)
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, bucket.ErrNotFound) {
 		return v, err
 	}
 	if v, err = make(); err != nil {
 		return nil, err
 	}
-	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Create(ctx, name, s.close(name, v)) })
+	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Create(ctx, name, s.close(name, v)) })
 	if errors.Is(err, jetstream.ErrKeyExists) { // another node's, or by the try whose answer was lost
 		return s.Get(ctx, name)
 	}

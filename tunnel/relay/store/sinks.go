@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/seal"
 )
 
@@ -68,11 +69,11 @@ func (s *Sinks) sealAll(ctx context.Context) error {
 		}
 		_, err := s.table.change(ctx, v.Name, func(v StoredSink, exists bool) (StoredSink, error) {
 			if !exists {
-				return v, ErrNotFound
+				return v, bucket.ErrNotFound
 			}
 			return s.close(v), nil // Changed stays: it is the same sink
 		})
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 			return fmt.Errorf("seal sink %s: %w", v.Name, err)
 		}
 	}

@@ -3,7 +3,7 @@
 // is NATS JetStream behind typed methods: a server inside the process by
 // default, whose every write is on the disk before it is acknowledged, or an
 // external cluster; the same code either way. Reads come from memory, kept
-// current by watches. Nothing else imports NATS.
+// current by watches. Nothing outside of its folder imports NATS.
 package store
 
 import (
@@ -27,6 +27,7 @@ import (
 
 	"adit/internal/lockfile"
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/bucket"
 	_ "adit/tunnel/relay/store/quiet"
 	"adit/tunnel/relay/store/seal"
 )
@@ -35,7 +36,6 @@ const (
 	lockFile     = "relay.lock"
 	maxStoreSize = 64 << 30
 	maxValue     = 256 << 10
-	markerTTL    = time.Hour // how long the bucket remembers a removed key
 	startWait    = 30 * time.Second
 	clusterWait  = 55 * time.Second // it may have just started, too
 	lateWait     = 20 * time.Second // for what a relay can start without
@@ -68,13 +68,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Errors that callers branch on.
-var (
-	ErrLocked   = errors.New("another relay uses the data folder")
-	ErrNotFound = errors.New("not found")
-	ErrExists   = errors.New("exists already")
-	ErrConflict = errors.New("was changed by another at the same time")
-)
+// ErrLocked is returned by Open.
+var ErrLocked = errors.New("another relay uses the data folder")
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
@@ -300,14 +295,14 @@ func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) er
 
 // bucket makes the bucket of a name, or finds it.
 func (s *Store) bucket(ctx context.Context, js jetstream.JetStream, cfg Config, name string) (kv jetstream.KeyValue, err error) {
-	err = patiently(ctx, func(ctx context.Context) error {
+	err = bucket.Patiently(ctx, func(ctx context.Context) error {
 		replicas, err := s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas)
 		if err != nil {
 			return err
 		}
 		kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-			Replicas: replicas, LimitMarkerTTL: markerTTL,
+			Replicas: replicas, LimitMarkerTTL: bucket.MarkerTTL,
 		})
 		var failed *jetstream.APIError
 		if s.server != nil && errors.As(err, &failed) && failed.Code >= 500 {

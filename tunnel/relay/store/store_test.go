@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
 
@@ -42,7 +43,7 @@ func TestClientsLiveThroughRestart(t *testing.T) {
 	if _, err := s.Clients.Add(ctx, "Shop", first, "hint"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Clients.Add(ctx, "shop", second, ""); !errors.Is(err, ErrExists) {
+	if _, err := s.Clients.Add(ctx, "shop", second, ""); !errors.Is(err, bucket.ErrExists) {
 		t.Errorf("a second client of the name: got %v, want ErrExists", err)
 	}
 	if err := s.Close(); err != nil {
@@ -90,7 +91,7 @@ func TestClientsLiveThroughRestart(t *testing.T) {
 	if err != nil || again.ID == c.ID {
 		t.Errorf("the name again: got %+v, %v; want a new client", again, err)
 	}
-	if _, err := s.Clients.Revoke(ctx, "nobody"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Clients.Revoke(ctx, "nobody"); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
@@ -195,7 +196,7 @@ func TestPoliciesAndSettings(t *testing.T) {
 	if err := s.Policies.Delete(ctx, "domain.a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Policies.Delete(ctx, "domain.a"); !errors.Is(err, ErrNotFound) {
+	if err := s.Policies.Delete(ctx, "domain.a"); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	if len(told) < 2 || told[0] != "domain.a true" && told[0] != "domain.atrue" {

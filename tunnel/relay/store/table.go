@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/internal/monotime"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/leader"
 )
 
 // table is a bucket of values of one type, with a copy in memory that its own
@@ -25,7 +26,7 @@ type table[T any] struct {
 	log    *slog.Logger
 	took   *meter
 	notify func(n notice, value []byte) // other nodes, after a write
-	leader leader
+	leader leader.Leader
 	// leads asks the bucket's leader what is under a key; see forget.
 	leads  func(ctx context.Context, key string) (there bool, err error)
 	done   chan struct{}
@@ -136,13 +137,13 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 	}
 	start := time.Now()
 	repeated := false
-	rev, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+	rev, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 		defer func() { repeated = true }()
 		return t.add(ctx, key, data, repeated)
 	})
 	t.took.add(start, err)
-	if isConflict(err) {
-		return ErrExists
+	if bucket.IsConflict(err) {
+		return bucket.ErrExists
 	}
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
@@ -167,17 +168,17 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	start := time.Now()
-	next, tries, err := again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
-	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
+	next, tries, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
+	if tries > 1 && bucket.IsConflict(err) { // perhaps with the try whose answer was lost
 		// What is newer than what was to be replaced, or a change that changes nothing
 		// would be taken for made by a server that knows no newer value.
-		if w, ok, getErr := t.latest(ctx, key); getErr == nil && ok && !w.removed && w.rev > rev && bytes.Equal(w.value, data) {
-			next, err = w.rev, nil
+		if w, ok, getErr := t.latest(ctx, key); getErr == nil && ok && !w.Removed && w.Rev > rev && bytes.Equal(w.Value, data) {
+			next, err = w.Rev, nil
 		}
 	}
 	t.took.add(start, err)
-	if isConflict(err) {
-		return ErrConflict
+	if bucket.IsConflict(err) {
+		return bucket.ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
@@ -187,25 +188,18 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 	return nil
 }
 
-// isConflict reports whether a bucket holds another revision than was named.
-func isConflict(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
-}
-
 // remove removes the value of a revision, else returns ErrConflict.
 func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 	start := time.Now()
-	_, tries, err := again(ctx, func(ctx context.Context) (uint64, error) {
-		return 0, t.kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(markerTTL))
-	})
-	if tries > 1 && isConflict(err) { // perhaps with the try whose answer was lost
-		if w, ok, getErr := t.latest(ctx, key); getErr == nil && (!ok || w.removed) {
+	tries, err := bucket.Remove(ctx, t.kv, key, rev)
+	if tries > 1 && bucket.IsConflict(err) { // perhaps with the try whose answer was lost
+		if w, ok, getErr := t.latest(ctx, key); getErr == nil && (!ok || w.Removed) {
 			err = nil
 		}
 	}
 	t.took.add(start, err)
-	if isConflict(err) {
-		return ErrConflict
+	if bucket.IsConflict(err) {
+		return bucket.ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("remove %s %q: %w", t.name, key, err)

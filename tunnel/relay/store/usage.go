@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"adit/tunnel/relay/store/bucket"
 )
 
 // Usage is what a client's visitors moved in a month.
@@ -219,7 +221,7 @@ func (s *Store) Forget(ctx context.Context, clientID string) error {
 
 // absent takes what was not there for removed.
 func absent(err error) error {
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, bucket.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
-package store
+package bucket
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+// clusterWait is how long a store waits for a cluster.
+const clusterWait = 55 * time.Second
 
 // TestAStoreIsOpenSoonAfterItsServersHaveALeader asks servers that answer nothing
 // which they were asked before they had one, and servers that are slow.
@@ -21,7 +24,7 @@ func TestAStoreIsOpenSoonAfterItsServersHaveALeader(t *testing.T) {
 			begun := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), clusterWait)
 			defer cancel()
-			err := patiently(ctx, func(ctx context.Context) error {
+			err := Patiently(ctx, func(ctx context.Context) error {
 				var answered <-chan time.Time
 				if time.Since(begun) >= c.leader {
 					answered = time.After(c.takes)

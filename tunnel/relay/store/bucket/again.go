@@ -1,4 +1,4 @@
-package store
+package bucket
 
 import (
 	"context"
@@ -27,20 +27,20 @@ const (
 	codeUnavailable = 503
 )
 
-// patiently calls open until it does not fail any more or ctx ends. A cluster
+// Patiently calls open until it does not fail any more or ctx ends. A cluster
 // that has no leader takes requests that it never answers: while it may be looking
 // for one, a try is short. Then each takes twice as long as the one before, since the
 // cluster may be slow.
-func patiently(ctx context.Context, open func(context.Context) error) error {
+func Patiently(ctx context.Context, open func(context.Context) error) error {
 	wait, begun := openTry, time.Now()
 	for {
 		try, done := context.WithTimeout(ctx, wait)
 		err := open(try)
 		done()
-		if err == nil || ctx.Err() != nil || refusedForGood(err) {
+		if err == nil || ctx.Err() != nil || IsRefusal(err) {
 			return err
 		}
-		if !rested(ctx) {
+		if !Rested(ctx) {
 			return err
 		}
 		if time.Since(begun) > electing {
@@ -49,8 +49,8 @@ func patiently(ctx context.Context, open func(context.Context) error) error {
 	}
 }
 
-// rested waits before the next try, and reports whether ctx still lasts.
-func rested(ctx context.Context) bool {
+// Rested waits before the next try, and reports whether ctx still lasts.
+func Rested(ctx context.Context) bool {
 	pause := time.NewTimer(retryPause)
 	defer pause.Stop()
 	select {
@@ -61,12 +61,16 @@ func rested(ctx context.Context) bool {
 	}
 }
 
-// refusedForGood reports whether the cluster answered that it will not do it. That
-// it has too few servers is no such answer, whether it knows of those that are
-// not there or has not heard of them yet: they may be starting, as the relay is.
-func refusedForGood(err error) bool {
-	var full *folderError
-	if errors.As(err, &full) {
+// IsRefusal reports whether the cluster answered that it will not do it, or an error
+// has a method Final. That it has too few servers is no such answer, whether it knows
+// of those that are not there or has not heard of them yet: they may be starting, as
+// the relay is.
+func IsRefusal(err error) bool {
+	var end interface {
+		error
+		Final()
+	}
+	if errors.As(err, &end) {
 		return true
 	}
 	var answer *jetstream.APIError
@@ -80,58 +84,27 @@ func refusedForGood(err error) bool {
 	return !says("peer offline") && !says("miscellaneous issue") && (says("storage") || says("tag"))
 }
 
-// again does a write, and once more while the cluster has nobody to answer: it
+// Again does a write, and once more while the cluster has nobody to answer: it
 // takes some seconds to find a new leader. It returns how often it tried.
-func again(ctx context.Context, write func(context.Context) (uint64, error)) (rev uint64, tries int, err error) {
+func Again(ctx context.Context, write func(context.Context) (uint64, error)) (rev uint64, tries int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
 	for tries = 1; ; tries++ {
 		try, done := context.WithTimeout(ctx, tryTime<<min(tries-1, 2))
 		rev, err = write(try)
 		done()
-		if !isAway(err) || ctx.Err() != nil || !rested(ctx) {
+		if !IsAway(err) || ctx.Err() != nil || !Rested(ctx) {
 			return rev, tries, err
 		}
 	}
 }
 
-// IsAway reports whether an error says that the store did not answer in time.
-// Whether a write was made is then not known.
-func IsAway(err error) bool { return isAway(err) }
-
-// isAway reports whether an error says that the cluster has nobody to answer now.
-func isAway(err error) bool {
+// IsAway reports whether an error says that the cluster has nobody to answer now, or
+// did not in time. Whether a write was made is then not known.
+func IsAway(err error) bool {
 	var answer *jetstream.APIError
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, errUnsettled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
 		errors.As(err, &answer) && answer.Code == codeUnavailable
-}
-
-// readAgain reads a key's value, and once more while the cluster has nobody to
-// answer.
-func readAgain(ctx context.Context, kv jetstream.KeyValue, key string) (e jetstream.KeyValueEntry, err error) {
-	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
-		e, err = kv.Get(ctx, key)
-		return 0, err
-	})
-	return e, err
-}
-
-// listKeys returns the keys of a bucket that match a filter, of which > is all.
-// What a listing brought before it was cut short is not all: it begins anew.
-func listKeys(ctx context.Context, kv jetstream.KeyValue, filter string) (keys []string, err error) {
-	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
-		lister, err := kv.ListKeysFiltered(ctx, filter)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { _ = lister.Stop() }() // it ends with ctx, too
-		keys = nil
-		for key := range lister.Keys() {
-			keys = append(keys, key)
-		}
-		return 0, ctx.Err()
-	})
-	return keys, err
 }
