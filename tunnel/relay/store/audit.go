@@ -11,6 +11,7 @@ import (
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/engine"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // delete, and an entry is taken only if its writer knew the one before it.
 type Audit struct {
 	js     jetstream.JetStream
-	stream *lateStream
+	stream *engine.Stream
 	took   *meter
 
 	turn chan struct{} // room for one: whoever has filled it may write. It guards:
@@ -31,10 +32,11 @@ type Audit struct {
 	head string        // its hash
 }
 
-func openAudit(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstream.Stream, error) {
+// makeAudit makes the stream of the audit log.
+func makeAudit(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: auditStream, Subjects: []string{auditSubject}, Storage: jetstream.FileStorage,
-		Replicas: max(cfg.Replicas, 1), DenyDelete: true, DenyPurge: true,
+		Replicas: copies, DenyDelete: true, DenyPurge: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store of the audit log: %w", err)
@@ -122,7 +124,7 @@ func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 	}
 	start := time.Now()
 	stored, tries, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
-		if _, err := a.stream.get(ctx); err != nil {
+		if err := a.stream.Ready(ctx); err != nil {
 			return 0, err
 		}
 		ack, err := a.js.Publish(ctx, auditSubject, text, jetstream.WithExpectLastSequence(e.Seq-1), jetstream.WithMsgID(e.Hash))

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/engine"
 )
 
 // halting is a stream of audit entries that does not answer for some of them.
@@ -47,7 +48,7 @@ func chainOf(t *testing.T, n int) (*Audit, *halting) {
 		}
 		h.entries, seq, head = append(h.entries, text), e.Seq, e.Hash
 	}
-	return &Audit{stream: &lateStream{have: h}}, h
+	return &Audit{stream: engine.NewStream(func(context.Context) (jetstream.Stream, error) { return h, nil })}, h
 }
 
 // TestLogThatDoesNotAnswerIsNotBroken holds that nobody is told that the chain was

@@ -133,10 +133,14 @@ func TestAuditLogSurvivesBackupAndRestart(t *testing.T) {
 	if err := r.Audit.Newest(ctx, 4, func(e audit.Entry) bool { seen = append(seen, e.Action); return true }); err != nil || strings.Join(seen, " ") != "three two one" {
 		t.Errorf("newest first: %v, %v", seen, err)
 	}
-	if err := r.Audit.stream.have.DeleteMsg(ctx, 2); err == nil {
+	stream, err := r.engine.JetStream().Stream(ctx, auditStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(ctx, 2); err == nil {
 		t.Error("an entry can be deleted")
 	}
-	if err := r.Audit.stream.have.Purge(ctx); err == nil {
+	if err := stream.Purge(ctx); err == nil {
 		t.Error("the log can be emptied")
 	}
 }

@@ -4,53 +4,29 @@ import (
 	"context"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"adit/tunnel/relay/store/natstest"
 )
 
-// partly is a cluster that has lost one stream and keeps another three times.
-type partly struct {
+// making is a cluster that notes how often it shall keep a stream.
+type making struct {
 	jetstream.JetStream
-	asked map[string]int // copies, by stream
+	copies map[string]int
 }
 
-type kept struct {
-	jetstream.Stream
-	copies int
+func (m making) CreateOrUpdateStream(_ context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	m.copies[cfg.Name] = cfg.Replicas
+	return nil, nil
 }
 
-func (k kept) CachedInfo() *jetstream.StreamInfo {
-	return &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: k.copies}}
-}
-
-func (p partly) Stream(_ context.Context, name string) (jetstream.Stream, error) {
-	if name == auditStream {
-		return kept{copies: 3}, nil
-	}
-	return nil, jetstream.ErrStreamNotFound
-}
-
-func (p partly) CreateOrUpdateStream(_ context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	p.asked[cfg.Name] = cfg.Replicas
-	return kept{copies: cfg.Replicas}, nil
-}
-
-// TestAuditLogKeepsItsCopies has a node know of one server of a cluster that has lost
-// its access events: the audit log is not kept fewer times than before for that.
-func TestAuditLogKeepsItsCopies(t *testing.T) {
-	conn, err := nats.Connect(natstest.Start(t).URL())
-	if err != nil {
+func TestStreamsAreMadeWithTheirCopies(t *testing.T) {
+	js := making{copies: make(map[string]int)}
+	if _, err := makeAudit(t.Context(), js, 3); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(conn.Close)
-	s := &Store{conn: conn}
-	js := partly{asked: make(map[string]int)}
-	if err := s.loadStreams(t.Context(), js, Config{}); err != nil {
+	if _, err := makeEvents(Config{})(t.Context(), js, 2); err != nil {
 		t.Fatal(err)
 	}
-	if js.asked[auditStream] != 3 || js.asked[eventsStream] != 1 {
-		t.Errorf("copies are asked for as %v, want the audit log's 3 as before", js.asked)
+	if js.copies[auditStream] != 3 || js.copies[eventsStream] != 2 {
+		t.Errorf("copies are asked for as %v, want 3 of the audit log and 2 of the events", js.copies)
 	}
 }

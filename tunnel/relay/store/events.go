@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/wire"
 )
 
@@ -30,8 +31,7 @@ const (
 // Events are the access events that are kept.
 type Events struct {
 	js     jetstream.JetStream
-	conn   *nats.Conn
-	stream *lateStream
+	stream *engine.Stream
 	took   *meter
 	log    *slog.Logger
 	spoilt spoilt
@@ -60,7 +60,8 @@ func (e *Events) leaveOut(seq uint64, err error) {
 	}
 }
 
-func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstream.Stream, error) {
+// makeEvents makes the stream of access events.
+func makeEvents(cfg Config) func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
 	age, size := cfg.EventsAge, cfg.EventsBytes
 	if age == 0 {
 		age = 14 * 24 * time.Hour
@@ -68,15 +69,17 @@ func openEvents(ctx context.Context, js jetstream.JetStream, cfg Config) (jetstr
 	if size == 0 {
 		size = 1 << 30
 	}
-	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: eventsStream, Subjects: []string{eventsSubject}, Storage: jetstream.FileStorage,
-		MaxAge: age, MaxBytes: size, Discard: jetstream.DiscardOld, Replicas: max(cfg.Replicas, 1),
-		AllowDirect: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open store of access events: %w", err)
+	return func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
+		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: eventsStream, Subjects: []string{eventsSubject}, Storage: jetstream.FileStorage,
+			MaxAge: age, MaxBytes: size, Discard: jetstream.DiscardOld, Replicas: copies,
+			AllowDirect: true,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("open store of access events: %w", err)
+		}
+		return stream, nil
 	}
-	return stream, nil
 }
 
 // Append stores a batch of at most MaxBatch events.
@@ -89,7 +92,7 @@ func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
 		return fmt.Errorf("store access events: %w", err)
 	}
 	start := time.Now()
-	if _, err = e.stream.get(ctx); err == nil {
+	if err = e.stream.Ready(ctx); err == nil {
 		_, err = e.js.PublishMsg(ctx, msg)
 	}
 	e.took.add(start, err)
@@ -217,7 +220,7 @@ func behind(at, first uint64, fresh func(seq uint64) bool) uint64 {
 func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error {
 	waiting := make(chan *nats.Msg, maxWaiting)
 	var missed atomic.Int64
-	sub, err := e.conn.Subscribe(eventsSubject, func(m *nats.Msg) {
+	sub, err := e.js.Conn().Subscribe(eventsSubject, func(m *nats.Msg) {
 		select {
 		case waiting <- m:
 		default:
@@ -230,7 +233,7 @@ func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed 
 	defer func() { _ = sub.Unsubscribe() }() // it ends with the connection, too
 	short, cancel := context.WithTimeout(ctx, followWait)
 	defer cancel()
-	if err := e.conn.FlushWithContext(short); err != nil {
+	if err := e.js.Conn().FlushWithContext(short); err != nil {
 		return fmt.Errorf("follow access events: %w", err)
 	}
 	if err := f(nil, 0); err != nil { // it follows now

@@ -54,10 +54,10 @@ func openTable[T any](ctx, life context.Context, s *Store, at func(string) (jets
 		name: name, kv: kv, log: s.log, took: &s.meter, notify: s.notify,
 		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]), memory: bucket.MarkerTTL,
 	}
-	if s.server != nil {
+	if s.engine.Alone() {
 		t.memory = ownMemory
 	}
-	t.leader = leader.Leader{Conn: s.conn, Bucket: kv.Bucket()}
+	t.leader = leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: kv.Bucket()}
 	t.leads = t.has
 	w, err := t.read(ctx, life, 0)
 	for errors.Is(err, errWatchEnded) && bucket.Rested(ctx) { // its server went
@@ -354,7 +354,7 @@ func (s *Store) followAnew() {
 
 // listen takes other nodes' notices.
 func (s *Store) listen() error {
-	sub, err := s.conn.Subscribe(noticeSubject, func(m *nats.Msg) {
+	sub, err := s.engine.JetStream().Conn().Subscribe(noticeSubject, func(m *nats.Msg) {
 		var n notice
 		if json.Unmarshal(m.Data, &n) != nil {
 			return
@@ -376,13 +376,13 @@ func (s *Store) listen() error {
 // notify tells other nodes of a write. A node that it does not reach learns of the
 // write by its watch.
 func (s *Store) notify(n notice, value []byte) {
-	if s.server != nil {
+	if s.engine.Alone() {
 		return // there is no other node
 	}
 	if wrote := s.wrote.Load(); wrote != nil {
 		(*wrote)(Change{Table: n.Table, Key: n.Key, Revision: n.Revision, Removed: n.Removed, Value: value})
 	}
 	if data, err := json.Marshal(n); err == nil {
-		_ = s.conn.Publish(noticeSubject, data)
+		_ = s.engine.JetStream().Conn().Publish(noticeSubject, data)
 	}
 }

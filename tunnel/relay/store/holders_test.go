@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"adit/tunnel/relay/store/engine"
 )
 
 // TestAgentsThatComeAndGoDoNotFillAClaim has agents share a name that are new each
@@ -30,8 +32,8 @@ func TestAgentsThatComeAndGoDoNotFillAClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(text) > maxValue/4 {
-		t.Errorf("the claim has %d holders and %d bytes, of %d that the store takes", len(claim.Holders), len(text), maxValue)
+	if len(text) > engine.MaxValue/4 {
+		t.Errorf("the claim has %d holders and %d bytes, of %d that the store takes", len(claim.Holders), len(text), engine.MaxValue)
 	}
 	for i := 5000 - here; i < 5000; i++ {
 		if !slices.Contains(claim.Holders, holder(i)) {

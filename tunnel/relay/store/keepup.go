@@ -13,32 +13,22 @@ import (
 // is.
 const keepUpEvery = 5 * time.Second
 
-// keeper is the goroutine of Store.keepUp; done is closed at its end.
-type keeper struct{ done chan struct{} }
-
-func (k keeper) wait() { <-k.done }
-
 // keepUp reads from the buckets' leaders what the watches do not bring, now and
 // until life ends. Any server that keeps a bucket serves watches of it, and one
 // that lost its way in a crash serves old values for minutes and does not know.
 func (s *Store) keepUp(life context.Context) {
-	k := keeper{make(chan struct{})}
-	s.tables = append(s.tables, k)
-	go func() { // ended by life, waited for by Store.Close
-		defer close(k.done)
-		tick := time.NewTicker(keepUpEvery)
-		defer tick.Stop()
-		for {
-			for _, t := range s.followed() {
-				t.keepUp(life)
-			}
-			select {
-			case <-tick.C:
-			case <-life.Done():
-				return
-			}
+	tick := time.NewTicker(keepUpEvery)
+	defer tick.Stop()
+	for {
+		for _, t := range s.followed() {
+			t.keepUp(life)
 		}
-	}()
+		select {
+		case <-tick.C:
+		case <-life.Done():
+			return
+		}
+	}
 }
 
 func (s *Store) followed() []followed {

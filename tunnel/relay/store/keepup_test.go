@@ -77,6 +77,7 @@ func TestANodeKeepsUpThoughItsServerLags(t *testing.T) {
 	for _, table := range b.tables {
 		table.wait()
 	}
+	b.work.Wait()
 	clients.kv, policies.kv = newLagging(t, clients.kv), newLagging(t, policies.kv)
 	life, end := context.WithCancel(t.Context())
 	follow := func(wait func(context.Context)) {
@@ -141,6 +142,7 @@ func TestKeepingUpLeavesTheWatchItsTime(t *testing.T) {
 	for _, table := range b.tables {
 		table.wait()
 	}
+	b.work.Wait()
 	table.keepUp(t.Context())
 	if _, err := a.Clients.Add(t.Context(), "new", secret(), ""); err != nil {
 		t.Fatal(err)

@@ -226,7 +226,7 @@ func TestABucketIsReadThoughItsEndIsNotTold(t *testing.T) {
 		watches int32
 	}{{false, 1}, {true, 2}} {
 		kv := &miscounted{KeyValue: s.Policies.table.kv, loses: c.loses}
-		ctx, cancel := context.WithTimeout(t.Context(), startWait)
+		ctx, cancel := context.WithTimeout(t.Context(), s.engine.Patience())
 		life, end := context.WithCancel(t.Context())
 		table, err := openTable[StoredPolicy](ctx, life, s, func(string) (jetstream.KeyValue, error) { return kv, nil }, "again")
 		cancel()
@@ -238,28 +238,6 @@ func TestABucketIsReadThoughItsEndIsNotTold(t *testing.T) {
 		}
 		end()
 		table.wait()
-	}
-}
-
-// silent is a JetStream that does not answer for its streams.
-type silent struct {
-	jetstream.JetStream
-	err error
-}
-
-func (s silent) Stream(context.Context, string) (jetstream.Stream, error) { return nil, s.err }
-
-// TestCopiesAreKept holds that a bucket is not made anew with fewer copies because
-// its cluster has not told how many it has.
-func TestCopiesAreKept(t *testing.T) {
-	s := &Store{conn: open(t, t.TempDir()).conn}
-	for err, want := range map[error]int{jetstream.ErrStreamNotFound: 1, nats.ErrNoResponders: 0, context.DeadlineExceeded: 0} {
-		if n, got := s.replicas(t.Context(), silent{err: err}, "KV_adit_x", 0); n != want || (got == nil) != (want == 1) {
-			t.Errorf("%v: %d copies, %v", err, n, got)
-		}
-	}
-	if n, err := s.replicas(t.Context(), silent{err: nats.ErrNoResponders}, "KV_adit_x", 3); n != 3 || err != nil {
-		t.Errorf("three were asked for: %d copies, %v", n, err)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"adit/tunnel/relay/store/bucket"
 )
 
@@ -37,4 +35,4 @@ func (s *Store) Writes() Writes {
 }
 
 // Connected reports whether the store can be reached now.
-func (s *Store) Connected() bool { return s.conn.Status() == nats.CONNECTED }
+func (s *Store) Connected() bool { return s.engine.Connected() }

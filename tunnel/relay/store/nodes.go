@@ -37,15 +37,14 @@ type Node struct {
 type Nodes struct {
 	table *table[Node]
 	js    jetstream.JetStream
-	store *Store
 }
 
-func openNodes(ctx, life context.Context, s *Store, js jetstream.JetStream, bucket func(string) (jetstream.KeyValue, error)) (*Nodes, error) {
+func openNodes(ctx, life context.Context, s *Store, bucket func(string) (jetstream.KeyValue, error)) (*Nodes, error) {
 	t, err := openTable[Node](ctx, life, s, bucket, "nodes")
 	if err != nil {
 		return nil, err
 	}
-	return &Nodes{table: t, js: js, store: s}, nil
+	return &Nodes{table: t, js: s.engine.JetStream()}, nil
 }
 
 // Renew writes a node's entry, which lasts for NodeLease.
@@ -96,7 +95,7 @@ func (n *Nodes) OnChange(f func()) {
 // LocalHost is the address that this node reaches the cluster from, which other
 // nodes are likely to reach it at.
 func (n *Nodes) LocalHost() string {
-	host, _, err := net.SplitHostPort(n.store.conn.LocalAddr())
+	host, _, err := net.SplitHostPort(n.js.Conn().LocalAddr())
 	if err != nil {
 		return ""
 	}

@@ -53,6 +53,7 @@ func TestARemovalStaysThoughTheServerLags(t *testing.T) {
 	for _, f := range b.tables {
 		f.wait()
 	}
+	b.work.Wait()
 	table.kv = lags
 	read := func() {
 		w, err := table.read(t.Context(), t.Context(), 1)

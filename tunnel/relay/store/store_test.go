@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/wire"
 )
 
@@ -262,7 +263,7 @@ func TestEventsComeBackInOrder(t *testing.T) {
 func TestSecondRelayIsRefusedTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
-	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, ErrLocked) {
+	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, engine.ErrLocked) {
 		t.Errorf("got %v, want ErrLocked", err)
 	}
 }
