@@ -139,6 +139,7 @@ var walls = []struct {
 	{"tunnel/agent", []string{"internal", "tunnel/agent", "tunnel/link", "tunnel/wire"}},
 	{"tunnel/relay/store/bucket", []string{}},
 	{"tunnel/relay/store/leader", []string{}},
+	{"tunnel/relay/store/table", []string{"internal", "tunnel/relay/store/bucket", "tunnel/relay/store/leader"}},
 	{"tunnel/relay/store/engine/quiet", []string{}},
 	{"tunnel/relay/store/engine", []string{"internal", "tunnel/relay/store/bucket", "tunnel/relay/store/engine"}},
 	{"tunnel/relay/store/seal", []string{}},

@@ -18,6 +18,7 @@ import (
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
 
@@ -48,7 +49,7 @@ type Config struct {
 	// Draining reports whether a node ends.
 	Draining func(node string) bool
 	// Told takes what another node has written to the store.
-	Told func(store.Change)
+	Told func(table.Change)
 	// Changed is called when a node has come, ends or has gone.
 	Changed func()
 	Log     *slog.Logger
@@ -269,7 +270,7 @@ func (f *Agents) NodeChanged(node string) {
 // Changed takes what another node has written to the store, which may reach this
 // one later, or not for a while.
 func (f *Agents) Changed(change []byte) {
-	var c store.Change
+	var c table.Change
 	if err := json.Unmarshal(change, &c); err != nil {
 		f.cfg.Log.Debug("another node told of a change that does not parse", "error", err)
 		return

@@ -18,6 +18,7 @@ import (
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
 
@@ -36,7 +37,7 @@ func newPlace() *place {
 	p.Agents = New(Config{
 		Edge: p, Claims: p, Roster: p, Account: func(string) *shape.Account { return nil },
 		Draining: func(node string) bool { return p.draining[node] }, Changed: func() { p.note("changed") },
-		Told: func(store.Change) { p.note("told") }, Log: slog.New(slog.DiscardHandler),
+		Told: func(table.Change) { p.note("told") }, Log: slog.New(slog.DiscardHandler),
 	})
 	return p
 }

@@ -14,6 +14,7 @@ import (
 	"adit/tunnel/relay/sink"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
 
@@ -95,7 +96,7 @@ func (o *Operator) Sink(name string) (console.Sink, error) {
 func sinkTag(v store.StoredSink) string { return timeTag(v.Changed) }
 
 // expectSink is what a change that expects a sink has against another one.
-func expectSink(name string, e console.Expected) store.Against[store.StoredSink] {
+func expectSink(name string, e console.Expected) table.Against[store.StoredSink] {
 	return expecting(e, sinkTag, "the sink %s has changed since it was read, so nothing was changed; read it again", name)
 }
 

@@ -11,6 +11,7 @@ import (
 	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/table"
 )
 
 // Book has people read policies, and set them. The store tells the table of what
@@ -34,7 +35,7 @@ type Change struct {
 	// there is no policy. If nil, whatever is there may be.
 	Expected func(tag string) bool
 	// Against is what else there is against the change; nil: nothing.
-	Against store.Against[store.StoredPolicy]
+	Against table.Against[store.StoredPolicy]
 }
 
 // ChangedError is of a change that expected another policy than there is.

@@ -25,7 +25,7 @@ const (
 type Audit struct {
 	js     jetstream.JetStream
 	stream *engine.Stream
-	took   *meter
+	took   *bucket.Meter
 
 	turn chan struct{} // room for one: whoever has filled it may write. It guards:
 	seq  uint64        // of the newest entry that is known here
@@ -143,7 +143,7 @@ func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 			stored, err, conflict = e.Seq, nil, false
 		}
 	}
-	a.took.add(start, err)
+	a.took.Add(start, err)
 	if conflict {
 		return bucket.ErrConflict
 	}

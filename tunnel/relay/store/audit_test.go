@@ -193,7 +193,7 @@ func TestClockSetToAnotherMonthLosesNoMonth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if v, _, _ := s.Usages.table.get("c1"); len(v.Others) != maxMonths {
+	if v, _, _ := s.Usages.table.Get("c1"); len(v.Others) != maxMonths {
 		t.Errorf("%d other months are kept: %+v", len(v.Others), v)
 	}
 }

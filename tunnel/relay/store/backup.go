@@ -94,7 +94,7 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 		return Backup{}, err
 	}
 	b.Operators = s.Operators.lasting()
-	b.Usages, b.Proofs, b.Sinks, b.Ended = s.Usages.table.list(), s.Proofs.List(), s.Sinks.List(), s.Ended.List()
+	b.Usages, b.Proofs, b.Sinks, b.Ended = s.Usages.table.List(), s.Proofs.List(), s.Sinks.List(), s.Ended.List()
 	for _, v := range b.Sinks {
 		if v.Fault != nil {
 			return Backup{}, fmt.Errorf("read sink %s: %w", v.Name, v.Fault)
@@ -161,7 +161,7 @@ func (s *Store) empty(ctx context.Context) error {
 		return err
 	}
 	have := int(last) + len(settings) + len(s.Clients.List()) + len(s.Claims.List()) + len(s.Policies.List()) +
-		len(s.Operators.lasting()) + len(s.Usages.table.list()) + len(s.Proofs.List()) + len(s.Sinks.List()) + len(s.Ended.List())
+		len(s.Operators.lasting()) + len(s.Usages.table.List()) + len(s.Proofs.List()) + len(s.Sinks.List()) + len(s.Ended.List())
 	if have > 0 {
 		return ErrNotEmpty
 	}
@@ -171,42 +171,42 @@ func (s *Store) empty(ctx context.Context) error {
 // fill writes what a backup has, in place of what a try before has written of it.
 func (s *Store) fill(ctx context.Context, b Backup) error {
 	for _, v := range b.Clients {
-		if err := s.Clients.table.put(ctx, v.Name, v); err != nil {
+		if err := s.Clients.table.Put(ctx, v.Name, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Claims {
-		if err := s.Claims.table.put(ctx, v.Target, v); err != nil {
+		if err := s.Claims.table.Put(ctx, v.Target, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Policies {
-		if err := s.Policies.table.put(ctx, v.Target, s.Policies.close(v)); err != nil {
+		if err := s.Policies.table.Put(ctx, v.Target, s.Policies.close(v)); err != nil {
 			return err
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.Operators)) {
-		if err := s.Operators.table.put(ctx, key, s.Operators.close(key, b.Operators[key])); err != nil {
+		if err := s.Operators.table.Put(ctx, key, s.Operators.close(key, b.Operators[key])); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Usages {
-		if err := s.Usages.table.put(ctx, v.ClientID, v); err != nil {
+		if err := s.Usages.table.Put(ctx, v.ClientID, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Proofs {
-		if err := s.Proofs.table.put(ctx, v.Domain, v); err != nil {
+		if err := s.Proofs.table.Put(ctx, v.Domain, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Sinks {
-		if err := s.Sinks.table.put(ctx, v.Name, s.Sinks.close(v)); err != nil {
+		if err := s.Sinks.table.Put(ctx, v.Name, s.Sinks.close(v)); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Ended {
-		if err := s.Ended.table.put(ctx, endedKey(v.User), v); err != nil {
+		if err := s.Ended.table.Put(ctx, endedKey(v.User), v); err != nil {
 			return err
 		}
 	}

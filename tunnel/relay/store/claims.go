@@ -12,6 +12,7 @@ import (
 	"adit/internal/natural"
 	"adit/internal/wildcard"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 )
 
 // Claim is a client's right to a name or a port. It outlives sessions, so that
@@ -107,7 +108,7 @@ var (
 
 // Claims are all claims, by target.
 type Claims struct {
-	table *table[Claim]
+	table *table.Table[Claim]
 	turns *turns
 
 	mu       sync.RWMutex
@@ -125,10 +126,10 @@ type owned struct {
 	holders []Holder
 }
 
-func newClaims(t *table[Claim]) *Claims {
+func newClaims(t *table.Table[Claim]) *Claims {
 	c := &Claims{table: t, turns: newTurns(), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
-	t.onChange(c.index)
-	t.each(func(target string, v Claim) bool { c.index(target, v, true); return true })
+	t.OnChange(c.index)
+	t.Each(func(target string, v Claim) bool { c.index(target, v, true); return true })
 	return c
 }
 
@@ -167,12 +168,12 @@ func (c *Claims) index(target string, v Claim, exists bool) {
 // OnChange calls f after every change of a target's claim, of this node or
 // another. f must not wait.
 func (c *Claims) OnChange(f func(target string)) {
-	c.table.onChange(func(target string, _ Claim, _ bool) { f(target) })
+	c.table.OnChange(func(target string, _ Claim, _ bool) { f(target) })
 }
 
 // Get returns the claim on a target.
 func (c *Claims) Get(target string) (Claim, bool) {
-	v, _, ok := c.table.get(target)
+	v, _, ok := c.table.Get(target)
 	return v, ok
 }
 
@@ -184,7 +185,7 @@ func (c *Claims) List() []Claim {
 }
 
 // All returns all claims, in no order.
-func (c *Claims) All() []Claim { return c.table.list() }
+func (c *Claims) All() []Claim { return c.table.List() }
 
 // Count returns how many claims there are.
 func (c *Claims) Count() int {
@@ -267,13 +268,13 @@ func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
 // tunnel joins others of its client. What is returned is on the disk.
 func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
 	for seen := (bucket.Contest{}); ; {
-		v, rev, ok := c.table.get(target)
+		v, rev, ok := c.table.Get(target)
 		if err := seen.Next(ctx, rev); err != nil {
 			return Claim{}, err
 		}
 		if !ok {
 			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
-			err := c.turns.take(ctx, clientID, func() error { return c.table.create(ctx, target, v) })
+			err := c.turns.take(ctx, clientID, func() error { return c.table.Create(ctx, target, v) })
 			if !errors.Is(err, bucket.ErrExists) {
 				return v, err
 			}
@@ -290,7 +291,7 @@ func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, aw
 		if next.ClientID == v.ClientID && slices.Equal(next.Holders, v.Holders) {
 			return v, nil
 		}
-		err = c.turns.take(ctx, clientID, func() error { return c.table.update(ctx, target, next, rev) })
+		err = c.turns.take(ctx, clientID, func() error { return c.table.Update(ctx, target, next, rev) })
 		if !errors.Is(err, bucket.ErrConflict) {
 			return next, err
 		}
@@ -339,14 +340,14 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 
 // refresh brings the memory's copy of a target up to date.
 func (c *Claims) refresh(ctx context.Context, target string) error {
-	_, err := c.table.refresh(ctx, target)
+	_, err := c.table.Refresh(ctx, target)
 	return err
 }
 
 // Release takes a target from a tunnel, if it has it.
 func (c *Claims) Release(ctx context.Context, target, clientID, instance, key string) error {
 	for seen := (bucket.Contest{}); ; {
-		v, rev, ok := c.table.get(target)
+		v, rev, ok := c.table.Get(target)
 		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
@@ -359,10 +360,10 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 		}
 		err := c.turns.take(ctx, clientID, func() error {
 			if len(holders) == 0 {
-				return c.table.remove(ctx, target, rev)
+				return c.table.Remove(ctx, target, rev)
 			}
 			v.Holders = holders
-			return c.table.update(ctx, target, v, rev)
+			return c.table.Update(ctx, target, v, rev)
 		})
 		if !errors.Is(err, bucket.ErrConflict) {
 			return err
@@ -375,8 +376,8 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 
 // ReleaseUnless takes a target from the client that has it, unless it has something
 // against that; then it returns that. Without a claim it returns ErrNotFound.
-func (c *Claims) ReleaseUnless(ctx context.Context, target string, against Against[Claim]) error {
-	return c.table.unless(ctx, target, against, func(against Against[Claim]) error { return c.table.dropUnless(ctx, target, against) })
+func (c *Claims) ReleaseUnless(ctx context.Context, target string, against table.Against[Claim]) error {
+	return c.table.Unless(ctx, target, against, func(against table.Against[Claim]) error { return c.table.DropUnless(ctx, target, against) })
 }
 
 // ReleaseClient gives back all that a client has.

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
+
+	"adit/tunnel/relay/store/table"
 )
 
 // TestTunnelsTargetsAreFound has targets come to tunnels, go to others and be given
@@ -65,7 +68,11 @@ func BenchmarkClaimsOfTunnel(b *testing.B) {
 	s := open(b, b.TempDir())
 	for i := range 10_000 {
 		target := TargetDomain(fmt.Sprintf("n%d.test", i))
-		s.Claims.table.set(target, Claim{Target: target, ClientID: "c", Holders: []Holder{{Instance: "i", Key: fmt.Sprint(i)}}}, uint64(i+1))
+		text, err := json.Marshal(Claim{Target: target, ClientID: "c", Holders: []Holder{{Instance: "i", Key: fmt.Sprint(i)}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Told(table.Change{Table: "claims", Key: target, Revision: uint64(i + 1), Value: text})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -15,6 +15,7 @@ import (
 
 	"adit/internal/natural"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 )
 
 // Client is one customer of the relay: who may connect, by which secrets.
@@ -55,7 +56,7 @@ var ErrRevoked = errors.New("the client is revoked; add it anew")
 
 // Clients are the relay's clients, by name.
 type Clients struct {
-	table *table[Client]
+	table *table.Table[Client]
 
 	mu     sync.RWMutex
 	byHash map[[sha256.Size]byte]string   // name
@@ -64,15 +65,15 @@ type Clients struct {
 	ids    map[string]string              // by name
 }
 
-func newClients(t *table[Client]) *Clients {
+func newClients(t *table.Table[Client]) *Clients {
 	c := &Clients{
 		table: t, byHash: make(map[[sha256.Size]byte]string), hashes: make(map[string][][sha256.Size]byte),
 		byID: make(map[string]string), ids: make(map[string]string),
 	}
-	t.each(func(name string, v Client) bool { c.index(name, v, true); return true })
-	t.onChange(c.index)
+	t.Each(func(name string, v Client) bool { c.index(name, v, true); return true })
+	t.OnChange(c.index)
 	// What changed between the two lines above is in the table, and harmless twice.
-	t.each(func(name string, v Client) bool { c.index(name, v, true); return true })
+	t.Each(func(name string, v Client) bool { c.index(name, v, true); return true })
 	return c
 }
 
@@ -102,7 +103,7 @@ func (c *Clients) index(name string, v Client, exists bool) {
 
 // OnChange calls f after every change of a client. f must not wait.
 func (c *Clients) OnChange(f func(Client)) {
-	c.table.onChange(func(_ string, v Client, exists bool) {
+	c.table.OnChange(func(_ string, v Client, exists bool) {
 		if exists {
 			f(v)
 		}
@@ -118,7 +119,7 @@ func (c *Clients) Authenticate(secret []byte, now time.Time) (Client, bool) {
 	if !ok {
 		return Client{}, false
 	}
-	client, _, ok := c.table.get(name)
+	client, _, ok := c.table.Get(name)
 	if !ok || !client.Takes(hash, now) {
 		return Client{}, false
 	}
@@ -135,7 +136,7 @@ func (c Client) Takes(hash [sha256.Size]byte, now time.Time) bool {
 
 // Get returns the client of a name.
 func (c *Clients) Get(name string) (Client, bool) {
-	v, _, ok := c.table.get(strings.ToLower(name))
+	v, _, ok := c.table.Get(strings.ToLower(name))
 	return v, ok
 }
 
@@ -147,7 +148,7 @@ func (c *Clients) ByID(id string) (Client, bool) {
 	if !ok {
 		return Client{}, false
 	}
-	v, _, ok := c.table.get(name)
+	v, _, ok := c.table.Get(name)
 	if !ok || v.ID != id { // the name is a new client's
 		return Client{}, false
 	}
@@ -157,7 +158,7 @@ func (c *Clients) ByID(id string) (Client, bool) {
 // List returns all clients by name, revoked ones too.
 func (c *Clients) List() []Client {
 	list := []Client{}
-	c.table.each(func(_ string, v Client) bool { list = append(list, v); return true })
+	c.table.Each(func(_ string, v Client) bool { list = append(list, v); return true })
 	slices.SortFunc(list, func(a, b Client) int { return natural.Compare(a.Name, b.Name) })
 	return list
 }
@@ -176,7 +177,7 @@ func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hin
 	}
 	now := time.Now().UTC()
 	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}, Scope: scope}
-	_, err := c.table.change(ctx, name, func(v Client, exists bool) (Client, error) {
+	_, err := c.table.Change(ctx, name, func(v Client, exists bool) (Client, error) {
 		if exists && v.Active() && v.ID != client.ID { // else a try whose answer was lost has made it
 			return v, bucket.ErrExists
 		}
@@ -200,8 +201,8 @@ func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 
 // SetScope gives a client another scope, unless it has something against the client
 // as it is; then it returns that.
-func (c *Clients) SetScope(ctx context.Context, name string, scope Scope, against Against[Client]) (client Client, err error) {
-	err = c.table.unless(ctx, strings.ToLower(name), against, func(against Against[Client]) (err error) {
+func (c *Clients) SetScope(ctx context.Context, name string, scope Scope, against table.Against[Client]) (client Client, err error) {
+	err = c.table.Unless(ctx, strings.ToLower(name), against, func(against table.Against[Client]) (err error) {
 		client, err = c.change(ctx, name, func(v *Client) error {
 			if !v.Active() {
 				return ErrRevoked
@@ -240,7 +241,7 @@ func (c *Clients) Rotate(ctx context.Context, name string, secret [32]byte, hint
 }
 
 func (c *Clients) change(ctx context.Context, name string, f func(*Client) error) (Client, error) {
-	return c.table.change(ctx, strings.ToLower(name), func(v Client, exists bool) (Client, error) {
+	return c.table.Change(ctx, strings.ToLower(name), func(v Client, exists bool) (Client, error) {
 		if !exists {
 			return v, bucket.ErrNotFound
 		}

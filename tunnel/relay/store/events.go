@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/wire"
 )
@@ -32,7 +33,7 @@ const (
 type Events struct {
 	js     jetstream.JetStream
 	stream *engine.Stream
-	took   *meter
+	took   *bucket.Meter
 	log    *slog.Logger
 	spoilt spoilt
 }
@@ -95,7 +96,7 @@ func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
 	if err = e.stream.Ready(ctx); err == nil {
 		_, err = e.js.PublishMsg(ctx, msg)
 	}
-	e.took.add(start, err)
+	e.took.Add(start, err)
 	if err != nil {
 		return fmt.Errorf("store access events: %w", err)
 	}

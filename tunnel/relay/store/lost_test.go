@@ -40,8 +40,8 @@ func (f *forgetful) Purge(ctx context.Context, key string, opts ...jetstream.KVD
 
 func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	s := open(t, t.TempDir())
-	kv := &forgetful{KeyValue: s.Usages.table.kv}
-	s.Usages.table.kv = kv
+	kv := &forgetful{}
+	s.Usages = &Usages{over[Usage](t, s, "usage", func(of jetstream.KeyValue) jetstream.KeyValue { kv.KeyValue = of; return kv })}
 	for range 2 {
 		if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10, Out: 1}); err != nil {
 			t.Fatal(err)
@@ -51,9 +51,9 @@ func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	if got := s.Usages.Get("c_1", "2026-05"); got.In != 20 || got.Out != 2 {
 		t.Errorf("got %d bytes in and %d out, want 20 and 2", got.In, got.Out)
 	}
-	_, rev, _ := s.Usages.table.get("c_1")
+	_, rev, _ := s.Usages.table.Get("c_1")
 	kv.lose.Store(1)
-	if err := s.Usages.table.remove(t.Context(), "c_1", rev); err != nil {
+	if err := s.Usages.table.Remove(t.Context(), "c_1", rev); err != nil {
 		t.Errorf("remove: %v", err)
 	}
 }
@@ -82,7 +82,7 @@ func TestAChangeThatChangesNothingIsNotMadeByItself(t *testing.T) {
 	if _, err := s.Clients.Revoke(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
-	s.Clients.table.kv = &cutOff{KeyValue: s.Clients.table.kv}
+	s.Clients = newClients(over[Client](t, s, "clients", func(kv jetstream.KeyValue) jetstream.KeyValue { return &cutOff{KeyValue: kv} }))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if _, err := s.Clients.Revoke(ctx, "shop"); !bucket.IsAway(err) {
@@ -110,20 +110,10 @@ func (u *unled) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, e
 	return u.KeyValue.Get(ctx, key)
 }
 
-func (u *unled) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
-	if err := u.away(); err != nil {
-		return nil, err
-	}
-	return u.KeyValue.WatchAll(ctx, opts...)
-}
-
-// TestOpenWaitsForEachBucket has a cluster that made a bucket and does not answer
+// TestOpenWaitsForTheSettings has a cluster that made a bucket and does not answer
 // for it yet, as one that has just started.
-func TestOpenWaitsForEachBucket(t *testing.T) {
+func TestOpenWaitsForTheSettings(t *testing.T) {
 	s := open(t, t.TempDir())
-	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
 	s.Settings.kv = &unled{KeyValue: s.Settings.kv}
 	if err := s.migrate(t.Context(), s.migration); err != nil {
 		t.Error(err)
@@ -132,113 +122,6 @@ func TestOpenWaitsForEachBucket(t *testing.T) {
 	if _, err := s.Settings.Get(t.Context(), "none"); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("a setting that there is not: %v", err)
 	}
-	life, end := context.WithCancel(t.Context())
-	table, err := openTable[StoredPolicy](t.Context(), life, s, func(string) (jetstream.KeyValue, error) {
-		return &unled{KeyValue: s.Policies.table.kv}, nil
-	}, "again")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, ok := table.get("domain.a"); !ok {
-		t.Error("the policy was not read")
-	}
-	end()
-	table.wait()
-}
-
-// leaving is a bucket whose first watch ends before it has brought anything, as
-// one does whose server goes.
-type leaving struct {
-	jetstream.KeyValue
-	asked atomic.Int32
-}
-
-func (l *leaving) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
-	w, err := l.KeyValue.WatchAll(ctx, opts...)
-	if err == nil && l.asked.Add(1) == 1 {
-		ended := make(chan jetstream.KeyValueEntry)
-		close(ended)
-		return endedWatch{w, ended}, nil
-	}
-	return w, err
-}
-
-type endedWatch struct {
-	jetstream.KeyWatcher
-	updates chan jetstream.KeyValueEntry
-}
-
-func (w endedWatch) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
-
-// TestOpenReadsAgainWhenAWatchEnds has the server go that a bucket is read from.
-func TestOpenReadsAgainWhenAWatchEnds(t *testing.T) {
-	s := open(t, t.TempDir())
-	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
-	life, end := context.WithCancel(t.Context())
-	defer end()
-	kv := &leaving{KeyValue: s.Policies.table.kv}
-	table, err := openTable[StoredPolicy](t.Context(), life, s, func(string) (jetstream.KeyValue, error) { return kv, nil }, "again")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, ok := table.get("domain.a"); !ok || kv.asked.Load() != 2 {
-		t.Errorf("the policy was read: %v, in %d watches", ok, kv.asked.Load())
-	}
-	end()
-	table.wait()
-}
-
-// miscounted is a bucket whose server has counted more than there is: the end of
-// what it has is never told.
-type miscounted struct {
-	jetstream.KeyValue
-	asked atomic.Int32
-	loses bool // the first watch brings nothing at all
-}
-
-func (m *miscounted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
-	w, err := m.KeyValue.WatchAll(ctx, opts...)
-	if err != nil || m.asked.Add(1) > 1 && m.loses {
-		return w, err
-	}
-	updates := make(chan jetstream.KeyValueEntry, 10)
-	go func() {
-		for e := range w.Updates() {
-			if e != nil && !m.loses {
-				updates <- e
-			}
-		}
-	}()
-	return endedWatch{w, updates}, nil
-}
-
-// TestABucketIsReadThoughItsEndIsNotTold opens a store on servers that count wrong.
-func TestABucketIsReadThoughItsEndIsNotTold(t *testing.T) {
-	t.Parallel() // most of it is waiting
-	s := open(t, t.TempDir())
-	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		loses   bool
-		watches int32
-	}{{false, 1}, {true, 2}} {
-		kv := &miscounted{KeyValue: s.Policies.table.kv, loses: c.loses}
-		ctx, cancel := context.WithTimeout(t.Context(), s.engine.Patience())
-		life, end := context.WithCancel(t.Context())
-		table, err := openTable[StoredPolicy](ctx, life, s, func(string) (jetstream.KeyValue, error) { return kv, nil }, "again")
-		cancel()
-		if err != nil {
-			t.Fatalf("loses %t: %v", c.loses, err)
-		}
-		if _, _, ok := table.get("domain.a"); !ok || kv.asked.Load() != c.watches {
-			t.Errorf("loses %t: the policy was read: %v, in %d watches", c.loses, ok, kv.asked.Load())
-		}
-		end()
-		table.wait()
-	}
 }
 
 func TestClientIsChangedThoughTheWatchLags(t *testing.T) {
@@ -246,50 +129,16 @@ func TestClientIsChangedThoughTheWatchLags(t *testing.T) {
 	if _, err := s.Clients.Add(t.Context(), "shop", [32]byte{1}, "ab"); err != nil {
 		t.Fatal(err)
 	}
-	table := s.Clients.table
-	table.mu.RLock()
-	before := table.entries["shop"]
-	table.mu.RUnlock()
+	behind := newClients(over[Client](t, s, "clients", deafened))
 	if _, err := s.Clients.SetScope(t.Context(), "shop", Scope{Tunnels: 3}, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, rev, _ := table.get("shop")
-	for end := time.Now().Add(30 * time.Second); table.seen.Load() < rev; { // what is told twice would mend what follows
-		if time.Now().After(end) {
-			t.Fatal("the watch does not bring the change")
-		}
-		time.Sleep(time.Millisecond)
+	if c, ok := behind.Get("shop"); !ok || c.Scope.Tunnels != 0 {
+		t.Fatalf("the watch does not lag: %+v, %t", c, ok)
 	}
-	table.mu.Lock()
-	table.entries["shop"] = before
-	table.mu.Unlock()
-	c, err := s.Clients.Rotate(t.Context(), "shop", [32]byte{2}, "cd", 0)
+	c, err := behind.Rotate(t.Context(), "shop", [32]byte{2}, "cd", 0)
 	if err != nil || c.Scope.Tunnels != 3 || c.Secrets[0].Hint != "cd" {
 		t.Errorf("got %+v, %v, want the change of the other node and this one's", c, err)
-	}
-}
-
-// found is what a bucket has under one key.
-type found struct {
-	jetstream.KeyValueEntry
-	rev uint64
-}
-
-func (found) Key() string                     { return "c_1" }
-func (found) Operation() jetstream.KeyValueOp { return jetstream.KeyValuePut }
-func (k found) Revision() uint64              { return k.rev }
-func (found) Value() []byte                   { v, _ := json.Marshal(Usage{ClientID: "c_1"}); return v }
-
-func TestOneKeyDoesNotTellHowFarTheWatchIs(t *testing.T) {
-	table := &table[Usage]{name: "usage", entries: map[string]entry[Usage]{}}
-	if err := table.see(found{rev: 90}); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.take(found{rev: 100}); err != nil {
-		t.Fatal(err)
-	}
-	if !table.knows(notice{Key: "c_2", Revision: 90}) || table.knows(notice{Key: "c_2", Revision: 95}) {
-		t.Error("a write of another key between what the watch brought and what was read counts as known")
 	}
 }
 
@@ -388,16 +237,24 @@ func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 		}
 	}
 	_, revision, _ := s.Operators.Get("account.a")
-	_, rev, _ := s.Clients.table.get("shop")
+	_, rev, _ := s.Clients.table.Get("shop")
 	revoked := client
 	revoked.Revoked, revoked.Secrets = time.Now().UTC(), nil
 	data, err := json.Marshal(revoked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients, until := s.Clients.table.kv, time.Now().Add(700*time.Millisecond)
-	for _, kv := range []*jetstream.KeyValue{&s.Clients.table.kv, &s.Claims.table.kv, &s.Usages.table.kv, &s.Policies.table.kv, &s.Operators.table.kv} {
-		*kv = &slow{KeyValue: *kv, until: until}
+	var held []*slow
+	slows := func(kv jetstream.KeyValue) jetstream.KeyValue {
+		held = append(held, &slow{KeyValue: kv})
+		return held[len(held)-1]
+	}
+	s.Clients, s.Claims = newClients(over[Client](t, s, "clients", slows)), newClaims(over[Claim](t, s, "claims", slows))
+	s.Usages, s.Operators = &Usages{over[Usage](t, s, "usage", slows)}, &Operators{over[json.RawMessage](t, s, "operators", slows), nil}
+	s.Policies = &Policies{over[StoredPolicy](t, s, "policies", slows), s.Claims, nil}
+	clients, until := bucketOf(t, s, "clients"), time.Now().Add(700*time.Millisecond)
+	for _, kv := range held {
+		kv.until = until
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -452,7 +309,11 @@ func TestAWriteThatStaysUnderWayIsNotKnown(t *testing.T) {
 	if _, err := s.Clients.Add(t.Context(), "shop", secret(), ""); err != nil {
 		t.Fatal(err)
 	}
-	s.Clients.table.kv = &slow{KeyValue: s.Clients.table.kv, until: time.Now().Add(time.Hour)}
+	var kv *slow
+	s.Clients = newClients(over[Client](t, s, "clients", func(of jetstream.KeyValue) jetstream.KeyValue {
+		kv = &slow{KeyValue: of, until: time.Now().Add(time.Hour)}
+		return kv
+	}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := s.Clients.Revoke(ctx, "shop"); !bucket.IsAway(err) {
@@ -460,7 +321,7 @@ func TestAWriteThatStaysUnderWayIsNotKnown(t *testing.T) {
 	}
 	again, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := bucket.Replace(again, s.Clients.table.kv, "shop", []byte("{}")); !bucket.IsAway(err) {
+	if err := bucket.Replace(again, kv, "shop", []byte("{}")); !bucket.IsAway(err) {
 		t.Errorf("replace: got %v, want that the store did not answer in time", err)
 	}
 }

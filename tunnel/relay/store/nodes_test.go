@@ -116,34 +116,6 @@ func TestOpenWaitsForServersThatStart(t *testing.T) {
 	}
 }
 
-// TestRereadForgetsWhatIsGone has a table read its bucket anew after a key went
-// without its watch's knowing.
-func TestRereadForgetsWhatIsGone(t *testing.T) {
-	s := open(t, t.TempDir())
-	tab := s.Policies.table
-	for _, key := range []string{"domain.a", "domain.b", "domain.c"} {
-		if err := s.Policies.Set(t.Context(), key, []byte(`{}`)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	told := make(chan string, 10)
-	s.Policies.OnValues(func(target string, _ StoredPolicy, exists bool) {
-		if !exists {
-			told <- target
-		}
-	})
-	missing := map[string]uint64{}
-	for key, e := range tab.entries {
-		missing[key] = e.rev
-	}
-	tab.forget(t.Context(), map[string]uint64{"domain.a": missing["domain.a"], "domain.b": missing["domain.b"] - 1, "domain.c": missing["domain.c"]}, missing["domain.b"])
-	if got := <-told; got != "domain.a" || len(told) != 0 {
-		t.Errorf("forgot %s and %d more", got, len(told))
-	}
-	tab.refollow()
-	eventually(t, "all is back", func() bool { return len(s.Policies.List()) == 3 })
-}
-
 // errNoSecret is what a relay without a secret says of what is sealed.
 var _, errNoSecret = (*seal.Seal)(nil).Open("", nil)
 

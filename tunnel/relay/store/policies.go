@@ -12,6 +12,7 @@ import (
 	"adit/internal/natural"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/seal"
+	"adit/tunnel/relay/store/table"
 )
 
 // StoredPolicy is a policy's document as it was set.
@@ -29,7 +30,7 @@ type StoredPolicy struct {
 
 // Policies are the documents by target: the key of a Claim.
 type Policies struct {
-	table  *table[StoredPolicy]
+	table  *table.Table[StoredPolicy]
 	claims *Claims
 	seal   *seal.Seal // nil: documents are kept as they are
 }
@@ -67,11 +68,11 @@ func (p *Policies) sealAll(ctx context.Context) error {
 	if p.seal == nil {
 		return nil
 	}
-	for _, v := range p.table.list() {
+	for _, v := range p.table.List() {
 		if bytes.Equal(p.close(v).Document, v.Document) {
 			continue
 		}
-		_, err := p.table.change(ctx, v.Target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
+		_, err := p.table.Change(ctx, v.Target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
 			if !exists {
 				return v, bucket.ErrNotFound
 			}
@@ -86,14 +87,14 @@ func (p *Policies) sealAll(ctx context.Context) error {
 
 // Get returns the policy of a target.
 func (p *Policies) Get(target string) (StoredPolicy, bool) {
-	v, _, ok := p.table.get(target)
+	v, _, ok := p.table.Get(target)
 	return p.open(v), ok
 }
 
 // List returns all policies by target.
 func (p *Policies) List() []StoredPolicy {
 	list := []StoredPolicy{}
-	p.table.each(func(_ string, v StoredPolicy) bool { list = append(list, p.open(v)); return true })
+	p.table.Each(func(_ string, v StoredPolicy) bool { list = append(list, p.open(v)); return true })
 	slices.SortFunc(list, func(a, b StoredPolicy) int { return natural.Compare(a.Target, b.Target) })
 	return list
 }
@@ -105,16 +106,16 @@ func (p *Policies) Set(ctx context.Context, target string, document []byte) erro
 
 // SetBy is Set in the name of a client, or "" for the operator, unless it has
 // something against what is there; then it returns that.
-func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against Against[StoredPolicy]) error {
+func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against table.Against[StoredPolicy]) error {
 	return p.Change(ctx, target, by, func(StoredPolicy, bool) ([]byte, error) { return document, nil }, against)
 }
 
 // Change is SetBy of what f makes of the policy that it replaces; it may be asked
 // more than once.
-func (p *Policies) Change(ctx context.Context, target, by string, f func(v StoredPolicy, exists bool) ([]byte, error), against Against[StoredPolicy]) error {
+func (p *Policies) Change(ctx context.Context, target, by string, f func(v StoredPolicy, exists bool) ([]byte, error), against table.Against[StoredPolicy]) error {
 	claim, _ := p.claims.Get(target)
-	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error {
-		_, err := p.table.change(ctx, target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
+	return p.table.Unless(ctx, target, against, func(against table.Against[StoredPolicy]) error {
+		_, err := p.table.Change(ctx, target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
 			if err := against(v, exists); err != nil {
 				return v, err
 			}
@@ -132,7 +133,7 @@ func (p *Policies) Change(ctx context.Context, target, by string, f func(v Store
 // has just claimed the target.
 func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 	for seen := (bucket.Contest{}); ; {
-		v, rev, ok := p.table.get(target)
+		v, rev, ok := p.table.Get(target)
 		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
@@ -142,14 +143,14 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 		var err error
 		if v.ClientID == "" {
 			v.ClientID = clientID
-			err = p.table.update(ctx, target, v, rev)
+			err = p.table.Update(ctx, target, v, rev)
 		} else {
-			err = p.table.remove(ctx, target, rev)
+			err = p.table.Remove(ctx, target, rev)
 		}
 		if !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
-		if _, err := p.table.refresh(ctx, target); err != nil {
+		if _, err := p.table.Refresh(ctx, target); err != nil {
 			return err
 		}
 	}
@@ -168,16 +169,26 @@ func (p *Policies) DropClient(ctx context.Context, id string) error {
 }
 
 // Delete removes the policy of a target, or returns ErrNotFound.
-func (p *Policies) Delete(ctx context.Context, target string) error { return p.table.drop(ctx, target) }
+func (p *Policies) Delete(ctx context.Context, target string) error { return p.table.Drop(ctx, target) }
 
 // DeleteUnless is Delete, unless it has something against what is there; then it
 // returns that.
-func (p *Policies) DeleteUnless(ctx context.Context, target string, against Against[StoredPolicy]) error {
-	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error { return p.table.dropUnless(ctx, target, against) })
+func (p *Policies) DeleteUnless(ctx context.Context, target string, against table.Against[StoredPolicy]) error {
+	return p.table.Unless(ctx, target, against, func(against table.Against[StoredPolicy]) error { return p.table.DropUnless(ctx, target, against) })
 }
 
 // OnValues calls f with every policy, and then after every change of one, of this
 // node or another. It returns between the two. f must not wait.
 func (p *Policies) OnValues(f func(target string, v StoredPolicy, exists bool)) {
-	p.table.onValues(func(target string, v StoredPolicy, exists bool) { f(target, p.open(v), exists) })
+	p.table.OnValues(func(target string, v StoredPolicy, exists bool) { f(target, p.open(v), exists) })
+}
+
+// nextTime is when a value changes that changed before: clocks have steps, and the
+// time tells one from the next.
+func nextTime(before time.Time) time.Time {
+	now := time.Now().UTC()
+	if now.Equal(before) {
+		now = now.Add(1)
+	}
+	return now
 }

@@ -11,6 +11,7 @@ import (
 	"adit/internal/natural"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/seal"
+	"adit/tunnel/relay/store/table"
 )
 
 // StoredSink is where events are sent on: a document that package sink reads.
@@ -28,7 +29,7 @@ type StoredSink struct {
 
 // Sinks are by name.
 type Sinks struct {
-	table *table[StoredSink]
+	table *table.Table[StoredSink]
 	seal  *seal.Seal // nil: documents are kept as they are
 }
 
@@ -63,11 +64,11 @@ func (s *Sinks) sealAll(ctx context.Context) error {
 	if s.seal == nil {
 		return nil
 	}
-	for _, v := range s.table.list() {
+	for _, v := range s.table.List() {
 		if len(v.Sealed) > 0 {
 			continue
 		}
-		_, err := s.table.change(ctx, v.Name, func(v StoredSink, exists bool) (StoredSink, error) {
+		_, err := s.table.Change(ctx, v.Name, func(v StoredSink, exists bool) (StoredSink, error) {
 			if !exists {
 				return v, bucket.ErrNotFound
 			}
@@ -82,13 +83,13 @@ func (s *Sinks) sealAll(ctx context.Context) error {
 
 // Get returns the sink of a name.
 func (s *Sinks) Get(name string) (StoredSink, bool) {
-	v, _, ok := s.table.get(name)
+	v, _, ok := s.table.Get(name)
 	return s.open(v), ok
 }
 
 // List returns all sinks by name.
 func (s *Sinks) List() []StoredSink {
-	list := s.table.list()
+	list := s.table.List()
 	for i := range list {
 		list[i] = s.open(list[i])
 	}
@@ -98,15 +99,15 @@ func (s *Sinks) List() []StoredSink {
 
 // Set keeps a sink in place of any other of its name, unless it has something
 // against what is there; then it returns that.
-func (s *Sinks) Set(ctx context.Context, name string, document []byte, against Against[StoredSink]) error {
+func (s *Sinks) Set(ctx context.Context, name string, document []byte, against table.Against[StoredSink]) error {
 	return s.Change(ctx, name, func(StoredSink, bool) ([]byte, error) { return document, nil }, against)
 }
 
 // Change is Set of what f makes of the sink that it replaces; it may be asked more
 // than once.
-func (s *Sinks) Change(ctx context.Context, name string, f func(v StoredSink, exists bool) ([]byte, error), against Against[StoredSink]) error {
-	return s.table.unless(ctx, name, against, func(against Against[StoredSink]) error {
-		_, err := s.table.change(ctx, name, func(v StoredSink, exists bool) (StoredSink, error) {
+func (s *Sinks) Change(ctx context.Context, name string, f func(v StoredSink, exists bool) ([]byte, error), against table.Against[StoredSink]) error {
+	return s.table.Unless(ctx, name, against, func(against table.Against[StoredSink]) error {
+		_, err := s.table.Change(ctx, name, func(v StoredSink, exists bool) (StoredSink, error) {
 			if err := against(v, exists); err != nil {
 				return v, err
 			}
@@ -122,12 +123,12 @@ func (s *Sinks) Change(ctx context.Context, name string, f func(v StoredSink, ex
 
 // Delete removes a sink, or returns ErrNotFound, unless it has something against
 // what is there; then it returns that.
-func (s *Sinks) Delete(ctx context.Context, name string, against Against[StoredSink]) error {
-	return s.table.unless(ctx, name, against, func(against Against[StoredSink]) error { return s.table.dropUnless(ctx, name, against) })
+func (s *Sinks) Delete(ctx context.Context, name string, against table.Against[StoredSink]) error {
+	return s.table.Unless(ctx, name, against, func(against table.Against[StoredSink]) error { return s.table.DropUnless(ctx, name, against) })
 }
 
 // OnChange calls f after every change of a sink, of this node or another. f must
 // not wait.
 func (s *Sinks) OnChange(f func(name string)) {
-	s.table.onChange(func(name string, _ StoredSink, _ bool) { f(name) })
+	s.table.OnChange(func(name string, _ StoredSink, _ bool) { f(name) })
 }

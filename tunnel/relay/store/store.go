@@ -12,15 +12,13 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/relay/store/seal"
+	"adit/tunnel/relay/store/table"
 )
 
 // Config says where the store is.
@@ -75,15 +73,10 @@ type Store struct {
 
 	log    *slog.Logger
 	engine *engine.Engine
+	tables *table.Set
+	took   bucket.Meter
 	stop   context.CancelFunc
 	work   sync.WaitGroup // until stop
-	tables []follower
-	heard  *nats.Subscription // of other nodes' notices
-	meter  meter
-	wrote  atomic.Pointer[func(Change)] // is told of own writes; nil: nobody
-
-	loading sync.Mutex
-	byName  map[string]followed // the tables
 
 	migration migration
 }
@@ -93,15 +86,18 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: cfg.Log, byName: make(map[string]followed)}
+	s := &Store{log: cfg.Log}
 	var err error
 	s.engine, err = engine.Open(engine.Config{
 		Dir: cfg.Dir, URLs: cfg.URLs, Credentials: cfg.Credentials, CA: cfg.CA, Cert: cfg.Cert, Key: cfg.Key,
-		Replicas: cfg.Replicas, Back: s.followAnew, Log: cfg.Log,
+		Replicas: cfg.Replicas, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.tables = table.NewSet(table.Config{
+		Engine: s.engine, Urgent: []string{"clients", "claims", "policies"}, Took: &s.took, Log: cfg.Log,
+	})
 	if err := s.load(ctx, cfg); err != nil {
 		s.Close()
 		return nil, err
@@ -116,8 +112,7 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	defer stop()
 	life, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	bucket := func(name string) (jetstream.KeyValue, error) { return s.engine.Bucket(ctx, name) }
-	kv, err := bucket("settings")
+	kv, err := s.engine.Bucket(ctx, "settings")
 	if err != nil {
 		return err
 	}
@@ -131,44 +126,45 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	if err := s.migrate(ctx, s.migration); err != nil {
 		return err
 	}
-	if err := s.loadTables(ctx, life, bucket); err != nil {
+	if err := s.loadTables(ctx, life); err != nil {
 		return err
 	}
-	if s.engine.Alone() {
-		s.work.Go(func() { s.engine.Heal(life, s.followAnew) })
-	} else {
-		if s.Nodes, err = openNodes(ctx, life, s, bucket); err != nil {
+	s.work.Go(func() { s.engine.Run(life, s.tables.FollowAnew) })
+	if !s.engine.Alone() {
+		nodes, err := table.Open[Node](ctx, life, s.tables, "nodes")
+		if err != nil {
 			return err
 		}
-		if err := s.listen(); err != nil {
+		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
+		if err := s.tables.Listen(); err != nil {
 			return err
 		}
-		s.work.Go(func() { s.keepUp(life) })
+		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
 	return s.loadStreams(ctx, cfg)
 }
 
 // loadTables reads what is kept in memory.
-func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetstream.KeyValue, error)) error {
-	clients, err := openTable[Client](ctx, life, s, bucket, "clients")
+func (s *Store) loadTables(ctx, life context.Context) error {
+	clients, err := table.Open[Client](ctx, life, s.tables, "clients")
 	if err != nil {
 		return err
 	}
 	s.Clients = newClients(clients)
-	claims, err := openTable[Claim](ctx, life, s, bucket, "claims")
+	claims, err := table.Open[Claim](ctx, life, s.tables, "claims")
 	if err != nil {
 		return err
 	}
 	s.Claims = newClaims(claims)
-	policies, err := openTable[StoredPolicy](ctx, life, s, bucket, "policies")
+	policies, err := table.Open[StoredPolicy](ctx, life, s.tables, "policies")
 	if err != nil {
 		return err
 	}
 	s.Policies = &Policies{policies, s.Claims, s.Settings.seal}
-	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
+	if err := s.loadClientsTables(ctx, life); err != nil {
 		return err
 	}
-	operators, err := openTable[json.RawMessage](ctx, life, s, bucket, "operators")
+	operators, err := table.Open[json.RawMessage](ctx, life, s.tables, "operators")
 	if err != nil {
 		return err
 	}
@@ -176,49 +172,48 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 	if err := s.Operators.sealAll(ctx); err != nil {
 		return err
 	}
-	ended, err := openTable[EndedSignIns](ctx, life, s, bucket, "ended")
+	ended, err := table.Open[EndedSignIns](ctx, life, s.tables, "ended")
 	if err != nil {
 		return err
 	}
 	if s.Ended, err = openEnded(ctx, ended); err != nil {
 		return err
 	}
-	certificates, err := bucket("certificates")
+	certificates, err := s.engine.Bucket(ctx, "certificates")
 	if err != nil {
 		return err
 	}
 	s.Certificates = newCertificates(life, certificates)
-	s.tables = append(s.tables, s.Certificates)
 	return nil
 }
 
 // loadStreams opens what is too long to be kept in memory.
 func (s *Store) loadStreams(ctx context.Context, cfg Config) (err error) {
 	js := s.engine.JetStream()
-	s.Events = &Events{js: js, took: &s.meter, log: s.log}
+	s.Events = &Events{js: js, took: &s.took, log: s.log}
 	if s.Events.stream, err = s.engine.Stream(ctx, eventsStream, "access events", makeEvents(cfg)); err != nil {
 		return err
 	}
-	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, took: &s.meter, head: audit.Root}
+	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, took: &s.took, head: audit.Root}
 	s.Audit.stream, err = s.engine.Stream(ctx, auditStream, "audit log", makeAudit)
 	return err
 }
 
 // loadClientsTables opens what is kept of clients beside themselves, and sinks.
-func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string) (jetstream.KeyValue, error)) error {
-	usages, err := openTable[Usage](ctx, life, s, bucket, "usage")
+func (s *Store) loadClientsTables(ctx, life context.Context) error {
+	usages, err := table.Open[Usage](ctx, life, s.tables, "usage")
 	if err != nil {
 		return err
 	}
-	activities, err := openTable[Activity](ctx, life, s, bucket, "activity")
+	activities, err := table.Open[Activity](ctx, life, s.tables, "activity")
 	if err != nil {
 		return err
 	}
-	proofs, err := openTable[Proof](ctx, life, s, bucket, "proofs")
+	proofs, err := table.Open[Proof](ctx, life, s.tables, "proofs")
 	if err != nil {
 		return err
 	}
-	sinks, err := openTable[StoredSink](ctx, life, s, bucket, "sinks")
+	sinks, err := table.Open[StoredSink](ctx, life, s.tables, "sinks")
 	if err != nil {
 		return err
 	}
@@ -228,15 +223,28 @@ func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string)
 
 // Close closes the store and unlocks its folder.
 func (s *Store) Close() error {
-	if s.heard != nil {
-		_ = s.heard.Unsubscribe() // the connection's end does as much
-	}
 	if s.stop != nil {
 		s.stop()
 	}
-	for _, t := range s.tables {
-		t.wait()
+	s.tables.Close()
+	if s.Certificates != nil {
+		s.Certificates.wait()
 	}
 	s.work.Wait()
 	return s.engine.Close()
 }
+
+// Writes returns how many writes there were since the store was opened, and the time
+// they took.
+func (s *Store) Writes() bucket.Writes { return s.took.Written() }
+
+// Connected reports whether the store can be reached now.
+func (s *Store) Connected() bool { return s.engine.Connected() }
+
+// OnWrite has f told of this node's own writes that others should know of at
+// once, after they were acknowledged. f must not wait.
+func (s *Store) OnWrite(f func(table.Change)) { s.tables.OnWrite(f) }
+
+// Told takes what another node has written. The bucket's revisions decide: what
+// is known already, or is older than what is known, changes nothing.
+func (s *Store) Told(c table.Change) { s.tables.Told(c) }

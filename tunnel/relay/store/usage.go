@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 )
 
 // Usage is what a client's visitors moved in a month.
@@ -70,11 +71,11 @@ func (v Usage) of(month string) Usage {
 func MonthOf(t time.Time) string { return t.UTC().Format("2006-01") }
 
 // Usages are of the clients that had visitors, by client id.
-type Usages struct{ table *table[Usage] }
+type Usages struct{ table *table.Table[Usage] }
 
 // Get returns a client's usage of a month.
 func (u *Usages) Get(clientID, month string) Usage {
-	v, _, _ := u.table.get(clientID)
+	v, _, _ := u.table.Get(clientID)
 	v.ClientID = clientID
 	v = v.of(month)
 	v.Others, v.Runs = nil, nil
@@ -93,7 +94,7 @@ type Tally struct {
 // Add brings a client's usage of a month up to a tally, and returns it. To do so
 // twice is no more than once: a write that was not answered may be made after all.
 func (u *Usages) Add(ctx context.Context, clientID, month string, t Tally) (Usage, error) {
-	v, err := u.table.change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
+	v, err := u.table.Change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
 		v.ClientID = clientID
 		v = v.of(month)
 		before, runs := t.Before, make([]Counted, 0, len(v.Runs)+1)
@@ -117,7 +118,7 @@ func (u *Usages) Add(ctx context.Context, clientID, month string, t Tally) (Usag
 
 // Counted is how much of a run is in a client's usage, as far as it is known.
 func (u *Usages) Counted(clientID, run string) (Counted, bool) {
-	v, _, _ := u.table.get(clientID)
+	v, _, _ := u.table.Get(clientID)
 	for _, r := range v.Runs {
 		if r.Run == run {
 			return r, true
@@ -164,11 +165,11 @@ type Activity struct {
 const MaxErrors = 50
 
 // Activities are of the clients that ever connected, by client id.
-type Activities struct{ table *table[Activity] }
+type Activities struct{ table *table.Table[Activity] }
 
 // Get returns a client's activity.
 func (a *Activities) Get(clientID string) (Activity, bool) {
-	v, _, ok := a.table.get(clientID)
+	v, _, ok := a.table.Get(clientID)
 	return v, ok
 }
 
@@ -179,7 +180,7 @@ const aheadOf = time.Hour
 // to its errors. What is known from the future was written by a clock that was
 // wrong.
 func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs []ClientError) error {
-	_, err := a.table.change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
+	_, err := a.table.Change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
 		v.ClientID = clientID
 		if !seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf)) {
 			v.Seen = seen
@@ -202,15 +203,15 @@ func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs 
 // proof, in no order.
 func (s *Store) Kept() []string {
 	ids := make(map[string]bool)
-	s.Usages.table.each(func(id string, _ Usage) bool { ids[id] = true; return true })
-	s.Activities.table.each(func(id string, _ Activity) bool { ids[id] = true; return true })
-	s.Proofs.table.each(func(_ string, p Proof) bool { ids[p.ClientID] = true; return true })
+	s.Usages.table.Each(func(id string, _ Usage) bool { ids[id] = true; return true })
+	s.Activities.table.Each(func(id string, _ Activity) bool { ids[id] = true; return true })
+	s.Proofs.table.Each(func(_ string, p Proof) bool { ids[p.ClientID] = true; return true })
 	return slices.Collect(maps.Keys(ids))
 }
 
 // Forget removes usage, activity and proofs of a client.
 func (s *Store) Forget(ctx context.Context, clientID string) error {
-	err := errors.Join(absent(s.Usages.table.drop(ctx, clientID)), absent(s.Activities.table.drop(ctx, clientID)))
+	err := errors.Join(absent(s.Usages.table.Drop(ctx, clientID)), absent(s.Activities.table.Drop(ctx, clientID)))
 	for _, p := range s.Proofs.List() {
 		if p.ClientID == clientID {
 			err = errors.Join(err, s.Proofs.Delete(ctx, p.Domain))

@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,9 +47,7 @@ type Config struct {
 	// Replicas is how many servers of an external cluster keep each value. If
 	// zero, 3 where the cluster has as many, else 1; never fewer than before.
 	Replicas int
-	// Back is called when the cluster can be reached again. It must not wait.
-	Back func()
-	Log  *slog.Logger
+	Log      *slog.Logger
 }
 
 // Engine is an open engine. All methods but Close may be called from several
@@ -60,6 +59,7 @@ type Engine struct {
 	server *server.Server // nil with an external cluster
 	files  server.JetStreamConfig
 	broken chan struct{} // a write of server's has failed; room for one
+	back   chan struct{} // the cluster can be reached again; room for one
 	conn   *nats.Conn
 	js     jetstream.JetStream
 }
@@ -67,7 +67,7 @@ type Engine struct {
 // Open locks the data folder, and starts the server in this process or connects to
 // the cluster.
 func Open(cfg Config) (*Engine, error) {
-	e := &Engine{cfg: cfg, log: cfg.Log, broken: make(chan struct{}, 1)}
+	e := &Engine{cfg: cfg, log: cfg.Log, broken: make(chan struct{}, 1), back: make(chan struct{}, 1)}
 	if err := e.open(); err != nil {
 		e.Close()
 		return nil, err
@@ -158,7 +158,10 @@ func (e *Engine) connect() error {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.log.Debug("store", "error", err) }),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			e.log.Info("store is back", "server", c.ConnectedUrlRedacted())
-			cfg.Back()
+			select {
+			case e.back <- struct{}{}:
+			default:
+			}
 		}),
 	}
 	if cfg.Credentials != "" {
@@ -194,6 +197,23 @@ func redacted(list []string) string {
 		shown = append(shown, u.Redacted())
 	}
 	return strings.Join(shown, ", ")
+}
+
+// Run does what is to be done while the engine is used, until ctx ends. It calls again
+// whenever watches may be silent: they are to begin anew. again must not wait.
+func (e *Engine) Run(ctx context.Context, again func()) {
+	if e.server != nil {
+		e.heal(ctx, again)
+		return
+	}
+	for {
+		select {
+		case <-e.back:
+			again()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Alone reports whether the server is in this process, so that there is no other node.

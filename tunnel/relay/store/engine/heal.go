@@ -27,11 +27,11 @@ func (e *Engine) heard(text string) {
 	}
 }
 
-// Heal brings back streams of the server in this process that a write has failed for,
+// heal brings back streams of the server in this process that a write has failed for,
 // as on a full disk, until ctx ends: the server takes nothing for them any more until
 // it has read them anew, whether or not there is room. Each time that it has, the
-// server has forgotten the watches, and healed is called; it must not wait.
-func (e *Engine) Heal(ctx context.Context, healed func()) {
+// server has forgotten the watches, and healed is called.
+func (e *Engine) heal(ctx context.Context, healed func()) {
 	every, last := healPause, time.Time{}
 	for {
 		select {

@@ -1,10 +1,12 @@
-package store
+package table
 
 import (
 	"context"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/natstest"
 )
 
 // laggingReads is a bucket as a server serves it that lags: also what is read of it, and
@@ -31,56 +33,48 @@ func (b laggingReads) Create(ctx context.Context, key string, value []byte, _ ..
 // TestARemovalStaysThoughTheServerLags has a node that has seen a removal come to
 // a server that knows of none, and write there.
 func TestARemovalStaysThoughTheServerLags(t *testing.T) {
-	ns := startNATS(t, t.TempDir(), 0, nil)
-	a := openAt(t, Config{URLs: []string{ns.ClientURL()}})
+	url := natstest.Start(t).URL()
+	a, b := begin(t, url), begin(t, url)
+	there := a.table(t, "policies")
 	for _, target := range []string{"domain.gone", "domain.again", "domain.told"} {
-		if err := a.Policies.Set(t.Context(), target, []byte(`{"old":1}`)); err != nil {
-			t.Fatal(err)
-		}
+		put(t, there, target, "old")
 	}
-	b := openAt(t, Config{URLs: []string{ns.ClientURL()}})
-	table := b.Policies.table
-	lags := laggingReads{newLagging(t, table.kv)}
-	_, rev, _ := table.get("domain.told")
+	tab := b.table(t, "policies")
+	lags := laggingReads{newLagging(t, tab.kv)}
+	_, rev, _ := tab.Get("domain.told")
 	for _, target := range []string{"domain.gone", "domain.again"} {
-		if err := a.Policies.Delete(t.Context(), target); err != nil {
+		if err := there.Drop(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the removals are seen", func() bool { return len(b.Policies.List()) == 1 })
+	eventually(t, "the removals are seen", func() bool { return len(tab.List()) == 1 })
 
-	b.stop() // its own watches end, and nobody keeps up
-	for _, f := range b.tables {
-		f.wait()
-	}
-	b.work.Wait()
-	table.kv = lags
+	b.end()
+	tab.kv = lags
 	read := func() {
-		w, err := table.read(t.Context(), t.Context(), 1)
+		w, err := tab.read(t.Context(), t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.stop()
 	}
 	read()
-	if got := b.Policies.List(); len(got) != 1 || got[0].Target != "domain.told" {
-		t.Errorf("after reading from a server that lags the policies are %+v", got)
+	if _, _, ok := tab.Get("domain.told"); len(tab.List()) != 1 || !ok {
+		t.Errorf("after reading from a server that lags there are %q", tab.List())
 	}
-	if err := b.Policies.Set(t.Context(), "domain.again", []byte(`{"new":1}`)); err != nil {
+	if err := tab.Put(t.Context(), "domain.again", "new"); err != nil {
 		t.Errorf("a policy that was removed is set again: %v", err)
 	}
-	if got, _ := a.Policies.Get("domain.again"); string(got.Document) != `{"new":1}` {
-		eventually(t, "the other node has the new policy", func() bool {
-			got, _ := a.Policies.Get("domain.again")
-			return string(got.Document) == `{"new":1}`
-		})
-	}
+	eventually(t, "the other node has the new policy", func() bool {
+		got, _, _ := there.Get("domain.again")
+		return got == "new"
+	})
 
 	// A node that has just begun is told of a removal before it has read the value.
-	clear(table.entries)
+	clear(tab.entries)
 	b.Told(Change{Table: "policies", Key: "domain.told", Revision: rev, Removed: true})
 	read()
-	if _, ok := b.Policies.Get("domain.told"); ok {
+	if _, _, ok := tab.Get("domain.told"); ok {
 		t.Error("what was told to be removed came back with a server that lags")
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package table
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/bucket"
@@ -15,7 +14,6 @@ import (
 )
 
 const (
-	noticeSubject = "adit.changed"
 	// noticeGrace is how long a watch may take to bring the write that a notice
 	// tells of.
 	noticeGrace = 250 * time.Millisecond
@@ -33,31 +31,20 @@ const (
 
 var errWatchEnded = errors.New("the watch ended")
 
-// follower is a table as the store sees it.
-type follower interface{ wait() }
-
-// notice tells other nodes of a write. A watch brings the same, but one whose
-// server has died knows that only after many seconds of silence.
-type notice struct {
-	Table    string `json:"table"`
-	Key      string `json:"key"`
-	Revision uint64 `json:"revision"` // written, or removed
-	Removed  bool   `json:"removed,omitempty"`
-}
-
-func openTable[T any](ctx, life context.Context, s *Store, at func(string) (jetstream.KeyValue, error), name string) (*table[T], error) {
-	kv, err := at(name)
+// Open opens a table of a set, and reads its bucket. It is followed until life ends.
+func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], error) {
+	kv, err := s.cfg.Engine.Bucket(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	t := &table[T]{
-		name: name, kv: kv, log: s.log, took: &s.meter, notify: s.notify,
-		done: make(chan struct{}), stale: make(chan struct{}, 1), entries: make(map[string]entry[T]), memory: bucket.MarkerTTL,
+	t := &Table[T]{
+		name: name, kv: kv, log: s.cfg.Log, took: s.cfg.Took, js: s.cfg.Engine.JetStream(), notify: s.notify,
+		stale: make(chan struct{}, 1), entries: make(map[string]entry[T]), memory: bucket.MarkerTTL,
 	}
-	if s.engine.Alone() {
+	if s.cfg.Engine.Alone() {
 		t.memory = ownMemory
 	}
-	t.leader = leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: kv.Bucket()}
+	t.leader = leader.Leader{Conn: t.js.Conn(), Bucket: kv.Bucket()}
 	t.leads = t.has
 	w, err := t.read(ctx, life, 0)
 	for errors.Is(err, errWatchEnded) && bucket.Rested(ctx) { // its server went
@@ -66,22 +53,16 @@ func openTable[T any](ctx, life context.Context, s *Store, at func(string) (jets
 	if err != nil {
 		return nil, err
 	}
-	s.tables = append(s.tables, t)
-	s.loading.Lock()
+	s.mu.Lock()
 	s.byName[name] = t
-	s.loading.Unlock()
-	go func() { // ended by life, waited for by Store.Close
-		defer close(t.done)
-		t.follow(life, w)
-	}()
+	s.mu.Unlock()
+	s.work.Go(func() { t.follow(life, w) })
 	return t, nil
 }
 
-func (t *table[T]) wait() { <-t.done }
-
 // read begins a watch and takes in what the bucket has, in the given try after
 // the store was opened. At 0, as it opens, a value that does not parse is an error.
-func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
+func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 	strict := try == 0
 	t.mu.RLock()
 	missing := make(map[string]uint64, len(t.entries))
@@ -134,7 +115,7 @@ func (t *table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 
 // begin begins a watch. As the store opens it is tried until ctx ends: a cluster
 // that has just started answers for one bucket and not yet for the next.
-func (t *table[T]) begin(ctx, life context.Context, try int) (w *watch, err error) {
+func (t *Table[T]) begin(ctx, life context.Context, try int) (w *watch, err error) {
 	if try > 0 { // the caller tries again, and a request that is lost is not answered later
 		ctx, cancel := context.WithTimeout(ctx, followBegin<<min(try-1, 3))
 		defer cancel()
@@ -165,7 +146,7 @@ func (w *watch) stop() {
 
 // watch begins a watch, within ctx; it lasts as long as life. ctx bounds the wait
 // because a request is never answered if its server dies, and the library waits.
-func (t *table[T]) watch(ctx, life context.Context) (*watch, error) {
+func (t *Table[T]) watch(ctx, life context.Context) (*watch, error) {
 	own, end := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, end)
 	w, err := t.kv.WatchAll(own)
@@ -178,7 +159,7 @@ func (t *table[T]) watch(ctx, life context.Context) (*watch, error) {
 
 // has reports whether the bucket's leader has a value under a key, or the marker of a
 // removal.
-func (t *table[T]) has(ctx context.Context, key string) (bool, error) {
+func (t *Table[T]) has(ctx context.Context, key string) (bool, error) {
 	_, ok, err := t.leader.Get(ctx, key)
 	return ok, err
 }
@@ -186,7 +167,7 @@ func (t *table[T]) has(ctx context.Context, key string) (bool, error) {
 // forget drops what a bucket that was read no longer has. Of what is newer than
 // all that was read the leader is asked, since the server that was read may lag
 // behind: what it does not have, or cannot be asked of, stays.
-func (t *table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
+func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
 	gone := make(map[string]bool)
 	for key, rev := range missing {
 		if rev > top && ctx.Err() == nil {
@@ -215,7 +196,7 @@ func (t *table[T]) forget(ctx context.Context, missing map[string]uint64, top ui
 }
 
 // follow takes what the watch brings, and begins a new one when it is stale.
-func (t *table[T]) follow(life context.Context, w *watch) {
+func (t *Table[T]) follow(life context.Context, w *watch) {
 	for {
 		select {
 		case e, ok := <-w.updates:
@@ -242,7 +223,7 @@ func (t *table[T]) follow(life context.Context, w *watch) {
 }
 
 // anew replaces a watch; it tries until life ends, and then returns nil.
-func (t *table[T]) anew(life context.Context, old *watch) *watch {
+func (t *Table[T]) anew(life context.Context, old *watch) *watch {
 	if old != nil {
 		old.stop()
 	}
@@ -265,7 +246,7 @@ func (t *table[T]) anew(life context.Context, old *watch) *watch {
 }
 
 // refollow has the table begin a new watch.
-func (t *table[T]) refollow() {
+func (t *Table[T]) refollow() {
 	select {
 	case t.stale <- struct{}{}:
 	default:
@@ -273,7 +254,7 @@ func (t *table[T]) refollow() {
 }
 
 // noticed begins a new watch if the one there is does not bring a write in time.
-func (t *table[T]) noticed(n notice) {
+func (t *Table[T]) noticed(n notice) {
 	if t.knows(n) {
 		return
 	}
@@ -288,7 +269,7 @@ func (t *table[T]) noticed(n notice) {
 
 // fetch reads what a notice tells of by itself: any server that keeps the bucket
 // answers, while a watch may have to wait for a new leader.
-func (t *table[T]) fetch(n notice) {
+func (t *Table[T]) fetch(n notice) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
 	e, err := t.kv.Get(ctx, n.Key)
@@ -301,7 +282,7 @@ func (t *table[T]) fetch(n notice) {
 	}
 }
 
-func (t *table[T]) knows(n notice) bool {
+func (t *Table[T]) knows(n notice) bool {
 	if !n.Removed {
 		return t.seen.Load() >= n.Revision
 	}
@@ -312,7 +293,7 @@ func (t *table[T]) knows(n notice) bool {
 }
 
 // see takes what the watch brings.
-func (t *table[T]) see(e jetstream.KeyValueEntry) error {
+func (t *Table[T]) see(e jetstream.KeyValueEntry) error {
 	if rev := e.Revision(); rev > t.seen.Load() {
 		t.seen.Store(rev)
 	}
@@ -321,7 +302,7 @@ func (t *table[T]) see(e jetstream.KeyValueEntry) error {
 
 // take takes what the bucket has under one key. It says nothing of how far the
 // watch has come.
-func (t *table[T]) take(e jetstream.KeyValueEntry) error {
+func (t *Table[T]) take(e jetstream.KeyValueEntry) error {
 	if e.Operation() != jetstream.KeyValuePut {
 		t.unset(e.Key(), e.Revision())
 		return nil
@@ -332,57 +313,4 @@ func (t *table[T]) take(e jetstream.KeyValueEntry) error {
 	}
 	t.set(e.Key(), v, e.Revision())
 	return nil
-}
-
-// followed is what the store does with its tables.
-type followed interface {
-	refollow()
-	keepUp(context.Context)
-	told(Change)
-	noticed(notice)
-}
-
-// followAnew has all tables begin new watches: after a reconnection the old ones
-// may be silent for a long time.
-func (s *Store) followAnew() {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	for _, t := range s.byName {
-		t.refollow()
-	}
-}
-
-// listen takes other nodes' notices.
-func (s *Store) listen() error {
-	sub, err := s.engine.JetStream().Conn().Subscribe(noticeSubject, func(m *nats.Msg) {
-		var n notice
-		if json.Unmarshal(m.Data, &n) != nil {
-			return
-		}
-		s.loading.Lock()
-		t := s.byName[n.Table]
-		s.loading.Unlock()
-		if t != nil {
-			t.noticed(n)
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("follow the changes of other nodes: %w", err)
-	}
-	s.heard = sub
-	return nil
-}
-
-// notify tells other nodes of a write. A node that it does not reach learns of the
-// write by its watch.
-func (s *Store) notify(n notice, value []byte) {
-	if s.engine.Alone() {
-		return // there is no other node
-	}
-	if wrote := s.wrote.Load(); wrote != nil {
-		(*wrote)(Change{Table: n.Table, Key: n.Key, Revision: n.Revision, Removed: n.Removed, Value: value})
-	}
-	if data, err := json.Marshal(n); err == nil {
-		_ = s.engine.JetStream().Conn().Publish(noticeSubject, data)
-	}
 }

@@ -1,50 +1,17 @@
-package store
+package table
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"adit/tunnel/relay/store/leader"
 )
 
-// keepUpEvery is how often a node asks whether its watches have brought all there
-// is.
-const keepUpEvery = 5 * time.Second
-
-// keepUp reads from the buckets' leaders what the watches do not bring, now and
-// until life ends. Any server that keeps a bucket serves watches of it, and one
-// that lost its way in a crash serves old values for minutes and does not know.
-func (s *Store) keepUp(life context.Context) {
-	tick := time.NewTicker(keepUpEvery)
-	defer tick.Stop()
-	for {
-		for _, t := range s.followed() {
-			t.keepUp(life)
-		}
-		select {
-		case <-tick.C:
-		case <-life.Done():
-			return
-		}
-	}
-}
-
-func (s *Store) followed() []followed {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	list := make([]followed, 0, len(s.byName))
-	for _, t := range s.byName {
-		list = append(list, t)
-	}
-	return list
-}
-
 // keepUp reads what the bucket had when it was asked before and no watch has
 // brought yet; the first time what it has now, since the bucket was read. Without
 // a leader there is nothing newer.
-func (t *table[T]) keepUp(ctx context.Context) {
+func (t *Table[T]) keepUp(ctx context.Context) {
 	newest, err := t.leader.Last(ctx)
 	if err != nil {
 		return
@@ -90,7 +57,7 @@ func (t *table[T]) keepUp(ctx context.Context) {
 }
 
 // takeWritten takes a message of the bucket's leader.
-func (t *table[T]) takeWritten(w leader.Written) error {
+func (t *Table[T]) takeWritten(w leader.Written) error {
 	if w.Removed {
 		t.unset(w.Key, w.Rev)
 		return nil
@@ -101,4 +68,18 @@ func (t *table[T]) takeWritten(w leader.Written) error {
 	}
 	t.set(w.Key, v, w.Rev)
 	return nil
+}
+
+// told takes what another node told of.
+func (t *Table[T]) told(c Change) {
+	if c.Removed {
+		t.unset(c.Key, c.Revision)
+		return
+	}
+	var v T
+	if err := json.Unmarshal(c.Value, &v); err != nil {
+		t.log.Warn("another node told of a value that does not parse", "table", t.name, "error", err)
+		return
+	}
+	t.set(c.Key, v, c.Revision)
 }

@@ -1,8 +1,9 @@
-package store
+package table
 
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/leader"
+	"adit/tunnel/relay/store/natstest"
 )
 
 // lagging is a bucket as a server serves it that has lost the others: it has what
@@ -59,103 +61,77 @@ func (w oldWatcher) Stop() error                             { return nil }
 // TestANodeKeepsUpThoughItsServerLags has one of two nodes served by a server
 // that has what was there in the beginning, and brings nothing.
 func TestANodeKeepsUpThoughItsServerLags(t *testing.T) {
-	ns := startNATS(t, t.TempDir(), 0, nil)
-	a := openAt(t, Config{URLs: []string{ns.ClientURL()}})
+	url := natstest.Start(t).URL()
+	a, b := begin(t, url), begin(t, url)
+	clients, policies := a.table(t, "clients"), a.table(t, "policies")
 	for _, name := range []string{"kept", "revoked", "changed"} {
-		if _, err := a.Clients.Add(t.Context(), name, secret(), ""); err != nil {
-			t.Fatal(err)
-		}
+		put(t, clients, name, "active")
 	}
 	for _, target := range []string{"domain.gone", "domain.set"} {
-		if err := a.Policies.Set(t.Context(), target, []byte(`{"old":1}`)); err != nil {
-			t.Fatal(err)
-		}
+		put(t, policies, target, "old")
 	}
-	b := openAt(t, Config{URLs: []string{ns.ClientURL()}})
-	clients, policies := b.Clients.table, b.Policies.table
-	b.stop() // its own watches end, and nobody keeps up
-	for _, table := range b.tables {
-		table.wait()
-	}
-	b.work.Wait()
-	clients.kv, policies.kv = newLagging(t, clients.kv), newLagging(t, policies.kv)
+	bClients, bPolicies := b.table(t, "clients"), b.table(t, "policies")
+	b.end()
+	bClients.kv, bPolicies.kv = newLagging(t, bClients.kv), newLagging(t, bPolicies.kv)
 	life, end := context.WithCancel(t.Context())
-	follow := func(wait func(context.Context)) {
-		done := make(chan struct{})
-		go func() { defer close(done); wait(life) }()
-		t.Cleanup(func() { end(); <-done })
+	var following sync.WaitGroup
+	t.Cleanup(func() { end(); following.Wait() })
+	for _, tab := range []*Table[string]{bClients, bPolicies} {
+		following.Go(func() { tab.follow(life, tab.anew(life, nil)) })
 	}
-	follow(func(life context.Context) { clients.follow(life, clients.anew(life, nil)) })
-	follow(func(life context.Context) { policies.follow(life, policies.anew(life, nil)) })
 
-	if _, err := a.Clients.Revoke(t.Context(), "revoked"); err != nil {
+	put(t, clients, "revoked", "revoked")
+	put(t, clients, "added", "active")
+	put(t, policies, "domain.set", "new")
+	if err := policies.Drop(t.Context(), "domain.gone"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Clients.Add(t.Context(), "added", secret(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Policies.Set(t.Context(), "domain.set", []byte(`{"new":1}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Policies.Delete(t.Context(), "domain.gone"); err != nil {
-		t.Fatal(err)
-	}
-	names := func(s *Store) (list []string) {
-		for _, c := range s.Clients.List() {
-			list = append(list, c.Name)
-		}
+	names := func(tab *Table[string]) (list []string) {
+		tab.Each(func(key, _ string) bool { list = append(list, key); return true })
 		slices.Sort(list)
 		return list
 	}
 	for range 2 {
-		clients.keepUp(life)
-		policies.keepUp(life)
+		bClients.keepUp(life)
+		bPolicies.keepUp(life)
 	}
 	for round := range 3 {
-		if got, want := names(b), names(a); !slices.Equal(got, want) {
+		if got, want := names(bClients), names(clients); !slices.Equal(got, want) {
 			t.Errorf("round %d: the node has the clients %q, want %q", round, got, want)
 		}
-		if c, ok := b.Clients.Get("revoked"); !ok || c.Revoked.IsZero() {
-			t.Errorf("round %d: a client that was revoked is %+v", round, c)
+		if v, _, ok := bClients.Get("revoked"); !ok || v != "revoked" {
+			t.Errorf("round %d: a client that was revoked is %s", round, v)
 		}
-		if p, ok := b.Policies.Get("domain.set"); !ok || string(p.Document) != `{"new":1}` {
-			t.Errorf("round %d: the policy is %s, %t", round, p.Document, ok)
+		if v, _, ok := bPolicies.Get("domain.set"); !ok || v != "new" {
+			t.Errorf("round %d: the policy is %s, %t", round, v, ok)
 		}
-		if _, ok := b.Policies.Get("domain.gone"); ok {
+		if _, _, ok := bPolicies.Get("domain.gone"); ok {
 			t.Errorf("round %d: a policy that was deleted is back", round)
 		}
-		clients.anew(life, nil) // an old watch again brings old things
-		policies.anew(life, nil)
+		bClients.anew(life, nil) // an old watch again brings old things
+		bPolicies.anew(life, nil)
 	}
 }
 
 // TestKeepingUpLeavesTheWatchItsTime has a write that the watch is about to bring.
 func TestKeepingUpLeavesTheWatchItsTime(t *testing.T) {
-	ns := startNATS(t, t.TempDir(), 0, nil)
-	a := openAt(t, Config{URLs: []string{ns.ClientURL()}})
-	if _, err := a.Clients.Add(t.Context(), "old", secret(), ""); err != nil {
-		t.Fatal(err)
-	}
-	b := openAt(t, Config{URLs: []string{ns.ClientURL()}})
-	table := b.Clients.table
-	b.stop()
-	for _, table := range b.tables {
-		table.wait()
-	}
-	b.work.Wait()
-	table.keepUp(t.Context())
-	if _, err := a.Clients.Add(t.Context(), "new", secret(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := b.Clients.Get("new"); ok {
+	url := natstest.Start(t).URL()
+	a, b := begin(t, url), begin(t, url)
+	clients := a.table(t, "clients")
+	put(t, clients, "old", "active")
+	tab := b.table(t, "clients")
+	b.end()
+	tab.keepUp(t.Context())
+	put(t, clients, "new", "active")
+	if _, _, ok := tab.Get("new"); ok {
 		t.Fatal("the watch still brings changes")
 	}
-	table.keepUp(t.Context())
-	if _, ok := b.Clients.Get("new"); ok {
+	tab.keepUp(t.Context())
+	if _, _, ok := tab.Get("new"); ok {
 		t.Error("read at once what the watch may be bringing")
 	}
-	table.keepUp(t.Context())
-	if _, ok := b.Clients.Get("new"); !ok {
+	tab.keepUp(t.Context())
+	if _, _, ok := tab.Get("new"); !ok {
 		t.Error("not read though the watch did not bring it")
 	}
 }
@@ -185,7 +161,7 @@ func TestALeaderThatIsNotThereIsAskedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := &table[StoredPolicy]{name: "fake", leader: leader.Leader{Conn: conn, Bucket: "adit_fake"}}
+	table := &Table[string]{name: "fake", leader: leader.Leader{Conn: conn, Bucket: "adit_fake"}}
 	if w, ok, err := table.latest(t.Context(), "domain.a"); err != nil || !ok || w.Rev != 7 {
 		t.Errorf("got %+v, %t, %v", w, ok, err)
 	}

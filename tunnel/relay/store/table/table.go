@@ -1,4 +1,9 @@
-package store
+// Package table has typed tables over the buckets of JetStream, each with a copy in
+// memory that is read, that its own writes reach at once, and that follows those of
+// other nodes: by a watch, by notices, by what they tell each other, and by asking the
+// leader where all of these are late. Changes are heard of in the order of revisions,
+// and a write returns when all have heard of it. What the values are is its callers'.
+package table
 
 import (
 	"bytes"
@@ -18,18 +23,18 @@ import (
 	"adit/tunnel/relay/store/leader"
 )
 
-// table is a bucket of values of one type, with a copy in memory that its own
+// Table is a bucket of values of one type, with a copy in memory that its own
 // writes reach at once and those of other nodes through a watch.
-type table[T any] struct {
+type Table[T any] struct {
 	name   string
 	kv     jetstream.KeyValue
 	log    *slog.Logger
-	took   *meter
+	took   *bucket.Meter
 	notify func(n notice, value []byte) // other nodes, after a write
 	leader leader.Leader
 	// leads asks the bucket's leader what is under a key; see forget.
 	leads  func(ctx context.Context, key string) (there bool, err error)
-	done   chan struct{}
+	js     jetstream.JetStream
 	stale  chan struct{} // asks for a new watch; room for one
 	seen   atomic.Uint64 // the highest revision that a watch brought
 	newest uint64        // what the leader had when keepUp asked last
@@ -55,7 +60,7 @@ type entry[T any] struct {
 	at      time.Duration // when we heard of the removal, by monotime.Now
 }
 
-func (t *table[T]) set(key string, v T, rev uint64) {
+func (t *Table[T]) set(key string, v T, rev uint64) {
 	t.order.Lock()
 	defer t.order.Unlock()
 	t.mu.Lock()
@@ -68,7 +73,7 @@ func (t *table[T]) set(key string, v T, rev uint64) {
 	t.tell(key, v, true)
 }
 
-func (t *table[T]) tell(key string, v T, exists bool) {
+func (t *Table[T]) tell(key string, v T, exists bool) {
 	t.mu.RLock()
 	listeners := t.changed
 	t.mu.RUnlock()
@@ -77,39 +82,39 @@ func (t *table[T]) tell(key string, v T, exists bool) {
 	}
 }
 
-// onChange calls f for every change from now on, of this node or another. f
+// OnChange calls f for every change from now on, of this node or another. f
 // must not wait, and must not write to the table.
-func (t *table[T]) onChange(f func(key string, value T, exists bool)) {
+func (t *Table[T]) OnChange(f func(key string, value T, exists bool)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changed = append(t.changed[:len(t.changed):len(t.changed)], f)
 }
 
-// onValues calls f with every value that is there, and then as onChange does. No
-// change falls between the two.
-func (t *table[T]) onValues(f func(key string, value T, exists bool)) {
+// OnValues calls f with every value that is there, and then as onChange does. No
+// Change falls between the two.
+func (t *Table[T]) OnValues(f func(key string, value T, exists bool)) {
 	t.order.Lock()
 	defer t.order.Unlock()
 	now := make(map[string]T)
-	t.each(func(key string, v T) bool {
+	t.Each(func(key string, v T) bool {
 		now[key] = v
 		return true
 	})
 	for key, v := range now {
 		f(key, v, true)
 	}
-	t.onChange(f)
+	t.OnChange(f)
 }
 
-func (t *table[T]) get(key string) (T, uint64, bool) {
+func (t *Table[T]) Get(key string) (T, uint64, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	e, ok := t.entries[key]
 	return e.value, e.rev, ok && !e.removed
 }
 
-// top is the highest revision that is in memory.
-func (t *table[T]) top() (rev uint64) {
+// Newest is the highest revision that is in memory.
+func (t *Table[T]) Newest() (rev uint64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, e := range t.entries {
@@ -118,8 +123,8 @@ func (t *table[T]) top() (rev uint64) {
 	return rev
 }
 
-// each calls f with every value, in no order, until it returns false.
-func (t *table[T]) each(f func(key string, value T) bool) {
+// Each calls f with every value, in no order, until it returns false.
+func (t *Table[T]) Each(f func(key string, value T) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for key, e := range t.entries {
@@ -129,8 +134,8 @@ func (t *table[T]) each(f func(key string, value T) bool) {
 	}
 }
 
-// create stores a value under a key that has none, else returns ErrExists.
-func (t *table[T]) create(ctx context.Context, key string, v T) error {
+// Create stores a value under a key that has none, else returns ErrExists.
+func (t *Table[T]) Create(ctx context.Context, key string, v T) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
@@ -141,7 +146,7 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 		defer func() { repeated = true }()
 		return t.add(ctx, key, data, repeated)
 	})
-	t.took.add(start, err)
+	t.took.Add(start, err)
 	if bucket.IsConflict(err) {
 		return bucket.ErrExists
 	}
@@ -153,16 +158,16 @@ func (t *table[T]) create(ctx context.Context, key string, v T) error {
 	return nil
 }
 
-// put stores a value, whatever is there. It names the revision that it replaces
+// Put stores a value, whatever is there. It names the revision that it replaces
 // all the same: a write that a server has kept back, and makes when it goes on
 // after others have written, is refused then.
-func (t *table[T]) put(ctx context.Context, key string, v T) error {
-	_, err := t.change(ctx, key, func(T, bool) (T, error) { return v, nil })
+func (t *Table[T]) Put(ctx context.Context, key string, v T) error {
+	_, err := t.Change(ctx, key, func(T, bool) (T, error) { return v, nil })
 	return err
 }
 
-// update replaces the value of a revision, else returns ErrConflict.
-func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) error {
+// Update replaces the value of a revision, else returns ErrConflict.
+func (t *Table[T]) Update(ctx context.Context, key string, v T, rev uint64) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
@@ -176,7 +181,7 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 			next, err = w.Rev, nil
 		}
 	}
-	t.took.add(start, err)
+	t.took.Add(start, err)
 	if bucket.IsConflict(err) {
 		return bucket.ErrConflict
 	}
@@ -188,8 +193,8 @@ func (t *table[T]) update(ctx context.Context, key string, v T, rev uint64) erro
 	return nil
 }
 
-// remove removes the value of a revision, else returns ErrConflict.
-func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
+// Remove removes the value of a revision, else returns ErrConflict.
+func (t *Table[T]) Remove(ctx context.Context, key string, rev uint64) error {
 	start := time.Now()
 	tries, err := bucket.Remove(ctx, t.kv, key, rev)
 	if tries > 1 && bucket.IsConflict(err) { // perhaps with the try whose answer was lost
@@ -197,7 +202,7 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 			err = nil
 		}
 	}
-	t.took.add(start, err)
+	t.took.Add(start, err)
 	if bucket.IsConflict(err) {
 		return bucket.ErrConflict
 	}
@@ -210,7 +215,7 @@ func (t *table[T]) remove(ctx context.Context, key string, rev uint64) error {
 }
 
 // unset marks the value of a revision as removed, and what is older with it.
-func (t *table[T]) unset(key string, rev uint64) {
+func (t *Table[T]) unset(key string, rev uint64) {
 	t.order.Lock()
 	defer t.order.Unlock()
 	t.mu.Lock()
@@ -230,4 +235,38 @@ func (t *table[T]) unset(key string, rev uint64) {
 		var none T
 		t.tell(key, none, false)
 	}
+}
+
+// PutFor puts a value in place of any other, once, for a time: it is removed by itself
+// when that is over.
+func (t *Table[T]) PutFor(ctx context.Context, key string, v T, lasts time.Duration) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	// The bucket's own Put knows no time to live.
+	ack, err := t.js.Publish(ctx, "$KV."+t.kv.Bucket()+"."+key, data, jetstream.WithMsgTTL(lasts))
+	t.took.Add(start, err)
+	if err != nil {
+		return err
+	}
+	t.set(key, v, ack.Sequence)
+	return nil
+}
+
+// Created is when the table's bucket was made; zero where the engine does not say. It
+// is asked until ctx ends.
+func (t *Table[T]) Created(ctx context.Context) (at time.Time, err error) {
+	err = bucket.Patiently(ctx, func(ctx context.Context) error {
+		status, err := t.kv.Status(ctx)
+		if err != nil {
+			return fmt.Errorf("ask how old the store of %s is: %w", t.name, err)
+		}
+		if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
+			at = s.StreamInfo().Created
+		}
+		return nil
+	})
+	return at, err
 }

@@ -1,22 +1,21 @@
-package store
+package table
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"time"
 
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/leader"
 )
 
-// change replaces the value of a key by what f makes of it, also where several
+// Change replaces the value of a key by what f makes of it, also where several
 // nodes do so at once: f may be called again. exists is false where there is
 // none yet.
-func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bool) (T, error)) (T, error) {
+func (t *Table[T]) Change(ctx context.Context, key string, f func(v T, exists bool) (T, error)) (T, error) {
 	var none T
 	for seen := (bucket.Contest{}); ; {
-		v, rev, ok := t.get(key)
+		v, rev, ok := t.Get(key)
 		if err := seen.Next(ctx, rev); err != nil {
 			return none, err
 		}
@@ -28,14 +27,14 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 			return none, err
 		}
 		if ok {
-			err = t.update(ctx, key, next, rev)
-		} else if err = t.create(ctx, key, next); errors.Is(err, bucket.ErrExists) {
+			err = t.Update(ctx, key, next, rev)
+		} else if err = t.Create(ctx, key, next); errors.Is(err, bucket.ErrExists) {
 			err = bucket.ErrConflict
 		}
 		if !errors.Is(err, bucket.ErrConflict) {
 			return next, err
 		}
-		if _, err := t.refresh(ctx, key); err != nil { // another was first: the watch may be behind
+		if _, err := t.Refresh(ctx, key); err != nil { // another was first: the watch may be behind
 			return none, err
 		}
 	}
@@ -45,9 +44,9 @@ func (t *table[T]) change(ctx context.Context, key string, f func(v T, exists bo
 // more than once. Nil has nothing.
 type Against[T any] func(v T, exists bool) error
 
-// unless makes a change, and once more if it has something against what is there:
+// Unless makes a change, and once more if it has something against what is there:
 // the memory may be behind with what was read at another node.
-func (t *table[T]) unless(ctx context.Context, key string, against Against[T], change func(Against[T]) error) error {
+func (t *Table[T]) Unless(ctx context.Context, key string, against Against[T], change func(Against[T]) error) error {
 	if against == nil {
 		return change(func(T, bool) error { return nil })
 	}
@@ -60,25 +59,15 @@ func (t *table[T]) unless(ctx context.Context, key string, against Against[T], c
 	if !refused {
 		return err
 	}
-	if _, err := t.refresh(ctx, key); err != nil {
+	if _, err := t.Refresh(ctx, key); err != nil {
 		return err
 	}
 	return change(against)
 }
 
-// nextTime is when a value changes that changed before: clocks have steps, and the
-// time tells one from the next.
-func nextTime(before time.Time) time.Time {
-	now := time.Now().UTC()
-	if now.Equal(before) {
-		now = now.Add(1)
-	}
-	return now
-}
-
-// refresh takes what the bucket's leader has under a key that the memory was found
+// Refresh takes what the bucket's leader has under a key that the memory was found
 // to be behind with, and reports whether that is a value.
-func (t *table[T]) refresh(ctx context.Context, key string) (there bool, err error) {
+func (t *Table[T]) Refresh(ctx context.Context, key string) (there bool, err error) {
 	w, ok, err := t.latest(ctx, key)
 	if !ok || err != nil {
 		return false, err
@@ -88,7 +77,7 @@ func (t *table[T]) refresh(ctx context.Context, key string) (there bool, err err
 
 // latest is what the bucket's leader has under a key; false without anything. It
 // is asked once more while the cluster has no leader.
-func (t *table[T]) latest(ctx context.Context, key string) (w leader.Written, ok bool, err error) {
+func (t *Table[T]) latest(ctx context.Context, key string) (w leader.Written, ok bool, err error) {
 	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 		w, ok, err = t.leader.Get(ctx, key)
 		return 0, err
@@ -100,7 +89,7 @@ func (t *table[T]) latest(ctx context.Context, key string) (w leader.Written, ok
 // before, so that what is there may be of a try whose answer was lost. The library's
 // Create asks any server of the bucket whether what is there is the marker of a
 // removal, and one that lags knows of no removal.
-func (t *table[T]) add(ctx context.Context, key string, data []byte, repeated bool) (uint64, error) {
+func (t *Table[T]) add(ctx context.Context, key string, data []byte, repeated bool) (uint64, error) {
 	rev, err := t.kv.Update(ctx, key, data, 0)
 	if !bucket.IsConflict(err) {
 		return rev, err
@@ -117,22 +106,22 @@ func (t *table[T]) add(ctx context.Context, key string, data []byte, repeated bo
 	return 0, err
 }
 
-// list returns all values, in no order.
-func (t *table[T]) list() []T {
+// List returns all values, in no order.
+func (t *Table[T]) List() []T {
 	list := []T{}
-	t.each(func(_ string, v T) bool { list = append(list, v); return true })
+	t.Each(func(_ string, v T) bool { list = append(list, v); return true })
 	return list
 }
 
-// drop removes the value of a key, or returns ErrNotFound.
-func (t *table[T]) drop(ctx context.Context, key string) error {
-	return t.dropUnless(ctx, key, func(T, bool) error { return nil })
+// Drop removes the value of a key, or returns ErrNotFound.
+func (t *Table[T]) Drop(ctx context.Context, key string) error {
+	return t.DropUnless(ctx, key, func(T, bool) error { return nil })
 }
 
-// dropUnless is drop, unless it has something against what is there.
-func (t *table[T]) dropUnless(ctx context.Context, key string, against func(v T, exists bool) error) error {
+// DropUnless is Drop, unless it has something against what is there.
+func (t *Table[T]) DropUnless(ctx context.Context, key string, against func(v T, exists bool) error) error {
 	for seen := (bucket.Contest{}); ; {
-		v, rev, ok := t.get(key)
+		v, rev, ok := t.Get(key)
 		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
@@ -142,10 +131,10 @@ func (t *table[T]) dropUnless(ctx context.Context, key string, against func(v T,
 		if !ok {
 			return bucket.ErrNotFound
 		}
-		if err := t.remove(ctx, key, rev); !errors.Is(err, bucket.ErrConflict) {
+		if err := t.Remove(ctx, key, rev); !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
-		if _, err := t.refresh(ctx, key); err != nil {
+		if _, err := t.Refresh(ctx, key); err != nil {
 			return err
 		}
 	}
