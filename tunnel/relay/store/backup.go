@@ -210,7 +210,7 @@ func (s *Store) fill(ctx context.Context, b Backup) error {
 			return err
 		}
 	}
-	if err := s.Audit.restore(ctx, b.Audit); err != nil {
+	if err := s.Audit.Restore(ctx, b.Audit); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Settings)) {

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store/bucket"
 )
 
@@ -139,58 +138,6 @@ func TestClientIsChangedThoughTheWatchLags(t *testing.T) {
 	c, err := behind.Rotate(t.Context(), "shop", [32]byte{2}, "cd", 0)
 	if err != nil || c.Scope.Tunnels != 3 || c.Secrets[0].Hint != "cd" {
 		t.Errorf("got %+v, %v, want the change of the other node and this one's", c, err)
-	}
-}
-
-// mute is a JetStream that writes and loses its answer.
-type mute struct {
-	jetstream.JetStream
-	lose atomic.Int32
-	lost func() // may be nil
-}
-
-func (m *mute) Publish(ctx context.Context, subject string, data []byte, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
-	ack, err := m.JetStream.Publish(ctx, subject, data, opts...)
-	if err == nil && m.lose.Add(-1) >= 0 {
-		if m.lost != nil {
-			m.lost()
-		}
-		return nil, context.DeadlineExceeded
-	}
-	return ack, err
-}
-
-// TestAuditEntryWhoseAnswerIsLostIsThereOnce loses the answer to one try, and to
-// all of them: what is written later then is not written again.
-func TestAuditEntryWhoseAnswerIsLostIsThereOnce(t *testing.T) {
-	s := open(t, t.TempDir())
-	js := &mute{JetStream: s.Audit.js}
-	s.Audit.js = js
-	js.lose.Store(1)
-	if _, err := s.Audit.Append(t.Context(), audit.Change{Action: "one"}); err != nil {
-		t.Fatal(err)
-	}
-	short, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	js.lost = cancel // so that there is no other try
-	js.lose.Store(1)
-	tried, err := s.Audit.Append(short, audit.Change{Action: "two", Target: "x"})
-	if err == nil || tried.Seq != 2 {
-		t.Fatalf("got %+v, %v, want the entry that was tried and an error", tried, err)
-	}
-	if _, err := s.Audit.Append(t.Context(), audit.Change{Action: "three"}); err != nil {
-		t.Fatal(err)
-	}
-	late := Late{At: tried.Time, Action: "two", Target: "x", Tried: &tried}
-	if e, err := s.Audit.AppendLate(t.Context(), late); err != nil || e.Seq != 0 {
-		t.Errorf("what was written already: got %+v, %v", e, err)
-	}
-	late.Tried.Hash = audit.Root // another's
-	if e, err := s.Audit.AppendLate(t.Context(), late); err != nil || e.Seq != 4 {
-		t.Errorf("what was not: got %+v, %v", e, err)
-	}
-	if r, err := s.Audit.Verify(t.Context(), ""); err != nil || !r.OK || r.Entries != 4 {
-		t.Errorf("got %+v, %v", r, err)
 	}
 }
 

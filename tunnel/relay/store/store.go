@@ -14,9 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/auditlog"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/engine"
+	"adit/tunnel/relay/store/events"
 	"adit/tunnel/relay/store/seal"
 	"adit/tunnel/relay/store/table"
 )
@@ -56,8 +57,8 @@ type Store struct {
 	// Operators are the console's own.
 	Operators *Operators
 	Settings  *Settings
-	Events    *Events
-	Audit     *Audit
+	Events    *events.Log
+	Audit     *auditlog.Log
 	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
 	// where events are sent on.
 	Usages     *Usages
@@ -189,13 +190,11 @@ func (s *Store) loadTables(ctx, life context.Context) error {
 
 // loadStreams opens what is too long to be kept in memory.
 func (s *Store) loadStreams(ctx context.Context, cfg Config) (err error) {
-	js := s.engine.JetStream()
-	s.Events = &Events{js: js, took: &s.took, log: s.log}
-	if s.Events.stream, err = s.engine.Stream(ctx, eventsStream, "access events", makeEvents(cfg)); err != nil {
+	s.Events, err = events.Open(ctx, s.engine, events.Config{Age: cfg.EventsAge, Bytes: cfg.EventsBytes, Took: &s.took, Log: s.log})
+	if err != nil {
 		return err
 	}
-	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, took: &s.took, head: audit.Root}
-	s.Audit.stream, err = s.engine.Stream(ctx, auditStream, "audit log", makeAudit)
+	s.Audit, err = auditlog.Open(ctx, s.engine, &s.took)
 	return err
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/engine"
-	"adit/tunnel/wire"
 )
 
 func open(tb testing.TB, dir string) *Store {
@@ -241,22 +240,6 @@ func TestWriteReturnsWhenAllHaveHeard(t *testing.T) {
 		if got != want {
 			t.Fatalf("after the write of %s: heard of %q", want, got)
 		}
-	}
-}
-
-func TestEventsComeBackInOrder(t *testing.T) {
-	dir, ctx := t.TempDir(), t.Context()
-	s := open(t, dir)
-	for i := range 5 {
-		if err := s.Events.Append(ctx, []wire.Access{{Path: fmt.Sprint(2 * i)}, {Path: fmt.Sprint(2*i + 1)}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.Close()
-	s = open(t, dir)
-	got, err := s.Events.Latest(ctx, 4)
-	if err != nil || len(got) != 4 || got[0].Path != "6" || got[3].Path != "9" {
-		t.Errorf("got %v, %v; want 6 to 9", got, err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"bufio"
@@ -24,22 +24,22 @@ func TestBatchesAreKeptCompressed(t *testing.T) {
 	for i := range batch {
 		batch[i] = wire.Access{Time: time.Unix(int64(i), 0).UTC(), Host: "shop.relay.test", Path: fmt.Sprintf("/page/%d", i), Status: 200}
 	}
-	if err := s.Events.Append(t.Context(), batch); err != nil {
+	if err := s.Append(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(batch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := s.Events.Kept(t.Context())
+	kept, err := s.Kept(t.Context())
 	if err != nil || kept.Bytes == 0 || kept.Bytes > uint64(len(text))/3 {
 		t.Errorf("%d bytes are kept of %d, %v; want a third at most", kept.Bytes, len(text), err)
 	}
-	got, err := s.Events.Latest(t.Context(), MaxBatch)
+	got, err := s.Latest(t.Context(), MaxBatch)
 	if err != nil || len(got) != MaxBatch || got[7].Path != batch[7].Path {
 		t.Errorf("got %d events, %v", len(got), err)
 	}
-	info, err := s.Events.stream.Info(t.Context())
+	info, err := s.stream.Info(t.Context())
 	if err != nil || info.Config.Compression != jetstream.NoCompression {
 		t.Errorf("the stream is compressed by %v, %v: a cluster whose servers are killed loses it", info.Config.Compression, err)
 	}
@@ -81,7 +81,7 @@ func TestStoredEventsLiveThroughKill(t *testing.T) {
 				noise[k] = "abcdefghijklmnopqrstuvwxyz"[rand.IntN(26)]
 			}
 			id := fmt.Sprintf("%d-%d", os.Getpid(), i)
-			if err := s.Events.Append(t.Context(), []wire.Access{{Host: id, Path: string(noise)}}); err != nil {
+			if err := s.Append(t.Context(), []wire.Access{{Host: id, Path: string(noise)}}); err != nil {
 				t.Fatal(err)
 			}
 			fmt.Println("stored", id)
@@ -114,7 +114,7 @@ func TestStoredEventsLiveThroughKill(t *testing.T) {
 		}
 		s := open(t, dir)
 		found := 0
-		if _, _, err := s.Events.Walk(t.Context(), Scan{}, func(a *wire.Access) bool {
+		if _, _, err := s.Walk(t.Context(), Scan{}, func(a *wire.Access) bool {
 			if stored[a.Host] {
 				found++
 			}

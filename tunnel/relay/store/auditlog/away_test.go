@@ -1,4 +1,4 @@
-package store
+package auditlog
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (h *halting) GetMsg(_ context.Context, seq uint64, _ ...jetstream.GetMsgOpt
 }
 
 // chainOf is an audit log of some entries on a stream that halts.
-func chainOf(t *testing.T, n int) (*Audit, *halting) {
+func chainOf(t *testing.T, n int) (*Log, *halting) {
 	t.Helper()
 	h := &halting{fault: make(map[uint64]error)}
 	seq, head := uint64(0), audit.Root
@@ -48,7 +48,7 @@ func chainOf(t *testing.T, n int) (*Audit, *halting) {
 		}
 		h.entries, seq, head = append(h.entries, text), e.Seq, e.Hash
 	}
-	return &Audit{stream: engine.NewStream(func(context.Context) (jetstream.Stream, error) { return h, nil })}, h
+	return &Log{stream: engine.NewStream(func(context.Context) (jetstream.Stream, error) { return h, nil })}, h
 }
 
 // TestLogThatDoesNotAnswerIsNotBroken holds that nobody is told that the chain was

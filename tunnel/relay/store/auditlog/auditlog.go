@@ -1,4 +1,7 @@
-package store
+// Package auditlog keeps the chain of audit entries in a stream that refuses to delete.
+// Writers on several nodes make one chain: an entry is taken only if its writer knew the
+// one before it. How entries are chained is package audit's.
+package auditlog
 
 import (
 	"context"
@@ -15,14 +18,14 @@ import (
 )
 
 const (
-	auditStream  = "adit_audit"
-	auditSubject = "adit.audit"
-	auditTries   = 100
+	streamName = "adit_audit"
+	subject    = "adit.audit"
+	maxTries   = 100
 )
 
-// Audit is the chain of audit entries. It grows only: the stream refuses to
+// Log is the chain of audit entries. It grows only: the stream refuses to
 // delete, and an entry is taken only if its writer knew the one before it.
-type Audit struct {
+type Log struct {
 	js     jetstream.JetStream
 	stream *engine.Stream
 	took   *bucket.Meter
@@ -32,16 +35,27 @@ type Audit struct {
 	head string        // its hash
 }
 
-// makeAudit makes the stream of the audit log.
-func makeAudit(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
-	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: auditStream, Subjects: []string{auditSubject}, Storage: jetstream.FileStorage,
-		Replicas: copies, DenyDelete: true, DenyPurge: true,
+// Engine is where the log is kept.
+type Engine interface {
+	Stream(ctx context.Context, name, part string, make func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error)) (*engine.Stream, error)
+	JetStream() jetstream.JetStream
+}
+
+// Open opens the log, and makes it if there is none. took times its writes.
+func Open(ctx context.Context, e Engine, took *bucket.Meter) (*Log, error) {
+	l := &Log{turn: make(chan struct{}, 1), js: e.JetStream(), took: took, head: audit.Root}
+	var err error
+	l.stream, err = e.Stream(ctx, streamName, "audit log", func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
+		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: streamName, Subjects: []string{subject}, Storage: jetstream.FileStorage,
+			Replicas: copies, DenyDelete: true, DenyPurge: true,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("open store of the audit log: %w", err)
+		}
+		return stream, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("open store of the audit log: %w", err)
-	}
-	return stream, nil
+	return l, err
 }
 
 // Late is a change that could not be written into the log when it was made. A
@@ -61,54 +75,54 @@ type Late struct {
 // at once: the one that was not first tries again behind the other's entry. While
 // the log is away, Append tries until ctx ends; then it returns the entry of the
 // last try with the error.
-func (a *Audit) Append(ctx context.Context, c audit.Change) (audit.Entry, error) {
-	return a.write(ctx, c, time.Now(), nil)
+func (l *Log) Append(ctx context.Context, c audit.Change) (audit.Entry, error) {
+	return l.write(ctx, c, time.Now(), nil)
 }
 
 // AppendLate is Append for a change that was made earlier. It writes nothing, and
 // returns no entry, if the log has what was tried then.
-func (a *Audit) AppendLate(ctx context.Context, l Late) (audit.Entry, error) {
-	c := audit.Change{Node: l.Node, Actor: l.Actor, Action: l.Action, Target: l.Target}
-	if len(l.Detail) > 0 {
-		c.Detail = l.Detail
+func (l *Log) AppendLate(ctx context.Context, v Late) (audit.Entry, error) {
+	c := audit.Change{Node: v.Node, Actor: v.Actor, Action: v.Action, Target: v.Target}
+	if len(v.Detail) > 0 {
+		c.Detail = v.Detail
 	}
-	return a.write(ctx, c, l.At, l.Tried)
+	return l.write(ctx, c, v.At, v.Tried)
 }
 
-func (a *Audit) write(ctx context.Context, c audit.Change, at time.Time, tried *audit.Entry) (audit.Entry, error) {
+func (l *Log) write(ctx context.Context, c audit.Change, at time.Time, tried *audit.Entry) (audit.Entry, error) {
 	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
 	case <-ctx.Done():
 		return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ctx.Err())
 	}
 	var e audit.Entry // of the last try
-	for seen := (bucket.Contest{Most: auditTries}); ; {
-		err := seen.Next(ctx, a.seq)
+	for seen := (bucket.Contest{Most: maxTries}); ; {
+		err := seen.Next(ctx, l.seq)
 		if err != nil {
 			return e, fmt.Errorf("audit %s: %w", c.Action, err)
 		}
 		if tried != nil {
-			if there, err := a.has(ctx, *tried); there || err != nil {
+			if there, err := l.has(ctx, *tried); there || err != nil {
 				return audit.Entry{}, err
 			}
 		}
-		if e, err = audit.Next(a.seq, a.head, at, c); err != nil {
+		if e, err = audit.Next(l.seq, l.head, at, c); err != nil {
 			return audit.Entry{}, err
 		}
-		err = a.append(ctx, e)
+		err = l.append(ctx, e)
 		if !errors.Is(err, bucket.ErrConflict) {
 			return e, err
 		}
-		if err := a.refresh(ctx); err != nil {
+		if err := l.refresh(ctx); err != nil {
 			return e, err
 		}
 	}
 }
 
 // has reports whether an entry is in the chain.
-func (a *Audit) has(ctx context.Context, e audit.Entry) (bool, error) {
-	there, err := a.get(ctx, e.Seq)
+func (l *Log) has(ctx context.Context, e audit.Entry) (bool, error) {
+	there, err := l.get(ctx, e.Seq)
 	if errors.Is(err, bucket.ErrNotFound) {
 		return false, nil
 	}
@@ -117,17 +131,17 @@ func (a *Audit) has(ctx context.Context, e audit.Entry) (bool, error) {
 
 // append writes an entry, or returns ErrConflict if it does not follow the
 // newest; the turn is the caller's.
-func (a *Audit) append(ctx context.Context, e audit.Entry) error {
+func (l *Log) append(ctx context.Context, e audit.Entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", e.Action, err)
 	}
 	start := time.Now()
 	stored, tries, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
-		if err := a.stream.Ready(ctx); err != nil {
+		if err := l.stream.Ready(ctx); err != nil {
 			return 0, err
 		}
-		ack, err := a.js.Publish(ctx, auditSubject, text, jetstream.WithExpectLastSequence(e.Seq-1), jetstream.WithMsgID(e.Hash))
+		ack, err := l.js.Publish(ctx, subject, text, jetstream.WithExpectLastSequence(e.Seq-1), jetstream.WithMsgID(e.Hash))
 		if err != nil {
 			return 0, err
 		}
@@ -136,14 +150,14 @@ func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 	var api *jetstream.APIError
 	conflict := errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 	if conflict && tries > 1 { // perhaps with the try whose answer was lost
-		there, getErr := a.has(ctx, e)
+		there, getErr := l.has(ctx, e)
 		if getErr != nil {
 			err, conflict = getErr, false
 		} else if there {
 			stored, err, conflict = e.Seq, nil, false
 		}
 	}
-	a.took.Add(start, err)
+	l.took.Add(start, err)
 	if conflict {
 		return bucket.ErrConflict
 	}
@@ -153,30 +167,30 @@ func (a *Audit) append(ctx context.Context, e audit.Entry) error {
 	if stored != e.Seq {
 		return fmt.Errorf("audit %s: entry %d was stored as %d", e.Action, e.Seq, stored)
 	}
-	a.seq, a.head = e.Seq, e.Hash
+	l.seq, l.head = e.Seq, e.Hash
 	return nil
 }
 
 // refresh reads the newest entry; the turn is the caller's.
-func (a *Audit) refresh(ctx context.Context) error {
-	info, err := a.stream.Info(ctx)
+func (l *Log) refresh(ctx context.Context) error {
+	info, err := l.stream.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("read the audit log: %w", err)
 	}
 	if info.State.LastSeq == 0 {
-		a.seq, a.head = 0, audit.Root
+		l.seq, l.head = 0, audit.Root
 		return nil
 	}
-	e, err := a.get(ctx, info.State.LastSeq)
+	e, err := l.get(ctx, info.State.LastSeq)
 	if err != nil {
 		return err
 	}
-	a.seq, a.head = info.State.LastSeq, e.Hash
+	l.seq, l.head = info.State.LastSeq, e.Hash
 	return nil
 }
 
-func (a *Audit) get(ctx context.Context, seq uint64) (audit.Entry, error) {
-	msg, err := a.stream.GetMsg(ctx, seq)
+func (l *Log) get(ctx context.Context, seq uint64) (audit.Entry, error) {
+	msg, err := l.stream.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return audit.Entry{}, &damage{seq, bucket.ErrNotFound}
 	}
@@ -206,8 +220,8 @@ func isDamage(err error) bool {
 }
 
 // Last is the number of the newest entry; 0: there is none.
-func (a *Audit) Last(ctx context.Context) (uint64, error) {
-	info, err := a.stream.Info(ctx)
+func (l *Log) Last(ctx context.Context) (uint64, error) {
+	info, err := l.stream.Info(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -216,8 +230,8 @@ func (a *Audit) Last(ctx context.Context) (uint64, error) {
 
 // Newest calls f with the entries before a number (0: all), newest first, until
 // it returns false. Damaged entries are left out.
-func (a *Audit) Newest(ctx context.Context, before uint64, f func(audit.Entry) bool) error {
-	last, err := a.Last(ctx)
+func (l *Log) Newest(ctx context.Context, before uint64, f func(audit.Entry) bool) error {
+	last, err := l.Last(ctx)
 	if err != nil {
 		return err
 	}
@@ -225,7 +239,7 @@ func (a *Audit) Newest(ctx context.Context, before uint64, f func(audit.Entry) b
 		before = last + 1
 	}
 	for seq := before - 1; seq >= 1; seq-- {
-		e, err := a.get(ctx, seq)
+		e, err := l.get(ctx, seq)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -241,13 +255,13 @@ func (a *Audit) Newest(ctx context.Context, before uint64, f func(audit.Entry) b
 
 // Each calls f with every entry, oldest first; a damaged one comes as an error. It
 // ends at f's first error, or where the log does not answer.
-func (a *Audit) Each(ctx context.Context, f func(seq uint64, e audit.Entry, fault error) error) error {
-	last, err := a.Last(ctx)
+func (l *Log) Each(ctx context.Context, f func(seq uint64, e audit.Entry, fault error) error) error {
+	last, err := l.Last(ctx)
 	if err != nil {
 		return err
 	}
 	for seq := uint64(1); seq <= last; seq++ {
-		e, fault := a.get(ctx, seq)
+		e, fault := l.get(ctx, seq)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -262,9 +276,9 @@ func (a *Audit) Each(ctx context.Context, f func(seq uint64, e audit.Entry, faul
 }
 
 // Verify checks the whole chain.
-func (a *Audit) Verify(ctx context.Context, wanted string) (audit.Result, error) {
+func (l *Log) Verify(ctx context.Context, wanted string) (audit.Result, error) {
 	v := audit.Verifier{Wanted: wanted}
-	err := a.Each(ctx, func(seq uint64, e audit.Entry, fault error) error {
+	err := l.Each(ctx, func(seq uint64, e audit.Entry, fault error) error {
 		if fault != nil {
 			v.Break(seq, fault.Error())
 			return nil
@@ -275,17 +289,17 @@ func (a *Audit) Verify(ctx context.Context, wanted string) (audit.Result, error)
 	return v.Result(), err
 }
 
-// restore writes the entries of a backup into an empty chain, or behind those of
+// Restore writes the entries of a backup into an empty chain, or behind those of
 // them that a try before has written.
-func (a *Audit) restore(ctx context.Context, list []audit.Entry) error {
-	a.turn <- struct{}{}
-	defer func() { <-a.turn }()
-	if err := a.refresh(ctx); err != nil {
+func (l *Log) Restore(ctx context.Context, list []audit.Entry) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if err := l.refresh(ctx); err != nil {
 		return err
 	}
 	for _, e := range list {
-		if e.Seq <= a.seq {
-			switch there, err := a.has(ctx, e); {
+		if e.Seq <= l.seq {
+			switch there, err := l.has(ctx, e); {
 			case err != nil:
 				return err
 			case !there:
@@ -293,7 +307,7 @@ func (a *Audit) restore(ctx context.Context, list []audit.Entry) error {
 			}
 			continue
 		}
-		if err := a.append(ctx, e); err != nil {
+		if err := l.append(ctx, e); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 )
 
 // Latest returns the newest events, oldest first.
-func (e *Events) Latest(ctx context.Context, count int) ([]wire.Access, error) {
+func (l *Log) Latest(ctx context.Context, count int) ([]wire.Access, error) {
 	var list []wire.Access
-	_, _, err := e.Walk(ctx, Scan{}, func(a *wire.Access) bool {
+	_, _, err := l.Walk(ctx, Scan{}, func(a *wire.Access) bool {
 		a.ID = ""
 		list = append(list, *a)
 		return len(list) < count

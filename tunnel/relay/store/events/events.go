@@ -1,6 +1,10 @@
-package store
+// Package events keeps the access events of a relay in a stream, in batches, for a time
+// and up to a size: it stores them, walks over them newest first, and follows what any
+// node stores. What an event is, is package wire's; what is looked for, its callers'.
+package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,16 +25,16 @@ import (
 )
 
 const (
-	eventsStream  = "adit_access"
-	eventsSubject = "adit.access"
+	streamName = "adit_access"
+	subject    = "adit.access"
 	// clockSlack is how far the clocks of nodes may be apart.
 	clockSlack = time.Minute
 	followWait = 10 * time.Second
 	maxWaiting = 256 // batches that a follower has not yet taken
 )
 
-// Events are the access events that are kept.
-type Events struct {
+// Log is the access events that are kept.
+type Log struct {
 	js     jetstream.JetStream
 	stream *engine.Stream
 	took   *bucket.Meter
@@ -48,43 +52,53 @@ type spoilt struct {
 const maxSpoilt = 1000 // that are remembered
 
 // leaveOut notes a batch that a search leaves out.
-func (e *Events) leaveOut(seq uint64, err error) {
-	e.spoilt.mu.Lock()
-	told := e.spoilt.told[seq]
-	if e.spoilt.told == nil || len(e.spoilt.told) >= maxSpoilt {
-		e.spoilt.told = make(map[uint64]bool)
+func (l *Log) leaveOut(seq uint64, err error) {
+	l.spoilt.mu.Lock()
+	told := l.spoilt.told[seq]
+	if l.spoilt.told == nil || len(l.spoilt.told) >= maxSpoilt {
+		l.spoilt.told = make(map[uint64]bool)
 	}
-	e.spoilt.told[seq] = true
-	e.spoilt.mu.Unlock()
+	l.spoilt.told[seq] = true
+	l.spoilt.mu.Unlock()
 	if !told {
-		e.log.Warn("access events that cannot be read are left out", "batch", seq, "error", err)
+		l.log.Warn("access events that cannot be read are left out", "batch", seq, "error", err)
 	}
 }
 
-// makeEvents makes the stream of access events.
-func makeEvents(cfg Config) func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
-	age, size := cfg.EventsAge, cfg.EventsBytes
-	if age == 0 {
-		age = 14 * 24 * time.Hour
-	}
-	if size == 0 {
-		size = 1 << 30
-	}
-	return func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
+// Engine is where events are kept.
+type Engine interface {
+	Stream(ctx context.Context, name, part string, make func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error)) (*engine.Stream, error)
+	JetStream() jetstream.JetStream
+}
+
+// Config bounds what is kept.
+type Config struct {
+	Age   time.Duration // if zero, 14 days
+	Bytes int64         // if zero, 1 GiB
+	Took  *bucket.Meter // of writes
+	Log   *slog.Logger
+}
+
+// Open opens the log, and makes it if there is none.
+func Open(ctx context.Context, e Engine, cfg Config) (*Log, error) {
+	l := &Log{js: e.JetStream(), took: cfg.Took, log: cfg.Log}
+	var err error
+	l.stream, err = e.Stream(ctx, streamName, "access events", func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
 		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: eventsStream, Subjects: []string{eventsSubject}, Storage: jetstream.FileStorage,
-			MaxAge: age, MaxBytes: size, Discard: jetstream.DiscardOld, Replicas: copies,
+			Name: streamName, Subjects: []string{subject}, Storage: jetstream.FileStorage,
+			MaxAge: cmp.Or(cfg.Age, 14*24*time.Hour), MaxBytes: cmp.Or(cfg.Bytes, 1<<30), Discard: jetstream.DiscardOld, Replicas: copies,
 			AllowDirect: true,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("open store of access events: %w", err)
 		}
 		return stream, nil
-	}
+	})
+	return l, err
 }
 
 // Append stores a batch of at most MaxBatch events.
-func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
+func (l *Log) Append(ctx context.Context, batch []wire.Access) error {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -93,10 +107,10 @@ func (e *Events) Append(ctx context.Context, batch []wire.Access) error {
 		return fmt.Errorf("store access events: %w", err)
 	}
 	start := time.Now()
-	if err = e.stream.Ready(ctx); err == nil {
-		_, err = e.js.PublishMsg(ctx, msg)
+	if err = l.stream.Ready(ctx); err == nil {
+		_, err = l.js.PublishMsg(ctx, msg)
 	}
-	e.took.Add(start, err)
+	l.took.Add(start, err)
 	if err != nil {
 		return fmt.Errorf("store access events: %w", err)
 	}
@@ -144,8 +158,8 @@ type Scan struct {
 // Walk calls f with each event of a scan, until f returns false, and returns
 // where to go on; done is true if nothing is left. It holds one batch in memory.
 // A batch that cannot be decoded is left out, and the log says so.
-func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next Cursor, done bool, err error) {
-	info, err := e.stream.Info(ctx)
+func (l *Log) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next Cursor, done bool, err error) {
+	info, err := l.stream.Info(ctx)
 	if err != nil {
 		return s.From, false, fmt.Errorf("read access events: %w", err)
 	}
@@ -159,7 +173,7 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 			return at, false, nil
 		}
 		read++
-		msg, err := e.stream.GetMsg(ctx, at.Seq)
+		msg, err := l.stream.GetMsg(ctx, at.Seq)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -170,7 +184,7 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 		if old := s.Since.Add(-clockSlack); !s.Since.IsZero() && msg.Time.Before(old) {
 			if at.Seq < hidden {
 				hidden = behind(at.Seq, info.State.FirstSeq, func(seq uint64) bool {
-					msg, err := e.stream.GetMsg(ctx, seq)
+					msg, err := l.stream.GetMsg(ctx, seq)
 					return err == nil && !msg.Time.Before(old)
 				})
 			}
@@ -184,7 +198,7 @@ func (e *Events) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (n
 		}
 		batch, err := decodeBatch(msg.Header, msg.Data)
 		if err != nil {
-			e.leaveOut(at.Seq, err)
+			l.leaveOut(at.Seq, err)
 			continue
 		}
 		for i := min(at.Index, len(batch)) - 1; i >= 0; i-- {
@@ -218,10 +232,10 @@ func behind(at, first uint64, fresh func(seq uint64) bool) uint64 {
 
 // Follow calls f with each batch that any node stores from now on, until ctx
 // ends. missed is how many batches f was too slow for since the call before.
-func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error {
+func (l *Log) Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error {
 	waiting := make(chan *nats.Msg, maxWaiting)
 	var missed atomic.Int64
-	sub, err := e.js.Conn().Subscribe(eventsSubject, func(m *nats.Msg) {
+	sub, err := l.js.Conn().Subscribe(subject, func(m *nats.Msg) {
 		select {
 		case waiting <- m:
 		default:
@@ -234,7 +248,7 @@ func (e *Events) Follow(ctx context.Context, f func(batch []wire.Access, missed 
 	defer func() { _ = sub.Unsubscribe() }() // it ends with the connection, too
 	short, cancel := context.WithTimeout(ctx, followWait)
 	defer cancel()
-	if err := e.js.Conn().FlushWithContext(short); err != nil {
+	if err := l.js.Conn().FlushWithContext(short); err != nil {
 		return fmt.Errorf("follow access events: %w", err)
 	}
 	if err := f(nil, 0); err != nil { // it follows now
@@ -263,8 +277,8 @@ type Kept struct {
 }
 
 // Kept returns what is stored now.
-func (e *Events) Kept(ctx context.Context) (Kept, error) {
-	info, err := e.stream.Info(ctx)
+func (l *Log) Kept(ctx context.Context) (Kept, error) {
+	info, err := l.stream.Info(ctx)
 	if err != nil {
 		return Kept{}, fmt.Errorf("read access events: %w", err)
 	}

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func encodeBatch(batch []wire.Access) (*nats.Msg, error) {
 			to = t
 		}
 	}
-	msg := nats.NewMsg(eventsSubject)
+	msg := nats.NewMsg(subject)
 	msg.Data = s2.Encode(nil, lines.Bytes())
 	msg.Header.Set(headerEncoding, encodingS2)
 	msg.Header.Set(headerFrom, strconv.FormatInt(from.UnixNano(), 10))
