@@ -97,7 +97,7 @@ var owners = []struct {
 	{"github.com/pion/transport", []string{"tunnel/link"}},
 	{"github.com/hashicorp/yamux", []string{"tunnel/link"}},
 	{"github.com/nats-io", []string{"tunnel/relay/store", "internal/allowance"}}, // there: what memory each system has
-	{"github.com/caddyserver/certmagic", []string{"tunnel/relay/certs", "tunnel/relay/store"}},
+	{"github.com/caddyserver/certmagic", []string{"tunnel/relay/certs", "tunnel/relay/store/certificates"}},
 	{"github.com/coreos/go-oidc", []string{"tunnel/relay/signin"}},
 	{"golang.org/x/oauth2", []string{"tunnel/relay/signin"}},
 	{"fyne.io/systray", []string{"tray"}},
@@ -141,6 +141,7 @@ var walls = []struct {
 	{"tunnel/relay/store/leader", []string{}},
 	{"tunnel/relay/store/table", []string{"internal", "tunnel/relay/store/bucket", "tunnel/relay/store/leader"}},
 	{"tunnel/relay/store/events", []string{"tunnel/wire", "tunnel/relay/store/bucket", "tunnel/relay/store/engine"}},
+	{"tunnel/relay/store/certificates", []string{"tunnel/relay/store/bucket"}},
 	{"tunnel/relay/store/auditlog", []string{"tunnel/relay/audit", "tunnel/relay/store/bucket", "tunnel/relay/store/engine"}},
 	{"tunnel/relay/store/engine/quiet", []string{}},
 	{"tunnel/relay/store/engine", []string{"internal", "tunnel/relay/store/bucket", "tunnel/relay/store/engine"}},

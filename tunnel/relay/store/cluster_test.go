@@ -158,7 +158,7 @@ func TestExternalServerRestarts(t *testing.T) {
 // and that without them nothing is let in.
 func TestExternalServerAsksForTLS(t *testing.T) {
 	dir := t.TempDir()
-	files := certificates(t, dir)
+	files := serverFiles(t, dir)
 	pair, err := tls.LoadX509KeyPair(files["server.pem"], files["server.key"])
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +196,8 @@ func TestExternalServerAsksForTLS(t *testing.T) {
 	}
 }
 
-// certificates makes an authority and what it issued for a server and a client.
-func certificates(tb testing.TB, dir string) map[string]string {
+// serverFiles makes an authority and what it issued for a server and a client.
+func serverFiles(tb testing.TB, dir string) map[string]string {
 	tb.Helper()
 	files := map[string]string{}
 	write := func(name, kind string, data []byte) {

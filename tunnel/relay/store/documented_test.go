@@ -26,7 +26,7 @@ func TestDocumentedServers(t *testing.T) {
 		t.Fatal("the document has no configuration of a NATS server")
 	}
 	dir := t.TempDir()
-	files := certificates(t, dir)
+	files := serverFiles(t, dir)
 	here := []string{"/etc/nats/", dir + "/", "/var/lib/nats", filepath.Join(dir, "NAME")}
 	var urls []string
 	for n := 1; n <= 3; n++ {

@@ -13,45 +13,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/natstest"
 )
-
-// forgetful is a bucket that does a write and loses its answer.
-type forgetful struct {
-	jetstream.KeyValue
-	lose atomic.Int32
-}
-
-func (f *forgetful) answer(rev uint64, err error) (uint64, error) {
-	if err == nil && f.lose.Add(-1) >= 0 {
-		return 0, context.DeadlineExceeded
-	}
-	return rev, err
-}
-
-func (f *forgetful) Update(ctx context.Context, key string, value []byte, rev uint64) (uint64, error) {
-	return f.answer(f.KeyValue.Update(ctx, key, value, rev))
-}
-
-func (f *forgetful) Purge(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
-	_, err := f.answer(0, f.KeyValue.Purge(ctx, key, opts...))
-	return err
-}
 
 func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	s := open(t, t.TempDir())
-	kv := &forgetful{}
+	kv := &natstest.Forgetful{}
 	s.Usages = &Usages{over[Usage](t, s, "usage", func(of jetstream.KeyValue) jetstream.KeyValue { kv.KeyValue = of; return kv })}
 	for range 2 {
 		if _, err := s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10, Out: 1}); err != nil {
 			t.Fatal(err)
 		}
-		kv.lose.Store(1) // of the second, which is an update
+		kv.Lose.Store(1) // of the second, which is an update
 	}
 	if got := s.Usages.Get("c_1", "2026-05"); got.In != 20 || got.Out != 2 {
 		t.Errorf("got %d bytes in and %d out, want 20 and 2", got.In, got.Out)
 	}
 	_, rev, _ := s.Usages.table.Get("c_1")
-	kv.lose.Store(1)
+	kv.Lose.Store(1)
 	if err := s.Usages.table.Remove(t.Context(), "c_1", rev); err != nil {
 		t.Errorf("remove: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"adit/tunnel/relay/store/auditlog"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/certificates"
 	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/relay/store/events"
 	"adit/tunnel/relay/store/seal"
@@ -68,7 +69,7 @@ type Store struct {
 	// Ended are sign-ins of visitors that count no more.
 	Ended *Ended
 	// Certificates are those of an ACME authority.
-	Certificates *Certificates
+	Certificates *certificates.Storage
 	// Nodes are the relay's nodes; nil with a server in this process, which is one alone.
 	Nodes *Nodes
 
@@ -180,11 +181,11 @@ func (s *Store) loadTables(ctx, life context.Context) error {
 	if s.Ended, err = openEnded(ctx, ended); err != nil {
 		return err
 	}
-	certificates, err := s.engine.Bucket(ctx, "certificates")
+	kv, err := s.engine.Bucket(ctx, "certificates")
 	if err != nil {
 		return err
 	}
-	s.Certificates = newCertificates(life, certificates)
+	s.Certificates = certificates.New(life, kv)
 	return nil
 }
 
@@ -227,7 +228,7 @@ func (s *Store) Close() error {
 	}
 	s.tables.Close()
 	if s.Certificates != nil {
-		s.Certificates.wait()
+		s.Certificates.Wait()
 	}
 	s.work.Wait()
 	return s.engine.Close()

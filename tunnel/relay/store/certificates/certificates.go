@@ -1,4 +1,7 @@
-package store
+// Package certificates keeps what an ACME client needs in a bucket: accounts,
+// certificates with their keys, challenges under way, and the locks that let one node at
+// a time ask for a certificate. Who asks for which is the client's.
+package certificates
 
 import (
 	"bytes"
@@ -25,10 +28,8 @@ const (
 	lockPoll  = 250 * time.Millisecond
 )
 
-// Certificates keeps what an ACME client needs: accounts, certificates with
-// their keys, challenges under way, and the locks that let one node at a time
-// ask for a certificate. It is a certmagic.Storage.
-type Certificates struct {
+// Storage is a certmagic.Storage.
+type Storage struct {
 	kv    jetstream.KeyValue
 	life  context.Context // of the store; it ends the renewing of leases
 	lease time.Duration
@@ -46,11 +47,13 @@ type heldLock struct {
 	done chan struct{}
 }
 
-func newCertificates(life context.Context, kv jetstream.KeyValue) *Certificates {
-	return &Certificates{kv: kv, life: life, lease: lockLease, held: make(map[string]*heldLock)}
+// New is the storage in a bucket. Its leases are renewed until life ends.
+func New(life context.Context, kv jetstream.KeyValue) *Storage {
+	return &Storage{kv: kv, life: life, lease: lockLease, held: make(map[string]*heldLock)}
 }
 
-func (c *Certificates) wait() { c.work.Wait() }
+// Wait waits until nothing is renewed any more, after the end of its life.
+func (c *Storage) Wait() { c.work.Wait() }
 
 // natsKey writes a path as a key: its parts become tokens, and what a token may
 // not have becomes =XX.
@@ -99,14 +102,14 @@ const (
 
 // Store keeps a value under a key, in place of any other. Whoever must be alone in
 // doing so holds a lock.
-func (c *Certificates) Store(ctx context.Context, key string, value []byte) error {
+func (c *Storage) Store(ctx context.Context, key string, value []byte) error {
 	if err := bucket.Replace(ctx, c.kv, natsKey(dataRoot, key), value); err != nil {
 		return fmt.Errorf("store certificate data %q: %w", key, err)
 	}
 	return nil
 }
 
-func (c *Certificates) get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+func (c *Storage) get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
 	e, err := bucket.Read(ctx, c.kv, natsKey(dataRoot, key))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, fmt.Errorf("read certificate data %q: %w", key, fs.ErrNotExist)
@@ -118,7 +121,7 @@ func (c *Certificates) get(ctx context.Context, key string) (jetstream.KeyValueE
 }
 
 // Load returns the value of a key; if there is none the error is fs.ErrNotExist.
-func (c *Certificates) Load(ctx context.Context, key string) ([]byte, error) {
+func (c *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	e, err := c.get(ctx, key)
 	if err != nil {
 		return nil, err
@@ -127,7 +130,7 @@ func (c *Certificates) Load(ctx context.Context, key string) ([]byte, error) {
 }
 
 // Delete removes a key and all below it.
-func (c *Certificates) Delete(ctx context.Context, key string) error {
+func (c *Storage) Delete(ctx context.Context, key string) error {
 	below, err := c.List(ctx, key, true)
 	if err != nil {
 		return err
@@ -141,13 +144,13 @@ func (c *Certificates) Delete(ctx context.Context, key string) error {
 }
 
 // Exists reports whether a key has a value, or others are below it.
-func (c *Certificates) Exists(ctx context.Context, key string) bool {
+func (c *Storage) Exists(ctx context.Context, key string) bool {
 	_, err := c.Stat(ctx, key)
 	return err == nil
 }
 
 // List returns the keys below a path: all, or the next level alone.
-func (c *Certificates) List(ctx context.Context, under string, recursive bool) ([]string, error) {
+func (c *Storage) List(ctx context.Context, under string, recursive bool) ([]string, error) {
 	prefix := natsKey(dataRoot, under)
 	keys, err := bucket.Keys(ctx, c.kv, prefix+".>")
 	if err != nil {
@@ -166,7 +169,7 @@ func (c *Certificates) List(ctx context.Context, under string, recursive bool) (
 }
 
 // Stat tells about a key.
-func (c *Certificates) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
+func (c *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
 	e, err := c.get(ctx, key)
 	if err == nil {
 		return certmagic.KeyInfo{Key: key, Modified: e.Created(), Size: int64(len(e.Value())), IsTerminal: true}, nil
@@ -182,7 +185,7 @@ func (c *Certificates) Stat(ctx context.Context, key string) (certmagic.KeyInfo,
 // Lock takes a lock that no other goroutine of any node has, and waits for it.
 // Its holder renews it; a lock that was not renewed for a lease, measured by
 // the clock of the one who waits, is taken over.
-func (c *Certificates) Lock(ctx context.Context, name string) error {
+func (c *Storage) Lock(ctx context.Context, name string) error {
 	key, id := natsKey(lockRoot, name), []byte(rand.Text())
 	var seen uint64
 	var since time.Time
@@ -221,7 +224,7 @@ func (c *Certificates) Lock(ctx context.Context, name string) error {
 }
 
 // hold renews a lock until Unlock or the end of the store.
-func (c *Certificates) hold(name string, h *heldLock) {
+func (c *Storage) hold(name string, h *heldLock) {
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(c.life)
 	c.mu.Lock()
@@ -251,7 +254,7 @@ func (c *Certificates) hold(name string, h *heldLock) {
 // still reports whether h holds its lock though the lock's revision is not the one
 // that h knows: a renewal whose answer was lost has changed it. It is also true
 // where that cannot be found out now.
-func (c *Certificates) still(ctx context.Context, h *heldLock) bool {
+func (c *Storage) still(ctx context.Context, h *heldLock) bool {
 	e, err := c.kv.Get(ctx, h.key)
 	if err != nil {
 		return !errors.Is(err, jetstream.ErrKeyNotFound)
@@ -264,7 +267,7 @@ func (c *Certificates) still(ctx context.Context, h *heldLock) bool {
 }
 
 // Unlock gives a lock back.
-func (c *Certificates) Unlock(ctx context.Context, name string) error {
+func (c *Storage) Unlock(ctx context.Context, name string) error {
 	c.mu.Lock()
 	h := c.held[name]
 	delete(c.held, name)

@@ -1,9 +1,10 @@
-package store
+package certificates
 
 import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,13 +13,35 @@ import (
 
 	"github.com/caddyserver/certmagic"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/engine"
+	"adit/tunnel/relay/store/natstest"
 )
 
-var _ certmagic.Storage = (*Certificates)(nil)
+var _ certmagic.Storage = (*Storage)(nil)
+
+// open is a storage, and the bucket that it is in.
+func open(t *testing.T) (*Storage, jetstream.KeyValue) {
+	t.Helper()
+	e, err := engine.Open(engine.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	kv, err := e.Bucket(t.Context(), "certificates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	life, end := context.WithCancel(context.Background())
+	s := New(life, kv)
+	t.Cleanup(func() { end(); s.Wait() })
+	return s, kv
+}
 
 func TestCertificateDataIsATree(t *testing.T) {
-	s, ctx := open(t, t.TempDir()), t.Context()
-	c := s.Certificates
+	c, _ := open(t)
+	ctx := t.Context()
 	keys := []string{
 		"acme/ca-dir/users/me+x@example.com/me.json",
 		"certificates/ca-dir/shop.example.com/shop.example.com.crt",
@@ -69,8 +92,8 @@ func TestCertificateDataIsATree(t *testing.T) {
 }
 
 func TestCertificateLocksExclude(t *testing.T) {
-	s := open(t, t.TempDir())
-	nodes := []*Certificates{s.Certificates, newCertificates(t.Context(), s.Certificates.kv)}
+	s, kv := open(t)
+	nodes := []*Storage{s, New(t.Context(), kv)}
 	var inside, most int
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -104,9 +127,9 @@ func TestCertificateLocksExclude(t *testing.T) {
 
 func TestCertificateLockOfADeadNodeIsTakenOver(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	s := open(t, t.TempDir())
+	alive, kv := open(t)
 	life, die := context.WithCancel(t.Context())
-	dead, alive := newCertificates(life, s.Certificates.kv), s.Certificates
+	dead := New(life, kv)
 	const lease = 6 * time.Second // a disk that has much to write may keep a renewal waiting for seconds
 	dead.lease, alive.lease = lease, lease
 	if err := dead.Lock(t.Context(), "x"); err != nil {
@@ -118,7 +141,7 @@ func TestCertificateLockOfADeadNodeIsTakenOver(t *testing.T) {
 		t.Fatalf("a lock that is renewed was taken: %v", err)
 	}
 	die()
-	dead.wait()
+	dead.Wait()
 	if err := alive.Lock(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -161,21 +184,115 @@ type unendingLister struct {
 func (l unendingLister) Keys() <-chan string { return l.keys }
 
 func TestAListingThatIsCutShortIsNotTakenForAll(t *testing.T) {
-	s := open(t, t.TempDir())
+	s, of := open(t)
 	for _, key := range []string{"a/1", "a/2"} {
-		if err := s.Certificates.Store(t.Context(), key, nil); err != nil {
+		if err := s.Store(t.Context(), key, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kv := &unending{KeyValue: s.Certificates.kv}
+	kv := &unending{KeyValue: of}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if got, err := newCertificates(t.Context(), kv).List(ctx, "a", true); !errors.Is(err, context.DeadlineExceeded) {
+	if got, err := New(t.Context(), kv).List(ctx, "a", true); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("in the time that there was: got %q, %v", got, err)
 	}
 	kv.listed.Store(0)
-	got, err := newCertificates(t.Context(), kv).List(t.Context(), "a", true) // whoever asks sets no time
+	got, err := New(t.Context(), kv).List(t.Context(), "a", true) // whoever asks sets no time
 	if err != nil || !slices.Equal(got, []string{"a/1", "a/2"}) || kv.listed.Load() != 2 {
 		t.Errorf("got %q, %v after %d listings, want both keys after two", got, err, kv.listed.Load())
+	}
+}
+
+// TestWriteThatAServerKeptBackDoesNotUndoALaterOne has a write made again after
+// its server fell silent, another node's write, and then the silent server going on.
+func TestWriteThatAServerKeptBackDoesNotUndoALaterOne(t *testing.T) {
+	s, of := open(t)
+	ctx := t.Context()
+	for name, test := range map[string]struct {
+		first, write func(kv jetstream.KeyValue) error // write is what is kept back
+		then         func() error
+		read         func() ([]byte, error)
+	}{
+		"a certificate": {
+			write: func(kv jetstream.KeyValue) error {
+				return (&Storage{kv: kv}).Store(ctx, "a", []byte("old"))
+			},
+			then: func() error { return s.Store(ctx, "a", []byte("new")) },
+			read: func() ([]byte, error) { return s.Load(ctx, "a") },
+		},
+		"a certificate renewed": {
+			first: func(jetstream.KeyValue) error { return s.Store(ctx, "b", []byte("first")) },
+			write: func(kv jetstream.KeyValue) error {
+				return (&Storage{kv: kv}).Store(ctx, "b", []byte("old"))
+			},
+			then: func() error { return s.Store(ctx, "b", []byte("new")) },
+			read: func() ([]byte, error) { return s.Load(ctx, "b") },
+		},
+		"a certificate removed": {
+			first: func(jetstream.KeyValue) error { return s.Store(ctx, "c", []byte("first")) },
+			write: func(kv jetstream.KeyValue) error { return bucket.Purge(ctx, kv, natsKey(dataRoot, "c")) },
+			then:  func() error { return s.Store(ctx, "c", []byte("new")) },
+			read:  func() ([]byte, error) { return s.Load(ctx, "c") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kv := &natstest.Keeping{KeyValue: of}
+			if test.first != nil {
+				if err := test.first(kv); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kv.Keep.Store(true)
+			if err := test.write(kv); err != nil {
+				t.Fatal(err)
+			}
+			if kv.Kept == nil {
+				t.Fatal("no write was kept back")
+			}
+			if err := test.then(); err != nil {
+				t.Fatal(err)
+			}
+			kv.Kept()
+			if got, err := test.read(); err != nil || string(got) != "new" {
+				t.Errorf("got %q, %v, want what was written last", got, err)
+			}
+		})
+	}
+}
+
+// TestLockIsKeptThoughAnswersAreLost has the answers to a lock's taking, renewal
+// and giving back lost: nobody else gets it meanwhile, and all get it after.
+func TestLockIsKeptThoughAnswersAreLost(t *testing.T) {
+	_, of := open(t)
+	ctx := t.Context()
+	kv := &natstest.Forgetful{KeyValue: of}
+	c := New(ctx, kv)
+	const name = "issue a.example"
+	c.lease = 300 * time.Millisecond
+	kv.Lose.Store(1) // of taking it
+	if err := c.Lock(ctx, name); err != nil {
+		t.Fatal(err)
+	}
+	revision := func() uint64 {
+		t.Helper()
+		e, err := of.Get(ctx, natsKey(lockRoot, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Revision()
+	}
+	kv.Lose.Store(1) // of a renewal
+	for end, begin := time.Now().Add(30*time.Second), revision(); revision() < begin+4; {
+		if time.Now().After(end) {
+			t.Fatalf("the lock is renewed %d times and then no more", revision()-begin)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	kv.Lose.Store(1) // of one more, or of giving it back
+	if err := c.Unlock(ctx, name); err != nil {
+		t.Errorf("unlock: %v", err)
+	}
+	if _, err := of.Get(ctx, natsKey(lockRoot, name)); err == nil {
+		t.Error("the lock was given back and is still there")
 	}
 }
