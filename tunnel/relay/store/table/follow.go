@@ -11,6 +11,7 @@ import (
 
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/leader"
+	"adit/tunnel/relay/store/replica"
 )
 
 const (
@@ -39,10 +40,12 @@ func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], err
 	}
 	t := &Table[T]{
 		name: name, kv: kv, log: s.cfg.Log, took: s.cfg.Took, js: s.cfg.Engine.JetStream(), notify: s.notify,
-		stale: make(chan struct{}, 1), entries: make(map[string]entry[T]), memory: bucket.MarkerTTL,
+		stale: make(chan struct{}, 1),
 	}
 	if s.cfg.Engine.Alone() {
-		t.memory = ownMemory
+		t.memory = replica.New[T](ownMemory)
+	} else {
+		t.memory = replica.New[T](bucket.MarkerTTL)
 	}
 	t.leader = leader.Leader{Conn: t.js.Conn(), Bucket: kv.Bucket()}
 	t.leads = t.has
@@ -64,14 +67,7 @@ func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], err
 // the store was opened. At 0, as it opens, a value that does not parse is an error.
 func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 	strict := try == 0
-	t.mu.RLock()
-	missing := make(map[string]uint64, len(t.entries))
-	for key, e := range t.entries {
-		if !e.removed {
-			missing[key] = e.rev
-		}
-	}
-	t.mu.RUnlock()
+	missing := t.memory.Revisions()
 	w, err := t.begin(ctx, life, try)
 	if err != nil {
 		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
@@ -168,31 +164,19 @@ func (t *Table[T]) has(ctx context.Context, key string) (bool, error) {
 // all that was read the leader is asked, since the server that was read may lag
 // behind: what it does not have, or cannot be asked of, stays.
 func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
-	gone := make(map[string]bool)
 	for key, rev := range missing {
-		if rev > top && ctx.Err() == nil {
-			there, err := t.leads(ctx, key)
-			gone[key] = err == nil && !there
-		}
-	}
-	t.order.Lock()
-	defer t.order.Unlock()
-	for key, rev := range missing {
-		if rev > top && !gone[key] {
+		if rev <= top {
 			continue
 		}
-		t.mu.Lock()
-		e, ok := t.entries[key]
-		gone := ok && e.rev == rev
-		if gone {
-			delete(t.entries, key)
+		if ctx.Err() != nil {
+			delete(missing, key)
+			continue
 		}
-		t.mu.Unlock()
-		if gone && !e.removed {
-			var none T
-			t.tell(key, none, false)
+		if there, err := t.leads(ctx, key); err != nil || there {
+			delete(missing, key)
 		}
 	}
+	t.memory.Forget(missing)
 }
 
 // follow takes what the watch brings, and begins a new one when it is stale.
@@ -278,7 +262,7 @@ func (t *Table[T]) fetch(n notice) {
 	}
 	var v T
 	if json.Unmarshal(e.Value(), &v) == nil {
-		t.set(n.Key, v, e.Revision())
+		t.memory.Set(n.Key, v, e.Revision())
 	}
 }
 
@@ -286,10 +270,7 @@ func (t *Table[T]) knows(n notice) bool {
 	if !n.Removed {
 		return t.seen.Load() >= n.Revision
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	e, ok := t.entries[n.Key]
-	return !ok || e.removed || e.rev > n.Revision
+	return t.memory.Past(n.Key, n.Revision)
 }
 
 // see takes what the watch brings.
@@ -304,13 +285,13 @@ func (t *Table[T]) see(e jetstream.KeyValueEntry) error {
 // watch has come.
 func (t *Table[T]) take(e jetstream.KeyValueEntry) error {
 	if e.Operation() != jetstream.KeyValuePut {
-		t.unset(e.Key(), e.Revision())
+		t.memory.Remove(e.Key(), e.Revision())
 		return nil
 	}
 	var v T
 	if err := json.Unmarshal(e.Value(), &v); err != nil {
 		return fmt.Errorf("read %s %q: %w", t.name, e.Key(), err)
 	}
-	t.set(e.Key(), v, e.Revision())
+	t.memory.Set(e.Key(), v, e.Revision())
 	return nil
 }

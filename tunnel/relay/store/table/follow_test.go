@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/replica"
 )
 
 // TestRereadForgetsWhatIsGone has a table read its bucket anew after a key went
@@ -24,10 +26,7 @@ func TestRereadForgetsWhatIsGone(t *testing.T) {
 			told <- target
 		}
 	})
-	missing := map[string]uint64{}
-	for key, e := range tab.entries {
-		missing[key] = e.rev
-	}
+	missing := tab.memory.Revisions()
 	tab.forget(t.Context(), map[string]uint64{"domain.a": missing["domain.a"], "domain.b": missing["domain.b"] - 1, "domain.c": missing["domain.c"]}, missing["domain.b"])
 	if got := <-told; got != "domain.a" || len(told) != 0 {
 		t.Errorf("forgot %s and %d more", got, len(told))
@@ -44,7 +43,7 @@ func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
 		put(t, tab, name, "active")
 	}
 	for i, name := range []string{"lost", "lagging"} {
-		tab.set(name, "active", uint64(1000+i))
+		tab.memory.Set(name, "active", uint64(1000+i))
 	}
 	var heard atomic.Bool // of the end of lost
 	tab.OnChange(func(name, _ string, exists bool) {
@@ -198,7 +197,7 @@ func (k found) Revision() uint64              { return k.rev }
 func (found) Value() []byte                   { v, _ := json.Marshal("c_1"); return v }
 
 func TestOneKeyDoesNotTellHowFarTheWatchIs(t *testing.T) {
-	table := &Table[string]{name: "usage", entries: map[string]entry[string]{}}
+	table := &Table[string]{name: "usage", memory: replica.New[string](ownMemory)}
 	if err := table.see(found{rev: 90}); err != nil {
 		t.Fatal(err)
 	}

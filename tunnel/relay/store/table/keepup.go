@@ -59,21 +59,21 @@ func (t *Table[T]) keepUp(ctx context.Context) {
 // takeWritten takes a message of the bucket's leader.
 func (t *Table[T]) takeWritten(w leader.Written) error {
 	if w.Removed {
-		t.unset(w.Key, w.Rev)
+		t.memory.Remove(w.Key, w.Rev)
 		return nil
 	}
 	var v T
 	if err := json.Unmarshal(w.Value, &v); err != nil {
 		return fmt.Errorf("read %s %q: %w", t.name, w.Key, err)
 	}
-	t.set(w.Key, v, w.Rev)
+	t.memory.Set(w.Key, v, w.Rev)
 	return nil
 }
 
 // told takes what another node told of.
 func (t *Table[T]) told(c Change) {
 	if c.Removed {
-		t.unset(c.Key, c.Revision)
+		t.memory.Remove(c.Key, c.Revision)
 		return
 	}
 	var v T
@@ -81,5 +81,5 @@ func (t *Table[T]) told(c Change) {
 		t.log.Warn("another node told of a value that does not parse", "table", t.name, "error", err)
 		return
 	}
-	t.set(c.Key, v, c.Revision)
+	t.memory.Set(c.Key, v, c.Revision)
 }

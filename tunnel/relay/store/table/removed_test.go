@@ -6,7 +6,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/natstest"
+	"adit/tunnel/relay/store/replica"
 )
 
 // laggingReads is a bucket as a server serves it that lags: also what is read of it, and
@@ -71,7 +73,7 @@ func TestARemovalStaysThoughTheServerLags(t *testing.T) {
 	})
 
 	// A node that has just begun is told of a removal before it has read the value.
-	clear(tab.entries)
+	tab.memory = replica.New[string](bucket.MarkerTTL)
 	b.Told(Change{Table: "policies", Key: "domain.told", Revision: rev, Removed: true})
 	read()
 	if _, _, ok := tab.Get("domain.told"); ok {

@@ -11,16 +11,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"adit/internal/monotime"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/leader"
+	"adit/tunnel/relay/store/replica"
 )
 
 // Table is a bucket of values of one type, with a copy in memory that its own
@@ -38,101 +36,25 @@ type Table[T any] struct {
 	stale  chan struct{} // asks for a new watch; room for one
 	seen   atomic.Uint64 // the highest revision that a watch brought
 	newest uint64        // what the leader had when keepUp asked last
-	memory time.Duration // how long a removal is remembered
-
-	// order is held from a change of the memory until all are told of it, so
-	// that they hear of changes in the order of revisions, and a write returns
-	// only when they have heard of it. It is taken before mu.
-	order   sync.Mutex
-	mu      sync.RWMutex
-	entries map[string]entry[T]
-	cleared time.Duration // when removals were last forgotten, by monotime.Now
-	changed []func(key string, value T, exists bool)
-}
-
-// entry is a value and its revision. A removed one stays for a while, so that an
-// older write that is still under way to us does not bring it back, nor does a
-// server that lags and knows of no removal.
-type entry[T any] struct {
-	value   T
-	rev     uint64
-	removed bool
-	at      time.Duration // when we heard of the removal, by monotime.Now
-}
-
-func (t *Table[T]) set(key string, v T, rev uint64) {
-	t.order.Lock()
-	defer t.order.Unlock()
-	t.mu.Lock()
-	if old, ok := t.entries[key]; ok && old.rev >= rev {
-		t.mu.Unlock()
-		return
-	}
-	t.entries[key] = entry[T]{value: v, rev: rev}
-	t.mu.Unlock()
-	t.tell(key, v, true)
-}
-
-func (t *Table[T]) tell(key string, v T, exists bool) {
-	t.mu.RLock()
-	listeners := t.changed
-	t.mu.RUnlock()
-	for _, f := range listeners {
-		f(key, v, exists)
-	}
+	memory *replica.Replica[T]
 }
 
 // OnChange calls f for every change from now on, of this node or another. f
 // must not wait, and must not write to the table.
-func (t *Table[T]) OnChange(f func(key string, value T, exists bool)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.changed = append(t.changed[:len(t.changed):len(t.changed)], f)
-}
+func (t *Table[T]) OnChange(f func(key string, value T, exists bool)) { t.memory.OnChange(f) }
 
-// OnValues calls f with every value that is there, and then as onChange does. No
-// Change falls between the two.
-func (t *Table[T]) OnValues(f func(key string, value T, exists bool)) {
-	t.order.Lock()
-	defer t.order.Unlock()
-	now := make(map[string]T)
-	t.Each(func(key string, v T) bool {
-		now[key] = v
-		return true
-	})
-	for key, v := range now {
-		f(key, v, true)
-	}
-	t.OnChange(f)
-}
+// OnValues calls f with every value that is there, and then as OnChange does. No
+// change falls between the two.
+func (t *Table[T]) OnValues(f func(key string, value T, exists bool)) { t.memory.OnValues(f) }
 
-func (t *Table[T]) Get(key string) (T, uint64, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	e, ok := t.entries[key]
-	return e.value, e.rev, ok && !e.removed
-}
+// Get returns the value of a key and its revision, as far as it is known here.
+func (t *Table[T]) Get(key string) (T, uint64, bool) { return t.memory.Get(key) }
 
 // Newest is the highest revision that is in memory.
-func (t *Table[T]) Newest() (rev uint64) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, e := range t.entries {
-		rev = max(rev, e.rev)
-	}
-	return rev
-}
+func (t *Table[T]) Newest() uint64 { return t.memory.Newest() }
 
 // Each calls f with every value, in no order, until it returns false.
-func (t *Table[T]) Each(f func(key string, value T) bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for key, e := range t.entries {
-		if !e.removed && !f(key, e.value) {
-			return
-		}
-	}
-}
+func (t *Table[T]) Each(f func(key string, value T) bool) { t.memory.Each(f) }
 
 // Create stores a value under a key that has none, else returns ErrExists.
 func (t *Table[T]) Create(ctx context.Context, key string, v T) error {
@@ -153,7 +75,7 @@ func (t *Table[T]) Create(ctx context.Context, key string, v T) error {
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
-	t.set(key, v, rev)
+	t.memory.Set(key, v, rev)
 	t.notify(notice{Table: t.name, Key: key, Revision: rev}, data)
 	return nil
 }
@@ -188,7 +110,7 @@ func (t *Table[T]) Update(ctx context.Context, key string, v T, rev uint64) erro
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
-	t.set(key, v, next)
+	t.memory.Set(key, v, next)
 	t.notify(notice{Table: t.name, Key: key, Revision: next}, data)
 	return nil
 }
@@ -209,32 +131,9 @@ func (t *Table[T]) Remove(ctx context.Context, key string, rev uint64) error {
 	if err != nil {
 		return fmt.Errorf("remove %s %q: %w", t.name, key, err)
 	}
-	t.unset(key, rev)
+	t.memory.Remove(key, rev)
 	t.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true}, nil)
 	return nil
-}
-
-// unset marks the value of a revision as removed, and what is older with it.
-func (t *Table[T]) unset(key string, rev uint64) {
-	t.order.Lock()
-	defer t.order.Unlock()
-	t.mu.Lock()
-	old, ok := t.entries[key]
-	if ok && (old.rev > rev || old.rev == rev && old.removed) {
-		t.mu.Unlock()
-		return
-	}
-	now := monotime.Now()
-	t.entries[key] = entry[T]{rev: rev, removed: true, at: now}
-	if now-t.cleared > t.memory/4 {
-		t.cleared = now
-		maps.DeleteFunc(t.entries, func(_ string, e entry[T]) bool { return e.removed && now-e.at > t.memory })
-	}
-	t.mu.Unlock()
-	if ok && !old.removed {
-		var none T
-		t.tell(key, none, false)
-	}
 }
 
 // PutFor puts a value in place of any other, once, for a time: it is removed by itself
@@ -251,7 +150,7 @@ func (t *Table[T]) PutFor(ctx context.Context, key string, v T, lasts time.Durat
 	if err != nil {
 		return err
 	}
-	t.set(key, v, ack.Sequence)
+	t.memory.Set(key, v, ack.Sequence)
 	return nil
 }
 
