@@ -10,6 +10,7 @@ import (
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -69,7 +70,7 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	}
 	defer func() { end(err) }()
 	for _, name := range proof.Names(p.Domain) {
-		claim, ok := r.store.Claims.Get(store.TargetDomain(name))
+		claim, ok := r.store.Claims.Get(claims.TargetDomain(name))
 		if !ok || claim.ClientID == p.ClientID {
 			continue
 		}

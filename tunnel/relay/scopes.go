@@ -10,6 +10,7 @@ import (
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -110,12 +111,12 @@ func (r *Relay) fits(scope store.Scope, f routing.Face) error {
 	switch {
 	case !scope.AllowsType(f.Type):
 		return wire.Forbidden("type", "the relay's operator has taken the type %s from this client; choose another, or ask the operator", f.Type)
-	case f.Slot == store.SlotPrivate: // it has neither a port nor a domain
-	case f.Slot == store.SlotPort && !scope.AllowsPort(f.Port):
+	case f.Slot == claims.SlotPrivate: // it has neither a port nor a domain
+	case f.Slot == claims.SlotPort && !scope.AllowsPort(f.Port):
 		return wire.Forbidden("remote_port", "the relay's operator has taken the port %d from this client; choose another, or ask the operator", f.Port)
-	case f.Slot != store.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
+	case f.Slot != claims.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
 		return wire.Forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
-	case f.Slot != store.SlotPort && !r.names.Under(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
+	case f.Slot != claims.SlotPort && !r.names.Under(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
 		return wire.Forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	}
 	return nil
@@ -137,7 +138,7 @@ func (s *session) givenName(scope store.Scope, try func(name string) (*tunnel, e
 	}
 	for range givenTries {
 		name := givenLabel() + "." + under
-		if _, taken := s.relay.store.Claims.Get(store.TargetDomain(name)); !taken {
+		if _, taken := s.relay.store.Claims.Get(claims.TargetDomain(name)); !taken {
 			return try(name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -99,8 +100,8 @@ func TestChangedScopeTakesTunnelsAway(t *testing.T) {
 	if e := a.event(wire.EventClaimLost); e.Key != "one" || !strings.Contains(e.Reason, "one.relay.test") {
 		t.Errorf("got %+v", e)
 	}
-	eventually(t, "the name is free", func() bool { _, ok := r.store.Claims.Get(store.TargetDomain("one.relay.test")); return !ok })
-	if _, ok := r.store.Claims.Get(store.TargetDomain("two.relay.test")); !ok {
+	eventually(t, "the name is free", func() bool { _, ok := r.store.Claims.Get(claims.TargetDomain("one.relay.test")); return !ok })
+	if _, ok := r.store.Claims.Get(claims.TargetDomain("two.relay.test")); !ok {
 		t.Error("the other tunnel is gone too")
 	}
 	r.rescope(t, "shop", store.Scope{Types: []string{"tcp"}})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -43,7 +44,7 @@ func TestUnreadAnswersKeepNoTunnel(t *testing.T) {
 	}()
 	defer func() { st.Reset(); <-writing }()
 	changed := func() time.Time {
-		p, _ := r.store.Policies.Get(store.TargetDomain("shop.relay.test"))
+		p, _ := r.store.Policies.Get(claims.TargetDomain("shop.relay.test"))
 		return p.Changed
 	}
 	// Until nothing more is changed: the answers take no more room.

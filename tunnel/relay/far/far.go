@@ -17,7 +17,7 @@ import (
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/shape"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
@@ -31,7 +31,7 @@ type Edge interface {
 
 // Claims is what the store has of claims.
 type Claims interface {
-	Get(target string) (store.Claim, bool)
+	Get(target string) (claims.Claim, bool)
 }
 
 // Roster remembers since when agents are away: a *roster.Roster.
@@ -246,7 +246,7 @@ func (f *Agents) holds(t *tunnel) bool {
 	if !ok || c.ClientID != t.of.session.ClientID {
 		return false
 	}
-	return slices.ContainsFunc(c.Holders, func(h store.Holder) bool {
+	return slices.ContainsFunc(c.Holders, func(h claims.Holder) bool {
 		return h.Slot == t.face.Slot && h.Instance == t.of.session.Instance && h.Key == t.tunnel.Key && h.Type == t.face.Type && h.Mode == t.face.Mode
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/table"
 )
 
@@ -84,7 +85,7 @@ func Read(p store.StoredPolicy) (policy.Document, error) {
 // errors are *policy.FieldError, *UnknownProviderError, *LedError, *ChangedError,
 // those of c.Against, and the store's.
 func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
-	if all := b.Names.Leader(store.DomainOf(c.Target)); all != "" {
+	if all := b.Names.Leader(claims.DomainOf(c.Target)); all != "" {
 		return &LedError{c.Target, all}
 	}
 	document, silent, err := b.withSecrets(c.Target, document)

@@ -16,6 +16,7 @@ import (
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 )
 
 // BackupFormat and BackupVersion say which shape a Backup has.
@@ -34,7 +35,7 @@ type Backup struct {
 	AdminToken string            `json:"admin_token,omitempty"`
 	Settings   map[string][]byte `json:"settings"`
 	Clients    []Client          `json:"clients"`
-	Claims     []Claim           `json:"claims"`
+	Claims     []claims.Claim    `json:"claims"`
 	Policies   []StoredPolicy    `json:"policies"`
 	// Since version 2.
 	Usages []Usage       `json:"usages,omitempty"`
@@ -77,8 +78,8 @@ func (b *Backup) Validate() error {
 		}
 	}
 	for _, c := range b.Claims {
-		_, _, port := PortOf(c.Target)
-		if _, _, private := PrivateOf(c.Target); !port && !private && DomainOf(c.Target) == "" {
+		_, _, port := claims.PortOf(c.Target)
+		if _, _, private := claims.PrivateOf(c.Target); !port && !private && claims.DomainOf(c.Target) == "" {
 			return fmt.Errorf("its claim of %q cannot be one", c.Target)
 		}
 	}
@@ -176,7 +177,7 @@ func (s *Store) fill(ctx context.Context, b Backup) error {
 		}
 	}
 	for _, v := range b.Claims {
-		if err := s.Claims.table.Put(ctx, v.Target, v); err != nil {
+		if err := s.Claims.Put(ctx, v); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"adit/internal/freeport"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/events"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
@@ -98,8 +99,8 @@ func TestExternalServerRestarts(t *testing.T) {
 	if _, err := a.Clients.Add(t.Context(), "shop", first, ""); err != nil {
 		t.Fatal(err)
 	}
-	h := Holder{Slot: SlotTLS, Instance: "i", Key: "k", Type: "https", Mode: "standard"}
-	if _, err := a.Claims.Take(t.Context(), TargetDomain("shop.example.com"), "c1", h, nobodyAway); err != nil {
+	h := claims.Holder{Slot: claims.SlotTLS, Instance: "i", Key: "k", Type: "https", Mode: "standard"}
+	if _, err := a.Claims.Take(t.Context(), claims.TargetDomain("shop.example.com"), "c1", h, nobodyAway); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Policies.Set(t.Context(), "domain.a", []byte(`{"x":1}`)); err != nil {
@@ -137,7 +138,7 @@ func TestExternalServerRestarts(t *testing.T) {
 	})
 	eventually(t, "the other relay hears of it: its watch resumed", knows(b, second))
 	for name, s := range map[string]*Store{"first relay": a, "second relay": b, "a relay that starts now": openAt(t, Config{URLs: urls})} {
-		if _, ok := s.Claims.Get(TargetDomain("shop.example.com")); !ok || !knows(s, first)() || !knows(s, second)() {
+		if _, ok := s.Claims.Get(claims.TargetDomain("shop.example.com")); !ok || !knows(s, first)() || !knows(s, second)() {
 			t.Errorf("%s: a client or the claim is gone", name)
 		}
 		if p, ok := s.Policies.Get("domain.a"); !ok || string(p.Document) != `{"x":1}` {
@@ -149,7 +150,7 @@ func TestExternalServerRestarts(t *testing.T) {
 			t.Errorf("%s: events %v, %v", name, got, err)
 		}
 	}
-	if _, err := b.Claims.Take(t.Context(), TargetDomain("shop.example.com"), "c2", h, nobodyAway); err == nil {
+	if _, err := b.Claims.Take(t.Context(), claims.TargetDomain("shop.example.com"), "c2", h, nobodyAway); err == nil {
 		t.Error("the second relay gave the first one's name away")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/natstest"
 )
 
@@ -154,7 +155,7 @@ func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 	for _, err := range []error{
 		errOf(s.Clients.Add(t.Context(), "old", secret(), "")),
 		errOf(s.Clients.Revoke(t.Context(), "old")),
-		errOf(s.Claims.Take(t.Context(), "tcp.1", client.ID, Holder{Slot: SlotPort, Instance: "i", Key: "k"}, nil)),
+		errOf(s.Claims.Take(t.Context(), "tcp.1", client.ID, claims.Holder{Slot: claims.SlotPort, Instance: "i", Key: "k"}, nil)),
 		s.Policies.Set(t.Context(), "tcp.2", []byte(`{}`)),
 		account,
 	} {
@@ -175,7 +176,7 @@ func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 		held = append(held, &slow{KeyValue: kv})
 		return held[len(held)-1]
 	}
-	s.Clients, s.Claims = newClients(over[Client](t, s, "clients", slows)), newClaims(over[Claim](t, s, "claims", slows))
+	s.Clients, s.Claims = newClients(over[Client](t, s, "clients", slows)), claims.New(over[claims.Claim](t, s, "claims", slows))
 	s.Usages, s.Operators = &Usages{over[Usage](t, s, "usage", slows)}, &Operators{over[json.RawMessage](t, s, "operators", slows), nil}
 	s.Policies = &Policies{over[StoredPolicy](t, s, "policies", slows), s.Claims, nil}
 	clients, until := bucketOf(t, s, "clients"), time.Now().Add(700*time.Millisecond)
@@ -194,7 +195,7 @@ func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 		"add anew": func() error { return errOf(s.Clients.Add(t.Context(), "old", secret(), "")) },
 		"release":  func() error { return s.Claims.Release(t.Context(), "tcp.1", client.ID, "i", "k") },
 		"take": func() error {
-			return errOf(s.Claims.Take(t.Context(), "tcp.3", client.ID, Holder{Slot: SlotPort, Instance: "i", Key: "l"}, nil))
+			return errOf(s.Claims.Take(t.Context(), "tcp.3", client.ID, claims.Holder{Slot: claims.SlotPort, Instance: "i", Key: "l"}, nil))
 		},
 		"create":  func() error { return errOf(s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10})) },
 		"policy":  func() error { return s.Policies.Claimed(t.Context(), "tcp.2", client.ID) },

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 )
 
 // SchemaVersion is of the shape of what is stored. A store of a newer shape is
@@ -92,7 +93,7 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 // proveWhatIsClaimed leaves clients the names outside of the relay's domain that
 // they had before such names were to be proved.
 func proveWhatIsClaimed(ctx context.Context, m migration) error {
-	claims, err := m.bucket(ctx, "claims")
+	claimed, err := m.bucket(ctx, "claims")
 	if err != nil {
 		return err
 	}
@@ -100,25 +101,25 @@ func proveWhatIsClaimed(ctx context.Context, m migration) error {
 	if err != nil {
 		return err
 	}
-	keys, err := bucket.Keys(ctx, claims, jetstream.AllKeys)
+	keys, err := bucket.Keys(ctx, claimed, jetstream.AllKeys)
 	if err != nil {
 		return err
 	}
 	var names []string
 	for _, key := range keys {
-		if name := DomainOf(key); name != "" && name != m.domain && (m.domain == "" || !strings.HasSuffix(name, "."+m.domain)) {
+		if name := claims.DomainOf(key); name != "" && name != m.domain && (m.domain == "" || !strings.HasSuffix(name, "."+m.domain)) {
 			names = append(names, name)
 		}
 	}
 	for _, name := range names {
-		entry, err := claims.Get(ctx, TargetDomain(name))
+		entry, err := claimed.Get(ctx, claims.TargetDomain(name))
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		var c Claim
+		var c claims.Claim
 		if err := json.Unmarshal(entry.Value(), &c); err != nil {
 			return fmt.Errorf("read the claim of %s: %w", name, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/relay/store/seal"
 )
@@ -161,10 +162,10 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 // TestPolicyGoesWithItsClient has a name change its owner.
 func TestPolicyGoesWithItsClient(t *testing.T) {
 	s := open(t, t.TempDir())
-	target := TargetDomain("shop.example.com")
+	target := claims.TargetDomain("shop.example.com")
 	claim := func(client string) {
 		t.Helper()
-		if _, err := s.Claims.Take(t.Context(), target, client, Holder{Slot: SlotPlain, Instance: "i", Key: "k", Type: "http", Mode: "standard"}, nobodyAway); err != nil {
+		if _, err := s.Claims.Take(t.Context(), target, client, claims.Holder{Slot: claims.SlotPlain, Instance: "i", Key: "k", Type: "http", Mode: "standard"}, nobodyAway); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Policies.Claimed(t.Context(), target, client); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"adit/internal/natural"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/seal"
 	"adit/tunnel/relay/store/table"
 )
@@ -31,7 +32,7 @@ type StoredPolicy struct {
 // Policies are the documents by target: the key of a Claim.
 type Policies struct {
 	table  *table.Table[StoredPolicy]
-	claims *Claims
+	claims *claims.Registry
 	seal   *seal.Seal // nil: documents are kept as they are
 }
 

@@ -102,18 +102,3 @@ func TestPolicyOfOneInstantIsAnother(t *testing.T) {
 		t.Errorf("50 policies have %d times", len(seen))
 	}
 }
-
-func TestTargetsNameWhatTheyAreMadeOf(t *testing.T) {
-	for name, want := range map[string]string{
-		"shop.example.com": "domain.shop.example.com", "*.shop.example.com": "domain._.shop.example.com", "localhost": "domain.localhost",
-	} {
-		if target := TargetDomain(name); target != want || DomainOf(target) != name {
-			t.Errorf("%s: target %s, and back %s", name, target, DomainOf(target))
-		}
-	}
-	for _, target := range []string{"tcp.22", "udp.53", "shop.example.com", ""} {
-		if name := DomainOf(target); name != "" {
-			t.Errorf("%q is of the domain %q", target, name)
-		}
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"adit/tunnel/relay/store/auditlog"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/certificates"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/relay/store/events"
 	"adit/tunnel/relay/store/seal"
@@ -53,7 +54,7 @@ type Config struct {
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
 	Clients  *Clients
-	Claims   *Claims
+	Claims   *claims.Registry
 	Policies *Policies
 	// Operators are the console's own.
 	Operators *Operators
@@ -153,11 +154,11 @@ func (s *Store) loadTables(ctx, life context.Context) error {
 		return err
 	}
 	s.Clients = newClients(clients)
-	claims, err := table.Open[Claim](ctx, life, s.tables, "claims")
+	claimed, err := table.Open[claims.Claim](ctx, life, s.tables, "claims")
 	if err != nil {
 		return err
 	}
-	s.Claims = newClaims(claims)
+	s.Claims = claims.New(claimed)
 	policies, err := table.Open[StoredPolicy](ctx, life, s.tables, "policies")
 	if err != nil {
 		return err

@@ -1,4 +1,7 @@
-package store
+// Package claims keeps who has which name or port: clients' claims by what they claim,
+// and the tunnels that hold them. Of several nodes that give one away at once, one does.
+// What a client may have, and which tunnel is away, its callers say.
+package claims
 
 import (
 	"context"
@@ -106,8 +109,8 @@ var (
 	ErrMode       = errors.New("it is held in another mode")
 )
 
-// Claims are all claims, by target.
-type Claims struct {
+// Registry is all claims, by target.
+type Registry struct {
 	table *table.Table[Claim]
 	turns *turns
 
@@ -126,14 +129,15 @@ type owned struct {
 	holders []Holder
 }
 
-func newClaims(t *table.Table[Claim]) *Claims {
-	c := &Claims{table: t, turns: newTurns(), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
+// New is the registry in a table.
+func New(t *table.Table[Claim]) *Registry {
+	c := &Registry{table: t, turns: newTurns(), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
 	t.OnChange(c.index)
 	t.Each(func(target string, v Claim) bool { c.index(target, v, true); return true })
 	return c
 }
 
-func (c *Claims) index(target string, v Claim, exists bool) {
+func (c *Registry) index(target string, v Claim, exists bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if had, ok := c.owner[target]; ok {
@@ -167,35 +171,35 @@ func (c *Claims) index(target string, v Claim, exists bool) {
 
 // OnChange calls f after every change of a target's claim, of this node or
 // another. f must not wait.
-func (c *Claims) OnChange(f func(target string)) {
+func (c *Registry) OnChange(f func(target string)) {
 	c.table.OnChange(func(target string, _ Claim, _ bool) { f(target) })
 }
 
 // Get returns the claim on a target.
-func (c *Claims) Get(target string) (Claim, bool) {
+func (c *Registry) Get(target string) (Claim, bool) {
 	v, _, ok := c.table.Get(target)
 	return v, ok
 }
 
 // List returns all claims by target.
-func (c *Claims) List() []Claim {
+func (c *Registry) List() []Claim {
 	list := c.All()
 	slices.SortFunc(list, func(a, b Claim) int { return natural.Compare(a.Target, b.Target) })
 	return list
 }
 
 // All returns all claims, in no order.
-func (c *Claims) All() []Claim { return c.table.List() }
+func (c *Registry) All() []Claim { return c.table.List() }
 
 // Count returns how many claims there are.
-func (c *Claims) Count() int {
+func (c *Registry) Count() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return len(c.owner)
 }
 
 // OfClient returns a client's claims.
-func (c *Claims) OfClient(id string) []Claim {
+func (c *Registry) OfClient(id string) []Claim {
 	c.mu.RLock()
 	targets := make([]string, 0, len(c.byClient[id]))
 	for t := range c.byClient[id] {
@@ -213,7 +217,7 @@ func (c *Claims) OfClient(id string) []Claim {
 }
 
 // CountOfClient returns how many claims a client has.
-func (c *Claims) CountOfClient(id string) int {
+func (c *Registry) CountOfClient(id string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return len(c.byClient[id])
@@ -222,7 +226,7 @@ func (c *Claims) CountOfClient(id string) int {
 // Related returns another client's name that name is under, below base, or that
 // is under name. Wildcards are above all names below theirs. Of a name that the
 // client has already there is none.
-func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
+func (c *Registry) Related(name, base, clientID string) (other string, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.owner[TargetDomain(name)].client == clientID {
@@ -249,7 +253,7 @@ func (c *Claims) Related(name, base, clientID string) (other string, ok bool) {
 }
 
 // OfTunnel returns the targets that one tunnel of an agent holds.
-func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
+func (c *Registry) OfTunnel(clientID, instance, key string) []Claim {
 	c.mu.RLock()
 	targets := slices.SortedFunc(slices.Values(c.byTunnel[tunnelOf{clientID, instance, key}]), natural.Compare)
 	c.mu.RUnlock()
@@ -266,7 +270,7 @@ func (c *Claims) OfTunnel(clientID, instance, key string) []Claim {
 // Take gives a target to a tunnel of a client, if it is free, the client's own,
 // or all its holders are away: gone for longer than away tolerates. A balanced
 // tunnel joins others of its client. What is returned is on the disk.
-func (c *Claims) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
+func (c *Registry) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := c.table.Get(target)
 		if err := seen.Next(ctx, rev); err != nil {
@@ -339,13 +343,13 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 }
 
 // refresh brings the memory's copy of a target up to date.
-func (c *Claims) refresh(ctx context.Context, target string) error {
+func (c *Registry) refresh(ctx context.Context, target string) error {
 	_, err := c.table.Refresh(ctx, target)
 	return err
 }
 
 // Release takes a target from a tunnel, if it has it.
-func (c *Claims) Release(ctx context.Context, target, clientID, instance, key string) error {
+func (c *Registry) Release(ctx context.Context, target, clientID, instance, key string) error {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := c.table.Get(target)
 		if err := seen.Next(ctx, rev); err != nil {
@@ -376,12 +380,12 @@ func (c *Claims) Release(ctx context.Context, target, clientID, instance, key st
 
 // ReleaseUnless takes a target from the client that has it, unless it has something
 // against that; then it returns that. Without a claim it returns ErrNotFound.
-func (c *Claims) ReleaseUnless(ctx context.Context, target string, against table.Against[Claim]) error {
+func (c *Registry) ReleaseUnless(ctx context.Context, target string, against table.Against[Claim]) error {
 	return c.table.Unless(ctx, target, against, func(against table.Against[Claim]) error { return c.table.DropUnless(ctx, target, against) })
 }
 
 // ReleaseClient gives back all that a client has.
-func (c *Claims) ReleaseClient(ctx context.Context, id string) error {
+func (c *Registry) ReleaseClient(ctx context.Context, id string) error {
 	for _, v := range c.OfClient(id) {
 		for _, h := range v.Holders {
 			if err := c.Release(ctx, v.Target, id, h.Instance, h.Key); err != nil {
@@ -391,3 +395,7 @@ func (c *Claims) ReleaseClient(ctx context.Context, id string) error {
 	}
 	return nil
 }
+
+// Put stores a claim in place of any other of its target. Only a restore does, into a
+// store of its own.
+func (c *Registry) Put(ctx context.Context, v Claim) error { return c.table.Put(ctx, v.Target, v) }
