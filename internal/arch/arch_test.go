@@ -142,6 +142,7 @@ var walls = []struct {
 	{"tunnel/relay/store/replica", []string{"internal"}},
 	{"tunnel/relay/store/table", []string{"tunnel/relay/store/bucket", "tunnel/relay/store/leader", "tunnel/relay/store/replica"}},
 	{"tunnel/relay/store/events", []string{"tunnel/wire", "tunnel/relay/store/bucket", "tunnel/relay/store/engine"}},
+	{"tunnel/relay/store/scope", []string{}},
 	{"tunnel/relay/store/claims", []string{"internal", "tunnel/relay/store/bucket", "tunnel/relay/store/table"}},
 	{"tunnel/relay/store/certificates", []string{"tunnel/relay/store/bucket"}},
 	{"tunnel/relay/store/auditlog", []string{"tunnel/relay/audit", "tunnel/relay/store/bucket", "tunnel/relay/store/engine"}},

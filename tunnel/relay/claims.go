@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/relay/claim"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
-	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -94,7 +94,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 type placing struct {
 	key    string
 	claim  wire.Claim
-	scope  store.Scope    // of the client
+	scope  scope.Scope    // of the client
 	held   []claims.Claim // that the tunnel has already
 	before *tunnel        // as it runs now; nil if it does not
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -14,7 +14,7 @@ import (
 // stored.
 func TestClientReplacesNoPolicyThatTheOperatorSetsMeanwhile(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
 	session := r.roster.All()[0]
 	target := claims.TargetDomain("shop." + r.cfg.Domain)

@@ -8,14 +8,14 @@ import (
 
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/roster"
-	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
 // refit takes away the tunnels of a session that its client may no longer have;
 // of too many, those whose names and ports were claimed last.
-func (s *session) refit(scope store.Scope) {
+func (s *session) refit(scope scope.Scope) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (s *session) refit(scope store.Scope) {
 // surplus are the tunnels of a client that are too many for a scope. Each session
 // takes its own away, at its node, while the others do: so they go by what all
 // nodes have, the order of claims, and not by how many are left at that moment.
-func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
+func (r *Relay) surplus(clientID string, scope scope.Scope) map[tunnelID]bool {
 	if scope.Tunnels <= 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -21,9 +22,9 @@ type Registry struct {
 }
 
 // Add makes a client that may have what is in scope, all if that is its zero value,
-// and the token that is shown once. Its errors are *store.ScopeError,
+// and the token that is shown once. Its errors are *scope.Error,
 // bucket.ErrExists, store.ErrName, and the store's.
-func (r Registry) Add(ctx context.Context, name string, scope store.Scope) (store.Client, wire.Token, error) {
+func (r Registry) Add(ctx context.Context, name string, scope scope.Scope) (store.Client, wire.Token, error) {
 	if err := scope.Check(); err != nil {
 		return store.Client{}, wire.Token{}, err
 	}

@@ -15,11 +15,12 @@ import (
 	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
 )
 
 // clientError gives the store's errors about clients to the operator.
 func clientError(name string, err error) error {
-	var scope *store.ScopeError
+	var scope *scope.Error
 	switch {
 	case errors.As(err, &scope):
 		return bad(http.StatusBadRequest, "invalid_parameter", scope.Field, "%s", scope.Error())

@@ -12,6 +12,7 @@ import (
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
 )
 
 // near is the part of a month's bytes from which on its end is near.
@@ -161,15 +162,15 @@ func (a *Accounts) Usage(id, month string) store.Usage {
 }
 
 // State is what a quota makes of a month's bytes.
-func State(s store.Scope, total int64) string {
+func State(s scope.Scope, total int64) string {
 	switch {
 	case s.Monthly == 0 || float64(total) < near*float64(s.Monthly):
 		return OK
 	case total < s.Monthly:
 		return Near
-	case s.OverQuota == store.OverThrottle:
+	case s.OverQuota == scope.OverThrottle:
 		return Throttled
-	case s.OverQuota == store.OverStop:
+	case s.OverQuota == scope.OverStop:
 		return Stopped
 	}
 	return Over
@@ -197,7 +198,7 @@ func (a *Accounts) Apply(id string) {
 	if state == Throttled {
 		slow := client.Scope.Throttle
 		if slow == 0 {
-			slow = store.DefaultThrottle
+			slow = scope.DefaultThrottle
 		}
 		if rate == 0 || slow < rate {
 			rate = slow

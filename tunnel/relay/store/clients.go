@@ -15,17 +15,18 @@ import (
 
 	"adit/internal/natural"
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/relay/store/table"
 )
 
 // Client is one customer of the relay: who may connect, by which secrets.
 type Client struct {
-	ID      string    `json:"id"`
-	Name    string    `json:"name"`
-	Created time.Time `json:"created"`
-	Revoked time.Time `json:"revoked,omitzero"`
-	Secrets []Secret  `json:"secrets,omitempty"` // newest first
-	Scope   Scope     `json:"scope,omitzero"`
+	ID      string      `json:"id"`
+	Name    string      `json:"name"`
+	Created time.Time   `json:"created"`
+	Revoked time.Time   `json:"revoked,omitzero"`
+	Secrets []Secret    `json:"secrets,omitempty"` // newest first
+	Scope   scope.Scope `json:"scope,omitzero"`
 }
 
 // Secret is what is kept of a token's secret.
@@ -166,11 +167,11 @@ func (c *Clients) List() []Client {
 // Add makes a client with its first secret. A revoked client's name may be used
 // again; it is a new client then, with nothing of the old one.
 func (c *Clients) Add(ctx context.Context, name string, secret [32]byte, hint string) (Client, error) {
-	return c.AddWith(ctx, name, secret, hint, Scope{})
+	return c.AddWith(ctx, name, secret, hint, scope.Scope{})
 }
 
 // AddWith is Add with a scope that was checked.
-func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hint string, scope Scope) (Client, error) {
+func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hint string, scope scope.Scope) (Client, error) {
 	name = strings.ToLower(name)
 	if !clientName.MatchString(name) || strings.Contains(name, "..") {
 		return Client{}, ErrName
@@ -201,7 +202,7 @@ func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 
 // SetScope gives a client another scope, unless it has something against the client
 // as it is; then it returns that.
-func (c *Clients) SetScope(ctx context.Context, name string, scope Scope, against table.Against[Client]) (client Client, err error) {
+func (c *Clients) SetScope(ctx context.Context, name string, scope scope.Scope, against table.Against[Client]) (client Client, err error) {
 	err = c.table.Unless(ctx, strings.ToLower(name), against, func(against table.Against[Client]) (err error) {
 		client, err = c.change(ctx, name, func(v *Client) error {
 			if !v.Active() {

@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/natstest"
+	"adit/tunnel/relay/store/scope"
 )
 
 func TestWriteWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
@@ -109,7 +110,7 @@ func TestClientIsChangedThoughTheWatchLags(t *testing.T) {
 		t.Fatal(err)
 	}
 	behind := newClients(over[Client](t, s, "clients", deafened))
-	if _, err := s.Clients.SetScope(t.Context(), "shop", Scope{Tunnels: 3}, nil); err != nil {
+	if _, err := s.Clients.SetScope(t.Context(), "shop", scope.Scope{Tunnels: 3}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if c, ok := behind.Get("shop"); !ok || c.Scope.Tunnels != 0 {

@@ -1,4 +1,6 @@
-package store
+// Package scope says what a client may have: types of tunnels, names, ports, how many
+// and how much. It checks and compares; whoever counts is elsewhere.
+package scope
 
 import (
 	"fmt"
@@ -52,17 +54,17 @@ const (
 	minBandwidth = 1024
 )
 
-// ScopeError is a scope's first fault.
-type ScopeError struct{ Field, Message string }
+// Error is a scope's first fault.
+type Error struct{ Field, Message string }
 
-func (e *ScopeError) Error() string { return e.Field + ": " + e.Message }
+func (e *Error) Error() string { return e.Field + ": " + e.Message }
 
 var scopeTypes = []string{"http", "https", "tls", "tcp", "udp"}
 
 // Check brings a scope into its stored form and finds the first fault.
 func (s *Scope) Check() error {
 	bad := func(field, format string, args ...any) error {
-		return &ScopeError{"scope." + field, fmt.Sprintf(format, args...)}
+		return &Error{"scope." + field, fmt.Sprintf(format, args...)}
 	}
 	for name, list := range map[string][]string{"types": s.Types, "domains": s.Domains, "ports": s.Ports} {
 		if len(list) > maxScopeList {

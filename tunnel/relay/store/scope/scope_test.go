@@ -1,4 +1,4 @@
-package store
+package scope
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func TestScopesThatAreRefused(t *testing.T) {
 		"scope.over_quota":         {OverQuota: "explode"},
 		"scope.throttle_bandwidth": {Throttle: 1},
 	} {
-		var fault *ScopeError
+		var fault *Error
 		if err := s.Check(); !errors.As(err, &fault) || fault.Field != field {
 			t.Errorf("got %v, want a fault of %s", err, field)
 		}
