@@ -95,7 +95,7 @@ func (u *unled) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, e
 func TestOpenWaitsForTheSettings(t *testing.T) {
 	s := open(t, t.TempDir())
 	s.Settings.kv = &unled{KeyValue: s.Settings.kv}
-	if err := s.migrate(t.Context(), s.migration); err != nil {
+	if err := s.migration.run(t.Context(), s.Settings, s.log); err != nil {
 		t.Error(err)
 	}
 	s.Settings.kv = &unled{KeyValue: s.Settings.kv}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -31,12 +32,12 @@ var migrations = map[int]func(context.Context, migration) error{
 	1: proveWhatIsClaimed,
 }
 
-// migrate brings the store to SchemaVersion.
-func (s *Store) migrate(ctx context.Context, m migration) error {
+// run brings the store of these settings to SchemaVersion.
+func (m migration) run(ctx context.Context, s *Settings, log *slog.Logger) error {
 	for {
-		entry, err := bucket.Read(ctx, s.Settings.kv, settingSchema)
+		entry, err := bucket.Read(ctx, s.kv, settingSchema)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			if err := s.Settings.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, bucket.ErrConflict) {
+			if err := s.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, bucket.ErrConflict) {
 				return err
 			}
 			continue // another node was first
@@ -61,10 +62,10 @@ func (s *Store) migrate(ctx context.Context, m migration) error {
 		if err != nil {
 			return fmt.Errorf("bring the store from schema %d to %d: %w", version, version+1, err)
 		}
-		if err := s.Settings.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, bucket.ErrConflict) {
+		if err := s.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
-		s.log.Info("store migrated", "schema", version+1)
+		log.Info("store migrated", "schema", version+1)
 	}
 }
 

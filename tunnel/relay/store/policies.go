@@ -183,13 +183,3 @@ func (p *Policies) DeleteUnless(ctx context.Context, target string, against tabl
 func (p *Policies) OnValues(f func(target string, v StoredPolicy, exists bool)) {
 	p.table.OnValues(func(target string, v StoredPolicy, exists bool) { f(target, p.open(v), exists) })
 }
-
-// nextTime is when a value changes that changed before: clocks have steps, and the
-// time tells one from the next.
-func nextTime(before time.Time) time.Time {
-	now := time.Now().UTC()
-	if now.Equal(before) {
-		now = now.Add(1)
-	}
-	return now
-}

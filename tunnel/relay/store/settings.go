@@ -98,3 +98,36 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 	}
 	return v, nil
 }
+
+// refuseParted returns an error if a restore has begun and not ended.
+func (s *Settings) refuseParted(ctx context.Context) error {
+	switch _, err := s.Get(ctx, settingRestoring); {
+	case errors.Is(err, bucket.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.New("a backup was being restored into this store, and not all of it is there; " +
+		"run adit relay restore again with the same file, and an empty data folder, before the relay starts")
+}
+
+// unkept reports whether a setting is the store's own, and in no backup.
+func unkept(name string) bool { return name == settingSchema || name == settingRestoring }
+
+// all returns every setting that a backup has.
+func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
+	names, err := bucket.Keys(ctx, s.kv, jetstream.AllKeys)
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	all := map[string][]byte{}
+	for _, name := range names {
+		if unkept(name) {
+			continue
+		}
+		if all[name], err = s.Get(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -126,7 +126,7 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 		}
 	}
 	s.migration = migration{s.engine.Bucket, cfg.Domain}
-	if err := s.migrate(ctx, s.migration); err != nil {
+	if err := s.migration.run(ctx, s.Settings, s.log); err != nil {
 		return err
 	}
 	if err := s.loadTables(ctx, life); err != nil {
