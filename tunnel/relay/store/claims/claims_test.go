@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/relay/store/table"
@@ -19,7 +21,8 @@ import (
 type store struct {
 	*Registry
 	*table.Set
-	close func()
+	bucket jetstream.KeyValue
+	close  func()
 }
 
 func (s store) Close() { s.close() }
@@ -41,6 +44,9 @@ func open(tb testing.TB, dir string) store {
 		tb.Fatal(err)
 	}
 	s.Registry = New(t)
+	if s.bucket, err = e.Bucket(tb.Context(), "claims"); err != nil {
+		tb.Fatal(err)
+	}
 	return s
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"adit/tunnel/relay/store/engine"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // TestAgentsThatComeAndGoDoNotFillAClaim has agents share a name that are new each
@@ -28,12 +28,17 @@ func TestAgentsThatComeAndGoDoNotFillAClaim(t *testing.T) {
 		}
 		claim = next
 	}
+	status, err := open(t, t.TempDir()).bucket.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maxValue := int(status.(*jetstream.KeyValueBucketStatus).StreamInfo().Config.MaxMsgSize)
 	text, err := json.Marshal(claim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(text) > engine.MaxValue/4 {
-		t.Errorf("the claim has %d holders and %d bytes, of %d that the store takes", len(claim.Holders), len(text), engine.MaxValue)
+	if len(text) > maxValue/4 {
+		t.Errorf("the claim has %d holders and %d bytes, of %d that the store takes", len(claim.Holders), len(text), maxValue)
 	}
 	for i := 5000 - here; i < 5000; i++ {
 		if !slices.Contains(claim.Holders, holder(i)) {

@@ -10,8 +10,7 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// MaxValue is how large a value of a bucket may be.
-const MaxValue = 256 << 10
+const maxValue = 256 << 10
 
 // Bucket makes the bucket of a name, or finds it.
 func (e *Engine) Bucket(ctx context.Context, name string) (kv jetstream.KeyValue, err error) {
@@ -21,7 +20,7 @@ func (e *Engine) Bucket(ctx context.Context, name string) (kv jetstream.KeyValue
 			return err
 		}
 		kv, err = e.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: "adit_" + name, History: 1, MaxValueSize: MaxValue, Storage: jetstream.FileStorage,
+			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
 			Replicas: replicas, LimitMarkerTTL: bucket.MarkerTTL,
 		})
 		var failed *jetstream.APIError
